@@ -1,0 +1,21 @@
+# What the suite takes from the distribution.
+find_package(Threads REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+find_path(NUMA_INCLUDE_DIR numa.h REQUIRED)
+find_library(NUMA_LIBRARY numa REQUIRED)
+add_library(numa::numa UNKNOWN IMPORTED)
+set_target_properties(numa::numa PROPERTIES
+  IMPORTED_LOCATION ${NUMA_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${NUMA_INCLUDE_DIR})
+
+if(OFFLOAD_TESTS)
+  find_package(GTest REQUIRED)
+  # The system's interpreter first: the one that the package python3-pytest serves.
+  find_program(OFFLOAD_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+  find_program(OFFLOAD_PYTHON NAMES python3 REQUIRED)
+endif()
+if(OFFLOAD_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

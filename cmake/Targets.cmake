@@ -1,0 +1,29 @@
+# How this project's targets are made: one static library a folder of lib/, named after it.
+add_library(offload_flags INTERFACE)
+target_include_directories(offload_flags INTERFACE ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR})
+target_compile_definitions(offload_flags INTERFACE OFFLOAD_VERSION="${PROJECT_VERSION}")
+target_compile_options(offload_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+    -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Wimplicit-fallthrough -Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Wall,-Wextra>)
+if(OFFLOAD_SANITIZE)
+  target_compile_options(offload_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${OFFLOAD_SANITIZE} -fno-omit-frame-pointer
+      -fno-sanitize-recover=all>)
+  target_link_options(offload_flags INTERFACE -fsanitize=${OFFLOAD_SANITIZE})
+endif()
+
+# offload_library(NAME SOURCES a.cpp... LINKS other...): lib/NAME as offload::NAME.
+function(offload_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(offload_${name} STATIC ${ARG_SOURCES})
+  add_library(offload::${name} ALIAS offload_${name})
+  target_link_libraries(offload_${name} PUBLIC offload_flags ${ARG_LINKS})
+endfunction()
+
+# offload_program(NAME SOURCES a.cpp... LINKS other...)
+function(offload_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE offload_flags ${ARG_LINKS})
+endfunction()
