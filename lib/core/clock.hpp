@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+
+namespace offload::core {
+
+/// The clock of every timeout and measurement: monotonic, read through the vDSO (no system call).
+using Clock = std::chrono::steady_clock;
+using TimePoint = Clock::time_point;
+using Duration = Clock::duration;
+
+/// `seconds` as a Duration.
+constexpr Duration seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+/// A Duration as fractional seconds.
+constexpr double to_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace offload::core

@@ -1,0 +1,109 @@
+#include "core/error.hpp"
+
+#include <iterator>
+#include <system_error>
+
+namespace offload::core {
+namespace {
+
+ErrorCode code_of(int errnum) noexcept {
+  switch (errnum) {
+    case EINVAL: return ErrorCode::invalid_value;
+    case EPERM:
+    case EACCES: return ErrorCode::not_permitted;
+    case ENOENT: return ErrorCode::not_found;
+    case EEXIST: return ErrorCode::already_exists;
+    case EADDRINUSE:
+    case EBUSY: return ErrorCode::in_use;
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS: return ErrorCode::no_memory;
+    case ETIMEDOUT: return ErrorCode::timed_out;
+    case ECONNREFUSED:
+    case ENOTCONN: return ErrorCode::not_connected;
+    case EPIPE:
+    case ECONNRESET: return ErrorCode::connection_reset;
+    case EOPNOTSUPP:
+    case ENOSYS: return ErrorCode::not_supported;
+    case EIO: return ErrorCode::io_failed;
+    case EAGAIN: return ErrorCode::again;
+    case EALREADY: return ErrorCode::in_progress;
+    case EINPROGRESS: return ErrorCode::connection_in_progress;
+    case ECONNABORTED: return ErrorCode::connection_aborted;
+    case ENOLCK: return ErrorCode::no_lock;
+    case ENOSPC: return ErrorCode::full;
+    case ESHUTDOWN: return ErrorCode::shutdown;
+    case EPROTONOSUPPORT: return ErrorCode::not_supported;
+    default: return ErrorCode::operating_system;
+  }
+}
+
+struct Words {
+  std::string_view name;
+  std::string_view description;
+};
+
+/// By code.
+constexpr Words kWords[] = {
+    {"invalid_value", "an argument is out of range or malformed"},
+    {"not_supported", "this build, machine or device cannot do it"},
+    {"not_permitted", "the operating system, the object or the peer does not allow it"},
+    {"not_found", "there is no such device, path or name"},
+    {"already_exists", "the name or address is taken"},
+    {"in_use", "something else holds it"},
+    {"again", "not now; the same call may succeed later"},
+    {"in_progress", "it was started and is not over yet"},
+    {"no_memory", "memory or another resource is exhausted"},
+    {"full", "there is no room for more"},
+    {"empty", "there is nothing left to take"},
+    {"no_lock", "a lock could not be taken or released"},
+    {"timed_out", "a bound was reached first"},
+    {"not_connected", "there is no peer, yet or any more"},
+    {"connection_reset", "the peer went away"},
+    {"connection_aborted", "the connection was given up before it stood"},
+    {"connection_in_progress", "the connection is being made"},
+    {"shutdown", "the object or the peer is shutting down"},
+    {"initialization", "an object or a device could not be set up"},
+    {"bad_state", "the object's state does not allow the call"},
+    {"unsupported_version", "the peer or the data is of another version"},
+    {"bad_message", "the peer sent what it must not"},
+    {"io_failed", "reading or writing failed"},
+    {"driver", "CUDA or another driver reported an error"},
+    {"operating_system", "a system call failed"},
+    {"unexpected", "a result that cannot be: a defect"},
+};
+static_assert(std::size(kWords) == static_cast<std::size_t>(ErrorCode::unexpected) + 1);
+
+const Words& words_of(ErrorCode code) noexcept {
+  static constexpr Words kUnknown = {"unknown", "no code of this library"};
+  const auto index = static_cast<std::size_t>(code);
+  return index < std::size(kWords) ? kWords[index] : kUnknown;
+}
+
+}  // namespace
+
+std::string_view name_of(ErrorCode code) noexcept {
+  return words_of(code).name;
+}
+
+std::string_view describe(ErrorCode code) noexcept {
+  return words_of(code).description;
+}
+
+void throw_bad_state(std::string_view object, std::string_view state, std::string_view action) {
+  std::string text(object);
+  text.append(" is ").append(state).append(": cannot ").append(action);
+  throw Error(ErrorCode::bad_state, text);
+}
+
+std::string describe_errno(int errnum) {
+  return std::generic_category().message(errnum);
+}
+
+void throw_errno(const std::string& action, int errnum) {
+  throw Error(code_of(errnum), action + ": " + describe_errno(errnum),
+              {Cause::Domain::system, errnum});
+}
+
+}  // namespace offload::core

@@ -1,0 +1,99 @@
+#pragma once
+
+namespace offload::core {
+
+template <class T, class Tag>
+class IntrusiveList;
+
+/// A place in an IntrusiveList, which an element has as a base class. `Tag` tells the places of an
+/// element apart that may be in several lists. An element that is destroyed leaves its list.
+template <class Tag>
+class ListNode {
+ public:
+  ListNode(const ListNode&) = delete;
+  ListNode& operator=(const ListNode&) = delete;
+
+ protected:
+  ListNode() noexcept = default;
+  ~ListNode() { unlink(); }
+
+ private:
+  template <class, class>
+  friend class IntrusiveList;
+
+  void unlink() noexcept {
+    next_->previous_ = previous_;
+    previous_->next_ = next_;
+    next_ = previous_ = this;
+  }
+
+  ListNode* next_ = this;
+  ListNode* previous_ = this;
+};
+
+/// A doubly linked list through elements that belong to others: it allocates nothing, and an
+/// element leaves in constant time. One thread.
+template <class T, class Tag = T>
+class IntrusiveList {
+ public:
+  IntrusiveList() noexcept = default;
+  ~IntrusiveList() {
+    while (pop_front() != nullptr) continue;
+  }
+  IntrusiveList(const IntrusiveList&) = delete;
+  IntrusiveList& operator=(const IntrusiveList&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return head_.next_ == &head_; }
+  /// Null if it is empty.
+  [[nodiscard]] T* front() noexcept { return element(head_.next_); }
+  /// Null after the last.
+  [[nodiscard]] T* next(T& current) noexcept { return element(node_of(current).next_); }
+
+  /// `added` must be in no list.
+  void push_back(T& added) noexcept {
+    Node& node = node_of(added);
+    node.previous_ = head_.previous_;
+    node.next_ = &head_;
+    head_.previous_->next_ = &node;
+    head_.previous_ = &node;
+  }
+
+  /// Null if it is empty.
+  T* pop_front() noexcept {
+    T* const first = front();
+    if (first != nullptr) remove(*first);
+    return first;
+  }
+
+  /// Moves all elements of `other` behind those of this one.
+  void splice_back(IntrusiveList& other) noexcept {
+    if (other.empty()) return;
+    Node* const first = other.head_.next_;
+    Node* const last = other.head_.previous_;
+    other.head_.next_ = other.head_.previous_ = &other.head_;
+    first->previous_ = head_.previous_;
+    head_.previous_->next_ = first;
+    last->next_ = &head_;
+    head_.previous_ = last;
+  }
+
+  /// From whichever list it is in; nothing happens if it is in none.
+  static void remove(T& removed) noexcept { node_of(removed).unlink(); }
+  /// Whether it is in a list with this tag.
+  [[nodiscard]] static bool is_linked(T& element) noexcept {
+    return node_of(element).next_ != &node_of(element);
+  }
+
+ private:
+  using Node = ListNode<Tag>;
+  struct Head : Node {};
+
+  [[nodiscard]] static Node& node_of(T& element) noexcept { return element; }
+  [[nodiscard]] T* element(Node* node) noexcept {
+    return node == &head_ ? nullptr : static_cast<T*>(node);
+  }
+
+  Head head_;
+};
+
+}  // namespace offload::core

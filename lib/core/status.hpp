@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+
+#include "core/error.hpp"
+
+namespace offload::core {
+
+/// What a call of the data path returns, and how a task ended: ok, or the kind of what went wrong.
+/// Setup throws Error instead.
+class Status {
+ public:
+  constexpr Status() noexcept = default;
+  /// Implicit, for `return ErrorCode::bad_state;`.
+  constexpr Status(ErrorCode error) noexcept : error_(error) {}
+
+  [[nodiscard]] constexpr bool ok() const noexcept { return !error_.has_value(); }
+  /// Only where ok() is false.
+  [[nodiscard]] constexpr ErrorCode error() const noexcept { return *error_; }
+
+  friend constexpr bool operator==(const Status&, const Status&) = default;
+
+ private:
+  std::optional<ErrorCode> error_;
+};
+
+}  // namespace offload::core

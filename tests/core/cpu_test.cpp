@@ -1,0 +1,80 @@
+#include "core/cpu.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::core {
+namespace {
+
+/// In a thread of its own: what is pinned or named there ends with it.
+void in_a_thread(const std::function<void()>& action) {
+  std::thread(action).join();
+}
+
+std::string name_of_this_thread() {
+  std::array<char, 16> name{};
+  ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+  return name.data();
+}
+
+TEST(Cpu, AllowedCpusAreSortedAndThere) {
+  const auto cpus = allowed_cpus();
+  ASSERT_FALSE(cpus.empty());
+  EXPECT_TRUE(std::is_sorted(cpus.begin(), cpus.end()));
+  EXPECT_EQ(std::adjacent_find(cpus.begin(), cpus.end()), cpus.end());
+  // Without a glance at where it runs now: a thread may move in between.
+  EXPECT_LE(cpus.size(), std::thread::hardware_concurrency());
+}
+
+TEST(Cpu, APinnedThreadRunsThereAndNowhereElse) {
+  for (const int cpu : allowed_cpus()) {
+    in_a_thread([cpu] {
+      pin_this_thread(cpu);
+      EXPECT_EQ(::sched_getcpu(), cpu);
+      EXPECT_EQ(allowed_cpus(), std::vector{cpu});
+    });
+  }
+}
+
+TEST(Cpu, PinningOneThreadLeavesOthersAlone) {
+  const auto before = allowed_cpus();
+  in_a_thread([&] { pin_this_thread(before.front()); });
+  EXPECT_EQ(allowed_cpus(), before);
+}
+
+TEST(Cpu, NoSuchCpu) {
+  in_a_thread([] {
+    for (const int cpu : {-1, CPU_SETSIZE, CPU_SETSIZE - 1}) {
+      const auto error = support::thrown_by([cpu] { pin_this_thread(cpu); });
+      EXPECT_EQ(error.code(), ErrorCode::invalid_value);
+      EXPECT_NE(std::string_view(error.what()).find(std::to_string(cpu)), std::string_view::npos);
+    }
+  });
+}
+
+TEST(Cpu, EveryCpuHasANodeOrTheMachineHasNone) {
+  const bool none = numa_node_of(allowed_cpus().front()) == -1;
+  for (const int cpu : allowed_cpus()) EXPECT_EQ(numa_node_of(cpu) == -1, none) << cpu;
+}
+
+TEST(Cpu, ThreadNamesAreCutAtFifteenCharacters) {
+  in_a_thread([] {
+    name_this_thread("io-3");
+    EXPECT_EQ(name_of_this_thread(), "io-3");
+    name_this_thread("0123456789abcdefgh");
+    EXPECT_EQ(name_of_this_thread(), "0123456789abcde");
+  });
+}
+
+}  // namespace
+}  // namespace offload::core
