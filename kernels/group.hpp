@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/platform.hpp"
+
+/// Who works on one message together: the 32 lanes of a warp on the GPU, one thread on a CPU.
+namespace offload::kernels {
+
+/// Warps of one block of the persistent kernel; each channel has a multiple of it.
+inline constexpr std::uint32_t kWarpsPerBlock = 4;
+
+/// A group of one: a CPU thread.
+struct SingleLane {
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t lane() { return 0; }
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t size() { return 1; }
+  OFFLOAD_HOST_DEVICE static constexpr bool all(bool predicate) { return predicate; }
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t from_first(std::uint32_t value) {
+    return value;
+  }
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t combine_xor(std::uint32_t value) {
+    return value;
+  }
+  OFFLOAD_HOST_DEVICE static constexpr void sync() {}
+};
+
+#if defined(__CUDACC__)
+
+/// The lanes of a converged warp.
+struct Warp {
+  __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
+  __device__ static constexpr std::uint32_t size() { return 32; }
+  /// Whether the predicate holds in every lane.
+  __device__ static bool all(bool predicate) { return __all_sync(kEveryLane, predicate) != 0; }
+  /// Lane 0's value, in every lane.
+  __device__ static std::uint32_t from_first(std::uint32_t value) {
+    return __shfl_sync(kEveryLane, value, 0);
+  }
+  /// The exclusive or of all lanes' values, in every lane.
+  __device__ static std::uint32_t combine_xor(std::uint32_t value) {
+    for (int distance = 16; distance > 0; distance /= 2) {
+      value ^= __shfl_xor_sync(kEveryLane, value, distance);
+    }
+    return value;
+  }
+  /// Waits for the other lanes and orders memory among them.
+  __device__ static void sync() { __syncwarp(kEveryLane); }
+
+ private:
+  static constexpr unsigned kEveryLane = 0xffff'ffffU;
+};
+
+#endif
+
+}  // namespace offload::kernels

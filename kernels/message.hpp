@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/vector_access.hpp"
+
+/// A request as a service reads it and a response as it writes it.
+namespace offload::kernels {
+
+/// 16 bytes at a time: what one lane moves.
+struct alignas(16) Block {
+  std::uint32_t words[4];
+};
+
+/// The bytes of `block`, last first.
+OFFLOAD_HOST_DEVICE inline Block reversed(Block block) {
+#if defined(__CUDA_ARCH__)
+  const auto swap = [](std::uint32_t word) { return __byte_perm(word, 0, 0x0123); };
+#else
+  const auto swap = [](std::uint32_t word) { return __builtin_bswap32(word); };
+#endif
+  return {{swap(block.words[3]), swap(block.words[2]), swap(block.words[1]), swap(block.words[0])}};
+}
+
+/// A whole request, contiguous: staged out of its vectors, or plain where it lies. Any 16 bytes
+/// that overlap the payload can be read; those outside it are of no meaning.
+class Request {
+ public:
+  /// `data`: 16-byte aligned, with kSlack readable bytes before it and after its end.
+  OFFLOAD_HOST_DEVICE Request(const std::uint8_t* data, std::uint32_t length)
+      : data_(data), length_(length) {}
+
+  OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
+
+  OFFLOAD_HOST_DEVICE std::uint8_t byte(std::uint32_t offset) const { return data_[offset]; }
+
+  /// The 16 bytes from `offset` on, which is above -16 and below length(); at any alignment.
+  OFFLOAD_HOST_DEVICE Block block(std::int64_t offset) const {
+    Block block;
+#if defined(__CUDA_ARCH__)
+    // Two aligned loads and a shift, without a branch, so that the loads of several blocks are
+    // under way together. All lanes are misaligned alike: the second load of one lane is the first
+    // of its neighbour, or its own once more, and comes from L1.
+    const auto shift = static_cast<std::uint32_t>(offset) % sizeof(Block);
+    const auto* at = reinterpret_cast<const uint4*>(data_ + (offset - shift));
+    const uint4 low = at[0];
+    const uint4 high = at[shift == 0 ? 0 : 1];
+    std::uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    // Indices known at compile time only, or the array would leave the registers.
+    for (int i = 0; i < 6; ++i) w[i] = (shift & 8U) ? w[i + 2] : w[i];
+    for (int i = 0; i < 5; ++i) w[i] = (shift & 4U) ? w[i + 1] : w[i];
+    for (int i = 0; i < 4; ++i) block.words[i] = __funnelshift_r(w[i], w[i + 1], 8 * (shift % 4));
+#else
+    std::memcpy(&block, data_ + offset, sizeof block);
+#endif
+    return block;
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::uint32_t length_;
+};
+
+/// Writes a response of at most kMaxPacked bytes as self-validating vectors.
+class PackedResponse {
+ public:
+  OFFLOAD_HOST_DEVICE PackedResponse(Part part, std::uint32_t turn, std::uint32_t length,
+                                     Status status = Status::ok)
+      : part_(part), turn_(turn), length_(length), status_(status) {}
+
+  OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
+
+  /// Writes and publishes the response: `block_at(offset)` gives its bytes from `offset` on.
+  /// The whole group calls it once.
+  template <class Group, class BlockAt>
+  OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
+    const std::uint32_t count = vectors_for(length_);
+    for (std::uint32_t i = group.lane(); i < count; i += group.size()) {
+      const std::uint32_t v = count - 1 - i;  // the header last, for readers that look there first
+      const Block block = v == 0 ? Block{{length_, static_cast<std::uint32_t>(status_), 0, 0}}
+                                 : block_at((v - 1) * kVectorData);
+      store_vector(part_.vectors + v, {{block.words[0], block.words[1], block.words[2]}, turn_});
+    }
+  }
+
+ private:
+  Part part_;
+  std::uint32_t turn_;
+  std::uint32_t length_;
+  Status status_;
+};
+
+/// Writes a longer response as plain bytes, then its header.
+class PlainResponse {
+ public:
+  OFFLOAD_HOST_DEVICE PlainResponse(Part part, std::uint32_t turn, std::uint32_t length)
+      : part_(part), turn_(turn), length_(length) {}
+
+  OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
+
+  /// As PackedResponse::fill.
+  template <class Group, class BlockAt>
+  OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
+    // Several blocks a lane before the first is written: that many reads are in flight at once.
+    constexpr std::uint32_t kInFlight = 8;
+    const std::uint32_t step = group.size() * static_cast<std::uint32_t>(sizeof(Block));
+    std::uint32_t offset = group.lane() * static_cast<std::uint32_t>(sizeof(Block));
+    for (; offset + (kInFlight - 1) * step < length_; offset += kInFlight * step) {
+      Block blocks[kInFlight];
+      OFFLOAD_UNROLL
+      for (std::uint32_t i = 0; i < kInFlight; ++i) blocks[i] = block_at(offset + i * step);
+      OFFLOAD_UNROLL
+      for (std::uint32_t i = 0; i < kInFlight; ++i) put(offset + i * step, blocks[i]);
+    }
+    for (; offset < length_; offset += step) put(offset, block_at(offset));
+    group.sync();
+    if (group.lane() == 0) {
+      release_plain_payload();
+      store_vector(part_.vectors, {{length_, static_cast<std::uint32_t>(Status::ok), 0}, turn_});
+    }
+  }
+
+ private:
+  OFFLOAD_HOST_DEVICE void put(std::uint32_t offset, const Block& block) const {
+    *reinterpret_cast<Block*>(part_.plain + offset) = block;
+  }
+
+  Part part_;
+  std::uint32_t turn_;
+  std::uint32_t length_;
+};
+
+}  // namespace offload::kernels

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/group.hpp"
+#include "kernels/slot.hpp"
+
+/// The persistent kernel: the worker loop of serve.hpp on the warps of a GPU.
+namespace offload::kernels {
+
+/// A channel as the kernel serves it. The pointers are the GPU's.
+struct DeviceChannel {
+  Channel channel;
+  std::uint64_t first_sequence;  ///< from take_over
+  /// In host memory, both written by the kernel alone: a word that moves while the channel is
+  /// served; and the last request refused, as {slot, length, message, 1}.
+  std::uint64_t* heartbeat;
+  Vector* fault;
+};
+
+struct PersistentWorker {
+  const DeviceChannel* channels;
+  std::uint32_t channel_count;
+  std::uint32_t warps_per_channel;  ///< a multiple of kWarpsPerBlock
+  /// In device memory: a poll of it costs no PCIe transfer. Not 0: end.
+  const std::uint32_t* stop;
+  std::uint32_t polls_until_idle;
+  std::uint32_t idle_sleep_ns;  ///< between two polls of an idle warp; 0: none
+};
+
+/// Launches it with the service called so, on `stream`. cudaErrorInvalidValue for an unknown one;
+/// cudaErrorLaunchOutOfResources if not all of it fits on the GPU at once, which it must: what is
+/// not resident would wait for ever for what never ends.
+cudaError_t launch_persistent_worker(std::string_view service, const PersistentWorker& worker,
+                                     cudaStream_t stream);
+
+}  // namespace offload::kernels

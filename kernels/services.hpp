@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "kernels/services/crc32c.hpp"
+#include "kernels/services/echo.hpp"
+#include "kernels/services/reverse.hpp"
+
+/// What a worker can do to a message. A service is one file in services/: a function object with
+///   kName                      what --service calls it
+///   response_length(length)    bytes it answers to a request of `length`, at most the longer of
+///                              `length` and 48
+///   operator()(group, request, response)
+///                              called by every lane of the group; it calls response.fill once
+/// and its type here.
+namespace offload::kernels {
+
+using Services = std::tuple<Reverse, Echo, Crc32c>;
+
+/// Calls `action` with the service called `name`; false if there is none.
+template <class Action>
+bool with_service(std::string_view name, Action action) {
+  return std::apply(
+      [&](auto... service) {
+        return ((name == service.kName ? (action(service), true) : false) || ...);
+      },
+      Services{});
+}
+
+/// The names of all, the default first.
+inline std::vector<std::string_view> service_names() {
+  return std::apply([](auto... service) { return std::vector<std::string_view>{service.kName...}; },
+                    Services{});
+}
+
+}  // namespace offload::kernels

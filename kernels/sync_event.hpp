@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/platform.hpp"
+
+/// A sync event: a 64-bit counter in memory that threads, processes and a GPU see alike. Whoever
+/// publishes sets or adds; whoever subscribes waits until it is greater than what they know. What
+/// was written before a set or an add is visible after a get that sees it.
+namespace offload::kernels {
+
+/// As it lies in memory; alone in its line.
+struct alignas(64) SyncEventWords {
+  std::uint64_t value;
+  std::uint32_t sleepers;  ///< CPU threads that a publisher has to wake; not the GPU's concern
+  std::uint32_t reserved[13];
+};
+static_assert(sizeof(SyncEventWords) == 64);
+
+OFFLOAD_HOST_DEVICE inline std::uint64_t sync_event_get(const SyncEventWords& event) {
+#if defined(__CUDA_ARCH__)
+  const std::uint64_t value = *static_cast<const volatile std::uint64_t*>(&event.value);
+  __threadfence_system();
+  return value;
+#else
+  return __atomic_load_n(&event.value, __ATOMIC_ACQUIRE);            // pairs with set and add
+#endif
+}
+
+OFFLOAD_HOST_DEVICE inline void sync_event_set(SyncEventWords& event, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  __threadfence_system();
+  *static_cast<volatile std::uint64_t*>(&event.value) = value;
+#else
+  __atomic_store_n(&event.value, value, __ATOMIC_RELEASE);           // pairs with get
+#endif
+}
+
+/// Returns the value before. A GPU's adds are atomic among its own threads; beside a CPU that adds
+/// at the same time only where cudaDevAttrHostNativeAtomicSupported says so.
+OFFLOAD_HOST_DEVICE inline std::uint64_t sync_event_add(SyncEventWords& event,
+                                                        std::uint64_t count) {
+#if defined(__CUDA_ARCH__)
+  __threadfence_system();
+  return atomicAdd_system(reinterpret_cast<unsigned long long*>(&event.value),
+                          static_cast<unsigned long long>(count));
+#else
+  return __atomic_fetch_add(&event.value, count, __ATOMIC_ACQ_REL);  // pairs with get
+#endif
+}
+
+/// Polls until the event is greater than `threshold` or `give_up()`, which is asked after each look
+/// and bounds the wait. Returns whether it is greater.
+template <class GiveUp>
+OFFLOAD_HOST_DEVICE bool sync_event_wait_greater(const SyncEventWords& event,
+                                                 std::uint64_t threshold, GiveUp give_up) {
+  while (sync_event_get(event) <= threshold) {
+    if (give_up()) return sync_event_get(event) > threshold;
+  }
+  return true;
+}
+
+}  // namespace offload::kernels

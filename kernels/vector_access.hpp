@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/slot.hpp"
+
+#if !defined(__CUDA_ARCH__) && defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+// ThreadSanitizer knows atomics of up to 8 bytes: under it, the portable form below runs.
+#if defined(__SANITIZE_THREAD__)
+#define OFFLOAD_PORTABLE_VECTORS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define OFFLOAD_PORTABLE_VECTORS 1
+#endif
+#endif
+#if !defined(__x86_64__) && !defined(OFFLOAD_PORTABLE_VECTORS)
+#define OFFLOAD_PORTABLE_VECTORS 1
+#endif
+
+/// How a vector is read and written so that its data and turn are never seen apart.
+///
+/// - x86-64: aligned 16-byte SSE accesses, which Intel and AMD guarantee to be atomic on every
+///   processor with AVX; TSO orders them, so a load acquires and a store releases.
+/// - Elsewhere on a CPU: the half with the turn is written last with release and read first with
+///   acquire; the slot is not written again before its reader is done, so the halves agree.
+/// - GPU: one 128-bit access, relaxed at system scope. What is not in the vector itself, a plain
+///   payload, needs the two fences below.
+namespace offload::kernels {
+
+#if defined(__CUDA_ARCH__)
+
+__device__ inline Vector load_vector(const Vector* from) {
+  Vector vector;
+  const auto address = __cvta_generic_to_global(from);
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  asm volatile("{ .reg .b128 v; ld.relaxed.sys.global.b128 v, [%2]; mov.b128 {%0, %1}, v; }"
+               : "=l"(low), "=l"(high)
+               : "l"(address)
+               : "memory");
+  vector.data[0] = static_cast<std::uint32_t>(low);
+  vector.data[1] = static_cast<std::uint32_t>(low >> 32);
+  vector.data[2] = static_cast<std::uint32_t>(high);
+  vector.turn = static_cast<std::uint32_t>(high >> 32);
+#else
+  asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(vector.data[0]), "=r"(vector.data[1]), "=r"(vector.data[2]), "=r"(vector.turn)
+               : "l"(address)
+               : "memory");
+#endif
+  return vector;
+}
+
+__device__ inline void store_vector(Vector* to, Vector vector) {
+  const auto address = __cvta_generic_to_global(to);
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
+  const std::uint64_t low = vector.data[0] | (static_cast<std::uint64_t>(vector.data[1]) << 32);
+  const std::uint64_t high = vector.data[2] | (static_cast<std::uint64_t>(vector.turn) << 32);
+  asm volatile(
+      "{ .reg .b128 v; mov.b128 v, {%1, %2}; st.relaxed.sys.global.b128 [%0], v; }" ::"l"(address),
+      "l"(low), "l"(high)
+      : "memory");
+#else
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address),
+               "r"(vector.data[0]), "r"(vector.data[1]), "r"(vector.data[2]), "r"(vector.turn)
+               : "memory");
+#endif
+}
+
+#elif defined(OFFLOAD_PORTABLE_VECTORS)
+
+inline Vector load_vector(const Vector* from) {
+  const auto* half = reinterpret_cast<const std::uint64_t*>(from);
+  const std::uint64_t halves[2] = {0, __atomic_load_n(half + 1, __ATOMIC_ACQUIRE)};
+  Vector vector;
+  std::memcpy(&vector, halves, sizeof vector);
+  const std::uint64_t low = __atomic_load_n(half, __ATOMIC_RELAXED);
+  std::memcpy(&vector, &low, sizeof low);
+  return vector;
+}
+
+inline void store_vector(Vector* to, Vector vector) {
+  auto* half = reinterpret_cast<std::uint64_t*>(to);
+  std::uint64_t halves[2];
+  std::memcpy(halves, &vector, sizeof vector);
+  __atomic_store_n(half, halves[0], __ATOMIC_RELAXED);
+  __atomic_store_n(half + 1, halves[1], __ATOMIC_RELEASE);
+}
+
+#else
+
+/// Assembly, because an intrinsic may be split, repeated or moved by the compiler.
+inline __m128i load_vector_bits(const Vector* from) {
+  __m128i bits;
+  asm volatile("movdqa %1, %0" : "=x"(bits) : "m"(*from) : "memory");
+  return bits;
+}
+
+inline void store_vector_bits(Vector* to, __m128i bits) {
+  asm volatile("movdqa %1, %0" : "=m"(*to) : "x"(bits) : "memory");
+}
+
+inline Vector load_vector(const Vector* from) {
+  Vector vector;
+  _mm_store_si128(reinterpret_cast<__m128i*>(&vector), load_vector_bits(from));
+  return vector;
+}
+
+inline void store_vector(Vector* to, Vector vector) {
+  store_vector_bits(to, _mm_load_si128(reinterpret_cast<const __m128i*>(&vector)));
+}
+
+#endif
+
+/// After a header was seen and before the group is synchronised and reads its plain payload. On a
+/// CPU the header's load acquires already.
+OFFLOAD_HOST_DEVICE inline void acquire_plain_payload() {
+#if defined(__CUDA_ARCH__)
+  __threadfence_system();
+#endif
+}
+
+/// After a plain payload was written and before its header is, by the lane that writes the header,
+/// with the group synchronised. On a CPU the header's store releases already.
+OFFLOAD_HOST_DEVICE inline void release_plain_payload() {
+#if defined(__CUDA_ARCH__)
+  __threadfence_system();
+#endif
+}
+
+}  // namespace offload::kernels

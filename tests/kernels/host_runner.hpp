@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "kernels/group.hpp"
+#include "kernels/serve.hpp"
+
+/// Where the test bodies of this folder run. A body is a function object that every lane of a group
+/// calls with its group and its group's staging; it reads and writes memory of its runner.
+/// HostRunner calls it on this thread, DeviceRunner (device_runner.cuh) on a warp.
+namespace offload::kernels::test {
+
+class HostRunner {
+ public:
+  /// Why nothing can be run here; empty if it can.
+  static std::string unavailable() { return {}; }
+
+  /// Of exactly that size, so that a checker sees every access beyond it.
+  class Memory {
+   public:
+    explicit Memory(std::size_t bytes)
+        : data_(static_cast<std::uint8_t*>(::operator new(bytes, kAlignment))) {
+      std::memset(data_, 0, bytes);
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory() { ::operator delete(data_, kAlignment); }
+    [[nodiscard]] std::uint8_t* data() const { return data_; }
+
+   private:
+    static constexpr std::align_val_t kAlignment{kPartAlignment};
+    std::uint8_t* data_;
+  };
+
+  template <class Body>
+  static void run(const Body& body) {
+    Staging staging;
+    body(SingleLane{}, staging);
+  }
+};
+
+}  // namespace offload::kernels::test

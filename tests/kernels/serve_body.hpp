@@ -1,0 +1,173 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+#include "kernels/serve.hpp"
+#include "kernels/services.hpp"
+#include "tests/kernels/runner_suite.hpp"
+#include "tests/kernels/test_channel.hpp"
+
+/// One step of the worker loop: what is taken, what is refused, and what is left alone.
+namespace offload::kernels::test {
+
+template <class Service>
+struct ServeOnce {
+  Channel channel;
+  std::uint64_t sequence;
+  Outcome* outcome;
+
+  template <class Group>
+  OFFLOAD_HOST_DEVICE void operator()(const Group& group, Staging& staging) const {
+    const Outcome result = serve(group, channel, sequence, Service{}, staging);
+    if (group.lane() == 0) *outcome = result;
+  }
+};
+
+template <class Service, class Runner>
+Outcome serve_once(const TestChannel<Runner>& channel, std::uint64_t sequence) {
+  typename Runner::Memory memory(sizeof(Outcome));
+  auto* const outcome = reinterpret_cast<Outcome*>(memory.data());
+  *outcome = static_cast<Outcome>(99);
+  Runner::run(ServeOnce<Service>{channel.channel(), sequence, outcome});
+  return *outcome;
+}
+
+template <class Runner>
+class Serve : public RunnerSuite<Runner> {};
+TYPED_TEST_SUITE_P(Serve);
+
+TYPED_TEST_P(Serve, NothingPostedIsNothing) {
+  TestChannel<TypeParam> channel(4, 1000);
+  const auto before = channel.bytes();
+  for (std::uint64_t sequence = 0; sequence < 8; ++sequence) {
+    EXPECT_EQ(serve_once<Echo>(channel, sequence), Outcome::nothing);
+  }
+  EXPECT_EQ(channel.bytes(), before);
+}
+
+TYPED_TEST_P(Serve, OnlyItsOwnLapIsItsTurn) {
+  for (const std::uint32_t length : {0U, 20U, 600U}) {
+    TestChannel<TypeParam> channel(4, 1000);
+    channel.post(4 * 4 + 1, random_octets(length));
+    EXPECT_EQ(serve_once<Echo>(channel, 3 * 4 + 1), Outcome::nothing);
+    EXPECT_EQ(serve_once<Echo>(channel, 5 * 4 + 1), Outcome::nothing);
+    EXPECT_EQ(serve_once<Echo>(channel, 4 * 4 + 2), Outcome::nothing);
+    EXPECT_EQ(serve_once<Echo>(channel, 4 * 4 + 1), Outcome::answered);
+  }
+}
+
+TYPED_TEST_P(Serve, WhatIsNotWholeIsNothingYet) {
+  for (const std::uint32_t length : {1U, 12U, 13U, 100U, 371U, 372U}) {
+    TestChannel<TypeParam> channel(4, 1000);
+    const std::uint64_t sequence = 77 * 4 + 2;
+    const auto message = random_octets(length);
+    channel.post(sequence, message);
+    Vector* const vectors = channel.channel().request(sequence).vectors;
+    for (std::uint32_t v = 0; v < vectors_for(length); ++v) {
+      const Vector whole = load_vector(vectors + v);
+      for (const std::uint32_t other : {whole.turn - 1, whole.turn + 1, 0U}) {
+        Vector torn = whole;
+        torn.turn = other;
+        store_vector(vectors + v, torn);
+        const auto before = channel.bytes();
+        EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << v;
+        EXPECT_EQ(channel.bytes(), before);
+      }
+      store_vector(vectors + v, whole);
+    }
+    EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered);
+    EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+  }
+}
+
+TYPED_TEST_P(Serve, VectorsBehindTheMessageDoNotMatter) {
+  TestChannel<TypeParam> channel(4, 1000);
+  channel.fill(0xa5);
+  channel.post(1, random_octets(30));
+  EXPECT_EQ(serve_once<Reverse>(channel, 1), Outcome::answered);
+  EXPECT_EQ(channel.response(1), expected_response("reverse", random_octets(30)));
+}
+
+/// The bytes of a response that a message of `length` may change.
+inline bool may_change(std::uint32_t offset, std::uint32_t length) {
+  if (length <= kMaxPacked) return offset < vectors_for(length) * sizeof(Vector);
+  const auto plain = static_cast<std::uint32_t>(kMaxVectors * sizeof(Vector));
+  return offset < sizeof(Vector) || (offset >= plain && offset < plain + length + kSlack);
+}
+
+template <class Runner>
+void expect_untouched_but_response(const TestChannel<Runner>& channel, const Octets& before,
+                                   std::uint64_t sequence, std::uint32_t response_length) {
+  const auto after = channel.bytes();
+  const auto start = channel.offset_of(channel.channel().response(sequence));
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const bool own = i >= start && i < start + channel.layout().part_stride &&
+                     may_change(static_cast<std::uint32_t>(i - start), response_length);
+    ASSERT_TRUE(own || after[i] == before[i]) << "byte " << i << ", response at " << start;
+  }
+}
+
+TYPED_TEST_P(Serve, WritesNothingButTheResponse) {
+  for (const std::uint32_t max_length : {100U, 372U, 500U}) {
+    for (const std::uint32_t length : {0U, 1U, 12U, 13U, 100U, 371U, 372U, 373U, 499U, 500U}) {
+      if (length > max_length) continue;
+      TestChannel<TypeParam> channel(4, max_length);
+      channel.fill(0xa5);
+      channel.post(1, random_octets(length));
+      const auto before = channel.bytes();
+      ASSERT_EQ(serve_once<Reverse>(channel, 1), Outcome::answered);
+      expect_untouched_but_response(channel, before, 1, length);
+    }
+  }
+}
+
+// A length is a stranger's word: over the limit it counts nothing and moves no pointer.
+TYPED_TEST_P(Serve, ALengthOverTheLimitIsRefused) {
+  for (const std::uint32_t max_length : {48U, 100U, 372U, 373U, 5000U}) {
+    for (const std::uint32_t length : {max_length + 1, max_length + 12, 100'000U, 0x7fff'ffffU,
+                                       0x8000'0000U, 0xffff'fff0U, 0xffff'ffffU}) {
+      TestChannel<TypeParam> channel(4, max_length);
+      channel.fill(0xa5);
+      channel.post_header(2, length);
+      const auto before = channel.bytes();
+      ASSERT_EQ(serve_once<Reverse>(channel, 2), Outcome::refused);
+      const Vector header = load_vector(channel.channel().response(2).vectors);
+      EXPECT_EQ(header.turn, channel.layout().turn_of(2));
+      EXPECT_EQ(header.data[0], 0U);
+      EXPECT_EQ(header.data[1], static_cast<std::uint32_t>(Status::bad_length));
+      expect_untouched_but_response(channel, before, 2, 0);
+    }
+  }
+}
+
+TYPED_TEST_P(Serve, TheLimitItselfIsServed) {
+  for (const std::uint32_t max_length : {48U, 100U, 372U, 373U, 5000U}) {
+    TestChannel<TypeParam> channel(4, max_length);
+    const auto message = random_octets(max_length);
+    channel.post(2, message);
+    EXPECT_EQ(serve_once<Reverse>(channel, 2), Outcome::answered);
+    EXPECT_EQ(channel.response(2), expected_response("reverse", message));
+  }
+}
+
+TYPED_TEST_P(Serve, GoesOnWhenTheTurnWrapsAround) {
+  TestChannel<TypeParam> channel(2, 400);
+  channel.fill(0xff);  // as the lap before left it
+  const std::uint64_t first = (std::uint64_t{0xffff'ffff} - 2) * 2;
+  for (std::uint64_t sequence = first; sequence < first + 16; ++sequence) {
+    const auto message = random_octets(sequence % 3 == 0 ? 400 : 40 + sequence % 7);
+    EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << sequence;
+    channel.post(sequence, message);
+    EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered) << sequence;
+    EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(Serve, NothingPostedIsNothing, OnlyItsOwnLapIsItsTurn,
+                            WhatIsNotWholeIsNothingYet, VectorsBehindTheMessageDoNotMatter,
+                            WritesNothingButTheResponse, ALengthOverTheLimitIsRefused,
+                            TheLimitItselfIsServed, GoesOnWhenTheTurnWrapsAround);
+
+}  // namespace offload::kernels::test
