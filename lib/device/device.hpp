@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What this machine has that memory can lie in or that can reach memory, and what each can do.
+namespace offload::device {
+
+enum class Kind : std::uint8_t {
+  host,  ///< processors and memory of this machine
+  gpu,
+};
+
+/// A device as it was found. A copy stays true for as long as the machine is not changed.
+struct Device {
+  Kind kind = Kind::host;
+  std::uint32_t index = 0;   ///< among its kind
+  std::string name;          ///< "host", "NVIDIA H100 80GB HBM3"
+  std::string pci_address;   ///< "0000:01:00.0"; the host has none
+  int numa_node = -1;        ///< the nearest; -1: unknown or none
+  std::uint64_t memory = 0;  ///< bytes
+
+  /// "gpu:0 NVIDIA H100 80GB HBM3 at 0000:01:00.0"
+  [[nodiscard]] std::string describe() const;
+};
+
+/// "host", "gpu"
+std::string_view name_of(Kind kind) noexcept;
+
+enum class Capability : std::uint8_t {
+  shared_memory,        ///< memory that another process maps (sealed memfd)
+  numa_binding,         ///< memory on a chosen NUMA node
+  huge_pages,           ///< memory in huge pages that were set aside
+  persistent_worker,    ///< runs the worker's kernel
+  mapped_host_memory,   ///< reads and writes the host's memory by itself
+  native_host_atomics,  ///< its atomics on host memory and the host's see each other
+  peer_memory,          ///< another PCIe device can reach its memory by peer-memory drivers
+  dma_buf,              ///< another PCIe device can reach its memory by dma-buf
+};
+inline constexpr std::size_t kCapabilities = 8;
+
+/// "shared_memory", "dma_buf", ...
+std::string_view name_of(Capability capability) noexcept;
+
+/// An answer to "is it supported here?"
+struct Support {
+  bool supported = false;
+  std::string reason;  ///< why not; empty if it is
+
+  explicit operator bool() const noexcept { return supported; }
+};
+
+/// Whether `device` has `capability` on this machine and in this build.
+Support supports(const Device& device, Capability capability);
+
+/// The host first, then the GPUs that CUDA finds. A build without CUDA, or a machine without a
+/// driver, has no GPU: why_no_gpu() says which.
+std::vector<Device> list_devices();
+/// Empty if there is a GPU.
+std::string why_no_gpu();
+
+/// Whether `text` is "[domain:]bus:device[.function]", in hexadecimal.
+bool is_pci_address(std::string_view text) noexcept;
+
+/// The device that `selector` means among `devices`: "host", "gpu" (the first), "gpu:INDEX", a PCI
+/// address with or without its domain and function, or a name. Throws Error: not_found, with what
+/// there is; invalid_value for a name that several devices have.
+const Device& find(const std::vector<Device>& devices, std::string_view selector);
+
+}  // namespace offload::device

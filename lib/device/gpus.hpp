@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+
+/// What needs CUDA: one implementation with it, one without.
+namespace offload::device {
+
+struct Gpus {
+  std::vector<Device> devices;
+  std::string why_none;  ///< empty if there are some
+};
+Gpus list_gpus();
+
+/// `gpu`: one of list_gpus().
+Support gpu_supports(const Device& gpu, Capability capability);
+
+}  // namespace offload::device

@@ -1,0 +1,13 @@
+#include "device/gpus.hpp"
+
+namespace offload::device {
+
+Gpus list_gpus() {
+  return {{}, "this build has no CUDA"};
+}
+
+Support gpu_supports(const Device&, Capability) {
+  return {false, "this build has no CUDA"};
+}
+
+}  // namespace offload::device

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace offload::protocol {
+
+/// Big-endian integers in memory, at any alignment.
+template <class Integer>
+Integer load_big_endian(const std::byte* from) noexcept {
+  Integer value = 0;
+  for (std::size_t i = 0; i < sizeof(Integer); ++i) {
+    value = static_cast<Integer>((static_cast<std::uint64_t>(value) << 8) |
+                                 std::to_integer<std::uint64_t>(from[i]));
+  }
+  return value;
+}
+
+template <class Integer>
+void store_big_endian(std::byte* to, Integer value) noexcept {
+  for (std::size_t i = sizeof(Integer); i-- > 0;) {
+    to[i] = static_cast<std::byte>(value & 0xff);
+    value = static_cast<Integer>(static_cast<std::uint64_t>(value) >> 8);
+  }
+}
+
+/// Reads fields off a message that a stranger sent. Reading past the end yields zeros and makes
+/// ok() false for good, so that a decoder checks once, at its end.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
+
+  template <class Integer>
+  Integer integer() noexcept {
+    const auto field = take(sizeof(Integer));
+    return field.empty() ? Integer{0} : load_big_endian<Integer>(field.data());
+  }
+
+  /// A string with its length in the byte before it.
+  std::string string() {
+    const auto field = take(integer<std::uint8_t>());
+    return {reinterpret_cast<const char*>(field.data()), field.size()};
+  }
+
+  /// All that is left.
+  std::span<const std::byte> rest() noexcept { return take(rest_.size()); }
+
+  /// No read went past the end, and nothing is left over.
+  [[nodiscard]] bool finished() const noexcept { return ok_ && rest_.empty(); }
+  [[nodiscard]] bool ok() const noexcept { return ok_; }
+
+ private:
+  std::span<const std::byte> take(std::size_t count) noexcept {
+    if (count > rest_.size()) {
+      ok_ = false;
+      rest_ = {};
+      return {};
+    }
+    const auto field = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return field;
+  }
+
+  std::span<const std::byte> rest_;
+  bool ok_ = true;
+};
+
+/// Appends fields to a message. For control messages: it allocates.
+class Writer {
+ public:
+  template <class Integer>
+  Writer& integer(Integer value) {
+    bytes_.resize(bytes_.size() + sizeof(Integer));
+    store_big_endian(bytes_.data() + bytes_.size() - sizeof(Integer), value);
+    return *this;
+  }
+
+  /// The counterpart of Reader::string; what is beyond 255 bytes is cut off.
+  Writer& string(std::string_view text) {
+    text = text.substr(0, std::numeric_limits<std::uint8_t>::max());
+    return integer(static_cast<std::uint8_t>(text.size())).raw(text);
+  }
+
+  Writer& raw(std::string_view text) {
+    const auto* data = reinterpret_cast<const std::byte*>(text.data());
+    bytes_.insert(bytes_.end(), data, data + text.size());
+    return *this;
+  }
+
+  [[nodiscard]] std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace offload::protocol

@@ -1,0 +1,105 @@
+#include "protocol/control.hpp"
+
+#include "protocol/bytes.hpp"
+
+namespace offload::protocol {
+namespace {
+
+template <class Message>
+std::optional<Message> if_finished(const Reader& reader, Message message) {
+  if (!reader.finished()) return std::nullopt;
+  return message;
+}
+
+}  // namespace
+
+std::vector<std::byte> Hello::encode() const {
+  return Writer{}
+      .integer(kControlMagic)
+      .integer(version)
+      .integer(capabilities)
+      .integer(max_channels)
+      .integer(max_message_length)
+      .string(backend)
+      .take();
+}
+
+std::optional<Hello> Hello::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  if (reader.integer<std::uint32_t>() != kControlMagic) return std::nullopt;
+  Hello message;
+  message.version = reader.integer<std::uint16_t>();
+  // What follows may differ in a later version: the receiver refuses that by its number.
+  if (message.version != kControlVersion)
+    return reader.ok() ? std::optional(message) : std::nullopt;
+  message.capabilities = reader.integer<std::uint32_t>();
+  message.max_channels = reader.integer<std::uint32_t>();
+  message.max_message_length = reader.integer<std::uint32_t>();
+  message.backend = reader.string();
+  return if_finished(reader, message);
+}
+
+std::vector<std::byte> Welcome::encode() const {
+  return Writer{}
+      .integer(version)
+      .integer(channel_count)
+      .integer(keep_alive_ms)
+      .string(service)
+      .take();
+}
+
+std::optional<Welcome> Welcome::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  Welcome message;
+  message.version = reader.integer<std::uint16_t>();
+  if (message.version != kControlVersion)
+    return reader.ok() ? std::optional(message) : std::nullopt;
+  message.channel_count = reader.integer<std::uint16_t>();
+  message.keep_alive_ms = reader.integer<std::uint32_t>();
+  message.service = reader.string();
+  return if_finished(reader, message);
+}
+
+std::vector<std::byte> ChannelDescriptor::encode() const {
+  return Writer{}
+      .integer(channel)
+      .integer(depth)
+      .integer(max_message_length)
+      .integer(region_bytes)
+      .take();
+}
+
+std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  ChannelDescriptor message;
+  message.channel = reader.integer<std::uint32_t>();
+  message.depth = reader.integer<std::uint32_t>();
+  message.max_message_length = reader.integer<std::uint32_t>();
+  message.region_bytes = reader.integer<std::uint64_t>();
+  return if_finished(reader, message);
+}
+
+std::vector<std::byte> ExchangeConsumerId::encode() const {
+  return Writer{}.integer(channel).integer(consumer_id).take();
+}
+
+std::optional<ExchangeConsumerId> ExchangeConsumerId::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  ExchangeConsumerId message;
+  message.channel = reader.integer<std::uint32_t>();
+  message.consumer_id = reader.integer<std::uint32_t>();
+  return if_finished(reader, message);
+}
+
+std::vector<std::byte> KeepAlive::encode() const {
+  return Writer{}.integer(sequence).take();
+}
+
+std::optional<KeepAlive> KeepAlive::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  KeepAlive message;
+  message.sequence = reader.integer<std::uint64_t>();
+  return if_finished(reader, message);
+}
+
+}  // namespace offload::protocol

@@ -1,0 +1,77 @@
+#include "protocol/frame.hpp"
+
+#include <algorithm>
+
+namespace offload::protocol {
+namespace {
+
+bool is_known(std::uint32_t id) noexcept {
+  return id <= static_cast<std::uint32_t>(MessageId::error) ||
+         (id >= static_cast<std::uint32_t>(MessageId::hello) &&
+          id <= static_cast<std::uint32_t>(MessageId::keep_alive));
+}
+
+FrameView bad(Refusal reason) noexcept {
+  FrameView view;
+  view.state = FrameView::State::bad;
+  view.reason = reason;
+  return view;
+}
+
+}  // namespace
+
+std::string_view describe(Refusal reason) noexcept {
+  switch (reason) {
+    case Refusal::frame_too_short: return "the frame is shorter than its own header";
+    case Refusal::frame_too_long: return "the message is longer than this server accepts";
+    case Refusal::length_mismatch: return "the frame's size and its message's length disagree";
+    case Refusal::unknown_message: return "there is no message of this kind";
+    case Refusal::misplaced_message: return "a message of this kind does not belong here";
+    case Refusal::worker_unavailable: return "no worker is attached to process the request";
+    case Refusal::shutting_down: return "the server is shutting down";
+    case Refusal::worker_failed: return "the worker could not process the request";
+    case Refusal::bad_version: return "the peer speaks another version of the control protocol";
+    case Refusal::bad_hello: return "the peer's greeting is not acceptable";
+    case Refusal::busy: return "another worker is attached";
+  }
+  return "unknown reason";
+}
+
+FrameView parse_frame(std::span<const std::byte> stream, std::uint32_t max_length) noexcept {
+  if (stream.size() < sizeof(std::uint32_t)) return {};
+  const auto wire_size = load_big_endian<std::uint32_t>(stream.data());
+  if (wire_size < kFrameHeaderSize) return bad(Refusal::frame_too_short);
+  if (wire_size - kFrameHeaderSize > max_length) return bad(Refusal::frame_too_long);
+  if (stream.size() < kFrameHeaderSize) return {};
+  const FrameHeader header = FrameHeader::load(stream.data());
+  if (header.length != wire_size - kFrameHeaderSize) return bad(Refusal::length_mismatch);
+  if (!is_known(header.msg_id)) return bad(Refusal::unknown_message);
+  if (stream.size() < wire_size) return {};
+  FrameView view;
+  view.state = FrameView::State::complete;
+  view.id = static_cast<MessageId>(header.msg_id);
+  view.payload = stream.subspan(kFrameHeaderSize, header.length);
+  return view;
+}
+
+std::vector<std::byte> make_frame(MessageId id, std::span<const std::byte> payload) {
+  std::vector<std::byte> frame(kFrameHeaderSize + payload.size());
+  store_header(frame.data(), id, static_cast<std::uint32_t>(payload.size()));
+  std::copy(payload.begin(), payload.end(), frame.begin() + kFrameHeaderSize);
+  return frame;
+}
+
+std::vector<std::byte> make_error_frame(Refusal code, std::string_view text) {
+  return make_frame(MessageId::error,
+                    Writer{}.integer(static_cast<std::uint32_t>(code)).raw(text).take());
+}
+
+ErrorMessage parse_error(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  ErrorMessage message{static_cast<Refusal>(reader.integer<std::uint32_t>()), {}};
+  const auto text = reader.rest();
+  message.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
+  return message;
+}
+
+}  // namespace offload::protocol

@@ -1,0 +1,194 @@
+#include "cli/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace offload::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A program with an option of every kind.
+struct Program {
+  std::uint32_t count = 7;
+  std::uint16_t port = 12345;
+  core::Duration timeout = 10s;
+  core::Duration patience = 1s;
+  std::optional<core::Duration> duration{};
+  std::uint32_t length = 256;
+  std::string kind = "red";
+  std::string log_level = "info";
+
+  std::optional<Leave> parse(std::vector<const char*> arguments) {
+    CLI::App app("What it is.");
+    add_integer<std::uint32_t>(app, "-n,--count", count, 1, 4096, "How many");
+    add_integer<std::uint16_t>(app, "-p,--port", port, 0, 65535, "Where")->type_name("PORT");
+    add_time(app, "--timeout", timeout, core::Duration{}, "How long");
+    add_time(app, "--patience", patience, 1ms, "How long at least a bit");
+    add_time(app, "--duration", duration, 1ms, "How long, if at all");
+    add_size(app, "--length", length, 16, 65536, "How large");
+    add_choice(app, "--kind", kind, {"red", "green"}, "Which");
+    add_log_level(app, log_level);
+    arguments.insert(arguments.begin(), "the-program");
+    return cli::parse(app, "the-program", static_cast<int>(arguments.size()), arguments.data());
+  }
+};
+
+Leave refused(const std::vector<const char*>& arguments) {
+  Program program;
+  const auto leave = program.parse(arguments);
+  EXPECT_TRUE(leave.has_value());
+  return leave.value_or(Leave{0, "accepted"});
+}
+
+TEST(Options, WithoutArgumentsDefaultsStay) {
+  Program program;
+  EXPECT_FALSE(program.parse({}));
+  EXPECT_EQ(program.count, 7U);
+  EXPECT_EQ(program.port, 12345);
+  EXPECT_EQ(program.timeout, 10s);
+  EXPECT_FALSE(program.duration);
+  EXPECT_EQ(program.length, 256U);
+  EXPECT_EQ(program.kind, "red");
+  EXPECT_EQ(program.log_level, "info");
+}
+
+TEST(Options, ValuesOfEveryKind) {
+  Program program;
+  EXPECT_FALSE(program.parse({"-n", "12", "--port=80", "--timeout", "500ms", "--duration", "2m",
+                              "--length", "4k", "--kind", "green", "--log-level", "debug"}));
+  EXPECT_EQ(program.count, 12U);
+  EXPECT_EQ(program.port, 80);
+  EXPECT_EQ(program.timeout, 500ms);
+  EXPECT_EQ(program.duration, 2min);
+  EXPECT_EQ(program.length, 4096U);
+  EXPECT_EQ(program.kind, "green");
+  EXPECT_EQ(program.log_level, "debug");
+}
+
+TEST(Options, BothEndsOfARangeBelongToIt) {
+  Program program;
+  EXPECT_FALSE(program.parse(
+      {"-n", "1", "-p", "0", "--length", "16", "--timeout", "0", "--patience", "1ms"}));
+  EXPECT_EQ(program.count, 1U);
+  EXPECT_EQ(program.port, 0);
+  EXPECT_EQ(program.length, 16U);
+  EXPECT_EQ(program.timeout, 0s);
+  EXPECT_EQ(program.patience, 1ms);
+  EXPECT_FALSE(
+      program.parse({"-n", "4096", "-p", "65535", "--length", "64k", "--timeout", "1000h"}));
+  EXPECT_EQ(program.count, 4096U);
+  EXPECT_EQ(program.port, 65535);
+  EXPECT_EQ(program.length, 65536U);
+  EXPECT_EQ(program.timeout, 1000h);
+}
+
+struct Bad {
+  std::vector<const char*> arguments;
+  const char* says;  ///< part of the message
+};
+
+TEST(Options, OneLineSaysWhatIsWrongAndWhatIsAllowed) {
+  const char* const count = "--count: '";
+  const Bad cases[] = {
+      {{"-n", "0"}, "--count: '0' is not a whole number from 1 to 4096"},
+      {{"-n", "4097"}, "'4097' is not a whole number from 1 to 4096"},
+      {{"-n", "-1"}, count},
+      {{"-n", "+1"}, count},
+      {{"-n", " 1"}, count},
+      {{"-n", "1x"}, count},
+      {{"-n", "1.0"}, count},
+      {{"-n", "0x10"}, count},
+      {{"-n", ""}, "--count: '' is not"},
+      {{"-n", "4294967297"}, count},
+      {{"-n", "99999999999999999999"}, count},
+      {{"-n", "{}"}, "--count: '{}' is not"},
+      {{"-n", "%s%n"}, "'%s%n' is not"},
+      {{"-p", "65536"}, "--port: '65536' is not a whole number from 0 to 65535"},
+      {{"-p", "http"}, "'http' is not"},
+      {{"--timeout", "-1"}, "--timeout: '-1' is not a time from 0 to 1000h, such as 2s or 500ms"},
+      {{"--timeout", "1001h"}, "--timeout: '1001h'"},
+      {{"--timeout", "soon"}, "--timeout: 'soon'"},
+      {{"--patience", "999us"}, "--patience: '999us' is not a time from 1ms to 1000h"},
+      {{"--patience", "0"}, "--patience: '0'"},
+      {{"--length", "15"}, "--length: '15' is not a size from 16 to 65536 bytes, such as 4096 or"},
+      {{"--length", "65537"}, "--length: '65537'"},
+      {{"--length", "4g"}, "--length: '4g'"},
+      {{"--length", "4294967312"}, "--length: '4294967312'"},
+      {{"--length", "12q"}, "--length: '12q'"},
+      {{"--kind", "blue"}, "--kind: 'blue' is not one of red, green"},
+      {{"--kind", "Red"}, "--kind: 'Red'"},
+      {{"--kind", ""}, "--kind: '' is not one of"},
+      {{"--log-level", "loud"},
+       "--log-level: 'loud' is not one of trace, debug, info, warning, error, off"},
+      {{"-n"}, "--count"},
+      {{"-n", "1", "-n", "2"}, "--count"},
+      {{"--unknown"}, "--unknown"},
+      {{"stray"}, "stray"},
+  };
+  for (const Bad& bad : cases) {
+    const auto leave = refused(bad.arguments);
+    EXPECT_EQ(leave.status, 2);
+    EXPECT_EQ(leave.text.rfind("the-program: ", 0), 0U) << leave.text;
+    EXPECT_NE(leave.text.find(bad.says), std::string::npos) << leave.text;
+    EXPECT_EQ(leave.text.find('\n'), std::string::npos) << leave.text;
+  }
+}
+
+// What a user typed must not move the cursor of a terminal or forge a line of a log.
+TEST(Options, ControlCharactersAreNotRepeated) {
+  EXPECT_NE(refused({"--kind", "a\x1b[31m\nb\x7f"}).text.find("'a?[31m?b?' is not"),
+            std::string::npos);
+  for (const auto& arguments :
+       {std::vector<const char*>{"-n", "\r\n\t\x01\x1b\x7f"}, {"\x1b]0;title\x07"}, {"--a\nb"}}) {
+    const auto text = refused(arguments).text;
+    for (const char c : text) {
+      EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) << text;
+    }
+  }
+}
+
+TEST(Options, TextBeyondAsciiIsRepeatedAsItIs) {
+  EXPECT_NE(refused({"--kind", "größe"}).text.find("'größe' is not"), std::string::npos);
+}
+
+TEST(Options, ARefusedValueLeavesTheDefault) {
+  Program program;
+  EXPECT_TRUE(program.parse({"-n", "0"}));
+  EXPECT_EQ(program.count, 7U);
+}
+
+TEST(Options, HelpNamesEveryOptionWithItsDefaultAndUnit) {
+  for (const char* flag : {"-h", "--help"}) {
+    const auto leave = refused({flag});
+    EXPECT_EQ(leave.status, 0);
+    for (const char* part :
+         {"What it is.", "-n,--count", "COUNT", "7", "PORT", "12345", "--timeout", "SECONDS",
+          "--length", "BYTES", "Which: red, green", "--log-level", "--version"}) {
+      EXPECT_NE(leave.text.find(part), std::string::npos) << part << " in\n" << leave.text;
+    }
+    EXPECT_NE(leave.text.back(), '\n');
+  }
+}
+
+TEST(Options, Version) {
+  const auto leave = refused({"--version"});
+  EXPECT_EQ(leave.status, 0);
+  EXPECT_EQ(leave.text, "the-program " OFFLOAD_VERSION);
+}
+
+TEST(Leave, AnswersGoToOutputAndComplaintsToError) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(leave({0, "an answer"}), 0);
+  EXPECT_EQ(leave({2, "a complaint {}"}), 2);
+  std::fflush(stdout);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "an answer\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "a complaint {}\n");
+}
+
+}  // namespace
+}  // namespace offload::cli

@@ -1,0 +1,120 @@
+#include "metrics/latency_histogram.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace offload::metrics {
+namespace {
+
+using std::chrono::nanoseconds;
+
+LatencyHistogram histogram_of(const std::vector<std::int64_t>& values) {
+  LatencyHistogram histogram;
+  for (const auto value : values) histogram.record(nanoseconds(value));
+  return histogram;
+}
+
+/// The same definition of a percentile, on the sorted values themselves.
+std::int64_t exact_percentile(const std::vector<std::int64_t>& sorted, double quantile) {
+  const double rank = std::ceil(quantile * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+TEST(LatencyHistogram, EmptyReadsAsZero) {
+  const LatencyHistogram histogram;
+  EXPECT_EQ(histogram.count(), 0U);
+  EXPECT_EQ(histogram.min(), nanoseconds(0));
+  EXPECT_EQ(histogram.max(), nanoseconds(0));
+  EXPECT_EQ(histogram.percentile(0.5), nanoseconds(0));
+}
+
+TEST(LatencyHistogram, OneValueIsEveryPercentile) {
+  const auto histogram = histogram_of({123'456'789});
+  for (const double quantile : {0.0, 0.5, 0.999, 1.0}) {
+    EXPECT_EQ(histogram.percentile(quantile), nanoseconds(123'456'789)) << quantile;
+  }
+}
+
+TEST(LatencyHistogram, MinimumAndMaximumAreExact) {
+  const auto histogram = histogram_of({1'000'003, 77'777'777'777, 999'999'999});
+  EXPECT_EQ(histogram.min(), nanoseconds(1'000'003));
+  EXPECT_EQ(histogram.max(), nanoseconds(77'777'777'777));
+  EXPECT_EQ(histogram.percentile(0), histogram.min());
+  EXPECT_EQ(histogram.percentile(1), histogram.max());
+}
+
+TEST(LatencyHistogram, SmallValuesAreExact) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t value = 1; value <= 200; ++value) values.push_back(value);
+  const auto histogram = histogram_of(values);
+  EXPECT_EQ(histogram.percentile(0.5), nanoseconds(100));
+  EXPECT_EQ(histogram.percentile(0.99), nanoseconds(198));
+}
+
+TEST(LatencyHistogram, PercentilesAreWithinOnePercent) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> exponent(0, std::log(1e13));
+  std::vector<std::int64_t> values(20'000);
+  for (auto& value : values) value = static_cast<std::int64_t>(std::exp(exponent(random)));
+  const auto histogram = histogram_of(values);
+  std::sort(values.begin(), values.end());
+  for (int permille = 1; permille <= 999; ++permille) {
+    const double quantile = permille / 1000.0;
+    const auto exact = static_cast<double>(exact_percentile(values, quantile));
+    const auto found = static_cast<double>(histogram.percentile(quantile).count());
+    EXPECT_NEAR(found, exact, exact * 0.01) << quantile;
+  }
+}
+
+TEST(LatencyHistogram, EveryPowerOfTwoIsWithinOnePercent) {
+  for (unsigned bit = 0; bit < 63; ++bit) {
+    for (const std::int64_t offset : {-1, 0, 1}) {
+      const std::int64_t value = std::max<std::int64_t>((std::int64_t{1} << bit) + offset, 0);
+      // 0 and the largest value beside it, so that clamping to the extremes cannot hide an error.
+      const auto histogram = histogram_of({0, value, std::numeric_limits<std::int64_t>::max()});
+      const auto found = static_cast<double>(histogram.percentile(0.5).count());
+      EXPECT_NEAR(found, static_cast<double>(value), static_cast<double>(value) * 0.01) << value;
+    }
+  }
+}
+
+TEST(LatencyHistogram, NegativeCountsAsZero) {
+  const auto histogram = histogram_of({-5, 7, 9});
+  EXPECT_EQ(histogram.min(), nanoseconds(0));
+  EXPECT_EQ(histogram.count(), 3U);
+}
+
+TEST(LatencyHistogram, MergedIsAsIfRecordedInOne) {
+  std::mt19937_64 random(2);
+  LatencyHistogram all;
+  LatencyHistogram left;
+  LatencyHistogram right;
+  for (int i = 0; i < 10'000; ++i) {
+    const nanoseconds value(random() % 1'000'000);
+    all.record(value);
+    (i % 3 == 0 ? left : right).record(value);
+  }
+  left.merge(right);
+  EXPECT_EQ(left.count(), all.count());
+  EXPECT_EQ(left.min(), all.min());
+  EXPECT_EQ(left.max(), all.max());
+  for (const double quantile : {0.01, 0.5, 0.9, 0.99, 0.999}) {
+    EXPECT_EQ(left.percentile(quantile), all.percentile(quantile)) << quantile;
+  }
+}
+
+TEST(LatencyHistogram, MergingAnEmptyOneChangesNothing) {
+  auto histogram = histogram_of({10, 20});
+  histogram.merge(LatencyHistogram{});
+  EXPECT_EQ(histogram.min(), nanoseconds(10));
+  EXPECT_EQ(histogram.count(), 2U);
+}
+
+}  // namespace
+}  // namespace offload::metrics

@@ -1,0 +1,168 @@
+#include "protocol/control.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "protocol/bytes.hpp"
+#include "tests/support/bytes.hpp"
+
+namespace offload::protocol {
+namespace {
+
+using support::Bytes;
+using support::bytes;
+
+constexpr std::uint16_t kOtherVersions[] = {0, 2, 65535};
+
+/// A message, how it looks on the wire for ever, and how two of its kind compare.
+template <class Message>
+struct Sample;
+
+template <>
+struct Sample<Hello> {
+  static Hello message() { return {1, 0x0203'0405, 0x0607'0809, 0x0a0b'0c0d, "cpu"}; }
+  static Bytes golden() {
+    return bytes(
+        {'O', 'F', 'L', 'D', 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 3, 'c', 'p', 'u'});
+  }
+  static bool equal(const Hello& a, const Hello& b) {
+    return a.version == b.version && a.capabilities == b.capabilities &&
+           a.max_channels == b.max_channels && a.max_message_length == b.max_message_length &&
+           a.backend == b.backend;
+  }
+};
+
+template <>
+struct Sample<Welcome> {
+  static Welcome message() { return {1, 0x0203, 0x0405'0607, "reverse"}; }
+  static Bytes golden() {
+    return bytes({0, 1, 2, 3, 4, 5, 6, 7, 7, 'r', 'e', 'v', 'e', 'r', 's', 'e'});
+  }
+  static bool equal(const Welcome& a, const Welcome& b) {
+    return a.version == b.version && a.channel_count == b.channel_count &&
+           a.keep_alive_ms == b.keep_alive_ms && a.service == b.service;
+  }
+};
+
+template <>
+struct Sample<ChannelDescriptor> {
+  static ChannelDescriptor message() {
+    return {0x0102'0304, 0x0506'0708, 0x090a'0b0c, 0x0d0e'0f10'1112'1314};
+  }
+  static Bytes golden() {
+    return bytes({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20});
+  }
+  static bool equal(const ChannelDescriptor& a, const ChannelDescriptor& b) {
+    return a.channel == b.channel && a.depth == b.depth &&
+           a.max_message_length == b.max_message_length && a.region_bytes == b.region_bytes;
+  }
+};
+
+template <>
+struct Sample<ExchangeConsumerId> {
+  static ExchangeConsumerId message() { return {0x0102'0304, 0x0506'0708}; }
+  static Bytes golden() { return bytes({1, 2, 3, 4, 5, 6, 7, 8}); }
+  static bool equal(const ExchangeConsumerId& a, const ExchangeConsumerId& b) {
+    return a.channel == b.channel && a.consumer_id == b.consumer_id;
+  }
+};
+
+template <>
+struct Sample<KeepAlive> {
+  static KeepAlive message() { return {0x0102'0304'0506'0708}; }
+  static Bytes golden() { return bytes({1, 2, 3, 4, 5, 6, 7, 8}); }
+  static bool equal(const KeepAlive& a, const KeepAlive& b) { return a.sequence == b.sequence; }
+};
+
+template <class Message>
+class ControlMessage : public testing::Test {};
+
+using Messages = testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, KeepAlive>;
+TYPED_TEST_SUITE(ControlMessage, Messages);
+
+TYPED_TEST(ControlMessage, LooksLikeThisOnTheWire) {
+  EXPECT_EQ(Sample<TypeParam>::message().encode(), Sample<TypeParam>::golden());
+}
+
+TYPED_TEST(ControlMessage, IsReadAsItWasWritten) {
+  const auto decoded = TypeParam::decode(Sample<TypeParam>::golden());
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_TRUE(Sample<TypeParam>::equal(*decoded, Sample<TypeParam>::message()));
+}
+
+TYPED_TEST(ControlMessage, EveryTruncationIsRefused) {
+  const auto golden = Sample<TypeParam>::golden();
+  for (std::size_t size = 0; size < golden.size(); ++size) {
+    EXPECT_FALSE(TypeParam::decode(std::span(golden).first(size))) << size;
+  }
+}
+
+TYPED_TEST(ControlMessage, TrailingBytesAreRefused) {
+  auto golden = Sample<TypeParam>::golden();
+  golden.push_back(std::byte{0});
+  EXPECT_FALSE(TypeParam::decode(golden));
+}
+
+TYPED_TEST(ControlMessage, FitsAControlFrame) {
+  EXPECT_LE(Sample<TypeParam>::message().encode().size(), kMaxControlLength);
+}
+
+TEST(Hello, WithoutTheMagicIsNone) {
+  auto golden = Sample<Hello>::golden();
+  golden[3] ^= std::byte{1};
+  EXPECT_FALSE(Hello::decode(golden));
+}
+
+// So that the receiver can name the version that it refuses.
+TEST(Hello, OfAnotherVersionDecodesAsFarAsItsNumber) {
+  for (const std::uint16_t version : kOtherVersions) {
+    const auto prefix = Writer{}.integer(kControlMagic).integer(version).take();
+    for (const auto* rest : {"", "x", "whatever a later version may say"}) {
+      auto message = prefix;
+      for (const char c : std::string(rest)) message.push_back(static_cast<std::byte>(c));
+      const auto hello = Hello::decode(message);
+      ASSERT_TRUE(hello.has_value());
+      EXPECT_EQ(hello->version, version);
+    }
+    EXPECT_FALSE(Hello::decode(std::span(prefix).first(5)));
+  }
+}
+
+TEST(Welcome, OfAnotherVersionDecodesAsFarAsItsNumber) {
+  for (const std::uint16_t version : kOtherVersions) {
+    auto message = Writer{}.integer(version).take();
+    EXPECT_FALSE(Welcome::decode(std::span(message).first(1)));
+    for (int extra = 0; extra < 20; ++extra, message.push_back(std::byte{0xff})) {
+      const auto welcome = Welcome::decode(message);
+      ASSERT_TRUE(welcome.has_value());
+      EXPECT_EQ(welcome->version, version);
+    }
+  }
+}
+
+TEST(Hello, StringsOfEveryLength) {
+  for (const std::size_t size : {0U, 1U, 254U, 255U}) {
+    auto hello = Sample<Hello>::message();
+    hello.backend = std::string(size, 'b');
+    const auto decoded = Hello::decode(hello.encode());
+    ASSERT_TRUE(decoded.has_value());
+    EXPECT_EQ(decoded->backend, hello.backend);
+  }
+  auto hello = Sample<Hello>::message();
+  hello.backend = std::string(1000, 'b');
+  const auto decoded = Hello::decode(hello.encode());
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(decoded->backend, std::string(255, 'b'));
+  EXPECT_LE(hello.encode().size(), kMaxControlLength);
+}
+
+TEST(Control, NumbersAreStable) {
+  EXPECT_EQ(kControlMagic, 0x4f46'4c44U);
+  EXPECT_EQ(kControlVersion, 1);
+  EXPECT_EQ(kRingsDoorbell, 1U);
+  EXPECT_EQ(kMaxControlLength, 1024U);
+}
+
+}  // namespace
+}  // namespace offload::protocol
