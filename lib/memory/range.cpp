@@ -1,0 +1,217 @@
+#include "memory/range.hpp"
+
+#include <linux/magic.h>
+#include <linux/mman.h>
+#include <numa.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "memory/page.hpp"
+#include "memory/shared_memory.hpp"
+
+namespace offload::memory {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+/// Unmaps, and closes what was mapped, at its end.
+struct Mapping {
+  Mapping(void* start, std::size_t bytes, core::Fd descriptor = {})
+      : address(start), length(bytes), fd(std::move(descriptor)) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (::munmap(address, length) != 0) {
+      spdlog::error("munmap of {} bytes: {}", length, core::describe_errno(errno));
+    }
+  }
+
+  void* address;
+  std::size_t length;
+  core::Fd fd;
+};
+
+/// Nothing if that would not fit in a size_t.
+std::optional<std::size_t> round_up(std::size_t value, std::size_t to) {
+  if (value > std::numeric_limits<std::size_t>::max() - (to - 1)) return std::nullopt;
+  return (value + to - 1) / to * to;
+}
+
+/// Nothing, with errno set, if there is no memory of that kind.
+std::shared_ptr<Mapping> map_anonymous(std::size_t length, std::size_t page, int flags) {
+  const auto bytes = round_up(length, page);
+  if (!bytes) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  void* address =
+      ::mmap(nullptr, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  if (address == MAP_FAILED) return nullptr;
+  return std::make_shared<Mapping>(address, *bytes);
+}
+
+Range range_of(std::shared_ptr<Mapping> mapping, std::size_t page) {
+  Range range;
+  range.address = static_cast<std::byte*>(mapping->address);
+  range.length = mapping->length;
+  range.page_size = page;
+  range.owner = std::move(mapping);
+  return range;
+}
+
+Range range_of(SharedMemory memory, bool writable) {
+  auto owner = std::make_shared<SharedMemory>(std::move(memory));
+  Range range;
+  range.address = owner->data();
+  range.length = owner->size();
+  range.location = Location::shared;
+  range.writable = writable;
+  range.page_size = page_size();
+  range.descriptor = {DescriptorKind::memfd, owner->fd(), 0};
+  range.owner = std::move(owner);
+  return range;
+}
+
+void check_node(int numa_node) {
+  if (numa_node < 0) return;
+  if (::numa_available() < 0) {
+    throw Error(ErrorCode::not_supported, "this machine has no NUMA nodes to choose from");
+  }
+  if (numa_node > ::numa_max_node() ||
+      ::numa_bitmask_isbitset(::numa_all_nodes_ptr, static_cast<unsigned>(numa_node)) == 0) {
+    throw Error(ErrorCode::invalid_value,
+                "this process has no memory on NUMA node " + std::to_string(numa_node));
+  }
+}
+
+/// A file that is not a dma-buf could shrink under its mapping: the next access would end this
+/// process with SIGBUS.
+void check_dma_buf(int fd, std::uint64_t offset, std::size_t length) {
+  struct statfs status {};
+  core::check_errno(::fstatfs(fd, &status), "fstatfs of a dma-buf");
+  if (status.f_type != DMA_BUF_MAGIC) {
+    throw Error(ErrorCode::invalid_value, "the descriptor is not of a dma-buf");
+  }
+  const auto size = core::check_errno(::lseek(fd, 0, SEEK_END), "lseek of a dma-buf");
+  const auto bytes = static_cast<std::uint64_t>(size);
+  if (offset > bytes || length > bytes - offset) {
+    throw Error(ErrorCode::invalid_value, "a dma-buf of " + std::to_string(bytes) +
+                                              " bytes where " + std::to_string(length) + " from " +
+                                              std::to_string(offset) + " were announced");
+  }
+}
+
+}  // namespace
+
+void check_range(const Range& range) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(range.address);
+  if (begin == 0 || range.length == 0) {
+    throw Error(ErrorCode::invalid_value, "a range of memory that is empty");
+  }
+  if (range.length - 1 > std::numeric_limits<std::uintptr_t>::max() - begin) {
+    throw Error(ErrorCode::invalid_value, "a range of memory beyond the address space");
+  }
+  const Descriptor& descriptor = range.descriptor;
+  if (descriptor.kind != DescriptorKind::none && descriptor.fd < 0) {
+    throw Error(ErrorCode::invalid_value, "a range of memory whose descriptor is none");
+  }
+  if (descriptor.kind == DescriptorKind::memfd && descriptor.offset != 0) {
+    throw Error(ErrorCode::invalid_value, "a range of memory that is a part of a memfd");
+  }
+}
+
+Range allocate_range(std::size_t length, int numa_node, Pages pages) {
+  if (length == 0) throw Error(ErrorCode::invalid_value, "a range of memory that is empty");
+  check_node(numa_node);
+  std::size_t page = kHugePage;
+  std::shared_ptr<Mapping> mapping;
+  if (pages == Pages::huge)
+    mapping = map_anonymous(length, page, MAP_HUGETLB | static_cast<int>(MAP_HUGE_2MB));
+  if (!mapping) {
+    page = page_size();
+    mapping = map_anonymous(length, page, 0);
+  }
+  if (!mapping) core::throw_errno("cannot allocate " + std::to_string(length) + " bytes");
+  if (numa_node >= 0) {
+    // Huge pages are set aside for the machine, not for the node: where that one has none left, a
+    // strict binding would end the process with SIGBUS.
+    if (page == kHugePage) ::numa_set_bind_policy(0);
+    ::numa_tonode_memory(mapping->address, mapping->length, numa_node);
+    ::numa_set_bind_policy(1);  // libnuma's default
+  }
+  return range_of(std::move(mapping), page);
+}
+
+Range borrow_range(std::span<std::byte> memory) {
+  Range range;
+  range.address = memory.data();
+  range.length = memory.size();
+  check_range(range);
+  return range;
+}
+
+Range borrow_read_only_range(std::span<const std::byte> memory) {
+  // Never written through: `writable` keeps it out of regions that may be.
+  Range range = borrow_range(std::span{const_cast<std::byte*>(memory.data()), memory.size()});
+  range.writable = false;
+  return range;
+}
+
+Range share_range(const std::string& name, std::size_t length, int numa_node) {
+  if (length == 0) throw Error(ErrorCode::invalid_value, "a range of memory that is empty");
+  check_node(numa_node);
+  return range_of(SharedMemory::create(name, length, numa_node), true);
+}
+
+Range import_shared_range(core::Fd fd, std::size_t length, bool writable) {
+  return range_of(writable ? SharedMemory::import(std::move(fd), length)
+                           : SharedMemory::import_read_only(std::move(fd), length),
+                  writable);
+}
+
+Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable) {
+  check_dma_buf(fd.get(), offset, length);
+  const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* address =
+      ::mmap(nullptr, length, protection, MAP_SHARED, fd.get(), static_cast<off_t>(offset));
+  if (address == MAP_FAILED) {
+    const int errnum = errno;
+    throw Error(
+        ErrorCode::not_supported,
+        "the exporter of a dma-buf does not let it be mapped: " + core::describe_errno(errnum),
+        {core::Cause::Domain::system, errnum});
+  }
+  const int descriptor = fd.get();
+  Range range = range_of(std::make_shared<Mapping>(address, length, std::move(fd)), page_size());
+  range.location = Location::shared;
+  range.writable = writable;
+  range.descriptor = {DescriptorKind::dma_buf, descriptor, offset};
+  return range;
+}
+
+Range foreign_range(void* address, std::size_t length, Location location,
+                    std::shared_ptr<void> owner, Descriptor descriptor) {
+  if (descriptor.kind == DescriptorKind::memfd) {
+    throw Error(ErrorCode::invalid_value, "a memfd is no foreign range: share_range makes it");
+  }
+  Range range;
+  range.address = static_cast<std::byte*>(address);
+  range.length = length;
+  range.location = location;
+  range.descriptor = descriptor;
+  range.owner = std::move(owner);
+  check_range(range);
+  return range;
+}
+
+}  // namespace offload::memory

@@ -1,0 +1,150 @@
+#include "memory/region_blob.hpp"
+
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "kernels/services/crc32c.hpp"
+#include "protocol/bytes.hpp"
+
+namespace offload::memory {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+using protocol::Reader;
+using protocol::Writer;
+
+enum class Audience : std::uint8_t { process = 1, rdma = 2 };
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorCode::bad_message, "description of a memory region: " + why);
+}
+
+void require(bool condition, const char* why) {
+  if (!condition) refuse(why);
+}
+
+std::uint32_t checksum(std::span<const std::byte> bytes) {
+  return kernels::Crc32c::of(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void write(Writer& to, const PassedRange& range) {
+  to.integer(static_cast<std::uint8_t>(range.kind)).integer(range.offset).integer(range.length);
+}
+
+void write(Writer& to, const RemoteRange& range) {
+  to.integer(range.address).integer(range.length).integer(range.key);
+}
+
+void read(Reader& from, PassedRange& range) {
+  range.kind = static_cast<DescriptorKind>(from.integer<std::uint8_t>());
+  range.offset = from.integer<std::uint64_t>();
+  range.length = from.integer<std::uint64_t>();
+  require(range.kind == DescriptorKind::memfd || range.kind == DescriptorKind::dma_buf,
+          "a descriptor of an unknown kind");
+  require(range.kind != DescriptorKind::memfd || range.offset == 0, "a part of a memfd");
+  // Offsets into files are signed.
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  require(range.length != 0 && range.length <= kMost && range.offset <= kMost - range.length,
+          "a range that is empty or too long");
+}
+
+void read(Reader& from, RemoteRange& range) {
+  range.address = from.integer<std::uint64_t>();
+  range.length = from.integer<std::uint64_t>();
+  range.key = from.integer<std::uint32_t>();
+  require(range.address != 0 && range.length != 0, "a range that is empty");
+  require(range.length - 1 <= std::numeric_limits<std::uint64_t>::max() - range.address,
+          "a range beyond the address space");
+}
+
+template <class RangeType>
+std::vector<RangeType> read_ranges(Reader& from) {
+  const auto count = from.integer<std::uint16_t>();
+  require(count != 0 && count <= kMaxRanges, "no ranges, or too many");
+  std::vector<RangeType> ranges(count);
+  for (RangeType& range : ranges) read(from, range);
+  require(from.finished(), "its body is of another length");
+  return ranges;
+}
+
+void require_process_access(Access access) {
+  try {
+    check_access(access);
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+}
+
+/// The body of what is whole and of this version.
+std::span<const std::byte> unwrap(std::span<const std::byte> bytes) {
+  require(bytes.size() >= kRegionBlobHeader + kRegionBlobTrailer, "it is too short");
+  require(bytes.size() <= kMaxRegionBlob, "it is too long");
+  Reader header(bytes.first(kRegionBlobHeader));
+  require(header.integer<std::uint32_t>() == kRegionBlobMagic, "it does not begin like one");
+  const auto version = header.integer<std::uint16_t>();
+  require(header.integer<std::uint32_t>() == bytes.size(), "it is cut off, or has more behind it");
+  const auto covered = bytes.first(bytes.size() - kRegionBlobTrailer);
+  require(Reader(bytes.last(kRegionBlobTrailer)).integer<std::uint32_t>() == checksum(covered),
+          "its checksum is wrong");
+  if (version > kRegionBlobVersion) {
+    throw Error(ErrorCode::unsupported_version, "description of a memory region: version " +
+                                                    std::to_string(version) + ", known up to " +
+                                                    std::to_string(kRegionBlobVersion));
+  }
+  require(version == kRegionBlobVersion, "there is no such version");
+  return covered.subspan(kRegionBlobHeader);
+}
+
+}  // namespace
+
+std::vector<std::byte> RegionBlob::encode() const {
+  const bool is_remote = std::holds_alternative<std::vector<RemoteRange>>(ranges);
+  Writer body;
+  body.integer(static_cast<std::uint8_t>(is_remote ? Audience::rdma : Audience::process))
+      .integer(static_cast<std::uint32_t>(access));
+  std::visit(
+      [&](const auto& list) {
+        body.integer(static_cast<std::uint16_t>(list.size()));
+        for (const auto& range : list) write(body, range);
+      },
+      ranges);
+  const auto bytes = body.take();
+  const auto length = kRegionBlobHeader + bytes.size() + kRegionBlobTrailer;
+  auto blob = Writer{}
+                  .integer(kRegionBlobMagic)
+                  .integer(kRegionBlobVersion)
+                  .integer(static_cast<std::uint32_t>(length))
+                  .raw(text_of(bytes))
+                  .take();
+  const auto trailer = Writer{}.integer(checksum(blob)).take();
+  blob.insert(blob.end(), trailer.begin(), trailer.end());
+  return blob;
+}
+
+RegionBlob RegionBlob::decode(std::span<const std::byte> bytes) {
+  Reader reader(unwrap(bytes));
+  const auto audience = static_cast<Audience>(reader.integer<std::uint8_t>());
+  RegionBlob blob;
+  blob.access = static_cast<Access>(reader.integer<std::uint32_t>());
+  switch (audience) {
+    case Audience::process:
+      require_process_access(blob.access);
+      blob.ranges = read_ranges<PassedRange>(reader);
+      return blob;
+    case Audience::rdma:
+      require(blob.access != Access::none && includes(kRemoteAccess, blob.access),
+              "access of a peer that is none, or not remote");
+      blob.ranges = read_ranges<RemoteRange>(reader);
+      return blob;
+  }
+  refuse("it is for nobody known");
+}
+
+}  // namespace offload::memory

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "core/fd.hpp"
+
+namespace offload::memory {
+
+/// Memory that two processes share, as a sealed memfd and this process's mapping of it. Move-only;
+/// unmaps on destruction. The descriptor can be passed to another process over a Unix socket.
+class SharedMemory {
+ public:
+  /// Makes `bytes` (rounded up to whole pages) of zeroes, present in memory. `numa_node`: where;
+  /// -1 for anywhere. `name` shows in /proc. Throws Error.
+  static SharedMemory create(const std::string& name, std::size_t bytes, int numa_node);
+
+  /// Maps what another process created. Refuses (Error) what is not `bytes` long or could shrink
+  /// under the mapping, which would end this process with SIGBUS.
+  static SharedMemory import(core::Fd fd, std::size_t bytes);
+  /// The same, for reading only: writing to it ends this process with SIGSEGV. The descriptor need
+  /// not be open for writing.
+  static SharedMemory import_read_only(core::Fd fd, std::size_t bytes);
+
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&&) = delete;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory();
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+
+ private:
+  SharedMemory(core::Fd fd, std::size_t bytes, int protection);
+
+  core::Fd fd_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace offload::memory

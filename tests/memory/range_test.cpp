@@ -1,0 +1,161 @@
+#include "memory/range.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tests/memory/common.hpp"
+
+namespace offload::memory {
+namespace {
+
+using core::ErrorCode;
+
+TEST(Range, AllocatedIsOfWholePagesAndZero) {
+  for (const std::size_t length : {std::size_t{1}, kPage, kPage + 1}) {
+    const Range range = allocate_range(length);
+    EXPECT_EQ(range.length, (length + kPage - 1) / kPage * kPage);
+    EXPECT_EQ(range.page_size, kPage);
+    EXPECT_EQ(range.location, Location::host);
+    EXPECT_TRUE(range.writable);
+    EXPECT_EQ(range.descriptor.kind, DescriptorKind::none);
+    EXPECT_TRUE(std::all_of(range.address, range.address + range.length,
+                            [](std::byte byte) { return byte == std::byte{0}; }));
+  }
+}
+
+TEST(Range, AllocatedGoesWithItsLastCopy) {
+  const std::byte* address = nullptr;
+  {
+    Range copy;
+    {
+      const Range range = allocate_range(1);
+      address = range.address;
+      copy = range;
+    }
+    EXPECT_TRUE(is_mapped(address));
+    std::memset(copy.address, 1, copy.length);
+  }
+  EXPECT_FALSE(is_mapped(address));
+}
+
+TEST(Range, AllocatedOnANode) {
+  const Range range = allocate_range(kPage, 0);
+  std::memset(range.address, 1, range.length);
+  EXPECT_EQ(code_of([] { allocate_range(kPage, 1 << 20); }), ErrorCode::invalid_value);
+}
+
+// Whether there are huge pages depends on the machine; what came is told either way.
+TEST(Range, AllocatedOfHugePagesOrOfPlainOnes) {
+  const Range range = allocate_range(1, -1, Pages::huge);
+  EXPECT_TRUE(range.page_size == kPage || range.page_size == std::size_t{2} << 20);
+  EXPECT_EQ(range.length, range.page_size);
+  std::memset(range.address, 1, range.length);
+}
+
+TEST(Range, AllocatedOfNothingAndOfTooMuch) {
+  EXPECT_EQ(code_of([] { allocate_range(0); }), ErrorCode::invalid_value);
+  for (const std::size_t length : {kMost, kMost - kPage, std::size_t{1} << 62}) {
+    EXPECT_EQ(code_of([&] { allocate_range(length); }), ErrorCode::no_memory);
+    EXPECT_EQ(code_of([&] { allocate_range(length, -1, Pages::huge); }), ErrorCode::no_memory);
+  }
+}
+
+TEST(Range, BorrowedIsTheCallersMemory) {
+  std::vector<std::byte> memory(100);
+  const Range range = borrow_range(memory);
+  EXPECT_EQ(range.address, memory.data());
+  EXPECT_EQ(range.length, 100U);
+  EXPECT_TRUE(range.writable);
+  EXPECT_FALSE(borrow_read_only_range(memory).writable);
+  EXPECT_EQ(code_of([] { borrow_range({}); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([] { borrow_read_only_range({}); }), ErrorCode::invalid_value);
+}
+
+TEST(Range, SharedIsSeenByWhoImportsIt) {
+  const Range range = share_range("test", kPage + 1);
+  EXPECT_EQ(range.length, 2 * kPage);
+  EXPECT_EQ(range.location, Location::shared);
+  EXPECT_EQ(range.descriptor.kind, DescriptorKind::memfd);
+  const Range other = import_shared_range(duplicate(range.descriptor.fd), range.length, true);
+  const Range reader = import_shared_range(duplicate(range.descriptor.fd), range.length, false);
+  EXPECT_TRUE(other.writable);
+  EXPECT_FALSE(reader.writable);
+  other.address[kPage] = std::byte{5};
+  EXPECT_EQ(range.address[kPage], std::byte{5});
+  EXPECT_EQ(reader.address[kPage], std::byte{5});
+}
+
+TEST(Range, SharedOfNothingOrOnNoNode) {
+  EXPECT_EQ(code_of([] { share_range("test", 0); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([] { share_range("test", 1, 1 << 20); }), ErrorCode::invalid_value);
+}
+
+TEST(Range, ImportRefusesWhatSharedMemoryRefuses) {
+  EXPECT_EQ(code_of([&] { import_shared_range(memfd(kPage, 0), kPage, false); }),
+            ErrorCode::invalid_value);
+  const Range range = share_range("test", kPage);
+  EXPECT_EQ(code_of([&] { import_shared_range(duplicate(range.descriptor.fd), kPage + 1, true); }),
+            ErrorCode::invalid_value);
+}
+
+// A file could be cut off under its mapping. (Few machines of tests can make a dma-buf.)
+TEST(Range, ADmaBufIsNothingElse) {
+  const Range range = share_range("test", kPage);
+  EXPECT_EQ(code_of([&] { map_dma_buf_range(duplicate(range.descriptor.fd), 0, kPage, true); }),
+            ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] { map_dma_buf_range(core::Fd(::eventfd(0, EFD_CLOEXEC)), 0, 1, true); }),
+            ErrorCode::invalid_value);
+  EXPECT_THROW(map_dma_buf_range(core::Fd(), 0, kPage, true), core::Error);
+}
+
+TEST(Range, ForeignIsAsItWasToldAndKeepsItsOwner) {
+  auto memory = std::make_shared<std::vector<std::byte>>(10);
+  const std::weak_ptr<void> watch = memory;
+  {
+    const Range range = foreign_range(memory->data(), 10, Location::device, memory,
+                                      {DescriptorKind::dma_buf, 7, kPage});
+    memory.reset();
+    EXPECT_EQ(range.location, Location::device);
+    EXPECT_EQ(range.length, 10U);
+    EXPECT_EQ(range.descriptor.fd, 7);
+    EXPECT_EQ(range.descriptor.offset, kPage);
+    EXPECT_FALSE(watch.expired());
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(Range, ItsDescriptorIsChecked) {
+  Range range = share_range("test", kPage);
+  EXPECT_NO_THROW(check_range(range));
+  range.descriptor.offset = kPage;
+  EXPECT_EQ(code_of([&] { check_range(range); }), ErrorCode::invalid_value);
+  range.descriptor = {DescriptorKind::dma_buf, -1, 0};
+  EXPECT_EQ(code_of([&] { check_range(range); }), ErrorCode::invalid_value);
+  range.descriptor = {};
+  EXPECT_NO_THROW(check_range(range));
+}
+
+TEST(Range, ForeignIsChecked) {
+  std::byte memory{};
+  const auto make = [](void* address, std::size_t length, Descriptor descriptor = {}) {
+    return foreign_range(address, length, Location::host, nullptr, descriptor);
+  };
+  EXPECT_EQ(code_of([&] { make(nullptr, 1); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] { make(&memory, 0); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] { make(&memory, kMost); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] {
+              make(&memory, 1, {DescriptorKind::memfd, 7, 0});
+            }),
+            ErrorCode::invalid_value);
+  const auto address = reinterpret_cast<std::uintptr_t>(&memory);
+  EXPECT_NO_THROW(make(&memory, kMost - address + 1));  // up to the last byte there is
+  EXPECT_EQ(code_of([&] { make(&memory, kMost - address + 2); }), ErrorCode::invalid_value);
+}
+
+}  // namespace
+}  // namespace offload::memory

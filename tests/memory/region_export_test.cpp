@@ -1,0 +1,206 @@
+#include "memory/region_export.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "memory/region_blob.hpp"
+#include "tests/memory/common.hpp"
+#include "tests/memory/fake_registrar.hpp"
+
+namespace offload::memory {
+namespace {
+
+using core::ErrorCode;
+using support::thrown_by;
+
+MemoryRegion import_once(RegionExport from) {
+  return import_region("copy", from.blob, std::move(from.fds));
+}
+
+TEST(RegionExport, TheImporterSeesTheSameMemory) {
+  MemoryRegion region({"x"}, {share_range("a", 2 * kPage), share_range("b", kPage)});
+  region.start();
+  MemoryRegion copy = import_once(export_region(region, kLocalAccess));
+  EXPECT_EQ(copy.access(), kLocalAccess);
+  EXPECT_FALSE(copy.started());
+  copy.start();
+  ASSERT_EQ(copy.ranges().size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Range& ours = region.ranges()[i];
+    const Range& theirs = copy.ranges()[i];
+    ASSERT_EQ(theirs.length, ours.length);
+    EXPECT_NE(theirs.address, ours.address);
+    theirs.address[ours.length - 1] = static_cast<std::byte>(i + 1);
+    EXPECT_EQ(ours.address[ours.length - 1], static_cast<std::byte>(i + 1));
+  }
+}
+
+TEST(RegionExport, TheMappingOutlivesTheRegion) {
+  RegionExport exported;
+  {
+    MemoryRegion region({"x"}, {share_range("a", kPage)});
+    region.start();
+    region.ranges()[0].address[0] = std::byte{9};
+    exported = export_region(region, Access::local_read);
+  }
+  EXPECT_EQ(import_once(std::move(exported)).ranges()[0].address[0], std::byte{9});
+}
+
+TEST(RegionExport, AGrantForReadingComesWithADescriptorForReading) {
+  MemoryRegion region({"x"}, {share_range("a", kPage)});
+  region.start();
+  const auto for_reading = export_region(region, Access::local_read);
+  EXPECT_EQ(::fcntl(for_reading.fds[0].get(), F_GETFL) & O_ACCMODE, O_RDONLY);
+  EXPECT_EQ(::mmap(nullptr, kPage, PROT_WRITE, MAP_SHARED, for_reading.fds[0].get(), 0),
+            MAP_FAILED);
+  const auto for_both = export_region(region, kLocalAccess);
+  EXPECT_EQ(::fcntl(for_both.fds[0].get(), F_GETFL) & O_ACCMODE, O_RDWR);
+  EXPECT_EQ(::fcntl(for_both.fds[0].get(), F_GETFD), FD_CLOEXEC);
+}
+
+// A blob that was changed to say more meets the descriptor that says less.
+TEST(RegionExport, AForgedGrantToWriteIsRefusedByTheDescriptor) {
+  MemoryRegion region({"x"}, {share_range("a", kPage)});
+  region.start();
+  auto exported = export_region(region, Access::local_read);
+  auto blob = RegionBlob::decode(exported.blob);
+  blob.access = kLocalAccess;
+  exported.blob = blob.encode();
+  EXPECT_EQ(code_of([&] { import_once(std::move(exported)); }), ErrorCode::not_permitted);
+}
+
+TEST(RegionExport, AccessOnlyBecomesLess) {
+  MemoryRegion region({"x", kLocalAccess | Access::remote_read}, {share_range("a", kPage)});
+  region.start();
+  const auto error = thrown_by([&] { export_region(region, kLocalAccess | Access::remote_write); });
+  EXPECT_EQ(error.code(), ErrorCode::not_permitted);
+  EXPECT_STREQ(error.what(),
+               "memory region 'x' allows local_read|local_write|remote_read: cannot grant "
+               "local_read|local_write|remote_write");
+
+  MemoryRegion reader = import_once(export_region(region, Access::local_read));
+  EXPECT_EQ(reader.access(), Access::local_read);
+  EXPECT_FALSE(reader.ranges()[0].writable);
+  reader.start();
+  EXPECT_EQ(code_of([&] { export_region(reader, kLocalAccess); }), ErrorCode::not_permitted);
+  EXPECT_EQ(code_of([&] { export_region(reader, Access::local_read | Access::remote_read); }),
+            ErrorCode::not_permitted);
+  MemoryRegion third = import_once(export_region(reader, Access::local_read));
+  third.start();
+  region.ranges()[0].address[3] = std::byte{3};
+  EXPECT_EQ(third.ranges()[0].address[3], std::byte{3});
+}
+
+TEST(RegionExport, WhatIsGrantedIsChecked) {
+  MemoryRegion region({"x"}, {share_range("a", kPage)});
+  region.start();
+  EXPECT_EQ(code_of([&] { export_region(region, Access::none); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] { export_region(region, Access::local_write); }), ErrorCode::invalid_value);
+}
+
+TEST(RegionExport, NeedsARegionThatIsStarted) {
+  FakeRegistrar registrar("card");
+  MemoryRegion region({"x", kLocalAccess | kRemoteAccess}, {share_range("a", kPage)});
+  region.add_registrar(registrar);
+  const auto error = thrown_by([&] { export_region(region, kLocalAccess); });
+  EXPECT_EQ(error.code(), ErrorCode::bad_state);
+  EXPECT_STREQ(error.what(), "memory region 'x' is stopped: cannot be exported");
+  EXPECT_EQ(code_of([&] { export_remote(region, registrar, Access::remote_read); }),
+            ErrorCode::bad_state);
+}
+
+TEST(RegionExport, OfMemoryWithoutADescriptorIsNotSupported) {
+  MemoryRegion region({"x"}, {share_range("a", kPage), allocate_range(kPage)});
+  region.start();
+  const auto error = thrown_by([&] { export_region(region, kLocalAccess); });
+  EXPECT_EQ(error.code(), ErrorCode::not_supported);
+  EXPECT_NE(std::string(error.what()).find("range 1"), std::string::npos);
+}
+
+TEST(RegionExport, TakesOneDescriptorARange) {
+  MemoryRegion region({"x"}, {share_range("a", kPage), share_range("b", kPage)});
+  region.start();
+  auto exported = export_region(region, kLocalAccess);
+  exported.fds.pop_back();
+  EXPECT_EQ(code_of([&] { import_once(std::move(exported)); }), ErrorCode::bad_message);
+  exported = export_region(region, kLocalAccess);
+  exported.fds.emplace_back();
+  EXPECT_EQ(code_of([&] { import_once(std::move(exported)); }), ErrorCode::bad_message);
+}
+
+TEST(RegionExport, TheDescriptorsAreChecked) {
+  MemoryRegion region({"x"}, {share_range("a", kPage)});
+  region.start();
+  auto exported = export_region(region, kLocalAccess);
+  exported.fds[0] = memfd(kPage, 0);
+  EXPECT_EQ(code_of([&] { import_once(std::move(exported)); }), ErrorCode::invalid_value);
+
+  exported = export_region(region, kLocalAccess);
+  exported.blob =
+      RegionBlob{kLocalAccess, std::vector<PassedRange>{{DescriptorKind::memfd, 0, kPage + 1}}}
+          .encode();
+  EXPECT_EQ(code_of([&] { import_once(std::move(exported)); }), ErrorCode::invalid_value);
+
+  exported = export_region(region, kLocalAccess);
+  exported.blob =
+      RegionBlob{kLocalAccess, std::vector<PassedRange>{{DescriptorKind::dma_buf, 0, kPage}}}
+          .encode();
+  EXPECT_EQ(code_of([&] { import_once(std::move(exported)); }), ErrorCode::invalid_value);
+}
+
+TEST(RegionExport, ToldToAPeerAsAddressLengthAndKey) {
+  FakeRegistrar registrar("card", 7);
+  MemoryRegion region({"x", kLocalAccess | kRemoteAccess},
+                      {allocate_range(2 * kPage), allocate_range(kPage)});
+  region.add_registrar(registrar);
+  region.start();
+  const auto remote =
+      import_remote(export_remote(region, registrar, Access::remote_read | Access::remote_write));
+  EXPECT_EQ(remote.access(), Access::remote_read | Access::remote_write);
+  ASSERT_EQ(remote.ranges().size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Range& range = region.ranges()[i];
+    const auto address = reinterpret_cast<std::uint64_t>(range.address);
+    EXPECT_EQ(remote.ranges()[i],
+              (RemoteRange{address, range.length, region.key(registrar, i)->remote}));
+    EXPECT_EQ(remote.find(address + 1, range.length - 1), &remote.ranges()[i]);
+    EXPECT_EQ(remote.find(address + 1, range.length), nullptr);
+    EXPECT_EQ(remote.find(address, std::numeric_limits<std::uint64_t>::max()), nullptr);
+    EXPECT_EQ(remote.find(address, range.length + 2 * kPage), nullptr);
+  }
+}
+
+TEST(RegionExport, ToldToAPeerOnlyAsAllowed) {
+  FakeRegistrar registrar("card");
+  const FakeRegistrar stranger("other");
+  MemoryRegion region({"x", kLocalAccess | Access::remote_read}, {allocate_range(kPage)});
+  region.add_registrar(registrar);
+  region.start();
+  EXPECT_EQ(code_of([&] { export_remote(region, registrar, Access::remote_write); }),
+            ErrorCode::not_permitted);
+  for (const Access access : {Access::none, Access::local_read | Access::remote_read}) {
+    EXPECT_EQ(code_of([&] { export_remote(region, registrar, access); }), ErrorCode::invalid_value);
+  }
+  const auto error = thrown_by([&] { export_remote(region, stranger, Access::remote_read); });
+  EXPECT_EQ(error.code(), ErrorCode::not_found);
+  EXPECT_STREQ(error.what(), "memory region 'x' is not registered with other");
+}
+
+TEST(RegionExport, IsForOneAudience) {
+  FakeRegistrar registrar("card");
+  MemoryRegion region({"x", kLocalAccess | kRemoteAccess}, {share_range("a", kPage)});
+  region.add_registrar(registrar);
+  region.start();
+  const auto for_peer = export_remote(region, registrar, Access::remote_read);
+  EXPECT_EQ(code_of([&] { import_region("copy", for_peer, {}); }), ErrorCode::bad_message);
+  const auto for_process = export_region(region, kLocalAccess);
+  EXPECT_EQ(code_of([&] { import_remote(for_process.blob); }), ErrorCode::bad_message);
+}
+
+}  // namespace
+}  // namespace offload::memory
