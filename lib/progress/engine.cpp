@@ -1,0 +1,194 @@
+#include "progress/engine.hpp"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "core/cpu.hpp"
+#include "core/error.hpp"
+
+namespace offload::progress {
+namespace {
+
+using core::check_errno;
+using core::Duration;
+using core::TimePoint;
+
+constexpr std::size_t kEventsAtOnce = 256;
+/// While it spins, the engine looks at descriptors every so many turns: a look costs as much as
+/// some ten polls of memory.
+constexpr std::uint32_t kTurnsPerLook = 16;
+
+int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout) {
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
+  const timespec limit{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+  const int ready = ::epoll_pwait2(epoll, events, count, &limit, nullptr);
+  if (ready >= 0 || errno == EINTR) return std::max(ready, 0);
+  if (errno != ENOSYS) core::throw_errno("epoll_pwait2");
+  // Linux before 5.11: to the millisecond, rounded up.
+  return std::max(
+      ::epoll_wait(epoll, events, count, static_cast<int>((nanoseconds + 999'999) / 1'000'000)), 0);
+}
+
+}  // namespace
+
+Engine::Engine(Duration spin)
+    : epoll_(check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      wake_(check_errno(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
+      spin_(spin),
+      events_(kEventsAtOnce) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;  // edge-triggered: it need not be read
+  event.data.ptr = nullptr;
+  check_errno(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event), "epoll_ctl");
+}
+
+void Engine::watch(int fd, std::uint32_t epoll_events, EventHandler& handler) {
+  const UsageCheck::Call call(usage_, "watch");
+  epoll_event event{};
+  event.events = epoll_events;
+  event.data.ptr = &handler;
+  check_errno(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+}
+
+void Engine::unwatch(int fd, EventHandler& handler) noexcept {
+  const UsageCheck::Call call(usage_, "unwatch");
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  for (std::size_t i = next_event_; i < event_count_; ++i) {
+    if (events_[i].data.ptr == &handler) events_[i].data.ptr = nullptr;
+  }
+}
+
+void Engine::attach(Pollable& pollable) {
+  const UsageCheck::Call call(usage_, "attach");
+  pollables_.push_back(&pollable);
+}
+
+void Engine::activate(Pollable& pollable) noexcept {
+  const UsageCheck::Call call(usage_, "activate");
+  has_unarmed_work_ = armed_;  // it was armed without this: nobody may sleep on it
+  if (armed_by_caller_) notify();
+  if (!ActiveList::is_linked(pollable)) active_.push_back(pollable);
+}
+
+void Engine::deactivate(Pollable& pollable) noexcept {
+  const UsageCheck::Call call(usage_, "deactivate");
+  if (!ActiveList::is_linked(pollable)) return;
+  ActiveList::remove(pollable);
+  if (armed_) pollable.disarm();
+}
+
+bool Engine::run_once(TimePoint deadline) {
+  const UsageCheck::Turn in_turn(usage_, "run_once");
+  if (turn()) return true;
+  if (now_ - last_work_ < spin_) {
+    switch (expecting()) {
+      case Expecting::from_device: core::cpu_relax(); return false;
+      case Expecting::from_thread: std::this_thread::yield(); return false;
+      case Expecting::nothing: break;
+    }
+  }
+  return sleep(deadline);
+}
+
+bool Engine::progress() {
+  const UsageCheck::Turn in_turn(usage_, "progress");
+  return turn();
+}
+
+core::Duration Engine::arm() {
+  const UsageCheck::Turn in_turn(usage_, "arm");
+  armed_by_caller_ = true;
+  return arm_all();
+}
+
+void Engine::disarm() {
+  const UsageCheck::Turn in_turn(usage_, "disarm");
+  armed_by_caller_ = false;
+  disarm_all();
+}
+
+bool Engine::turn() {
+  now_ = core::Clock::now();
+  bool worked = poll_all();
+  if (worked || idle_turns_ % kTurnsPerLook == 0) worked = take_events(Duration{}) || worked;
+  if (worked) {
+    last_work_ = now_;
+    idle_turns_ = 0;
+  } else {
+    ++idle_turns_;
+  }
+  return worked;
+}
+
+bool Engine::sleep(TimePoint deadline) {
+  const Duration timeout = std::min(std::max(deadline - now_, Duration{}), arm_all());
+  // What came before a peer saw the arming is found here; what comes after rings.
+  bool worked = poll_all();
+  if (!worked) worked = take_events(has_unarmed_work_ ? Duration{} : timeout);
+  disarm_all();
+  last_work_ = core::Clock::now();  // spin anew after each sleep
+  return worked;
+}
+
+bool Engine::poll_all() {
+  bool worked = false;
+  for (Pollable* pollable : pollables_) worked = pollable->poll() || worked;
+  // Each is moved before it is polled: polling may activate and deactivate any of them, and what
+  // becomes active has its turn after this one.
+  to_poll_.splice_back(active_);
+  while (Pollable* const pollable = to_poll_.pop_front()) {
+    active_.push_back(*pollable);
+    worked = pollable->poll() || worked;
+  }
+  return worked;
+}
+
+Duration Engine::arm_all() {
+  armed_ = true;
+  has_unarmed_work_ = false;
+  Duration limit = Duration::max();
+  for (Pollable* pollable : pollables_) limit = std::min(limit, pollable->arm());
+  for (auto* it = active_.front(); it != nullptr; it = active_.next(*it)) {
+    limit = std::min(limit, it->arm());
+  }
+  return limit;
+}
+
+void Engine::disarm_all() {
+  armed_ = false;
+  for (Pollable* pollable : pollables_) pollable->disarm();
+  for (auto* it = active_.front(); it != nullptr; it = active_.next(*it)) it->disarm();
+  idle_turns_ = 0;
+}
+
+bool Engine::take_events(Duration timeout) {
+  event_count_ = static_cast<std::size_t>(
+      wait_for_events(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout));
+  for (next_event_ = 0; next_event_ < event_count_;) {
+    const epoll_event event = events_[next_event_++];
+    if (event.data.ptr != nullptr)
+      static_cast<EventHandler*>(event.data.ptr)->on_events(event.events);
+  }
+  const bool worked = event_count_ != 0;
+  event_count_ = 0;
+  return worked;
+}
+
+Expecting Engine::expecting() {
+  Expecting most = Expecting::nothing;
+  for (const Pollable* pollable : pollables_) most = std::max(most, pollable->expecting());
+  for (auto* it = active_.front(); it != nullptr; it = active_.next(*it)) {
+    most = std::max(most, it->expecting());
+  }
+  return most;
+}
+
+void Engine::notify() noexcept {
+  const std::uint64_t one = 1;
+  // Fails only when 2^64 - 2 wake-ups are pending, and then one more is not needed.
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+}
+
+}  // namespace offload::progress

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/status.hpp"
+#include "progress/context.hpp"
+#include "progress/task.hpp"
+
+namespace offload::progress {
+
+/// All tasks of type T that a context will ever have from one user, made in advance, with their
+/// callbacks. So many may be in flight at once.
+///
+/// The pool is made while its context is idle and destroyed before it. If tasks are in flight then,
+/// it logs that and stops the context. One thread, that of the context's engine.
+template <class T>
+class TaskPool {
+ public:
+  /// Called on the thread of the engine, from a turn or from Context::stop(). It may submit or
+  /// release the task, allocate, and stop the context; it must not throw, and destroy neither pool
+  /// nor context.
+  using Callback = void (*)(T& task, void* user_data);
+  struct Callbacks {
+    Callback completed;         ///< the task ended well
+    Callback failed;            ///< task.status() says why
+    void* user_data = nullptr;  ///< handed to both
+  };
+
+  /// Throws Error: invalid_value for no tasks or a callback that is null, bad_state if `context` is
+  /// not idle.
+  TaskPool(typename T::ContextType& context, std::size_t size, Callbacks callbacks)
+      : context_(&context), size_(size), callbacks_(callbacks) {
+    context_->expect_idle("get a task pool");
+    if (size == 0 || callbacks.completed == nullptr || callbacks.failed == nullptr) {
+      throw core::Error(core::ErrorCode::invalid_value,
+                        "a task pool takes one task or more, and both callbacks");
+    }
+    tasks_ = std::make_unique<T[]>(size);
+    free_.reserve(size);
+    for (T& task : tasks()) add(task);
+  }
+  ~TaskPool() {
+    for (const Task& task : tasks()) {
+      if (task.state_ == Task::State::submitted) context_->end("a task pool of ");
+    }
+  }
+  TaskPool(const TaskPool&) = delete;
+  TaskPool& operator=(const TaskPool&) = delete;
+
+  /// Null if all are out.
+  [[nodiscard]] T* allocate() noexcept {
+    if (free_.empty()) return nullptr;
+    Task& task = *free_.back();
+    free_.pop_back();
+    task.state_ = Task::State::idle;
+    task.status_ = {};
+    task.user_data = nullptr;
+    return static_cast<T*>(&task);
+  }
+
+  /// Takes back a task of this pool (else invalid_value) that is not submitted and not released
+  /// (else bad_state).
+  core::Status release(T& released) noexcept {
+    Task& task = released;
+    if (task.pool_.object != this) return core::ErrorCode::invalid_value;
+    if (!task.may_be_submitted()) return core::ErrorCode::bad_state;
+    task.state_ = Task::State::released;
+    free_.push_back(&released);  // has its room since the constructor
+    return {};
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t available() const noexcept { return free_.size(); }
+  /// All of them, allocated or not.
+  [[nodiscard]] std::span<T> tasks() noexcept { return {tasks_.get(), size_}; }
+
+ private:
+  void add(T& added) {
+    Task& task = added;
+    task.context_ = context_;
+    task.pool_ = {[](Task& done, void* pool) { static_cast<TaskPool*>(pool)->deliver(done); },
+                  this};
+    free_.push_back(&added);
+  }
+
+  void deliver(Task& task) {
+    const Callback call = task.status().ok() ? callbacks_.completed : callbacks_.failed;
+    call(static_cast<T&>(task), callbacks_.user_data);
+  }
+
+  Context* context_;
+  std::size_t size_;
+  Callbacks callbacks_;
+  std::unique_ptr<T[]> tasks_;
+  std::vector<T*> free_;  ///< the warmest last
+};
+
+}  // namespace offload::progress

@@ -1,0 +1,284 @@
+#include "progress/engine.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <memory>
+#include <thread>
+
+#include "core/error.hpp"
+#include "tests/progress/engine_fixture.hpp"
+#include "tests/support/eventually.hpp"
+
+namespace offload::progress {
+namespace {
+
+using namespace std::chrono_literals;
+using core::Clock;
+using core::Duration;
+using core::TimePoint;
+using support::kBound;
+
+TEST(Engine, ReturnsAtItsDeadline) {
+  Engine engine;
+  const auto begin = Clock::now();
+  EXPECT_FALSE(engine.run_once(begin + 20ms));
+  EXPECT_GE(Clock::now() - begin, 20ms);
+  EXPECT_LT(Clock::now() - begin, kBound);
+}
+
+TEST(Engine, ADeadlineInThePastIsNoSleep) {
+  Engine engine;
+  EXPECT_FALSE(engine.run_once(TimePoint{}));
+  EXPECT_FALSE(engine.run_once(in(-1h)));
+}
+
+TEST(Engine, DeliversEventsToTheirHandlers) {
+  Engine engine;
+  Signal first(engine);
+  Signal second(engine);
+  first.raise();
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(first.events, 1);
+  EXPECT_EQ(second.events, 0);
+  second.raise();
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(first.events, 1);
+  EXPECT_EQ(second.events, 1);
+}
+
+TEST(Engine, AnEventEndsASleep) {
+  Engine engine;
+  Signal signal(engine);
+  std::thread other([&] {
+    std::this_thread::sleep_for(20ms);
+    signal.raise();
+  });
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  other.join();
+  EXPECT_EQ(signal.events, 1);
+}
+
+TEST(Engine, WatchingCanFail) {
+  Engine engine;
+  Signal signal(engine);
+  EXPECT_THROW(engine.watch(-1, EPOLLIN, signal), core::Error);
+  EXPECT_THROW(engine.watch(signal.fd(), EPOLLIN, signal), core::Error);
+}
+
+TEST(Engine, AnUnwatchedDescriptorIsSilent) {
+  Engine engine;
+  Signal signal(engine);
+  signal.raise();
+  signal.unwatch();
+  EXPECT_FALSE(engine.run_once(in(1ms)));
+  EXPECT_EQ(signal.events, 0);
+  engine.watch(signal.fd(), EPOLLIN | EPOLLET, signal);
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(signal.events, 1);
+}
+
+TEST(Engine, AHandlerMayUnwatchItself) {
+  Engine engine;
+  Signal signal(engine);
+  signal.then = [&] { signal.unwatch(); };
+  signal.raise();
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  signal.raise();
+  EXPECT_FALSE(engine.run_once(in(1ms)));
+  EXPECT_EQ(signal.events, 1);
+}
+
+// Both events were fetched together: the second one's handler may be gone by now.
+TEST(Engine, AHandlerMayEndAnotherWhoseEventIsFetchedAlready) {
+  for (const bool first_ends_second : {true, false}) {
+    Engine engine;
+    auto first = std::make_unique<Signal>(engine);
+    auto second = std::make_unique<Signal>(engine);
+    int handled = 0;
+    first->then = [&] {
+      ++handled;
+      second.reset();
+    };
+    second->then = [&] {
+      ++handled;
+      first.reset();
+    };
+    // Events come in the order in which they were raised.
+    (first_ends_second ? first : second)->raise();
+    (first_ends_second ? second : first)->raise();
+    EXPECT_TRUE(engine.run_once(in(kBound)));
+    EXPECT_EQ(handled, 1);
+  }
+}
+
+TEST(Engine, AHandlerMayWatchAnother) {
+  Engine engine;
+  Signal signal(engine);
+  std::unique_ptr<Signal> born;
+  signal.then = [&] {
+    born = std::make_unique<Signal>(engine);
+    born->raise();
+  };
+  signal.raise();
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  ASSERT_NE(born, nullptr);
+  EXPECT_EQ(born->events, 1);
+}
+
+TEST(Engine, NotifyFromAnotherThreadEndsASleep) {
+  Engine engine;
+  for (int i = 0; i < 3; ++i) {  // the wake-up of one sleep is none for the next
+    std::thread other([&] {
+      std::this_thread::sleep_for(10ms);
+      engine.notify();
+    });
+    const auto begin = Clock::now();
+    EXPECT_TRUE(engine.run_once(begin + kBound));
+    EXPECT_GE(Clock::now() - begin, 5ms);
+    EXPECT_LT(Clock::now() - begin, kBound / 2);
+    other.join();
+  }
+}
+
+TEST(Engine, NotifyBeforeASleepIsNotLost) {
+  Engine engine;
+  engine.notify();
+  engine.notify();
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_FALSE(engine.run_once(in(1ms)));
+}
+
+TEST(Engine, WorkIsPolledWithoutArming) {
+  Engine engine;
+  FakeWork work;
+  engine.attach(work);
+  work.pending = 3;
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(engine.run_once(in(kBound)));
+    EXPECT_EQ(work.done, i);
+  }
+  EXPECT_EQ(work.calls, "ppp");
+}
+
+TEST(Engine, ArmsPollsOnceMoreSleepsAndDisarms) {
+  Engine engine;
+  FakeWork work;
+  engine.attach(work);
+  EXPECT_FALSE(engine.run_once(in(5ms)));
+  EXPECT_EQ(work.calls, "papd");
+}
+
+// Whoever handed it over before it saw the arming does not ring.
+TEST(Engine, WorkThatComesBetweenPollAndArmEndsTheSleepBeforeItBegins) {
+  Engine engine;
+  FakeWork work;
+  engine.attach(work);
+  work.on_arm = [&] { work.pending = 1; };
+  const auto begin = Clock::now();
+  EXPECT_TRUE(engine.run_once(begin + kBound));
+  EXPECT_LT(Clock::now() - begin, kBound / 2);
+  EXPECT_EQ(work.done, 1);
+  EXPECT_EQ(work.calls, "papd");
+}
+
+TEST(Engine, WorkOfAnyOneIsEnoughToStayAwake) {
+  Engine engine;
+  FakeWork idle;
+  FakeWork busy;
+  engine.attach(idle);
+  engine.attach(busy);
+  busy.pending = 1;
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(idle.calls, "p");
+  busy.on_arm = [&] { busy.pending = 1; };
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(idle.calls, "ppapd");
+}
+
+TEST(Engine, TheShortestArmingBoundsTheSleep) {
+  Engine engine;
+  FakeWork patient;
+  FakeWork hasty;
+  hasty.sleep = 2ms;
+  engine.attach(patient);
+  engine.attach(hasty);
+  const auto begin = Clock::now();
+  EXPECT_FALSE(engine.run_once(begin + kBound));
+  EXPECT_GE(Clock::now() - begin, 2ms);
+  EXPECT_LT(Clock::now() - begin, kBound / 2);
+}
+
+TEST(Engine, SpinsOnlyWhileSomethingIsExpected) {
+  for (const Expecting expected : {Expecting::from_device, Expecting::from_thread}) {
+    Engine engine(kBound);
+    FakeWork other;
+    FakeWork work;
+    engine.attach(other);
+    engine.attach(work);
+    work.expects = expected;
+    for (int i = 0; i < 100; ++i) EXPECT_FALSE(engine.run_once(in(kBound)));
+    EXPECT_EQ(work.calls, std::string(100, 'p'));
+    work.expects = Expecting::nothing;
+    work.calls.clear();
+    EXPECT_FALSE(engine.run_once(in(1ms)));
+    EXPECT_EQ(work.calls, "papd");
+  }
+}
+
+TEST(Engine, SpinsNoLongerThanItsLimit) {
+  Engine engine(5ms);
+  FakeWork work;
+  engine.attach(work);
+  work.expects = Expecting::from_device;
+  const auto slept = [&] { return work.calls.find('a') != std::string::npos; };
+  const auto begin = Clock::now();
+  EXPECT_TRUE(support::eventually(slept, [&] { engine.run_once(in(1ms)); }));
+  EXPECT_GE(Clock::now() - begin, 5ms);
+}
+
+TEST(Engine, EventsAreLookedAtWhileItSpinsAndWhileItWorks) {
+  Engine engine(kBound);
+  FakeWork work;
+  engine.attach(work);
+  Signal signal(engine);
+  const auto came = [&] { return signal.events != 0; };
+  work.expects = Expecting::from_device;
+  signal.raise();
+  EXPECT_TRUE(support::eventually(came, [&] { engine.run_once(in(kBound)); }));
+  EXPECT_EQ(work.calls.find('a'), std::string::npos);
+
+  signal.events = 0;
+  work.pending = 1'000'000;
+  signal.raise();
+  EXPECT_TRUE(support::eventually(came, [&] { engine.run_once(in(kBound)); }));
+  EXPECT_GT(work.pending, 0);
+}
+
+TEST(Engine, ASleepCostsNoProcessorTime) {
+  Engine engine;
+  FakeWork work;
+  engine.attach(work);
+  const auto used = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  };
+  const auto before = used();
+  EXPECT_FALSE(engine.run_once(in(300ms)));
+  EXPECT_LT(used() - before, 50ms);
+}
+
+TEST(Engine, NowIsTheTimeOfTheTurn) {
+  Engine engine;
+  engine.notify();
+  const auto before = Clock::now();
+  engine.run_once(in(kBound));
+  EXPECT_GE(engine.now(), before);
+  EXPECT_LE(engine.now(), Clock::now());
+}
+
+}  // namespace
+}  // namespace offload::progress
