@@ -1,0 +1,130 @@
+#include "net/socket.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "core/error.hpp"
+
+namespace offload::net {
+namespace {
+
+using core::check_errno;
+using core::Error;
+using core::ErrorCode;
+
+void enable(int fd, int level, int option, const char* name) {
+  const int on = 1;
+  check_errno(::setsockopt(fd, level, option, &on, sizeof on), name);
+}
+
+core::Fd open_tcp(int family) {
+  core::Fd fd(check_errno(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP),
+                          "cannot open a TCP socket"));
+  enable(fd.get(), IPPROTO_TCP, TCP_NODELAY, "TCP_NODELAY");
+  return fd;
+}
+
+/// The port field, which both families keep at the same place.
+in_port_t& port_field(SocketAddress& address) noexcept {
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  return reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port;
+}
+
+std::string without_brackets(const std::string& host) {
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+    return host.substr(1, host.size() - 2);
+  }
+  return host;
+}
+
+}  // namespace
+
+std::uint16_t SocketAddress::port() const noexcept {
+  SocketAddress copy = *this;
+  return ntohs(port_field(copy));
+}
+
+void SocketAddress::set_port(std::uint16_t port) noexcept {
+  port_field(*this) = htons(port);
+}
+
+std::string SocketAddress::to_string() const {
+  std::array<char, INET6_ADDRSTRLEN> host{};
+  if (::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return "?";
+  }
+  const std::string text = host.data();
+  return (family() == AF_INET6 ? "[" + text + "]" : text) + ":" + std::to_string(port());
+}
+
+std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, bool passive) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  addrinfo* raw = nullptr;
+  const int rc =
+      ::getaddrinfo(without_brackets(host).c_str(), std::to_string(port).c_str(), &hints, &raw);
+  if (rc != 0) {
+    throw Error(ErrorCode::not_found, "cannot resolve '" + host + "': " + ::gai_strerror(rc));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(raw, &::freeaddrinfo);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    SocketAddress address;
+    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
+    address.size = entry->ai_addrlen;
+    addresses.push_back(address);
+  }
+  return addresses;
+}
+
+core::Fd bind_tcp(const SocketAddress& address, bool reuse_port) {
+  core::Fd fd = open_tcp(address.family());
+  enable(fd.get(), SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
+  if (reuse_port) enable(fd.get(), SOL_SOCKET, SO_REUSEPORT, "SO_REUSEPORT");
+  check_errno(::bind(fd.get(), address.get(), address.size),
+              "cannot listen on " + address.to_string());
+  return fd;
+}
+
+void start_listening(int fd, int backlog) {
+  check_errno(::listen(fd, backlog), "cannot listen");
+}
+
+core::Fd listen_tcp(const SocketAddress& address, int backlog, bool reuse_port) {
+  core::Fd fd = bind_tcp(address, reuse_port);
+  start_listening(fd.get(), backlog);
+  return fd;
+}
+
+SocketAddress local_address(int fd) {
+  SocketAddress address;
+  address.size = sizeof address.storage;
+  check_errno(::getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size),
+              "getsockname");
+  return address;
+}
+
+core::Fd start_connect(const SocketAddress& address) {
+  core::Fd fd = open_tcp(address.family());
+  if (::connect(fd.get(), address.get(), address.size) < 0 && errno != EINPROGRESS) {
+    core::throw_errno("cannot connect to " + address.to_string());
+  }
+  return fd;
+}
+
+int connect_result(int fd) noexcept {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0) return errno;
+  return error;
+}
+
+}  // namespace offload::net

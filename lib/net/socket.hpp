@@ -1,0 +1,53 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/fd.hpp"
+
+namespace offload::net {
+
+/// An IPv4 or IPv6 address with its port.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  [[nodiscard]] const sockaddr* get() const noexcept {
+    return reinterpret_cast<const sockaddr*>(&storage);
+  }
+  [[nodiscard]] int family() const noexcept { return storage.ss_family; }
+  [[nodiscard]] std::uint16_t port() const noexcept;
+  void set_port(std::uint16_t port) noexcept;
+  /// "127.0.0.1:9", "[::1]:9"
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// The addresses of `host` (a name, an IPv4 or an IPv6 address, brackets allowed) for TCP, best
+/// first. `passive`: for listening. Throws Error (not_found).
+std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, bool passive);
+
+/// A socket with that address that does not listen yet: clients are refused. As listen_tcp.
+core::Fd bind_tcp(const SocketAddress& address, bool reuse_port);
+
+/// Lets clients in at a bound socket. Throws Error.
+void start_listening(int fd, int backlog);
+
+/// Both: a listening socket, non-blocking, close-on-exec, TCP_NODELAY inherited by what it accepts.
+/// `reuse_port`: share the port with further such sockets of this user, the kernel spreading the
+/// connections. Throws Error.
+core::Fd listen_tcp(const SocketAddress& address, int backlog, bool reuse_port);
+
+/// The address that a socket is bound to. Throws Error.
+SocketAddress local_address(int fd);
+
+/// Starts to connect: a non-blocking socket with TCP_NODELAY, writable once connected or failed
+/// (connect_result). Throws Error for what fails at once.
+core::Fd start_connect(const SocketAddress& address);
+
+/// 0 when the connect succeeded, else its errno.
+int connect_result(int fd) noexcept;
+
+}  // namespace offload::net

@@ -1,0 +1,98 @@
+#include "net/fd_passing.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "core/error.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::net {
+namespace {
+
+using core::ErrorCode;
+using support::bytes_of;
+using support::thrown_by;
+
+class FdPassing : public testing::Test {
+ protected:
+  FdPassing() {
+    int ends[2];
+    const int rc = ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends);
+    core::check_errno(rc, "socketpair");
+    here_ = core::Fd(ends[0]);
+    there_ = core::Fd(ends[1]);
+  }
+
+  core::Fd here_;
+  core::Fd there_;
+  std::array<std::byte, 64> room_{};
+};
+
+/// So many descriptors, all different.
+std::vector<core::Fd> some_fds(std::size_t count) {
+  std::vector<core::Fd> fds;
+  while (fds.size() < count) fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return fds;
+}
+
+std::vector<int> numbers_of(const std::vector<core::Fd>& fds) {
+  std::vector<int> numbers;
+  for (const auto& fd : fds) numbers.push_back(fd.get());
+  return numbers;
+}
+
+TEST_F(FdPassing, BytesAndDescriptorsArriveTogether) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kMaxPassedFds}) {
+    const auto fds = some_fds(count);
+    send_with_fds(here_.get(), bytes_of("hello"), numbers_of(fds));
+    const auto message = receive_with_fds(there_.get(), room_);
+    ASSERT_TRUE(message);
+    EXPECT_EQ(support::copy_of(std::span(room_).first(message->size)),
+              support::copy_of(bytes_of("hello")));
+    ASSERT_EQ(message->fds.size(), count);
+    EXPECT_FALSE(message->truncated);
+    for (const auto& fd : message->fds) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  }
+}
+
+TEST_F(FdPassing, NothingHasCome) {
+  EXPECT_FALSE(receive_with_fds(there_.get(), room_));
+}
+
+TEST_F(FdPassing, OneDescriptorTooManyIsNotSent) {
+  const auto fds = some_fds(kMaxPassedFds + 1);
+  const auto error = thrown_by([&] { send_with_fds(here_.get(), bytes_of("x"), numbers_of(fds)); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_value);
+  EXPECT_FALSE(receive_with_fds(there_.get(), room_));
+}
+
+TEST_F(FdPassing, MoreThanThereIsRoomForIsReported) {
+  send_with_fds(here_.get(), std::vector<std::byte>(room_.size() + 1), {});
+  const auto message = receive_with_fds(there_.get(), room_);
+  ASSERT_TRUE(message);
+  EXPECT_TRUE(message->truncated);
+  EXPECT_EQ(message->size, room_.size());
+}
+
+TEST_F(FdPassing, APeerThatIsGone) {
+  there_.reset();
+  EXPECT_EQ(thrown_by([&] { send_with_fds(here_.get(), bytes_of("x"), {}); }).code(),
+            ErrorCode::connection_reset);
+  const auto message = receive_with_fds(here_.get(), room_);
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->size, 0U);
+}
+
+TEST_F(FdPassing, APeerThatDoesNotRead) {
+  const auto error = thrown_by([&] {
+    for (int i = 0; i < 100'000; ++i) send_with_fds(here_.get(), bytes_of("x"), {});
+  });
+  EXPECT_EQ(error.code(), ErrorCode::again);
+}
+
+}  // namespace
+}  // namespace offload::net

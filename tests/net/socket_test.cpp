@@ -1,0 +1,183 @@
+#include "net/socket.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "core/error.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::net {
+namespace {
+
+using core::ErrorCode;
+using support::thrown_by;
+
+SocketAddress loopback(const std::string& host, std::uint16_t port = 0) {
+  return resolve(host, port, true).front();
+}
+
+bool wait_for(int fd, short events) {
+  pollfd watched{fd, events, 0};
+  constexpr int kMilliseconds = 20'000;
+  return ::poll(&watched, 1, kMilliseconds) == 1;
+}
+
+int option_of(int fd, int level, int option) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  ::getsockopt(fd, level, option, &value, &size);
+  return value;
+}
+
+void expect_traffic(const std::string& host) {
+  const auto listener = listen_tcp(loopback(host), 8, false);
+  const auto address = local_address(listener.get());
+  EXPECT_NE(address.port(), 0);
+  const auto client = start_connect(address);
+  ASSERT_TRUE(wait_for(client.get(), POLLOUT));
+  EXPECT_EQ(connect_result(client.get()), 0);
+  ASSERT_TRUE(wait_for(listener.get(), POLLIN));
+  const core::Fd server(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  ASSERT_TRUE(server.valid());
+  ASSERT_EQ(::send(client.get(), "hello", 5, 0), 5);
+  ASSERT_TRUE(wait_for(server.get(), POLLIN));
+  std::array<char, 8> text{};
+  EXPECT_EQ(::recv(server.get(), text.data(), text.size(), 0), 5);
+  EXPECT_STREQ(text.data(), "hello");
+  EXPECT_EQ(option_of(client.get(), IPPROTO_TCP, TCP_NODELAY), 1);
+  EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_NODELAY), 1);
+}
+
+bool has_ipv6() {
+  try {
+    return listen_tcp(loopback("::1"), 1, false).valid();
+  } catch (const core::Error&) {
+    return false;
+  }
+}
+
+TEST(Socket, TrafficOverIpv4) {
+  expect_traffic("127.0.0.1");
+}
+
+TEST(Socket, TrafficOverIpv6) {
+  if (!has_ipv6()) GTEST_SKIP() << "this machine has no IPv6 loopback";
+  expect_traffic("::1");
+  expect_traffic("[::1]");
+}
+
+TEST(Socket, TrafficToAName) {
+  expect_traffic("localhost");
+}
+
+TEST(Socket, NeverBlocksAndIsNotInherited) {
+  const auto listener = listen_tcp(loopback("127.0.0.1"), 1, false);
+  const auto client = start_connect(local_address(listener.get()));
+  for (const int fd : {listener.get(), client.get()}) {
+    EXPECT_NE(::fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+    EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+  }
+}
+
+TEST(Socket, ATakenPortIsInUse) {
+  const auto listener = listen_tcp(loopback("127.0.0.1"), 1, false);
+  const auto address = local_address(listener.get());
+  for (const bool reuse_port : {false, true}) {
+    const auto error = thrown_by([&] { listen_tcp(address, 1, reuse_port); });
+    EXPECT_EQ(error.code(), ErrorCode::in_use);
+    EXPECT_EQ(error.system_errno(), EADDRINUSE);
+    EXPECT_NE(std::string(error.what()).find("cannot listen on " + address.to_string()),
+              std::string::npos);
+  }
+}
+
+TEST(Socket, ASharedPortIsSharedOnlyByThoseWhoSaySo) {
+  const auto first = listen_tcp(loopback("127.0.0.1"), 64, true);
+  const auto address = local_address(first.get());
+  const auto second = listen_tcp(address, 64, true);
+  EXPECT_EQ(local_address(second.get()).port(), address.port());
+  EXPECT_EQ(thrown_by([&] { listen_tcp(address, 1, false); }).code(), ErrorCode::in_use);
+}
+
+TEST(Socket, ConnectionsToASharedPortAreSpread) {
+  const auto first = listen_tcp(loopback("127.0.0.1"), 256, true);
+  const auto address = local_address(first.get());
+  const auto second = listen_tcp(address, 256, true);
+  // That all of 64 hash to one of two would be a one in 2^63 chance.
+  std::vector<core::Fd> clients;
+  for (int i = 0; i < 64; ++i) {
+    clients.push_back(start_connect(address));
+    ASSERT_TRUE(wait_for(clients.back().get(), POLLOUT));
+  }
+  for (const auto* listener : {&first, &second}) {
+    EXPECT_TRUE(wait_for(listener->get(), POLLIN));
+  }
+}
+
+TEST(Socket, APortThatWasJustGivenUpCanBeTakenAgain) {
+  auto listener = listen_tcp(loopback("127.0.0.1"), 1, false);
+  const auto address = local_address(listener.get());
+  // A connection closed by the listening side leaves the port in TIME_WAIT.
+  const auto client = start_connect(address);
+  ASSERT_TRUE(wait_for(listener.get(), POLLIN));
+  core::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
+  listener.reset();
+  EXPECT_NO_THROW(listen_tcp(address, 1, false));
+}
+
+TEST(Socket, NobodyThere) {
+  auto listener = listen_tcp(loopback("127.0.0.1"), 1, false);
+  const auto address = local_address(listener.get());
+  listener.reset();
+  const auto client = start_connect(address);
+  ASSERT_TRUE(wait_for(client.get(), POLLOUT));
+  EXPECT_EQ(connect_result(client.get()), ECONNREFUSED);
+}
+
+TEST(Socket, ConnectResultOfNoSocket) {
+  EXPECT_EQ(connect_result(-1), EBADF);
+}
+
+TEST(Socket, AnAddressOfAnotherMachineCannotBeListenedOn) {
+  // TEST-NET-1: nobody's.
+  const auto error = thrown_by([] { listen_tcp(loopback("192.0.2.1"), 1, false); });
+  EXPECT_EQ(error.system_errno(), EADDRNOTAVAIL);
+}
+
+// Names that cannot be asked for: the test sends nothing to a name server.
+TEST(Resolve, WhatCannotBe) {
+  for (const std::string& host : {std::string(64, 'x'), std::string(300, 'x')}) {
+    const auto error = thrown_by([&] { resolve(host, 1, false); });
+    EXPECT_EQ(error.code(), ErrorCode::not_found);
+    EXPECT_NE(std::string(error.what()).find("cannot resolve '" + host + "'"), std::string::npos);
+  }
+}
+
+TEST(SocketAddress, AsText) {
+  EXPECT_EQ(loopback("127.0.0.1", 9).to_string(), "127.0.0.1:9");
+  EXPECT_EQ(loopback("::1", 9).to_string(), "[::1]:9");
+  EXPECT_EQ(loopback("[::1]", 65535).to_string(), "[::1]:65535");
+  EXPECT_EQ(SocketAddress{}.to_string(), "?");
+}
+
+TEST(SocketAddress, PortOfBothFamilies) {
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    auto address = loopback(host, 0x1234);
+    EXPECT_EQ(address.port(), 0x1234);
+    address.set_port(80);
+    EXPECT_EQ(address.port(), 80);
+  }
+  EXPECT_EQ(loopback("127.0.0.1").family(), AF_INET);
+  EXPECT_EQ(loopback("::1").family(), AF_INET6);
+}
+
+}  // namespace
+}  // namespace offload::net
