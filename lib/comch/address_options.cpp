@@ -1,0 +1,19 @@
+#include "comch/address_options.hpp"
+
+#include "cli/options.hpp"
+#include "comch/address.hpp"
+
+namespace offload::comch {
+
+void add_address_options(CLI::App& app, std::string& address, const std::string& description) {
+  auto* const comch = app.add_option("--comch", address, description + ": unix:PATH")
+                          ->type_name("ADDRESS")
+                          ->default_str(address)
+                          ->check(check_address);
+  cli::add(app, "-c,--comch-channel-name", address, address_of_name, "a name without '/'",
+           "Short for --comch unix:/tmp/NAME.sock")
+      ->type_name("NAME")
+      ->excludes(comch);
+}
+
+}  // namespace offload::comch

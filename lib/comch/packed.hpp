@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/vector_access.hpp"
+
+/// The CPU's fast paths into and out of the self-validating form.
+namespace offload::comch {
+
+/// Writes a message of `length` <= kMaxPacked bytes; the header, which publishes it, last.
+inline void write_packed(kernels::Vector* vectors, std::uint32_t turn, const std::byte* payload,
+                         std::uint32_t length) noexcept {
+  using kernels::kVectorData;
+  kernels::Vector* vector = vectors + 1;
+  std::uint32_t offset = 0;
+#if !defined(OFFLOAD_PORTABLE_VECTORS)
+  // 16 bytes are read where 12 are meant, so up to the last that are all payload.
+  const __m128i data = _mm_set_epi32(0, -1, -1, -1);
+  const __m128i turn_bits = _mm_set_epi32(static_cast<int>(turn), 0, 0, 0);
+  for (; offset + sizeof(kernels::Vector) <= length; offset += kVectorData, ++vector) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(payload + offset));
+    kernels::store_vector_bits(vector, _mm_or_si128(_mm_and_si128(bytes, data), turn_bits));
+  }
+#endif
+  for (; offset < length; offset += kVectorData, ++vector) {
+    kernels::Vector tail{{}, turn};
+    std::memcpy(tail.data, payload + offset, std::min(kVectorData, length - offset));
+    kernels::store_vector(vector, tail);
+  }
+  kernels::store_vector(vectors, {{length, 0, 0}, turn});
+}
+
+/// Reads the `length` <= kMaxPacked bytes of the message `turn` to `to`, which has room for
+/// kSlack bytes more. False if not all of it is there yet.
+inline bool read_packed(const kernels::Vector* vectors, std::uint32_t turn, std::byte* to,
+                        std::uint32_t length) noexcept {
+  const std::uint32_t count = kernels::vectors_for(length);
+  for (std::uint32_t v = 1; v < count; ++v, to += kernels::kVectorData) {
+#if !defined(OFFLOAD_PORTABLE_VECTORS)
+    const __m128i bits = kernels::load_vector_bits(vectors + v);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bits);  // the next 12 overwrite the turn
+    if (static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_srli_si128(bits, 12))) != turn) {
+      return false;
+    }
+#else
+    const kernels::Vector vector = kernels::load_vector(vectors + v);
+    if (vector.turn != turn) return false;
+    std::memcpy(to, vector.data, kernels::kVectorData);
+#endif
+  }
+  return true;
+}
+
+}  // namespace offload::comch

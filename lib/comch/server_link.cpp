@@ -1,0 +1,161 @@
+#include "comch/server_link.hpp"
+
+#include <iterator>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+using protocol::MessageId;
+
+/// Until the server has said what its interval is.
+constexpr core::Duration kFirstKeepAlive = std::chrono::seconds(1);
+
+Error bad_message(const std::string& what) {
+  return {ErrorCode::bad_message, what};
+}
+
+}  // namespace
+
+ServerLink::ServerLink(progress::Engine& engine, const Address& address,
+                       const protocol::Hello& hello, ServerObserver& observer)
+    : engine_(&engine),
+      observer_(&observer),
+      socket_(ControlSocket::connect(address)),
+      keep_alive_(kFirstKeepAlive),
+      heard_(core::Clock::now()) {
+  socket_.send(MessageId::hello, hello.encode());
+  engine_->watch(socket_.fd(), EPOLLIN, *this);
+}
+
+ServerLink::~ServerLink() {
+  engine_->unwatch(socket_.fd(), *this);
+}
+
+void ServerLink::on_events(std::uint32_t) {
+  try {
+    while (!lost_) {
+      auto message = socket_.receive();
+      if (!message) break;
+      heard_ = core::Clock::now();
+      handle(*std::move(message));
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::unsupported_version) {
+      socket_.refuse(protocol::Refusal::bad_version, error.what());
+      return lose(error.what(), protocol::Refusal::bad_version);  // asking again would not help
+    }
+    if (error.code() != ErrorCode::connection_reset && error.code() != ErrorCode::timed_out) {
+      socket_.refuse(protocol::Refusal::bad_hello, error.what());
+    }
+    lose(error.what());
+  }
+}
+
+void ServerLink::handle(ControlMessage message) {
+  switch (message.id) {
+    case MessageId::welcome: return take_welcome(protocol::Welcome::decode(message.payload));
+    case MessageId::channel_descriptor: return take_descriptor(std::move(message));
+    case MessageId::exchange_consumer_id_response:
+      return take_consumer_id(protocol::ExchangeConsumerId::decode(message.payload));
+    case MessageId::keep_alive:
+      if (!protocol::KeepAlive::decode(message.payload)) throw bad_message("malformed keep-alive");
+      return;
+    case MessageId::start_shutdown:
+      if (!message.payload.empty()) throw bad_message("malformed start of shutdown");
+      return observer_->on_start_shutdown();
+    case MessageId::error: {
+      const auto refusal = protocol::parse_error(message.payload);
+      return lose(refusal.text, refusal.code);
+    }
+    default:
+      throw bad_message("message " + std::to_string(static_cast<std::uint32_t>(message.id)) +
+                        " does not belong on a control channel");
+  }
+}
+
+void ServerLink::take_welcome(const std::optional<protocol::Welcome>& welcome) {
+  if (!welcome || welcome_) throw bad_message("malformed or second welcome");
+  if (welcome->version != protocol::kControlVersion) {
+    throw Error(ErrorCode::unsupported_version,
+                "the server speaks control version " + std::to_string(welcome->version) +
+                    ", this worker " + std::to_string(protocol::kControlVersion));
+  }
+  if (welcome->channel_count == 0 || welcome->keep_alive_ms == 0) {
+    throw bad_message("a welcome without channels or keep-alive");
+  }
+  welcome_ = welcome;
+  keep_alive_ = std::chrono::milliseconds(welcome->keep_alive_ms);
+}
+
+void ServerLink::take_descriptor(ControlMessage message) {
+  const auto descriptor = protocol::ChannelDescriptor::decode(message.payload);
+  const bool complete = ids_requested_ != 0;
+  if (!welcome_ || complete || !descriptor || descriptor->channel != channels_.size() ||
+      message.fds.size() != 3) {
+    throw bad_message("malformed or misplaced channel descriptor");
+  }
+  std::array<core::Fd, 3> fds;
+  std::move(message.fds.begin(), message.fds.end(), fds.begin());
+  channels_.emplace_back(*descriptor, std::move(fds));
+  if (channels_.size() < welcome_->channel_count) return;
+
+  observer_->on_channels(welcome_->service, std::exchange(channels_, {}));
+  for (std::uint32_t channel = 0; channel < welcome_->channel_count; ++channel) {
+    const protocol::ExchangeConsumerId request{channel, channel};
+    socket_.send(MessageId::exchange_consumer_id_request, request.encode());
+  }
+  ids_requested_ = welcome_->channel_count;
+  heard_ = core::Clock::now();  // starting may have taken long
+}
+
+void ServerLink::take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response) {
+  if (!response || response->channel != ids_received_ || ids_received_ == ids_requested_) {
+    throw bad_message("malformed or misplaced consumer id");
+  }
+  if (++ids_received_ == ids_requested_) observer_->on_attached();
+}
+
+void ServerLink::tick(core::TimePoint now) {
+  next_tick_ = now + keep_alive_;
+  if (lost_) return;
+  if (now - heard_ > protocol::kSilentIntervals * keep_alive_) {
+    return lose("it has been silent for too long");
+  }
+  try {
+    if (welcome_) {
+      socket_.send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
+    }
+  } catch (const Error& error) {
+    lose(error.what());
+  }
+}
+
+void ServerLink::request_shutdown() {
+  try {
+    socket_.send(MessageId::start_shutdown, {});
+  } catch (const Error& error) {
+    lose(error.what());
+  }
+}
+
+void ServerLink::complete() {
+  try {
+    socket_.send(MessageId::shutdown_complete, {});
+  } catch (const Error& error) {
+    spdlog::warn("the server could not be told that this worker has stopped: {}", error.what());
+  }
+}
+
+void ServerLink::lose(const std::string& reason, std::optional<protocol::Refusal> refused) {
+  if (std::exchange(lost_, true)) return;
+  engine_->unwatch(socket_.fd(), *this);
+  observer_->on_lost(reason, refused);
+}
+
+}  // namespace offload::comch

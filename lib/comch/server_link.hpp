@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comch/channel.hpp"
+#include "comch/control_socket.hpp"
+#include "progress/engine.hpp"
+#include "protocol/control.hpp"
+
+namespace offload::comch {
+
+/// What the worker's program does at the steps of its attachment.
+class ServerObserver {
+ public:
+  /// The server's channels are mapped: start serving them. When it returns, the server is told.
+  /// An Error that it throws ends the attachment: on_lost follows.
+  virtual void on_channels(const std::string& service, std::vector<ChannelImport> channels) = 0;
+  /// The server knows: requests come.
+  virtual void on_attached() = 0;
+  /// The server has got all its answers and wants this worker to stop; then call complete().
+  virtual void on_start_shutdown() = 0;
+  /// The attachment is over. `refused`: the server refused, or speaks another version; `reason`
+  /// says so in words.
+  virtual void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) = 0;
+
+ protected:
+  ~ServerObserver() = default;
+};
+
+/// The worker's side of the control channel: one attachment to one server. One thread: the
+/// engine's.
+class ServerLink final : progress::EventHandler {
+ public:
+  /// Connects and greets. Throws Error: not_connected or not_found while there is no server.
+  ServerLink(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
+             ServerObserver& observer);
+  ~ServerLink();
+  ServerLink(const ServerLink&) = delete;
+  ServerLink& operator=(const ServerLink&) = delete;
+
+  /// Keep-alives and time-outs; to be called at least every next_tick().
+  void tick(core::TimePoint now);
+  [[nodiscard]] core::TimePoint next_tick() const noexcept { return next_tick_; }
+
+  /// Asks the server to end.
+  void request_shutdown();
+  /// Says that this worker has stopped.
+  void complete();
+
+ private:
+  void on_events(std::uint32_t epoll_events) override;
+  void handle(ControlMessage message);
+  void take_welcome(const std::optional<protocol::Welcome>& welcome);
+  void take_descriptor(ControlMessage message);
+  void take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response);
+  void lose(const std::string& reason, std::optional<protocol::Refusal> refused = {});
+
+  progress::Engine* engine_;
+  ServerObserver* observer_;
+  ControlSocket socket_;
+  std::optional<protocol::Welcome> welcome_;
+  std::vector<ChannelImport> channels_;
+  std::uint32_t ids_requested_ = 0;
+  std::uint32_t ids_received_ = 0;
+  core::Duration keep_alive_;
+  core::TimePoint heard_;
+  core::TimePoint next_tick_{};
+  std::uint64_t keep_alives_ = 0;
+  bool lost_ = false;
+};
+
+}  // namespace offload::comch

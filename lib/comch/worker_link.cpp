@@ -1,0 +1,281 @@
+#include "comch/worker_link.hpp"
+
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::Error;
+using core::TimePoint;
+using protocol::MessageId;
+using protocol::Refusal;
+
+/// What is read from a worker at once, so that a flood of its messages cannot hold the thread.
+constexpr int kMessagesAtOnce = 64;
+/// Who connects and does not greet is sent away after that.
+constexpr core::Duration kGreetTime = std::chrono::seconds(5);
+/// From its greeting a worker has this long until it serves: it allocates and loads its kernels.
+constexpr core::Duration kAttachTime = std::chrono::seconds(60);
+
+core::Fd open_pidfd(int pid) {
+  // Not in glibc before 2.36. Fails for a process of another PID namespace, which shows as 0.
+  return core::Fd(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
+}
+
+bool has_ended(const core::Fd& process) {
+  pollfd poll{process.get(), POLLIN, 0};
+  return ::poll(&poll, 1, 0) > 0;
+}
+
+}  // namespace
+
+WorkerLink::WorkerLink(progress::Engine& engine, const Address& address, Offer offer,
+                       WorkerObserver& observer)
+    : engine_(&engine), listener_(address), offer_(std::move(offer)), observer_(&observer) {
+  // Edge-triggered: where a connection cannot be taken, tick() tries again.
+  engine_->watch(listener_.fd(), EPOLLIN | EPOLLET, *this);
+}
+
+WorkerLink::~WorkerLink() {
+  for (const Newcomer& newcomer : newcomers_) engine_->unwatch(newcomer.socket.fd(), *this);
+  if (session_) engine_->unwatch(session_->socket.fd(), *this);
+  engine_->unwatch(listener_.fd(), *this);
+}
+
+void WorkerLink::on_events(std::uint32_t) {
+  accept();
+  greet_newcomers();
+  serve_session();
+}
+
+void WorkerLink::accept() {
+  while (auto socket = listener_.accept()) {
+    try {
+      engine_->watch(socket->fd(), EPOLLIN, *this);
+      newcomers_.push_back({*std::move(socket), core::Clock::now()});
+    } catch (const Error& error) {
+      spdlog::warn("a control connection could not be taken: {}", error.what());
+    }
+  }
+}
+
+void WorkerLink::greet_newcomers() {
+  for (auto newcomer = newcomers_.begin(); newcomer != newcomers_.end();) {
+    newcomer = greet(*newcomer) ? newcomers_.erase(newcomer) : newcomer + 1;
+  }
+}
+
+/// Whether it greeted, or went: then it is no newcomer any more.
+bool WorkerLink::greet(Newcomer& newcomer) {
+  std::optional<ControlMessage> message;
+  try {
+    message = newcomer.socket.receive();
+    if (!message) return false;
+    admit(newcomer, *message);
+  } catch (const Error& error) {
+    engine_->unwatch(newcomer.socket.fd(), *this);
+    if (error.code() == core::ErrorCode::bad_message) {
+      newcomer.socket.refuse(Refusal::bad_hello, error.what());
+      spdlog::warn("a control connection is refused: {}", error.what());
+    } else {
+      spdlog::debug("a control connection came to nothing: {}", error.what());
+    }
+  }
+  return true;
+}
+
+/// The refusal is sent once the greeting was read: a socket that is closed with something unread
+/// takes what it sent last from its peer.
+void WorkerLink::admit(Newcomer& newcomer, const ControlMessage& message) {
+  const PeerCredentials peer = newcomer.socket.peer();
+  if (message.id != MessageId::hello) {
+    return refuse(newcomer, Refusal::bad_hello, "a worker greets first");
+  }
+  const auto hello = protocol::Hello::decode(message.payload);
+  if (!hello) return refuse(newcomer, Refusal::bad_hello, "malformed greeting");
+  if (hello->version != protocol::kControlVersion) {
+    return refuse(newcomer, Refusal::bad_version,
+                  "the worker speaks control version " + std::to_string(hello->version) +
+                      ", this server " + std::to_string(protocol::kControlVersion));
+  }
+  if (shutting_down_) {
+    return refuse(newcomer, Refusal::shutting_down, "the server is shutting down");
+  }
+  if (session_) {
+    return refuse(newcomer, Refusal::busy,
+                  "a worker is attached: process " + std::to_string(session_->peer.pid));
+  }
+  if (!former_is_gone(peer)) {
+    return refuse(
+        newcomer, Refusal::busy,
+        "the former worker, process " + std::to_string(former_.pid) + ", has not ended yet");
+  }
+  if (hello->max_channels < offer_.channels.size()) {
+    return refuse(newcomer, Refusal::bad_hello,
+                  "the worker serves " + std::to_string(hello->max_channels) +
+                      " channels, this server has " + std::to_string(offer_.channels.size()));
+  }
+  if (hello->max_message_length < offer_.max_message_length) {
+    return refuse(newcomer, Refusal::bad_hello,
+                  "the worker takes messages of " + std::to_string(hello->max_message_length) +
+                      " bytes, this server's are up to " +
+                      std::to_string(offer_.max_message_length));
+  }
+  spdlog::info("worker process {} attaches: {}", peer.pid, hello->backend);
+  const bool rings = (hello->capabilities & protocol::kRingsDoorbell) != 0;
+  session_.emplace(Session{std::move(newcomer.socket), peer, open_pidfd(peer.pid),
+                           rings ? Peer::rings : Peer::silent,
+                           std::vector<bool>(offer_.channels.size()), core::Clock::now()});
+  offer_channels();
+}
+
+void WorkerLink::refuse(Newcomer& newcomer, Refusal code, const std::string& text) {
+  spdlog::log(code == Refusal::busy ? spdlog::level::info : spdlog::level::warn,
+              "a control connection is refused: {}", text);
+  engine_->unwatch(newcomer.socket.fd(), *this);
+  newcomer.socket.refuse(code, text);
+}
+
+bool WorkerLink::former_is_gone(const PeerCredentials& newcomer) {
+  if (!former_process_.valid() || newcomer.pid == former_.pid) return true;
+  return has_ended(former_process_);
+}
+
+void WorkerLink::offer_channels() {
+  protocol::Welcome welcome;
+  welcome.channel_count = static_cast<std::uint16_t>(offer_.channels.size());
+  welcome.keep_alive_ms = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(offer_.keep_alive).count());
+  welcome.service = offer_.service;
+  try {
+    session_->socket.send(MessageId::welcome, welcome.encode());
+    for (Channel* channel : offer_.channels) {
+      channel->repair_header();
+      session_->socket.send(MessageId::channel_descriptor, channel->descriptor().encode(),
+                            channel->fds());
+    }
+  } catch (const Error& error) {
+    drop(error.what());
+  }
+}
+
+void WorkerLink::serve_session() {
+  try {
+    for (int i = 0; session_ && i < kMessagesAtOnce; ++i) {  // a handler may end it
+      const auto message = session_->socket.receive();
+      if (!message) break;
+      session_->heard = core::Clock::now();
+      handle(*message);
+    }
+  } catch (const Error& error) {
+    if (error.code() == core::ErrorCode::bad_message) {
+      refuse(Refusal::unknown_message, error.what());
+    } else {
+      drop(error.what());
+    }
+  }
+}
+
+void WorkerLink::handle(const ControlMessage& message) {
+  switch (message.id) {
+    case MessageId::exchange_consumer_id_request:
+      return exchange_consumer_id(protocol::ExchangeConsumerId::decode(message.payload));
+    case MessageId::keep_alive:
+      if (!protocol::KeepAlive::decode(message.payload)) {
+        refuse(Refusal::length_mismatch, "malformed keep-alive");
+      }
+      return;
+    case MessageId::start_shutdown:
+      if (!message.payload.empty()) {
+        return refuse(Refusal::length_mismatch, "malformed start of shutdown");
+      }
+      spdlog::info("the worker asks the server to end");
+      return observer_->on_shutdown_requested();
+    case MessageId::shutdown_complete:
+      if (!message.payload.empty()) {
+        return refuse(Refusal::length_mismatch, "malformed end of shutdown");
+      }
+      return drop("it has shut down");
+    case MessageId::error:
+      return drop("it refused: " + protocol::parse_error(message.payload).text);
+    default:
+      return refuse(Refusal::misplaced_message,
+                    "message " + std::to_string(static_cast<std::uint32_t>(message.id)) +
+                        " does not belong on a control channel");
+  }
+}
+
+void WorkerLink::exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request) {
+  if (!request || request->channel >= session_->ready.size() || session_->ready[request->channel]) {
+    return refuse(Refusal::bad_hello, "malformed or repeated consumer id");
+  }
+  session_->ready[request->channel] = true;
+  const protocol::ExchangeConsumerId response{request->channel, request->channel};
+  session_->socket.send(MessageId::exchange_consumer_id_response, response.encode());
+  if (!std::all_of(session_->ready.begin(), session_->ready.end(),
+                   [](bool ready) { return ready; })) {
+    return;
+  }
+  session_->attached = true;
+  observer_->on_worker_attached(session_->kind);
+}
+
+void WorkerLink::tick(TimePoint now) {
+  next_tick_ = now + offer_.keep_alive;
+  accept();
+  for (auto newcomer = newcomers_.begin(); newcomer != newcomers_.end();) {
+    if (now - newcomer->since < kGreetTime) {
+      ++newcomer;
+      continue;
+    }
+    engine_->unwatch(newcomer->socket.fd(), *this);
+    newcomer = newcomers_.erase(newcomer);
+  }
+  if (!session_) return;
+  const core::Duration limit =
+      session_->attached ? protocol::kSilentIntervals * offer_.keep_alive : kAttachTime;
+  if (now - session_->heard > limit) return drop("it has been silent for too long");
+  try {
+    if (session_->attached) {
+      session_->socket.send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
+    }
+  } catch (const Error& error) {
+    drop(error.what());
+  }
+}
+
+void WorkerLink::start_shutdown() {
+  shutting_down_ = true;
+  if (!session_) return;
+  try {
+    session_->socket.send(MessageId::start_shutdown, {});
+  } catch (const Error& error) {
+    drop(error.what());
+  }
+}
+
+void WorkerLink::refuse(Refusal code, const std::string& text) {
+  session_->socket.refuse(code, text);
+  drop("refused: " + text);
+}
+
+void WorkerLink::drop(const std::string& reason) {
+  if (!session_) return;
+  spdlog::log(shutting_down_ ? spdlog::level::info : spdlog::level::warn,
+              "worker process {} is gone: {}", session_->peer.pid, reason);
+  engine_->unwatch(session_->socket.fd(), *this);
+  former_ = session_->peer;
+  former_process_ = std::move(session_->process);
+  const bool was_attached = session_->attached;
+  session_.reset();
+  if (was_attached) observer_->on_worker_lost();
+}
+
+}  // namespace offload::comch

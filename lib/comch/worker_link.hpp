@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comch/channel.hpp"
+#include "comch/control_socket.hpp"
+#include "progress/engine.hpp"
+#include "protocol/control.hpp"
+
+namespace offload::comch {
+
+/// What the server's program does when its worker comes and goes.
+class WorkerObserver {
+ public:
+  /// A worker serves all channels from now on.
+  virtual void on_worker_attached(Peer peer) = 0;
+  /// It is gone: killed, silent, or at odds with the protocol.
+  virtual void on_worker_lost() = 0;
+  /// It asks the server to end.
+  virtual void on_shutdown_requested() = 0;
+
+ protected:
+  ~WorkerObserver() = default;
+};
+
+/// The server's side of the control channel: lets one worker at a time attach, tells it about the
+/// channels, and notices when it is gone.
+///
+/// A worker that is gone may still have its hands in the channels: a killed process ends its GPU
+/// work after its sockets. So the next one is let in only once the former one's process has ended,
+/// or is the same process, which says by connecting again that it has stopped.
+///
+/// One thread: the engine's.
+class WorkerLink final : progress::EventHandler {
+ public:
+  struct Offer {
+    std::vector<Channel*> channels;
+    std::uint32_t max_message_length;
+    std::string service;
+    core::Duration keep_alive;
+  };
+
+  /// Listens at once. Throws Error.
+  WorkerLink(progress::Engine& engine, const Address& address, Offer offer,
+             WorkerObserver& observer);
+  ~WorkerLink();
+  WorkerLink(const WorkerLink&) = delete;
+  WorkerLink& operator=(const WorkerLink&) = delete;
+
+  /// Keep-alives and time-outs; to be called at least every next_tick().
+  void tick(core::TimePoint now);
+  [[nodiscard]] core::TimePoint next_tick() const noexcept { return next_tick_; }
+
+  /// Tells the worker, if there is one, to stop. done() once it has, or is gone.
+  void start_shutdown();
+  [[nodiscard]] bool done() const noexcept { return shutting_down_ && !session_.has_value(); }
+
+ private:
+  /// Connected, and has not greeted yet.
+  struct Newcomer {
+    ControlSocket socket;
+    core::TimePoint since;
+  };
+
+  /// The worker: attached, or on the way to it.
+  struct Session {
+    ControlSocket socket;
+    PeerCredentials peer;
+    core::Fd process;  ///< its pidfd; invalid where there is none to be had
+    Peer kind;
+    std::vector<bool> ready;  ///< by channel
+    core::TimePoint heard;
+    bool attached = false;
+  };
+
+  void on_events(std::uint32_t epoll_events) override;
+  void accept();
+  void greet_newcomers();
+  [[nodiscard]] bool greet(Newcomer& newcomer);
+  void admit(Newcomer& newcomer, const ControlMessage& message);
+  void refuse(Newcomer& newcomer, protocol::Refusal code, const std::string& text);
+  [[nodiscard]] bool former_is_gone(const PeerCredentials& newcomer);
+  void offer_channels();
+  void serve_session();
+  void handle(const ControlMessage& message);
+  void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);
+  void refuse(protocol::Refusal code, const std::string& text);
+  void drop(const std::string& reason);
+
+  progress::Engine* engine_;
+  ControlListener listener_;
+  Offer offer_;
+  WorkerObserver* observer_;
+  std::vector<Newcomer> newcomers_;
+  std::optional<Session> session_;
+  PeerCredentials former_{};
+  core::Fd former_process_;
+  core::TimePoint next_tick_{};
+  std::uint64_t keep_alives_ = 0;
+  bool shutting_down_ = false;
+};
+
+}  // namespace offload::comch

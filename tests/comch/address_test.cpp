@@ -1,0 +1,49 @@
+#include "comch/address.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/error.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::comch {
+namespace {
+
+TEST(Address, APathOfTheFileSystem) {
+  for (const std::string path : {"/run/x.sock", "relative", " ", "unix:"}) {
+    const auto address = Address::parse("unix:" + path);
+    EXPECT_EQ(address.path, path);
+    EXPECT_EQ(address.to_string(), "unix:" + path);
+    EXPECT_EQ(check_address("unix:" + path), "");
+  }
+}
+
+TEST(Address, AsLongAsTheSystemTakes) {
+  EXPECT_EQ(Address::parse("unix:" + std::string(107, 'x')).path.size(), 107U);
+  const auto error = support::thrown_by([] { Address::parse("unix:" + std::string(108, 'x')); });
+  EXPECT_NE(std::string(error.what()).find("longer than 107 bytes"), std::string::npos);
+}
+
+TEST(Address, NothingElse) {
+  for (const std::string text :
+       {"", "unix:", "unix", "/run/x.sock", "tcp:127.0.0.1:1", "UNIX:/x", " unix:/x", "rdma:"}) {
+    const auto error = support::thrown_by([&] { Address::parse(text); });
+    EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
+    EXPECT_NE(std::string(error.what()).find("'" + text + "'"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("allowed: unix:PATH"), std::string::npos);
+    EXPECT_EQ(check_address(text), error.what());
+  }
+}
+
+TEST(Address, AChannelsNameStandsForOne) {
+  EXPECT_EQ(address_of_name("dpu_gpu"), "unix:/tmp/dpu_gpu.sock");
+  EXPECT_EQ(address_of_name(std::string(97, 'x')), "unix:/tmp/" + std::string(97, 'x') + ".sock");
+  for (const std::string& name :
+       {std::string(), std::string("a/b"), std::string("../x"), std::string(98, 'x')}) {
+    EXPECT_EQ(address_of_name(name), std::nullopt) << name;
+  }
+}
+
+}  // namespace
+}  // namespace offload::comch

@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include "gpu/backend.hpp"
+#include "tests/gpu/served_channel.hpp"
+
+/// What is the CPU's alone: it sleeps, is woken and wakes.
+namespace offload::gpu {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ServedChannel;
+
+class CpuBackend : public testing::Test {
+ protected:
+  void start(core::Duration spin) {
+    backend_ = make_cpu_backend(spin);
+    backend_->start({channel_.to_backend()}, "reverse");
+  }
+
+  /// Whether its thread has armed the doorbell: it sleeps, or is about to.
+  [[nodiscard]] bool sleeps() const {
+    return __atomic_load_n(&channel_.memory().header().requests.armed, __ATOMIC_RELAXED) != 0;
+  }
+
+  ServedChannel channel_{0, 4, 100};
+  std::unique_ptr<Backend> backend_;
+};
+
+std::chrono::microseconds processor_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+TEST_F(CpuBackend, IdleItUsesNoProcessorTime) {
+  start(20us);
+  ASSERT_TRUE(channel_.post(support::random_bytes(10, 1)));
+  ASSERT_TRUE(channel_.await());
+  ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
+  const auto before = processor_time();
+  std::this_thread::sleep_for(1s);
+  EXPECT_LT(processor_time() - before, 20ms);
+}
+
+TEST_F(CpuBackend, ARequestWakesIt) {
+  start(0us);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
+    const auto message = support::random_bytes(50, i);
+    ASSERT_TRUE(channel_.post(message));
+    ASSERT_EQ(channel_.await(), support::reversed(message)) << i;
+  }
+}
+
+TEST_F(CpuBackend, AnAnswerWakesTheServer) {
+  start(0us);
+  EXPECT_TRUE(backend_->rings());
+  comch::Consumer& consumer = channel_.server.consumer();
+  consumer.set_peer(comch::Peer::rings);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
+    comch::SendTask* const task = channel_.server.producer().allocate();
+    ASSERT_NE(task, nullptr);
+    channel_.server.producer().submit(*task, support::random_bytes(50, i));
+    consumer.arm();
+    channel_.server.producer().flush();
+    pollfd watched{consumer.fd(), POLLIN, 0};
+    constexpr int kMilliseconds = 20'000;
+    ASSERT_EQ(::poll(&watched, 1, kMilliseconds), 1);
+    EXPECT_EQ(channel_.take(), support::reversed(support::random_bytes(50, i)));
+    consumer.disarm();
+    std::uint64_t rings = 0;
+    EXPECT_EQ(::read(consumer.fd(), &rings, sizeof rings), 8);
+  }
+}
+
+}  // namespace
+}  // namespace offload::gpu
