@@ -1,0 +1,119 @@
+#include "apps/client/checker.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace offload::client {
+namespace {
+
+using protocol::FrameHeader;
+using protocol::FrameView;
+using protocol::MessageId;
+using protocol::Refusal;
+
+bool is_response(std::uint32_t id) noexcept {
+  return id == static_cast<std::uint32_t>(MessageId::client_response) ||
+         id == static_cast<std::uint32_t>(MessageId::client_request);
+}
+
+FrameView parse(std::span<const std::byte> stream, std::size_t expected_length) noexcept {
+  return protocol::parse_frame(
+      stream, static_cast<std::uint32_t>(std::max(expected_length, kMaxErrorLength)));
+}
+
+bool equal(std::span<const std::byte> one, std::span<const std::byte> other) noexcept {
+  // memcmp must not be given the null pointer that an empty span may hold.
+  return one.size() == other.size() &&
+         (one.empty() || std::memcmp(one.data(), other.data(), one.size()) == 0);
+}
+
+/// The bytes from `offset` on in hexadecimal, not more than a line can hold.
+std::string hex(std::span<const std::byte> bytes, std::size_t offset) {
+  constexpr std::size_t kShown = 8;
+  std::string text;
+  for (std::size_t i = offset; i < std::min(bytes.size(), offset + kShown); ++i) {
+    text += fmt::format("{}{:02x}", i == offset ? "" : " ", std::to_integer<unsigned>(bytes[i]));
+  }
+  return bytes.size() > offset + kShown ? text + " ..." : text;
+}
+
+std::string describe_bad_frame(std::span<const std::byte> stream, Refusal reason,
+                               std::size_t expected_length) {
+  const auto wire_size = protocol::load_big_endian<std::uint32_t>(stream.data());
+  if (reason == Refusal::frame_too_long) {
+    return fmt::format("a frame of {} bytes came, expected {}", wire_size,
+                       protocol::kFrameHeaderSize + expected_length);
+  }
+  return fmt::format("a bad frame came ({}; its first bytes: {})", protocol::describe(reason),
+                     hex(stream.first(std::min(stream.size(), protocol::kFrameHeaderSize)), 0));
+}
+
+std::string describe_server_error(std::span<const std::byte> payload) {
+  const auto error = protocol::parse_error(payload);
+  const auto reason = error.text.empty() ? std::string(protocol::describe(error.code)) : error.text;
+  return printable(fmt::format("the server reports error {}: {}",
+                               static_cast<std::uint32_t>(error.code), reason));
+}
+
+std::string describe_difference(std::span<const std::byte> payload,
+                                std::span<const std::byte> expected) {
+  const auto differing = std::mismatch(payload.begin(), payload.end(), expected.begin()).first;
+  const auto offset = static_cast<std::size_t>(differing - payload.begin());
+  return fmt::format("the response differs at offset {} of {}: expected {}, got {}", offset,
+                     expected.size(), hex(expected, offset), hex(payload, offset));
+}
+
+}  // namespace
+
+Verdict judge(std::span<const std::byte> stream, std::span<const std::byte> expected) noexcept {
+  const FrameView view = parse(stream, expected.size());
+  switch (view.state) {
+    case FrameView::State::bad: return {Verdict::State::wrong};
+    case FrameView::State::incomplete: {
+      if (stream.size() < protocol::kFrameHeaderSize) return {};
+      const auto header = FrameHeader::load(stream.data());
+      // What is wrong already might never become complete.
+      const bool wrong = is_response(header.msg_id)
+                             ? header.length != expected.size()
+                             : header.msg_id != static_cast<std::uint32_t>(MessageId::error);
+      return {wrong ? Verdict::State::wrong : Verdict::State::incomplete};
+    }
+    case FrameView::State::complete: break;
+  }
+  const bool right =
+      is_response(static_cast<std::uint32_t>(view.id)) && equal(view.payload, expected);
+  return right ? Verdict{Verdict::State::right, view.size()} : Verdict{Verdict::State::wrong};
+}
+
+std::string describe_fault(std::span<const std::byte> stream, std::span<const std::byte> expected) {
+  const FrameView view = parse(stream, expected.size());
+  if (view.state == FrameView::State::bad) {
+    return describe_bad_frame(stream, view.reason, expected.size());
+  }
+  const auto header = FrameHeader::load(stream.data());
+  if (!is_response(header.msg_id)) {
+    return view.id == MessageId::error
+               ? describe_server_error(view.payload)
+               : fmt::format("a message of kind {} came where a response (5) belongs",
+                             header.msg_id);
+  }
+  if (header.length != expected.size()) {
+    return fmt::format("the response has {} bytes, expected {}", header.length, expected.size());
+  }
+  return describe_difference(view.payload, expected);
+}
+
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char character) {
+        const auto code = static_cast<unsigned char>(character);
+        return code < 0x20 || code == 0x7f;
+      },
+      '?');
+  return text;
+}
+
+}  // namespace offload::client

@@ -1,0 +1,144 @@
+#include "apps/client/load_run.hpp"
+
+#include <poll.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <memory>
+#include <thread>
+
+#include "apps/client/connector.hpp"
+#include "apps/client/load_thread.hpp"
+#include "apps/client/poll_timeout.hpp"
+#include "apps/client/progress_line.hpp"
+#include "apps/client/request_pool.hpp"
+#include "apps/client/run_control.hpp"
+#include "core/log.hpp"
+
+namespace offload::client {
+namespace {
+
+using core::Clock;
+using core::TimePoint;
+using LoadThreads = std::vector<std::unique_ptr<LoadThread>>;
+
+RequestPool make_pool(const Options& options) {
+  if (options.size) return RequestPool::random(*options.size, options.service);
+  const auto message = std::as_bytes(std::span(options.message));
+  if (options.expected_response) {
+    return RequestPool::same(message, std::as_bytes(std::span(*options.expected_response)));
+  }
+  return RequestPool::same(message, expected_response(options.service, message));
+}
+
+/// One connection per thread; fewer if a signal came.
+std::vector<core::Fd> connect_all(const Options& options, const core::ShutdownSignals& signals) {
+  Connector connector(options.server_address, options.server_port,
+                      Clock::now() + options.connect_timeout);
+  std::vector<core::Fd> sockets;
+  while (sockets.size() < options.thread_count) {
+    core::Fd socket = connector.connect(signals);
+    if (!socket.valid()) break;
+    sockets.push_back(std::move(socket));
+  }
+  return sockets;
+}
+
+LoadThreads make_threads(const Options& options, std::vector<core::Fd> sockets,
+                         const RequestPool& pool, const RunControl& control) {
+  const LoadPlan plan{options.iteration_count, options.duration, options.max_concurrent_messages,
+                      options.response_timeout};
+  LoadThreads threads;
+  for (auto& socket : sockets) {
+    const auto number = static_cast<std::uint32_t>(threads.size());
+    threads.push_back(std::make_unique<LoadThread>(number, std::move(socket), plan, pool, control));
+  }
+  return threads;
+}
+
+void run_thread(LoadThread& thread, RunControl& control) {
+  core::name_this_thread("load");
+  control.wait_for_start();
+  thread.run();
+  if (!thread.result().fault.empty()) control.stop();
+  control.thread_done();
+}
+
+/// The main thread while the others work: until all are through. Whether a signal came.
+bool watch(const LoadThreads& threads, RunControl& control, core::ShutdownSignals& signals) {
+  ProgressLine progress;
+  bool interrupted = false;
+  for (std::size_t running = threads.size(); running > 0;) {
+    // The second signal is not for us: it ends the process.
+    std::array<pollfd, 2> watched{
+        {{control.done_fd(), POLLIN, 0}, {interrupted ? -1 : signals.fd(), POLLIN, 0}}};
+    if (::poll(watched.data(), watched.size(), poll_timeout(ProgressLine::kInterval)) < 0) continue;
+    running -= control.threads_done();
+    if (watched[1].revents != 0 && signals.take() != 0) {
+      interrupted = true;
+      control.stop();
+    }
+    std::uint64_t operations = 0;
+    for (const auto& thread : threads) operations += thread->progress();
+    progress.update(operations);
+  }
+  return interrupted;
+}
+
+/// Threads that join at the end of the scope, whatever ends it.
+class Running {
+ public:
+  explicit Running(RunControl& control) : control_(control) {}
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    for (auto& thread : threads_) thread.join();
+  }
+
+  /// When all began. If a thread cannot be made, those that were leave again.
+  TimePoint start(const LoadThreads& loads) try {
+    for (const auto& load : loads) {
+      threads_.emplace_back([&load = *load, &control = control_] { run_thread(load, control); });
+    }
+    const TimePoint now = Clock::now();
+    control_.start();
+    return now;
+  } catch (...) {
+    control_.stop();
+    control_.start();
+    throw;
+  }
+
+ private:
+  RunControl& control_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+RunOutcome run_load(const Options& options, core::ShutdownSignals& signals) {
+  const RequestPool pool = make_pool(options);
+  auto sockets = connect_all(options, signals);
+  RunOutcome outcome;
+  if (sockets.size() < options.thread_count) {
+    outcome.interrupted = signals.take() != 0;
+    return outcome;
+  }
+  spdlog::info("{} connected to {} port {}", options.thread_count, options.server_address,
+               options.server_port);
+  RunControl control;
+  const auto threads = make_threads(options, std::move(sockets), pool, control);
+  TimePoint start;
+  {
+    Running running(control);
+    start = running.start(threads);
+    outcome.interrupted = watch(threads, control, signals);
+  }
+  for (const auto& thread : threads) {
+    outcome.statistics.add(thread->result(), start);
+    if (!thread->result().fault.empty()) outcome.faults.push_back(thread->result().fault);
+  }
+  return outcome;
+}
+
+}  // namespace offload::client

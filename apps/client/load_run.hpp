@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/client/options.hpp"
+#include "apps/client/statistics.hpp"
+#include "core/signals.hpp"
+
+namespace offload::client {
+
+/// How a run went.
+struct RunOutcome {
+  Statistics statistics;
+  std::vector<std::string> faults;  ///< at most one a thread; empty: every response was right
+  bool interrupted = false;         ///< by SIGINT or SIGTERM
+};
+
+/// Connects, lets all threads start together, and waits for their end; a signal or the first fault
+/// stops all of them. Throws core::Error if it cannot connect.
+RunOutcome run_load(const Options& options, core::ShutdownSignals& signals);
+
+}  // namespace offload::client

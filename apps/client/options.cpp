@@ -1,0 +1,97 @@
+#include "apps/client/options.hpp"
+
+#include "cli/options.hpp"
+
+namespace offload::client {
+namespace {
+
+constexpr std::uint32_t kLongestMessage = std::uint32_t{16} << 20;
+
+constexpr const char* kDescription =
+    "Load client: sends requests to an offload server, checks every byte of every response, and\n"
+    "ends with throughput and latency. One connection and one thread per --thread-count.";
+
+constexpr const char* kFooter =
+    "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
+    "Exit status: 0 every response was right; 1 a wrong, missing or refused response, or a\n"
+    "connection error; 2 a wrong command line; 130 stopped by SIGINT or SIGTERM.\n\n"
+    "Examples:\n"
+    "  offload-client -s 127.0.0.1 -t 4 -i 100000 -m hello -e olleh\n"
+    "  offload-client -s ::1 -p 7000 --size 4k --duration 10s --json result.json";
+
+void add_target(CLI::App& app, Options& options) {
+  app.add_option("-s,--server-ip-address", options.server_address,
+                 "The server: a name, an IPv4 or an IPv6 address")
+      ->type_name("ADDRESS")
+      ->required();
+  cli::add_integer<std::uint16_t>(app, "-p,--server-ip-port", options.server_port, 1, 65535,
+                                  "The server's TCP port")
+      ->type_name("PORT");
+  cli::add_time(app, "--connect-timeout", options.connect_timeout, core::Duration{},
+                "How long to keep trying until all are connected")
+      ->default_str("10");
+  cli::add_time(app, "--response-timeout", options.response_timeout, std::chrono::milliseconds(1),
+                "An error if nothing comes for so long while responses are due")
+      ->default_str("30");
+}
+
+void add_amount(CLI::App& app, Options& options) {
+  cli::add_integer<std::uint32_t>(app, "-t,--thread-count", options.thread_count, 1, 1024,
+                                  "Threads, each with one connection");
+  auto* const count =
+      cli::add_integer<std::uint64_t>(app, "-i,--iteration-count", options.iteration_count, 1,
+                                      1'000'000'000'000'000, "Requests per thread");
+  cli::add_time(app, "--duration", options.duration, std::chrono::milliseconds(1),
+                "Send for so long, instead of a number of requests")
+      ->excludes(count);
+  cli::add_integer<std::uint32_t>(app, "--max-concurrent-messages", options.max_concurrent_messages,
+                                  1, 65536, "Requests in flight per thread");
+}
+
+void add_content(CLI::App& app, Options& options) {
+  auto* const message =
+      app.add_option("-m,--message-string", options.message, "What every request says")
+          ->type_name("TEXT")
+          ->default_str(options.message);
+  app.add_option_function<std::string>(
+         "-e,--expected-response",
+         [&options](const std::string& text) { options.expected_response = text; },
+         "What every response must say, whatever --service is. Default: computed")
+      ->type_name("TEXT")
+      ->needs(message);
+  cli::add_size(
+      app, "--size", options.size, 0, kLongestMessage,
+      "Random requests of so many bytes (0 to 16m) instead of -m; the responses are computed")
+      ->excludes(message);
+  cli::add(
+      app, "--service", options.service,
+      [](const std::string& name) { return service_named(name); },
+      fmt::format("one of {}", fmt::join(service_names(), ", ")),
+      fmt::format("What the server was told to do with requests: {}",
+                  fmt::join(service_names(), ", ")))
+      ->type_name("NAME")
+      ->default_str(std::string(name_of(options.service)));
+}
+
+void add_output(CLI::App& app, Options& options) {
+  app.add_option("--json", options.json_file,
+                 "Also write the results to this file, as JSON. Default: no file")
+      ->type_name("FILE");
+  cli::add_log_level(app, options.log_level);
+}
+
+}  // namespace
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
+  Options options;
+  CLI::App app(kDescription, "offload-client");
+  app.footer(kFooter);
+  add_target(app, options);
+  add_amount(app, options);
+  add_content(app, options);
+  add_output(app, options);
+  if (auto leave = cli::parse(app, "offload-client", argc, argv)) return *leave;
+  return options;
+}
+
+}  // namespace offload::client

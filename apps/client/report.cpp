@@ -1,0 +1,95 @@
+#include "apps/client/report.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace offload::client {
+namespace {
+
+struct Latency {
+  const char* name;  ///< in the table
+  const char* key;   ///< in JSON
+  double microseconds;
+};
+
+double microseconds(std::chrono::nanoseconds time) noexcept {
+  return static_cast<double>(time.count()) / 1e3;
+}
+
+std::array<Latency, 6> latencies(const metrics::LatencyHistogram& histogram) {
+  return {{{"min", "min", microseconds(histogram.min())},
+           {"p50", "p50", microseconds(histogram.percentile(0.5))},
+           {"p90", "p90", microseconds(histogram.percentile(0.9))},
+           {"p99", "p99", microseconds(histogram.percentile(0.99))},
+           {"p99.9", "p99_9", microseconds(histogram.percentile(0.999))},
+           {"max", "max", microseconds(histogram.max())}}};
+}
+
+template <class Value>
+std::string line(const std::string& name, const char* value_format, Value value) {
+  return fmt::format("{:<26}{}\n", name + ":", fmt::format(fmt::runtime(value_format), value));
+}
+
+const char* status_of(const RunOutcome& outcome) noexcept {
+  if (!outcome.faults.empty()) return "failed";
+  return outcome.interrupted ? "interrupted" : "ok";
+}
+
+nlohmann::ordered_json json_of(const Options& options) {
+  using json = nlohmann::ordered_json;
+  return {
+      {"server_ip_address", options.server_address},
+      {"server_ip_port", options.server_port},
+      {"thread_count", options.thread_count},
+      {"iteration_count", options.duration ? json() : json(options.iteration_count)},
+      {"duration_seconds", options.duration ? json(core::to_seconds(*options.duration)) : json()},
+      {"message_length", options.size ? std::size_t{*options.size} : options.message.size()},
+      {"random_payload", options.size.has_value()},
+      {"max_concurrent_messages", options.max_concurrent_messages},
+      {"service", name_of(options.service)},
+  };
+}
+
+}  // namespace
+
+std::string make_table(const Statistics& statistics) {
+  std::string table =
+      line("Duration (seconds)", "{:.6f}", core::to_seconds(statistics.duration)) +
+      line("Operation count", "{}", statistics.operations) +
+      line("Tx Data rate (GiB/s)", "{:.6f}", statistics.tx_gib_per_second()) +
+      line("Rx Data rate (GiB/s)", "{:.6f}", statistics.rx_gib_per_second()) +
+      line("IO rate (MIOP/s)", "{:.6f}", statistics.million_operations_per_second()) +
+      line("Valid responses", "{}", statistics.valid);
+  if (statistics.unanswered > 0) table += line("Unanswered requests", "{}", statistics.unanswered);
+  for (const auto& latency : latencies(statistics.latency)) {
+    table += line(fmt::format("Latency {} (us)", latency.name), "{:.3f}", latency.microseconds);
+  }
+  return table;
+}
+
+nlohmann::ordered_json make_json(const Options& options, const RunOutcome& outcome) {
+  const Statistics& statistics = outcome.statistics;
+  nlohmann::ordered_json latency;
+  for (const auto& entry : latencies(statistics.latency)) latency[entry.key] = entry.microseconds;
+  return {
+      {"program", "offload-client"},
+      {"version", OFFLOAD_VERSION},
+      {"options", json_of(options)},
+      {"status", status_of(outcome)},
+      {"faults", outcome.faults},
+      {"duration_seconds", core::to_seconds(statistics.duration)},
+      {"operation_count", statistics.operations},
+      {"valid_responses", statistics.valid},
+      {"unanswered_requests", statistics.unanswered},
+      {"tx_bytes", statistics.tx_bytes},
+      {"rx_bytes", statistics.rx_bytes},
+      {"tx_data_rate_gib_s", statistics.tx_gib_per_second()},
+      {"rx_data_rate_gib_s", statistics.rx_gib_per_second()},
+      {"io_rate_miops", statistics.million_operations_per_second()},
+      {"latency_us", latency},
+  };
+}
+
+}  // namespace offload::client

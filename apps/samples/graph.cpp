@@ -1,0 +1,157 @@
+/// A graph: one node hashes a buffer while another copies it; when both are done, a callback hashes
+/// the copy and compares. Several instances are under way at once, on one thread and one engine.
+///
+/// The hash runs on a context of the sample's own: that is all that a new kind of task takes.
+#include "progress/graph.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "copy/memory_copy_context.hpp"
+#include "core/error.hpp"
+
+namespace {
+
+using namespace offload;
+
+constexpr std::size_t kInstances = 8;
+constexpr std::size_t kRuns = 100;
+constexpr std::size_t kBytes = 1U << 20;
+constexpr core::Duration kPatience = std::chrono::seconds(30);
+
+std::size_t hash_of(const std::vector<std::byte>& bytes) {
+  return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+class HashContext;
+
+struct HashTask final : progress::Task {
+  using ContextType = HashContext;
+  const std::vector<std::byte>* source = nullptr;
+  std::size_t hash = 0;
+};
+
+/// Hashes one buffer a turn.
+class HashContext final : public progress::Context {
+ public:
+  HashContext() : Context("hash") {}
+
+ private:
+  core::Status on_submit(progress::Task&) noexcept override { return {}; }
+  bool on_poll(std::size_t) override {
+    auto* const task = static_cast<HashTask*>(first_in_flight());
+    if (task == nullptr) return false;
+    task->hash = hash_of(*task->source);
+    complete(*task, {});
+    return true;
+  }
+};
+
+/// What one instance works on.
+struct Job {
+  std::vector<std::byte> source = std::vector<std::byte>(kBytes);
+  std::vector<std::byte> destination = std::vector<std::byte>(kBytes);
+  HashTask* hash = nullptr;
+  copy::CopyTask* copy = nullptr;
+};
+
+core::Status compare(progress::GraphInstance&, void* data) {
+  const Job& job = *static_cast<const Job*>(data);
+  return hash_of(job.destination) == job.hash->hash ? core::Status{} : core::ErrorCode::io_failed;
+}
+
+/// Counts the ends, and starts each instance again until there were enough.
+struct Runs {
+  progress::Context* graph;
+  std::size_t started = 0;
+  std::size_t right = 0;
+  std::size_t wrong = 0;
+
+  static void completed(progress::GraphInstance& instance, void* object) {
+    auto& runs = *static_cast<Runs*>(object);
+    ++runs.right;
+    runs.start(instance);
+  }
+  static void failed(progress::GraphInstance&, void* object) {
+    ++static_cast<Runs*>(object)->wrong;
+  }
+  void start(progress::GraphInstance& instance) {
+    if (started == kRuns || wrong != 0) return;
+    auto& job = *static_cast<Job*>(instance.user_data);
+    job.source.assign(kBytes, static_cast<std::byte>(started));
+    if (graph->submit(instance).ok()) {
+      ++started;
+    } else {
+      ++wrong;
+    }
+  }
+};
+
+template <class Task>
+void no_callback(Task&, void*) {}  // the graph is told, not the pool
+
+int run() {
+  progress::Engine engine;
+  HashContext hasher;
+  copy::MemoryCopyContext copier;
+  progress::TaskPool<HashTask> hashes(hasher, kInstances, {no_callback, no_callback});
+  progress::TaskPool<copy::CopyTask> copies(copier, kInstances, {no_callback, no_callback});
+  Runs runs{};
+  progress::Graph graph("hash and copy", kInstances, {&Runs::completed, &Runs::failed, &runs});
+  runs.graph = &graph;
+
+  const auto hash = graph.add_node("hash", hasher);
+  const auto copy = graph.add_node("copy", copier);
+  const auto compared = graph.add_node("compare", compare);
+  graph.add_dependency(hash, compared);
+  graph.add_dependency(copy, compared);
+  for (progress::Context* context :
+       {static_cast<progress::Context*>(&hasher), static_cast<progress::Context*>(&copier),
+        static_cast<progress::Context*>(&graph)}) {
+    context->connect(engine);
+    context->start();
+  }
+
+  std::array<Job, kInstances> jobs;
+  for (Job& job : jobs) {
+    progress::GraphInstance& instance = *graph.allocate();
+    job.hash = hashes.allocate();
+    job.hash->source = &job.source;
+    job.copy = copies.allocate();
+    job.copy->source = job.source;
+    job.copy->destination = job.destination;
+    instance.user_data = &job;
+    const bool bound = instance.bind_task(hash, *job.hash).ok() &&
+                       instance.bind_task(copy, *job.copy).ok() &&
+                       instance.bind_data(compared, &job).ok();
+    if (!bound) throw core::Error(core::ErrorCode::unexpected, "cannot bind");
+    runs.start(instance);
+  }
+
+  const auto deadline = core::Clock::now() + kPatience;
+  while (graph.in_flight() != 0 && core::Clock::now() < deadline) engine.run_once(deadline);
+  for (progress::Context* context :
+       {static_cast<progress::Context*>(&graph), static_cast<progress::Context*>(&copier),
+        static_cast<progress::Context*>(&hasher)}) {
+    context->stop();
+  }
+  fmt::print("{} copies compared, {} right, {} wrong\n", runs.right + runs.wrong, runs.right,
+             runs.wrong);
+  return runs.right == kRuns ? 0 : 1;
+}
+
+}  // namespace
+
+int main() {
+  try {
+    return run();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "sample-graph: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <spdlog/fmt/fmt.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "core/error.hpp"
+#include "core/fd.hpp"
+
+namespace offload::samples {
+
+/// `run`, with an error printed and made an exit status. `name`: the program's.
+template <class Run>
+int status_of(const char* name, Run run) {
+  try {
+    run();
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return 1;
+  }
+}
+
+/// A process beside this one, with a socket between them that passes descriptors. It shares nothing
+/// else that the samples use.
+class SecondProcess {
+ public:
+  /// Runs `run(socket)` there. Throws Error.
+  template <class Run>
+  SecondProcess(const char* name, Run run) {
+    int ends[2];
+    core::check_errno(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), "socketpair");
+    socket_ = core::Fd(ends[0]);
+    const core::Fd there(ends[1]);
+    process_ = core::check_errno(::fork(), "fork");
+    if (process_ != 0) return;
+    ::alarm(kLimitSeconds);
+    std::_Exit(status_of(name, [&] { run(there.get()); }));
+  }
+
+  [[nodiscard]] int socket() const noexcept { return socket_.get(); }
+
+  /// Returns when it has come to its end well. Throws Error if it has not.
+  void wait() const {
+    int status = 1;
+    core::check_errno(::waitpid(process_, &status, 0), "waitpid");
+    if (status != 0) {
+      throw core::Error(core::ErrorCode::unexpected, "the second process failed");
+    }
+  }
+
+ private:
+  /// Ends it if nothing else does, and so bounds wait().
+  static constexpr unsigned kLimitSeconds = 30;
+
+  core::Fd socket_;
+  pid_t process_ = -1;
+};
+
+}  // namespace offload::samples

@@ -1,0 +1,77 @@
+/// Two processes that count to each other through two sync events. The second process gets both
+/// over a Unix socket, as an unrelated process would, and sleeps while it waits.
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <cstdio>
+
+#include "apps/samples/second_process.hpp"
+#include "core/error.hpp"
+#include "net/fd_passing.hpp"
+#include "sync/sync_event.hpp"
+
+namespace {
+
+using namespace offload;
+
+constexpr const char* kName = "sample-sync-event-processes";
+constexpr std::uint64_t kTurns = 1000;
+constexpr core::Duration kPatience = std::chrono::seconds(10);
+
+void send(int socket, const sync::SyncEvent& event) {
+  const auto exported = event.export_to_process();
+  net::send_with_fds(socket, exported.blob, std::array{exported.fd});
+}
+
+sync::SyncEvent receive(int socket) {
+  std::array<std::byte, 64> blob;
+  auto message = net::receive_with_fds(socket, blob);
+  if (!message || message->fds.size() != 1) {
+    throw core::Error(core::ErrorCode::bad_message, "no sync event came");
+  }
+  return sync::SyncEvent::import(std::span(blob).first(message->size),
+                                 std::move(message->fds.front()));
+}
+
+/// Waits until the other process has counted past `count`.
+void await(sync::SyncEvent& event, std::uint64_t count) {
+  if (!event.wait_greater(count, sync::Wait::block, kPatience)) {
+    throw core::Error(core::ErrorCode::timed_out, "the other process does not count on");
+  }
+}
+
+void first_process(sync::SyncEvent& ping, sync::SyncEvent& pong) {
+  const auto start = core::Clock::now();
+  for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
+    ping.add(1);
+    await(pong, turn);
+  }
+  const auto time = core::Clock::now() - start;
+  fmt::print("{} round trips, {:.1f} us each\n", pong.get(),
+             1e6 * core::to_seconds(time) / static_cast<double>(kTurns));
+}
+
+void second_process(int socket) {
+  sync::SyncEvent ping = receive(socket);
+  sync::SyncEvent pong = receive(socket);
+  for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
+    await(ping, turn);
+    pong.add(1);
+  }
+}
+
+void run() {
+  const samples::SecondProcess second(kName, second_process);
+  sync::SyncEvent ping({.name = "ping"});
+  sync::SyncEvent pong({.name = "pong"});
+  send(second.socket(), ping);
+  send(second.socket(), pong);
+  first_process(ping, pong);
+  second.wait();
+}
+
+}  // namespace
+
+int main() {
+  return samples::status_of(kName, run);
+}

@@ -1,0 +1,140 @@
+#include "apps/server/connection.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+namespace offload::server {
+namespace {
+
+/// A client that was refused is given this long to read why and close. Closing at once, with its
+/// bytes unread, would make the kernel reset the connection and take the reason from it.
+constexpr core::Duration kLingerTime = std::chrono::seconds(1);
+
+bool would_block() noexcept {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+}  // namespace
+
+Connection::Connection(core::Fd fd, progress::Engine& engine, memory::BlockCache& cache,
+                       ConnectionOwner& owner)
+    : fd_(std::move(fd)), engine_(&engine), owner_(&owner), input_(cache) {
+  engine_->watch(fd_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
+}
+
+Connection::~Connection() {
+  close();
+}
+
+void Connection::on_events(std::uint32_t epoll_events) {
+  if ((epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) hung_up_ = true;
+  if ((epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable_ = true;
+  if ((epoll_events & EPOLLOUT) != 0 && !backlog_.empty()) send_backlog();
+  if (state_ == State::lingering) discard();
+  owner_->on_ready(*this);
+}
+
+void Connection::receive() {
+  const auto room = input_.room();
+  const ssize_t count = ::recv(fd_.get(), room.data(), room.size(), 0);
+  if (count > 0) {
+    input_.append(static_cast<std::size_t>(count));
+    // Less than asked for: the socket is empty, and the next bytes make a new event. The end of
+    // file may already be behind these, though.
+    readable_ = static_cast<std::size_t>(count) == room.size() || hung_up_;
+    return;
+  }
+  readable_ = false;
+  if (count == 0) {
+    end_of_file_ = true;
+    if (state_ == State::open) state_ = State::draining;
+  } else if (!would_block()) {
+    close();
+  }
+}
+
+void Connection::send(Gather& gather) {
+  if (chain_.empty()) return;
+  auto vectors = gather.vectors(std::exchange(chain_, {}));
+  if (state_ == State::closed || state_ == State::lingering) return;
+  if (backlog_.empty()) {
+    msghdr message{};
+    message.msg_iov = vectors.data();
+    message.msg_iovlen = std::min<std::size_t>(vectors.size(), IOV_MAX);
+    const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && !would_block()) return close();
+    auto rest = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+    if (rest == Gather::size_of(vectors)) return;
+    for (iovec& piece : vectors) {
+      const std::size_t taken = std::min(rest, piece.iov_len);
+      rest -= taken;
+      piece.iov_base = static_cast<std::byte*>(piece.iov_base) + taken;
+      piece.iov_len -= taken;
+    }
+  }
+  for (const iovec& piece : vectors) {
+    backlog_.append({static_cast<const std::byte*>(piece.iov_base), piece.iov_len});
+  }
+}
+
+void Connection::send_backlog() {
+  const auto bytes = backlog_.bytes();
+  const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent > 0) {
+    backlog_.consume(static_cast<std::size_t>(sent));
+  } else if (sent < 0 && !would_block()) {
+    close();
+  }
+}
+
+void Connection::refuse(protocol::Refusal reason) noexcept {
+  state_ = State::refusing;
+  reason_ = reason;
+  input_.clear();
+}
+
+void Connection::drain() noexcept {
+  if (state_ == State::open) state_ = State::draining;
+}
+
+void Connection::finish(Gather& gather) {
+  if (state_ == State::refusing) {
+    const auto frame = protocol::make_error_frame(reason_, protocol::describe(reason_));
+    std::copy(frame.begin(), frame.end(), gather.room());
+    gather.commit(chain_, frame.size());
+    state_ = State::draining;
+    send(gather);
+    if (!finishing()) return;  // a slow client: the rest goes when it reads
+  }
+  if (end_of_file_) return close();
+  ::shutdown(fd_.get(), SHUT_WR);
+  state_ = State::lingering;
+  linger_deadline_ = core::Clock::now() + kLingerTime;
+  discard();
+}
+
+void Connection::discard() {
+  std::array<std::byte, 16384> scratch;
+  // A bounded share of a client's flood: the next event or the deadline goes on.
+  for (int i = 0; i < 64; ++i) {
+    const ssize_t count = ::recv(fd_.get(), scratch.data(), scratch.size(), 0);
+    if (count < 0 && would_block()) return;
+    if (count <= 0) return close();
+  }
+}
+
+void Connection::close() noexcept {
+  if (state_ == State::closed) return;
+  state_ = State::closed;
+  engine_->unwatch(fd_.get(), *this);
+  fd_.reset();
+  input_.clear();
+  backlog_.clear();
+}
+
+}  // namespace offload::server

@@ -1,0 +1,411 @@
+#include "apps/server/io_thread.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <future>
+#include <system_error>
+#include <utility>
+
+#include "core/cpu.hpp"
+#include "core/error.hpp"
+
+namespace offload::server {
+namespace {
+
+using protocol::FrameView;
+using protocol::MessageId;
+using protocol::Refusal;
+
+/// Responses of one batch: enough to spread the cost of a write, few enough to stay in the cache.
+constexpr std::size_t kBatch = 128;
+/// One recv takes up to this much, and always a whole frame.
+constexpr std::size_t kReceiveSize = 64 * 1024;
+/// Buffers that stay with the thread when it has no use for them: so many bytes, or so many.
+constexpr std::size_t kKeptBytes = 16 * 1024 * 1024;
+constexpr std::size_t kKeptBuffers = 16;
+constexpr int kAcceptsAtOnce = 64;
+/// How often it looks after what no event announces.
+constexpr core::Duration kSweepInterval = std::chrono::milliseconds(100);
+/// How long the thread sleeps at most.
+constexpr core::Duration kLongestSleep = std::chrono::hours(1);
+
+std::size_t receive_buffer_size(std::uint32_t max_message_length) {
+  return std::max(kReceiveSize, 2 * (protocol::kFrameHeaderSize + max_message_length));
+}
+
+comch::Peer peer_of(WorkerState state) {
+  switch (state) {
+    case WorkerState::rings: return comch::Peer::rings;
+    case WorkerState::silent: return comch::Peer::silent;
+    default: return comch::Peer::absent;
+  }
+}
+
+}  // namespace
+
+IoThread::IoThread(const Config& config, comch::Channel& channel, core::Fd listener)
+    : config_(config),
+      channel_(&channel),
+      listener_(std::move(listener)),
+      engine_(config.spin),
+      buffers_(receive_buffer_size(config.max_message_length),
+               std::max(kKeptBuffers, kKeptBytes / receive_buffer_size(config.max_message_length))),
+      gather_(kBatch) {
+  received_.reserve(kBatch);
+  engine_.attach(*this);
+  engine_.watch(channel_->consumer().fd(), EPOLLIN | EPOLLET, bell_);
+  engine_.watch(listener_.get(), EPOLLIN, *this);
+}
+
+IoThread::~IoThread() {
+  stop();
+}
+
+void IoThread::start(WorkerState worker) {
+  worker_order_.store(worker, std::memory_order_relaxed);  // the thread's start orders it
+  std::promise<void> started;
+  thread_ = std::thread([this, &started] {
+    try {
+      core::name_this_thread(("io-" + std::to_string(config_.index)).c_str());
+      if (config_.cpu >= 0) core::pin_this_thread(config_.cpu);
+      started.set_value();
+    } catch (...) {
+      started.set_exception(std::current_exception());
+      return;
+    }
+    run();
+  });
+  started.get_future().get();
+}
+
+void IoThread::set_worker(WorkerState state) noexcept {
+  worker_order_.store(state, std::memory_order_relaxed);
+  engine_.notify();
+}
+
+void IoThread::drain() noexcept {
+  drain_order_.store(true, std::memory_order_relaxed);
+  engine_.notify();
+}
+
+void IoThread::stop() noexcept {
+  if (!thread_.joinable()) return;
+  stop_order_.store(true, std::memory_order_relaxed);
+  engine_.notify();
+  thread_.join();
+  spdlog::info("I/O thread {}: {} connections, {} responses, {} refusals", config_.index, accepted_,
+               answered_, refused_);
+}
+
+void IoThread::run() {
+  while (!stop_order_.load(std::memory_order_relaxed)) {
+    const bool sweeping = next_sweep_ != core::TimePoint{};
+    engine_.run_once(sweeping ? next_sweep_ : engine_.now() + kLongestSleep);
+  }
+  connections_.clear();
+}
+
+bool IoThread::poll() {
+  bool worked = apply_orders();
+  worked = take_responses() || worked;
+  worked = serve_ready() || worked;
+  sweep();
+  return worked;
+}
+
+progress::Expecting IoThread::expecting() const {
+  const comch::Consumer& consumer = channel_->consumer();
+  if (consumer.in_flight() == 0) return progress::Expecting::nothing;
+  switch (consumer.peer()) {
+    case comch::Peer::rings: return progress::Expecting::from_thread;
+    case comch::Peer::silent: return progress::Expecting::from_device;
+    case comch::Peer::absent: break;
+  }
+  return progress::Expecting::nothing;
+}
+
+// ---- Orders
+
+bool IoThread::apply_orders() {
+  const WorkerState ordered = worker_order_.load(std::memory_order_relaxed);
+  bool worked = false;
+  if (ordered != worker_) {
+    worker_ = ordered;
+    channel_->consumer().set_peer(peer_of(worker_));
+    if (worker_ == WorkerState::expired) abandon_requests(Refusal::worker_unavailable);
+    worked = true;
+  }
+  if (!draining_ && drain_order_.load(std::memory_order_relaxed)) {
+    start_draining();
+    worked = true;
+  }
+  if (draining_) {
+    if (channel_->consumer().peer() == comch::Peer::absent &&
+        channel_->consumer().in_flight() != 0) {
+      abandon_requests(Refusal::shutting_down);
+    }
+    if (connections_.empty()) drained_.store(true, std::memory_order_release);
+  }
+  return worked;
+}
+
+void IoThread::abandon_requests(Refusal reason) {
+  const comch::Cursors& cursors = channel_->cursors();
+  for (std::uint64_t sequence = cursors.received; sequence != cursors.posted; ++sequence) {
+    // The slot stays taken: whoever attaches next answers it, and that answer is dropped.
+    void* const user = std::exchange(channel_->producer().task(sequence).user_data, nullptr);
+    if (user == nullptr) continue;
+    auto& connection = *static_cast<Connection*>(user);
+    connection.remove_request();
+    if (gather_.full()) send_touched();
+    append_error(connection, reason);
+    on_ready(connection);
+  }
+  send_touched();
+}
+
+void IoThread::start_draining() {
+  draining_ = true;
+  if (accepting_) engine_.unwatch(listener_.get(), *this);
+  listener_.reset();
+  for (const auto& connection : connections_) {
+    connection->drain();
+    on_ready(*connection);
+  }
+}
+
+// ---- Clients come
+
+void IoThread::on_events(std::uint32_t) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    core::Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.valid()) {
+      // The machine has no descriptor or no memory left: the client stays in the backlog.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        log_turned_away(std::generic_category().message(errno));
+        pause_accepting();
+      }
+      return;
+    }
+    if (fd.get() >= config_.first_reserved_fd) {
+      log_turned_away("the limit of open files is reached");
+      continue;
+    }
+    try {
+      connections_.push_back(std::make_unique<Connection>(std::move(fd), engine_, buffers_,
+                                                          static_cast<ConnectionOwner&>(*this)));
+      ++accepted_;
+    } catch (const core::Error& error) {
+      log_turned_away(error.what());
+    }
+  }
+}
+
+/// Until the next sweep: the listener, which stays readable, would keep the thread awake.
+void IoThread::pause_accepting() {
+  engine_.unwatch(listener_.get(), *this);
+  accepting_ = false;
+  start_sweeping();
+}
+
+void IoThread::resume_accepting() {
+  try {
+    engine_.watch(listener_.get(), EPOLLIN, *this);
+    accepting_ = true;
+  } catch (const core::Error& error) {
+    log_turned_away(error.what());
+  }
+}
+
+void IoThread::log_turned_away(const std::string& reason) {
+  if (!turned_away_log_.allow(engine_.now())) return;
+  spdlog::warn("a client is turned away: {} ({} more were not logged)", reason,
+               turned_away_log_.suppressed());
+}
+
+void IoThread::on_ready(Connection& connection) {
+  if (std::exchange(connection.queued, true)) return;
+  ready_.push_back(&connection);
+}
+
+// ---- Requests go
+
+bool IoThread::serve_ready() {
+  if (ready_.empty()) return false;
+  serving_.swap(ready_);
+  bool worked = false;
+  const std::uint64_t posted = channel_->cursors().posted;
+  // Serving one may make another ready again: that one is then in the queue anew, and so not
+  // erased in this round.
+  for (Connection* connection : serving_) connection->queued = false;
+  for (Connection* connection : serving_) worked = serve(*connection) || worked;
+  serving_.clear();
+  // Who got slots and wants more stands behind who got none: one deep pipeline starves nobody.
+  ready_.insert(ready_.end(), sated_.begin(), sated_.end());
+  sated_.clear();
+  if (channel_->cursors().posted != posted) channel_->producer().flush();
+  send_touched();
+  return worked;
+}
+
+bool IoThread::serve(Connection& connection) {
+  if (connection.disposable()) {
+    erase(connection);
+    return true;
+  }
+  const std::size_t before = connection.input().bytes().size();
+  bool took_all = take_frames(connection);
+  bool worked = connection.input().bytes().size() != before;
+  if (took_all && connection.wants_to_read()) {
+    connection.receive();
+    took_all = take_frames(connection);
+    worked = true;
+  }
+  connection.input().release_if_empty();
+  if (!took_all || connection.wants_to_read()) {
+    if (!std::exchange(connection.queued, true)) (worked ? sated_ : ready_).push_back(&connection);
+  } else if (connection.finishing()) {
+    if (gather_.full()) send_touched();
+    connection.finish(gather_);
+    if (connection.state() == Connection::State::lingering) start_sweeping();
+    worked = true;
+  }
+  if (connection.disposable()) on_ready(connection);
+  return worked;
+}
+
+/// Takes the whole frames that came. False if some are left because the channel is full.
+bool IoThread::take_frames(Connection& connection) {
+  while (connection.state() == Connection::State::open ||
+         connection.state() == Connection::State::draining) {
+    const auto stream = connection.input().bytes();
+    const FrameView frame = protocol::parse_frame(stream, config_.max_message_length);
+    if (frame.state == FrameView::State::incomplete) return true;
+    if (frame.state == FrameView::State::bad) {
+      refuse(connection, frame.reason);
+    } else if (frame.id != MessageId::client_request) {
+      refuse(connection, Refusal::misplaced_message);
+    } else if (forward(connection, frame.payload)) {
+      connection.input().consume(frame.size());
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IoThread::forward(Connection& connection, std::span<const std::byte> payload) {
+  if (worker_ == WorkerState::expired || (draining_ && worker_ == WorkerState::absent)) {
+    if (gather_.full()) send_touched();
+    append_error(connection, draining_ ? Refusal::shutting_down : Refusal::worker_unavailable);
+    return true;
+  }
+  comch::SendTask* const task = channel_->producer().allocate();
+  if (task == nullptr) return false;
+  task->user_data = &connection;
+  channel_->producer().submit(*task, payload);
+  connection.add_request();
+  return true;
+}
+
+void IoThread::refuse(Connection& connection, Refusal reason) {
+  ++refused_;
+  if (refusal_log_.allow(engine_.now())) {
+    spdlog::warn("a client is disconnected: {} ({} more like this were not logged)",
+                 protocol::describe(reason), refusal_log_.suppressed());
+  }
+  connection.refuse(reason);
+}
+
+// ---- Responses come
+
+bool IoThread::take_responses() {
+  comch::Consumer& consumer = channel_->consumer();
+  while (received_.size() < kBatch && !gather_.full()) {
+    auto* const task = consumer.receive(gather_.room() + protocol::kFrameHeaderSize);
+    if (task == nullptr) break;
+    deliver(*task);
+    received_.push_back(task);
+  }
+  if (received_.empty()) return false;
+  send_touched();
+  // Only now: plain payloads were sent from where they lie.
+  for (comch::PostRecvTask* task : received_) consumer.repost(*task);
+  consumer.flush();
+  received_.clear();
+  return true;
+}
+
+void IoThread::deliver(const comch::PostRecvTask& task) {
+  if (task.request->user_data == nullptr) return;  // abandoned: its client has had an error
+  auto& connection = *static_cast<Connection*>(task.request->user_data);
+  connection.remove_request();
+  ++answered_;
+  if (task.status != kernels::Status::ok) return append_error(connection, Refusal::worker_failed);
+
+  const auto length = static_cast<std::uint32_t>(task.payload.size());
+  std::byte* const frame = gather_.room();
+  protocol::store_header(frame, MessageId::client_response, length);
+  touch(connection);
+  if (task.payload.data() == frame + protocol::kFrameHeaderSize) {
+    gather_.commit(connection.chain(), protocol::kFrameHeaderSize + length);
+  } else {
+    gather_.commit(connection.chain(), protocol::kFrameHeaderSize);
+    gather_.refer(connection.chain(), task.payload);
+  }
+}
+
+void IoThread::append_error(Connection& connection, Refusal reason) {
+  ++refused_;
+  const auto frame = protocol::make_error_frame(reason, protocol::describe(reason));
+  std::copy(frame.begin(), frame.end(), gather_.room());
+  touch(connection);
+  gather_.commit(connection.chain(), frame.size());
+}
+
+void IoThread::touch(Connection& connection) {
+  if (connection.chain().empty()) touched_.push_back(&connection);
+}
+
+void IoThread::send_touched() {
+  for (Connection* connection : touched_) {
+    connection->send(gather_);
+    // More to read now that it was answered, an end to come to, or nothing at all.
+    on_ready(*connection);
+  }
+  touched_.clear();
+  gather_.reset();
+}
+
+// ---- Clients go, and what is looked at now and then
+
+void IoThread::start_sweeping() {
+  if (next_sweep_ == core::TimePoint{}) next_sweep_ = engine_.now() + kSweepInterval;
+}
+
+void IoThread::sweep() {
+  if (next_sweep_ == core::TimePoint{} || engine_.now() < next_sweep_) return;
+  if (!accepting_ && !draining_) resume_accepting();
+  bool any = !accepting_ && !draining_;
+  for (const auto& connection : connections_) {
+    if (connection->state() != Connection::State::lingering) continue;
+    if (connection->linger_deadline() < engine_.now()) {
+      connection->close();
+      on_ready(*connection);
+    } else {
+      any = true;
+    }
+  }
+  next_sweep_ = any ? engine_.now() + kSweepInterval : core::TimePoint{};
+}
+
+void IoThread::erase(Connection& connection) {
+  const auto at = std::find_if(connections_.begin(), connections_.end(),
+                               [&](const auto& owned) { return owned.get() == &connection; });
+  std::swap(*at, connections_.back());
+  connections_.pop_back();
+}
+
+}  // namespace offload::server

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/server/connection.hpp"
+#include "apps/server/gather.hpp"
+#include "comch/channel.hpp"
+#include "core/log.hpp"
+#include "memory/block_cache.hpp"
+#include "progress/engine.hpp"
+
+namespace offload::server {
+
+/// What the control thread knows of the worker, told to the I/O threads.
+enum class WorkerState : std::uint8_t {
+  absent,   ///< requests wait
+  rings,    ///< attached, wakes a sleeping server
+  silent,   ///< attached, must be polled
+  expired,  ///< absent for longer than --worker-timeout: requests are refused
+};
+
+/// One I/O thread: a listener, its connections, a channel, an engine; shares none of it. Requests
+/// go from socket to slot in one copy, responses from slot to a gathered write in one.
+class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwner {
+ public:
+  struct Config {
+    std::uint32_t index;
+    int cpu;  ///< to run on; -1: anywhere
+    std::uint32_t max_message_length;
+    core::Duration spin;
+    /// Clients get only descriptors below: the rest is for workers to attach with.
+    int first_reserved_fd;
+  };
+
+  /// `channel` is used by this thread alone from start() to stop().
+  IoThread(const Config& config, comch::Channel& channel, core::Fd listener);
+  ~IoThread();
+
+  /// Throws Error if it cannot be pinned.
+  void start(WorkerState worker);
+
+  // For the control thread, while it runs:
+  void set_worker(WorkerState state) noexcept;
+  /// Stop accepting and reading; answer what was read.
+  void drain() noexcept;
+  /// Whether the last connection is gone.
+  [[nodiscard]] bool drained() const noexcept { return drained_.load(std::memory_order_acquire); }
+  /// Ends it, drained or not, and logs what it did.
+  void stop() noexcept;
+
+ private:
+  void run();
+
+  bool poll() override;
+  [[nodiscard]] progress::Expecting expecting() const override;
+  core::Duration arm() override { return channel_->consumer().arm(); }
+  void disarm() override { channel_->consumer().disarm(); }
+
+  void on_events(std::uint32_t epoll_events) override;  // the listener's
+  void pause_accepting();
+  void resume_accepting();
+  void log_turned_away(const std::string& reason);
+  void on_ready(Connection& connection) override;
+
+  bool apply_orders();
+  void abandon_requests(protocol::Refusal reason);
+  void start_draining();
+  bool take_responses();
+  void deliver(const comch::PostRecvTask& task);
+  bool serve_ready();
+  bool serve(Connection& connection);
+  bool take_frames(Connection& connection);
+  bool forward(Connection& connection, std::span<const std::byte> payload);
+  void refuse(Connection& connection, protocol::Refusal reason);
+  void append_error(Connection& connection, protocol::Refusal reason);
+  void touch(Connection& connection);
+  void send_touched();
+  void start_sweeping();
+  void sweep();
+  void erase(Connection& connection);
+
+  /// The channel's doorbell only has to end the sleep.
+  struct Bell final : progress::EventHandler {
+    void on_events(std::uint32_t) override {}
+  };
+
+  Config config_;
+  comch::Channel* channel_;
+  core::Fd listener_;
+  Bell bell_;
+  progress::Engine engine_;
+  memory::BlockCache buffers_;
+  Gather gather_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> ready_;    ///< want attention
+  std::vector<Connection*> serving_;  ///< are getting it
+  std::vector<Connection*> sated_;    ///< got some, want more
+  std::vector<Connection*> touched_;  ///< have output in gather_
+  std::vector<comch::PostRecvTask*> received_;
+  WorkerState worker_ = WorkerState::absent;
+  bool accepting_ = true;
+  bool draining_ = false;
+  core::TimePoint next_sweep_{};
+
+  std::uint64_t accepted_ = 0;
+  std::uint64_t answered_ = 0;
+  std::uint64_t refused_ = 0;
+  core::RateLimit refusal_log_;
+  core::RateLimit turned_away_log_;
+
+  // Orders, from the control thread; each is followed by engine_.notify(), which wakes the thread
+  // and, as a system call on both sides, orders them.
+  std::atomic<WorkerState> worker_order_{WorkerState::absent};
+  std::atomic<bool> drain_order_{false};
+  std::atomic<bool> stop_order_{false};
+  std::atomic<bool> drained_{false};  ///< release by the thread, acquire in drained()
+  std::thread thread_;
+};
+
+}  // namespace offload::server

@@ -1,0 +1,23 @@
+#include <cstdio>
+#include <exception>
+
+#include "apps/server/options.hpp"
+#include "apps/server/server.hpp"
+#include "core/log.hpp"
+#include "core/signals.hpp"
+
+int main(int argc, char** argv) {
+  using namespace offload;
+  try {
+    core::ShutdownSignals signals;
+    const auto parsed = server::parse_options(argc, argv);
+    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+    const auto& options = std::get<server::Options>(parsed);
+    core::start_log("offload-server", options.log_level);
+    server::Server(options, signals).run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "offload-server: %s\n", error.what());
+    return 1;
+  }
+}

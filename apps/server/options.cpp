@@ -1,0 +1,117 @@
+#include "apps/server/options.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "cli/options.hpp"
+#include "comch/address_options.hpp"
+#include "core/cpu.hpp"
+#include "kernels/services.hpp"
+
+namespace offload::server {
+namespace {
+
+constexpr std::uint32_t kMostThreads = 256;
+/// More than that for one channel's memory is a mistake in the command line.
+constexpr std::uint64_t kMostChannelBytes = std::uint64_t{4} << 30;
+
+constexpr const char* kDescription =
+    "Offload server (DPU): accepts TCP clients, forwards their requests to the worker that "
+    "attached\n"
+    "to --comch, and sends the responses back in order. It opens its TCP port once a worker is "
+    "there.";
+
+constexpr const char* kFooter =
+    "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
+    "SIGINT or SIGTERM: answers what it has read, tells the worker, leaves; a second one leaves "
+    "at\n"
+    "once. Exit status: 0 after a shutdown; 1 an error; 2 a wrong command line.\n\n"
+    "Example:\n"
+    "  offload-server -p 12345 --cpu 2 --cpu 3 --max-message-length 64k";
+
+void add_tcp(CLI::App& app, Options& options) {
+  cli::add_integer<std::uint16_t>(app, "-p,--server-listen-port", options.listen_port, 0, 65535,
+                                  "TCP port for clients; 0: any free one, named in the log")
+      ->type_name("PORT");
+  app.add_option("--listen-address", options.listen_address,
+                 "Where clients connect to: a name, an IPv4 or an IPv6 address. Anything but "
+                 "loopback opens the server to the network")
+      ->type_name("ADDRESS")
+      ->default_str(options.listen_address);
+  auto* const threads = cli::add_integer<std::uint32_t>(
+      app, "--threads", options.threads, 1, kMostThreads,
+      "I/O threads, each with its own listener, connections and channel");
+  app.add_option("--cpu", options.cpus,
+                 "Instead of --threads: one I/O thread on this processor, its memory near it. "
+                 "May be repeated")
+      ->type_name("CPU")
+      ->excludes(threads)
+      ->check([](const std::string& text) -> std::string {
+        const auto allowed = core::allowed_cpus();
+        const bool there = std::any_of(allowed.begin(), allowed.end(),
+                                       [&](int cpu) { return std::to_string(cpu) == text; });
+        if (there) return {};
+        return fmt::format("'{}' is not a processor of this process: {}", text,
+                           fmt::join(allowed, ", "));
+      });
+}
+
+void add_channel(CLI::App& app, Options& options) {
+  comch::add_address_options(app, options.comch, "Where the worker attaches");
+  cli::add_integer<std::uint32_t>(app, "--max-concurrent-messages", options.max_concurrent_messages,
+                                  1, kernels::kMaxDepth,
+                                  "Requests in flight to the worker per thread; rounded up to a "
+                                  "power of two. Clients may have more under way: they wait");
+  cli::add_size(app, "--max-message-length", options.max_message_length, 0,
+                kernels::kMaxMessageLength, "Longest request")
+      ->default_str(std::to_string(options.max_message_length));
+  std::vector<std::string> services;
+  for (const auto name : kernels::service_names()) services.emplace_back(name);
+  cli::add_choice(app, "--service", options.service, services, "What is done to each request");
+}
+
+void add_times(CLI::App& app, Options& options) {
+  cli::add_time(app, "--worker-timeout", options.worker_timeout, core::Duration{},
+                "Without a worker for so long, requests are answered with an error")
+      ->default_str("10");
+  cli::add_time(app, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
+                "A shutdown takes no longer than this")
+      ->default_str("5");
+  cli::add_time(app, "--spin", options.spin, core::Duration{},
+                "How long a thread polls for due responses before it sleeps")
+      ->default_str("50us");
+}
+
+}  // namespace
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
+  Options options;
+  CLI::App app(kDescription, "offload-server");
+  app.footer(kFooter);
+  add_tcp(app, options);
+  add_channel(app, options);
+  add_times(app, options);
+  cli::add_log_level(app, options.log_level);
+  if (auto leave = cli::parse(app, "offload-server", argc, argv)) return *leave;
+
+  const std::set<int> distinct(options.cpus.begin(), options.cpus.end());
+  if (distinct.size() != options.cpus.size()) {
+    return cli::Leave{cli::kUsageError,
+                      "offload-server: --cpu: a processor is named twice; allowed is one I/O "
+                      "thread on each (--help lists what is allowed)"};
+  }
+  std::uint32_t depth = 1;
+  while (depth < options.max_concurrent_messages) depth *= 2;
+  options.max_concurrent_messages = depth;
+  const auto bytes = kernels::make_layout(depth, options.max_message_length).bytes;
+  if (bytes > kMostChannelBytes) {
+    return cli::Leave{
+        cli::kUsageError,
+        fmt::format("offload-server: --max-concurrent-messages times --max-message-length takes {} "
+                    "bytes a thread; {} are allowed (--help lists what is allowed)",
+                    bytes, kMostChannelBytes)};
+  }
+  return options;
+}
+
+}  // namespace offload::server

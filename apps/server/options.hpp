@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/leave.hpp"
+#include "core/clock.hpp"
+
+namespace offload::server {
+
+/// The command line, checked. What each means is in the help text (options.cpp).
+struct Options {
+  std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
+  std::string listen_address = "127.0.0.1";
+  std::uint16_t listen_port = 12345;
+  std::uint32_t threads = 1;
+  std::vector<int> cpus;  ///< one thread on each, instead of `threads`
+  std::uint32_t max_concurrent_messages = 128;
+  std::uint32_t max_message_length = 256;
+  std::string service = "reverse";
+  core::Duration worker_timeout = core::seconds(10);
+  core::Duration shutdown_timeout = core::seconds(5);
+  core::Duration spin = std::chrono::microseconds(50);
+  std::string log_level = "info";
+};
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);
+
+}  // namespace offload::server

@@ -1,0 +1,158 @@
+#include "apps/server/server.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+#include <utility>
+
+#include "core/cpu.hpp"
+#include "core/fd.hpp"
+#include "core/log.hpp"
+#include "net/socket.hpp"
+
+namespace offload::server {
+namespace {
+
+/// Connections that wait to be accepted, per thread; the kernel's own limit may be lower.
+constexpr int kListenBacklog = 4096;
+constexpr core::Duration kKeepAlive = std::chrono::seconds(1);
+/// How often the control thread looks whether the I/O threads are drained.
+constexpr core::Duration kDrainPoll = std::chrono::milliseconds(5);
+/// What of the shutdown's time is kept for the worker to stop, at most; at most half of it, too.
+constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
+
+/// Descriptors that clients cannot take up: a worker that attaches needs some.
+constexpr int kReservedDescriptors = 16;
+
+/// With SO_REUSEPORT two servers of one user would share a port unnoticed: throws Error where one
+/// listens already.
+void check_port(const net::SocketAddress& address) {
+  if (address.port() != 0) net::bind_tcp(address, false).reset();
+}
+
+/// One socket per thread on the same port, bound now, so that a wrong address or a taken port
+/// shows at once, and listening later.
+std::vector<core::Fd> bind_sockets(const std::string& host, std::uint16_t port, std::size_t count) {
+  net::SocketAddress address = net::resolve(host, port, true).front();
+  check_port(address);
+  std::vector<core::Fd> sockets;
+  while (sockets.size() < count) {
+    sockets.push_back(net::bind_tcp(address, true));
+    address = net::local_address(sockets.front().get());
+  }
+  return sockets;
+}
+
+}  // namespace
+
+Server::Server(const Options& options, core::ShutdownSignals& signals)
+    : options_(options), signals_(&signals), cpus_(options.cpus) {
+  if (cpus_.empty()) cpus_.assign(options_.threads, -1);
+  first_reserved_fd_ = core::raise_descriptor_limit() - kReservedDescriptors;
+  engine_.watch(signals_->fd(), EPOLLIN, *this);
+  comch::WorkerLink::Offer offer{{}, options_.max_message_length, options_.service, kKeepAlive};
+  for (std::size_t i = 0; i < cpus_.size(); ++i) {
+    const int node = cpus_[i] < 0 ? -1 : core::numa_node_of(cpus_[i]);
+    channels_.push_back(std::make_unique<comch::Channel>(static_cast<std::uint32_t>(i),
+                                                         options_.max_concurrent_messages,
+                                                         options_.max_message_length, node));
+    offer.channels.push_back(channels_.back().get());
+  }
+  sockets_ = bind_sockets(options_.listen_address, options_.listen_port, cpus_.size());
+  link_.emplace(engine_, comch::Address::parse(options_.comch), std::move(offer),
+                static_cast<comch::WorkerObserver&>(*this));
+}
+
+Server::~Server() {
+  engine_.unwatch(signals_->fd(), *this);
+}
+
+void Server::run() {
+  spdlog::info("waiting for a worker on {}", options_.comch);
+  while (!shutdown_requested_ && !has_worker()) turn(core::TimePoint::max());
+  if (!shutdown_requested_) open_for_clients();
+  while (!shutdown_requested_) turn(worker_deadline_);
+  shut_down();
+}
+
+bool Server::has_worker() const {
+  return worker_ == WorkerState::rings || worker_ == WorkerState::silent;
+}
+
+void Server::turn(core::TimePoint deadline) {
+  engine_.run_once(std::min(deadline, link_->next_tick()));
+  const auto now = core::Clock::now();
+  if (now >= link_->next_tick()) link_->tick(now);
+  if (now >= worker_deadline_ && worker_ == WorkerState::absent) {
+    spdlog::warn("no worker for {} s: requests are refused until one attaches",
+                 core::to_seconds(options_.worker_timeout));
+    tell_threads(WorkerState::expired);
+    worker_deadline_ = core::TimePoint::max();
+  }
+}
+
+void Server::open_for_clients() {
+  const auto address = net::local_address(sockets_.front().get());
+  check_port(address);  // another may have come while this one waited for its worker
+  for (std::uint32_t i = 0; i < channels_.size(); ++i) {
+    const IoThread::Config config{i, cpus_[i], options_.max_message_length, options_.spin,
+                                  first_reserved_fd_};
+    net::start_listening(sockets_[i].get(), kListenBacklog);
+    threads_.push_back(std::make_unique<IoThread>(config, *channels_[i], std::move(sockets_[i])));
+    threads_.back()->start(worker_);
+  }
+  spdlog::info("listening on {} with {} threads, service {}", address.to_string(), threads_.size(),
+               options_.service);
+}
+
+void Server::tell_threads(WorkerState state) {
+  worker_ = state;
+  for (const auto& thread : threads_) thread->set_worker(state);
+}
+
+void Server::on_worker_attached(comch::Peer peer) {
+  spdlog::info("the worker serves all channels");
+  worker_deadline_ = core::TimePoint::max();
+  tell_threads(peer == comch::Peer::rings ? WorkerState::rings : WorkerState::silent);
+}
+
+void Server::on_worker_lost() {
+  worker_deadline_ = core::Clock::now() + options_.worker_timeout;
+  tell_threads(WorkerState::absent);
+}
+
+void Server::on_shutdown_requested() {
+  shutdown_requested_ = true;
+}
+
+void Server::on_events(std::uint32_t) {
+  const int signal = signals_->take();
+  if (signal == 0) return;
+  spdlog::info("{}: shutting down; a second signal ends the server at once",
+               signal == SIGINT ? "SIGINT" : "SIGTERM");
+  shutdown_requested_ = true;
+}
+
+void Server::shut_down() {
+  const auto deadline = core::Clock::now() + options_.shutdown_timeout;
+  const auto drain_deadline =
+      deadline - std::min(kWorkerShutdownTime, options_.shutdown_timeout / 2);
+  for (const auto& thread : threads_) thread->drain();
+  const auto drained = [&] {
+    return std::all_of(threads_.begin(), threads_.end(),
+                       [](const auto& thread) { return thread->drained(); });
+  };
+  while (!drained() && core::Clock::now() < drain_deadline) {
+    turn(std::min(drain_deadline, core::Clock::now() + kDrainPoll));
+  }
+  if (!drained()) spdlog::warn("not all clients could be answered in time");
+  for (const auto& thread : threads_) thread->stop();
+
+  link_->start_shutdown();
+  while (!link_->done() && core::Clock::now() < deadline) turn(deadline);
+  if (!link_->done()) spdlog::warn("the worker did not say that it has stopped");
+}
+
+}  // namespace offload::server

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "apps/server/io_thread.hpp"
+#include "apps/server/options.hpp"
+#include "comch/channel.hpp"
+#include "comch/worker_link.hpp"
+#include "core/signals.hpp"
+#include "progress/engine.hpp"
+
+namespace offload::server {
+
+/// The program: its control thread, which calls run(), and its I/O threads.
+///
+/// First the control phase, until a worker serves all channels; then the TCP phase, in which
+/// workers may go and come; then the shutdown: clients are drained, the worker is told.
+class Server final : comch::WorkerObserver, progress::EventHandler {
+ public:
+  /// Makes the channels and listens for a worker. Throws Error.
+  Server(const Options& options, core::ShutdownSignals& signals);
+  ~Server();
+
+  /// Runs until a signal or the worker ends it. Throws Error.
+  void run();
+
+ private:
+  void on_worker_attached(comch::Peer peer) override;
+  void on_worker_lost() override;
+  void on_shutdown_requested() override;
+  void on_events(std::uint32_t epoll_events) override;
+
+  [[nodiscard]] bool has_worker() const;
+  void turn(core::TimePoint deadline);
+  void open_for_clients();
+  void tell_threads(WorkerState state);
+  void shut_down();
+
+  Options options_;
+  core::ShutdownSignals* signals_;
+  std::vector<int> cpus_;  ///< of the I/O threads; -1: anywhere
+  int first_reserved_fd_ = 0;
+  progress::Engine engine_;
+  std::vector<core::Fd> sockets_;  ///< the I/O threads' until they start
+  std::vector<std::unique_ptr<comch::Channel>> channels_;
+  std::optional<comch::WorkerLink> link_;
+  std::vector<std::unique_ptr<IoThread>> threads_;
+  WorkerState worker_ = WorkerState::absent;
+  core::TimePoint worker_deadline_ = core::TimePoint::max();
+  bool shutdown_requested_ = false;
+};
+
+}  // namespace offload::server

@@ -1,0 +1,36 @@
+#include "apps/worker/device_list.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+namespace offload::worker {
+namespace {
+
+std::string describe(const device::Device& device) {
+  std::string text = fmt::format("{}\n  memory {:.1f} GiB", device.describe(),
+                                 static_cast<double>(device.memory) / (1U << 30));
+  if (device.numa_node >= 0) text += fmt::format(", NUMA node {}", device.numa_node);
+  text += '\n';
+  for (std::size_t i = 0; i < device::kCapabilities; ++i) {
+    const auto capability = static_cast<device::Capability>(i);
+    const auto support = device::supports(device, capability);
+    text += fmt::format("  {:<20} {}\n", device::name_of(capability),
+                        support ? "yes" : "no: " + support.reason);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string device_list(const std::vector<device::Device>& devices) {
+  std::string text;
+  for (const auto& device : devices) text += describe(device);
+  const bool has_gpu = std::any_of(devices.begin(), devices.end(), [](const auto& device) {
+    return device.kind == device::Kind::gpu;
+  });
+  if (!has_gpu) text += "no GPU: " + device::why_no_gpu() + "\n";
+  return text;
+}
+
+}  // namespace offload::worker

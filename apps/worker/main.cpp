@@ -1,0 +1,30 @@
+#include <cstdio>
+#include <exception>
+
+#include "apps/worker/device_list.hpp"
+#include "apps/worker/options.hpp"
+#include "apps/worker/worker.hpp"
+#include "core/fd.hpp"
+#include "core/log.hpp"
+#include "core/signals.hpp"
+
+int main(int argc, char** argv) {
+  using namespace offload;
+  try {
+    core::ShutdownSignals signals;
+    core::raise_descriptor_limit();
+    const auto parsed = worker::parse_options(argc, argv);
+    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+    const auto& options = std::get<worker::Options>(parsed);
+    if (options.list_devices) {
+      std::fputs(worker::device_list(device::list_devices()).c_str(), stdout);
+      return 0;
+    }
+    core::start_log("offload-worker", options.log_level);
+    worker::Worker(options, signals).run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "offload-worker: %s\n", error.what());
+    return 1;
+  }
+}

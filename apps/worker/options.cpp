@@ -1,0 +1,100 @@
+#include "apps/worker/options.hpp"
+
+#include <optional>
+
+#include "cli/options.hpp"
+#include "comch/address_options.hpp"
+#include "device/device.hpp"
+#include "kernels/group.hpp"
+
+namespace offload::worker {
+namespace {
+
+constexpr std::uint32_t kMostWarps = 64;
+
+constexpr const char* kDescription =
+    "Offload worker (GPU host): attaches to the server's --comch and processes the requests that\n"
+    "come over its channels, on a GPU in a persistent kernel or on CPU threads.";
+
+constexpr const char* kFooter =
+    "\nSECONDS may end in us, ms, s, m or h.\n"
+    "SIGINT or SIGTERM: asks the server to end, serves until it has its answers, leaves; a second\n"
+    "one leaves at once. When the server is gone, the worker tries to reach it again for\n"
+    "--connect-timeout. Exit status: 0 after a shutdown; 1 an error; 2 a wrong command line.";
+
+std::optional<std::string> read_pci_address(const std::string& text) {
+  return device::is_pci_address(text) ? std::optional(text) : std::nullopt;
+}
+
+std::optional<std::uint32_t> read_warps(const std::string& text) {
+  for (std::uint32_t warps = kernels::kWarpsPerBlock; warps <= kMostWarps;
+       warps += kernels::kWarpsPerBlock) {
+    if (text == std::to_string(warps)) return warps;
+  }
+  return std::nullopt;
+}
+
+std::optional<core::Duration> read_idle_sleep(const std::string& text) {
+  const auto time = cli::read_time(text, core::Duration{});
+  return time && *time <= std::chrono::milliseconds(1) ? time : std::nullopt;
+}
+
+void add_backend(CLI::App& app, Options& options) {
+  cli::add_choice(app, "--backend", options.backend, {"auto", "cuda", "cpu"},
+                  "What processes the requests; auto: cuda if there is a GPU, else cpu");
+  cli::add(app, "-g,--gpu-pci-addr", options.gpu_pci_address, read_pci_address,
+           "a PCI address, such as 0000:01:00.0", "The GPU. Default: the first")
+      ->type_name("ADDRESS");
+  cli::add(app, "--warps-per-channel", options.warps_per_channel, read_warps,
+           fmt::format("a multiple of {} up to {}", kernels::kWarpsPerBlock, kMostWarps),
+           "GPU: messages of a channel that are worked on at once")
+      ->type_name("COUNT")
+      ->default_str(std::to_string(options.warps_per_channel));
+  cli::add(app, "--idle-sleep", options.idle_sleep, read_idle_sleep,
+           "a time from 0 to 1ms, such as 20us",
+           "GPU: pause between two looks at a channel that has been quiet for some milliseconds; "
+           "adds as much to the first request after. 0: none")
+      ->type_name("SECONDS")
+      ->default_str("20us");
+  cli::add_time(app, "--spin", options.spin, core::Duration{},
+                "CPU: how long a thread polls after a request before it sleeps")
+      ->default_str("20us");
+}
+
+void add_server(CLI::App& app, Options& options) {
+  comch::add_address_options(app, options.comch, "Where the server is");
+  cli::add_time(app, "--connect-timeout", options.connect_timeout, core::Duration{},
+                "How long to keep trying to reach the server")
+      ->default_str("60");
+  cli::add_time(app, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
+                "How long the server may take to let this worker go after a signal")
+      ->default_str("10");
+  cli::add_time(app, "--stuck-after", options.stuck_after, std::chrono::milliseconds(1),
+                "A request unanswered for so long is reported with its channel and slot")
+      ->default_str("2");
+}
+
+}  // namespace
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
+  Options options;
+  CLI::App app(kDescription, "offload-worker");
+  app.footer(kFooter);
+  add_server(app, options);
+  add_backend(app, options);
+  cli::add_log_level(app, options.log_level);
+  app.add_flag("--list-devices", options.list_devices,
+               "Print the devices of this machine with what each can do, and leave");
+  if (auto leave = cli::parse(app, "offload-worker", argc, argv)) return *leave;
+  for (const char* name : {"--gpu-pci-addr", "--warps-per-channel", "--idle-sleep"}) {
+    if (options.backend == "cpu" && app.count(name) != 0) {
+      return cli::Leave{cli::kUsageError,
+                        fmt::format("offload-worker: {} is for a GPU: allowed with --backend cuda "
+                                    "or auto, not cpu (--help lists what is allowed)",
+                                    name)};
+    }
+  }
+  return options;
+}
+
+}  // namespace offload::worker

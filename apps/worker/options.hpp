@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "cli/leave.hpp"
+#include "core/clock.hpp"
+
+namespace offload::worker {
+
+/// The command line, checked. What each means is in the help text (options.cpp).
+struct Options {
+  std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
+  std::string backend = "auto";
+  std::string gpu_pci_address;  ///< empty: the first GPU
+  std::uint32_t warps_per_channel = 16;
+  core::Duration idle_sleep = std::chrono::microseconds(20);
+  core::Duration spin = std::chrono::microseconds(20);
+  core::Duration connect_timeout = core::seconds(60);
+  core::Duration shutdown_timeout = core::seconds(10);
+  core::Duration stuck_after = core::seconds(2);
+  std::string log_level = "info";
+  bool list_devices = false;
+};
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);
+
+}  // namespace offload::worker

@@ -1,0 +1,193 @@
+#include "apps/worker/worker.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "kernels/slot.hpp"
+
+namespace offload::worker {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+constexpr std::uint32_t kMostChannels = 1024;
+constexpr core::Duration kFirstRetry = std::chrono::milliseconds(10);
+constexpr core::Duration kLongestRetry = std::chrono::seconds(1);
+/// How often the back end is looked after.
+constexpr core::Duration kWatchInterval = std::chrono::milliseconds(250);
+/// What the back end is granted to end; a GPU's warps see the stop word within microseconds.
+constexpr core::Duration kStopTime = std::chrono::seconds(2);
+
+std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
+  if (options.backend != "cpu") {
+    try {
+      return gpu::make_cuda_backend(
+          {options.gpu_pci_address, options.warps_per_channel, options.idle_sleep});
+    } catch (const Error& error) {
+      if (options.backend == "cuda" || !options.gpu_pci_address.empty()) throw;
+      spdlog::info("no CUDA back end ({}): serving on the CPU", error.what());
+    }
+  }
+  return gpu::make_cpu_backend(options.spin);
+}
+
+/// Whether it may work later: the server is not there yet, or has no time to accept.
+bool may_come(const Error& error) {
+  return error.code() == ErrorCode::not_connected || error.code() == ErrorCode::not_found ||
+         error.code() == ErrorCode::connection_reset || error.code() == ErrorCode::again;
+}
+
+}  // namespace
+
+Worker::Worker(const Options& options, core::ShutdownSignals& signals)
+    : options_(options), signals_(&signals), backend_(open_backend(options)) {
+  engine_.watch(signals_->fd(), EPOLLIN, *this);
+  spdlog::info("back end: {}", backend_->name());
+}
+
+Worker::~Worker() {
+  link_.reset();
+  engine_.unwatch(signals_->fd(), *this);
+}
+
+void Worker::run() {
+  while (!finished_ && !leave_by_) {
+    if (!connect()) return;
+    serve();
+    detach();
+  }
+}
+
+/// Tries until there is a server that greets back or a signal comes (false).
+bool Worker::connect() {
+  const auto deadline = core::Clock::now() + options_.connect_timeout;
+  for (core::Duration wait = kFirstRetry; !leave_by_; wait = std::min(2 * wait, kLongestRetry)) {
+    try {
+      lost_ = false;
+      link_.emplace(engine_, comch::Address::parse(options_.comch), hello(),
+                    static_cast<comch::ServerObserver&>(*this));
+      // Until the channels are there, a loss is one more reason to try again.
+      while (!lost_ && !watchdog_ && !leave_by_ && core::Clock::now() < deadline) {
+        engine_.run_once(std::min(deadline, link_->next_tick()));
+        link_->tick(core::Clock::now());
+      }
+      if (failure_) std::rethrow_exception(failure_);
+      if (watchdog_) return true;
+    } catch (const Error& error) {
+      if (failure_ || !may_come(error)) throw;
+      spdlog::debug("{}", error.what());
+    }
+    link_.reset();
+    const auto now = core::Clock::now();
+    if (now >= deadline) {
+      throw Error(ErrorCode::timed_out,
+                  "no server let this worker in on " + options_.comch + " for " +
+                      std::to_string(core::to_seconds(options_.connect_timeout)) + " s");
+    }
+    const auto retry_at = std::min(deadline, now + wait);
+    while (!leave_by_ && core::Clock::now() < retry_at) engine_.run_once(retry_at);
+  }
+  return false;
+}
+
+void Worker::serve() {
+  auto next_watch = core::Clock::now() + kWatchInterval;
+  while (!lost_ && !finished_) {
+    const auto deadline = leave_by_ ? std::min(*leave_by_, next_watch) : next_watch;
+    engine_.run_once(std::min(deadline, link_->next_tick()));
+    if (failure_) std::rethrow_exception(failure_);
+    const auto now = core::Clock::now();
+    if (now >= link_->next_tick()) link_->tick(now);
+    if (now >= next_watch) {
+      watch_over();
+      next_watch = now + kWatchInterval;
+    }
+    if (leave_by_ && now >= *leave_by_) {
+      spdlog::warn("the server did not let this worker go in time");
+      return;
+    }
+  }
+}
+
+void Worker::watch_over() {
+  for (const gpu::Fault& fault : backend_->check()) {
+    spdlog::error("channel {} slot {}: refused a request of {} bytes, over the channel's limit",
+                  fault.channel, fault.slot, fault.length);
+  }
+  watchdog_->look(core::Clock::now(), backend_->heartbeats());
+}
+
+void Worker::detach() {
+  if (!backend_->stop(kStopTime)) {
+    throw Error(ErrorCode::timed_out, "the back end did not stop in time");
+  }
+  if (finished_) link_->complete();
+  link_.reset();
+  watchdog_.reset();
+  channels_.clear();
+}
+
+protocol::Hello Worker::hello() const {
+  protocol::Hello hello;
+  hello.capabilities = backend_->rings() ? std::uint32_t{protocol::kRingsDoorbell} : 0;
+  hello.max_channels = kMostChannels;
+  hello.max_message_length = kernels::kMaxMessageLength;
+  hello.backend = backend_->name();
+  return hello;
+}
+
+void Worker::on_channels(const std::string& service, std::vector<comch::ChannelImport> channels) {
+  try {
+    channels_ = std::move(channels);
+    std::vector<gpu::BackendChannel> served;
+    std::vector<kernels::Channel> watched;
+    for (const auto& channel : channels_) {
+      served.push_back({channel.index(), channel.channel(), channel.waiter(), channel.ringer()});
+      watched.push_back(channel.channel());
+    }
+    backend_->start(std::move(served), service);
+    watchdog_.emplace(std::move(watched), options_.stuck_after);
+    spdlog::info("serving {} channels, service {}", channels_.size(), service);
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
+void Worker::on_attached() {
+  spdlog::info("attached to {}", options_.comch);
+}
+
+void Worker::on_start_shutdown() {
+  spdlog::info("the server is done: shutting down");
+  finished_ = true;
+}
+
+void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) {
+  lost_ = true;
+  if (failure_) return;  // of this worker, which told the server
+  if (refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down) {
+    if (reason != last_refusal_) spdlog::info("the server cannot take this worker yet: {}", reason);
+    last_refusal_ = reason;
+  } else if (refused) {
+    failure_ = std::make_exception_ptr(
+        Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
+  } else {
+    spdlog::warn("the server is gone: {}", reason);
+  }
+}
+
+void Worker::on_events(std::uint32_t) {
+  const int signal = signals_->take();
+  if (signal == 0) return;
+  spdlog::info("{}: asking the server to end; a second signal ends the worker at once",
+               signal == SIGINT ? "SIGINT" : "SIGTERM");
+  leave_by_ = core::Clock::now() + options_.shutdown_timeout;
+  if (watchdog_) link_->request_shutdown();
+}
+
+}  // namespace offload::worker

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/worker/options.hpp"
+#include "apps/worker/watchdog.hpp"
+#include "comch/server_link.hpp"
+#include "core/signals.hpp"
+#include "gpu/backend.hpp"
+#include "progress/engine.hpp"
+
+namespace offload::worker {
+
+/// The program: attaches a back end to a server, watches it, ends it. All of it in one thread; the
+/// back end has its own, or is a GPU.
+class Worker final : comch::ServerObserver, progress::EventHandler {
+ public:
+  /// Opens the back end. Throws Error.
+  Worker(const Options& options, core::ShutdownSignals& signals);
+  ~Worker();
+
+  /// Runs until a signal or the server ends it. Throws Error, also when there was no server for
+  /// --connect-timeout.
+  void run();
+
+ private:
+  void on_channels(const std::string& service, std::vector<comch::ChannelImport> channels) override;
+  void on_attached() override;
+  void on_start_shutdown() override;
+  void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) override;
+  void on_events(std::uint32_t epoll_events) override;
+
+  bool connect();
+  void serve();
+  void watch_over();
+  void detach();
+  [[nodiscard]] protocol::Hello hello() const;
+
+  Options options_;
+  core::ShutdownSignals* signals_;
+  progress::Engine engine_;
+  std::vector<comch::ChannelImport> channels_;  ///< outlive the back end's use of them
+  std::unique_ptr<gpu::Backend> backend_;
+  std::optional<Watchdog> watchdog_;
+  std::optional<comch::ServerLink> link_;
+  std::string last_refusal_;    ///< said once, not at each try
+  std::exception_ptr failure_;  ///< of the back end, inside an observer's call
+  bool lost_ = false;
+  bool finished_ = false;                    ///< the server let this worker go
+  std::optional<core::TimePoint> leave_by_;  ///< a signal came
+};
+
+}  // namespace offload::worker

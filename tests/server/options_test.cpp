@@ -1,0 +1,177 @@
+#include "apps/server/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "core/cpu.hpp"
+#include "tests/support/command_line.hpp"
+
+namespace offload::server {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
+  return support::parse<parse_options>(std::move(arguments), "offload-server");
+}
+
+Options accepted(const std::vector<const char*>& arguments) {
+  return support::accepted(parse(arguments));
+}
+
+TEST(ServerOptions, EveryOneHasADefault) {
+  const auto options = accepted({});
+  EXPECT_EQ(options.comch, "unix:/tmp/dpu-gpu-offload.sock");
+  EXPECT_EQ(options.listen_address, "127.0.0.1");  // the network is for those who ask for it
+  EXPECT_EQ(options.listen_port, 12345);
+  EXPECT_EQ(options.threads, 1U);
+  EXPECT_TRUE(options.cpus.empty());
+  EXPECT_EQ(options.max_concurrent_messages, 128U);
+  EXPECT_EQ(options.max_message_length, 256U);
+  EXPECT_EQ(options.service, "reverse");
+  EXPECT_EQ(options.worker_timeout, 10s);
+  EXPECT_EQ(options.shutdown_timeout, 5s);
+  EXPECT_EQ(options.spin, 50us);
+  EXPECT_EQ(options.log_level, "info");
+}
+
+TEST(ServerOptions, EachByItsName) {
+  const auto options = accepted({"--comch",
+                                 "unix:/run/x",
+                                 "-p",
+                                 "7000",
+                                 "--listen-address",
+                                 "::",
+                                 "--threads",
+                                 "4",
+                                 "--max-concurrent-messages",
+                                 "256",
+                                 "--max-message-length",
+                                 "64k",
+                                 "--service",
+                                 "crc32c",
+                                 "--worker-timeout",
+                                 "500ms",
+                                 "--shutdown-timeout",
+                                 "0",
+                                 "--spin",
+                                 "1ms",
+                                 "--log-level",
+                                 "error"});
+  EXPECT_EQ(options.comch, "unix:/run/x");
+  EXPECT_EQ(options.listen_port, 7000);
+  EXPECT_EQ(options.listen_address, "::");
+  EXPECT_EQ(options.threads, 4U);
+  EXPECT_EQ(options.max_concurrent_messages, 256U);
+  EXPECT_EQ(options.max_message_length, 65536U);
+  EXPECT_EQ(options.service, "crc32c");
+  EXPECT_EQ(options.worker_timeout, 500ms);
+  EXPECT_EQ(options.shutdown_timeout, 0s);
+  EXPECT_EQ(options.spin, 1ms);
+  EXPECT_EQ(options.log_level, "error");
+  EXPECT_EQ(accepted({"--server-listen-port", "0"}).listen_port, 0);
+}
+
+TEST(ServerOptions, DepthsAreRoundedUpToAPowerOfTwo) {
+  const std::pair<const char*, std::uint32_t> depths[] = {
+      {"1", 1}, {"2", 2}, {"3", 4}, {"100", 128}, {"128", 128}, {"129", 256}, {"4096", 4096}};
+  for (const auto& [text, depth] : depths) {
+    EXPECT_EQ(accepted({"--max-concurrent-messages", text}).max_concurrent_messages, depth);
+  }
+}
+
+TEST(ServerOptions, EachCpuIsNamedOnce) {
+  std::vector<std::string> texts;
+  std::vector<const char*> arguments;
+  const auto cpus = core::allowed_cpus();
+  for (const int cpu : cpus) texts.push_back(std::to_string(cpu));
+  for (const auto& text : texts) arguments.insert(arguments.end(), {"--cpu", text.c_str()});
+  EXPECT_EQ(accepted(arguments).cpus, cpus);
+  arguments.insert(arguments.end(), {"--cpu", texts.front().c_str()});
+  const auto leave = std::get<cli::Leave>(parse(arguments));
+  EXPECT_EQ(leave.status, 2);
+  EXPECT_NE(leave.text.find("--cpu: a processor is named twice"), std::string::npos);
+}
+
+TEST(ServerOptions, TheReferencesShortFormOfComch) {
+  EXPECT_EQ(accepted({"-c", "dpu"}).comch, "unix:/tmp/dpu.sock");
+  EXPECT_EQ(accepted({"--comch-channel-name", "dpu"}).comch, "unix:/tmp/dpu.sock");
+}
+
+TEST(ServerOptions, TheLargestChannelsThereCanBe) {
+  EXPECT_EQ(accepted({"--max-message-length", "16m", "--max-concurrent-messages", "64"})
+                .max_message_length,
+            16U << 20);
+  EXPECT_EQ(accepted({"--max-message-length", "256k", "--max-concurrent-messages", "4096"})
+                .max_concurrent_messages,
+            4096U);
+}
+
+struct Bad {
+  std::vector<const char*> arguments;
+  const char* says;  ///< part of the message
+};
+
+TEST(ServerOptions, OneLineSaysWhatIsWrong) {
+  const Bad cases[] = {
+      {{"--comch", "/run/x"}, "'/run/x' is not a comch address; allowed: unix:PATH"},
+      {{"--comch", "unix:"}, "has no path"},
+      {{"--comch", "tcp:1.2.3.4"}, "allowed: unix:PATH"},
+      {{"--comch"}, "--comch"},
+      {{"-c", "a/b"}, "--comch-channel-name: 'a/b' is not a name without '/'"},
+      {{"-c", ""}, "--comch-channel-name: '' is not"},
+      {{"-c", "dpu", "--comch", "unix:/run/x"}, "excludes"},
+      {{"-p", "65536"}, "--server-listen-port: '65536' is not a whole number from 0 to 65535"},
+      {{"-p", "-1"}, "'-1' is not"},
+      {{"-p", "http"}, "'http' is not"},
+      {{"-p", "1", "-p", "2"}, "--server-listen-port"},
+      {{"--threads", "0"}, "--threads: '0' is not a whole number from 1 to 256"},
+      {{"--threads", "257"}, "--threads: '257'"},
+      {{"--threads", "2", "--cpu", "0"}, "excludes"},
+      {{"--cpu", "-1"}, "'-1' is not a processor of this process"},
+      {{"--cpu", "99999"}, "'99999' is not a processor of this process"},
+      {{"--cpu", "00"}, "'00' is not a processor"},
+      {{"--cpu", "all"}, "'all' is not a processor"},
+      {{"--cpu"}, "--cpu"},
+      {{"--max-concurrent-messages", "0"}, "'0' is not a whole number from 1 to 4096"},
+      {{"--max-concurrent-messages", "4097"}, "'4097' is not a whole number from 1 to 4096"},
+      {{"--max-message-length", "16777217"}, "is not a size from 0 to 16777216 bytes"},
+      {{"--max-message-length", "-1"}, "--max-message-length: '-1'"},
+      {{"--max-message-length", "17m"}, "--max-message-length: '17m'"},
+      {{"--max-message-length", "16m", "--max-concurrent-messages", "4096"},
+       "bytes a thread; 4294967296 are allowed"},
+      {{"--service", "rot13"}, "--service: 'rot13' is not one of reverse, echo, crc32c"},
+      {{"--worker-timeout", "-1"}, "--worker-timeout: '-1' is not a time from 0"},
+      {{"--worker-timeout", "never"}, "--worker-timeout: 'never'"},
+      {{"--shutdown-timeout", "1001h"}, "--shutdown-timeout"},
+      {{"--spin", "x"}, "--spin: 'x'"},
+      {{"--log-level", "loud"}, "--log-level: 'loud' is not one of trace, debug"},
+      {{"--backend", "cpu"}, "--backend"},
+      {{"stray"}, "stray"},
+      {{"--listen-address"}, "--listen-address"},
+  };
+  for (const Bad& bad : cases) {
+    const auto result = parse(bad.arguments);
+    const auto* const leave = std::get_if<cli::Leave>(&result);
+    ASSERT_NE(leave, nullptr) << bad.says;
+    EXPECT_EQ(leave->status, 2);
+    EXPECT_EQ(leave->text.rfind("offload-server: ", 0), 0U) << leave->text;
+    EXPECT_NE(leave->text.find(bad.says), std::string::npos) << leave->text;
+    EXPECT_EQ(leave->text.find('\n'), std::string::npos) << leave->text;
+  }
+}
+
+TEST(ServerOptions, HelpNamesThemAll) {
+  const auto help = std::get<cli::Leave>(parse({"--help"}));
+  EXPECT_EQ(help.status, 0);
+  for (const char* option :
+       {"--comch", "-p,--server-listen-port", "--listen-address", "--threads", "--cpu",
+        "--max-concurrent-messages", "--max-message-length", "--service", "--worker-timeout",
+        "--shutdown-timeout", "--spin", "--log-level", "reverse, echo, crc32c"}) {
+    EXPECT_NE(help.text.find(option), std::string::npos) << option;
+  }
+}
+
+}  // namespace
+}  // namespace offload::server

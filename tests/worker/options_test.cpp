@@ -1,0 +1,144 @@
+#include "apps/worker/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "tests/support/command_line.hpp"
+
+namespace offload::worker {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
+  return support::parse<parse_options>(std::move(arguments), "offload-worker");
+}
+
+Options accepted(const std::vector<const char*>& arguments) {
+  return support::accepted(parse(arguments));
+}
+
+TEST(WorkerOptions, EveryOneHasADefault) {
+  const auto options = accepted({});
+  EXPECT_EQ(options.comch, "unix:/tmp/dpu-gpu-offload.sock");
+  EXPECT_EQ(options.backend, "auto");
+  EXPECT_EQ(options.gpu_pci_address, "");
+  EXPECT_EQ(options.warps_per_channel, 16U);
+  EXPECT_EQ(options.idle_sleep, 20us);
+  EXPECT_EQ(options.spin, 20us);
+  EXPECT_EQ(options.connect_timeout, 60s);
+  EXPECT_EQ(options.shutdown_timeout, 10s);
+  EXPECT_EQ(options.stuck_after, 2s);
+  EXPECT_EQ(options.log_level, "info");
+  EXPECT_FALSE(options.list_devices);
+}
+
+TEST(WorkerOptions, ListsDevices) {
+  EXPECT_TRUE(accepted({"--list-devices"}).list_devices);
+}
+
+TEST(WorkerOptions, EachByItsName) {
+  const auto options = accepted({"--comch",
+                                 "unix:/run/x",
+                                 "--backend",
+                                 "cuda",
+                                 "-g",
+                                 "0000:01:00.0",
+                                 "--warps-per-channel",
+                                 "64",
+                                 "--idle-sleep",
+                                 "0",
+                                 "--spin",
+                                 "1ms",
+                                 "--connect-timeout",
+                                 "0",
+                                 "--shutdown-timeout",
+                                 "1h",
+                                 "--stuck-after",
+                                 "1ms",
+                                 "--log-level",
+                                 "off"});
+  EXPECT_EQ(options.comch, "unix:/run/x");
+  EXPECT_EQ(options.backend, "cuda");
+  EXPECT_EQ(options.gpu_pci_address, "0000:01:00.0");
+  EXPECT_EQ(options.warps_per_channel, 64U);
+  EXPECT_EQ(options.idle_sleep, 0us);
+  EXPECT_EQ(options.spin, 1ms);
+  EXPECT_EQ(options.connect_timeout, 0s);
+  EXPECT_EQ(options.shutdown_timeout, 1h);
+  EXPECT_EQ(options.stuck_after, 1ms);
+  EXPECT_EQ(options.log_level, "off");
+}
+
+TEST(WorkerOptions, TheReferencesShortFormOfComch) {
+  EXPECT_EQ(accepted({"-c", "dpu"}).comch, "unix:/tmp/dpu.sock");
+}
+
+TEST(WorkerOptions, PciAddressesInTheirForms) {
+  for (const char* address : {"0000:01:00.0", "01:00.0", "1:0", "abcd:ef:1f.7", "AB:CD.0"}) {
+    EXPECT_EQ(accepted({"--gpu-pci-addr", address}).gpu_pci_address, address);
+  }
+}
+
+struct Bad {
+  std::vector<const char*> arguments;
+  const char* says;  ///< part of the message
+};
+
+TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
+  const char* const no_address = "is not a PCI address, such as 0000:01:00.0";
+  const char* const no_warps = "is not a multiple of 4 up to 64";
+  const Bad cases[] = {
+      {{"-c", "a/b"}, "--comch-channel-name: 'a/b' is not a name without '/'"},
+      {{"-c", "dpu", "--comch", "unix:/run/x"}, "excludes"},
+      {{"--backend", "cpu", "-g", "0000:01:00.0"}, "--gpu-pci-addr is for a GPU"},
+      {{"--backend", "cpu", "--warps-per-channel", "4"}, "--warps-per-channel is for a GPU"},
+      {{"--idle-sleep", "0", "--backend", "cpu"}, "--idle-sleep is for a GPU"},
+      {{"--comch", "here"}, "'here' is not a comch address; allowed: unix:PATH"},
+      {{"--backend", "gpu"}, "--backend: 'gpu' is not one of auto, cuda, cpu"},
+      {{"--backend", ""}, "--backend: '' is not one of"},
+      {{"-g", "first"}, no_address},
+      {{"-g", ""}, no_address},
+      {{"-g", "0000010000"}, no_address},
+      {{"-g", "0:0:0:0"}, no_address},
+      {{"-g", "0000:01:00.0 "}, no_address},
+      {{"-g", "00000000:00000001:0000.0"}, no_address},
+      {{"--warps-per-channel", "0"}, no_warps},
+      {{"--warps-per-channel", "3"}, no_warps},
+      {{"--warps-per-channel", "68"}, no_warps},
+      {{"--warps-per-channel", "many"}, no_warps},
+      {{"--idle-sleep", "2ms"}, "--idle-sleep: '2ms' is not a time from 0 to 1ms, such as 20us"},
+      {{"--idle-sleep", "-1"}, "--idle-sleep"},
+      {{"--spin", "forever"}, "--spin: 'forever' is not a time from 0"},
+      {{"--connect-timeout", "x"}, "--connect-timeout"},
+      {{"--shutdown-timeout", "x"}, "--shutdown-timeout"},
+      {{"--stuck-after", "0"}, "--stuck-after: '0' is not a time from 1ms"},
+      {{"--log-level", "loud"}, "--log-level"},
+      {{"--threads", "2"}, "--threads"},
+      {{"stray"}, "stray"},
+      {{"--backend", "cpu", "--backend", "cuda"}, "--backend"},
+  };
+  for (const Bad& bad : cases) {
+    const auto result = parse(bad.arguments);
+    const auto* const leave = std::get_if<cli::Leave>(&result);
+    ASSERT_NE(leave, nullptr) << bad.arguments.front();
+    EXPECT_EQ(leave->status, 2);
+    EXPECT_EQ(leave->text.rfind("offload-worker: ", 0), 0U) << leave->text;
+    EXPECT_NE(leave->text.find(bad.says), std::string::npos) << leave->text;
+    EXPECT_EQ(leave->text.find('\n'), std::string::npos) << leave->text;
+  }
+}
+
+TEST(WorkerOptions, HelpNamesThemAll) {
+  const auto help = std::get<cli::Leave>(parse({"--help"}));
+  EXPECT_EQ(help.status, 0);
+  for (const char* option : {"--comch", "--backend", "-g,--gpu-pci-addr", "--warps-per-channel",
+                             "--idle-sleep", "--spin", "--connect-timeout", "--shutdown-timeout",
+                             "--stuck-after", "--log-level", "auto, cuda, cpu"}) {
+    EXPECT_NE(help.text.find(option), std::string::npos) << option;
+  }
+}
+
+}  // namespace
+}  // namespace offload::worker

@@ -1,0 +1,153 @@
+#include "apps/worker/watchdog.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "comch/channel.hpp"
+#include "kernels/serve.hpp"
+#include "kernels/services.hpp"
+#include "tests/comch/channel_fixture.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace offload::worker {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Two channels, and a watchdog that looks at them at times that the test makes up.
+class WatchdogTest : public testing::Test {
+ protected:
+  /// What it counts `after` the start, with these heartbeats.
+  std::size_t look(core::Duration after, std::vector<std::uint64_t> heartbeats = {0, 0}) {
+    return watchdog_.look(start_ + after, heartbeats);
+  }
+  void post(std::size_t channel, std::size_t length = 20) {
+    ASSERT_TRUE(channels_[channel].post(support::random_bytes(length, 1)));
+  }
+  /// The worker's and the server's part of a message, start to end.
+  void pass_one(std::size_t channel) {
+    const auto sequence = channels_[channel].server.cursors().posted;
+    post(channel);
+    ASSERT_EQ(channels_[channel].serve(sequence), kernels::Outcome::answered);
+    take(channel);
+  }
+  void take(std::size_t channel) {
+    ASSERT_TRUE(channels_[channel].take().has_value());
+    channels_[channel].server.consumer().flush();
+  }
+
+  support::LogCapture log_;
+  std::deque<comch::test::Ends> channels_ = make_channels();
+  core::TimePoint start_ = core::Clock::now();
+  Watchdog watchdog_{{channels_[0].worker.channel(), channels_[1].worker.channel()}, 2s};
+
+ private:
+  static std::deque<comch::test::Ends> make_channels() {
+    std::deque<comch::test::Ends> channels;
+    channels.emplace_back(4, 600);
+    channels.emplace_back(4, 600);
+    return channels;
+  }
+};
+
+TEST_F(WatchdogTest, AnIdleChannelIsNotStuckHoweverLong) {
+  for (int second = 0; second < 100; ++second) {
+    EXPECT_EQ(look(std::chrono::seconds(second)), 0U);
+  }
+  EXPECT_EQ(log_.text(), "");
+}
+
+TEST_F(WatchdogTest, ARequestThatStaysUnansweredIsNamed) {
+  for (int i = 0; i < 6; ++i) pass_one(1);
+  EXPECT_EQ(look(9750ms), 0U);
+  post(1);
+  EXPECT_EQ(look(10s), 0U);
+  EXPECT_EQ(look(11s), 0U);
+  EXPECT_EQ(log_.text(), "");
+  EXPECT_EQ(look(12s), 1U);
+  EXPECT_TRUE(
+      log_.has("error: channel 1 is stuck: its slot 2 (message 6) has been unanswered for "
+               "2."))
+      << log_.text();
+}
+
+TEST_F(WatchdogTest, SaysItOnce) {
+  post(0);
+  for (int second = 0; second < 10; ++second) look(std::chrono::seconds(second));
+  const auto text = log_.text();
+  EXPECT_EQ(text.find("is stuck"), text.rfind("is stuck")) << text;
+}
+
+TEST_F(WatchdogTest, TellsWhenTheWorkerWasLastAlive) {
+  post(0);
+  EXPECT_EQ(look(0s, {1, 0}), 0U);
+  EXPECT_EQ(look(1s, {2, 0}), 0U);
+  EXPECT_EQ(look(4s, {2, 0}), 1U);
+  EXPECT_TRUE(log_.has("last sign of life 3.0 s ago")) << log_.text();
+}
+
+TEST_F(WatchdogTest, AChannelThatGoesOnIsSaidToDoSo) {
+  post(0);
+  look(0s);
+  EXPECT_EQ(look(3s), 1U);
+  ASSERT_EQ(channels_[0].serve(0), kernels::Outcome::answered);
+  log_.clear();
+  EXPECT_EQ(look(4s), 0U);
+  EXPECT_EQ(log_.text(), "info: channel 0 goes on\n");
+  log_.clear();
+  take(0);
+  EXPECT_EQ(look(100s), 0U);
+  EXPECT_EQ(log_.text(), "");
+}
+
+TEST_F(WatchdogTest, CanBeStuckAgain) {
+  post(0);
+  look(0s);
+  EXPECT_EQ(look(3s), 1U);
+  ASSERT_EQ(channels_[0].serve(0), kernels::Outcome::answered);
+  take(0);
+  EXPECT_EQ(look(4s), 0U);
+  post(0);
+  look(5s);
+  log_.clear();
+  EXPECT_EQ(look(8s), 1U);
+  EXPECT_TRUE(log_.has("channel 0 is stuck: its slot 1 (message 1)")) << log_.text();
+}
+
+// Each message in time: a channel that is never empty is not stuck for that.
+TEST_F(WatchdogTest, ABusyChannelIsNotStuck) {
+  post(0);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(look(i * 1500ms), 0U) << i;
+    post(0);
+    ASSERT_EQ(channels_[0].serve(i), kernels::Outcome::answered);
+    take(0);
+  }
+}
+
+// It is the server's turn then.
+TEST_F(WatchdogTest, AnAnswerThatTheServerDoesNotTakeIsNoFaultOfTheWorker) {
+  post(0);
+  ASSERT_EQ(channels_[0].serve(0), kernels::Outcome::answered);
+  look(0s);
+  EXPECT_EQ(look(100s), 0U);
+}
+
+TEST_F(WatchdogTest, LongMessagesAreWatchedToo) {
+  post(1, 600);
+  look(0s);
+  EXPECT_EQ(look(3s), 1U);
+}
+
+TEST_F(WatchdogTest, CountsEveryStuckChannel) {
+  post(0);
+  post(1);
+  look(0s);
+  EXPECT_EQ(look(3s), 2U);
+  EXPECT_TRUE(log_.has("channel 0 is stuck"));
+  EXPECT_TRUE(log_.has("channel 1 is stuck"));
+}
+
+}  // namespace
+}  // namespace offload::worker
