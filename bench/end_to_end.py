@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""The three programs over loopback beside the bare echo server, with the same client and load.
+
+Runs the two in turn, some rounds, and prints the median of each figure and of the ratios round by
+round: a machine whose speed drifts drifts for both. Exit status 0 only if every response was right.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BIN = Path(os.environ.get("OFFLOAD_BIN_DIR",
+                          Path(__file__).resolve().parent.parent / "build/release/bin"))
+START_LIMIT_S = 30
+STOP_LIMIT_S = 20
+
+
+def start(folder, name, *arguments):
+    """Starts a program with its log in `folder`; returns the process and the log's path."""
+    log = folder / f"{name}.log"
+    with log.open("w") as sink:
+        process = subprocess.Popen([BIN / name, *map(str, arguments)], stdout=sink, stderr=sink)
+    return process, log
+
+
+def wait_for_port(process, log):
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline:
+        found = re.search(r"listening on \S*:(\d+)", log.read_text())
+        if found:
+            return found[1]
+        if process.poll() is not None:
+            break
+        time.sleep(0.02)
+    sys.exit(f"{log.name} does not listen:\n{log.read_text()}")
+
+
+def stop(process):
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        return process.wait(STOP_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        sys.exit(f"{process.args[0]} did not stop")
+
+
+def load(folder, port, options, service):
+    result = folder / "client.json"
+    subprocess.run([BIN / "offload-client", "-s", "127.0.0.1", "-p", port, "-t",
+                    str(options.connections), "--max-concurrent-messages", str(options.in_flight),
+                    "--size", str(options.size), "--duration", str(options.seconds), "--service",
+                    service, "--json", result, "--log-level", "warning"],
+                   check=True, stdout=subprocess.DEVNULL)
+    measured = json.loads(result.read_text())
+    return measured["io_rate_miops"], measured["latency_us"]["p50"]
+
+
+def echo(folder, options):
+    server, log = start(folder, "bench-tcp-echo", "-p", 0, "--threads", options.threads,
+                        "--max-message-length", max(options.size, 256))
+    try:
+        return load(folder, wait_for_port(server, log), options, "echo")
+    finally:
+        stop(server)
+
+
+def offload(folder, options):
+    comch = f"unix:{folder}/comch.sock"
+    server, log = start(folder, "offload-server", "-p", 0, "--comch", comch, "--threads",
+                        options.threads, "--max-message-length", max(options.size, 256))
+    worker, _ = start(folder, "offload-worker", "--comch", comch, "--backend", options.backend)
+    try:
+        return load(folder, wait_for_port(server, log), options, "reverse")
+    finally:
+        stop(server)
+        stop(worker)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--threads", type=int, default=1, help="I/O threads of either server")
+    parser.add_argument("--connections", type=int, default=0,
+                        help="connections, a client thread each; default: as many as threads")
+    parser.add_argument("--in-flight", type=int, default=128, help="per connection")
+    parser.add_argument("--size", type=int, default=64, help="bytes")
+    parser.add_argument("--seconds", type=float, default=3, help="of each run")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", help="write the figures of all rounds to this file")
+    options = parser.parse_args()
+    options.connections = options.connections or options.threads
+
+    rounds = []
+    with tempfile.TemporaryDirectory(prefix="offload-bench-") as name:
+        for _ in range(options.rounds):
+            echo_rate, echo_p50 = echo(Path(name), options)
+            rate, p50 = offload(Path(name), options)
+            rounds.append({"echo_rate": echo_rate, "rate": rate, "echo_p50": echo_p50, "p50": p50})
+
+    def median(figure):
+        return statistics.median(map(figure, rounds))
+
+    print(f"{options.backend} worker, {options.threads} I/O threads, {options.connections} "
+          f"connections, {options.in_flight} in flight on each, {options.size} bytes, "
+          f"{options.rounds} rounds of {options.seconds:g} s")
+    print(f"bare echo   {median(lambda r: r['echo_rate']):8.3f} M/s   "
+          f"p50 {median(lambda r: r['echo_p50']):9.2f} us")
+    print(f"offload     {median(lambda r: r['rate']):8.3f} M/s   "
+          f"p50 {median(lambda r: r['p50']):9.2f} us")
+    print(f"ratio       {median(lambda r: r['rate'] / r['echo_rate']):8.3f}       "
+          f"p50 {median(lambda r: r['p50'] / r['echo_p50']):9.3f}")
+    if options.json:
+        Path(options.json).write_text(json.dumps({"options": vars(options), "rounds": rounds},
+                                                 indent=2))
+
+
+if __name__ == "__main__":
+    main()

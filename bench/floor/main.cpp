@@ -1,0 +1,114 @@
+/// The least that a request to a persistent kernel can take: a 4-byte word written by the CPU into
+/// pinned memory, seen by one polling warp over PCIe, and written back. Bounds of the machine, not
+/// of this suite: everything in gpu_hop is compared with it.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench/floor/word_echo.hpp"
+#include "cli/options.hpp"
+#include "core/clock.hpp"
+#include "gpu/cuda_memory.hpp"
+#include "metrics/latency_histogram.hpp"
+
+namespace offload::bench {
+namespace {
+
+struct Options {
+  std::uint32_t rounds = 200'000;
+  std::string json_file;
+};
+
+/// The GPU's answers are awaited no longer than this.
+constexpr core::Duration kLimit = std::chrono::seconds(60);
+
+metrics::LatencyHistogram measure(std::uint32_t rounds) {
+  constexpr std::uint32_t kWarmUp = 10'000;
+  gpu::Stream stream;
+  // Far apart: the CPU writes the one and polls the other.
+  gpu::PinnedArray<std::uint32_t> words(256);
+  std::uint32_t* const request = words.get();
+  const std::uint32_t* const response = words.get() + 128;
+  const std::uint32_t last = kWarmUp + rounds;
+  gpu::check_cuda(launch_word_echo(request, words.get() + 128, last, stream.get()), "launch");
+  metrics::LatencyHistogram histogram;
+  const auto deadline = core::Clock::now() + kLimit;
+  for (std::uint32_t round = 1; round <= last; ++round) {
+    const auto begin = core::Clock::now();
+    __atomic_store_n(request, round, __ATOMIC_RELEASE);
+    std::uint32_t spins = 0;
+    while (__atomic_load_n(response, __ATOMIC_ACQUIRE) != round) {
+      if (++spins % 65536 == 0 && core::Clock::now() > deadline) {
+        __atomic_store_n(request, last, __ATOMIC_RELEASE);
+        throw core::Error(core::ErrorCode::timed_out, "the GPU does not answer");
+      }
+    }
+    if (round > kWarmUp) histogram.record(core::Clock::now() - begin);
+  }
+  gpu::check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+  return histogram;
+}
+
+/// One direction of a pinned copy, GB/s.
+double copy_bandwidth(cudaMemcpyKind kind) {
+  constexpr std::size_t kBytes = 64U << 20;
+  constexpr int kCopies = 20;
+  gpu::Stream stream;
+  gpu::PinnedArray<std::uint8_t> host(kBytes);
+  gpu::DeviceArray<std::uint8_t> device(kBytes);
+  const bool to_device = kind == cudaMemcpyHostToDevice;
+  void* const to = to_device ? device.get() : host.get();
+  const void* const from = to_device ? host.get() : device.get();
+  auto begin = core::Clock::now();
+  for (int i = -1; i < kCopies; ++i) {
+    if (i == 0) begin = core::Clock::now();  // the first is the warm-up
+    gpu::check_cuda(cudaMemcpyAsync(to, from, kBytes, kind, stream.get()), "cudaMemcpyAsync");
+    gpu::check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+  }
+  return static_cast<double>(kBytes) * kCopies / core::to_seconds(core::Clock::now() - begin) / 1e9;
+}
+
+int run(const Options& options) {
+  const auto histogram = measure(options.rounds);
+  const double to_device = copy_bandwidth(cudaMemcpyHostToDevice);
+  const double to_host = copy_bandwidth(cudaMemcpyDeviceToHost);
+  const auto micros = [](core::Duration time) { return core::to_seconds(time) * 1e6; };
+  fmt::print("word echo, one warp: min {:.2f} us, p50 {:.2f} us, p99 {:.2f} us\n",
+             micros(histogram.min()), micros(histogram.percentile(0.5)),
+             micros(histogram.percentile(0.99)));
+  fmt::print("pinned copy: {:.1f} GB/s to the GPU, {:.1f} GB/s back\n", to_device, to_host);
+  if (!options.json_file.empty()) {
+    std::ofstream(options.json_file)
+        << nlohmann::json{{"word_echo_min_us", micros(histogram.min())},
+                          {"word_echo_p50_us", micros(histogram.percentile(0.5))},
+                          {"word_echo_p99_us", micros(histogram.percentile(0.99))},
+                          {"copy_to_gpu_gb_s", to_device},
+                          {"copy_to_host_gb_s", to_host}}
+               .dump(2)
+        << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace offload::bench
+
+int main(int argc, char** argv) {
+  using namespace offload;
+  try {
+    bench::Options options;
+    CLI::App app("The floor: a 4-byte word to a polling GPU warp and back; pinned copies.");
+    cli::add_integer<std::uint32_t>(app, "--rounds", options.rounds, 1, 100'000'000, "Round trips");
+    app.add_option("--json", options.json_file, "Also write the results to this file");
+    if (auto leave = cli::parse(app, "bench-floor", argc, argv)) return cli::leave(*leave);
+    return bench::run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench-floor: %s\n", error.what());
+    return 1;
+  }
+}

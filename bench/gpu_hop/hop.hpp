@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comch/channel.hpp"
+#include "core/clock.hpp"
+#include "gpu/backend.hpp"
+#include "metrics/latency_histogram.hpp"
+
+namespace offload::bench {
+
+/// Both ends of one channel in one process: the server's, driven by run(), and the worker's, for a
+/// back end.
+class Hop {
+ public:
+  /// Requests of `size` bytes. `silent`: the back end does not ring.
+  Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool silent);
+
+  /// Valid while this lives.
+  [[nodiscard]] gpu::BackendChannel worker_end() const;
+
+  /// Sends `messages` and checks each response, `in_flight` at a time, with a pause of `gap` before
+  /// it sends again. Ends early with a fault.
+  void run(std::uint64_t messages, std::uint32_t in_flight, core::Duration gap);
+
+  [[nodiscard]] const metrics::LatencyHistogram& latency() const { return latency_; }
+  [[nodiscard]] core::Duration duration() const { return duration_; }
+  /// Empty if every response was right.
+  [[nodiscard]] const std::string& fault() const { return fault_; }
+
+ private:
+  /// Requests that differ, so that a stale response is found out.
+  static constexpr std::size_t kPatterns = 61;
+
+  void send(std::uint64_t message);
+  bool check(std::uint64_t message, const comch::PostRecvTask& task);
+
+  comch::Channel channel_;
+  comch::ChannelImport import_;
+  std::vector<std::vector<std::byte>> requests_;
+  std::vector<std::vector<std::byte>> responses_;
+  std::vector<core::TimePoint> sent_;
+  std::vector<std::byte> received_;
+  metrics::LatencyHistogram latency_;
+  core::Duration duration_{};
+  std::string fault_;
+};
+
+}  // namespace offload::bench

@@ -1,0 +1,132 @@
+/// One hop through a channel without TCP: from "slot posted" to "response seen", as an I/O thread
+/// of the server does it, one thread a channel, every response checked.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "bench/gpu_hop/hop.hpp"
+#include "cli/options.hpp"
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "gpu/backend.hpp"
+#include "kernels/slot.hpp"
+
+namespace offload::bench {
+namespace {
+
+struct Options {
+  std::string backend = "cuda";
+  std::vector<std::uint32_t> sizes{8, 64, 256, 372, 4096, 65536};
+  std::uint32_t in_flight = 1;
+  std::uint32_t channels = 1;
+  std::uint32_t depth = 128;
+  std::uint32_t warps = 16;
+  std::uint64_t messages = 200'000;
+  core::Duration idle_sleep = std::chrono::microseconds(20);
+  core::Duration gap{};
+  std::string json_file;
+};
+
+std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
+  if (options.backend == "cpu") return gpu::make_cpu_backend(std::chrono::milliseconds(1));
+  return gpu::make_cuda_backend({"", options.warps, options.idle_sleep});
+}
+
+nlohmann::json measure(const Options& options, std::uint32_t size) {
+  const auto backend = open_backend(options);
+  std::vector<std::unique_ptr<Hop>> hops;
+  std::vector<gpu::BackendChannel> served;
+  for (std::uint32_t i = 0; i < options.channels; ++i) {
+    hops.push_back(std::make_unique<Hop>(i, options.depth, size, !backend->rings()));
+    served.push_back(hops.back()->worker_end());
+  }
+  backend->start(std::move(served), "reverse");
+  std::vector<std::thread> threads;
+  for (auto& hop : hops) {
+    threads.emplace_back(
+        [&, hop = hop.get()] { hop->run(options.messages, options.in_flight, options.gap); });
+  }
+  for (auto& thread : threads) thread.join();
+  if (!backend->stop(std::chrono::seconds(5))) {
+    throw core::Error(core::ErrorCode::timed_out, "the back end did not stop");
+  }
+
+  metrics::LatencyHistogram latency;
+  core::Duration longest{};
+  for (const auto& hop : hops) {
+    if (!hop->fault().empty()) throw core::Error(core::ErrorCode::unexpected, hop->fault());
+    latency.merge(hop->latency());
+    longest = std::max(longest, hop->duration());
+  }
+  const auto micros = [&](double q) { return core::to_seconds(latency.percentile(q)) * 1e6; };
+  const double rate =
+      static_cast<double>(options.messages * options.channels) / core::to_seconds(longest);
+  fmt::print("{:>8} {:>10.3f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}\n", size,
+             rate / 1e6, rate * size / 1e9, core::to_seconds(latency.min()) * 1e6, micros(0.5),
+             micros(0.99), micros(0.999));
+  std::fflush(stdout);
+  return {{"size", size},
+          {"rate_per_s", rate},
+          {"min_us", core::to_seconds(latency.min()) * 1e6},
+          {"p50_us", micros(0.5)},
+          {"p99_us", micros(0.99)},
+          {"p999_us", micros(0.999)}};
+}
+
+int run(const Options& options) {
+  fmt::print("{} back end, {} channels of depth {}, {} in flight on each, {} warps a channel\n",
+             options.backend, options.channels, options.depth, options.in_flight, options.warps);
+  fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "M msg/s", "GB/s",
+             "min us", "p50 us", "p99 us", "p99.9 us");
+  nlohmann::json results = nlohmann::json::array();
+  for (const std::uint32_t size : options.sizes) results.push_back(measure(options, size));
+  if (!options.json_file.empty()) {
+    std::ofstream(options.json_file)
+        << nlohmann::json{{"backend", options.backend}, {"channels", options.channels},
+                          {"depth", options.depth},     {"in_flight", options.in_flight},
+                          {"warps", options.warps},     {"results", results}}
+               .dump(2)
+        << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace offload::bench
+
+int main(int argc, char** argv) {
+  using namespace offload;
+  try {
+    bench::Options options;
+    CLI::App app("Round trips through channels to the worker's back end, without TCP.");
+    cli::add_choice(app, "--backend", options.backend, {"cuda", "cpu"}, "What answers");
+    app.add_option("--sizes", options.sizes, "Message sizes, bytes")->delimiter(',');
+    cli::add_integer<std::uint32_t>(app, "--in-flight", options.in_flight, 1, kernels::kMaxDepth,
+                                    "Messages in flight on a channel");
+    cli::add_integer<std::uint32_t>(app, "--channels", options.channels, 1, 256,
+                                    "Channels, each driven by a thread");
+    cli::add_integer<std::uint32_t>(app, "--depth", options.depth, 1, kernels::kMaxDepth,
+                                    "Slots of a channel, a power of two");
+    cli::add_integer<std::uint32_t>(app, "--warps", options.warps, 4, 64,
+                                    "Warps that serve a channel, a multiple of 4");
+    cli::add_integer<std::uint64_t>(app, "--messages", options.messages, 1, 1'000'000'000,
+                                    "Messages on each channel");
+    cli::add_time(app, "--idle-sleep", options.idle_sleep, core::Duration{}, "As offload-worker's");
+    cli::add_time(app, "--gap", options.gap, core::Duration{},
+                  "Pause before each message, to find the worker idle");
+    app.add_option("--json", options.json_file, "Also write the results to this file");
+    if (auto leave = cli::parse(app, "bench-gpu-hop", argc, argv)) return cli::leave(*leave);
+    return bench::run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench-gpu-hop: %s\n", error.what());
+    return 1;
+  }
+}

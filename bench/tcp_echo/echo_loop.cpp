@@ -1,0 +1,148 @@
+#include "bench/tcp_echo/echo_loop.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "core/error.hpp"
+#include "protocol/frame.hpp"
+
+namespace offload::bench {
+
+/// A client: its socket, and the one buffer that its frames are received into, checked in and sent
+/// back from.
+class Connection {
+ public:
+  Connection(core::Fd socket, std::uint32_t max_message_length)
+      : socket_(std::move(socket)),
+        max_message_length_(max_message_length),
+        capacity_(protocol::kFrameHeaderSize + max_message_length + kBatchBytes),
+        buffer_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {}
+
+  /// Whether the socket took only a part of what is to be sent. Until it took all, nothing is
+  /// received: who does not read is not read from.
+  [[nodiscard]] bool blocked() const noexcept { return sent_ < checked_; }
+
+  /// One recv and one send; only the send if blocked(). Never waits. False: to be closed, for the
+  /// peer has closed, broken off or sent a bad frame.
+  bool serve() noexcept { return blocked() ? send() : receive() && check() && send(); }
+
+ private:
+  /// What a recv has room for beside the longest partial frame.
+  static constexpr std::size_t kBatchBytes = std::size_t{64} << 10;
+
+  bool receive() noexcept {
+    const auto count = ::recv(socket_.get(), buffer_.get() + filled_, capacity_ - filled_, 0);
+    if (count <= 0) return count < 0 && (errno == EAGAIN || errno == EINTR);
+    filled_ += static_cast<std::size_t>(count);
+    return true;
+  }
+
+  bool check() noexcept {
+    for (;;) {
+      const std::span<const std::byte> rest(buffer_.get() + checked_, filled_ - checked_);
+      const auto frame = protocol::parse_frame(rest, max_message_length_);
+      if (frame.state == protocol::FrameView::State::incomplete) return true;
+      if (frame.state == protocol::FrameView::State::bad) return false;
+      if (frame.id != protocol::MessageId::client_request) return false;
+      checked_ += frame.size();
+    }
+  }
+
+  bool send() noexcept {
+    if (!blocked()) return true;  // only a part of a frame has come
+    const auto count = ::send(socket_.get(), buffer_.get() + sent_, checked_ - sent_, MSG_NOSIGNAL);
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    sent_ += static_cast<std::size_t>(count);
+    if (!blocked()) keep_partial_frame();
+    return true;
+  }
+
+  void keep_partial_frame() noexcept {
+    std::memmove(buffer_.get(), buffer_.get() + checked_, filled_ - checked_);
+    filled_ -= checked_;
+    sent_ = checked_ = 0;
+  }
+
+  core::Fd socket_;
+  std::uint32_t max_message_length_;
+  std::size_t capacity_;
+  std::unique_ptr<std::byte[]> buffer_;
+  // [0, sent_) is sent, [sent_, checked_) are complete frames, [checked_, filled_) a part of one.
+  std::size_t sent_ = 0;
+  std::size_t checked_ = 0;
+  std::size_t filled_ = 0;
+};
+
+EchoLoop::EchoLoop(const net::SocketAddress& address, std::uint32_t max_message_length, int stop)
+    : max_message_length_(max_message_length),
+      stop_(stop),
+      epoll_(core::check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      listener_(net::listen_tcp(address, SOMAXCONN, true)) {
+  watch(EPOLL_CTL_ADD, stop_, EPOLLIN);
+  // Edge-triggered: a connection for which there is no descriptor waits for the next one to come,
+  // and does not keep the loop busy.
+  watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN | EPOLLET);
+}
+
+EchoLoop::~EchoLoop() = default;
+
+void EchoLoop::run() {
+  std::array<epoll_event, 256> events{};
+  for (;;) {
+    // Fails by EINTR only: then there is nothing to look at.
+    const int count =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[static_cast<std::size_t>(i)].data.fd;
+      if (fd == stop_) return;
+      if (fd == listener_.get()) {
+        accept_all();
+      } else {
+        serve(fd);
+      }
+    }
+  }
+}
+
+void EchoLoop::watch(int operation, int fd, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  core::check_errno(::epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
+}
+
+void EchoLoop::accept_all() {
+  for (;;) {
+    core::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.valid()) {
+      const int fd = socket.get();
+      const auto index = static_cast<std::size_t>(fd);
+      if (index >= connections_.size()) connections_.resize(index + 1);
+      connections_[index] = std::make_unique<Connection>(std::move(socket), max_message_length_);
+      watch(EPOLL_CTL_ADD, fd, EPOLLIN);
+    } else if (const int error = errno; error != ECONNABORTED && error != EINTR) {
+      if (error != EAGAIN && failed_accepts_.allow(core::Clock::now())) {
+        spdlog::error("cannot accept a connection: {}", core::describe_errno(error));
+      }
+      return;
+    }
+  }
+}
+
+void EchoLoop::serve(int fd) {
+  auto& connection = connections_[static_cast<std::size_t>(fd)];
+  const bool was_blocked = connection->blocked();
+  if (!connection->serve()) {
+    connection.reset();
+  } else if (connection->blocked() != was_blocked) {
+    watch(EPOLL_CTL_MOD, fd, was_blocked ? EPOLLIN : EPOLLOUT);
+  }
+}
+
+}  // namespace offload::bench

@@ -1,0 +1,111 @@
+#include <array>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "comch/channel.hpp"
+#include "kernels/serve.hpp"
+#include "kernels/services.hpp"
+#include "tests/fuzz/input.hpp"
+
+/// A channel whose memory holds anything: neither the worker's loop nor the server's consumer may
+/// be led outside it, and the worker writes responses only.
+namespace offload::fuzz {
+namespace {
+
+using kernels::Outcome;
+using kernels::Part;
+using kernels::Vector;
+
+/// On the heap, of exactly its size: a checker sees every access beyond it.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes)
+      : data_(static_cast<std::uint8_t*>(::operator new(bytes, kAlignment))) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { ::operator delete(data_, kAlignment); }
+  [[nodiscard]] std::uint8_t* data() const { return data_; }
+
+ private:
+  static constexpr std::align_val_t kAlignment{kernels::kPartAlignment};
+  std::uint8_t* data_;
+};
+
+/// One vector somewhere, in four bytes and its data: with the turn that is looked for, or another.
+void poke(Input& input, const kernels::Channel& channel, std::uint64_t start) {
+  const auto where = input.integer<std::uint8_t>();
+  const auto which = input.integer<std::uint8_t>();
+  const std::uint64_t sequence = start + (where & 7U);
+  const Part part = (where & 8U) != 0 ? channel.response(sequence) : channel.request(sequence);
+  Vector vector{};
+  const auto data = input.integer<std::uint32_t>();
+  // Lengths around the limits are as likely as all others together.
+  vector.data[0] = (where & 16U) != 0 ? data : channel.layout.max_length - 8 + data % 16;
+  vector.data[1] = input.integer<std::uint8_t>();
+  vector.turn = channel.layout.turn_of(sequence) + ((where & 0xe0U) == 0 ? 1 : 0);
+  kernels::store_vector(part.vectors + which % channel.layout.vectors, vector);
+}
+
+template <class Service>
+void serve_all(const kernels::Channel& channel, std::uint64_t start, Service service) {
+  kernels::Staging staging{};
+  for (std::uint64_t i = 0; i < channel.layout.depth; ++i) {
+    const auto length = kernels::load_vector(channel.request(start + i).vectors).data[0];
+    const Outcome outcome =
+        kernels::serve(kernels::SingleLane{}, channel, start + i, service, staging);
+    if (outcome == Outcome::nothing) continue;
+    require((outcome == Outcome::refused) == (length > channel.layout.max_length),
+            "a request is refused for its length");
+    require(kernels::is_complete(channel.response(start + i), channel.layout.turn_of(start + i),
+                                 channel.layout),
+            "what was answered is there whole");
+  }
+}
+
+/// The server's look at what the worker, or anybody, wrote.
+void receive_all(const kernels::Channel& channel, std::uint64_t start) {
+  kernels::ChannelHeader& header = channel.header();
+  comch::Cursors cursors{start + channel.layout.depth, start, start};
+  comch::Producer producer(channel, cursors, {header.requests, -1});
+  comch::Consumer consumer(channel, cursors, producer, {header.responses, -1});
+  const auto packed = std::make_unique<std::byte[]>(kernels::kMaxPacked + kernels::kSlack);
+  while (auto* const task = consumer.receive(packed.get())) {
+    require(task->payload.size() <= channel.layout.max_length, "no payload is over the limit");
+    const std::vector<std::byte> copy(task->payload.begin(), task->payload.end());
+    consumer.repost(*task);
+  }
+}
+
+void run(Input input) {
+  const auto shape = input.integer<std::uint8_t>();
+  const auto max_length = input.integer<std::uint16_t>() % 1500U;
+  const auto start = input.integer<std::uint64_t>();
+  const auto layout = kernels::make_layout(1U << (shape & 3U), max_length);
+  const Memory memory(layout.bytes);
+  std::memset(memory.data(), input.integer<std::uint8_t>(), layout.bytes);
+  const kernels::Channel channel{memory.data(), layout};
+  while (!input.rest().empty()) poke(input, channel, start);
+
+  const std::vector<std::uint8_t> before(memory.data(), memory.data() + layout.responses);
+  const auto services = kernels::service_names();
+  kernels::with_service(services[(shape >> 2U) % services.size()], [&](auto service) {
+    if ((shape & 0x40U) != 0) {
+      kernels::Staging staging{};
+      const auto next = kernels::take_over(channel, start, service, staging);
+      require(next - start <= layout.depth, "a lap at most is taken over");
+    }
+    serve_all(channel, start, service);
+  });
+  require(std::memcmp(memory.data(), before.data(), before.size()) == 0,
+          "a worker writes responses only");
+  receive_all(channel, start);
+}
+
+}  // namespace
+}  // namespace offload::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  offload::fuzz::run({data, size});
+  return 0;
+}

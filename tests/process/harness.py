@@ -1,0 +1,299 @@
+"""Runs the three programs as processes, as a user would, with a bound on every wait."""
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(os.environ.get("OFFLOAD_BIN_DIR", ROOT / "build/release/bin"))
+BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
+# Sanitizers make the programs slower: time limits grow by this, and counts shrink.
+TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
+LONG = os.environ.get("OFFLOAD_LONG") == "1"
+# What a program may take for anything that should be quick. Far above what it needs.
+PATIENCE = 10 * TIME_FACTOR
+
+needs_cpu_worker = pytest.mark.skipif(
+    BACKEND != "cpu", reason="a GPU works on while the worker's process is stopped")
+
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+SANITIZER_REPORT = re.compile(r"(Address|Thread|Leak|UndefinedBehavior)Sanitizer|runtime error:")
+
+
+def scaled(count, lowest=1):
+    """`count` operations, fewer in a build that is slow."""
+    return max(lowest, int(count / TIME_FACTOR))
+
+
+def wait_until(condition, what, seconds=PATIENCE):
+    """What `condition()` returns as soon as that is true; an error that names `what` if it does
+    not come to be in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {seconds:.1f} s: {what}"
+        time.sleep(0.002)
+
+
+class Program:
+    """A process of one of the programs. Its output goes to files, so that it never blocks."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, folder, name, *options, wrapper=()):
+        """`wrapper`: the words of a command that runs the program in its own place."""
+        self.command = [*wrapper, str(BIN / name), *map(str, options)]
+        self.kind = name
+        self.name = f"{name}-{next(self._numbers)}"
+        self._out = folder / f"{self.name}.out"
+        self._err = folder / f"{self.name}.err"
+        self._expected = False  # the test saw its end, or killed it
+        with open(self._out, "wb") as out, open(self._err, "wb") as err:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
+                                            stdout=out, stderr=err)
+        self.pid = self.process.pid
+
+    @property
+    def out(self):
+        return self._out.read_text(errors="replace")
+
+    @property
+    def log(self):
+        return self._err.read_text(errors="replace")
+
+    @property
+    def alive(self):
+        return self.process.poll() is None
+
+    def wait_for_log(self, pattern, seconds=PATIENCE, count=1):
+        """The match of the `count`-th occurrence of `pattern` in the log, once it is there."""
+        def found():
+            ended = not self.alive  # asked before the log is read, which is then complete
+            matches = list(re.finditer(pattern, self.log))
+            if len(matches) >= count:
+                return matches[count - 1]
+            assert not ended, \
+                f"{self.name} exited with {self.process.returncode} before it logged '{pattern}'"
+            return None
+        return wait_until(found, f"'{pattern}' in the log of {self.name}", seconds)
+
+    def send_signal(self, number):
+        self.process.send_signal(number)
+
+    def stop(self):
+        """SIGSTOP; returns when no thread of it runs any more. Needs a SIGCONT or kill()."""
+        self.send_signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{self.pid}/task")
+        wait_until(lambda: all(self._stat(task)[0] == "T" for task in tasks.iterdir()),
+                   f"{self.name} stops")
+
+    def terminate(self):
+        """The exit status after SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self):
+        """kill -9, as part of the test; returns when the process is gone."""
+        self._expected = True
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def wait(self, seconds=PATIENCE):
+        """The exit status, once it has exited by itself."""
+        wait_until(lambda: not self.alive, f"{self.name} exits", seconds)
+        self._expected = True
+        return self.process.returncode
+
+    def end(self):
+        """Ends it at the end of a test: what is wrong about the way it went, empty if nothing."""
+        faults = []
+        told = self.alive
+        if told:
+            self.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                faults.append(f"{self.name} did not exit on SIGTERM and had to be killed")
+        status = self.process.returncode
+        if not self._expected and status not in ((0, 130) if told else (0,)):
+            why = "on SIGTERM" if told else "by itself"
+            faults.append(f"{self.name} exited with {status} {why}")
+        if self._expected and -status in CRASHES:
+            faults.append(f"{self.name} crashed with signal {-status}")
+        if SANITIZER_REPORT.search(self.log):
+            faults.append(f"{self.name} has a sanitizer's report in its log")
+        return faults
+
+    # ---- What the kernel says of it
+
+    def cpu_seconds(self):
+        """User and system time of all its threads so far."""
+        fields = self._stat()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _stat(self, of=None):
+        """The fields of the process's stat file, or of one of its threads, from the state on."""
+        stat = ((of or Path(f"/proc/{self.pid}")) / "stat").read_text()
+        return stat[stat.rindex(")") + 2:].split()
+
+    def resident_bytes(self):
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def threads(self):
+        """The processors that each thread may run on, as in "0-3", by the thread's name."""
+        cpus = {}
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            status = (task / "status").read_text()
+            name = re.search(r"Name:\s+(.*)", status)[1]
+            cpus[name] = re.search(r"Cpus_allowed_list:\s+(.*)", status)[1]
+        return cpus
+
+
+class Server(Program):
+    """offload-server, on a control socket of its own and any free port unless told otherwise."""
+
+    def __init__(self, folder, comch, *options, wrapper=()):
+        port = [] if "-p" in options else ["-p", 0]
+        super().__init__(folder, "offload-server", "--comch", f"unix:{comch}", *port, *options,
+                         wrapper=wrapper)
+        self.comch = comch
+        self.port = None
+
+    def wait_until_listening(self):
+        found = self.wait_for_log(r"listening on (\S+):(\d+) with \d+ threads, service \w+")
+        self.port = int(found[2])
+        return found
+
+    def wait_until_attached(self, count=1):
+        """Until a worker has attached for the `count`-th time."""
+        self.wait_for_log(r"the worker serves all channels", count=count)
+
+    def wait_until_worker_gone(self, count=1):
+        self.wait_for_log(r"worker process \d+ is gone", count=count)
+
+
+class Stage:
+    """The programs of one test, their logs and their control socket. Ends all that it started."""
+
+    def __init__(self):
+        # A Unix socket's path has at most 107 bytes, and pytest's folders are longer.
+        self.folder = Path(tempfile.mkdtemp(prefix="offload-", dir="/tmp"))
+        self.comch = self.folder / "comch.sock"
+        self._programs = []
+
+    def add(self, program):
+        self._programs.append(program)
+        return program
+
+    def program(self, name, *options):
+        return self.add(Program(self.folder, name, *options))
+
+    def server(self, *options, comch=None, wrapper=()):
+        return self.add(Server(self.folder, comch or self.comch, *options, wrapper=wrapper))
+
+    def worker(self, *options, comch=None):
+        return self.program("offload-worker", "--comch", f"unix:{comch or self.comch}",
+                            "--backend", BACKEND, *options)
+
+    def pair(self, *options):
+        """A server with `options` that listens, and its worker."""
+        server = self.server(*options)
+        worker = self.worker()
+        server.wait_until_listening()
+        return server, worker
+
+    def client(self, server, *options, host="127.0.0.1"):
+        """offload-client towards `server` (or a port)."""
+        port = getattr(server, "port", server)
+        return self.program("offload-client", "-s", host, "-p", port, *options)
+
+    def run_client(self, server, *options, host="127.0.0.1", seconds=60 * TIME_FACTOR):
+        """The client, after it ran to its end with exit 0 and every response was right."""
+        client = self.client(server, *options, host=host)
+        assert client.wait(seconds) == 0, client.log
+        return client
+
+    def close(self):
+        """Ends what is left; raises if a program crashed, hung or did not exit as it should."""
+        faults = []
+        for program in self._programs:
+            program.send_signal(signal.SIGCONT)
+        # A client is no longer owed anything, a server lets its worker go.
+        order = ["offload-client", "offload-server", "offload-worker"]
+        for program in sorted(self._programs, key=lambda each: order.index(each.kind)):
+            faults += program.end()
+        for program in self._programs:  # pytest shows it if the test failed
+            if program.kind == "offload-client" and program.process.returncode == 0:
+                continue
+            print(f"---- {' '.join(program.command)}\n{program.log[-4000:]}")
+        shutil.rmtree(self.folder)
+        assert not faults, "; ".join(faults)
+
+
+class Load:
+    """Healthy clients beside what is done in its context: runs of the load client, one after the
+    other, each of which must end with every response right."""
+
+    def __init__(self, stage, server, *options, seconds=0.3):
+        self._start = lambda: stage.client(server, *options, "--duration", f"{seconds}s",
+                                           "--response-timeout", f"{60 * TIME_FACTOR}s")
+        self._limit = seconds + 60 * TIME_FACTOR
+        self._running = threading.Event()
+        self._over = threading.Event()
+        self._failure = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        try:
+            while not self._over.is_set():
+                client = self._start()
+                client.wait_for_log("connected to")
+                self._running.set()
+                assert client.wait(self._limit) == 0, client.log
+                table = statistics(client)
+                assert table["Valid responses"] == table["Operation count"] > 0, client.out
+                assert "Unanswered requests" not in table, client.out
+        except Exception as failure:  # whatever it is: __exit__ raises it
+            self._failure = failure
+        self._running.set()
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._running.wait(PATIENCE), "the load does not start"
+        return self
+
+    def __exit__(self, kind, *_):
+        self._over.set()
+        self._thread.join(self._limit + PATIENCE)
+        if kind is None:
+            assert not self._thread.is_alive(), "the load does not end"
+            if self._failure:
+                raise self._failure
+
+
+def statistics(client):
+    """The client's table as a dictionary of numbers."""
+    return {name: float(value) for name, value in
+            re.findall(r"^(.+?):\s+([\d.]+)$", client.out, re.MULTILINE)}
+
+
+def expect_end_of_both(server, worker):
+    """Server and worker have left, on a signal to one of them."""
+    assert server.wait() == 0, server.log
+    assert worker.wait() == 0, worker.log
+    assert not server.comch.exists(), "the socket file is still there"

@@ -1,0 +1,49 @@
+"""The data path allocates nothing: counted in the I/O threads of the server and the threads of the
+CPU worker, under load, after the connections have warmed up."""
+import struct
+from pathlib import Path
+
+import pytest
+
+from harness import BIN, Stage, needs_cpu_worker, scaled
+from wire import Wire, payloads
+
+COUNTER = BIN / "liballocation_counter.so"
+
+pytestmark = [
+    needs_cpu_worker,
+    pytest.mark.skipif(not COUNTER.exists(),
+                       reason="no allocation counter in this build: a sanitizer has the heap"),
+]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A stage whose programs count, and a function that says how many allocations there were."""
+    with_programs = Stage()
+    count = Path(with_programs.folder) / "allocations"
+    count.write_bytes(bytes(8))
+    monkeypatch.setenv("OFFLOAD_ALLOCATION_COUNT", str(count))
+    monkeypatch.setenv("LD_PRELOAD", str(COUNTER))
+    yield with_programs, lambda: struct.unpack("=Q", count.read_bytes())[0]
+    with_programs.close()
+
+
+@pytest.mark.parametrize("size", [0, 64, 256, 4096])
+def test_nothing_is_allocated_per_message(counted, size):
+    stage, allocations = counted
+    server, _ = stage.pair("--threads", 2, "--max-message-length", 4096)
+    wires = [Wire(server.port) for _ in range(4)]
+    requests = payloads(200, size)
+    for _ in range(3):
+        for wire in wires:
+            wire.ask(requests)
+    before = allocations()
+    assert before > 0, "the counter does not count"
+    rounds = scaled(100)
+    for _ in range(rounds):
+        for wire in wires:
+            wire.ask(requests)
+    assert allocations() - before == 0, f"over {rounds * 800} messages"
+    for wire in wires:
+        wire.close()

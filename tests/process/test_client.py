@@ -1,0 +1,102 @@
+"""The load client notices what is wrong, shows how far it is, and ends when it should: Ctrl-C makes
+the reference client hang."""
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from harness import BIN, PATIENCE, statistics, wait_until
+
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM],
+                                  ids=["SIGINT", "SIGTERM"])
+
+
+def test_the_client_notices_a_wrong_answer(stage):
+    server, _ = stage.pair("--service", "echo")
+    client = stage.client(server, "-i", 10, "-m", "hello", "-e", "olleh")
+    assert client.wait() == 1
+    assert "thread 0, request 0: the response differs at offset 0 of 5" in client.log
+    assert "expected 6f 6c 6c 65 68, got 68 65 6c 6c 6f" in client.log
+
+
+def test_a_progress_line_on_a_terminal(stage):
+    server, _ = stage.pair()
+    terminal, its_other_end = pty.openpty()
+    subprocess.run([BIN / "offload-client", "-s", "127.0.0.1", "-p", str(server.port),
+                    "--duration", "1500ms"], stdout=subprocess.DEVNULL, stderr=its_other_end,
+                   timeout=PATIENCE, check=True)
+    os.close(its_other_end)
+    shown = os.read(terminal, 65536).decode()
+    os.close(terminal)
+    assert re.search(r"\r1 s: \d+ operations, [\d.]+ MIOP/s", shown)
+
+
+def expect_interrupted(client):
+    assert client.wait() == 130, client.log
+    table = statistics(client)
+    assert table["Valid responses"] == table["Operation count"]
+    return table
+
+
+@SIGNALS
+def test_a_client_that_is_interrupted_prints_what_it_has(stage, number):
+    server, _ = stage.pair()
+    client = stage.client(server, "-t", 2, "--duration", "60s")
+    client.wait_for_log("connected to")
+    wait_until(lambda: client.cpu_seconds() > 0.05, "the client works")
+    client.send_signal(number)
+    table = expect_interrupted(client)
+    assert table["Operation count"] > 0
+    assert table["Latency max (us)"] > 0
+    assert "Unanswered requests" not in table
+
+
+def test_a_client_interrupted_while_it_connects(stage):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # not listening: connections are refused
+        client = stage.client(nobody.getsockname()[1], "--connect-timeout", "60s")
+        client.wait_for_log("waiting for the server")
+        client.send_signal(signal.SIGINT)
+        expect_interrupted(client)
+
+
+def test_a_client_whose_server_never_answers(stage):
+    """It grants a second for what is due; a second Ctrl-C would not even do that."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        client = stage.client(mute.getsockname()[1], "-i", 10)
+        client.wait_for_log("connected to")
+        client.send_signal(signal.SIGINT)
+        assert expect_interrupted(client).get("Operation count") == 0
+
+        impatient = stage.client(mute.getsockname()[1], "-i", 10)
+        impatient.wait_for_log("connected to")
+        impatient.send_signal(signal.SIGINT)
+        wait_until(lambda: not blocks(impatient, signal.SIGINT), "the first signal is taken")
+        impatient.send_signal(signal.SIGINT)
+        assert impatient.wait() in (130, -signal.SIGINT)
+
+
+def blocks(program, number):
+    """Whether its main thread blocks the signal."""
+    with open(f"/proc/{program.pid}/status", encoding="ascii") as status:
+        mask = re.search(r"SigBlk:\s+([0-9a-f]+)", status.read())[1]
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
+def test_a_client_gives_up_on_a_server_that_never_answers(stage):
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        client = stage.client(mute.getsockname()[1], "-i", 10, "--response-timeout", "300ms")
+        assert client.wait() == 1
+        assert "no response for 0.3" in client.log and "10 requests unanswered" in client.log
+
+
+def test_a_client_gives_up_on_a_server_that_is_not_there(stage):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        client = stage.client(nobody.getsockname()[1], "--connect-timeout", "300ms")
+        assert client.wait() == 1
+        assert "Connection refused" in client.log

@@ -1,0 +1,45 @@
+"""The samples run, and do what they say."""
+import re
+import subprocess
+
+import pytest
+
+from harness import BIN, PATIENCE
+
+NO_GPU = 77
+
+
+def run(name):
+    """What the sample prints, after it ended with exit 0."""
+    program = BIN / name
+    if not program.exists():
+        pytest.skip(f"{name} is not part of this build (it needs CUDA)")
+    ended = subprocess.run([program], capture_output=True, text=True, timeout=3 * PATIENCE)
+    if ended.returncode == NO_GPU:
+        pytest.skip(ended.stdout.strip())
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stderr == ""
+    return ended.stdout
+
+
+@pytest.mark.parametrize("name", ["sample-sync-event-processes", "sample-sync-event-gpu"])
+def test_sync_event(name):
+    assert re.fullmatch(r"1000 round trips, [\d.]+ us each\n", run(name))
+
+
+def test_memory_export():
+    assert run("sample-memory-export") == (
+        "the second process read: hello from the first\n"
+        "a read-only export cannot be written: not_permitted\n"
+        "a forged blob: bad_message\n"
+        "the first process read: hello from the second\n")
+
+
+def test_graph():
+    assert run("sample-graph") == "100 copies compared, 100 right, 0 wrong\n"
+
+
+def test_event_driven_engine():
+    found = re.fullmatch(r"(\d+) ticks, (\d+) of them waited for one by one\n",
+                         run("sample-event-driven-engine"))
+    assert int(found[1]) >= 50 and 1 <= int(found[2]) <= int(found[1])

@@ -1,0 +1,209 @@
+"""Server and worker end when they are told to, within their bounds, with what was accepted
+answered."""
+import contextlib
+import signal
+import socket
+import time
+
+import pytest
+
+from harness import PATIENCE, expect_end_of_both, needs_cpu_worker, statistics, wait_until
+from wire import RESPONSE, SHUTTING_DOWN, Wire, frame, payloads, reverse
+
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM],
+                                  ids=["SIGINT", "SIGTERM"])
+
+
+@SIGNALS
+def test_an_idle_server(stage, number):
+    server, worker = stage.pair("--threads", 2)
+    server.send_signal(number)
+    expect_end_of_both(server, worker)
+    assert f"{number.name}: shutting down" in server.log
+    assert "the server is done: shutting down" in worker.log
+
+
+@SIGNALS
+def test_a_server_without_a_worker(stage, number):
+    server = stage.server()
+    server.wait_for_log("waiting for a worker")
+    server.send_signal(number)
+    assert server.wait() == 0
+    assert not server.comch.exists()
+
+
+def test_a_server_with_silent_connections(stage):
+    server, worker = stage.pair("--threads", 2)
+    wires = [Wire(server.port) for _ in range(20)]
+    for wire in wires:
+        wire.ask([b"here I am"])
+    server.send_signal(signal.SIGTERM)
+    for wire in wires:
+        wire.expect_end()
+        wire.close()
+    expect_end_of_both(server, worker)
+
+
+def receive_all(wire):
+    """All frames up to the end of file."""
+    return list(iter(wire.receive, None))
+
+
+@SIGNALS
+def test_a_server_under_load(stage, number):
+    """Each client gets the answers to a beginning of what it sent, all right, and an end of file:
+    no reset that could have taken answers with it."""
+    server, worker = stage.pair("--threads", 2, "--max-message-length", 1000)
+    wires = [Wire(server.port) for _ in range(4)]
+    requests = payloads(5000, range(1000))
+    stream = b"".join(map(frame, requests))
+    with contextlib.ExitStack() as sending:
+        for wire in wires:
+            sending.enter_context(contextlib.suppress(AssertionError))  # it need not get rid of all
+            sending.enter_context(wire.sending(stream))
+        for wire in wires:
+            wire.expect([reverse(requests[0])])
+        server.send_signal(number)
+        for wire in wires:
+            answers = receive_all(wire)
+            assert answers == [(RESPONSE, reverse(each)) for each in requests[1:len(answers) + 1]]
+            wire.close()
+    expect_end_of_both(server, worker)
+
+
+@needs_cpu_worker
+def test_what_was_accepted_is_answered(stage):
+    """The worker hangs; the server has read thirty requests and has slots for four; it is told to
+    end. When the worker goes on, all thirty are answered."""
+    server, worker = stage.pair("--max-concurrent-messages", 4, "--shutdown-timeout", "60s")
+    worker.stop()
+    with Wire(server.port) as wire:
+        requests = payloads(30, 100)
+        wire.send(b"".join(map(frame, requests)))
+        wire.wait_until_read()
+        server.send_signal(signal.SIGTERM)
+        server.wait_for_log("shutting down")
+        worker.send_signal(signal.SIGCONT)
+        wire.expect(map(reverse, requests))
+        wire.expect_end()
+    expect_end_of_both(server, worker)
+
+
+@needs_cpu_worker
+def test_what_no_worker_can_answer_is_refused(stage):
+    server, worker = stage.pair("--worker-timeout", "60s", "--max-concurrent-messages", 4)
+    worker.stop()
+    with Wire(server.port) as wire:
+        wire.send(b"".join(map(frame, payloads(30, 100))))
+        wire.wait_until_read()
+        worker.kill()
+        server.wait_until_worker_gone()
+        server.send_signal(signal.SIGTERM)
+        assert [wire.receive_error() for _ in range(30)] == [SHUTTING_DOWN] * 30
+        wire.expect_end()
+    assert server.wait() == 0
+
+
+def test_new_clients_are_turned_away_meanwhile(stage):
+    server, _ = stage.pair("--shutdown-timeout", "60s")
+    with Wire(server.port, receive_buffer=4096) as wire:
+        hold_up(wire)
+        server.send_signal(signal.SIGTERM)
+        wait_until(lambda: not accepts(server.port), "the server listens no more")
+        assert server.alive
+    assert server.wait() == 0
+
+
+def accepts(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+        return True
+    except ConnectionRefusedError:
+        return False
+
+
+def hold_up(wire):
+    """Asks for more than the sockets' buffers take and reads none of it."""
+    wire.socket.settimeout(0.5)
+    with contextlib.suppress(TimeoutError):
+        while True:
+            wire.send(frame(bytes(256)) * 1000)
+
+
+def test_the_bound_holds_for_a_client_that_does_not_read(stage):
+    server, worker = stage.pair("--shutdown-timeout", "1s")
+    with Wire(server.port, receive_buffer=4096) as wire:
+        hold_up(wire)
+        begin = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        expect_end_of_both(server, worker)
+        assert 0.5 <= time.monotonic() - begin < 1 + PATIENCE / 4
+    assert "not all clients could be answered in time" in server.log
+
+
+@needs_cpu_worker
+def test_the_bound_holds_for_a_worker_that_hangs(stage):
+    """One bound for all: half of it for the clients, the rest for the worker's last word."""
+    server, worker = stage.pair("--shutdown-timeout", "1s")
+    worker.stop()
+    with Wire(server.port) as wire:
+        wire.send(frame(b"nobody hears me"))
+        wire.wait_until_read()
+        begin = time.monotonic()
+        assert server.terminate() == 0
+        assert time.monotonic() - begin < 1 + PATIENCE / 4
+    assert "the worker did not say that it has stopped" in server.log
+
+
+@SIGNALS
+def test_a_second_signal_ends_the_server_at_once(stage, number):
+    server, worker = stage.pair("--shutdown-timeout", "60s")
+    with Wire(server.port, receive_buffer=4096) as wire:
+        hold_up(wire)
+        server.send_signal(number)
+        server.wait_for_log("shutting down")
+        assert server.alive
+        server.send_signal(number)
+        assert server.wait() == -number
+    worker.wait_for_log("the server is gone")
+
+
+@SIGNALS
+def test_the_worker_ends_both(stage, number):
+    server, worker = stage.pair()
+    with Wire(server.port) as wire:
+        wire.ask([b"before"])
+        worker.send_signal(number)
+        wire.expect_end()
+    expect_end_of_both(server, worker)
+    assert "the worker asks the server to end" in server.log
+
+
+def test_the_worker_ends_both_under_load(stage):
+    server, worker = stage.pair()
+    client = stage.client(server, "--duration", "60s")
+    client.wait_for_log("connected to")
+    worker.send_signal(signal.SIGTERM)
+    expect_end_of_both(server, worker)
+    assert client.wait() == 1
+    assert "the server closed the connection" in client.log
+    table = statistics(client)
+    assert table["Valid responses"] == table["Operation count"]
+
+
+@SIGNALS
+def test_a_worker_without_a_server(stage, number):
+    worker = stage.worker("--log-level", "debug")
+    worker.wait_for_log("cannot connect to")
+    worker.send_signal(number)
+    assert worker.wait() == 0
+
+
+def test_a_worker_whose_server_hangs(stage):
+    server = stage.server()
+    worker = stage.worker("--shutdown-timeout", "1s")
+    server.wait_until_listening()
+    worker.wait_for_log("attached to")
+    server.stop()
+    assert worker.terminate() == 0
+    assert "the server did not let this worker go in time" in worker.log

@@ -1,0 +1,205 @@
+"""Requests in all shapes get the right answers, byte for byte, in order."""
+import json
+import random
+import re
+import struct
+import time
+
+import pytest
+
+from harness import LONG, PATIENCE, scaled, statistics
+from wire import TOO_LONG, Wire, frame, payloads, reverse
+
+# Around what changes the form of a message: empty, 12 bytes a vector, 16 a block, the longest
+# packed one (372), a page, the receive buffer.
+SIZES = [0, 1, 11, 12, 15, 16, 17, 255, 256, 371, 372, 373, 374, 4096, 65536]
+MAXIMUM = 16 << 20
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return struct.pack("<I", crc ^ 0xffffffff)
+
+
+ANSWERS = {"reverse": reverse, "echo": lambda payload: payload, "crc32c": crc32c}
+
+
+def connections_of_threads(server):
+    """Connections and responses of each I/O thread, from the log of a server that has ended."""
+    found = re.findall(r"I/O thread \d+: (\d+) connections, (\d+) responses", server.log)
+    return [(int(connections), int(responses)) for connections, responses in found]
+
+
+def test_a_run_as_with_the_reference(stage, tmp_path):
+    server, _ = stage.pair("--threads", 2)
+    count = scaled(100_000)
+    client = stage.run_client(server, "-t", 4, "-i", count, "-m", "hello", "-e", "olleh",
+                              "--json", tmp_path / "result.json")
+    table = statistics(client)
+    assert table["Operation count"] == table["Valid responses"] == 4 * count
+    assert table["Duration (seconds)"] > 0 and table["IO rate (MIOP/s)"] > 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["status"] == "ok" and result["valid_responses"] == 4 * count
+    assert result["tx_bytes"] == result["rx_bytes"] == 4 * count * len(frame(b"hello"))
+
+
+@pytest.mark.parametrize("service", ANSWERS)
+def test_every_size_by_the_client(stage, service):
+    server, _ = stage.pair("--max-message-length", "64k", "--threads", 2, "--service", service)
+    for size in SIZES:
+        count = scaled(200, lowest=20)
+        client = stage.run_client(server, "--size", size, "-t", 2, "-i", count,
+                                  "--service", service)
+        assert statistics(client)["Valid responses"] == 2 * count
+
+
+@pytest.mark.parametrize("service", ANSWERS)
+def test_every_size_by_hand(stage, service):
+    server, _ = stage.pair("--max-message-length", "64k", "--service", service)
+    # In Python, the checksum of 64 KiB takes a while.
+    sizes = SIZES[:-1] if service == "crc32c" else SIZES
+    requests = [payload for size in sizes for payload in payloads(3, size, seed=size)]
+    random.Random(7).shuffle(requests)
+    with Wire(server.port) as wire:
+        wire.ask(requests, ANSWERS[service])
+
+
+def test_the_longest_message(stage):
+    server, _ = stage.pair("--max-message-length", "16m", "--max-concurrent-messages", 2)
+    client = stage.run_client(server, "--size", "16m", "-i", 4, "--max-concurrent-messages", 3)
+    assert statistics(client)["Valid responses"] == 4
+    with Wire(server.port) as wire:
+        wire.ask(payloads(2, MAXIMUM))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 48, 256, 372, 373, 4096])
+def test_a_request_exactly_at_the_limit(stage, limit):
+    server, _ = stage.pair("--max-message-length", limit)
+    with Wire(server.port) as wire:
+        wire.ask(payloads(300, [limit, max(0, limit - 1)]))
+        wire.send(frame(bytes(limit + 1)))
+        assert wire.receive_error() == TOO_LONG
+        wire.expect_end()
+
+
+def test_many_io_threads_share_the_connections(stage):
+    server, _ = stage.pair("--threads", 3)
+    wires = [Wire(server.port) for _ in range(60)]
+    for number, wire in enumerate(wires):
+        wire.ask(payloads(10, 40, seed=number))
+    for wire in wires:
+        wire.close()
+    assert server.terminate() == 0
+    threads = connections_of_threads(server)
+    assert len(threads) == 3
+    assert all(connections > 0 and responses == 10 * connections
+               for connections, responses in threads), threads
+    assert sum(connections for connections, _ in threads) == 60
+
+
+def test_ipv6(stage):
+    server = stage.server("--listen-address", "::1", "--threads", 2)
+    stage.worker()
+    assert server.wait_until_listening()[1] == "[::1]"
+    stage.run_client(server, "-t", 2, "-i", 1000, host="::1")
+    with Wire(server.port, host="::1") as wire:
+        wire.ask([b"six"])
+
+
+def test_frames_split_and_merged_anywhere(stage):
+    server, _ = stage.pair("--max-message-length", "2k", "--max-concurrent-messages", 16)
+    requests = payloads(scaled(3000, 300), range(0, 2049))
+    stream = b"".join(map(frame, requests))
+    source = random.Random(2)
+    cuts = sorted(source.sample(range(1, len(stream)), len(requests)))
+    pieces = [stream[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(stream)])]
+    with Wire(server.port) as wire, wire.sending(*pieces):
+        wire.expect(map(reverse, requests))
+
+
+def test_one_byte_at_a_time(stage):
+    server, _ = stage.pair()
+    requests = payloads(60, range(0, 21))
+    stream = b"".join(map(frame, requests))
+    with Wire(server.port) as wire, wire.sending(*(bytes([byte]) for byte in stream)):
+        wire.expect(map(reverse, requests))
+
+
+def test_a_thousand_connections_at_once(stage):
+    server, _ = stage.pair("--threads", 2)
+    begin = time.monotonic()
+    wires = [Wire(server.port) for _ in range(1000)]
+    for _ in range(2):
+        for number, wire in enumerate(wires):
+            wire.send(frame(b"connection %d" % number))
+        for number, wire in enumerate(wires):
+            wire.expect([reverse(b"connection %d" % number)])
+    # The reference accepts one client in 100 ms: that would take 100 s.
+    assert time.monotonic() - begin < PATIENCE
+    for wire in wires:
+        wire.close()
+
+
+def test_connections_one_after_the_other(stage):
+    server, _ = stage.pair()
+    begin = time.monotonic()
+    for number in range(200):
+        with Wire(server.port) as wire:
+            wire.ask([b"visitor %d" % number])
+    assert time.monotonic() - begin < PATIENCE
+
+
+@pytest.mark.parametrize("depth", [1, 2, 8])
+def test_more_in_flight_than_slots(stage, depth):
+    """Twenty clients of one thread send all they have before they read the first answer."""
+    server, _ = stage.pair("--max-concurrent-messages", depth, "--max-message-length", 1000)
+    wires = [Wire(server.port) for _ in range(20)]
+    requests = {wire: payloads(50, [0, 20, 372, 1000], seed=number)
+                for number, wire in enumerate(wires)}
+    for wire in wires:
+        wire.send(b"".join(map(frame, requests[wire])))
+    for wire in wires:
+        wire.expect(map(reverse, requests[wire]))
+        wire.close()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_few_slots_and_a_client_that_wants_many(stage, depth):
+    server, _ = stage.pair("--max-concurrent-messages", depth)
+    count = scaled(5_000)
+    client = stage.run_client(server, "-t", 2, "-i", count, "--size", 100,
+                              "--max-concurrent-messages", 128)
+    assert statistics(client)["Valid responses"] == 2 * count
+
+
+@pytest.mark.parametrize("depth", [1, 16])
+def test_a_deep_pipeline_leaves_room_for_its_neighbours(stage, depth):
+    """Who asks for one thing at a time gets his share of the slots, beside who asks for 4096."""
+    server, _ = stage.pair("--max-concurrent-messages", depth)
+    greedy = stage.client(server, "--max-concurrent-messages", 4096, "--duration", "60s")
+    greedy.wait_for_log("connected to")
+    begin = time.monotonic()
+    with Wire(server.port) as wire:
+        for number in range(100):
+            wire.ask([b"number %d" % number])
+    assert greedy.alive
+    assert time.monotonic() - begin < PATIENCE / 5
+
+
+def test_nothing_has_a_checksum_too(stage):
+    server, _ = stage.pair("--service", "crc32c")
+    with Wire(server.port) as wire:
+        wire.ask([b""] * 1000, lambda _: bytes(4))
+
+
+@pytest.mark.skipif(not LONG, reason="a minute: with OFFLOAD_LONG=1")
+def test_a_long_mix(stage):
+    server, _ = stage.pair("--threads", 2, "--max-message-length", "64k")
+    clients = [stage.client(server, "--size", size, "-t", 2, "--duration", "60s")
+               for size in (8, 300, 5000, 65536)]
+    for client in clients:
+        assert client.wait(90) == 0, client.log

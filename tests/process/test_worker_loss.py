@@ -1,0 +1,280 @@
+"""Workers die, hang, come late and come twice; requests are neither lost nor answered twice."""
+import random
+import re
+import signal
+import threading
+import time
+
+import pytest
+
+from harness import LONG, PATIENCE, TIME_FACTOR, Load, needs_cpu_worker, wait_until
+from wire import WORKER_UNAVAILABLE, Wire, frame, payloads, reverse
+
+KILLS = 20
+# A worker that a signal has stopped counts as gone after five keep-alives of a second.
+SILENCE = 10 + PATIENCE
+
+
+class Asker(threading.Thread):
+    """A client that asks with payloads of which no two are alike, some in flight all the time, and
+    checks each answer. stop() ends it and raises if anything was wrong."""
+
+    def __init__(self, port, in_flight=40, patience=60 * TIME_FACTOR):
+        super().__init__(daemon=True)
+        self.wire = Wire(port)
+        self.wire.socket.settimeout(patience)
+        self.in_flight = in_flight
+        self.answered = 0
+        self._stopping = threading.Event()
+        self._failure = None
+
+    def run(self):
+        try:
+            self.ask()
+        except Exception as failure:  # whatever it is: stop() raises it
+            self._failure = failure
+
+    def ask(self):
+        sent = 0
+        while not self._stopping.is_set() or self.answered < sent:
+            if not self._stopping.is_set() and sent - self.answered < self.in_flight:
+                self.wire.send(frame(b"question %d" % sent + bytes(sent * 37 % 600)))
+                sent += 1
+            else:
+                self.wire.expect([bytes(self.answered * 37 % 600)
+                                  + reverse(b"question %d" % self.answered)])
+                self.answered += 1
+        self.wire.finish_sending()
+        self.wire.expect_end()
+
+    def stop(self):
+        self._stopping.set()
+        self.join(60 * TIME_FACTOR)
+        assert not self.is_alive(), "answers are missing"
+        if self._failure:
+            raise self._failure
+
+
+def wait_for_progress(asker, answers=200):
+    """Until it got so many answers more."""
+    aim = asker.answered + answers
+    wait_until(lambda: asker.answered >= aim or not asker.is_alive(), f"{answers} more answers")
+    if not asker.is_alive():
+        asker.stop()
+
+
+def test_workers_killed_under_load(stage):
+    """Short, packed messages by some clients, long, plain ones by others, all different by a third
+    kind; the workers are killed in the midst of them."""
+    server, worker = stage.pair("--threads", 2, "--max-message-length", 4096)
+    askers = [Asker(server.port) for _ in range(2)]
+    for asker in askers:
+        asker.start()
+    with Load(stage, server, "-t", 2, "--size", 64, seconds=1), \
+            Load(stage, server, "-t", 2, "--size", 4000, seconds=1):
+        for kill in range(KILLS):
+            for asker in askers:
+                wait_for_progress(asker)
+            worker.kill()
+            server.wait_until_worker_gone(kill + 1)
+            worker = stage.worker()
+            server.wait_until_attached(kill + 2)
+    for asker in askers:
+        wait_for_progress(asker)
+        asker.stop()
+
+
+def test_workers_killed_while_they_attach(stage):
+    """At any moment of it: some are gone before they greet, some while they take over."""
+    server, worker = stage.pair("--max-message-length", 1000)
+    asker = Asker(server.port)
+    asker.start()
+    wait_for_progress(asker)
+    source = random.Random(5)
+    for _ in range(KILLS):
+        worker.kill()
+        worker = stage.worker()
+        # However far it is by then: no moment is waited for, many are tried.
+        time.sleep(source.uniform(0, 0.03 * TIME_FACTOR))
+    wait_for_progress(asker)
+    asker.stop()
+
+
+def expect_errors(wire, count):
+    assert [wire.receive_error() for _ in range(count)] == [WORKER_UNAVAILABLE] * count
+
+
+def send_pending(wire, requests):
+    """Sends requests that nobody answers now; returns when the server has them."""
+    wire.send(b"".join(map(frame, requests)))
+    wire.wait_until_read()
+
+
+@needs_cpu_worker
+def test_pending_requests_are_answered_by_the_next_worker(stage):
+    """Four are in slots, the others behind them in the server."""
+    server, worker = stage.pair("--max-concurrent-messages", 4)
+    worker.stop()
+    one, other = payloads(30, 100, seed=1), payloads(30, 100, seed=2)
+    with Wire(server.port) as first, Wire(server.port) as second:
+        send_pending(first, one)
+        send_pending(second, other)
+        worker.kill()
+        server.wait_until_worker_gone()
+        stage.worker()
+        for wire, requests in ((first, one), (second, other)):
+            wire.expect(map(reverse, requests))
+            wire.ask(payloads(5, 100, seed=3))
+            wire.finish_sending()
+            wire.expect_end()
+
+
+@needs_cpu_worker
+def test_no_worker_in_time(stage):
+    """Requests in slots, behind them and those that come later are refused, each once and in
+    order. Then a worker comes, and none of the old answers turns up."""
+    server, worker = stage.pair("--worker-timeout", "300ms", "--max-concurrent-messages", 4)
+    worker.stop()
+    with Wire(server.port) as one, Wire(server.port) as other:
+        send_pending(one, payloads(10, 50))
+        send_pending(other, payloads(10, 50))
+        worker.kill()
+        expect_errors(one, 10)
+        expect_errors(other, 10)
+        server.wait_for_log("no worker for 0.3 s")
+        send_pending(one, payloads(20, 50))
+        expect_errors(one, 20)
+
+        stage.worker()
+        server.wait_until_attached(2)
+        one.ask(payloads(50, 50, seed=2))
+        other.ask(payloads(50, 50, seed=3))
+        for wire in (one, other):
+            wire.finish_sending()
+            wire.expect_end()
+
+
+@needs_cpu_worker
+def test_a_server_without_patience(stage):
+    server, worker = stage.pair("--worker-timeout", 0)
+    with Wire(server.port) as wire:
+        wire.ask([b"served"])
+        worker.kill()
+        server.wait_for_log("no worker for 0 s")
+        wire.send(frame(b"not served") * 3)
+        expect_errors(wire, 3)
+
+
+@needs_cpu_worker
+def test_workers_come_too_late_again_and_again(stage):
+    """Abandoned requests still stand in the slots when the next worker dies."""
+    server, worker = stage.pair("--worker-timeout", "100ms", "--max-concurrent-messages", 8)
+    with Wire(server.port) as wire:
+        for turn in range(5):
+            worker.stop()
+            send_pending(wire, payloads(turn * 3 + 1, 50, seed=turn))
+            worker.kill()
+            expect_errors(wire, turn * 3 + 1)
+            worker = stage.worker()
+            server.wait_until_attached(turn + 2)
+            wire.ask(payloads(turn, 50, seed=turn))
+
+
+def test_a_second_worker_takes_over_when_the_first_dies(stage):
+    server, worker = stage.pair()
+    second = stage.worker()
+    second.wait_for_log(f"cannot take this worker yet: a worker is attached: process {worker.pid}")
+    with Wire(server.port) as wire:
+        wire.ask([b"served by the first"])
+        worker.kill()
+        second.wait_for_log("attached to")
+        wire.ask([b"served by the second"])
+
+
+def test_many_workers_for_one_server(stage):
+    """They come at once; each is let in alone, when the one before it has ended."""
+    workers = {worker.pid: worker for worker in (stage.worker() for _ in range(4))}
+    server = stage.server()
+    server.wait_until_listening()
+    with Wire(server.port) as wire:
+        for turn in range(1, 5):
+            attached = server.wait_for_log(r"worker process (\d+) attaches", 2 * PATIENCE, turn)
+            server.wait_until_attached(turn)
+            wire.ask(payloads(10, 100, seed=turn))
+            workers.pop(int(attached[1])).kill()
+    assert not workers
+
+
+@needs_cpu_worker
+@pytest.mark.parametrize("goes_on", [False, True], ids=["and ends", "and goes on"])
+def test_a_worker_that_is_stopped(stage, goes_on):
+    """It is gone for the server, but not its hands from the memory: no other is let in before its
+    process has ended. If it goes on, it may come back itself."""
+    server, worker = stage.pair("--worker-timeout", "60s")
+    worker.stop()
+    with Wire(server.port) as wire:
+        requests = payloads(20, 100)
+        send_pending(wire, requests)
+        server.wait_for_log(rf"worker process {worker.pid} is gone: it has been silent", SILENCE)
+        other = stage.worker()
+        other.wait_for_log(f"the former worker, process {worker.pid}, has not ended yet")
+        if goes_on:
+            worker.send_signal(signal.SIGCONT)
+            worker.wait_for_log("attached to", count=2)
+        else:
+            worker.kill()
+            other.wait_for_log("attached to")
+        wire.expect(map(reverse, requests))
+        wire.ask(payloads(20, 100, seed=2))
+    assert ("attached to" in other.log) != goes_on
+
+
+def test_a_worker_that_comes_before_its_server(stage):
+    worker = stage.worker("--log-level", "debug")
+    worker.wait_for_log("cannot connect to", count=3)
+    server = stage.server()
+    server.wait_until_listening()
+    stage.run_client(server, "-i", 100)
+
+
+def test_a_worker_gives_up_when_no_server_comes(stage):
+    worker = stage.worker("--connect-timeout", "300ms")
+    assert worker.wait() == 1
+    assert f"no server let this worker in on unix:{stage.comch}" in worker.log
+
+
+def test_a_worker_attaches_to_the_next_server_by_itself(stage):
+    server, worker = stage.pair()
+    for _ in range(3):
+        server.kill()
+        server = stage.server()
+        server.wait_until_listening()
+        stage.run_client(server, "-i", 100, "--size", 50)
+    worker.wait_for_log("the server is gone", count=3)
+
+
+def test_a_server_that_dies_under_load(stage):
+    """Its client says so; its worker waits for the next."""
+    server, worker = stage.pair()
+    client = stage.client(server, "-t", 2, "--duration", "60s")
+    client.wait_for_log("connected to")
+    server.kill()
+    assert client.wait() == 1
+    assert re.search(r"thread \d, request \d+: the (server closed the connec|connection failed)",
+                     client.log)
+    worker.wait_for_log("the server is gone")
+
+
+@pytest.mark.skipif(not LONG, reason="minutes: with OFFLOAD_LONG=1")
+def test_many_workers_killed(stage):
+    server, worker = stage.pair("--max-message-length", 1000)
+    askers = [Asker(server.port) for _ in range(4)]
+    for asker in askers:
+        asker.start()
+    for _ in range(500):
+        for asker in askers:
+            wait_for_progress(asker, 50)
+        worker.kill()
+        worker = stage.worker()
+    for asker in askers:
+        asker.stop()

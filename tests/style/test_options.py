@@ -1,0 +1,46 @@
+"""The scripts refuse what they do not understand: one line that says what is allowed, exit 2."""
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+def run(script, *options):
+    return subprocess.run([SCRIPTS / script, *options], text=True, timeout=60, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("command, hint", [
+    (("demo", "--second", "5"), "--seconds"),
+    (("demo", "--seconds"), "needs a value"),
+    (("demo", "--seconds", "0"), "from 1 to"),
+    (("demo", "--seconds", "08x"), "from 1 to"),
+    (("demo", "--threads", "-1"), "from 1 to"),
+    (("demo", "--backend", "gpu"), "auto, cuda or cpu"),
+    (("setup",), "build, test"),
+    (("setup", "everything"), "build, test"),
+    (("setup", "build", "test"), "build, test"),
+    (("bundle", "--fast"), "a folder"),
+    (("bundle", "here", "there"), "one folder"),
+])
+def test_refuses(command, hint):
+    done = run(*command)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert hint in done.stderr
+
+
+@pytest.mark.parametrize("script", ["demo", "setup", "test", "bundle"])
+def test_explains_itself(script):
+    done = run(script, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"usage: scripts/{script}")
+
+
+def test_bundle_leaves_a_folder_alone_that_is_not_its_own(tmp_path):
+    (tmp_path / "precious").write_text("data")
+    assert run("bundle", str(tmp_path)).returncode == 1
+    assert (tmp_path / "precious").read_text() == "data"

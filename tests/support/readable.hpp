@@ -1,0 +1,13 @@
+#pragma once
+
+#include <poll.h>
+
+namespace offload::support {
+
+/// Whether `fd` is readable, or becomes so within so many milliseconds.
+inline bool is_readable(int fd, int milliseconds) {
+  pollfd watched{fd, POLLIN, 0};
+  return ::poll(&watched, 1, milliseconds) == 1;
+}
+
+}  // namespace offload::support
