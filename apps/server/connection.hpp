@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "apps/server/backlog.hpp"
-#include "apps/server/gather.hpp"
 #include "core/clock.hpp"
 #include "core/fd.hpp"
+#include "net/backlog.hpp"
+#include "net/gather.hpp"
 #include "net/receive_buffer.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
@@ -52,16 +52,16 @@ class Connection final : public progress::EventHandler {
   }
 
   /// Output of a batch, sent by send().
-  GatherChain& chain() noexcept { return chain_; }
+  net::GatherChain& chain() noexcept { return chain_; }
   /// Sends the chain and what was left before. What the client does not take now is kept.
-  void send(Gather& gather);
+  void send(net::Gather& gather);
 
   /// Stops reading; after all answers, sends an error frame and closes.
   void refuse(protocol::Refusal reason) noexcept;
   /// Stops reading; after all answers, closes.
   void drain() noexcept;
   /// To be called when the last answer was sent: goes on to lingering or closed.
-  void finish(Gather& gather);
+  void finish(net::Gather& gather);
   void close() noexcept;
 
   void add_request() noexcept { ++in_flight_; }
@@ -90,8 +90,8 @@ class Connection final : public progress::EventHandler {
   progress::Engine* engine_;
   ConnectionOwner* owner_;
   net::ReceiveBuffer input_;
-  GatherChain chain_;
-  Backlog backlog_;
+  net::GatherChain chain_;
+  net::Backlog backlog_;
   State state_ = State::open;
   protocol::Refusal reason_{};
   std::uint32_t in_flight_ = 0;

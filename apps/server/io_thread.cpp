@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <future>
 #include <system_error>
@@ -18,8 +19,13 @@ using protocol::FrameView;
 using protocol::MessageId;
 using protocol::Refusal;
 
-/// Responses of one batch: enough to spread the cost of a write, few enough to stay in the cache.
-constexpr std::size_t kBatch = 128;
+/// Frames of one batch: those of one poll of the consumer, and as many errors before them.
+constexpr std::size_t kBatch = 2 * progress::Context::kCompletionsAtOnce;
+/// A payload up to this long is copied behind its header, so that a batch is one piece; the copy of
+/// a longer one would cost more than the piece of its own.
+constexpr std::size_t kShortPayload = kernels::kMaxPacked;
+/// Error frames are short too.
+constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 /// One recv takes up to this much, and always a whole frame.
 constexpr std::size_t kReceiveSize = 64 * 1024;
 /// Buffers that stay with the thread when it has no use for them: so many bytes, or so many.
@@ -47,15 +53,24 @@ comch::Peer peer_of(WorkerState state) {
 
 IoThread::IoThread(const Config& config, comch::Channel& channel, core::Fd listener)
     : config_(config),
-      channel_(&channel),
       listener_(std::move(listener)),
       engine_(config.spin),
+      producer_(channel.server_end()),
+      consumer_(channel.server_end(), producer_),
+      sends_(producer_, producer_.capacity(), {free_send, free_send, this}),
+      receives_(consumer_, producer_.capacity(),
+                {[](comch::PostRecvTask& task, void* self) {
+                   static_cast<IoThread*>(self)->deliver(task);
+                 },
+                 [](comch::PostRecvTask&, void*) {}, this}),
       buffers_(receive_buffer_size(config.max_message_length),
                std::max(kKeptBuffers, kKeptBytes / receive_buffer_size(config.max_message_length))),
-      gather_(kBatch) {
-  received_.reserve(kBatch);
+      gather_(kBatch, kFrameRoom) {
+  received_.reserve(producer_.capacity());
+  producer_.connect(engine_);
+  consumer_.connect(engine_);
   engine_.attach(*this);
-  engine_.watch(channel_->consumer().fd(), EPOLLIN | EPOLLET, bell_);
+  engine_.watch(consumer_.wake_fd(), EPOLLIN | EPOLLET, bell_);
   engine_.watch(listener_.get(), EPOLLIN, *this);
 }
 
@@ -70,6 +85,7 @@ void IoThread::start(WorkerState worker) {
     try {
       core::name_this_thread(("io-" + std::to_string(config_.index)).c_str());
       if (config_.cpu >= 0) core::pin_this_thread(config_.cpu);
+      post_receives();
       started.set_value();
     } catch (...) {
       started.set_exception(std::current_exception());
@@ -105,25 +121,16 @@ void IoThread::run() {
     engine_.run_once(sweeping ? next_sweep_ : engine_.now() + kLongestSleep);
   }
   connections_.clear();
+  consumer_.stop();
+  producer_.stop();
 }
 
 bool IoThread::poll() {
   bool worked = apply_orders();
-  worked = take_responses() || worked;
+  worked = finish_batch() || worked;
   worked = serve_ready() || worked;
   sweep();
   return worked;
-}
-
-progress::Expecting IoThread::expecting() const {
-  const comch::Consumer& consumer = channel_->consumer();
-  if (consumer.in_flight() == 0) return progress::Expecting::nothing;
-  switch (consumer.peer()) {
-    case comch::Peer::rings: return progress::Expecting::from_thread;
-    case comch::Peer::silent: return progress::Expecting::from_device;
-    case comch::Peer::absent: break;
-  }
-  return progress::Expecting::nothing;
 }
 
 // ---- Orders
@@ -133,7 +140,7 @@ bool IoThread::apply_orders() {
   bool worked = false;
   if (ordered != worker_) {
     worker_ = ordered;
-    channel_->consumer().set_peer(peer_of(worker_));
+    consumer_.set_peer(peer_of(worker_));
     if (worker_ == WorkerState::expired) abandon_requests(Refusal::worker_unavailable);
     worked = true;
   }
@@ -142,8 +149,7 @@ bool IoThread::apply_orders() {
     worked = true;
   }
   if (draining_) {
-    if (channel_->consumer().peer() == comch::Peer::absent &&
-        channel_->consumer().in_flight() != 0) {
+    if (consumer_.peer() == comch::Peer::absent && consumer_.awaited() != 0) {
       abandon_requests(Refusal::shutting_down);
     }
     if (connections_.empty()) drained_.store(true, std::memory_order_release);
@@ -152,10 +158,9 @@ bool IoThread::apply_orders() {
 }
 
 void IoThread::abandon_requests(Refusal reason) {
-  const comch::Cursors& cursors = channel_->cursors();
-  for (std::uint64_t sequence = cursors.received; sequence != cursors.posted; ++sequence) {
+  for (comch::SendTask& request : sends_.tasks()) {
     // The slot stays taken: whoever attaches next answers it, and that answer is dropped.
-    void* const user = std::exchange(channel_->producer().task(sequence).user_data, nullptr);
+    void* const user = std::exchange(request.user_data, nullptr);
     if (user == nullptr) continue;
     auto& connection = *static_cast<Connection*>(user);
     connection.remove_request();
@@ -236,7 +241,7 @@ bool IoThread::serve_ready() {
   if (ready_.empty()) return false;
   serving_.swap(ready_);
   bool worked = false;
-  const std::uint64_t posted = channel_->cursors().posted;
+  const std::size_t in_flight = producer_.in_flight();
   // Serving one may make another ready again: that one is then in the queue anew, and so not
   // erased in this round.
   for (Connection* connection : serving_) connection->queued = false;
@@ -245,7 +250,7 @@ bool IoThread::serve_ready() {
   // Who got slots and wants more stands behind who got none: one deep pipeline starves nobody.
   ready_.insert(ready_.end(), sated_.begin(), sated_.end());
   sated_.clear();
-  if (channel_->cursors().posted != posted) channel_->producer().flush();
+  if (producer_.in_flight() != in_flight) (void)producer_.flush();
   send_touched();
   return worked;
 }
@@ -302,10 +307,14 @@ bool IoThread::forward(Connection& connection, std::span<const std::byte> payloa
     append_error(connection, draining_ ? Refusal::shutting_down : Refusal::worker_unavailable);
     return true;
   }
-  comch::SendTask* const task = channel_->producer().allocate();
+  comch::SendTask* const task = sends_.allocate();
   if (task == nullptr) return false;
+  task->message = payload;
   task->user_data = &connection;
-  channel_->producer().submit(*task, payload);
+  if (!producer_.submit_unflushed(*task).ok()) {
+    free_send(*task, this);
+    return false;
+  }
   connection.add_request();
   return true;
 }
@@ -321,40 +330,60 @@ void IoThread::refuse(Connection& connection, Refusal reason) {
 
 // ---- Responses come
 
-bool IoThread::take_responses() {
-  comch::Consumer& consumer = channel_->consumer();
-  while (received_.size() < kBatch && !gather_.full()) {
-    auto* const task = consumer.receive(gather_.room() + protocol::kFrameHeaderSize);
-    if (task == nullptr) break;
-    deliver(*task);
-    received_.push_back(task);
+void IoThread::post_receives() {
+  producer_.start();
+  consumer_.start();
+  while (comch::PostRecvTask* const task = receives_.allocate()) {
+    if (const core::Status posted = consumer_.submit_unflushed(*task); !posted.ok()) {
+      throw core::Error(posted.error(), "cannot post a receive");
+    }
   }
-  if (received_.empty()) return false;
-  send_touched();
-  // Only now: plain payloads were sent from where they lie.
-  for (comch::PostRecvTask* task : received_) consumer.repost(*task);
-  consumer.flush();
-  received_.clear();
-  return true;
 }
 
-void IoThread::deliver(const comch::PostRecvTask& task) {
-  if (task.request->user_data == nullptr) return;  // abandoned: its client has had an error
-  auto& connection = *static_cast<Connection*>(task.request->user_data);
+void IoThread::free_send(comch::SendTask& task, void* self) {
+  task.user_data = nullptr;
+  (void)static_cast<IoThread*>(self)->sends_.release(task);
+}
+
+/// Called by the consumer's polls, which poll() follows in the same turn.
+void IoThread::deliver(comch::PostRecvTask& task) {
+  received_.push_back(&task);
+  comch::SendTask* const request = task.request();
+  if (request->user_data == nullptr) return;  // abandoned: its client has had an error
+  auto& connection = *static_cast<Connection*>(std::exchange(request->user_data, nullptr));
   connection.remove_request();
   ++answered_;
-  if (task.status != kernels::Status::ok) return append_error(connection, Refusal::worker_failed);
+  if (gather_.full()) send_touched();
+  if (task.response_status() != kernels::Status::ok) {
+    return append_error(connection, Refusal::worker_failed);
+  }
 
-  const auto length = static_cast<std::uint32_t>(task.payload.size());
+  const std::span<std::byte> payload = task.payload();
   std::byte* const frame = gather_.room();
-  protocol::store_header(frame, MessageId::client_response, length);
+  protocol::store_header(frame, MessageId::client_response,
+                         static_cast<std::uint32_t>(payload.size()));
   touch(connection);
-  if (task.payload.data() == frame + protocol::kFrameHeaderSize) {
-    gather_.commit(connection.chain(), protocol::kFrameHeaderSize + length);
+  if (payload.size() <= kShortPayload) {
+    std::copy(payload.begin(), payload.end(), frame + protocol::kFrameHeaderSize);
+    gather_.commit(connection.chain(), protocol::kFrameHeaderSize + payload.size());
   } else {
     gather_.commit(connection.chain(), protocol::kFrameHeaderSize);
-    gather_.refer(connection.chain(), task.payload);
+    gather_.refer(connection.chain(), payload);
   }
+}
+
+/// Sends what was delivered and posts the receives again: only now, as long payloads are sent from
+/// where they lie.
+bool IoThread::finish_batch() {
+  if (received_.empty()) return false;
+  send_touched();
+  for (comch::PostRecvTask* const task : received_) {
+    [[maybe_unused]] const core::Status posted = consumer_.submit_unflushed(*task);
+    assert(posted.ok());
+  }
+  (void)consumer_.flush();
+  received_.clear();
+  return true;
 }
 
 void IoThread::append_error(Connection& connection, Refusal reason) {

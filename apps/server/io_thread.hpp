@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "apps/server/connection.hpp"
-#include "apps/server/gather.hpp"
 #include "comch/channel.hpp"
+#include "comch/consumer.hpp"
+#include "comch/producer.hpp"
 #include "core/log.hpp"
 #include "memory/block_cache.hpp"
+#include "net/gather.hpp"
 #include "progress/engine.hpp"
+#include "progress/task_pool.hpp"
 
 namespace offload::server {
 
@@ -24,8 +27,9 @@ enum class WorkerState : std::uint8_t {
   expired,  ///< absent for longer than --worker-timeout: requests are refused
 };
 
-/// One I/O thread: a listener, its connections, a channel, an engine; shares none of it. Requests
-/// go from socket to slot in one copy, responses from slot to a gathered write in one.
+/// One I/O thread: a listener, its connections, a channel's producer and consumer, an engine;
+/// shares none of it. Requests go from socket to slot in one copy. Short responses go through the
+/// cache to one gathered write, long ones into it from where they lie.
 class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwner {
  public:
   struct Config {
@@ -37,7 +41,7 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
     int first_reserved_fd;
   };
 
-  /// `channel` is used by this thread alone from start() to stop().
+  /// `channel` outlives it, and has no other producer and consumer.
   IoThread(const Config& config, comch::Channel& channel, core::Fd listener);
   ~IoThread();
 
@@ -57,9 +61,12 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   void run();
 
   bool poll() override;
-  [[nodiscard]] progress::Expecting expecting() const override;
-  core::Duration arm() override { return channel_->consumer().arm(); }
-  void disarm() override { channel_->consumer().disarm(); }
+  // What comes is the consumer's to expect and to be woken for.
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return progress::Expecting::nothing;
+  }
+  core::Duration arm() override { return core::Duration::max(); }
+  void disarm() override {}
 
   void on_events(std::uint32_t epoll_events) override;  // the listener's
   void pause_accepting();
@@ -70,8 +77,10 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   bool apply_orders();
   void abandon_requests(protocol::Refusal reason);
   void start_draining();
-  bool take_responses();
-  void deliver(const comch::PostRecvTask& task);
+  void post_receives();
+  static void free_send(comch::SendTask& task, void* self);
+  void deliver(comch::PostRecvTask& task);
+  bool finish_batch();
   bool serve_ready();
   bool serve(Connection& connection);
   bool take_frames(Connection& connection);
@@ -90,18 +99,21 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   };
 
   Config config_;
-  comch::Channel* channel_;
   core::Fd listener_;
   Bell bell_;
   progress::Engine engine_;
+  comch::Producer producer_;
+  comch::Consumer consumer_;
+  progress::TaskPool<comch::SendTask> sends_;
+  progress::TaskPool<comch::PostRecvTask> receives_;
   memory::BlockCache buffers_;
-  Gather gather_;
+  net::Gather gather_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<Connection*> ready_;    ///< want attention
-  std::vector<Connection*> serving_;  ///< are getting it
-  std::vector<Connection*> sated_;    ///< got some, want more
-  std::vector<Connection*> touched_;  ///< have output in gather_
-  std::vector<comch::PostRecvTask*> received_;
+  std::vector<Connection*> ready_;              ///< want attention
+  std::vector<Connection*> serving_;            ///< are getting it
+  std::vector<Connection*> sated_;              ///< got some, want more
+  std::vector<Connection*> touched_;            ///< have output in gather_
+  std::vector<comch::PostRecvTask*> received_;  ///< in this batch, to be posted again
   WorkerState worker_ = WorkerState::absent;
   bool accepting_ = true;
   bool draining_ = false;

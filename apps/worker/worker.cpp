@@ -146,7 +146,8 @@ void Worker::on_channels(const std::string& service, std::vector<comch::ChannelI
     std::vector<gpu::BackendChannel> served;
     std::vector<kernels::Channel> watched;
     for (const auto& channel : channels_) {
-      served.push_back({channel.index(), channel.channel(), channel.waiter(), channel.ringer()});
+      served.push_back({channel.index(), channel.channel(), channel.region(), channel.waiter(),
+                        channel.ringer()});
       watched.push_back(channel.channel());
     }
     backend_->start(std::move(served), service);

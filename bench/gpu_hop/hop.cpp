@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 
 #include "core/error.hpp"
@@ -22,14 +21,34 @@ comch::ChannelImport import_channel(const comch::Channel& channel) {
   return {channel.descriptor(), std::move(fds)};
 }
 
+void release(comch::SendTask& task, void* pool) {
+  (void)static_cast<progress::TaskPool<comch::SendTask>*>(pool)->release(task);
+}
+
+/// Everything here is in its limits: what is refused is a fault of this program.
+void check(core::Status status) {
+  if (!status.ok()) throw core::Error(status.error(), "the channel refused a task");
+}
+
 }  // namespace
 
 Hop::Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool silent)
     : channel_(index, depth, size, -1),
       import_(import_channel(channel_)),
-      sent_(depth),
-      received_(kernels::kMaxPacked + kernels::kSlack) {
-  channel_.consumer().set_peer(silent ? comch::Peer::silent : comch::Peer::rings);
+      producer_(channel_.server_end()),
+      consumer_(channel_.server_end(), producer_),
+      sends_(producer_, depth, {release, release, &sends_}),
+      receives_(consumer_, depth,
+                {[](comch::PostRecvTask& task, void* self) { static_cast<Hop*>(self)->take(task); },
+                 [](comch::PostRecvTask&, void*) {}, this}),
+      sent_(depth) {
+  batch_.reserve(depth);
+  producer_.connect(engine_);
+  consumer_.connect(engine_);
+  producer_.start();
+  consumer_.start();
+  while (auto* const task = receives_.allocate()) check(consumer_.submit(*task));
+  consumer_.set_peer(silent ? comch::Peer::silent : comch::Peer::rings);
   std::minstd_rand random(index + 1);
   for (std::size_t i = 0; i < kPatterns; ++i) {
     auto& request = requests_.emplace_back(size);
@@ -39,57 +58,64 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool sile
 }
 
 gpu::BackendChannel Hop::worker_end() const {
-  return {import_.index(), import_.channel(), import_.waiter(), import_.ringer()};
+  return {import_.index(), import_.channel(), import_.region(), import_.waiter(), import_.ringer()};
 }
 
 void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration gap) {
   const std::uint64_t warm_up = std::min<std::uint64_t>(messages / 10, 10'000);
   const std::uint64_t total = messages + warm_up;
-  const std::uint64_t window = std::min<std::uint64_t>(in_flight, channel_.producer().capacity());
+  const std::uint64_t window = std::min<std::uint64_t>(in_flight, producer_.capacity());
   auto begin = core::Clock::now();
   auto last = begin;
   std::uint64_t sent = 0;
-  for (std::uint64_t received = 0; received < total;) {
+  received_ = 0;
+  while (received_ < total) {
     const bool may_send = gap == core::Duration{} || core::Clock::now() - last >= gap;
-    if (may_send && sent < total && sent - received < window) {
-      for (; sent < total && sent - received < window; ++sent) send(sent);
-      channel_.producer().flush();
+    if (may_send && sent < total && sent - received_ < window) {
+      for (; sent < total && sent - received_ < window; ++sent) send(sent);
+      check(producer_.flush());
     }
-    auto* task = channel_.consumer().receive(received_.data());
-    if (task == nullptr) {
+    engine_.progress();
+    if (batch_.empty()) {
       if (core::Clock::now() - last > kLimit) {
-        fault_ = "no response to message " + std::to_string(received);
-        return;
+        fault_ = "no response to message " + std::to_string(received_);
       }
+      if (!fault_.empty()) return;
       continue;
     }
     last = core::Clock::now();
-    for (; task != nullptr; task = channel_.consumer().receive(received_.data())) {
-      if (!check(received, *task)) return;
-      if (received == warm_up) begin = last;
-      if (received >= warm_up) latency_.record(last - sent_[received % sent_.size()]);
-      channel_.consumer().repost(*task);
-      ++received;
+    for (std::uint64_t message = received_ - batch_.size(); message < received_; ++message) {
+      if (message == warm_up) begin = last;
+      if (message >= warm_up) latency_.record(last - sent_[message % sent_.size()]);
     }
-    channel_.consumer().flush();
+    finish_batch();
+    if (!fault_.empty()) return;
   }
   duration_ = core::Clock::now() - begin;
 }
 
 void Hop::send(std::uint64_t message) {
-  comch::SendTask* const task = channel_.producer().allocate();
+  comch::SendTask* const task = sends_.allocate();
   sent_[message % sent_.size()] = core::Clock::now();
-  channel_.producer().submit(*task, requests_[message % kPatterns]);
+  task->message = requests_[message % kPatterns];
+  check(producer_.submit_unflushed(*task));
 }
 
-bool Hop::check(std::uint64_t message, const comch::PostRecvTask& task) {
+/// Called from turns of the engine.
+void Hop::take(comch::PostRecvTask& task) {
+  batch_.push_back(&task);
+  const std::uint64_t message = received_++;
   const auto& expected = responses_[message % kPatterns];
-  if (task.status == kernels::Status::ok && task.payload.size() == expected.size() &&
-      std::equal(expected.begin(), expected.end(), task.payload.begin())) {
-    return true;
+  if (task.response_status() != kernels::Status::ok ||
+      !std::equal(expected.begin(), expected.end(), task.payload().begin(), task.payload().end())) {
+    fault_ = "message " + std::to_string(message) + ": wrong response";
   }
-  fault_ = "message " + std::to_string(message) + ": wrong response";
-  return false;
+}
+
+void Hop::finish_batch() {
+  for (comch::PostRecvTask* const task : batch_) check(consumer_.submit_unflushed(*task));
+  check(consumer_.flush());
+  batch_.clear();
 }
 
 }  // namespace offload::bench

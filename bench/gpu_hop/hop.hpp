@@ -1,15 +1,18 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "comch/channel.hpp"
+#include "comch/consumer.hpp"
+#include "comch/producer.hpp"
 #include "core/clock.hpp"
 #include "gpu/backend.hpp"
 #include "metrics/latency_histogram.hpp"
+#include "progress/engine.hpp"
+#include "progress/task_pool.hpp"
 
 namespace offload::bench {
 
@@ -37,14 +40,21 @@ class Hop {
   static constexpr std::size_t kPatterns = 61;
 
   void send(std::uint64_t message);
-  bool check(std::uint64_t message, const comch::PostRecvTask& task);
+  void take(comch::PostRecvTask& task);
+  void finish_batch();
 
   comch::Channel channel_;
   comch::ChannelImport import_;
+  progress::Engine engine_;
+  comch::Producer producer_;
+  comch::Consumer consumer_;
+  progress::TaskPool<comch::SendTask> sends_;
+  progress::TaskPool<comch::PostRecvTask> receives_;
+  std::vector<comch::PostRecvTask*> batch_;  ///< responses of one turn
   std::vector<std::vector<std::byte>> requests_;
   std::vector<std::vector<std::byte>> responses_;
   std::vector<core::TimePoint> sent_;
-  std::vector<std::byte> received_;
+  std::uint64_t received_ = 0;
   metrics::LatencyHistogram latency_;
   core::Duration duration_{};
   std::string fault_;

@@ -7,14 +7,18 @@
 
 #include "core/clock.hpp"
 #include "kernels/slot.hpp"
+#include "memory/region.hpp"
 #include "progress/doorbell.hpp"
 
 namespace offload::gpu {
 
-/// A channel to be served. The memory stays mapped until the backend has stopped.
+/// A channel to be served.
 struct BackendChannel {
   std::uint32_t index;
   kernels::Channel channel;
+  /// The channel's memory, one range. A back end starts it, unless it is started, and holds it for
+  /// as long as it uses it.
+  std::shared_ptr<memory::MemoryRegion> region;
   progress::Waiter waiter;
   progress::Ringer ringer;
 };

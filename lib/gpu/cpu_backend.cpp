@@ -124,6 +124,7 @@ class CpuBackend final : public Backend {
 
   void start(std::vector<BackendChannel> channels, const std::string& service) override {
     for (const BackendChannel& channel : channels) {
+      if (!channel.region->started()) channel.region->start();
       workers_.push_back(std::make_unique<CpuWorker>(channel, spin_));
     }
     const bool known = kernels::with_service(service, [&](auto chosen) {

@@ -6,6 +6,7 @@
 #include "device/gpus.hpp"
 #include "gpu/backend.hpp"
 #include "gpu/cuda_memory.hpp"
+#include "gpu/cuda_ranges.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
@@ -21,6 +22,21 @@ constexpr std::uint32_t kPollsUntilIdle = 1024;
 /// What the destructor grants a kernel to end.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
+/// Where the GPU sees the memory of `channel`, which is registered with it if it is not yet.
+std::uint8_t* map(const BackendChannel& channel) {
+  static CudaRegistrar registrar;  // outlives every region
+  memory::MemoryRegion& region = *channel.region;
+  if (!region.started()) {
+    region.add_registrar(registrar);
+    region.start();
+  }
+  const memory::Key* const key = region.key(registrar, 0);
+  if (key == nullptr) {
+    throw Error(ErrorCode::bad_state, "region '" + region.name() + "' was started without the GPU");
+  }
+  return static_cast<std::uint8_t*>(key->handle);
+}
+
 device::Device find_gpu(const std::string& pci_address) {
   const device::Gpus gpus = device::list_gpus();
   if (gpus.devices.empty()) throw Error(ErrorCode::not_found, "no GPU: " + gpus.why_none);
@@ -32,8 +48,7 @@ struct Run {
   explicit Run(std::size_t count)
       : device_channels(count), heartbeats(count), faults(count), stop(1), one(1) {}
 
-  std::vector<BackendChannel> channels;
-  std::vector<HostRegistration> registrations;
+  std::vector<BackendChannel> channels;  ///< with their regions, which the GPU is in
   DeviceArray<kernels::DeviceChannel> device_channels;
   PinnedArray<std::uint64_t> heartbeats;
   PinnedArray<kernels::Vector> faults;
@@ -66,8 +81,8 @@ class CudaBackend final : public Backend {
     run->channels = std::move(channels);
     run->faults_seen.assign(run->channels.size(), 0);
     std::vector<kernels::DeviceChannel> device_channels;
-    for (const BackendChannel& channel : run->channels) {
-      device_channels.push_back(make_device_channel(*run, channel, service));
+    for (std::size_t i = 0; i < run->channels.size(); ++i) {
+      device_channels.push_back(make_device_channel(*run, i, service));
     }
     check_cuda(
         cudaMemcpy(run->device_channels.get(), device_channels.data(),
@@ -139,14 +154,12 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  static kernels::DeviceChannel make_device_channel(Run& run, const BackendChannel& channel,
+  static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i,
                                                     const std::string& service) {
-    const std::size_t i = run.registrations.size();
-    const auto& registration =
-        run.registrations.emplace_back(channel.channel.base, channel.channel.layout.bytes);
+    const BackendChannel& channel = run.channels[i];
     kernels::DeviceChannel device{};
     device.channel = channel.channel;
-    device.channel.base = static_cast<std::uint8_t*>(registration.device_address());
+    device.channel.base = map(channel);
     device.heartbeat = run.heartbeats.get() + i;
     device.fault = run.faults.get() + i;
     // Relaxed: the control channel orders it after the server's last word.

@@ -134,7 +134,6 @@ bool Engine::sleep(TimePoint deadline) {
 
 bool Engine::poll_all() {
   bool worked = false;
-  for (Pollable* pollable : pollables_) worked = pollable->poll() || worked;
   // Each is moved before it is polled: polling may activate and deactivate any of them, and what
   // becomes active has its turn after this one.
   to_poll_.splice_back(active_);
@@ -142,6 +141,7 @@ bool Engine::poll_all() {
     active_.push_back(*pollable);
     worked = pollable->poll() || worked;
   }
+  for (Pollable* pollable : pollables_) worked = pollable->poll() || worked;
   return worked;
 }
 

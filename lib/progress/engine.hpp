@@ -73,7 +73,8 @@ class Engine {
   /// To be called before `fd` is closed. Events already fetched for its handler are dropped.
   void unwatch(int fd, EventHandler& handler) noexcept;
 
-  /// Polls `pollable` in every turn, for as long as the engine lives.
+  /// Polls `pollable` in every turn, for as long as the engine lives: after the active ones, so that
+  /// it finds what their callbacks left for it.
   void attach(Pollable& pollable);
   /// Polls `pollable` from this turn or the next on, until deactivate(). Both take constant time
   /// and allocate nothing, and may be called from inside a poll and where it is so already. Between

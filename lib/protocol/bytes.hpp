@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -49,6 +50,9 @@ class Reader {
     return {reinterpret_cast<const char*>(field.data()), field.size()};
   }
 
+  /// Bytes with their length in the two before them.
+  std::span<const std::byte> bytes() noexcept { return take(integer<std::uint16_t>()); }
+
   /// All that is left.
   std::span<const std::byte> rest() noexcept { return take(rest_.size()); }
 
@@ -88,15 +92,24 @@ class Writer {
     return integer(static_cast<std::uint8_t>(text.size())).raw(text);
   }
 
-  Writer& raw(std::string_view text) {
-    const auto* data = reinterpret_cast<const std::byte*>(text.data());
-    bytes_.insert(bytes_.end(), data, data + text.size());
-    return *this;
+  /// The counterpart of Reader::bytes; what is beyond 65,535 is cut off.
+  Writer& bytes(std::span<const std::byte> bytes) {
+    constexpr std::size_t kMost = std::numeric_limits<std::uint16_t>::max();
+    bytes = bytes.first(std::min(bytes.size(), kMost));
+    return integer(static_cast<std::uint16_t>(bytes.size())).append(bytes);
   }
+
+  /// Without its length.
+  Writer& raw(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
   [[nodiscard]] std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
+  Writer& append(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+  }
+
   std::vector<std::byte> bytes_;
 };
 

@@ -61,12 +61,7 @@ std::optional<Welcome> Welcome::decode(std::span<const std::byte> payload) {
 }
 
 std::vector<std::byte> ChannelDescriptor::encode() const {
-  return Writer{}
-      .integer(channel)
-      .integer(depth)
-      .integer(max_message_length)
-      .integer(region_bytes)
-      .take();
+  return Writer{}.integer(channel).integer(depth).integer(max_message_length).bytes(region).take();
 }
 
 std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::byte> payload) {
@@ -75,7 +70,8 @@ std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::
   message.channel = reader.integer<std::uint32_t>();
   message.depth = reader.integer<std::uint32_t>();
   message.max_message_length = reader.integer<std::uint32_t>();
-  message.region_bytes = reader.integer<std::uint64_t>();
+  const auto region = reader.bytes();
+  message.region.assign(region.begin(), region.end());
   return if_finished(reader, message);
 }
 

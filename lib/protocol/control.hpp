@@ -51,13 +51,13 @@ struct Welcome {
   static std::optional<Welcome> decode(std::span<const std::byte> payload);
 };
 
-/// server → worker, one a channel. Over shared memory three descriptors travel with it: the
+/// server → worker, one a channel. Over shared memory three file descriptors travel with it: the
 /// channel's memory, the worker's doorbell and the server's.
 struct ChannelDescriptor {
   std::uint32_t channel = 0;
   std::uint32_t depth = 0;               ///< slots, a power of two
   std::uint32_t max_message_length = 0;  ///< bytes
-  std::uint64_t region_bytes = 0;        ///< must equal what the two above give
+  std::vector<std::byte> region;         ///< its memory, as memory::export_region says it
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<ChannelDescriptor> decode(std::span<const std::byte> payload);

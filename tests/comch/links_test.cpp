@@ -2,6 +2,7 @@
 
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
+#include "tests/comch/channel_fixture.hpp"
 #include "tests/comch/link_fixture.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/thrown.hpp"
@@ -39,15 +40,12 @@ TEST_F(Links, ChannelsThatWereHandedOverWork) {
   attach_one();
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     const auto message = support::random_bytes(500, i);
-    SendTask* const task = channels_[i]->producer().allocate();
-    channels_[i]->producer().submit(*task, message);
+    test::Server server(channels_[i]->server_end());
+    ASSERT_TRUE(server.post(message));
     kernels::Staging staging{};
     kernels::serve(kernels::SingleLane{}, server_events_.channels[i].channel(), 0,
                    kernels::Reverse{}, staging);
-    std::array<std::byte, kernels::kMaxPacked + kernels::kSlack> packed;
-    const PostRecvTask* const response = channels_[i]->consumer().receive(packed.data());
-    ASSERT_NE(response, nullptr);
-    EXPECT_EQ(support::copy_of(response->payload), support::reversed(message));
+    EXPECT_EQ(server.take(), support::reversed(message));
   }
 }
 

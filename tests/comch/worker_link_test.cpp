@@ -228,7 +228,6 @@ TEST_F(WorkerLinkTest, RefusesAMalformedStartOfShutdown) {
 }
 
 TEST_F(WorkerLinkTest, TheNextWorkerIsToldWhereToGoOnWhateverTheFormerOneWrote) {
-  channels_[0]->consumer().flush();
   const ChannelImport import(channels_[0]->descriptor(), test::passed_fds(*channels_[0]));
   import.channel().header().consumed = 12345;
   greet_and_take_the_offer();

@@ -1,11 +1,12 @@
 #include <array>
-#include <memory>
 #include <new>
 #include <vector>
 
-#include "comch/channel.hpp"
+#include "comch/consumer.hpp"
+#include "comch/producer.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
+#include "progress/task_pool.hpp"
 #include "tests/fuzz/input.hpp"
 
 /// A channel whose memory holds anything: neither the worker's loop nor the server's consumer may
@@ -67,14 +68,25 @@ void serve_all(const kernels::Channel& channel, std::uint64_t start, Service ser
 void receive_all(const kernels::Channel& channel, std::uint64_t start) {
   kernels::ChannelHeader& header = channel.header();
   comch::Cursors cursors{start + channel.layout.depth, start, start};
-  comch::Producer producer(channel, cursors, {header.requests, -1});
-  comch::Consumer consumer(channel, cursors, producer, {header.responses, -1});
-  const auto packed = std::make_unique<std::byte[]>(kernels::kMaxPacked + kernels::kSlack);
-  while (auto* const task = consumer.receive(packed.get())) {
-    require(task->payload.size() <= channel.layout.max_length, "no payload is over the limit");
-    const std::vector<std::byte> copy(task->payload.begin(), task->payload.end());
-    consumer.repost(*task);
+  const comch::ServerEnd end{0, channel, &cursors, {header.requests, -1}, {header.responses, -1}};
+  progress::Engine engine;
+  comch::Producer producer(end);
+  comch::Consumer consumer(end, producer);
+  const auto look = [](comch::PostRecvTask& task, void* layout) {
+    require(task.payload().size() <= static_cast<kernels::ChannelLayout*>(layout)->max_length,
+            "no payload is over the limit");
+    const std::vector<std::byte> copy(task.payload().begin(), task.payload().end());
+  };
+  auto layout = channel.layout;
+  progress::TaskPool<comch::PostRecvTask> receives(
+      consumer, layout.depth, {look, [](comch::PostRecvTask&, void*) {}, &layout});
+  consumer.connect(engine);
+  consumer.start();
+  while (auto* const task = receives.allocate()) {
+    require(consumer.submit(*task).ok(), "as many receives as slots can be posted");
   }
+  engine.progress();
+  consumer.stop();
 }
 
 void run(Input input) {

@@ -138,11 +138,11 @@ TEST_P(Backends, ServesEveryChannel) {
 
 /// Writes a request's header as no producer would, and wakes whoever waits for it.
 void forge(ServedChannel& channel, std::uint32_t length) {
-  const std::uint64_t sequence = channel.server.cursors().posted;
+  const std::uint64_t sequence = channel.server.cursors.posted;
   const kernels::Channel memory = channel.memory();
   kernels::store_vector(memory.request(sequence).vectors,
                         {{length, 0, 0}, memory.layout.turn_of(sequence)});
-  channel.server.producer().flush();
+  ASSERT_TRUE(channel.server.producer.flush().ok());
 }
 
 TEST_P(Backends, ReportsARequestOverTheLimitAndGoesOn) {
@@ -151,7 +151,7 @@ TEST_P(Backends, ReportsARequestOverTheLimitAndGoesOn) {
   for (const std::uint32_t length : {501U, 0x8000'0000U, 0xffff'ffffU}) {
     expect_right_answers(channel, "reverse", 5, [](std::uint32_t i) { return 100 * i; });
     EXPECT_TRUE(backend_->check().empty());
-    const auto slot = channel.memory().layout.slot_of(channel.server.cursors().posted);
+    const auto slot = channel.memory().layout.slot_of(channel.server.cursors.posted);
     forge(channel, length);
     std::vector<Fault> faults;
     ASSERT_TRUE(support::eventually([&] { return !(faults = backend_->check()).empty(); }));
@@ -165,7 +165,7 @@ TEST_P(Backends, ReportsARequestOverTheLimitAndGoesOn) {
     const auto response = channel.await();
     ASSERT_TRUE(response.has_value());
     EXPECT_TRUE(response->empty());
-    EXPECT_EQ(channel.last_status, Status::bad_length);
+    EXPECT_EQ(channel.server.last_status, Status::bad_length);
   }
 }
 

@@ -58,22 +58,20 @@ TEST_F(CpuBackend, ARequestWakesIt) {
 TEST_F(CpuBackend, AnAnswerWakesTheServer) {
   start(0us);
   EXPECT_TRUE(backend_->rings());
-  comch::Consumer& consumer = channel_.server.consumer();
+  comch::Consumer& consumer = channel_.server.consumer;
   consumer.set_peer(comch::Peer::rings);
   for (std::uint32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
-    comch::SendTask* const task = channel_.server.producer().allocate();
-    ASSERT_NE(task, nullptr);
-    channel_.server.producer().submit(*task, support::random_bytes(50, i));
+    ASSERT_TRUE(channel_.server.post(support::random_bytes(50, i)));
     consumer.arm();
-    channel_.server.producer().flush();
-    pollfd watched{consumer.fd(), POLLIN, 0};
+    ASSERT_TRUE(channel_.server.producer.flush().ok());
+    pollfd watched{consumer.wake_fd(), POLLIN, 0};
     constexpr int kMilliseconds = 20'000;
     ASSERT_EQ(::poll(&watched, 1, kMilliseconds), 1);
     EXPECT_EQ(channel_.take(), support::reversed(support::random_bytes(50, i)));
     consumer.disarm();
     std::uint64_t rings = 0;
-    EXPECT_EQ(::read(consumer.fd(), &rings, sizeof rings), 8);
+    EXPECT_EQ(::read(consumer.wake_fd(), &rings, sizeof rings), 8);
   }
 }
 

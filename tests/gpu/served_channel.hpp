@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <optional>
 #include <thread>
 
@@ -16,34 +15,24 @@ namespace offload::gpu::test {
 class ServedChannel {
  public:
   ServedChannel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_length)
-      : server(index, depth, max_length, -1),
-        import_(server.descriptor(), comch::test::passed_fds(server)) {}
+      : channel(index, depth, max_length, -1),
+        server(channel.server_end()),
+        import_(channel.descriptor(), comch::test::passed_fds(channel)) {}
 
   [[nodiscard]] BackendChannel to_backend() const {
-    return {import_.index(), import_.channel(), import_.waiter(), import_.ringer()};
+    return {import_.index(), import_.channel(), import_.region(), import_.waiter(),
+            import_.ringer()};
   }
   /// The memory, for what no producer would write.
   [[nodiscard]] kernels::Channel memory() const { return import_.channel(); }
 
   /// False if the channel is full.
   bool post(std::span<const std::byte> message) {
-    comch::SendTask* const task = server.producer().allocate();
-    if (task == nullptr) return false;
-    server.producer().submit(*task, message);
-    server.producer().flush();
-    return true;
+    return server.post(message) && server.producer.flush().ok();
   }
 
   /// The next response, if it is there; reposted at once.
-  std::optional<support::Bytes> take() {
-    comch::PostRecvTask* const task = server.consumer().receive(packed_.data());
-    if (task == nullptr) return std::nullopt;
-    last_status = task->status;
-    auto payload = support::copy_of(task->payload);
-    server.consumer().repost(*task);
-    server.consumer().flush();
-    return payload;
-  }
+  std::optional<support::Bytes> take() { return server.take(); }
 
   /// The next response, waited for; nothing if it does not come within a bound.
   std::optional<support::Bytes> await() {
@@ -53,12 +42,11 @@ class ServedChannel {
     return response;
   }
 
-  comch::Channel server;
-  kernels::Status last_status = kernels::Status::ok;
+  comch::Channel channel;
+  comch::test::Server server;
 
  private:
   comch::ChannelImport import_;
-  std::array<std::byte, kernels::kMaxPacked + kernels::kSlack> packed_{};
 };
 
 }  // namespace offload::gpu::test

@@ -27,8 +27,35 @@ def welcome(version=1, channels=1, keep_alive_ms=1000, service=b"reverse"):
     return struct.pack(">HHIB", version, channels, keep_alive_ms, len(service)) + service
 
 
-def descriptor(channel, depth, max_length, region_bytes):
-    return struct.pack(">IIIQ", channel, depth, max_length, region_bytes)
+LOCAL_READ, LOCAL_WRITE, PEER_PCIE = 1, 2, 32
+FOR_PROCESS, MEMFD = 1, 1
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82f63b78 * (crc & 1)
+    return crc ^ 0xffffffff
+
+
+def region(region_bytes, access=LOCAL_READ | LOCAL_WRITE | PEER_PCIE, version=1):
+    """The export of a region of one memfd (docs/core.md)."""
+    body = struct.pack(">BIHBQQ", FOR_PROCESS, access, 1, MEMFD, 0, region_bytes)
+    blob = struct.pack(">IHI", 0x4f464d52, version, 10 + len(body) + 4) + body
+    return blob + struct.pack(">I", crc32c(blob))
+
+
+def region_bytes(blob):
+    """The length of the memory that a region's export is of."""
+    assert blob == region(struct.unpack_from(">Q", blob, 26)[0]), "no export as docs/core.md has it"
+    return struct.unpack_from(">Q", blob, 26)[0]
+
+
+def descriptor(channel, depth, max_length, region_bytes, **kwargs):
+    exported = region(region_bytes, **kwargs)
+    return struct.pack(">IIIH", channel, depth, max_length, len(exported)) + exported
 
 
 def consumer_id(channel):
@@ -201,9 +228,9 @@ class FakeWorker:
         payload, _ = self.control.expect(WELCOME)
         assert struct.unpack_from(">HH", payload) == (1, 1)
         payload, self.fds = self.control.expect(DESCRIPTOR)
-        _, depth, max_length, region_bytes = struct.unpack(">IIIQ", payload)
+        _, depth, max_length = struct.unpack_from(">III", payload)
         self.memory = Memory(depth, max_length, fd=self.fds[0])
-        assert self.memory.bytes == region_bytes, "the layout here is not the server's"
+        assert self.memory.bytes == region_bytes(payload[14:]), "the layout here is not the server's"
         self.control.send(CONSUMER_ID_REQUEST, consumer_id(0))
         self.control.expect(CONSUMER_ID_RESPONSE)
 

@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from control import (CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE, DESCRIPTOR, HELLO, KEEP_ALIVE,
-                     SHUTDOWN_COMPLETE, START_SHUTDOWN, WELCOME, FakeServer, Memory, consumer_id,
-                     descriptor, not_a_frame, welcome)
+                     LOCAL_READ, SHUTDOWN_COMPLETE, START_SHUTDOWN, WELCOME, FakeServer, Memory,
+                     consumer_id, descriptor, not_a_frame, welcome)
 from harness import PATIENCE, wait_until
 from wire import BAD_HELLO, BAD_VERSION, BUSY, ERROR, REQUEST, SHUTTING_DOWN, frame
 
@@ -99,6 +99,10 @@ DESCRIPTORS = {
     "empty": (b"", 3, "descriptor"),
     "cut off": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1], 3, "descriptor"),
     "too long": (descriptor(0, DEPTH, MAX_LENGTH, REGION) + b"x", 3, "descriptor"),
+    "no region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:12] + bytes(2), 3, "too short"),
+    "a forged region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1] + b"x", 3, "checksum"),
+    "a region to read": (descriptor(0, DEPTH, MAX_LENGTH, REGION, access=LOCAL_READ), 3,
+                         "to be read and written"),
     "another channel": (descriptor(1, DEPTH, MAX_LENGTH, REGION), 3, "descriptor"),
     "no descriptors": (descriptor(0, DEPTH, MAX_LENGTH, REGION), 0, "descriptor"),
     "two descriptors": (descriptor(0, DEPTH, MAX_LENGTH, REGION), 2, "descriptor"),
@@ -113,8 +117,9 @@ DESCRIPTORS = {
     "a region of 1 byte": (descriptor(0, DEPTH, MAX_LENGTH, 1), 3, "laid out"),
     "a region longer than its memory": (descriptor(0, DEPTH, MAX_LENGTH, REGION + 4096), 3,
                                         "announced"),
-    "a region of 0 bytes": (descriptor(0, DEPTH, MAX_LENGTH, 0), 3, "announced"),
-    "a region of all memory": (descriptor(0, DEPTH, MAX_LENGTH, (1 << 64) - 1), 3, "announced"),
+    "a region of 0 bytes": (descriptor(0, DEPTH, MAX_LENGTH, 0), 3, "empty"),
+    "a region of all memory": (descriptor(0, DEPTH, MAX_LENGTH, (1 << 64) - 1), 3,
+                               "description of a memory region"),
 }
 
 

@@ -1,4 +1,4 @@
-#include "apps/server/gather.hpp"
+#include "net/gather.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,14 @@
 
 #include "tests/support/bytes.hpp"
 
-namespace offload::server {
+namespace offload::net {
 namespace {
 
 using support::Bytes;
 using support::bytes_of;
 using support::copy_of;
+
+constexpr std::size_t kFrameRoom = 400;
 
 void put(Gather& gather, GatherChain& chain, std::string_view text) {
   std::memcpy(gather.room(), text.data(), text.size());
@@ -29,14 +31,14 @@ Bytes output_of(Gather& gather, const GatherChain& chain) {
 }
 
 TEST(Gather, AnEmptyChainIsNoOutput) {
-  Gather gather(4);
+  Gather gather(4, kFrameRoom);
   const GatherChain chain;
   EXPECT_TRUE(chain.empty());
   EXPECT_TRUE(gather.vectors(chain).empty());
 }
 
 TEST(Gather, NeighboursOfOneConnectionAreOnePiece) {
-  Gather gather(4);
+  Gather gather(4, kFrameRoom);
   GatherChain chain;
   put(gather, chain, "one ");
   put(gather, chain, "two ");
@@ -47,7 +49,7 @@ TEST(Gather, NeighboursOfOneConnectionAreOnePiece) {
 }
 
 TEST(Gather, ConnectionsInTurnsKeepTheirOwnOrder) {
-  Gather gather(16);
+  Gather gather(16, kFrameRoom);
   GatherChain first;
   GatherChain second;
   for (const char* text : {"1", "2", "3"}) {
@@ -60,7 +62,7 @@ TEST(Gather, ConnectionsInTurnsKeepTheirOwnOrder) {
 }
 
 TEST(Gather, WhatLiesElsewhereIsReferredTo) {
-  Gather gather(16);
+  Gather gather(16, kFrameRoom);
   GatherChain chain;
   auto payload = copy_of(bytes_of("elsewhere"));
   put(gather, chain, "<");
@@ -75,25 +77,25 @@ TEST(Gather, WhatLiesElsewhereIsReferredTo) {
 // As many frames as were asked for always fit, however long they are.
 TEST(Gather, IsFullAfterItsNumberOfFrames) {
   constexpr std::size_t kFrames = 5;
-  Gather gather(kFrames);
+  Gather gather(kFrames, kFrameRoom);
   GatherChain chain;
   for (std::size_t i = 0; i < kFrames; ++i) {
     ASSERT_FALSE(gather.full()) << i;
-    std::memset(gather.room(), static_cast<int>(i), Gather::kFrameRoom);
-    gather.commit(chain, Gather::kFrameRoom);
+    std::memset(gather.room(), static_cast<int>(i), kFrameRoom);
+    gather.commit(chain, kFrameRoom);
   }
   EXPECT_TRUE(gather.full());
   const auto output = output_of(gather, chain);
-  ASSERT_EQ(output.size(), kFrames * Gather::kFrameRoom);
+  ASSERT_EQ(output.size(), kFrames * kFrameRoom);
   EXPECT_EQ(output.back(), std::byte{kFrames - 1});
 }
 
 TEST(Gather, StartsAnewAfterAReset) {
-  Gather gather(2);
+  Gather gather(2, kFrameRoom);
   GatherChain chain;
   const auto* const start = gather.room();
-  gather.commit(chain, Gather::kFrameRoom);
-  gather.commit(chain, Gather::kFrameRoom);
+  gather.commit(chain, kFrameRoom);
+  gather.commit(chain, kFrameRoom);
   ASSERT_TRUE(gather.full());
   gather.reset();
   EXPECT_FALSE(gather.full());
@@ -104,4 +106,4 @@ TEST(Gather, StartsAnewAfterAReset) {
 }
 
 }  // namespace
-}  // namespace offload::server
+}  // namespace offload::net

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-namespace offload::server {
+namespace offload::net {
 
-/// What a client did not take at once. While there is any, no more is read from that client, so it
-/// holds at most the responses to what was in flight. Allocates: only for clients that are slow.
+/// What a peer did not take at once, in order. While there is any, its owner reads no more from
+/// that peer, so it stays short. Allocates: only for peers that are slow. One thread.
 class Backlog {
  public:
   [[nodiscard]] bool empty() const noexcept { return sent_ == bytes_.size(); }
@@ -31,4 +31,4 @@ class Backlog {
   std::size_t sent_ = 0;
 };
 
-}  // namespace offload::server
+}  // namespace offload::net

@@ -1,10 +1,10 @@
-#include "apps/server/backlog.hpp"
+#include "net/backlog.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/bytes.hpp"
 
-namespace offload::server {
+namespace offload::net {
 namespace {
 
 using support::bytes_of;
@@ -50,4 +50,4 @@ TEST(Backlog, CanBeGivenUp) {
 }
 
 }  // namespace
-}  // namespace offload::server
+}  // namespace offload::net

@@ -8,10 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/slot.hpp"
-#include "protocol/frame.hpp"
-
-namespace offload::server {
+namespace offload::net {
 
 /// The pieces of one connection's output in a batch: a chain in the thread's Gather.
 struct GatherChain {
@@ -21,25 +18,23 @@ struct GatherChain {
   [[nodiscard]] bool empty() const noexcept { return first == kNone; }
 };
 
-/// The output of one batch of responses, to be gathered into one write a connection. Frames are
-/// built in an arena; neighbours of one connection grow together; plain payloads are referred to
-/// where they lie. Reset after each batch. One thread.
+/// The output of one batch of messages, to be gathered into one write a connection. Short frames
+/// are built in an arena; neighbours of one connection grow together; long payloads are referred to
+/// where they lie. Reset after each batch. Nothing allocates after construction. One thread.
 class Gather {
  public:
-  /// A frame in the arena is a header and at most a packed payload.
-  static constexpr std::size_t kFrameRoom =
-      protocol::kFrameHeaderSize + kernels::kMaxPacked + kernels::kSlack;
-
-  explicit Gather(std::size_t frames)
-      : arena_(std::make_unique_for_overwrite<std::byte[]>(frames * kFrameRoom)),
-        capacity_(frames * kFrameRoom) {
+  /// For `frames` frames, of each at most `frame_room` bytes in the arena.
+  Gather(std::size_t frames, std::size_t frame_room)
+      : frame_room_(frame_room),
+        capacity_(frames * frame_room),
+        arena_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {
     pieces_.reserve(2 * frames);
     vectors_.reserve(2 * frames);
   }
 
-  [[nodiscard]] bool full() const noexcept { return capacity_ - used_ < kFrameRoom; }
+  [[nodiscard]] bool full() const noexcept { return capacity_ - used_ < frame_room_; }
 
-  /// kFrameRoom bytes to build a frame in; precondition: !full().
+  /// `frame_room` bytes to build a frame in; precondition: !full().
   [[nodiscard]] std::byte* room() noexcept { return arena_.get() + used_; }
 
   /// Appends the first `size` bytes of room() to `chain`.
@@ -94,11 +89,12 @@ class Gather {
     chain.last = index;
   }
 
-  std::unique_ptr<std::byte[]> arena_;
+  std::size_t frame_room_;
   std::size_t capacity_;
+  std::unique_ptr<std::byte[]> arena_;
   std::size_t used_ = 0;
   std::vector<Piece> pieces_;
   std::vector<iovec> vectors_;
 };
 
-}  // namespace offload::server
+}  // namespace offload::net

@@ -1,0 +1,107 @@
+#include "comch/consumer.hpp"
+
+#include <string>
+#include <utility>
+
+#include "comch/packed.hpp"
+
+namespace offload::comch {
+namespace {
+
+/// How long the server sleeps at most before it looks for the answer of a worker that cannot ring.
+constexpr core::Duration kSilentPeerSleep = std::chrono::microseconds(50);
+
+/// For a payload out of vectors. Not a power of two: slots would share cache sets.
+constexpr std::size_t kPackedRoom = kernels::kMaxPacked + kernels::kSlack;
+
+}  // namespace
+
+Consumer::Consumer(const ServerEnd& server_end, Producer& producer)
+    : Context("consumer of channel " + std::to_string(server_end.index)),
+      channel_(server_end.channel),
+      cursors_(server_end.cursors),
+      producer_(&producer),
+      waiter_(server_end.waiter),
+      packed_(std::make_unique<std::byte[]>(channel_.layout.depth * kPackedRoom)) {}
+
+core::Status Consumer::on_submit(progress::Task& submitted) noexcept {
+  auto& task = static_cast<PostRecvTask&>(submitted);
+  if (task.holds_slot_) {
+    if (task.sequence_ != cursors_->reposted) return core::ErrorCode::invalid_value;
+    task.holds_slot_ = false;
+    ++cursors_->reposted;
+  } else if (in_flight() == channel_.layout.depth) {
+    return core::ErrorCode::full;
+  }
+  return {};
+}
+
+void Consumer::on_flush() noexcept {
+  const std::uint64_t reposted = cursors_->reposted;
+  // Relaxed, both: a worker that attaches, and repair_header, do as well with an older value.
+  cursors_->published.store(reposted, std::memory_order_relaxed);
+  __atomic_store_n(&channel_.header().consumed, reposted, __ATOMIC_RELAXED);
+  producer_->complete_until(reposted);
+}
+
+bool Consumer::on_poll(std::size_t most) {
+  std::size_t count = 0;
+  for (; count < most && awaited() != 0; ++count) {
+    auto* const task = static_cast<PostRecvTask*>(first_in_flight());
+    if (task == nullptr || !take_response(*task)) break;
+    complete(*task, {});
+  }
+  return count != 0;
+}
+
+/// Fills `task` with the next response; false if that is not there, whole.
+bool Consumer::take_response(PostRecvTask& task) noexcept {
+  const std::uint64_t sequence = cursors_->received;
+  const kernels::Part part = channel_.response(sequence);
+  const std::uint32_t turn = channel_.layout.turn_of(sequence);
+  const kernels::Vector header = kernels::load_vector(part.vectors);
+  if (header.turn != turn) return false;
+
+  const std::uint32_t length = header.data[0];
+  task.response_status_ = static_cast<kernels::Status>(header.data[1]);
+  if (length > channel_.layout.max_length) {
+    task.response_status_ = kernels::Status::bad_length;
+    task.payload_ = {};
+  } else if (length > kernels::kMaxPacked) {
+    kernels::acquire_plain_payload();
+    task.payload_ = {reinterpret_cast<std::byte*>(part.plain), length};
+  } else {
+    std::byte* const to = packed_.get() + channel_.layout.slot_of(sequence) * kPackedRoom;
+    if (!read_packed(part.vectors, turn, to, length)) return false;
+    task.payload_ = {to, length};
+  }
+  task.request_ = producer_->task_of(sequence);
+  task.sequence_ = sequence;
+  task.holds_slot_ = true;
+  ++cursors_->received;
+  return true;
+}
+
+progress::Expecting Consumer::expecting() const {
+  if (awaited() == 0) return progress::Expecting::nothing;
+  switch (peer_) {
+    case Peer::rings: return progress::Expecting::from_thread;
+    case Peer::silent: return progress::Expecting::from_device;
+    case Peer::absent: break;
+  }
+  return progress::Expecting::nothing;
+}
+
+core::Duration Consumer::arm() {
+  if (awaited() == 0 || peer_ == Peer::absent) return core::Duration::max();
+  if (peer_ == Peer::silent) return kSilentPeerSleep;
+  waiter_.arm();
+  armed_ = true;
+  return core::Duration::max();
+}
+
+void Consumer::disarm() {
+  if (std::exchange(armed_, false)) waiter_.disarm();
+}
+
+}  // namespace offload::comch
