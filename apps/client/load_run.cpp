@@ -1,15 +1,13 @@
 #include "apps/client/load_run.hpp"
 
-#include <poll.h>
 #include <spdlog/fmt/fmt.h>
 
-#include <array>
 #include <memory>
 #include <thread>
 
 #include "apps/client/connector.hpp"
+#include "apps/client/event_flag.hpp"
 #include "apps/client/load_thread.hpp"
-#include "apps/client/poll_timeout.hpp"
 #include "apps/client/progress_line.hpp"
 #include "apps/client/request_pool.hpp"
 #include "apps/client/run_control.hpp"
@@ -34,10 +32,10 @@ RequestPool make_pool(const Options& options) {
 /// One connection per thread; fewer if a signal came.
 std::vector<core::Fd> connect_all(const Options& options, const core::ShutdownSignals& signals) {
   Connector connector(options.server_address, options.server_port,
-                      Clock::now() + options.connect_timeout);
+                      Clock::now() + options.connect_timeout, signals);
   std::vector<core::Fd> sockets;
   while (sockets.size() < options.thread_count) {
-    core::Fd socket = connector.connect(signals);
+    core::Fd socket = connector.connect();
     if (!socket.valid()) break;
     sockets.push_back(std::move(socket));
   }
@@ -67,15 +65,18 @@ void run_thread(LoadThread& thread, RunControl& control) {
 /// The main thread while the others work: until all are through. Whether a signal came.
 bool watch(const LoadThreads& threads, RunControl& control, core::ShutdownSignals& signals) {
   ProgressLine progress;
+  EventFlag signal;
+  EventFlag done;
+  progress::Engine engine;
+  engine.watch(signals.fd(), EPOLLIN, signal);
+  engine.watch(control.done_fd(), EPOLLIN, done);
   bool interrupted = false;
   for (std::size_t running = threads.size(); running > 0;) {
-    // The second signal is not for us: it ends the process.
-    std::array<pollfd, 2> watched{
-        {{control.done_fd(), POLLIN, 0}, {interrupted ? -1 : signals.fd(), POLLIN, 0}}};
-    if (::poll(watched.data(), watched.size(), poll_timeout(ProgressLine::kInterval)) < 0) continue;
+    engine.run_once(Clock::now() + ProgressLine::kInterval);
     running -= control.threads_done();
-    if (watched[1].revents != 0 && signals.take() != 0) {
+    if (!interrupted && signal.raised() && signals.take() != 0) {
       interrupted = true;
+      engine.unwatch(signals.fd(), signal);  // the second is not for us: it ends the process
       control.stop();
     }
     std::uint64_t operations = 0;

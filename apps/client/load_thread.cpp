@@ -1,17 +1,14 @@
 #include "apps/client/load_thread.hpp"
 
-#include <poll.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <limits>
 
 #include "apps/client/checker.hpp"
-#include "apps/client/poll_timeout.hpp"
 #include "core/error.hpp"
 
 namespace offload::client {
@@ -50,30 +47,36 @@ LoadThread::LoadThread(std::uint32_t number, core::Fd socket, const LoadPlan& pl
              1),
       received_(cache_),
       request_limit_(plan.duration ? std::numeric_limits<std::uint64_t>::max() : plan.requests),
-      random_(number) {}
+      random_(number) {
+  engine_.watch(socket_.get(), EPOLLIN, *this);
+  // Edge-triggered: after a stop it stays readable, for the other threads.
+  engine_.watch(control_.stop_fd(), EPOLLIN | EPOLLET, stop_bell_);
+}
 
 void LoadThread::run() {
   now_ = Clock::now();
   if (plan_.duration) end_ = now_ + *plan_.duration;
+  send_requests();
   while (!finished()) {
     if (!drain_end_ && control_.stopping()) begin_drain();
-    const bool was_idle = in_flight() == 0;
-    send_requests();
-    if (in_flight() == 0) continue;
-    // No answer can be there yet to what was just sent into silence: spares a recv().
-    if (was_idle || !receive_responses()) wait();
+    engine_.run_once(deadline());
+    check_deadline();
   }
 }
 
+void LoadThread::on_events(std::uint32_t epoll_events) {
+  if (finished()) return;
+  if ((epoll_events & ~std::uint32_t{EPOLLOUT}) != 0) receive_responses();
+  if (!finished()) send_requests();
+}
+
 bool LoadThread::finished() const noexcept {
-  if (!result_.fault.empty()) return true;
-  if (drain_end_ && now_ >= *drain_end_) return true;
+  if (!result_.fault.empty() || gave_up_) return true;
   return result_.sent >= request_limit_ && in_flight() == 0;
 }
 
 void LoadThread::begin_drain() {
-  now_ = Clock::now();
-  drain_end_ = now_ + kDrainTime;
+  drain_end_ = Clock::now() + kDrainTime;
   stop_sending();
 }
 
@@ -91,12 +94,16 @@ std::uint32_t LoadThread::next_batch() const noexcept {
 /// Sends until the window is full or the socket takes no more.
 void LoadThread::send_requests() {
   while (flush()) {
-    std::uint32_t count = next_batch();
-    if (count == 0) return;
+    const std::uint32_t count = next_batch();
+    if (count == 0) break;
     now_ = Clock::now();
-    if (plan_.duration && now_ >= end_) return stop_sending();
+    if (plan_.duration && now_ >= end_) {
+      stop_sending();
+      break;
+    }
     start_batch(count);
   }
+  watch_for_room(!unsent_.empty());
 }
 
 /// A run of neighbours from a random place: the order cannot be foreseen, yet nothing is copied.
@@ -127,26 +134,28 @@ bool LoadThread::flush() {
   return true;
 }
 
-/// Reads once and checks what is complete; whether there was anything, the end included.
-bool LoadThread::receive_responses() {
+/// Only while something is unsent: a socket nearly always has room.
+void LoadThread::watch_for_room(bool wanted) {
+  if (wanted == watches_for_room_) return;
+  engine_.rewatch(socket_.get(), wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, *this);
+  watches_for_room_ = wanted;
+}
+
+/// Reads once and checks what is complete.
+void LoadThread::receive_responses() {
   const auto room = received_.room();
   const ssize_t count = ::recv(socket_.get(), room.data(), room.size(), 0);
   if (count < 0) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return false;
-    fail_connection("the connection failed (" + core::describe_errno(errno) + ")");
-    return true;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return;
+    return fail_connection("the connection failed (" + core::describe_errno(errno) + ")");
   }
-  if (count == 0) {
-    fail_connection("the server closed the connection");
-    return true;
-  }
+  if (count == 0) return fail_connection("the server closed the connection");
   now_ = Clock::now();
   last_sign_ = now_;
   received_.append(static_cast<std::size_t>(count));
   result_.rx_bytes += static_cast<std::uint64_t>(count);
   check_responses();
   progress_.store(result_.valid, std::memory_order_relaxed);
-  return true;
 }
 
 void LoadThread::check_responses() {
@@ -169,22 +178,22 @@ void LoadThread::check_responses() {
   }
 }
 
-/// Sleeps until there is something to do: at the longest until a time-out.
-void LoadThread::wait() {
-  now_ = Clock::now();
-  auto until = last_sign_ + plan_.response_timeout;
-  if (!drain_end_ && now_ >= until) {
-    return fail(
-        fmt::format("no response for {:.3f} s; {} requests unanswered, this one for {:.3f} s",
-                    core::to_seconds(now_ - last_sign_), in_flight(),
-                    core::to_seconds(now_ - pending(result_.answered).sent)));
+/// When waiting is over: for the next sign of life, or after a stop for what is due.
+core::TimePoint LoadThread::deadline() const noexcept {
+  return drain_end_ ? *drain_end_ : last_sign_ + plan_.response_timeout;
+}
+
+/// As of the begin of the engine's turn: what came until then has been taken.
+void LoadThread::check_deadline() {
+  const auto now = engine_.now();
+  if (now < deadline() || finished()) return;
+  if (drain_end_) {
+    gave_up_ = true;
+    return;
   }
-  if (drain_end_) until = *drain_end_;
-  const auto events = static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT);
-  std::array<pollfd, 2> watched{{{socket_.get(), events, 0}, {control_.stop_fd(), POLLIN, 0}}};
-  const nfds_t count = drain_end_ ? 1 : 2;  // after a stop its descriptor stays readable
-  // Whatever ended it, the time included, is found out by the next round.
-  (void)::poll(watched.data(), count, poll_timeout(until - now_));
+  fail(fmt::format("no response for {:.3f} s; {} requests unanswered, this one for {:.3f} s",
+                   core::to_seconds(now - last_sign_), in_flight(),
+                   core::to_seconds(now - pending(result_.answered).sent)));
 }
 
 /// Names the request that was due: the oldest in flight.
@@ -195,7 +204,7 @@ void LoadThread::fail(const std::string& what) {
 void LoadThread::fail_connection(const std::string& what) {
   // After a stop nothing is owed any more: a server that was stopped as well may close.
   if (control_.stopping()) {
-    drain_end_ = now_;
+    gave_up_ = true;
     return;
   }
   const std::string sending =

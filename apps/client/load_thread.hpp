@@ -15,6 +15,7 @@
 #include "memory/block_cache.hpp"
 #include "metrics/latency_histogram.hpp"
 #include "net/receive_buffer.hpp"
+#include "progress/engine.hpp"
 
 namespace offload::client {
 
@@ -42,8 +43,8 @@ struct LoadResult {
 /// are sent by one send() and all responses that are there are read by one recv(); the clock is
 /// read once for each, so a latency runs from before the send() of its batch to after the recv() of
 /// its response. Nothing is allocated and nothing copied while it runs; with nothing to send or
-/// read it sleeps in poll().
-class alignas(core::kCacheLinePair) LoadThread {
+/// read its engine sleeps.
+class alignas(core::kCacheLinePair) LoadThread final : progress::EventHandler {
  public:
   /// `number` is what messages call it. `socket`: connected, non-blocking. `pool` and `control`
   /// must outlive it.
@@ -69,19 +70,28 @@ class alignas(core::kCacheLinePair) LoadThread {
     std::uint32_t number = 0;  ///< in the pool
   };
 
+  /// Ends the engine's sleep, and that is all there is to it.
+  class Bell final : public progress::EventHandler {
+   public:
+    void on_events(std::uint32_t) override {}
+  };
+
   [[nodiscard]] bool finished() const noexcept;
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return result_.sent - result_.answered; }
   [[nodiscard]] std::uint32_t next_batch() const noexcept;
   Pending& pending(std::uint64_t request) noexcept { return pending_[request & pending_mask_]; }
 
+  void on_events(std::uint32_t epoll_events) override;
   void begin_drain();
   void stop_sending() noexcept;
   void send_requests();
   void start_batch(std::uint32_t count);
   bool flush();
-  bool receive_responses();
+  void watch_for_room(bool wanted);
+  void receive_responses();
   void check_responses();
-  void wait();
+  [[nodiscard]] core::TimePoint deadline() const noexcept;
+  void check_deadline();
 
   void fail(const std::string& what);
   void fail_connection(const std::string& what);
@@ -93,6 +103,10 @@ class alignas(core::kCacheLinePair) LoadThread {
   const RunControl& control_;
   const std::uint32_t longest_batch_;  ///< requests
 
+  progress::Engine engine_;
+  Bell stop_bell_;
+  bool watches_for_room_ = false;  ///< in the socket, for what is unsent
+
   std::vector<Pending> pending_;  ///< a ring, indexed by request number
   const std::uint64_t pending_mask_;
   memory::BlockCache cache_;  ///< of received_, which keeps its block to the end
@@ -102,10 +116,11 @@ class alignas(core::kCacheLinePair) LoadThread {
   std::uint64_t random_;
   int send_error_ = 0;  ///< errno of a failed send()
 
-  core::TimePoint now_{};        ///< the clock when it was last read
+  core::TimePoint now_{};        ///< the clock when a batch was last sent or read
   core::TimePoint end_{};        ///< of sending, with a duration
   core::TimePoint last_sign_{};  ///< of life, from the server; or when it first had to give one
   std::optional<core::TimePoint> drain_end_;
+  bool gave_up_ = false;  ///< after a stop: what is due is not waited for any more
 
   LoadResult result_;
   std::atomic<std::uint64_t> progress_{0};

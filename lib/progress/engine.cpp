@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <climits>
 #include <thread>
 
 #include "core/cpu.hpp"
@@ -26,9 +27,11 @@ int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout)
   const int ready = ::epoll_pwait2(epoll, events, count, &limit, nullptr);
   if (ready >= 0 || errno == EINTR) return std::max(ready, 0);
   if (errno != ENOSYS) core::throw_errno("epoll_pwait2");
-  // Linux before 5.11: to the millisecond, rounded up.
-  return std::max(
-      ::epoll_wait(epoll, events, count, static_cast<int>((nanoseconds + 999'999) / 1'000'000)), 0);
+  // Linux before 5.11: to the millisecond, rounded up, and no longer than an int can say.
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  return std::max(::epoll_wait(epoll, events, count,
+                               static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX))),
+                  0);
 }
 
 }  // namespace
@@ -46,10 +49,12 @@ Engine::Engine(Duration spin)
 
 void Engine::watch(int fd, std::uint32_t epoll_events, EventHandler& handler) {
   const UsageCheck::Call call(usage_, "watch");
-  epoll_event event{};
-  event.events = epoll_events;
-  event.data.ptr = &handler;
-  check_errno(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+  control(EPOLL_CTL_ADD, fd, epoll_events, handler);
+}
+
+void Engine::rewatch(int fd, std::uint32_t epoll_events, EventHandler& handler) {
+  const UsageCheck::Call call(usage_, "rewatch");
+  control(EPOLL_CTL_MOD, fd, epoll_events, handler);
 }
 
 void Engine::unwatch(int fd, EventHandler& handler) noexcept {
@@ -81,20 +86,24 @@ void Engine::deactivate(Pollable& pollable) noexcept {
 
 bool Engine::run_once(TimePoint deadline) {
   const UsageCheck::Turn in_turn(usage_, "run_once");
-  if (turn()) return true;
-  if (now_ - last_work_ < spin_) {
-    switch (expecting()) {
-      case Expecting::from_device: core::cpu_relax(); return false;
-      case Expecting::from_thread: std::this_thread::yield(); return false;
-      case Expecting::nothing: break;
-    }
+  now_ = core::Clock::now();
+  const bool polled = poll_all();
+  const bool may_spin = !polled && now_ - last_work_ < spin_;
+  const Expecting expected = may_spin ? expecting() : Expecting::nothing;
+  if (!polled && expected == Expecting::nothing) return sleep(deadline);  // which looks at events
+  if (end_turn(polled)) return true;
+  if (expected == Expecting::from_device) {
+    core::cpu_relax();
+  } else {
+    std::this_thread::yield();
   }
-  return sleep(deadline);
+  return false;
 }
 
 bool Engine::progress() {
   const UsageCheck::Turn in_turn(usage_, "progress");
-  return turn();
+  now_ = core::Clock::now();
+  return end_turn(poll_all());
 }
 
 core::Duration Engine::arm() {
@@ -109,9 +118,15 @@ void Engine::disarm() {
   disarm_all();
 }
 
-bool Engine::turn() {
-  now_ = core::Clock::now();
-  bool worked = poll_all();
+void Engine::control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler) {
+  epoll_event event{};
+  event.events = epoll_events;
+  event.data.ptr = &handler;
+  check_errno(::epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
+}
+
+/// Takes events where that pays. `worked`: the turn's polls have; returns whether the turn has.
+bool Engine::end_turn(bool worked) {
   if (worked || idle_turns_ % kTurnsPerLook == 0) worked = take_events(Duration{}) || worked;
   if (worked) {
     last_work_ = now_;

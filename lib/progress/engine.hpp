@@ -50,8 +50,9 @@ class Pollable : public core::ListNode<Pollable> {
 /// Drives the work of one thread: polls what is in memory, waits for what is a descriptor.
 ///
 /// run_once() does both: while there is work it makes one epoll_wait(0) a turn and no other system
-/// call; without, it spins while something is expected, for at most `spin`, then arms and sleeps.
-/// Between two looks for the work of a thread it yields the processor.
+/// call; without, it spins while something is expected, for at most `spin`, then arms and sleeps,
+/// which is one epoll_wait as well. Between two looks for the work of a thread it yields the
+/// processor.
 ///
 /// A program with a loop of its own calls progress() instead, and sleeps on fd() so:
 ///
@@ -70,6 +71,8 @@ class Engine {
 
   /// Delivers `epoll_events` of `fd` to `handler`, until unwatch. Throws Error.
   void watch(int fd, std::uint32_t epoll_events, EventHandler& handler);
+  /// Asks for other events of a descriptor that is watched. Throws Error.
+  void rewatch(int fd, std::uint32_t epoll_events, EventHandler& handler);
   /// To be called before `fd` is closed. Events already fetched for its handler are dropped.
   void unwatch(int fd, EventHandler& handler) noexcept;
 
@@ -108,7 +111,8 @@ class Engine {
  private:
   using ActiveList = core::IntrusiveList<Pollable>;
 
-  bool turn();
+  void control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler);
+  bool end_turn(bool worked);
   bool poll_all();
   bool take_events(core::Duration timeout);
   bool sleep(core::TimePoint deadline);

@@ -78,6 +78,21 @@ TEST(Engine, AnUnwatchedDescriptorIsSilent) {
   EXPECT_EQ(signal.events, 1);
 }
 
+TEST(Engine, OtherEventsOfADescriptorCanBeAskedFor) {
+  Engine engine;
+  Signal signal(engine);
+  engine.rewatch(signal.fd(), 0, signal);
+  signal.raise();
+  EXPECT_FALSE(engine.run_once(in(1ms)));
+  engine.rewatch(signal.fd(), EPOLLIN, signal);
+  for (int i = 1; i <= 3; ++i) {  // level-triggered now
+    EXPECT_TRUE(engine.run_once(in(kBound)));
+    EXPECT_EQ(signal.events, i);
+  }
+  signal.unwatch();
+  EXPECT_THROW(engine.rewatch(signal.fd(), EPOLLIN, signal), core::Error);
+}
+
 TEST(Engine, AHandlerMayUnwatchItself) {
   Engine engine;
   Signal signal(engine);

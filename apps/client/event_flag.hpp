@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include "progress/engine.hpp"
+
+namespace offload::client {
+
+/// Remembers that its descriptor had an event.
+class EventFlag final : public progress::EventHandler {
+ public:
+  void on_events(std::uint32_t) override { raised_ = true; }
+  [[nodiscard]] bool raised() const noexcept { return raised_; }
+
+ private:
+  bool raised_ = false;
+};
+
+}  // namespace offload::client
