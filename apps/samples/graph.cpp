@@ -6,14 +6,15 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
 #include <string_view>
-#include <vector>
 
 #include "copy/memory_copy_context.hpp"
 #include "core/error.hpp"
+#include "memory/buffer_pool.hpp"
 
 namespace {
 
@@ -24,7 +25,8 @@ constexpr std::size_t kRuns = 100;
 constexpr std::size_t kBytes = 1U << 20;
 constexpr core::Duration kPatience = std::chrono::seconds(30);
 
-std::size_t hash_of(const std::vector<std::byte>& bytes) {
+std::size_t hash_of(const memory::Buffer& buffer) {
+  const auto bytes = buffer.data();
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
@@ -32,8 +34,10 @@ class HashContext;
 
 struct HashTask final : progress::Task {
   using ContextType = HashContext;
-  const std::vector<std::byte>* source = nullptr;
+  memory::BufferRef source;
   std::size_t hash = 0;
+
+  void let_go() noexcept { source.reset(); }
 };
 
 /// Hashes one buffer a turn.
@@ -54,15 +58,15 @@ class HashContext final : public progress::Context {
 
 /// What one instance works on.
 struct Job {
-  std::vector<std::byte> source = std::vector<std::byte>(kBytes);
-  std::vector<std::byte> destination = std::vector<std::byte>(kBytes);
+  memory::BufferRef source;
+  memory::BufferRef destination;
   HashTask* hash = nullptr;
   copy::CopyTask* copy = nullptr;
 };
 
 core::Status compare(progress::GraphInstance&, void* data) {
   const Job& job = *static_cast<const Job*>(data);
-  return hash_of(job.destination) == job.hash->hash ? core::Status{} : core::ErrorCode::io_failed;
+  return hash_of(*job.destination) == job.hash->hash ? core::Status{} : core::ErrorCode::io_failed;
 }
 
 /// Counts the ends, and starts each instance again until there were enough.
@@ -83,7 +87,8 @@ struct Runs {
   void start(progress::GraphInstance& instance) {
     if (started == kRuns || wrong != 0) return;
     auto& job = *static_cast<Job*>(instance.user_data);
-    job.source.assign(kBytes, static_cast<std::byte>(started));
+    std::ranges::fill(job.source->data(), static_cast<std::byte>(started));
+    job.destination->reset();
     if (graph->submit(instance).ok()) {
       ++started;
     } else {
@@ -96,6 +101,10 @@ template <class Task>
 void no_callback(Task&, void*) {}  // the graph is told, not the pool
 
 int run() {
+  memory::MemoryRegion region({"jobs"}, {memory::allocate_range(2 * kInstances * kBytes)});
+  region.start();
+  memory::BufferPool buffers(region, kBytes, 2 * kInstances);
+  buffers.start();
   progress::Engine engine;
   HashContext hasher;
   copy::MemoryCopyContext copier;
@@ -120,8 +129,11 @@ int run() {
   std::array<Job, kInstances> jobs;
   for (Job& job : jobs) {
     progress::GraphInstance& instance = *graph.allocate();
+    job.source = buffers.take();
+    job.destination = buffers.take();
+    if (!job.source->append(kBytes)) throw core::Error(core::ErrorCode::unexpected, "no room");
     job.hash = hashes.allocate();
-    job.hash->source = &job.source;
+    job.hash->source = job.source;
     job.copy = copies.allocate();
     job.copy->source = job.source;
     job.copy->destination = job.destination;

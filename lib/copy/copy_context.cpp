@@ -1,25 +1,58 @@
 #include "copy/copy_context.hpp"
 
 #include <functional>
+#include <span>
+#include <utility>
 
 namespace offload::copy {
 namespace {
 
-/// Whether `source` and the bytes that it goes to have one in common.
-bool overlap(std::span<const std::byte> source, const std::byte* destination) {
+using core::ErrorCode;
+using memory::Buffer;
+
+/// Whether the two have a byte in common.
+bool overlap(std::span<const std::byte> one, std::span<const std::byte> other) {
   // std::less orders pointers into different objects too.
   const std::less<> before;
-  return before(source.data(), destination + source.size()) &&
-         before(destination, source.data() + source.size());
+  return !one.empty() && !other.empty() && before(one.data(), other.data() + other.size()) &&
+         before(other.data(), one.data() + one.size());
+}
+
+bool list_overlaps(const Buffer& head, std::span<const std::byte> target) {
+  for (const Buffer* buffer = &head; buffer != nullptr; buffer = buffer->next()) {
+    if (overlap(buffer->data(), target)) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
+CopyContext::CopyContext(std::string name, std::size_t most_elements)
+    : Context(std::move(name)), most_elements_(most_elements) {}
+
 core::Status CopyContext::on_submit(progress::Task& task) noexcept {
   auto& copy = static_cast<CopyTask&>(task);
-  if (copy.destination.size() < copy.source.size()) return core::ErrorCode::invalid_value;
-  if (overlap(copy.source, copy.destination.data())) return core::ErrorCode::invalid_value;
+  if (!copy.source || !copy.destination) return ErrorCode::invalid_value;
+  const Buffer& destination = *copy.destination;
+  if (!copy.source->fits(most_elements_) || !destination.fits(1)) return ErrorCode::not_supported;
+  if (!memory::includes(destination.region().access(), memory::Access::local_write)) {
+    return ErrorCode::not_permitted;
+  }
+  const std::size_t length = copy.source->total_length();
+  const auto room = destination.tailroom();
+  if (length > room.size()) return ErrorCode::invalid_value;
+  if (list_overlaps(*copy.source, room.first(length))) return ErrorCode::invalid_value;
+  copy.plan_ = {room.data(), length};
   return take(copy);
+}
+
+void CopyContext::finish(CopyTask& task, core::Status status) noexcept {
+  // It may not have changed meanwhile: then the data is not where its data ends.
+  if (status.ok() && (task.destination->tailroom().data() != task.plan_.target ||
+                      !task.destination->append(task.plan_.length))) {
+    status = ErrorCode::bad_state;
+  }
+  complete(task, status);
 }
 
 }  // namespace offload::copy

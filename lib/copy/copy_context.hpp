@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <string>
 
+#include "memory/buffer.hpp"
 #include "progress/context.hpp"
 #include "progress/task.hpp"
 
@@ -10,35 +11,67 @@ namespace offload::copy {
 
 class CopyContext;
 
-/// Copies `source` to the beginning of `destination`. Both must stay until the task is done; a task
-/// that ends with an error has copied any part, or nothing.
+/// Appends the data of `source`, a buffer or a list of them, to `destination`: it is written to the
+/// beginning of the tailroom, and becomes data when the task ends well. One that ends with an error
+/// has written any part, or nothing, and appended nothing.
+///
+/// The task holds both from when they are set until they are replaced or the task is released.
 class CopyTask final : public progress::Task {
  public:
   using ContextType = CopyContext;
 
-  std::span<const std::byte> source;
-  std::span<std::byte> destination;  ///< as long as `source`, or longer
+  memory::BufferRef source;
+  memory::BufferRef destination;  ///< one buffer, whose tailroom holds all of the source's data
+
+  /// For the pool.
+  void let_go() noexcept {
+    source.reset();
+    destination.reset();
+  }
 
  private:
   friend CopyContext;
-  std::size_t note_ = 0;
+
+  /// What a context knows of a task that it has taken.
+  struct Plan {
+    std::byte* target = nullptr;
+    std::size_t length = 0;  ///< of all the source's data
+    std::size_t note = 0;    ///< the subclass's own
+  };
+  Plan plan_;
 };
 
 /// Whoever copies: a thread, a copy engine. Tasks end in the order of their submission.
 ///
-/// Submission says invalid_value for a destination that is shorter than the source, or overlaps it.
+/// Submission says invalid_value where a buffer is missing, or the destination's tailroom is
+/// shorter than the source's data or overlaps it; not_permitted where the destination's region is
+/// for reading; not_supported for a source of more than most_elements() buffers, for a destination
+/// that is a list, and for memory that the subclass cannot reach.
 class CopyContext : public progress::Context {
+ public:
+  /// How many buffers a source may consist of.
+  [[nodiscard]] std::size_t most_elements() const noexcept { return most_elements_; }
+
  protected:
-  using Context::Context;
+  using Plan = CopyTask::Plan;
+
+  CopyContext(std::string name, std::size_t most_elements);
 
   /// Takes a task whose arguments are right.
   virtual core::Status take(CopyTask& task) noexcept = 0;
+  /// Completes a task; its destination gets the data if it went well.
+  void finish(CopyTask& task, core::Status status) noexcept;
+
   [[nodiscard]] CopyTask* first() noexcept { return static_cast<CopyTask*>(first_in_flight()); }
-  /// What the subclass remembers of a task in flight.
-  static std::size_t& note_of(CopyTask& task) noexcept { return task.note_; }
+  [[nodiscard]] CopyTask* next(CopyTask& task) noexcept {
+    return static_cast<CopyTask*>(next_in_flight(task));
+  }
+  static Plan& plan_of(CopyTask& task) noexcept { return task.plan_; }
 
  private:
   core::Status on_submit(progress::Task& task) noexcept final;
+
+  std::size_t most_elements_;
 };
 
 }  // namespace offload::copy

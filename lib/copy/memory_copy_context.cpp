@@ -5,34 +5,70 @@
 #include <utility>
 
 namespace offload::copy {
+namespace {
 
-MemoryCopyContext::MemoryCopyContext(std::string name) : CopyContext(std::move(name)) {}
+using memory::Buffer;
 
-/// Notes how many bytes of a task were copied.
+bool all_reachable(const Buffer& head) {
+  for (const Buffer* buffer = &head; buffer != nullptr; buffer = buffer->next()) {
+    if (buffer->region().ranges()[buffer->range()].location == memory::Location::device) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+MemoryCopyContext::MemoryCopyContext(std::string name)
+    : CopyContext(std::move(name), kMostElements) {}
+
 core::Status MemoryCopyContext::take(CopyTask& task) noexcept {
-  note_of(task) = 0;
-  return {};
+  if (all_reachable(*task.source) && all_reachable(*task.destination)) return {};
+  return core::ErrorCode::not_supported;
+}
+
+progress::Context::Step MemoryCopyContext::on_stop() noexcept {
+  element_ = nullptr;
+  return Step::done;
 }
 
 bool MemoryCopyContext::on_poll(std::size_t most) {
   std::size_t room = kBytesAtOnce;
   bool worked = false;
-  while (most != 0 && room != 0) {
+  for (; most != 0 && room != 0; --most) {
     CopyTask* const task = first();
     if (task == nullptr) break;
     worked = true;
-    std::size_t& copied = note_of(*task);
-    const std::size_t size = std::min(room, task->source.size() - copied);
-    if (size != 0) {
-      std::memcpy(task->destination.data() + copied, task->source.data() + copied, size);
+    if (element_ == nullptr) {
+      element_ = task->source.get();
+      offset_ = copied_ = 0;
     }
-    copied += size;
-    room -= size;
-    if (copied != task->source.size()) break;
-    --most;
-    complete(*task, {});
+    room -= copy_piece(*task, room);
+    if (copied_ != plan_of(*task).length) break;
+    element_ = nullptr;
+    finish(*task, {});
   }
   return worked;
+}
+
+std::size_t MemoryCopyContext::copy_piece(CopyTask& task, std::size_t most) noexcept {
+  const Plan& plan = plan_of(task);
+  const std::size_t wanted = std::min(most, plan.length - copied_);
+  std::size_t done = 0;
+  while (done < wanted) {
+    const auto data = element_->data().subspan(offset_);
+    const std::size_t size = std::min(wanted - done, data.size());
+    if (size != 0) std::memcpy(plan.target + copied_ + done, data.data(), size);
+    done += size;
+    offset_ += size;
+    if (size == data.size() && done < wanted) {  // there is more to come, so there is a next
+      element_ = element_->next();
+      offset_ = 0;
+    }
+  }
+  copied_ += done;
+  return done;
 }
 
 }  // namespace offload::copy

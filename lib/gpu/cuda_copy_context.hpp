@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,16 +11,22 @@
 namespace offload::gpu {
 
 /// Copies by a GPU's copy engine, between any memory that CUDA knows: of the GPU, pinned, of the
-/// host. Source and destination of a task may be addresses on the GPU. Memory of the host that is
-/// not pinned works, but the call that submits waits for the bytes to be read.
+/// host. Memory of the host that is not pinned works, but the call that submits waits for the bytes
+/// to be read. Each buffer of a source is a copy of its own to CUDA.
 ///
-/// Submission says `full` when `most_in_flight` copies are under way, and `driver` where CUDA takes
-/// the copy for wrong. Copies under way end before a stop does; their tasks end with `shutdown`.
-/// Works on the device that is current when it starts, on a stream of its own.
+/// Submission says `full` when `most_in_flight` tasks are under way, and `driver` where CUDA takes
+/// a copy for wrong. Copies under way end before a stop does; their tasks end with `shutdown`.
+/// Works on the device that is current when it starts.
 class CudaCopyContext final : public copy::CopyContext {
  public:
-  /// Throws Error (invalid_value) for none in flight.
+  /// Each is a call of CUDA, microseconds, in the call that submits.
+  static constexpr std::size_t kMostElements = 16;
+
+  /// On a stream of its own, made at each start. Throws Error (invalid_value) for none in flight.
   explicit CudaCopyContext(std::size_t most_in_flight, std::string name = "CUDA copy");
+  /// On `stream`, adopted or borrowed, of the device that is current at the start. Copies run in
+  /// the order of whatever else is on it.
+  CudaCopyContext(std::size_t most_in_flight, Stream stream, std::string name = "CUDA copy");
   ~CudaCopyContext() override;
 
   /// The stream that the copies run on, for work of the caller's own; null while it is idle.
@@ -35,8 +41,12 @@ class CudaCopyContext final : public copy::CopyContext {
   core::Status take(copy::CopyTask& task) noexcept override;
   bool on_poll(std::size_t most) override;
 
+  bool poll_stop();
+  void wait_for_stream() noexcept;
+
   std::size_t most_in_flight_;
-  std::unique_ptr<Stream> stream_;
+  bool makes_stream_;
+  std::optional<Stream> stream_;
   std::vector<Event> events_;
   std::vector<std::size_t> free_;  ///< of events_, those that belong to no task
 };

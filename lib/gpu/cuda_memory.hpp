@@ -10,7 +10,8 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 
-/// Thin owners over the CUDA runtime.
+/// Thin owners over the CUDA runtime. Those of handles that others make too can adopt one, which
+/// they then destroy, or borrow one, which must outlive them and stays the other's.
 namespace offload::gpu {
 
 inline core::Cause cuda_cause(cudaError_t status) noexcept {
@@ -41,12 +42,21 @@ class DeviceArray {
     // It goes on after the call, and streams that are non-blocking would not wait for it.
     check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
   }
+  /// Of cudaMalloc.
+  [[nodiscard]] static DeviceArray adopt(T* data) noexcept { return DeviceArray(data, true); }
+  [[nodiscard]] static DeviceArray borrow(T* data) noexcept { return DeviceArray(data, false); }
+
   [[nodiscard]] T* get() const noexcept { return data_.get(); }
 
  private:
   struct Free {
-    void operator()(T* data) const noexcept { note_cuda(cudaFree(data), "cudaFree"); }
+    bool owned = true;
+    void operator()(T* data) const noexcept {
+      if (owned) note_cuda(cudaFree(data), "cudaFree");
+    }
   };
+  DeviceArray(T* data, bool owned) noexcept : data_(data, Free{owned}) {}
+
   std::unique_ptr<T, Free> data_;
 };
 
@@ -99,38 +109,58 @@ class HostRegistration {
   void* data_;
 };
 
-/// Tells when the work before it on a stream is done; measures no time.
+/// Tells when the work before it on a stream is done; one of its own measures no time.
 class Event {
  public:
   Event() {
     check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
   }
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  [[nodiscard]] static Event adopt(cudaEvent_t event) noexcept { return {event, true}; }
+  [[nodiscard]] static Event borrow(cudaEvent_t event) noexcept { return {event, false}; }
+
+  Event(Event&& other) noexcept
+      : event_(std::exchange(other.event_, nullptr)), owned_(other.owned_) {}
   Event& operator=(Event&&) = delete;
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   ~Event() {
-    if (event_ != nullptr) note_cuda(cudaEventDestroy(event_), "cudaEventDestroy");
+    if (owned_ && event_ != nullptr) note_cuda(cudaEventDestroy(event_), "cudaEventDestroy");
   }
   [[nodiscard]] cudaEvent_t get() const noexcept { return event_; }
 
  private:
+  Event(cudaEvent_t event, bool owned) noexcept : event_(event), owned_(owned) {}
+
   cudaEvent_t event_ = nullptr;
+  bool owned_ = true;
 };
 
-/// A stream that does not wait for the default one.
+/// A stream; one of its own does not wait for the default one.
 class Stream {
  public:
   Stream() {
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   }
+  [[nodiscard]] static Stream adopt(cudaStream_t stream) noexcept { return {stream, true}; }
+  /// Also of the default streams, which nobody owns.
+  [[nodiscard]] static Stream borrow(cudaStream_t stream) noexcept { return {stream, false}; }
+
+  Stream(Stream&& other) noexcept
+      : stream_(std::exchange(other.stream_, nullptr)),
+        owned_(std::exchange(other.owned_, false)) {}
+  Stream& operator=(Stream&&) = delete;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  ~Stream() { note_cuda(cudaStreamDestroy(stream_), "cudaStreamDestroy"); }
+  ~Stream() {
+    if (owned_) note_cuda(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+  }
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
 
  private:
+  Stream(cudaStream_t stream, bool owned) noexcept : stream_(stream), owned_(owned) {}
+
   cudaStream_t stream_ = nullptr;
+  bool owned_ = true;
 };
 
 }  // namespace offload::gpu

@@ -13,7 +13,9 @@ template <class T>
 class TaskPool;
 
 /// One piece of work for a context. The tasks of a context derive from it, add their arguments, and
-/// name the class of the context as `ContextType`. They are made by a TaskPool alone.
+/// name the class of the context as `ContextType`. They are made by a TaskPool alone. Arguments
+/// that hold something, as references to buffers do, are given up in a member `void let_go()
+/// noexcept`, which the pool calls when the task is released.
 ///
 /// Used on the thread of the context's engine.
 class Task : public core::ListNode<Task> {

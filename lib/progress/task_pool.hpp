@@ -68,6 +68,7 @@ class TaskPool {
     Task& task = released;
     if (task.pool_.object != this) return core::ErrorCode::invalid_value;
     if (!task.may_be_submitted()) return core::ErrorCode::bad_state;
+    if constexpr (requires { released.let_go(); }) released.let_go();
     task.state_ = Task::State::released;
     free_.push_back(&released);  // has its room since the constructor
     return {};

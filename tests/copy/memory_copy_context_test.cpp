@@ -3,13 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
-#include <random>
-#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
-#include "progress/task_pool.hpp"
+#include "tests/copy/copy_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace offload::copy {
@@ -17,122 +14,140 @@ namespace {
 
 using core::ErrorCode;
 using core::Status;
+using memory::BufferRef;
 using progress::Context;
-using progress::Engine;
 using progress::TaskPool;
 using support::Bytes;
-using support::random_bytes;
-
-constexpr std::size_t kPiece = MemoryCopyContext::kBytesAtOnce;
-
-/// Tasks that have ended, in order.
-struct Ends {
-  TaskPool<CopyTask>::Callbacks callbacks() {
-    const auto note = [](CopyTask& task, void* ends) {
-      static_cast<Ends*>(ends)->all.emplace_back(&task, task.status());
-    };
-    return {note, note, this};
-  }
-  std::vector<std::pair<CopyTask*, Status>> all;
-};
-
-class MemoryCopyTest : public testing::Test {
- protected:
-  MemoryCopyTest() {
-    context_.connect(engine_);
-    pool_.emplace(context_, 200, ends_.callbacks());
-    context_.start();
-  }
-  void TearDown() override {
-    if (context_.state() == Context::State::running) context_.stop();
-  }
-
-  CopyTask& task(std::span<const std::byte> source, std::span<std::byte> destination) {
-    CopyTask* const task = pool_->allocate();
-    EXPECT_NE(task, nullptr);
-    task->source = source;
-    task->destination = destination;
-    return *task;
-  }
-  Status submit(std::span<const std::byte> source, std::span<std::byte> destination) {
-    return context_.submit(task(source, destination));
-  }
-
-  Engine engine_;
-  MemoryCopyContext context_;
-  Ends ends_;
-  std::optional<TaskPool<CopyTask>> pool_;
-};
+using support::copy_of;
 
 TEST_F(MemoryCopyTest, CopiesInATurnAndNotBefore) {
-  const Bytes source = random_bytes(100, 1);
-  Bytes destination(100);
-  CopyTask& copy = task(source, destination);
+  const auto target = destination(to(0, 100));
+  CopyTask& copy = task(source(from(0, 100)), target);
   EXPECT_EQ(context_.submit(copy), Status());
-  EXPECT_EQ(destination, Bytes(100));
+  EXPECT_EQ(copy_of(to(0, 100)), Bytes(100));
+  EXPECT_EQ(target->data().size(), 0U);
   EXPECT_TRUE(engine_.progress());
-  EXPECT_EQ(destination, source);
+  EXPECT_EQ(copy_of(target->data()), copy_of(from(0, 100)));
+  EXPECT_EQ(target->data().data(), to(0, 100).data());
   ASSERT_EQ(ends_.all.size(), 1U);
   EXPECT_EQ(ends_.all[0].first, &copy);
   EXPECT_EQ(ends_.all[0].second, Status());
   EXPECT_FALSE(engine_.progress());
 }
 
-TEST_F(MemoryCopyTest, ALongerDestinationKeepsItsEnd) {
-  const Bytes source = random_bytes(10, 2);
-  Bytes destination(12, std::byte{7});
-  EXPECT_EQ(submit(source, destination), Status());
+TEST_F(MemoryCopyTest, IsAppendedToWhatIsThere) {
+  const auto target = destination(to(0, 20));
+  ASSERT_TRUE(target->set_data(3, 5));
+  EXPECT_EQ(submit(source(from(0, 10)), target), Status());
   engine_.progress();
-  EXPECT_TRUE(std::equal(source.begin(), source.end(), destination.begin()));
-  EXPECT_EQ(destination[10], std::byte{7});
-  EXPECT_EQ(destination[11], std::byte{7});
+  EXPECT_EQ(target->headroom().size(), 3U);
+  EXPECT_EQ(target->data().size(), 15U);
+  EXPECT_EQ(target->tailroom().size(), 2U);
+  EXPECT_EQ(copy_of(to(0, 8)), Bytes(8));
+  EXPECT_EQ(copy_of(to(8, 10)), copy_of(from(0, 10)));
+  EXPECT_EQ(copy_of(to(18, 2)), Bytes(2));
+}
+
+TEST_F(MemoryCopyTest, OnlyTheDataOfASourceIsCopied) {
+  const auto part = source(from(0, 20));
+  ASSERT_TRUE(part->set_data(4, 6));
+  const auto target = destination(to(0, 20));
+  EXPECT_EQ(submit(part, target), Status());
+  engine_.progress();
+  EXPECT_EQ(copy_of(target->data()), copy_of(from(4, 6)));
 }
 
 TEST_F(MemoryCopyTest, NothingCanBeCopied) {
-  Bytes destination(1, std::byte{7});
-  EXPECT_EQ(submit({}, {}), Status());
-  EXPECT_EQ(submit({}, destination), Status());
-  EXPECT_EQ(submit(std::span(destination).first(0), destination), Status());
+  const auto nothing = destination(from(0, 1));  // without data
+  EXPECT_EQ(submit(nothing, destination(to(0, 1))), Status());
+  const auto full = source(to(1, 1));  // without tailroom
+  EXPECT_EQ(submit(nothing, full), Status());
+  EXPECT_EQ(submit(nothing, destination(from(0, 1))), Status());
   engine_.progress();
-  EXPECT_EQ(ends_.all.size(), 3U);
-  EXPECT_EQ(destination[0], std::byte{7});
+  ASSERT_EQ(ends_.all.size(), 3U);
+  for (const auto& [copy, status] : ends_.all) EXPECT_EQ(status, Status());
+  EXPECT_EQ(copy_of(to(0, 2)), Bytes(2));
+}
+
+TEST_F(MemoryCopyTest, NothingIsTakenBeforeTheStart) {
+  context_.stop();
+  CopyTask& copy = task(source(from(0, 1)), destination(to(0, 1)));
+  EXPECT_EQ(context_.submit(copy), ErrorCode::bad_state);
+  EXPECT_EQ(context_.flush(), ErrorCode::bad_state);
+  context_.start();
+  EXPECT_EQ(context_.submit(copy), Status());
+  EXPECT_EQ(context_.submit(copy), ErrorCode::bad_state);
+  EXPECT_EQ(pool_->release(copy), ErrorCode::bad_state);
+}
+
+TEST_F(MemoryCopyTest, AMissingBufferIsRefused) {
+  EXPECT_EQ(submit({}, destination(to(0, 1))), ErrorCode::invalid_value);
+  EXPECT_EQ(submit(source(from(0, 1)), {}), ErrorCode::invalid_value);
 }
 
 TEST_F(MemoryCopyTest, AShorterDestinationIsRefused) {
-  const Bytes source = random_bytes(10, 3);
-  Bytes destination(9);
-  EXPECT_EQ(submit(source, destination), ErrorCode::invalid_value);
-  EXPECT_EQ(submit(source, {}), ErrorCode::invalid_value);
+  EXPECT_EQ(submit(from(0, 10), to(0, 9)), ErrorCode::invalid_value);
+  const auto used = destination(to(0, 12));
+  ASSERT_TRUE(used->append(3));
+  EXPECT_EQ(submit(source(from(0, 10)), used), ErrorCode::invalid_value);
   EXPECT_EQ(context_.in_flight(), 0U);
   engine_.progress();
   EXPECT_TRUE(ends_.all.empty());
-  EXPECT_EQ(destination, Bytes(9));
+  EXPECT_EQ(copy_of(to(0, 12)), Bytes(12));
 }
 
 TEST_F(MemoryCopyTest, OverlappingMemoryIsRefused) {
-  Bytes memory(20);
-  const std::span<std::byte> all(memory);
-  EXPECT_EQ(submit(all.first(10), all.first(10)), ErrorCode::invalid_value);
-  EXPECT_EQ(submit(all.first(10), all.subspan(9)), ErrorCode::invalid_value);
-  EXPECT_EQ(submit(all.subspan(9, 10), all.first(10)), ErrorCode::invalid_value);
-  EXPECT_EQ(submit(all.first(10), all.subspan(10)), Status());
-  EXPECT_EQ(submit(all.subspan(10), all.first(10)), Status());
+  EXPECT_EQ(submit(to(0, 10), to(0, 10)), ErrorCode::invalid_value);
+  EXPECT_EQ(submit(to(0, 10), to(9, 11)), ErrorCode::invalid_value);
+  EXPECT_EQ(submit(to(9, 10), to(0, 10)), ErrorCode::invalid_value);
+  EXPECT_EQ(submit(to(0, 10), to(10, 10)), Status());
+  EXPECT_EQ(submit(to(10, 10), to(0, 10)), Status());
   // What is behind the copied bytes does not count.
-  EXPECT_EQ(submit(all.subspan(10), all), Status());
+  EXPECT_EQ(submit(to(10, 10), to(0, 20)), Status());
+}
+
+TEST_F(MemoryCopyTest, ARegionForReadingIsNoDestination) {
+  memory::MemoryRegion region({"constant", memory::Access::local_read},
+                              {memory::borrow_read_only_range(from(0, 100))});
+  region.start();
+  const auto constant = expect(inventory_.take(region, from(0, 100)));
+  EXPECT_EQ(submit(source(to(0, 10)), constant), ErrorCode::not_permitted);
+  ASSERT_TRUE(constant->append(100));
+  const auto target = destination(to(0, 100));
+  EXPECT_EQ(submit(constant, target), Status());
+  engine_.progress();
+  EXPECT_EQ(copy_of(target->data()), copy_of(from(0, 100)));
+  ends_.all[0].first->let_go();
+  for (CopyTask& task : pool_->tasks()) task.let_go();
+}
+
+TEST_F(MemoryCopyTest, MemoryOfADeviceIsNotReached) {
+  memory::MemoryRegion region(
+      {"of a GPU"}, {memory::foreign_range(to(0, 100).data(), 100, memory::Location::device, {})});
+  region.start();
+  const auto there = expect(inventory_.take(region, to(0, 50)));
+  const auto data_there = expect(inventory_.take_by_data(region, to(50, 50)));
+  EXPECT_EQ(submit(source(from(0, 10)), there), ErrorCode::not_supported);
+  EXPECT_EQ(submit(data_there, destination(to(100, 100))), ErrorCode::not_supported);
+  auto list = source(from(0, 10));
+  BufferRef tail = data_there;
+  ASSERT_TRUE(list->append_chain(tail));
+  EXPECT_EQ(submit(list, destination(to(100, 100))), ErrorCode::not_supported);
+  for (CopyTask& task : pool_->tasks()) task.let_go();
 }
 
 TEST_F(MemoryCopyTest, ALargeCopyGoesInPieces) {
-  const Bytes source = random_bytes(2 * kPiece + 1, 4);
-  Bytes destination(source.size());
-  EXPECT_EQ(submit(source, destination), Status());
+  const auto target = destination(to(0, 2 * kPiece + 1));
+  EXPECT_EQ(submit(source(from(0, 2 * kPiece + 1)), target), Status());
   engine_.progress();
-  EXPECT_TRUE(std::equal(source.begin(), source.begin() + kPiece, destination.begin()));
-  EXPECT_EQ(destination[kPiece], std::byte{0});
+  EXPECT_TRUE(std::ranges::equal(to(0, kPiece), from(0, kPiece)));
+  EXPECT_EQ(to(kPiece, 1)[0], std::byte{0});
   EXPECT_TRUE(engine_.progress());
   EXPECT_TRUE(ends_.all.empty());
+  EXPECT_TRUE(target->data().empty());
   engine_.progress();
   EXPECT_EQ(ends_.all.size(), 1U);
-  EXPECT_EQ(destination, source);
+  EXPECT_TRUE(std::ranges::equal(target->data(), from(0, 2 * kPiece + 1)));
 }
 
 TEST_F(MemoryCopyTest, ALargeCopyHoldsNobodyElseUp) {
@@ -141,13 +156,10 @@ TEST_F(MemoryCopyTest, ALargeCopyHoldsNobodyElseUp) {
   Ends others;
   TaskPool<CopyTask> other_pool(other, 1, others.callbacks());
   other.start();
-  const Bytes source(10 * kPiece, std::byte{1});
-  Bytes destination(source.size());
-  EXPECT_EQ(submit(source, destination), Status());
-  Bytes little(1);
+  EXPECT_EQ(submit(from(0, 10 * kPiece), to(0, 10 * kPiece)), Status());
   CopyTask& copy = *other_pool.allocate();
-  copy.source = std::span(source).first(1);
-  copy.destination = little;
+  copy.source = source(from(0, 1));
+  copy.destination = destination(to(10 * kPiece, 1));
   EXPECT_EQ(other.submit(copy), Status());
   engine_.progress();
   EXPECT_EQ(others.all.size(), 1U);
@@ -156,66 +168,62 @@ TEST_F(MemoryCopyTest, ALargeCopyHoldsNobodyElseUp) {
 }
 
 TEST_F(MemoryCopyTest, SmallCopiesShareATurnUpToItsBounds) {
-  const Bytes source = random_bytes(100, 5);
-  std::vector<Bytes> destinations(Context::kCompletionsAtOnce + 1, Bytes(100));
-  for (Bytes& destination : destinations) EXPECT_EQ(submit(source, destination), Status());
+  constexpr std::size_t kTasks = Context::kCompletionsAtOnce + 1;
+  for (std::size_t i = 0; i < kTasks; ++i) {
+    EXPECT_EQ(submit(from(0, 100), to(i * 100, 100)), Status());
+  }
   engine_.progress();
   EXPECT_EQ(ends_.all.size(), Context::kCompletionsAtOnce);
   engine_.progress();
-  EXPECT_EQ(ends_.all.size(), destinations.size());
+  EXPECT_EQ(ends_.all.size(), kTasks);
 }
 
-TEST_F(MemoryCopyTest, StopFailsWhatIsNotDone) {
-  const Bytes source(kPiece + 1, std::byte{1});
-  Bytes first(source.size());
-  Bytes second(source.size());
-  EXPECT_EQ(submit(source, first), Status());
-  EXPECT_EQ(submit(source, second), Status());
+TEST_F(MemoryCopyTest, StopFailsWhatIsNotDoneAndAppendsNothing) {
+  const auto first = destination(to(0, kPiece + 1));
+  EXPECT_EQ(submit(source(from(0, kPiece + 1)), first), Status());
+  EXPECT_EQ(submit(from(0, kPiece), to(2 * kPiece, kPiece)), Status());
   engine_.progress();
   context_.stop();
   ASSERT_EQ(ends_.all.size(), 2U);
   EXPECT_EQ(ends_.all[0].second, ErrorCode::shutdown);
   EXPECT_EQ(ends_.all[1].second, ErrorCode::shutdown);
-  EXPECT_EQ(second, Bytes(source.size()));
-  EXPECT_EQ(submit(source, first), ErrorCode::bad_state);
+  EXPECT_TRUE(first->data().empty());
+  EXPECT_EQ(copy_of(to(2 * kPiece, kPiece)), Bytes(kPiece));
+  EXPECT_EQ(submit(from(0, 1), to(0, 1)), ErrorCode::bad_state);
 }
 
 TEST_F(MemoryCopyTest, ATaskThatWasFlushedStartsFromItsBeginningAgain) {
-  const Bytes source = random_bytes(kPiece + 10, 6);
-  Bytes destination(source.size());
-  CopyTask& copy = task(source, destination);
+  const auto target = destination(to(0, kPiece + 10));
+  CopyTask& copy = task(source(from(0, kPiece + 10)), target);
   EXPECT_EQ(context_.submit(copy), Status());
   engine_.progress();
   context_.stop();
   context_.start();
-  std::fill(destination.begin(), destination.end(), std::byte{0});
+  std::ranges::fill(to(0, kPiece + 10), std::byte{0});
   EXPECT_EQ(context_.submit(copy), Status());
   engine_.progress();
   engine_.progress();
-  EXPECT_EQ(destination, source);
+  EXPECT_TRUE(std::ranges::equal(target->data(), from(0, kPiece + 10)));
 }
 
-// Copies of any length at any place, each from a part of memory that no other writes.
-TEST_F(MemoryCopyTest, RandomCopiesAreExact) {
-  std::minstd_rand random(8);
-  const Bytes source = random_bytes(3 * kPiece, 9);
-  for (int round = 0; round < 5; ++round) {
-    std::vector<Bytes> destinations;
-    std::vector<std::span<const std::byte>> parts;
-    destinations.reserve(10);
-    for (int i = 0; i < 10; ++i) {
-      const std::size_t from = random() % source.size();
-      parts.push_back(std::span(source).subspan(from, random() % (source.size() - from)));
-      destinations.emplace_back(parts.back().size());
-      ASSERT_EQ(submit(parts.back(), destinations.back()), Status());
-    }
-    for (int turns = 0; turns < 100 && context_.in_flight() != 0; ++turns) engine_.progress();
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      EXPECT_TRUE(std::equal(parts[i].begin(), parts[i].end(), destinations[i].begin()));
-      EXPECT_EQ(pool_->release(*ends_.all[i].first), Status());
-    }
-    ends_.all.clear();
-  }
+TEST_F(MemoryCopyTest, ADestinationThatChangesMeanwhileIsAnErrorAndNeverAnOverrun) {
+  const auto target = destination(to(0, 100));
+  EXPECT_EQ(submit(source(from(0, 100)), target), Status());
+  ASSERT_TRUE(target->append(50));
+  engine_.progress();
+  ASSERT_EQ(ends_.all.size(), 1U);
+  EXPECT_EQ(ends_.all[0].second, ErrorCode::bad_state);
+  EXPECT_EQ(target->data().size(), 50U);
+  EXPECT_EQ(copy_of(to(100, 100)), Bytes(100));
+}
+
+TEST_F(MemoryCopyTest, ATaskHoldsItsBuffersUntilItIsReleased) {
+  CopyTask& copy = task(source(from(0, 10)), destination(to(0, 10)));
+  EXPECT_EQ(context_.submit(copy), Status());
+  engine_.progress();
+  EXPECT_EQ(inventory_.free_count(), inventory_.count() - 2);
+  EXPECT_EQ(pool_->release(copy), Status());
+  EXPECT_EQ(inventory_.free_count(), inventory_.count());
 }
 
 }  // namespace

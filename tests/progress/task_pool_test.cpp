@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -89,6 +90,37 @@ TEST_F(TaskPoolTest, TakesBackWhatIsItsOwnAndNotAtWork) {
   FakeTask& stranger = *other.allocate();
   EXPECT_EQ(pool_->release(stranger), ErrorCode::invalid_value);
   EXPECT_EQ(pool_->available(), kSize);
+}
+
+class HoldingContext;
+
+/// A task with an argument that holds something.
+struct HoldingTask final : Task {
+  using ContextType = HoldingContext;
+  std::shared_ptr<int> argument;
+  void let_go() noexcept { argument.reset(); }
+};
+
+class HoldingContext final : public Context {
+ public:
+  HoldingContext() : Context("holding") {}
+
+ private:
+  core::Status on_submit(Task&) noexcept override { return {}; }
+  bool on_poll(std::size_t) override { return false; }
+};
+
+TEST(TaskPool, ReleasingATaskGivesUpWhatItHolds) {
+  HoldingContext context;
+  const auto nothing = [](HoldingTask&, void*) {};
+  TaskPool<HoldingTask> pool(context, 1, {nothing, nothing});
+  const auto held = std::make_shared<int>();
+  HoldingTask& task = *pool.allocate();
+  task.argument = held;
+  EXPECT_EQ(held.use_count(), 2);
+  EXPECT_EQ(pool.release(task), Status());
+  EXPECT_EQ(held.use_count(), 1);
+  EXPECT_EQ(pool.allocate()->argument, nullptr);
 }
 
 TEST_F(TaskPoolTest, ACallbackMayReleaseAndAllocate) {
