@@ -1,18 +1,17 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <latch>
+#include <iostream>
 #include <thread>
 
-#include "core/cpu.hpp"
 #include "core/fd.hpp"
 #include "progress/context.hpp"
 #include "progress/doorbell.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
+#include "tests/progress/race.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/readable.hpp"
 
@@ -42,21 +41,24 @@ class EventContext final : public Context, EventHandler {
 
   // For the other thread.
 
-  [[nodiscard]] std::uint32_t submitted() const {
-    return submitted_.load(std::memory_order_acquire);  // pairs with on_submit
-  }
+  [[nodiscard]] const std::atomic<std::uint32_t>& submissions() const { return submitted_; }
   void finish(std::uint32_t number) {
     finished_.store(number, std::memory_order_release);  // pairs with is_finished
     ringer_.ring();
   }
 
+  // For the engine's thread.
+
+  [[nodiscard]] std::uint32_t submitted() const {
+    return submitted_.load(std::memory_order_relaxed);  // its own word
+  }
   [[nodiscard]] bool is_finished() const {
-    return finished_.load(std::memory_order_acquire) == submitted_.load(std::memory_order_relaxed);
+    return finished_.load(std::memory_order_acquire) == submitted();
   }
 
  private:
   core::Status on_submit(Task&) noexcept override {
-    submitted_.store(submitted() + 1, std::memory_order_release);
+    submitted_.store(submitted() + 1, std::memory_order_release);  // pairs with await
     return {};
   }
   bool on_poll(std::size_t) override {
@@ -83,121 +85,98 @@ class EventContext final : public Context, EventHandler {
 };
 
 /// Tasks one after the other, each finished while the engine's thread goes to sleep, or nearly.
-class SleepRace {
+class TaskRace {
  public:
-  static constexpr std::uint32_t kTasks = 1'000'000;
-  static constexpr auto kLimit = 2500ms;  ///< then there are fewer
-  static constexpr auto kSleep = 2s;      ///< who sleeps so long has been forgotten
+  explicit TaskRace(std::uint32_t tasks) : tasks_(tasks) {}
 
-  /// `turn` is one of the two ways to wait; it returns false if it has slept for kSleep.
-  template <class Turn>
-  void run(Turn turn) {
-    const auto cpus = core::allowed_cpus();  // on one processor there would be no race
-    std::latch pinned(1);                    // one after the other: libnuma has a cache
-    std::thread other([&] {
-      pinned.wait();
-      core::pin_this_thread(cpus.front());
-      finish_tasks();
-    });
-    std::thread owner([&] {
-      core::pin_this_thread(cpus.back());
-      pinned.count_down();
-      submit_tasks(turn);
-      ended_.store(true, std::memory_order_relaxed);  // nothing hangs on it
-    });
-    owner.join();
-    other.join();
+  /// `wait` goes on until the task is done, or it is lost.
+  template <class Wait>
+  void run(Wait wait) {
+    race::run([&] { submit_tasks(wait); }, [&] { finish_tasks(); });
   }
 
-  Engine& engine() { return engine_; }
-  [[nodiscard]] std::uint32_t completed() const { return completed_; }
-  [[nodiscard]] std::uint32_t lost() const { return lost_; }
-  std::uint32_t sleeps = 0;
+  [[nodiscard]] bool is_done() const { return completed_ == context.submitted(); }
+  /// What was finished, and rung for.
+  [[nodiscard]] const std::atomic<std::uint32_t>& rung() const { return rung_; }
+
+  Engine engine;
+  EventContext context{engine};
+  std::uint32_t lost = 0;
 
  private:
-  /// Now one side is sooner and now the other: each offset of the two is met.
-  static void pause(std::uint32_t turns) {
-    for (std::uint32_t i = 0; i < turns; ++i) core::cpu_relax();
-  }
-
   void finish_tasks() {
-    for (std::uint32_t number = 1;; ++number) {
-      while (context_.submitted() < number) {
-        if (ended_.load(std::memory_order_relaxed)) return;
-        std::this_thread::yield();
-      }
-      pause(number % 64);
-      context_.finish(number);
+    for (std::uint32_t number = 1; number <= tasks_; ++number) {
+      race::await(context.submissions(), number);
+      race::pause(number % 32);
+      context.finish(number);
+      rung_.store(number, std::memory_order_release);  // pairs with await
     }
   }
 
-  template <class Turn>
-  void submit_tasks(Turn turn) {
-    TaskPool<EventTask> pool(context_, 1, callbacks());
-    context_.start();
+  template <class Wait>
+  void submit_tasks(Wait wait) {
+    TaskPool<EventTask> pool(context, 1, callbacks());
+    context.start();
     EventTask& task = *pool.allocate();
-    const TimePoint end = Clock::now() + kLimit;
-    for (std::uint32_t number = 1; number <= kTasks && Clock::now() < end && lost_ == 0; ++number) {
-      EXPECT_TRUE(context_.submit(task).ok());
-      pause(number % 127);
-      while (completed_ != number && lost_ == 0) {
-        if (!turn(*this) && is_forgotten()) ++lost_;
-      }
+    for (std::uint32_t number = 1; number <= tasks_; ++number) {
+      if (!context.submit(task).ok()) ++lost;
+      race::pause(number % 61);
+      wait(*this, number);
+      while (!is_done()) engine.progress();  // one that was lost, too: the other thread goes on
+      race::await(rung_, number);
+      engine.progress();  // takes a ring that came late: it is not to end the next sleep
     }
-    context_.stop();
-  }
-
-  /// The other thread may have been held up between its two steps: it gets its time.
-  bool is_forgotten() {
-    if (!context_.is_finished()) return false;
-    const auto bound = std::chrono::milliseconds(support::kBound).count();
-    return !support::is_readable(engine_.fd(), static_cast<int>(bound));
+    context.stop();
   }
 
   TaskPool<EventTask>::Callbacks callbacks() {
-    const auto count = [](EventTask&, void* race) { ++static_cast<SleepRace*>(race)->completed_; };
+    const auto count = [](EventTask&, void* race) { ++static_cast<TaskRace*>(race)->completed_; };
     return {count, count, this};
   }
 
-  Engine engine_;
-  EventContext context_{engine_};
+  std::uint32_t tasks_;
   std::uint32_t completed_ = 0;
-  std::uint32_t lost_ = 0;
-  std::atomic<bool> ended_{false};
+  std::atomic<std::uint32_t> rung_{0};
 };
 
-bool turn_of_the_engine(SleepRace& race) {
-  const TimePoint deadline = Clock::now() + SleepRace::kSleep;
-  return race.engine().run_once(deadline) || Clock::now() < deadline;
-}
-
-bool turn_of_ones_own(SleepRace& race) {
-  Engine& engine = race.engine();
-  if (engine.progress()) return true;
-  const Duration limit = std::min<Duration>(engine.arm(), SleepRace::kSleep);
-  bool awake = true;
-  if (!engine.progress()) {
-    ++race.sleeps;
-    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
-    awake = support::is_readable(engine.fd(), static_cast<int>(milliseconds));
-  }
-  engine.disarm();
-  return awake;
-}
-
+// The engine sleeps by itself, and each sleep is a matter of microseconds: fewer rounds.
 TEST(WakeUpRace, RunOnceLosesNone) {
-  SleepRace race;
-  race.run(turn_of_the_engine);
-  EXPECT_EQ(race.lost(), 0U);
-  testing::Test::RecordProperty("tasks", static_cast<int>(race.completed()));
+  constexpr std::uint32_t kTasks = race::kRounds / 20;
+  constexpr auto kSleep = 2s;  // who sleeps so long has been forgotten
+  TaskRace race(kTasks);
+  race.run([&](TaskRace& self, std::uint32_t) {
+    while (!self.is_done()) {
+      const TimePoint deadline = Clock::now() + kSleep;
+      if (self.engine.run_once(deadline) || Clock::now() < deadline) continue;
+      if (!self.context.is_finished()) continue;  // the other thread was held up
+      ++self.lost;
+      return;
+    }
+  });
+  EXPECT_EQ(race.lost, 0U);
+  std::cout << kTasks << " rounds, asleep in most\n";
 }
 
+// One that would sleep now waits in memory until the ring is over, as in DoorbellRace: if the
+// engine's descriptor is not readable by then, it never will be.
 TEST(WakeUpRace, ALoopOfOnesOwnLosesNone) {
-  SleepRace race;
-  race.run(turn_of_ones_own);
-  EXPECT_EQ(race.lost(), 0U);
-  testing::Test::RecordProperty("tasks", static_cast<int>(race.completed()));
-  testing::Test::RecordProperty("sleeps", static_cast<int>(race.sleeps));
+  TaskRace race(race::kRounds);
+  std::uint32_t met = 0;
+  std::uint32_t rung = 0;
+  race.run([&](TaskRace& self, std::uint32_t number) {
+    EXPECT_EQ(self.engine.arm(), Duration::max());
+    if (self.engine.progress()) {
+      ++met;
+    } else {
+      race::await(self.rung(), number);
+      ++(support::is_readable(self.engine.fd(), 0) ? rung : self.lost);
+    }
+    self.engine.disarm();
+  });
+  EXPECT_EQ(race.lost, 0U);
+  EXPECT_EQ(met + rung, race::kRounds);
+  std::cout << race::kRounds << " rounds: " << met << " ends met after arming, " << rung
+            << " rung for\n";
 }
 
 }  // namespace
