@@ -4,40 +4,84 @@
 
 namespace offload::sync {
 
+using Operation = SyncEventTask::Operation;
+
+void WaitHeap::push(SyncEventTask& task) noexcept {
+  task.threshold_ = task.argument;
+  task.order_ = pushed_++;
+  task.lesser_ = task.greater_ = nullptr;
+  root_ = merge(root_, &task);
+}
+
+SyncEventTask* WaitHeap::pop_below(std::uint64_t value) noexcept {
+  SyncEventTask* const first = root_;
+  if (first == nullptr || first->threshold_ >= value) return nullptr;
+  root_ = merge(first->lesser_, first->greater_);
+  return first;
+}
+
+SyncEventTask* WaitHeap::merge(SyncEventTask* one, SyncEventTask* other) noexcept {
+  SyncEventTask* root = nullptr;
+  SyncEventTask** place = &root;
+  while (one != nullptr && other != nullptr) {
+    if (other->ends_before(*one)) std::swap(one, other);
+    *place = one;
+    std::swap(one->lesser_, one->greater_);  // what keeps the paths short
+    place = &one->lesser_;
+    one = *place;
+  }
+  *place = one != nullptr ? one : other;
+  return root;
+}
+
 SyncEventContext::SyncEventContext(SyncEvent& event, std::string name)
     : Context(std::move(name)), event_(&event) {}
 
-core::Status SyncEventContext::on_submit(progress::Task& task) noexcept {
-  const auto operation = static_cast<SyncEventTask&>(task).operation;
-  if (operation > SyncEventTask::Operation::wait_greater) return core::ErrorCode::invalid_value;
+core::Status SyncEventContext::on_submit(progress::Task& submitted) noexcept {
+  auto& task = static_cast<SyncEventTask&>(submitted);
+  if (task.operation > Operation::wait_greater) return core::ErrorCode::invalid_value;
+  if (task.operation == Operation::wait_greater) {
+    waiting_.push(task);
+  } else {
+    prompt_.push_back(task);
+  }
   return {};
 }
 
-bool SyncEventContext::on_poll(std::size_t most) {
-  std::size_t completed = 0;
-  auto* task = first_in_flight();
-  while (task != nullptr && completed < most) {
-    if (!run(static_cast<SyncEventTask&>(*task))) {
-      task = next_in_flight(*task);
-      continue;
-    }
-    ++completed;
-    complete(*task, {});
-    task = first_in_flight();  // the callback may have changed what comes next
-  }
-  return completed != 0;
+progress::Context::Step SyncEventContext::on_stop() noexcept {
+  waiting_.clear();
+  while (prompt_.pop_front() != nullptr) continue;
+  return Step::done;
 }
 
-/// Returns whether the task has come to its end.
-bool SyncEventContext::run(SyncEventTask& task) noexcept {
-  using Operation = SyncEventTask::Operation;
-  switch (task.operation) {
-    case Operation::get: task.result = event_->get(); return true;
-    case Operation::set: event_->set(task.argument); return true;
-    case Operation::add: task.result = event_->add(task.argument); return true;
-    case Operation::wait_greater: task.result = event_->get(); return task.result > task.argument;
+bool SyncEventContext::on_poll(std::size_t most) {
+  // Callbacks may submit more of either kind for ever: each has its share.
+  std::size_t left = most;
+  while (left > most / 2) {
+    SyncEventTask* const task = prompt_.pop_front();
+    if (task == nullptr) break;
+    --left;
+    run(*task);
+    complete(*task, {});
   }
-  return false;
+  const std::uint64_t value = waiting_.empty() ? 0 : event_->get();
+  while (left != 0) {
+    SyncEventTask* const task = waiting_.pop_below(value);
+    if (task == nullptr) break;
+    --left;
+    task->result = value;
+    complete(*task, {});
+  }
+  return left != most;
+}
+
+void SyncEventContext::run(SyncEventTask& task) noexcept {
+  switch (task.operation) {
+    case Operation::get: task.result = event_->get(); return;
+    case Operation::set: event_->set(task.argument); return;
+    case Operation::add: task.result = event_->add(task.argument); return;
+    case Operation::wait_greater: return;  // never among these
+  }
 }
 
 progress::Expecting SyncEventContext::expecting() const {
