@@ -76,6 +76,30 @@ TEST_F(ContextTest, AStartMayTakeTime) {
   submit();
 }
 
+TEST_F(ContextTest, NothingIsTakenOrChangedWhileItStartsOrStops) {
+  context_.start_takes_time = context_.stop_takes_time = true;
+  FakeTask& task = allocate();
+  const auto expect_refusals = [&](const std::string& state) {
+    EXPECT_EQ(name_of(context_.state()), state);
+    EXPECT_EQ(context_.submit(task), ErrorCode::bad_state);
+    EXPECT_EQ(context_.submit_unflushed(task), ErrorCode::bad_state);
+    EXPECT_EQ(context_.flush(), ErrorCode::bad_state);
+    EXPECT_EQ(bad_state([&] { context_.set_state_callback(nullptr, nullptr); }),
+              "context 'fake' is " + state + ": cannot set the state callback");
+    EXPECT_EQ(bad_state([&] { TaskPool<FakeTask> pool(context_, 1, outcomes_.callbacks()); }),
+              "context 'fake' is " + state + ": cannot get a task pool");
+    EXPECT_EQ(bad_state([&] { context_.connect(engine_); }),
+              "context 'fake' is connected: cannot connect to an engine");
+    EXPECT_EQ(task.state(), Task::State::idle);
+  };
+  context_.start();
+  expect_refusals("starting");
+  context_.started();
+  context_.stop();
+  expect_refusals("stopping");
+  context_.stopped();
+}
+
 TEST_F(ContextTest, AStartThatFailsLeavesItIdle) {
   note_states();
   context_.start_fails = true;

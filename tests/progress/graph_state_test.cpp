@@ -89,6 +89,30 @@ TEST_F(GraphTest, ItsShapeIsFixedWhileItRuns) {
   }
 }
 
+TEST_F(GraphTest, NothingIsTakenWhileItIsStopping) {
+  const NodeId node = graph_.add_node("node", context_);
+  graph_.start();
+  GraphInstance& at_work = allocate();
+  GraphInstance& other = allocate();
+  EXPECT_EQ(at_work.bind_task(node, task(1)), Status());
+  EXPECT_EQ(other.bind_task(node, task(2)), Status());
+  context_.completions = 0;
+  EXPECT_EQ(graph_.submit(at_work), Status());
+  run();
+  graph_.stop();
+  ASSERT_EQ(graph_.state(), State::stopping);
+  for (const core::Error& error :
+       {thrown_by([&] { add("b"); }), thrown_by([&] { graph_.add_dependency(node, node); }),
+        thrown_by([&] { graph_.start(); })}) {
+    EXPECT_EQ(error.code(), ErrorCode::bad_state);
+    EXPECT_NE(std::string(error.what()).find("'g' is stopping: cannot "), std::string::npos);
+  }
+  EXPECT_EQ(graph_.submit(other), ErrorCode::bad_state);
+  EXPECT_EQ(other.bind_task(node, task(3)), ErrorCode::bad_state);
+  EXPECT_EQ(graph_.release(at_work), ErrorCode::bad_state);
+  EXPECT_EQ(graph_.release(other), Status());
+}
+
 TEST_F(GraphTest, MayGrowBetweenRuns) {
   const NodeId a = graph_.add_node("a", note_call);
   graph_.start();
@@ -139,6 +163,61 @@ TEST_F(GraphTest, BindingTakesWhatTheNodeIs) {
   EXPECT_EQ(instance.bind_task(call, task(1)), ErrorCode::invalid_value);
   EXPECT_EQ(instance.bind_task(NodeId{2}, task(1)), ErrorCode::invalid_value);
   EXPECT_EQ(instance.bind_task(node, *others.allocate()), ErrorCode::invalid_value);
+}
+
+// A node has a context; which of that context's pools a task is of does not matter.
+TEST_F(GraphTest, BindingTakesTasksOfAnyPoolOfTheNodesContext) {
+  context_.stop();
+  TaskPool<FakeTask> others(context_, 1, outcomes_.callbacks());
+  context_.start();
+  const NodeId node = graph_.add_node("node", context_);
+  graph_.start();
+  GraphInstance& instance = allocate();
+  EXPECT_EQ(instance.bind_task(node, *others.allocate()), Status());
+  EXPECT_EQ(graph_.submit(instance), Status());
+  run();
+  EXPECT_EQ(ends_.all, Lines{"ok"});
+}
+
+TEST_F(GraphTest, AnInstanceOfAnotherPoolOrGraphIsRefused) {
+  graph_.add_node("node", context_);
+  Graph other("other", 1, ends_.callbacks());
+  other.connect(engine_);
+  other.add_node("node", context_);
+  Graph::Pool strangers(graph_, 1, ends_.callbacks());
+  graph_.start();
+  other.start();
+  GraphInstance& stranger = *strangers.allocate();  // the graph has not prepared it
+  EXPECT_EQ(stranger.bind_task(NodeId{0}, task(1)), ErrorCode::invalid_value);
+  EXPECT_EQ(graph_.submit(stranger), ErrorCode::invalid_value);
+  EXPECT_EQ(graph_.release(stranger), ErrorCode::invalid_value);
+  GraphInstance& foreign = *other.allocate();
+  EXPECT_EQ(foreign.bind_task(NodeId{0}, task(2)), Status());
+  EXPECT_EQ(graph_.submit(foreign), ErrorCode::invalid_value);
+  EXPECT_EQ(foreign.state(), Task::State::idle);
+  other.stop();
+}
+
+// It is found out when the node's turn comes: the instance fails there, and the task goes on.
+TEST_F(GraphTest, ATaskThatIsAtWorkOrReleasedFailsItsNode) {
+  const NodeId node = graph_.add_node("node", context_);
+  graph_.start();
+  FakeTask& bound = task(1);
+  GraphInstance& instance = allocate();
+  EXPECT_EQ(instance.bind_task(node, bound), Status());
+  context_.completions = 0;
+  EXPECT_EQ(context_.submit(bound), Status());
+  EXPECT_EQ(graph_.submit(instance), Status());
+  run();
+  EXPECT_EQ(ends_.all, Lines{"bad_state"});
+  EXPECT_EQ(instance.failed_node(), node);
+  context_.completions = kMany;
+  run();
+  EXPECT_EQ(outcomes_.all, Lines{"1 ok"});
+  EXPECT_EQ(tasks_->release(bound), Status());
+  EXPECT_EQ(graph_.submit(instance), Status());
+  run();
+  EXPECT_EQ(ends_.all, (Lines{"bad_state", "bad_state"}));
 }
 
 TEST_F(GraphTest, AnAllocatedInstanceHasNothingBound) {
