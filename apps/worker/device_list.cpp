@@ -33,4 +33,14 @@ std::string device_list(const std::vector<device::Device>& devices) {
   return text;
 }
 
+std::string representor_list(const std::vector<device::Representor>& representors) {
+  std::string text;
+  for (const auto& representor : representors) {
+    text += fmt::format("representor {}\n  port {}, device port {}, switch {}\n",
+                        representor.describe(), representor.port_name, representor.dev_port,
+                        representor.switch_id);
+  }
+  return text;
+}
+
 }  // namespace offload::worker

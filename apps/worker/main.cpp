@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
     const auto& options = std::get<worker::Options>(parsed);
     if (options.list_devices) {
       std::fputs(worker::device_list(device::list_devices()).c_str(), stdout);
+      std::fputs(worker::representor_list(device::list_representors()).c_str(), stdout);
       return 0;
     }
     core::start_log("offload-worker", options.log_level);
