@@ -15,11 +15,11 @@ namespace {
 using core::ErrorCode;
 using Operation = SyncEventTask::Operation;
 
-class Waits : public testing::Test {
+class ManyWaits : public testing::Test {
  protected:
   static constexpr std::size_t kTasks = 2000;
 
-  Waits() {
+  ManyWaits() {
     context_.connect(engine_);
     context_.start();
   }
@@ -45,7 +45,8 @@ class Waits : public testing::Test {
   SyncEvent event_{SyncEvent::Options{}};
   SyncEventContext context_{event_};
   std::vector<SyncEventTask*> ended_;
-  progress::TaskPool<SyncEventTask> pool_{context_, kTasks, {&Waits::note, &Waits::note, &ended_}};
+  progress::TaskPool<SyncEventTask> pool_{
+      context_, kTasks, {&ManyWaits::note, &ManyWaits::note, &ended_}};
 
  private:
   static void note(SyncEventTask& task, void* ended) {
@@ -53,7 +54,7 @@ class Waits : public testing::Test {
   }
 };
 
-TEST_F(Waits, EndInTheOrderOfTheirThresholds) {
+TEST_F(ManyWaits, EndInTheOrderOfTheirThresholds) {
   std::vector<SyncEventTask*> expected;
   for (std::uint64_t threshold = 0; threshold < 100; ++threshold) {
     expected.insert(expected.begin(), &wait_for(99 - threshold));
@@ -63,7 +64,7 @@ TEST_F(Waits, EndInTheOrderOfTheirThresholds) {
   EXPECT_EQ(ended_, expected);
 }
 
-TEST_F(Waits, OfEqualThresholdsEndInTheOrderOfSubmission) {
+TEST_F(ManyWaits, OfEqualThresholdsEndInTheOrderOfSubmission) {
   std::vector<SyncEventTask*> expected;
   for (int i = 0; i < 100; ++i) expected.push_back(&wait_for(7));
   event_.set(7);
@@ -74,7 +75,7 @@ TEST_F(Waits, OfEqualThresholdsEndInTheOrderOfSubmission) {
   EXPECT_EQ(ended_, expected);
 }
 
-TEST_F(Waits, AThresholdThatNothingExceedsIsWaitedForUntilTheStop) {
+TEST_F(ManyWaits, AThresholdThatNothingExceedsIsWaitedForUntilTheStop) {
   SyncEventTask& never = wait_for(~std::uint64_t{0});
   event_.set(~std::uint64_t{0});
   run_dry();
@@ -84,7 +85,7 @@ TEST_F(Waits, AThresholdThatNothingExceedsIsWaitedForUntilTheStop) {
   EXPECT_EQ(never.status(), ErrorCode::shutdown);
 }
 
-TEST_F(Waits, ATurnEndsSoManyAndTheNextGoesOn) {
+TEST_F(ManyWaits, ATurnEndsSoManyAndTheNextGoesOn) {
   constexpr std::size_t kMost = progress::Context::kCompletionsAtOnce;
   for (std::size_t i = 0; i < kMost + 1; ++i) wait_for(i);
   event_.set(kMost + 1);
@@ -95,7 +96,7 @@ TEST_F(Waits, ATurnEndsSoManyAndTheNextGoesOn) {
 }
 
 // Whichever kind there is too much of, the other has its share of each turn.
-TEST_F(Waits, NeitherKindOfTaskKeepsTheOtherFromItsTurn) {
+TEST_F(ManyWaits, NeitherKindOfTaskKeepsTheOtherFromItsTurn) {
   for (std::size_t i = 0; i < kTasks / 2; ++i) submit(Operation::get, 0);
   SyncEventTask& wait = wait_for(0);
   event_.set(1);
@@ -108,7 +109,7 @@ TEST_F(Waits, NeitherKindOfTaskKeepsTheOtherFromItsTurn) {
   EXPECT_EQ(prompt.result, 1U);
 }
 
-TEST_F(Waits, AStopLeavesNothingOfThemToTheNextStart) {
+TEST_F(ManyWaits, AStopLeavesNothingOfThemToTheNextStart) {
   for (std::uint64_t i = 0; i < 1000; ++i) wait_for(i * 37 % 1000);
   submit(Operation::get, 0);
   context_.stop();
@@ -123,7 +124,7 @@ TEST_F(Waits, AStopLeavesNothingOfThemToTheNextStart) {
 }
 
 // Submissions and steps of the event in any order, against a list that is searched.
-TEST_F(Waits, AnySequenceEndsWhatASearchFinds) {
+TEST_F(ManyWaits, AnySequenceEndsWhatASearchFinds) {
   std::minstd_rand random(4);
   std::vector<SyncEventTask*> waiting;
   for (int round = 0; round < 20'000; ++round) {
