@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "apps/client/checker.hpp"
 #include "tests/support/command_line.hpp"
 
 namespace offload::client {
@@ -99,6 +101,15 @@ struct BadCase {
   std::vector<const char*> arguments;
   const char* says;  ///< part of the message
 };
+
+/// The command line: it names the test in lists and reports.
+std::ostream& operator<<(std::ostream& out, const BadCase& bad) {
+  for (const char* argument : bad.arguments) {
+    out << (argument == bad.arguments.front() ? "" : " ")
+        << printable(*argument == '\0' ? "''" : argument);
+  }
+  return out << (bad.arguments.empty() ? "(nothing)" : "");
+}
 
 class BadOptions : public testing::TestWithParam<BadCase> {};
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +20,17 @@
 #include "tests/support/thrown.hpp"
 
 namespace offload::sync {
+
+/// Where gtest looks for it: it names the tests.
+static std::ostream& operator<<(std::ostream& out, Wait wait) {
+  switch (wait) {
+    case Wait::spin: return out << "spin";
+    case Wait::yield: return out << "yield";
+    case Wait::block: return out << "block";
+  }
+  return out << "unknown";
+}
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -54,16 +66,8 @@ class Waits : public testing::TestWithParam<Wait> {
  protected:
   SyncEvent event_{SyncEvent::Options{}};
 };
-std::string name_of_wait(const testing::TestParamInfo<Wait>& info) {
-  switch (info.param) {
-    case Wait::spin: return "spin";
-    case Wait::yield: return "yield";
-    case Wait::block: return "block";
-  }
-  return "unknown";
-}
 INSTANTIATE_TEST_SUITE_P(SyncEvent, Waits, testing::Values(Wait::spin, Wait::yield, Wait::block),
-                         name_of_wait);
+                         testing::PrintToStringParamName());
 
 TEST_P(Waits, ReturnsAtOnceForWhatHasCome) {
   event_.set(7);
