@@ -9,6 +9,7 @@
 #include "apps/client/options.hpp"
 #include "apps/client/report.hpp"
 #include "core/error.hpp"
+#include "core/fd.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
 
@@ -53,6 +54,7 @@ int main(int argc, char** argv) {
   using namespace offload;
   try {
     core::ShutdownSignals signals;
+    core::raise_descriptor_limit();  // a thread takes three
     const auto parsed = client::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return client::run(std::get<client::Options>(parsed), signals);

@@ -3,6 +3,7 @@ the reference client hang."""
 import os
 import pty
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -33,6 +34,18 @@ def test_a_progress_line_on_a_terminal(stage):
     shown = os.read(terminal, 65536).decode()
     os.close(terminal)
     assert re.search(r"\r1 s: \d+ operations, [\d.]+ MIOP/s", shown)
+
+
+def test_more_threads_than_the_soft_limit_on_descriptors_allows(stage):
+    server, _ = stage.pair()
+    command = [BIN / "offload-client", "-s", "127.0.0.1", "-p", str(server.port), "-t", "100",
+               "-i", "10", "-m", "hello", "-e", "olleh"]
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                (128, hard)))
+    assert done.returncode == 0, done.stderr
+    assert "1000" in done.stdout
 
 
 def expect_interrupted(client):
