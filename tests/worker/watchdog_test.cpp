@@ -23,18 +23,18 @@ class WatchdogTest : public testing::Test {
     return watchdog_.look(start_ + after, heartbeats);
   }
   void post(std::size_t channel, std::size_t length = 20) {
-    ASSERT_TRUE(channels_[channel].post(support::random_bytes(length, 1)));
+    ASSERT_TRUE(channels_[channel].server.post(support::random_bytes(length, 1)));
   }
   /// The worker's and the server's part of a message, start to end.
   void pass_one(std::size_t channel) {
-    const auto sequence = channels_[channel].server.cursors().posted;
+    const auto sequence = channels_[channel].server.cursors.posted;
     post(channel);
     ASSERT_EQ(channels_[channel].serve(sequence), kernels::Outcome::answered);
     take(channel);
   }
   void take(std::size_t channel) {
-    ASSERT_TRUE(channels_[channel].take().has_value());
-    channels_[channel].server.consumer().flush();
+    ASSERT_TRUE(channels_[channel].server.take().has_value());
+    channels_[channel].server.consumer.flush();
   }
 
   support::LogCapture log_;
