@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using progress::Context;
 
-constexpr std::size_t kTasks = Context::kCompletionsAtOnce;
+constexpr std::size_t kTasks = 64;
 constexpr std::size_t kIdleContexts = 10'000;
 
 class ReadyContext;

@@ -57,6 +57,11 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool sile
   }
 }
 
+Hop::~Hop() {
+  consumer_.stop();
+  producer_.stop();
+}
+
 gpu::BackendChannel Hop::worker_end() const {
   return {import_.index(), import_.channel(), import_.region(), import_.waiter(), import_.ringer()};
 }

@@ -22,6 +22,9 @@ class Hop {
  public:
   /// Requests of `size` bytes. `silent`: the back end does not ring.
   Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool silent);
+  ~Hop();
+  Hop(const Hop&) = delete;
+  Hop& operator=(const Hop&) = delete;
 
   /// Valid while this lives.
   [[nodiscard]] gpu::BackendChannel worker_end() const;
