@@ -50,9 +50,7 @@ struct Sample<ChannelDescriptor> {
   static ChannelDescriptor message() {
     return {0x0102'0304, 0x0506'0708, 0x090a'0b0c, bytes({13, 14, 15})};
   }
-  static Bytes golden() {
-    return bytes({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 3, 13, 14, 15});
-  }
+  static Bytes golden() { return bytes({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 3, 13, 14, 15}); }
   static bool equal(const ChannelDescriptor& a, const ChannelDescriptor& b) {
     return a.channel == b.channel && a.depth == b.depth &&
            a.max_message_length == b.max_message_length && a.region == b.region;
