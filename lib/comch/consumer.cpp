@@ -75,6 +75,7 @@ bool Consumer::take_response(PostRecvTask& task) noexcept {
     if (!read_packed(part.vectors, turn, to, length)) return false;
     task.payload_ = {to, length};
   }
+  fetch_ahead<0>(channel_.response(sequence + kFetchAhead));
   task.request_ = producer_->task_of(sequence);
   task.sequence_ = sequence;
   task.holds_slot_ = true;

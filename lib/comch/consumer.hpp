@@ -28,9 +28,9 @@ class PostRecvTask : public progress::Task {
  private:
   friend Consumer;
   SendTask* request_ = nullptr;
-  kernels::Status response_status_ = kernels::Status::ok;
   std::span<std::byte> payload_;
   std::uint64_t sequence_ = 0;
+  kernels::Status response_status_ = kernels::Status::ok;
   bool holds_slot_ = false;
 };
 

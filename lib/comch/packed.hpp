@@ -10,6 +10,18 @@
 /// The CPU's fast paths into and out of the self-validating form.
 namespace offload::comch {
 
+/// How many slots ahead of its work a side fetches the lines that the other had last: as measured,
+/// a tenth more messages, and with 8 a GPU's writes suffer.
+inline constexpr std::uint64_t kFetchAhead = 4;
+
+/// Fetches the lines of a short message: to read them (0) or to write them (1).
+template <int for_writing>
+void fetch_ahead(const kernels::Part& part) noexcept {
+  constexpr std::size_t kVectorsPerLine = 64 / sizeof(kernels::Vector);
+  __builtin_prefetch(part.vectors, for_writing);
+  __builtin_prefetch(part.vectors + kVectorsPerLine, for_writing);
+}
+
 /// Writes a message of `length` <= kMaxPacked bytes; the header, which publishes it, last.
 inline void write_packed(kernels::Vector* vectors, std::uint32_t turn, const std::byte* payload,
                          std::uint32_t length) noexcept {
@@ -37,21 +49,24 @@ inline void write_packed(kernels::Vector* vectors, std::uint32_t turn, const std
 /// kSlack bytes more. False if not all of it is there yet.
 inline bool read_packed(const kernels::Vector* vectors, std::uint32_t turn, std::byte* to,
                         std::uint32_t length) noexcept {
-  const std::uint32_t count = kernels::vectors_for(length);
-  for (std::uint32_t v = 1; v < count; ++v, to += kernels::kVectorData) {
+  const kernels::Vector* const end = vectors + kernels::vectors_for(length);
 #if !defined(OFFLOAD_PORTABLE_VECTORS)
-    const __m128i bits = kernels::load_vector_bits(vectors + v);
+  const __m128i expected = _mm_set_epi32(static_cast<int>(turn), 0, 0, 0);
+  __m128i differences = _mm_setzero_si128();
+  for (const auto* vector = vectors + 1; vector != end; ++vector, to += kernels::kVectorData) {
+    const __m128i bits = kernels::load_vector_bits(vector);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bits);  // the next 12 overwrite the turn
-    if (static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_srli_si128(bits, 12))) != turn) {
-      return false;
-    }
+    differences = _mm_or_si128(differences, _mm_xor_si128(bits, expected));
+  }
+  return _mm_cvtsi128_si32(_mm_srli_si128(differences, kernels::kVectorData)) == 0;
 #else
-    const kernels::Vector vector = kernels::load_vector(vectors + v);
+  for (const auto* at = vectors + 1; at != end; ++at, to += kernels::kVectorData) {
+    const kernels::Vector vector = kernels::load_vector(at);
     if (vector.turn != turn) return false;
     std::memcpy(to, vector.data, kernels::kVectorData);
-#endif
   }
   return true;
+#endif
 }
 
 }  // namespace offload::comch

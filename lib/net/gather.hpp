@@ -83,6 +83,11 @@ class Gather {
         return;
       }
     }
+    begin_piece(chain, data, size);
+  }
+
+  // Kept out of the common case above, which is then a few instructions of its caller.
+  [[gnu::noinline]] void begin_piece(GatherChain& chain, std::byte* data, std::size_t size) {
     const auto index = static_cast<std::uint32_t>(pieces_.size());
     pieces_.push_back({{data, size}, GatherChain::kNone});
     (chain.empty() ? chain.first : pieces_[chain.last].next) = index;

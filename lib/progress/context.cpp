@@ -8,7 +8,6 @@
 namespace offload::progress {
 
 using core::ErrorCode;
-using core::Status;
 
 std::string_view name_of(Context::State state) noexcept {
   switch (state) {
@@ -97,29 +96,6 @@ void Context::end(std::string_view what) noexcept {
   if (state_ != State::stopping) return;
   on_abandon();
   stopped();
-}
-
-Status Context::submit(Task& task) noexcept {
-  const Status status = submit_unflushed(task);
-  if (status.ok()) on_flush();
-  return status;
-}
-
-Status Context::submit_unflushed(Task& task) noexcept {
-  if (task.context_ != this) return ErrorCode::invalid_value;
-  if (state_ != State::running || !task.may_be_submitted()) return ErrorCode::bad_state;
-  if (const Status status = on_submit(task); !status.ok()) return status;
-  task.state_ = Task::State::submitted;
-  in_flight_.push_back(task);
-  ++in_flight_count_;
-  request_turn();
-  return {};
-}
-
-Status Context::flush() noexcept {
-  if (state_ != State::running) return ErrorCode::bad_state;
-  on_flush();
-  return {};
 }
 
 bool Context::poll() {

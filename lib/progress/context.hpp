@@ -35,7 +35,7 @@ class Context : Pollable {
   using StateCallback = void (*)(Context& context, State from, State to, void* user_data);
 
   /// Completions of one poll; then the others on the engine have their turn.
-  static constexpr std::size_t kCompletionsAtOnce = 64;
+  static constexpr std::size_t kCompletionsAtOnce = 128;
 
   /// `name` is for errors and the log.
   explicit Context(std::string name);
@@ -140,6 +140,31 @@ class Context : Pollable {
   core::IntrusiveList<Task> in_flight_;
   std::size_t in_flight_count_ = 0;
 };
+
+// Here, so that a caller that knows the subclass calls its on_submit directly.
+
+inline core::Status Context::submit(Task& task) noexcept {
+  const core::Status status = submit_unflushed(task);
+  if (status.ok()) on_flush();
+  return status;
+}
+
+inline core::Status Context::submit_unflushed(Task& task) noexcept {
+  if (task.context_ != this) return core::ErrorCode::invalid_value;
+  if (state_ != State::running || !task.may_be_submitted()) return core::ErrorCode::bad_state;
+  if (const core::Status status = on_submit(task); !status.ok()) return status;
+  task.state_ = Task::State::submitted;
+  in_flight_.push_back(task);
+  ++in_flight_count_;
+  request_turn();
+  return {};
+}
+
+inline core::Status Context::flush() noexcept {
+  if (state_ != State::running) return core::ErrorCode::bad_state;
+  on_flush();
+  return {};
+}
 
 /// "idle", "starting", ...
 std::string_view name_of(Context::State state) noexcept;

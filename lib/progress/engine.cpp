@@ -70,11 +70,10 @@ void Engine::attach(Pollable& pollable) {
   pollables_.push_back(&pollable);
 }
 
-void Engine::activate(Pollable& pollable) noexcept {
-  const UsageCheck::Call call(usage_, "activate");
-  has_unarmed_work_ = armed_;  // it was armed without this: nobody may sleep on it
+/// The pollables were armed without what has come up now: nobody may sleep on it.
+void Engine::note_unarmed_work() noexcept {
+  has_unarmed_work_ = true;
   if (armed_by_caller_) notify();
-  if (!ActiveList::is_linked(pollable)) active_.push_back(pollable);
 }
 
 void Engine::deactivate(Pollable& pollable) noexcept {

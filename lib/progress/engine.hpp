@@ -76,13 +76,17 @@ class Engine {
   /// To be called before `fd` is closed. Events already fetched for its handler are dropped.
   void unwatch(int fd, EventHandler& handler) noexcept;
 
-  /// Polls `pollable` in every turn, for as long as the engine lives: after the active ones, so that
-  /// it finds what their callbacks left for it.
+  /// Polls `pollable` in every turn, for as long as the engine lives: after the active ones, so
+  /// that it finds what their callbacks left for it.
   void attach(Pollable& pollable);
   /// Polls `pollable` from this turn or the next on, until deactivate(). Both take constant time
   /// and allocate nothing, and may be called from inside a poll and where it is so already. Between
   /// arm() and disarm(), activate() makes fd() readable.
-  void activate(Pollable& pollable) noexcept;
+  void activate(Pollable& pollable) noexcept {
+    const UsageCheck::Call call(usage_, "activate");
+    if (armed_) note_unarmed_work();
+    if (!ActiveList::is_linked(pollable)) active_.push_back(pollable);
+  }
   void deactivate(Pollable& pollable) noexcept;
 
   /// One turn: polls, or sleeps until something happens or `deadline` comes. Returns whether there
@@ -111,6 +115,7 @@ class Engine {
  private:
   using ActiveList = core::IntrusiveList<Pollable>;
 
+  void note_unarmed_work() noexcept;
   void control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler);
   bool end_turn(bool worked);
   bool poll_all();

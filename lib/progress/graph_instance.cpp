@@ -43,6 +43,7 @@ void GraphInstance::prepare() {
   for (std::uint32_t node = 0; node < nodes; ++node) {
     runs_[node].instance = this;
     runs_[node].node = node;
+    runs_[node].receiver = {task_ended, &runs_[node]};
   }
 }
 
@@ -97,7 +98,7 @@ void GraphInstance::run_next_node() noexcept {
 Status GraphInstance::submit_task(Run& run, Context& context) noexcept {
   const Status status = context.submit(*run.task);
   // In time: a task never ends inside of submit.
-  if (status.ok()) run.task->once_ = {task_ended, &run};
+  if (status.ok()) run.task->receiver_ = &run.receiver;
   return status;
 }
 
@@ -123,9 +124,9 @@ void GraphInstance::fail(Status status, std::optional<NodeId> node) noexcept {
 }
 
 void GraphInstance::let_go() noexcept {
+  static constexpr Receiver kNobody{[](Task&, void*) {}, nullptr};
   for (Run& run : runs_) {
-    if (run.task == nullptr || run.task->once_.object != &run) continue;
-    run.task->once_ = {[](Task&, void*) {}, nullptr};
+    if (run.task != nullptr && run.task->receiver_ == &run.receiver) run.task->receiver_ = &kNobody;
   }
   at_work_ = 0;
 }

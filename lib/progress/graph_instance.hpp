@@ -46,6 +46,7 @@ class GraphInstance final : public Task, public core::ListNode<GraphInstance> {
     std::uint32_t unmet = 0;  ///< dependencies that have not ended well
     Task* task = nullptr;
     void* data = nullptr;
+    Receiver receiver{};  ///< of the task's end
   };
 
   /// Makes room for all nodes.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "core/intrusive_list.hpp"
 #include "core/status.hpp"
@@ -45,31 +46,30 @@ class Task : public core::ListNode<Task> {
   template <class T>
   friend class TaskPool;
 
-  /// Who is told that a task is done.
+  /// Who is told that a task is done. It outlives the task's being submitted.
   struct Receiver {
-    void (*call)(Task& task, void* object) = nullptr;
-    void* object = nullptr;
+    void (*call)(Task& task, void* object);
+    void* object;
   };
 
   [[nodiscard]] bool may_be_submitted() const noexcept {
     return state_ == State::idle || state_ == State::done;
   }
 
-  /// Tells the one-time receiver if there is one, or else the pool. The task may be submitted again
-  /// or released meanwhile: nothing here is touched after.
+  /// Tells the receiver. The task may be submitted again or released meanwhile: nothing here is
+  /// touched after.
   void finish(core::Status status) noexcept {
     state_ = State::done;
     status_ = status;
-    const Receiver receiver = once_.call != nullptr ? once_ : pool_;
-    once_ = {};
+    const Receiver& receiver = *std::exchange(receiver_, pool_);
     receiver.call(*this, receiver.object);
   }
 
   State state_ = State::released;
   core::Status status_;
   Context* context_ = nullptr;
-  Receiver pool_;
-  Receiver once_;  ///< for this run instead of the pool: a graph that runs the task
+  const Receiver* pool_ = nullptr;
+  const Receiver* receiver_ = nullptr;  ///< the pool, or for one run a graph
 };
 
 }  // namespace offload::progress

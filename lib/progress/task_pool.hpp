@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "core/error.hpp"
 #include "core/status.hpp"
@@ -40,7 +39,7 @@ class TaskPool {
                         "a task pool takes one task or more, and both callbacks");
     }
     tasks_ = std::make_unique<T[]>(size);
-    free_.reserve(size);
+    free_ = std::make_unique<T*[]>(size);
     for (T& task : tasks()) add(task);
   }
   ~TaskPool() {
@@ -53,9 +52,8 @@ class TaskPool {
 
   /// Null if all are out.
   [[nodiscard]] T* allocate() noexcept {
-    if (free_.empty()) return nullptr;
-    Task& task = *free_.back();
-    free_.pop_back();
+    if (available_ == 0) return nullptr;
+    Task& task = *free_[--available_];
     task.state_ = Task::State::idle;
     task.status_ = {};
     task.user_data = nullptr;
@@ -66,16 +64,16 @@ class TaskPool {
   /// (else bad_state).
   core::Status release(T& released) noexcept {
     Task& task = released;
-    if (task.pool_.object != this) return core::ErrorCode::invalid_value;
+    if (task.pool_ != &receiver_) return core::ErrorCode::invalid_value;
     if (!task.may_be_submitted()) return core::ErrorCode::bad_state;
     if constexpr (requires { released.let_go(); }) released.let_go();
     task.state_ = Task::State::released;
-    free_.push_back(&released);  // has its room since the constructor
+    free_[available_++] = &released;
     return {};
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::size_t available() const noexcept { return free_.size(); }
+  [[nodiscard]] std::size_t available() const noexcept { return available_; }
   /// All of them, allocated or not.
   [[nodiscard]] std::span<T> tasks() noexcept { return {tasks_.get(), size_}; }
 
@@ -83,9 +81,8 @@ class TaskPool {
   void add(T& added) {
     Task& task = added;
     task.context_ = context_;
-    task.pool_ = {[](Task& done, void* pool) { static_cast<TaskPool*>(pool)->deliver(done); },
-                  this};
-    free_.push_back(&added);
+    task.pool_ = task.receiver_ = &receiver_;
+    free_[available_++] = &added;
   }
 
   void deliver(Task& task) {
@@ -96,8 +93,11 @@ class TaskPool {
   Context* context_;
   std::size_t size_;
   Callbacks callbacks_;
+  Task::Receiver receiver_{
+      [](Task& done, void* pool) { static_cast<TaskPool*>(pool)->deliver(done); }, this};
   std::unique_ptr<T[]> tasks_;
-  std::vector<T*> free_;  ///< the warmest last
+  std::unique_ptr<T*[]> free_;  ///< the first available_, the warmest last
+  std::size_t available_ = 0;
 };
 
 }  // namespace offload::progress

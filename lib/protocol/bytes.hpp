@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,28 +9,41 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace offload::protocol {
 
+/// An unsigned integer's big-endian form, and back. The builtins, as compilers do not see one
+/// instruction in a loop over bytes.
+template <class Integer>
+constexpr Integer big_endian(Integer value) noexcept {
+  static_assert(std::is_unsigned_v<Integer>);
+  if constexpr (std::endian::native == std::endian::big || sizeof(Integer) == 1) {
+    return value;
+  } else if constexpr (sizeof(Integer) == 2) {
+    return __builtin_bswap16(value);
+  } else if constexpr (sizeof(Integer) == 4) {
+    return __builtin_bswap32(value);
+  } else {
+    static_assert(sizeof(Integer) == 8);
+    return __builtin_bswap64(value);
+  }
+}
+
 /// Big-endian integers in memory, at any alignment.
 template <class Integer>
 Integer load_big_endian(const std::byte* from) noexcept {
-  Integer value = 0;
-  for (std::size_t i = 0; i < sizeof(Integer); ++i) {
-    value = static_cast<Integer>((static_cast<std::uint64_t>(value) << 8) |
-                                 std::to_integer<std::uint64_t>(from[i]));
-  }
-  return value;
+  Integer value;
+  std::memcpy(&value, from, sizeof value);
+  return big_endian(value);
 }
 
 template <class Integer>
 void store_big_endian(std::byte* to, Integer value) noexcept {
-  for (std::size_t i = sizeof(Integer); i-- > 0;) {
-    to[i] = static_cast<std::byte>(value & 0xff);
-    value = static_cast<Integer>(static_cast<std::uint64_t>(value) >> 8);
-  }
+  value = big_endian(value);
+  std::memcpy(to, &value, sizeof value);
 }
 
 /// Reads fields off a message that a stranger sent. Reading past the end yields zeros and makes
