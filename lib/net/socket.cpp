@@ -54,6 +54,16 @@ void SocketAddress::set_port(std::uint16_t port) noexcept {
   port_field(*this) = htons(port);
 }
 
+bool SocketAddress::is_loopback() const noexcept {
+  if (family() == AF_INET) {
+    constexpr std::uint32_t kNetwork = 127;
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == kNetwork;
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
+
 std::string SocketAddress::to_string() const {
   std::array<char, INET6_ADDRSTRLEN> host{};
   if (::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
@@ -109,6 +119,14 @@ SocketAddress local_address(int fd) {
   address.size = sizeof address.storage;
   check_errno(::getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size),
               "getsockname");
+  return address;
+}
+
+SocketAddress peer_address(int fd) {
+  SocketAddress address;
+  address.size = sizeof address.storage;
+  check_errno(::getpeername(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size),
+              "getpeername");
   return address;
 }
 

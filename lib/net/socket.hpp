@@ -21,6 +21,8 @@ struct SocketAddress {
   [[nodiscard]] int family() const noexcept { return storage.ss_family; }
   [[nodiscard]] std::uint16_t port() const noexcept;
   void set_port(std::uint16_t port) noexcept;
+  /// Reached from this machine alone.
+  [[nodiscard]] bool is_loopback() const noexcept;
   /// "127.0.0.1:9", "[::1]:9"
   [[nodiscard]] std::string to_string() const;
 };
@@ -42,6 +44,9 @@ core::Fd listen_tcp(const SocketAddress& address, int backlog, bool reuse_port);
 
 /// The address that a socket is bound to. Throws Error.
 SocketAddress local_address(int fd);
+
+/// The address of whoever is connected to a socket. Throws Error.
+SocketAddress peer_address(int fd);
 
 /// Starts to connect: a non-blocking socket with TCP_NODELAY, writable once connected or failed
 /// (connect_result). Throws Error for what fails at once.

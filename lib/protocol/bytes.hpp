@@ -67,6 +67,12 @@ class Reader {
   /// Bytes with their length in the two before them.
   std::span<const std::byte> bytes() noexcept { return take(integer<std::uint16_t>()); }
 
+  /// As many bytes as `to` has.
+  void fixed(std::span<std::byte> to) noexcept {
+    const auto field = take(to.size());
+    std::copy(field.begin(), field.end(), to.begin());
+  }
+
   /// All that is left.
   std::span<const std::byte> rest() noexcept { return take(rest_.size()); }
 
@@ -112,6 +118,9 @@ class Writer {
     bytes = bytes.first(std::min(bytes.size(), kMost));
     return integer(static_cast<std::uint16_t>(bytes.size())).append(bytes);
   }
+
+  /// The counterpart of Reader::fixed.
+  Writer& fixed(std::span<const std::byte> bytes) { return append(bytes); }
 
   /// Without its length.
   Writer& raw(std::string_view text) { return append(std::as_bytes(std::span(text))); }

@@ -61,7 +61,7 @@ std::optional<Welcome> Welcome::decode(std::span<const std::byte> payload) {
 }
 
 std::vector<std::byte> ChannelDescriptor::encode() const {
-  return Writer{}.integer(channel).integer(depth).integer(max_message_length).bytes(region).take();
+  return Writer{}.integer(channel).integer(depth).integer(max_message_length).bytes(access).take();
 }
 
 std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::byte> payload) {
@@ -70,8 +70,8 @@ std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::
   message.channel = reader.integer<std::uint32_t>();
   message.depth = reader.integer<std::uint32_t>();
   message.max_message_length = reader.integer<std::uint32_t>();
-  const auto region = reader.bytes();
-  message.region.assign(region.begin(), region.end());
+  const auto access = reader.bytes();
+  message.access.assign(access.begin(), access.end());
   return if_finished(reader, message);
 }
 
@@ -95,6 +95,41 @@ std::optional<KeepAlive> KeepAlive::decode(std::span<const std::byte> payload) {
   Reader reader(payload);
   KeepAlive message;
   message.sequence = reader.integer<std::uint64_t>();
+  return if_finished(reader, message);
+}
+
+std::vector<std::byte> Challenge::encode() const {
+  return Writer{}.fixed(nonce).take();
+}
+
+std::optional<Challenge> Challenge::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  Challenge message;
+  reader.fixed(message.nonce);
+  return if_finished(reader, message);
+}
+
+std::vector<std::byte> Proof::encode() const {
+  return Writer{}.fixed(nonce).fixed(mac).take();
+}
+
+std::optional<Proof> Proof::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  Proof message;
+  reader.fixed(message.nonce);
+  reader.fixed(message.mac);
+  return if_finished(reader, message);
+}
+
+std::vector<std::byte> AttachChannel::encode() const {
+  return Writer{}.integer(channel).fixed(token).take();
+}
+
+std::optional<AttachChannel> AttachChannel::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  AttachChannel message;
+  message.channel = reader.integer<std::uint32_t>();
+  reader.fixed(message.token);
   return if_finished(reader, message);
 }
 

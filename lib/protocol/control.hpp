@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,11 @@ inline constexpr std::uint32_t kMaxControlLength = 1024;
 
 /// A peer that says nothing for that many keep-alive intervals is gone, on either side.
 inline constexpr int kSilentIntervals = 5;
+
+/// Random numbers that are never used twice, codes over them, and what a session is known by.
+using Nonce = std::array<std::byte, 32>;
+using Mac = std::array<std::byte, 32>;
+using Token = std::array<std::byte, 16>;
 
 /// Bits of Hello::capabilities.
 enum Capability : std::uint32_t {
@@ -57,7 +63,9 @@ struct ChannelDescriptor {
   std::uint32_t channel = 0;
   std::uint32_t depth = 0;               ///< slots, a power of two
   std::uint32_t max_message_length = 0;  ///< bytes
-  std::vector<std::byte> region;         ///< its memory, as memory::export_region says it
+  /// What gives access to it: over shared memory its memory, as memory::export_region says it; over
+  /// TCP the session's Token.
+  std::vector<std::byte> access;
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<ChannelDescriptor> decode(std::span<const std::byte> payload);
@@ -78,6 +86,33 @@ struct KeepAlive {
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<KeepAlive> decode(std::span<const std::byte> payload);
+};
+
+/// server → whoever connected over TCP, first thing: prove that you have the key.
+struct Challenge {
+  Nonce nonce{};
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  static std::optional<Challenge> decode(std::span<const std::byte> payload);
+};
+
+/// The answer, and the server's own after it (comch/key.hpp).
+struct Proof {
+  Nonce nonce{};  ///< of whoever proves
+  Mac mac{};
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  static std::optional<Proof> decode(std::span<const std::byte> payload);
+};
+
+/// worker → server, on a connection that is to carry the messages of `channel`. The server's
+/// channel_attached has no payload; what follows is data (protocol/data.hpp).
+struct AttachChannel {
+  std::uint32_t channel = 0;
+  Token token{};  ///< of the session, as the channel's descriptor had it
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  static std::optional<AttachChannel> decode(std::span<const std::byte> payload);
 };
 
 }  // namespace offload::protocol

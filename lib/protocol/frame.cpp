@@ -8,7 +8,7 @@ namespace {
 bool is_known(std::uint32_t id) noexcept {
   return id <= static_cast<std::uint32_t>(MessageId::error) ||
          (id >= static_cast<std::uint32_t>(MessageId::hello) &&
-          id <= static_cast<std::uint32_t>(MessageId::keep_alive));
+          id <= static_cast<std::uint32_t>(MessageId::channel_attached));
 }
 
 FrameView bad(Refusal reason) noexcept {
@@ -33,6 +33,7 @@ std::string_view describe(Refusal reason) noexcept {
     case Refusal::bad_version: return "the peer speaks another version of the control protocol";
     case Refusal::bad_hello: return "the peer's greeting is not acceptable";
     case Refusal::busy: return "another worker is attached";
+    case Refusal::bad_key: return "the peer does not have the key";
   }
   return "unknown reason";
 }

@@ -29,6 +29,11 @@ enum class MessageId : std::uint32_t {
   welcome = 17,
   channel_descriptor = 18,
   keep_alive = 19,
+  // Over TCP also these.
+  challenge = 20,
+  proof = 21,
+  attach_channel = 22,
+  channel_attached = 23,
 };
 
 /// Why a frame, a request or a peer was refused: the code in an error frame. Stable numbers.
@@ -44,6 +49,7 @@ enum class Refusal : std::uint32_t {
   bad_version = 9,         ///< control channel: the peer speaks another version
   bad_hello = 10,          ///< control channel: malformed or unacceptable greeting
   busy = 11,               ///< control channel: another worker is attached
+  bad_key = 12,            ///< control channel: the peer has another key, or none
 };
 
 /// A sentence for people about `reason`.

@@ -53,7 +53,7 @@ struct Sample<ChannelDescriptor> {
   static Bytes golden() { return bytes({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 3, 13, 14, 15}); }
   static bool equal(const ChannelDescriptor& a, const ChannelDescriptor& b) {
     return a.channel == b.channel && a.depth == b.depth &&
-           a.max_message_length == b.max_message_length && a.region == b.region;
+           a.max_message_length == b.max_message_length && a.access == b.access;
   }
 };
 
@@ -73,10 +73,49 @@ struct Sample<KeepAlive> {
   static bool equal(const KeepAlive& a, const KeepAlive& b) { return a.sequence == b.sequence; }
 };
 
+/// An array of `size` bytes: first, first + 1, ...
+template <class Array>
+Array counting(int first) {
+  Array array{};
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    array[i] = static_cast<std::byte>(static_cast<std::size_t>(first) + i);
+  }
+  return array;
+}
+Bytes counted(int first, int count) {
+  Bytes bytes;
+  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<std::byte>(first + i));
+  return bytes;
+}
+
+template <>
+struct Sample<Challenge> {
+  static Challenge message() { return {counting<Nonce>(1)}; }
+  static Bytes golden() { return counted(1, 32); }
+  static bool equal(const Challenge& a, const Challenge& b) { return a.nonce == b.nonce; }
+};
+
+template <>
+struct Sample<Proof> {
+  static Proof message() { return {counting<Nonce>(1), counting<Mac>(33)}; }
+  static Bytes golden() { return counted(1, 64); }
+  static bool equal(const Proof& a, const Proof& b) { return a.nonce == b.nonce && a.mac == b.mac; }
+};
+
+template <>
+struct Sample<AttachChannel> {
+  static AttachChannel message() { return {0x0102'0304, counting<Token>(5)}; }
+  static Bytes golden() { return counted(1, 20); }
+  static bool equal(const AttachChannel& a, const AttachChannel& b) {
+    return a.channel == b.channel && a.token == b.token;
+  }
+};
+
 template <class Message>
 class ControlMessage : public testing::Test {};
 
-using Messages = testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, KeepAlive>;
+using Messages = testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, KeepAlive,
+                                Challenge, Proof, AttachChannel>;
 TYPED_TEST_SUITE(ControlMessage, Messages);
 
 TYPED_TEST(ControlMessage, LooksLikeThisOnTheWire) {
