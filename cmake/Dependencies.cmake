@@ -3,6 +3,7 @@ find_package(Threads REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 find_path(NUMA_INCLUDE_DIR numa.h REQUIRED)
 find_library(NUMA_LIBRARY numa REQUIRED)

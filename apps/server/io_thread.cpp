@@ -45,6 +45,7 @@ comch::Peer peer_of(WorkerState state) {
   switch (state) {
     case WorkerState::rings: return comch::Peer::rings;
     case WorkerState::silent: return comch::Peer::silent;
+    case WorkerState::relayed: return comch::Peer::relayed;
     default: return comch::Peer::absent;
   }
 }
@@ -55,8 +56,9 @@ IoThread::IoThread(const Config& config, comch::Channel& channel, core::Fd liste
     : config_(config),
       listener_(std::move(listener)),
       engine_(config.spin),
-      producer_(channel.server_end()),
-      consumer_(channel.server_end(), producer_),
+      server_end_(channel.server_end()),
+      producer_(server_end_),
+      consumer_(server_end_, producer_),
       sends_(producer_, producer_.capacity(), {free_send, free_send, this}),
       receives_(consumer_, producer_.capacity(),
                 {[](comch::PostRecvTask& task, void* self) {
@@ -78,8 +80,7 @@ IoThread::~IoThread() {
   stop();
 }
 
-void IoThread::start(WorkerState worker) {
-  worker_order_.store(worker, std::memory_order_relaxed);  // the thread's start orders it
+void IoThread::start() {
   std::promise<void> started;
   thread_ = std::thread([this, &started] {
     try {
@@ -96,8 +97,13 @@ void IoThread::start(WorkerState worker) {
   started.get_future().get();
 }
 
-void IoThread::set_worker(WorkerState state) noexcept {
-  worker_order_.store(state, std::memory_order_relaxed);
+void IoThread::set_worker(WorkerState state, core::Fd connection) {
+  {
+    const std::lock_guard lock(worker_order_mutex_);
+    worker_order_ = state;
+    connection_order_ = std::move(connection);
+    has_worker_order_.store(true, std::memory_order_release);  // pairs with apply_orders
+  }
   engine_.notify();
 }
 
@@ -127,6 +133,7 @@ void IoThread::run() {
 
 bool IoThread::poll() {
   bool worked = apply_orders();
+  look_after_connection();
   worked = finish_batch() || worked;
   worked = serve_ready() || worked;
   sweep();
@@ -136,14 +143,8 @@ bool IoThread::poll() {
 // ---- Orders
 
 bool IoThread::apply_orders() {
-  const WorkerState ordered = worker_order_.load(std::memory_order_relaxed);
-  bool worked = false;
-  if (ordered != worker_) {
-    worker_ = ordered;
-    consumer_.set_peer(peer_of(worker_));
-    if (worker_ == WorkerState::expired) abandon_requests(Refusal::worker_unavailable);
-    worked = true;
-  }
+  // Acquire: pairs with set_worker.
+  bool worked = has_worker_order_.load(std::memory_order_acquire) && apply_worker_order();
   if (!draining_ && drain_order_.load(std::memory_order_relaxed)) {
     start_draining();
     worked = true;
@@ -155,6 +156,27 @@ bool IoThread::apply_orders() {
     if (connections_.empty()) drained_.store(true, std::memory_order_release);
   }
   return worked;
+}
+
+bool IoThread::apply_worker_order() {
+  const std::lock_guard lock(worker_order_mutex_);
+  has_worker_order_.store(false, std::memory_order_relaxed);  // under the lock
+  worker_ = worker_order_;
+  consumer_.set_peer(peer_of(worker_));
+  remote_.reset();
+  if (worker_ == WorkerState::relayed) {
+    remote_.emplace(engine_, server_end_, std::move(connection_order_));
+  }
+  if (worker_ == WorkerState::expired) abandon_requests(Refusal::worker_unavailable);
+  return true;
+}
+
+/// Says once that the connection to the worker has ended; the control thread says what follows.
+void IoThread::look_after_connection() {
+  if (!remote_ || !remote_->failed()) return;
+  const std::string reason = remote_->reason();
+  remote_.reset();
+  config_.on_connection_lost(reason);
 }
 
 void IoThread::abandon_requests(Refusal reason) {

@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "comch/channel.hpp"
 #include "comch/consumer.hpp"
 #include "comch/producer.hpp"
+#include "comch/remote_worker.hpp"
 #include "core/log.hpp"
 #include "memory/block_cache.hpp"
 #include "net/gather.hpp"
@@ -24,6 +28,7 @@ enum class WorkerState : std::uint8_t {
   absent,   ///< requests wait
   rings,    ///< attached, wakes a sleeping server
   silent,   ///< attached, must be polled
+  relayed,  ///< attached, at the other end of a connection
   expired,  ///< absent for longer than --worker-timeout: requests are refused
 };
 
@@ -39,6 +44,8 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
     core::Duration spin;
     /// Clients get only descriptors below: the rest is for workers to attach with.
     int first_reserved_fd;
+    /// Called on the thread when its connection to the worker has ended.
+    std::function<void(const std::string& reason)> on_connection_lost;
   };
 
   /// `channel` outlives it, and has no other producer and consumer.
@@ -46,10 +53,12 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   ~IoThread();
 
   /// Throws Error if it cannot be pinned.
-  void start(WorkerState worker);
+  void start();
 
-  // For the control thread, while it runs:
-  void set_worker(WorkerState state) noexcept;
+  // For the control thread, before and while it runs:
+
+  /// `connection`: to a worker that is relayed.
+  void set_worker(WorkerState state, core::Fd connection = {});
   /// Stop accepting and reading; answer what was read.
   void drain() noexcept;
   /// Whether the last connection is gone.
@@ -75,6 +84,8 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   void on_ready(Connection& connection) override;
 
   bool apply_orders();
+  bool apply_worker_order();
+  void look_after_connection();
   void abandon_requests(protocol::Refusal reason);
   void start_draining();
   void post_receives();
@@ -102,6 +113,7 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   core::Fd listener_;
   Bell bell_;
   progress::Engine engine_;
+  comch::ServerEnd server_end_;
   comch::Producer producer_;
   comch::Consumer consumer_;
   progress::TaskPool<comch::SendTask> sends_;
@@ -115,6 +127,9 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   std::vector<Connection*> touched_;            ///< have output in gather_
   std::vector<comch::PostRecvTask*> received_;  ///< in this batch, to be posted again
   WorkerState worker_ = WorkerState::absent;
+  /// While the worker is relayed, and until this goes: a worker whose connection ends takes its
+  /// server for lost.
+  std::optional<comch::RemoteWorker> remote_;
   bool accepting_ = true;
   bool draining_ = false;
   core::TimePoint next_sweep_{};
@@ -127,7 +142,10 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
 
   // Orders, from the control thread; each is followed by engine_.notify(), which wakes the thread
   // and, as a system call on both sides, orders them.
-  std::atomic<WorkerState> worker_order_{WorkerState::absent};
+  std::mutex worker_order_mutex_;
+  WorkerState worker_order_ = WorkerState::absent;
+  core::Fd connection_order_;
+  std::atomic<bool> has_worker_order_{false};  ///< set with release, seen with acquire
   std::atomic<bool> drain_order_{false};
   std::atomic<bool> stop_order_{false};
   std::atomic<bool> drained_{false};  ///< release by the thread, acquire in drained()

@@ -57,7 +57,8 @@ void add_tcp(CLI::App& app, Options& options) {
 }
 
 void add_channel(CLI::App& app, Options& options) {
-  comch::add_address_options(app, options.comch, "Where the worker attaches");
+  comch::add_address_options(app, options.comch, options.comch_key_file,
+                             "Where the worker attaches");
   cli::add_integer<std::uint32_t>(app, "--max-concurrent-messages", options.max_concurrent_messages,
                                   1, kernels::kMaxDepth,
                                   "Requests in flight to the worker per thread; rounded up to a "

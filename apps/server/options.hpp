@@ -13,6 +13,7 @@ namespace offload::server {
 /// The command line, checked. What each means is in the help text (options.cpp).
 struct Options {
   std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
+  std::string comch_key_file;  ///< empty: no key
   std::string listen_address = "127.0.0.1";
   std::uint16_t listen_port = 12345;
   std::uint32_t threads = 1;

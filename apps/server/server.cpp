@@ -61,8 +61,8 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
     offer.channels.push_back(channels_.back().get());
   }
   sockets_ = bind_sockets(options_.listen_address, options_.listen_port, cpus_.size());
-  link_.emplace(engine_, comch::Address::parse(options_.comch), std::move(offer),
-                static_cast<comch::WorkerObserver&>(*this));
+  link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
+                std::move(offer), static_cast<comch::WorkerObserver&>(*this));
 }
 
 Server::~Server() {
@@ -70,7 +70,7 @@ Server::~Server() {
 }
 
 void Server::run() {
-  spdlog::info("waiting for a worker on {}", options_.comch);
+  spdlog::info("waiting for a worker on {}", link_->address().to_string());
   while (!shutdown_requested_ && !has_worker()) turn(core::TimePoint::max());
   if (!shutdown_requested_) open_for_clients();
   while (!shutdown_requested_) turn(worker_deadline_);
@@ -78,11 +78,12 @@ void Server::run() {
 }
 
 bool Server::has_worker() const {
-  return worker_ == WorkerState::rings || worker_ == WorkerState::silent;
+  return worker_ != WorkerState::absent && worker_ != WorkerState::expired;
 }
 
 void Server::turn(core::TimePoint deadline) {
   engine_.run_once(std::min(deadline, link_->next_tick()));
+  take_connection_loss();
   const auto now = core::Clock::now();
   if (now >= link_->next_tick()) link_->tick(now);
   if (now >= worker_deadline_ && worker_ == WorkerState::absent) {
@@ -97,28 +98,65 @@ void Server::open_for_clients() {
   const auto address = net::local_address(sockets_.front().get());
   check_port(address);  // another may have come while this one waited for its worker
   for (std::uint32_t i = 0; i < channels_.size(); ++i) {
-    const IoThread::Config config{i, cpus_[i], options_.max_message_length, options_.spin,
-                                  first_reserved_fd_};
+    const IoThread::Config config{
+        i,
+        cpus_[i],
+        options_.max_message_length,
+        options_.spin,
+        first_reserved_fd_,
+        [this](const std::string& reason) { on_connection_lost(reason); }};
     net::start_listening(sockets_[i].get(), kListenBacklog);
     threads_.push_back(std::make_unique<IoThread>(config, *channels_[i], std::move(sockets_[i])));
-    threads_.back()->start(worker_);
+    threads_.back()->start();
   }
+  tell_threads(worker_);
   spdlog::info("listening on {} with {} threads, service {}", address.to_string(), threads_.size(),
                options_.service);
 }
 
 void Server::tell_threads(WorkerState state) {
   worker_ = state;
-  for (const auto& thread : threads_) thread->set_worker(state);
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    threads_[i]->set_worker(state, connections_.empty() ? core::Fd() : std::move(connections_[i]));
+  }
+  if (!threads_.empty()) connections_.clear();
 }
 
-void Server::on_worker_attached(comch::Peer peer) {
+void Server::on_worker_attached(comch::Peer peer, std::vector<core::Fd> connections) {
   spdlog::info("the worker serves all channels");
   worker_deadline_ = core::TimePoint::max();
-  tell_threads(peer == comch::Peer::rings ? WorkerState::rings : WorkerState::silent);
+  connections_ = std::move(connections);
+  {
+    const std::lock_guard lock(loss_mutex_);
+    loss_.reset();  // of the worker before
+  }
+  switch (peer) {
+    case comch::Peer::rings: return tell_threads(WorkerState::rings);
+    case comch::Peer::relayed: return tell_threads(WorkerState::relayed);
+    default: return tell_threads(WorkerState::silent);
+  }
+}
+
+/// On an I/O thread.
+void Server::on_connection_lost(const std::string& reason) {
+  {
+    const std::lock_guard lock(loss_mutex_);
+    loss_ = reason;
+  }
+  engine_.notify();
+}
+
+void Server::take_connection_loss() {
+  std::optional<std::string> loss;
+  {
+    const std::lock_guard lock(loss_mutex_);
+    loss.swap(loss_);
+  }
+  if (loss && has_worker()) link_->connection_lost(*loss);
 }
 
 void Server::on_worker_lost() {
+  connections_.clear();
   worker_deadline_ = core::Clock::now() + options_.worker_timeout;
   tell_threads(WorkerState::absent);
 }

@@ -62,7 +62,7 @@ void add_backend(CLI::App& app, Options& options) {
 }
 
 void add_server(CLI::App& app, Options& options) {
-  comch::add_address_options(app, options.comch, "Where the server is");
+  comch::add_address_options(app, options.comch, options.comch_key_file, "Where the server is");
   cli::add_time(app, "--connect-timeout", options.connect_timeout, core::Duration{},
                 "How long to keep trying to reach the server")
       ->default_str("60");

@@ -12,6 +12,7 @@ namespace offload::worker {
 /// The command line, checked. What each means is in the help text (options.cpp).
 struct Options {
   std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
+  std::string comch_key_file;  ///< empty: no key
   std::string backend = "auto";
   std::string gpu_pci_address;  ///< empty: the first GPU
   std::uint32_t warps_per_channel = 16;

@@ -38,13 +38,17 @@ std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
 /// Whether it may work later: the server is not there yet, or has no time to accept.
 bool may_come(const Error& error) {
   return error.code() == ErrorCode::not_connected || error.code() == ErrorCode::not_found ||
-         error.code() == ErrorCode::connection_reset || error.code() == ErrorCode::again;
+         error.code() == ErrorCode::connection_reset || error.code() == ErrorCode::again ||
+         error.code() == ErrorCode::timed_out;
 }
 
 }  // namespace
 
 Worker::Worker(const Options& options, core::ShutdownSignals& signals)
-    : options_(options), signals_(&signals), backend_(open_backend(options)) {
+    : options_(options),
+      signals_(&signals),
+      server_(comch::parse_with_key(options.comch, options.comch_key_file)),
+      backend_(open_backend(options)) {
   engine_.watch(signals_->fd(), EPOLLIN, *this);
   spdlog::info("back end: {}", backend_->name());
 }
@@ -68,8 +72,7 @@ bool Worker::connect() {
   for (core::Duration wait = kFirstRetry; !leave_by_; wait = std::min(2 * wait, kLongestRetry)) {
     try {
       lost_ = false;
-      link_.emplace(engine_, comch::Address::parse(options_.comch), hello(),
-                    static_cast<comch::ServerObserver&>(*this));
+      link_.emplace(engine_, server_, hello(), static_cast<comch::ServerObserver&>(*this));
       // Until the channels are there, a loss is one more reason to try again.
       while (!lost_ && !watchdog_ && !leave_by_ && core::Clock::now() < deadline) {
         engine_.run_once(std::min(deadline, link_->next_tick()));
@@ -100,6 +103,7 @@ void Worker::serve() {
     const auto deadline = leave_by_ ? std::min(*leave_by_, next_watch) : next_watch;
     engine_.run_once(std::min(deadline, link_->next_tick()));
     if (failure_) std::rethrow_exception(failure_);
+    look_after_connections();
     const auto now = core::Clock::now();
     if (now >= link_->next_tick()) link_->tick(now);
     if (now >= next_watch) {
@@ -121,6 +125,14 @@ void Worker::watch_over() {
   watchdog_->look(core::Clock::now(), backend_->heartbeats());
 }
 
+/// A channel's connection ends on its own thread, which has woken this one.
+void Worker::look_after_connections() {
+  for (const auto& attached : channels_) {
+    if (lost_ || attached.remote() == nullptr) continue;
+    if (const std::string* const reason = attached.remote()->failure()) on_lost(*reason, {});
+  }
+}
+
 void Worker::detach() {
   if (!backend_->stop(kStopTime)) {
     throw Error(ErrorCode::timed_out, "the back end did not stop in time");
@@ -140,17 +152,23 @@ protocol::Hello Worker::hello() const {
   return hello;
 }
 
-void Worker::on_channels(const std::string& service, std::vector<comch::ChannelImport> channels) {
+void Worker::on_channels(const std::string& service, std::vector<comch::AttachedChannel> channels) {
   try {
     channels_ = std::move(channels);
     std::vector<gpu::BackendChannel> served;
     std::vector<kernels::Channel> watched;
-    for (const auto& channel : channels_) {
+    for (const auto& attached : channels_) {
+      const comch::ChannelImport& channel = attached.import();
       served.push_back({channel.index(), channel.channel(), channel.region(), channel.waiter(),
                         channel.ringer()});
       watched.push_back(channel.channel());
     }
     backend_->start(std::move(served), service);
+    const comch::Peer peer = backend_->rings() ? comch::Peer::rings : comch::Peer::silent;
+    for (const auto& attached : channels_) {
+      if (attached.remote() == nullptr) continue;
+      attached.remote()->start(peer, [this] { engine_.notify(); });
+    }
     watchdog_.emplace(std::move(watched), options_.stuck_after);
     spdlog::info("serving {} channels, service {}", channels_.size(), service);
   } catch (...) {

@@ -27,7 +27,8 @@ class Worker final : comch::ServerObserver, progress::EventHandler {
   void run();
 
  private:
-  void on_channels(const std::string& service, std::vector<comch::ChannelImport> channels) override;
+  void on_channels(const std::string& service,
+                   std::vector<comch::AttachedChannel> channels) override;
   void on_attached() override;
   void on_start_shutdown() override;
   void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) override;
@@ -36,13 +37,15 @@ class Worker final : comch::ServerObserver, progress::EventHandler {
   bool connect();
   void serve();
   void watch_over();
+  void look_after_connections();
   void detach();
   [[nodiscard]] protocol::Hello hello() const;
 
   Options options_;
   core::ShutdownSignals* signals_;
+  comch::Address server_;
   progress::Engine engine_;
-  std::vector<comch::ChannelImport> channels_;  ///< outlive the back end's use of them
+  std::vector<comch::AttachedChannel> channels_;  ///< outlive the back end's use of them
   std::unique_ptr<gpu::Backend> backend_;
   std::optional<Watchdog> watchdog_;
   std::optional<comch::ServerLink> link_;

@@ -8,8 +8,9 @@ class App;
 
 namespace offload::comch {
 
-/// --comch, and the reference's short form of it, into `address`, whose value is the default.
-/// `description`: what the program does there, without the form of an address.
-void add_address_options(CLI::App& app, std::string& address, const std::string& description);
+/// --comch, and the reference's short form of it, into `address`, whose value is the default, and
+/// --comch-key-file. `description`: what the program does there, without the form of an address.
+void add_address_options(CLI::App& app, std::string& address, std::string& key_file,
+                         const std::string& description);
 
 }  // namespace offload::comch

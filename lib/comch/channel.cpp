@@ -92,7 +92,7 @@ void Channel::repair_header() noexcept {
 ChannelImport::ChannelImport(const protocol::ChannelDescriptor& descriptor,
                              std::array<core::Fd, 3> fds)
     : index_(descriptor.channel),
-      region_(new MemoryRegion(memory::import_region(name_of(descriptor.channel), descriptor.region,
+      region_(new MemoryRegion(memory::import_region(name_of(descriptor.channel), descriptor.access,
                                                      one(std::move(fds[0]))))),
       request_bell_(std::move(fds[1])),
       response_bell_(std::move(fds[2])),

@@ -88,14 +88,15 @@ progress::Expecting Consumer::expecting() const {
   switch (peer_) {
     case Peer::rings: return progress::Expecting::from_thread;
     case Peer::silent: return progress::Expecting::from_device;
+    case Peer::relayed:  // a RemoteWorker's event comes first
     case Peer::absent: break;
   }
   return progress::Expecting::nothing;
 }
 
 core::Duration Consumer::arm() {
-  if (awaited() == 0 || peer_ == Peer::absent) return core::Duration::max();
-  if (peer_ == Peer::silent) return kSilentPeerSleep;
+  if (peer_ == Peer::silent && awaited() != 0) return kSilentPeerSleep;
+  if (peer_ != Peer::rings || awaited() == 0) return core::Duration::max();
   waiter_.arm();
   armed_ = true;
   return core::Duration::max();

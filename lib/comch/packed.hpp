@@ -24,7 +24,7 @@ void fetch_ahead(const kernels::Part& part) noexcept {
 
 /// Writes a message of `length` <= kMaxPacked bytes; the header, which publishes it, last.
 inline void write_packed(kernels::Vector* vectors, std::uint32_t turn, const std::byte* payload,
-                         std::uint32_t length) noexcept {
+                         std::uint32_t length, std::uint32_t status = 0) noexcept {
   using kernels::kVectorData;
   kernels::Vector* vector = vectors + 1;
   std::uint32_t offset = 0;
@@ -42,7 +42,7 @@ inline void write_packed(kernels::Vector* vectors, std::uint32_t turn, const std
     std::memcpy(tail.data, payload + offset, std::min(kVectorData, length - offset));
     kernels::store_vector(vector, tail);
   }
-  kernels::store_vector(vectors, {{length, 0, 0}, turn});
+  kernels::store_vector(vectors, {{length, status, 0}, turn});
 }
 
 /// Reads the `length` <= kMaxPacked bytes of the message `turn` to `to`, which has room for

@@ -12,7 +12,9 @@ namespace {
 /// Not part of its caller, which is quicker without the call in here.
 [[gnu::noinline]] void write_plain(const kernels::Part& part, std::uint32_t turn,
                                    std::span<const std::byte> message) noexcept {
-  std::memcpy(part.plain, message.data(), message.size());
+  if (reinterpret_cast<const std::uint8_t*>(message.data()) != part.plain) {
+    std::memcpy(part.plain, message.data(), message.size());
+  }
   kernels::release_plain_payload();
   kernels::store_vector(part.vectors, {{static_cast<std::uint32_t>(message.size()), 0, 0}, turn});
 }

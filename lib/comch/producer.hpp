@@ -18,7 +18,8 @@ class SendTask : public progress::Task {
  public:
   using ContextType = Producer;
 
-  /// What to send: at most Producer::max_length() bytes, else invalid_value. submit() copies it.
+  /// What to send: at most Producer::max_length() bytes, else invalid_value. submit() copies it,
+  /// unless it is a long one that lies in the slot already.
   std::span<const std::byte> message;
 
   /// Which message of the channel it is, once submitted.

@@ -20,9 +20,10 @@ struct Cursors {
 
 /// How the worker at the other end tells that it answered.
 enum class Peer : std::uint8_t {
-  absent,  ///< there is none
-  rings,   ///< it rings the doorbell
-  silent,  ///< it cannot: look at times
+  absent,   ///< there is none
+  rings,    ///< it rings the doorbell
+  silent,   ///< it cannot: look at times
+  relayed,  ///< its answers come by a connection, in turns of the consumer's own engine
 };
 
 /// What Producer and Consumer of one channel work on. It outlives both.

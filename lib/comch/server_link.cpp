@@ -1,6 +1,7 @@
 #include "comch/server_link.hpp"
 
-#include <iterator>
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/error.hpp"
@@ -26,6 +27,7 @@ ServerLink::ServerLink(progress::Engine& engine, const Address& address,
                        const protocol::Hello& hello, ServerObserver& observer)
     : engine_(&engine),
       observer_(&observer),
+      address_(address),
       socket_(ControlSocket::connect(address)),
       keep_alive_(kFirstKeepAlive),
       heard_(core::Clock::now()) {
@@ -96,13 +98,10 @@ void ServerLink::take_welcome(const std::optional<protocol::Welcome>& welcome) {
 void ServerLink::take_descriptor(ControlMessage message) {
   const auto descriptor = protocol::ChannelDescriptor::decode(message.payload);
   const bool complete = ids_requested_ != 0;
-  if (!welcome_ || complete || !descriptor || descriptor->channel != channels_.size() ||
-      message.fds.size() != 3) {
+  if (!welcome_ || complete || !descriptor || descriptor->channel != channels_.size()) {
     throw bad_message("malformed or misplaced channel descriptor");
   }
-  std::array<core::Fd, 3> fds;
-  std::move(message.fds.begin(), message.fds.end(), fds.begin());
-  channels_.emplace_back(*descriptor, std::move(fds));
+  channels_.push_back(attach(*descriptor, std::move(message.fds)));
   if (channels_.size() < welcome_->channel_count) return;
 
   observer_->on_channels(welcome_->service, std::exchange(channels_, {}));
@@ -112,6 +111,25 @@ void ServerLink::take_descriptor(ControlMessage message) {
   }
   ids_requested_ = welcome_->channel_count;
   heard_ = core::Clock::now();  // starting may have taken long
+}
+
+AttachedChannel ServerLink::attach(const protocol::ChannelDescriptor& descriptor,
+                                   std::vector<core::Fd> fds) const {
+  if (socket_.local()) {
+    std::array<core::Fd, 3> passed;
+    if (fds.size() != passed.size()) throw bad_message("malformed or misplaced channel descriptor");
+    std::move(fds.begin(), fds.end(), passed.begin());
+    return AttachedChannel(ChannelImport(descriptor, std::move(passed)));
+  }
+  protocol::AttachChannel request{descriptor.channel, {}};
+  if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
+  std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
+  ControlSocket socket = ControlSocket::connect(address_);
+  socket.send(MessageId::attach_channel, request.encode());
+  if (socket.await().id != MessageId::channel_attached) {
+    throw bad_message("the server does not attach channel " + std::to_string(descriptor.channel));
+  }
+  return AttachedChannel(std::make_unique<RemoteServer>(descriptor, socket.release()));
 }
 
 void ServerLink::take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response) {

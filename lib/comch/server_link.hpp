@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comch/channel.hpp"
+#include "comch/attached_channel.hpp"
 #include "comch/control_socket.hpp"
 #include "progress/engine.hpp"
 #include "protocol/control.hpp"
@@ -15,9 +15,9 @@ namespace offload::comch {
 /// What the worker's program does at the steps of its attachment.
 class ServerObserver {
  public:
-  /// The server's channels are mapped: start serving them. When it returns, the server is told.
+  /// The server's channels are there: start serving them. When it returns, the server is told.
   /// An Error that it throws ends the attachment: on_lost follows.
-  virtual void on_channels(const std::string& service, std::vector<ChannelImport> channels) = 0;
+  virtual void on_channels(const std::string& service, std::vector<AttachedChannel> channels) = 0;
   /// The server knows: requests come.
   virtual void on_attached() = 0;
   /// The server has got all its answers and wants this worker to stop; then call complete().
@@ -34,7 +34,8 @@ class ServerObserver {
 /// engine's.
 class ServerLink final : progress::EventHandler {
  public:
-  /// Connects and greets. Throws Error: not_connected or not_found while there is no server.
+  /// Connects and greets; over TCP that waits for the server's proof. Throws Error: what
+  /// ControlSocket::connect does.
   ServerLink(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
              ServerObserver& observer);
   ~ServerLink();
@@ -55,14 +56,17 @@ class ServerLink final : progress::EventHandler {
   void handle(ControlMessage message);
   void take_welcome(const std::optional<protocol::Welcome>& welcome);
   void take_descriptor(ControlMessage message);
+  [[nodiscard]] AttachedChannel attach(const protocol::ChannelDescriptor& descriptor,
+                                       std::vector<core::Fd> fds) const;
   void take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response);
   void lose(const std::string& reason, std::optional<protocol::Refusal> refused = {});
 
   progress::Engine* engine_;
   ServerObserver* observer_;
+  Address address_;
   ControlSocket socket_;
   std::optional<protocol::Welcome> welcome_;
-  std::vector<ChannelImport> channels_;
+  std::vector<AttachedChannel> channels_;
   std::uint32_t ids_requested_ = 0;
   std::uint32_t ids_received_ = 0;
   core::Duration keep_alive_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comch/handshake.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 
@@ -21,6 +22,8 @@ using protocol::Refusal;
 constexpr int kMessagesAtOnce = 64;
 /// Who connects and does not greet is sent away after that.
 constexpr core::Duration kGreetTime = std::chrono::seconds(5);
+/// Strangers may come over a network: so many are listened to at once.
+constexpr std::size_t kMostNewcomers = 64;
 /// From its greeting a worker has this long until it serves: it allocates and loads its kernels.
 constexpr core::Duration kAttachTime = std::chrono::seconds(60);
 
@@ -57,9 +60,12 @@ void WorkerLink::on_events(std::uint32_t) {
 
 void WorkerLink::accept() {
   while (auto socket = listener_.accept()) {
+    if (newcomers_.size() == kMostNewcomers) continue;  // which closes it
     try {
+      std::optional<protocol::Nonce> challenge;
+      if (!socket->local()) challenge = send_challenge(*socket);
       engine_->watch(socket->fd(), EPOLLIN, *this);
-      newcomers_.push_back({*std::move(socket), core::Clock::now()});
+      newcomers_.push_back({*std::move(socket), core::Clock::now(), challenge});
     } catch (const Error& error) {
       spdlog::warn("a control connection could not be taken: {}", error.what());
     }
@@ -78,7 +84,17 @@ bool WorkerLink::greet(Newcomer& newcomer) {
   try {
     message = newcomer.socket.receive();
     if (!message) return false;
-    admit(newcomer, *message);
+    if (newcomer.challenge) {
+      if (take_proof(newcomer.socket, listener_.address().key, *newcomer.challenge, *message)) {
+        newcomer.challenge.reset();
+        return greet(newcomer);
+      }
+      refuse(newcomer, Refusal::bad_key, "the peer does not have this server's key");
+    } else if (message->id == MessageId::attach_channel && !newcomer.socket.local()) {
+      attach_channel(newcomer, *message);
+    } else {
+      admit(newcomer, *message);
+    }
   } catch (const Error& error) {
     engine_->unwatch(newcomer.socket.fd(), *this);
     if (error.code() == core::ErrorCode::bad_message) {
@@ -94,7 +110,6 @@ bool WorkerLink::greet(Newcomer& newcomer) {
 /// The refusal is sent once the greeting was read: a socket that is closed with something unread
 /// takes what it sent last from its peer.
 void WorkerLink::admit(Newcomer& newcomer, const ControlMessage& message) {
-  const PeerCredentials peer = newcomer.socket.peer();
   if (message.id != MessageId::hello) {
     return refuse(newcomer, Refusal::bad_hello, "a worker greets first");
   }
@@ -109,10 +124,9 @@ void WorkerLink::admit(Newcomer& newcomer, const ControlMessage& message) {
     return refuse(newcomer, Refusal::shutting_down, "the server is shutting down");
   }
   if (session_) {
-    return refuse(newcomer, Refusal::busy,
-                  "a worker is attached: process " + std::to_string(session_->peer.pid));
+    return refuse(newcomer, Refusal::busy, "a worker is attached: " + session_->name);
   }
-  if (!former_is_gone(peer)) {
+  if (!former_is_gone(newcomer.socket)) {
     return refuse(
         newcomer, Refusal::busy,
         "the former worker, process " + std::to_string(former_.pid) + ", has not ended yet");
@@ -128,12 +142,38 @@ void WorkerLink::admit(Newcomer& newcomer, const ControlMessage& message) {
                       " bytes, this server's are up to " +
                       std::to_string(offer_.max_message_length));
   }
-  spdlog::info("worker process {} attaches: {}", peer.pid, hello->backend);
   const bool rings = (hello->capabilities & protocol::kRingsDoorbell) != 0;
-  session_.emplace(Session{std::move(newcomer.socket), peer, open_pidfd(peer.pid),
-                           rings ? Peer::rings : Peer::silent,
-                           std::vector<bool>(offer_.channels.size()), core::Clock::now()});
+  Session session{std::move(newcomer.socket)};
+  session.name = session.socket.peer_name();
+  session.kind = rings ? Peer::rings : Peer::silent;
+  if (session.socket.local()) {
+    session.peer = session.socket.peer();
+    session.process = open_pidfd(session.peer.pid);
+  } else {
+    session.kind = Peer::relayed;
+    session.connections.resize(offer_.channels.size());
+    randomize(session.token);
+  }
+  session.ready.resize(offer_.channels.size());
+  session.heard = core::Clock::now();
+  session_.emplace(std::move(session));
+  spdlog::info("worker {} attaches: {}", session_->name, hello->backend);
   offer_channels();
+}
+
+/// It is no control connection, but one that is to carry a channel's messages.
+void WorkerLink::attach_channel(Newcomer& newcomer, const ControlMessage& message) {
+  const auto attach = protocol::AttachChannel::decode(message.payload);
+  if (!attach) return refuse(newcomer, Refusal::bad_hello, "malformed attachment of a channel");
+  if (!session_ || !equal_in_secret(attach->token, session_->token) ||
+      attach->channel >= session_->connections.size() ||
+      session_->connections[attach->channel].valid()) {
+    return refuse(newcomer, Refusal::bad_hello, "no such channel is to be attached");
+  }
+  newcomer.socket.send(MessageId::channel_attached, {});
+  engine_->unwatch(newcomer.socket.fd(), *this);
+  session_->connections[attach->channel] = newcomer.socket.release();
+  session_->heard = core::Clock::now();
 }
 
 void WorkerLink::refuse(Newcomer& newcomer, Refusal code, const std::string& text) {
@@ -143,8 +183,8 @@ void WorkerLink::refuse(Newcomer& newcomer, Refusal code, const std::string& tex
   newcomer.socket.refuse(code, text);
 }
 
-bool WorkerLink::former_is_gone(const PeerCredentials& newcomer) {
-  if (!former_process_.valid() || newcomer.pid == former_.pid) return true;
+bool WorkerLink::former_is_gone(const ControlSocket& newcomer) {
+  if (!former_process_.valid() || newcomer.peer().pid == former_.pid) return true;
   return has_ended(former_process_);
 }
 
@@ -157,6 +197,12 @@ void WorkerLink::offer_channels() {
   try {
     session_->socket.send(MessageId::welcome, welcome.encode());
     for (Channel* channel : offer_.channels) {
+      if (session_->kind == Peer::relayed) {
+        auto descriptor = channel->descriptor();
+        descriptor.access.assign(session_->token.begin(), session_->token.end());
+        session_->socket.send(MessageId::channel_descriptor, descriptor.encode());
+        continue;
+      }
       channel->repair_header();
       session_->socket.send(MessageId::channel_descriptor, channel->descriptor().encode(),
                             channel->fds());
@@ -216,6 +262,9 @@ void WorkerLink::exchange_consumer_id(const std::optional<protocol::ExchangeCons
   if (!request || request->channel >= session_->ready.size() || session_->ready[request->channel]) {
     return refuse(Refusal::bad_hello, "malformed or repeated consumer id");
   }
+  if (session_->kind == Peer::relayed && !session_->connections[request->channel].valid()) {
+    return refuse(Refusal::bad_hello, "a consumer without a connection");
+  }
   session_->ready[request->channel] = true;
   const protocol::ExchangeConsumerId response{request->channel, request->channel};
   session_->socket.send(MessageId::exchange_consumer_id_response, response.encode());
@@ -224,7 +273,7 @@ void WorkerLink::exchange_consumer_id(const std::optional<protocol::ExchangeCons
     return;
   }
   session_->attached = true;
-  observer_->on_worker_attached(session_->kind);
+  observer_->on_worker_attached(session_->kind, std::move(session_->connections));
 }
 
 void WorkerLink::tick(TimePoint now) {
@@ -268,8 +317,8 @@ void WorkerLink::refuse(Refusal code, const std::string& text) {
 
 void WorkerLink::drop(const std::string& reason) {
   if (!session_) return;
-  spdlog::log(shutting_down_ ? spdlog::level::info : spdlog::level::warn,
-              "worker process {} is gone: {}", session_->peer.pid, reason);
+  spdlog::log(shutting_down_ ? spdlog::level::info : spdlog::level::warn, "worker {} is gone: {}",
+              session_->name, reason);
   engine_->unwatch(session_->socket.fd(), *this);
   former_ = session_->peer;
   former_process_ = std::move(session_->process);

@@ -15,8 +15,9 @@ namespace offload::comch {
 /// What the server's program does when its worker comes and goes.
 class WorkerObserver {
  public:
-  /// A worker serves all channels from now on.
-  virtual void on_worker_attached(Peer peer) = 0;
+  /// A worker serves all channels from now on. `connections`: if it is on another machine, one a
+  /// channel, to its RemoteServers; else none.
+  virtual void on_worker_attached(Peer peer, std::vector<core::Fd> connections) = 0;
   /// It is gone: killed, silent, or at odds with the protocol.
   virtual void on_worker_lost() = 0;
   /// It asks the server to end.
@@ -29,9 +30,10 @@ class WorkerObserver {
 /// The server's side of the control channel: lets one worker at a time attach, tells it about the
 /// channels, and notices when it is gone.
 ///
-/// A worker that is gone may still have its hands in the channels: a killed process ends its GPU
-/// work after its sockets. So the next one is let in only once the former one's process has ended,
-/// or is the same process, which says by connecting again that it has stopped.
+/// A worker of this machine that is gone may still have its hands in the channels: a killed process
+/// ends its GPU work after its sockets. So the next one is let in only once the former one's
+/// process has ended, or is the same process, which says by connecting again that it has stopped.
+/// One on another machine reaches no slot: its connections end with it.
 ///
 /// One thread: the engine's.
 class WorkerLink final : progress::EventHandler {
@@ -54,6 +56,12 @@ class WorkerLink final : progress::EventHandler {
   void tick(core::TimePoint now);
   [[nodiscard]] core::TimePoint next_tick() const noexcept { return next_tick_; }
 
+  /// With the port that it has, if any was asked for.
+  [[nodiscard]] const Address& address() const noexcept { return listener_.address(); }
+
+  /// The connection of a channel to the worker has ended: so has the worker.
+  void connection_lost(const std::string& reason) { drop(reason); }
+
   /// Tells the worker, if there is one, to stop. done() once it has, or is gone.
   void start_shutdown();
   [[nodiscard]] bool done() const noexcept { return shutting_down_ && !session_.has_value(); }
@@ -63,16 +71,20 @@ class WorkerLink final : progress::EventHandler {
   struct Newcomer {
     ControlSocket socket;
     core::TimePoint since;
+    std::optional<protocol::Nonce> challenge;  ///< until it has proved that it has the key
   };
 
   /// The worker: attached, or on the way to it.
   struct Session {
     ControlSocket socket;
-    PeerCredentials peer;
-    core::Fd process;  ///< its pidfd; invalid where there is none to be had
-    Peer kind;
-    std::vector<bool> ready;  ///< by channel
-    core::TimePoint heard;
+    std::string name{};      ///< for people
+    PeerCredentials peer{};  ///< of a local one
+    core::Fd process{};      ///< its pidfd; invalid where there is none to be had
+    Peer kind = Peer::absent;
+    protocol::Token token{};              ///< for its connections
+    std::vector<core::Fd> connections{};  ///< by channel; invalid until it is there
+    std::vector<bool> ready{};            ///< by channel
+    core::TimePoint heard{};
     bool attached = false;
   };
 
@@ -81,8 +93,9 @@ class WorkerLink final : progress::EventHandler {
   void greet_newcomers();
   [[nodiscard]] bool greet(Newcomer& newcomer);
   void admit(Newcomer& newcomer, const ControlMessage& message);
+  void attach_channel(Newcomer& newcomer, const ControlMessage& message);
   void refuse(Newcomer& newcomer, protocol::Refusal code, const std::string& text);
-  [[nodiscard]] bool former_is_gone(const PeerCredentials& newcomer);
+  [[nodiscard]] bool former_is_gone(const ControlSocket& newcomer);
   void offer_channels();
   void serve_session();
   void handle(const ControlMessage& message);

@@ -27,13 +27,26 @@ TEST(Address, AsLongAsTheSystemTakes) {
 
 TEST(Address, NothingElse) {
   for (const std::string text :
-       {"", "unix:", "unix", "/run/x.sock", "tcp:127.0.0.1:1", "UNIX:/x", " unix:/x", "rdma:"}) {
+       {"", "unix:", "unix", "/run/x.sock", "UNIX:/x", " unix:/x", "rdma:", "tcp:", "tcp:host",
+        "tcp::1", "tcp:host:", "tcp:host:x", "tcp:host:65536", "tcp:host:-1", "tcp:host:1 "}) {
     const auto error = support::thrown_by([&] { Address::parse(text); });
     EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
     EXPECT_NE(std::string(error.what()).find("'" + text + "'"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("allowed: unix:PATH"), std::string::npos);
     EXPECT_EQ(check_address(text), error.what());
   }
+}
+
+TEST(Address, AHostAndAPort) {
+  const auto named = Address::parse("tcp:dpu.example:4711");
+  EXPECT_FALSE(named.local());
+  EXPECT_EQ(named.host, "dpu.example");
+  EXPECT_EQ(named.port, 4711);
+  EXPECT_EQ(named.to_string(), "tcp:dpu.example:4711");
+  const auto v6 = Address::parse("tcp:[fe80::1]:0");
+  EXPECT_EQ(v6.host, "[fe80::1]");
+  EXPECT_EQ(v6.port, 0);
+  EXPECT_TRUE(Address::parse("unix:/x").local());
 }
 
 TEST(Address, AChannelsNameStandsForOne) {

@@ -30,7 +30,7 @@ class Import : public testing::Test {
   protocol::ChannelDescriptor with(memory::Access access,
                                    decltype(memory::RegionBlob::ranges) ranges) {
     auto descriptor = good_;
-    descriptor.region = memory::RegionBlob{access, std::move(ranges)}.encode();
+    descriptor.access = memory::RegionBlob{access, std::move(ranges)}.encode();
     return descriptor;
   }
   protocol::ChannelDescriptor with_length(std::uint64_t length) {
@@ -91,13 +91,13 @@ TEST_F(Import, RefusesMemoryThatIsSmallerThanItSays) {
 
 TEST_F(Import, RefusesARegionThatIsNoneOrForOthers) {
   auto forged = good_;
-  forged.region[20] ^= std::byte{1};
+  forged.access[20] ^= std::byte{1};
   EXPECT_EQ(refused(forged), ErrorCode::bad_message);
   auto cut_off = good_;
-  cut_off.region.pop_back();
+  cut_off.access.pop_back();
   EXPECT_EQ(refused(cut_off), ErrorCode::bad_message);
   auto none = good_;
-  none.region.clear();
+  none.access.clear();
   EXPECT_EQ(refused(none), ErrorCode::bad_message);
   const auto read_only = with(memory::Access::local_read,
                               std::vector<memory::PassedRange>{{DescriptorKind::memfd, 0, kBytes}});

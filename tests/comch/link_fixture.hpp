@@ -21,9 +21,10 @@ namespace offload::comch::test {
 /// Notes what the server's program is told.
 class WorkerEvents final : public WorkerObserver {
  public:
-  void on_worker_attached(Peer peer) override {
+  void on_worker_attached(Peer peer, std::vector<core::Fd> fds) override {
     ++attached;
     kind = peer;
+    connections = std::move(fds);
   }
   void on_worker_lost() override { ++lost; }
   void on_shutdown_requested() override { ++shutdown_requests; }
@@ -32,14 +33,16 @@ class WorkerEvents final : public WorkerObserver {
   int lost = 0;
   int shutdown_requests = 0;
   Peer kind = Peer::absent;
+  std::vector<core::Fd> connections;
 };
 
 /// Notes what the worker's program is told.
 class ServerEvents final : public ServerObserver {
  public:
-  void on_channels(const std::string& name, std::vector<ChannelImport> imported) override {
+  void on_channels(const std::string& name,
+                   std::vector<AttachedChannel> attached_channels) override {
     service = name;
-    channels = std::move(imported);
+    channels = std::move(attached_channels);
     if (fail_to_start) throw core::Error(core::ErrorCode::driver, "the back end is out of order");
   }
   void on_attached() override { ++attached; }
@@ -52,7 +55,7 @@ class ServerEvents final : public ServerObserver {
 
   bool fail_to_start = false;
   std::string service;
-  std::vector<ChannelImport> channels;
+  std::vector<AttachedChannel> channels;
   int attached = 0;
   int start_shutdowns = 0;
   int lost = 0;

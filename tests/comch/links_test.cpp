@@ -32,7 +32,7 @@ TEST_F(Links, AWorkerAttaches) {
   EXPECT_EQ(worker_events_.lost + server_events_.lost, 0);
   ASSERT_EQ(server_events_.channels.size(), kChannels);
   for (std::uint32_t i = 0; i < kChannels; ++i) {
-    EXPECT_EQ(server_events_.channels[i].index(), i);
+    EXPECT_EQ(server_events_.channels[i].import().index(), i);
   }
 }
 
@@ -43,7 +43,7 @@ TEST_F(Links, ChannelsThatWereHandedOverWork) {
     test::Server server(channels_[i]->server_end());
     ASSERT_TRUE(server.post(message));
     kernels::Staging staging{};
-    kernels::serve(kernels::SingleLane{}, server_events_.channels[i].channel(), 0,
+    kernels::serve(kernels::SingleLane{}, server_events_.channels[i].import().channel(), 0,
                    kernels::Reverse{}, staging);
     EXPECT_EQ(server.take(), support::reversed(message));
   }

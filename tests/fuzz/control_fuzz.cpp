@@ -38,6 +38,9 @@ void run(Input input) {
   run_as<protocol::ChannelDescriptor>(payload);
   run_as<protocol::ExchangeConsumerId>(payload);
   run_as<protocol::KeepAlive>(payload);
+  run_as<protocol::Challenge>(payload);
+  run_as<protocol::Proof>(payload);
+  run_as<protocol::AttachChannel>(payload);
 }
 
 }  // namespace

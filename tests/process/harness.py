@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -15,6 +16,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BIN = Path(os.environ.get("OFFLOAD_BIN_DIR", ROOT / "build/release/bin"))
 BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
+# How server and worker are connected: unix, or tcp as if on two machines.
+TRANSPORT = os.environ.get("OFFLOAD_TRANSPORT", "unix")
 # Sanitizers make the programs slower: time limits grow by this, and counts shrink.
 TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
 LONG = os.environ.get("OFFLOAD_LONG") == "1"
@@ -24,6 +27,9 @@ PATIENCE = 10 * TIME_FACTOR
 needs_cpu_worker = pytest.mark.skipif(
     BACKEND != "cpu", reason="a GPU works on while the worker's process is stopped")
 
+on_one_machine = pytest.mark.skipif(
+    TRANSPORT != "unix", reason="about a worker that the server's kernel knows the process of")
+
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 SANITIZER_REPORT = re.compile(r"(Address|Thread|Leak|UndefinedBehavior)Sanitizer|runtime error:")
 
@@ -31,6 +37,13 @@ SANITIZER_REPORT = re.compile(r"(Address|Thread|Leak|UndefinedBehavior)Sanitizer
 def scaled(count, lowest=1):
     """`count` operations, fewer in a build that is slow."""
     return max(lowest, int(count / TIME_FACTOR))
+
+
+def free_port():
+    """A TCP port of loopback that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def wait_until(condition, what, seconds=PATIENCE):
@@ -167,11 +180,10 @@ class Program:
 class Server(Program):
     """offload-server, on a control socket of its own and any free port unless told otherwise."""
 
-    def __init__(self, folder, comch, *options, wrapper=()):
+    def __init__(self, folder, comch, *options, socket_file=None, wrapper=()):
         port = [] if "-p" in options else ["-p", 0]
-        super().__init__(folder, "offload-server", "--comch", f"unix:{comch}", *port, *options,
-                         wrapper=wrapper)
-        self.comch = comch
+        super().__init__(folder, "offload-server", *comch, *port, *options, wrapper=wrapper)
+        self.socket_file = socket_file
         self.port = None
 
     def wait_until_listening(self):
@@ -184,7 +196,7 @@ class Server(Program):
         self.wait_for_log(r"the worker serves all channels", count=count)
 
     def wait_until_worker_gone(self, count=1):
-        self.wait_for_log(r"worker process \d+ is gone", count=count)
+        self.wait_for_log(r"worker (process )?\S+ is gone", count=count)
 
 
 class Stage:
@@ -194,7 +206,22 @@ class Stage:
         # A Unix socket's path has at most 107 bytes, and pytest's folders are longer.
         self.folder = Path(tempfile.mkdtemp(prefix="offload-", dir="/tmp"))
         self.comch = self.folder / "comch.sock"
+        self._key_file = self.folder / "comch.key"
+        self._key_file.touch(mode=0o600)
+        self._key_file.write_bytes(os.urandom(32))
+        self._port = free_port()
         self._programs = []
+
+    @property
+    def comch_address(self):
+        return f"tcp:127.0.0.1:{self._port}" if TRANSPORT == "tcp" else f"unix:{self.comch}"
+
+    def comch_options(self, path=None):
+        """Where server and worker meet; a socket at `path` if that is given."""
+        if path is not None:
+            return ["--comch", f"unix:{path}"]
+        key = ["--comch-key-file", self._key_file] if TRANSPORT == "tcp" else []
+        return ["--comch", self.comch_address, *key]
 
     def add(self, program):
         self._programs.append(program)
@@ -204,11 +231,13 @@ class Stage:
         return self.add(Program(self.folder, name, *options))
 
     def server(self, *options, comch=None, wrapper=()):
-        return self.add(Server(self.folder, comch or self.comch, *options, wrapper=wrapper))
+        on_socket = comch is not None or TRANSPORT == "unix"
+        return self.add(Server(self.folder, self.comch_options(comch), *options, wrapper=wrapper,
+                               socket_file=(comch or self.comch) if on_socket else None))
 
     def worker(self, *options, comch=None):
-        return self.program("offload-worker", "--comch", f"unix:{comch or self.comch}",
-                            "--backend", BACKEND, *options)
+        return self.program("offload-worker", *self.comch_options(comch), "--backend", BACKEND,
+                            *options)
 
     def pair(self, *options):
         """A server with `options` that listens, and its worker."""
@@ -296,4 +325,4 @@ def expect_end_of_both(server, worker):
     """Server and worker have left, on a signal to one of them."""
     assert server.wait() == 0, server.log
     assert worker.wait() == 0, worker.log
-    assert not server.comch.exists(), "the socket file is still there"
+    assert not (server.socket_file and server.socket_file.exists()), "the socket file is still there"

@@ -11,12 +11,13 @@ from wire import Wire
 SERVER, WORKER, CLIENT = "offload-server", "offload-worker", "offload-client"
 
 OPTIONS = {
-    SERVER: ["--comch", "-c", "--comch-channel-name", "-p", "--server-listen-port",
+    SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "-p",
+             "--server-listen-port",
              "--listen-address", "--threads", "--cpu", "--max-concurrent-messages",
              "--max-message-length", "--service", "--worker-timeout", "--shutdown-timeout",
              "--spin", "--log-level", "-h", "--help", "--version"],
-    WORKER: ["--comch", "-c", "--comch-channel-name", "--backend", "-g", "--gpu-pci-addr",
-             "--warps-per-channel", "--idle-sleep", "--spin", "--connect-timeout",
+    WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--backend", "-g",
+             "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--connect-timeout",
              "--shutdown-timeout", "--stuck-after", "--list-devices", "--log-level", "-h", "--help",
              "--version"],
     CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "-t", "--thread-count", "-i",

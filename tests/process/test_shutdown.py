@@ -29,7 +29,7 @@ def test_a_server_without_a_worker(stage, number):
     server.wait_for_log("waiting for a worker")
     server.send_signal(number)
     assert server.wait() == 0
-    assert not server.comch.exists()
+    assert not (server.socket_file and server.socket_file.exists())
 
 
 def test_a_server_with_silent_connections(stage):

@@ -25,7 +25,7 @@ def test_a_server_on_the_same_path_and_port_at_once(stage):
 def test_the_socket_file_of_a_killed_server_is_taken_over(stage):
     server, worker = stage.pair()
     server.kill()
-    assert stat.S_ISSOCK(server.comch.stat().st_mode)
+    assert stat.S_ISSOCK(server.socket_file.stat().st_mode)
     successor = stage.server()
     successor.wait_until_listening()
     stage.run_client(successor, "-i", 100)
