@@ -24,6 +24,11 @@ def run(script, *options):
     (("setup", "build", "test"), "build, test"),
     (("bundle", "--fast"), "a folder"),
     (("bundle", "here", "there"), "one folder"),
+    (("rdma-guest",), "which command"),
+    (("rdma-guest", "--fast"), "--timeout, --link"),
+    (("rdma-guest", "--timeout"), "needs a value"),
+    (("rdma-guest", "--timeout", "0", "--", "true"), "from 1 to"),
+    (("rdma-guest", "--link", "folder:3", "--", "true"), "FOLDER:1 or FOLDER:2"),
 ])
 def test_refuses(command, hint):
     done = run(*command)
@@ -33,7 +38,7 @@ def test_refuses(command, hint):
     assert hint in done.stderr
 
 
-@pytest.mark.parametrize("script", ["demo", "setup", "test", "bundle"])
+@pytest.mark.parametrize("script", ["demo", "setup", "test", "bundle", "rdma-guest"])
 def test_explains_itself(script):
     done = run(script, "--help")
     assert done.returncode == 0
