@@ -11,6 +11,16 @@ add_library(numa::numa UNKNOWN IMPORTED)
 set_target_properties(numa::numa PROPERTIES
   IMPORTED_LOCATION ${NUMA_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${NUMA_INCLUDE_DIR})
 
+# rdma-core: verbs, and its connection manager.
+foreach(library ibverbs rdmacm)
+  find_library(${library}_LIBRARY ${library} REQUIRED)
+  add_library(rdma::${library} UNKNOWN IMPORTED)
+  set_target_properties(rdma::${library} PROPERTIES IMPORTED_LOCATION ${${library}_LIBRARY})
+endforeach()
+find_path(IBVERBS_INCLUDE_DIR infiniband/verbs.h REQUIRED)
+set_target_properties(rdma::ibverbs PROPERTIES
+  INTERFACE_INCLUDE_DIRECTORIES ${IBVERBS_INCLUDE_DIR})
+
 if(OFFLOAD_TESTS)
   find_package(GTest REQUIRED)
   # The system's interpreter first: the one that the package python3-pytest serves.

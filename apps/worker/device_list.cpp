@@ -8,10 +8,11 @@ namespace offload::worker {
 namespace {
 
 std::string describe(const device::Device& device) {
-  std::string text = fmt::format("{}\n  memory {:.1f} GiB", device.describe(),
-                                 static_cast<double>(device.memory) / (1U << 30));
-  if (device.numa_node >= 0) text += fmt::format(", NUMA node {}", device.numa_node);
-  text += '\n';
+  std::string text = device.describe() + "\n";
+  if (device.memory != 0) {
+    text += fmt::format("  memory {:.1f} GiB\n", static_cast<double>(device.memory) / (1U << 30));
+  }
+  if (device.numa_node >= 0) text += fmt::format("  NUMA node {}\n", device.numa_node);
   for (std::size_t i = 0; i < device::kCapabilities; ++i) {
     const auto capability = static_cast<device::Capability>(i);
     const auto support = device::supports(device, capability);
@@ -26,10 +27,12 @@ std::string describe(const device::Device& device) {
 std::string device_list(const std::vector<device::Device>& devices) {
   std::string text;
   for (const auto& device : devices) text += describe(device);
-  const bool has_gpu = std::any_of(devices.begin(), devices.end(), [](const auto& device) {
-    return device.kind == device::Kind::gpu;
-  });
-  if (!has_gpu) text += "no GPU: " + device::why_no_gpu() + "\n";
+  const auto has = [&](device::Kind kind) {
+    return std::any_of(devices.begin(), devices.end(),
+                       [&](const auto& device) { return device.kind == kind; });
+  };
+  if (!has(device::Kind::gpu)) text += "no GPU: " + device::why_no_gpu() + "\n";
+  if (!has(device::Kind::rdma)) text += "no RDMA device: " + device::why_no_rdma() + "\n";
   return text;
 }
 

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/fd.hpp"
 #include "device/gpus.hpp"
+#include "device/rdma_devices.hpp"
 
 namespace offload::device {
 namespace {
@@ -123,6 +124,7 @@ std::string_view name_of(Kind kind) noexcept {
   switch (kind) {
     case Kind::host: return "host";
     case Kind::gpu: return "gpu";
+    case Kind::rdma: return "rdma";
   }
   return "unknown";
 }
@@ -142,17 +144,27 @@ std::string_view name_of(Capability capability) noexcept {
 }
 
 Support supports(const Device& device, Capability capability) {
-  return device.kind == Kind::gpu ? gpu_supports(device, capability) : host_supports(capability);
+  switch (device.kind) {
+    case Kind::host: return host_supports(capability);
+    case Kind::gpu: return gpu_supports(device, capability);
+    case Kind::rdma: return rdma_supports(capability);
+  }
+  return {false, "no such device"};
 }
 
 std::vector<Device> list_devices() {
   std::vector<Device> devices = {host()};
   for (Device& gpu : list_gpus().devices) devices.push_back(std::move(gpu));
+  for (Device& card : list_rdma_devices().devices) devices.push_back(std::move(card));
   return devices;
 }
 
 std::string why_no_gpu() {
   return list_gpus().why_none;
+}
+
+std::string why_no_rdma() {
+  return list_rdma_devices().why_none;
 }
 
 bool is_pci_address(std::string_view text) noexcept {

@@ -11,22 +11,23 @@ namespace offload::device {
 enum class Kind : std::uint8_t {
   host,  ///< processors and memory of this machine
   gpu,
+  rdma,  ///< a network card that libibverbs finds, or its emulation
 };
 
 /// A device as it was found. A copy stays true for as long as the machine is not changed.
 struct Device {
   Kind kind = Kind::host;
   std::uint32_t index = 0;   ///< among its kind
-  std::string name;          ///< "host", "NVIDIA H100 80GB HBM3"
-  std::string pci_address;   ///< "0000:01:00.0"; the host has none
+  std::string name;          ///< "host", "NVIDIA H100 80GB HBM3", "mlx5_0"
+  std::string pci_address;   ///< "0000:01:00.0"; the host and what is emulated have none
   int numa_node = -1;        ///< the nearest; -1: unknown or none
-  std::uint64_t memory = 0;  ///< bytes
+  std::uint64_t memory = 0;  ///< bytes; 0 where it has none to offer
 
   /// "gpu:0 NVIDIA H100 80GB HBM3 at 0000:01:00.0"
   [[nodiscard]] std::string describe() const;
 };
 
-/// "host", "gpu"
+/// "host", "gpu", "rdma"
 std::string_view name_of(Kind kind) noexcept;
 
 enum class Capability : std::uint8_t {
@@ -55,18 +56,21 @@ struct Support {
 /// Whether `device` has `capability` on this machine and in this build.
 Support supports(const Device& device, Capability capability);
 
-/// The host first, then the GPUs that CUDA finds. A build without CUDA, or a machine without a
-/// driver, has no GPU: why_no_gpu() says which.
+/// The host first, then the GPUs that CUDA finds, then the RDMA devices that libibverbs finds. A
+/// build without CUDA, or a machine without a driver, has no GPU: why_no_gpu() says which, and
+/// why_no_rdma() the same of RDMA devices.
 std::vector<Device> list_devices();
 /// Empty if there is a GPU.
 std::string why_no_gpu();
+/// Empty if there is an RDMA device.
+std::string why_no_rdma();
 
 /// Whether `text` is "[domain:]bus:device[.function]", in hexadecimal.
 bool is_pci_address(std::string_view text) noexcept;
 
-/// The device that `selector` means among `devices`: "host", "gpu" (the first), "gpu:INDEX", a PCI
-/// address with or without its domain and function, or a name. Throws Error: not_found, with what
-/// there is; invalid_value for a name that several devices have.
+/// The device that `selector` means among `devices`: "host", "gpu" or "rdma" (the first),
+/// "gpu:INDEX", "rdma:INDEX", a PCI address with or without its domain and function, or a name.
+/// Throws Error: not_found, with what there is; invalid_value for a name that several devices have.
 const Device& find(const std::vector<Device>& devices, std::string_view selector);
 
 }  // namespace offload::device

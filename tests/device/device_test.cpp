@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "core/error.hpp"
@@ -13,16 +14,18 @@ namespace {
 using core::ErrorCode;
 using support::thrown_by;
 
-std::vector<Device> machine_with_three_gpus() {
+std::vector<Device> machine_with_many_devices() {
   return {{Kind::host, 0, "host", {}, -1, 1U << 30},
           {Kind::gpu, 0, "Big", "0000:01:00.0", 0, 1U << 30},
           {Kind::gpu, 1, "Small", "0000:c1:00.0", 1, 1U << 20},
-          {Kind::gpu, 2, "Small", "0001:01:00.0", 1, 1U << 20}};
+          {Kind::gpu, 2, "Small", "0001:01:00.0", 1, 1U << 20},
+          {Kind::rdma, 0, "mlx5_0", "0000:d1:00.0", 1, 0},
+          {Kind::rdma, 1, "rxe0", {}, -1, 0}};
 }
 
-/// The index into machine_with_three_gpus().
+/// The index into machine_with_many_devices().
 std::ptrdiff_t found(std::string_view selector) {
-  const auto devices = machine_with_three_gpus();
+  const auto devices = machine_with_many_devices();
   return &find(devices, selector) - devices.data();
 }
 
@@ -31,6 +34,9 @@ TEST(Find, ByKindAndIndex) {
   EXPECT_EQ(found("gpu"), 1);
   EXPECT_EQ(found("gpu:0"), 1);
   EXPECT_EQ(found("gpu:2"), 3);
+  EXPECT_EQ(found("rdma"), 4);
+  EXPECT_EQ(found("rdma:1"), 5);
+  EXPECT_EQ(found("rxe0"), 5);
 }
 
 TEST(Find, ByPciAddressInEachOfItsForms) {
@@ -77,13 +83,23 @@ TEST(List, TheHostComesFirst) {
   EXPECT_TRUE(supports(devices[0], Capability::shared_memory));
 }
 
+std::size_t count(Kind kind) {
+  const auto devices = list_devices();
+  return static_cast<std::size_t>(std::count_if(
+      devices.begin(), devices.end(), [&](const Device& device) { return device.kind == kind; }));
+}
+
 TEST(List, WithoutAGpuItIsSaidWhy) {
-  EXPECT_EQ(list_devices().size() == 1, !why_no_gpu().empty());
+  EXPECT_EQ(count(Kind::gpu) == 0, !why_no_gpu().empty());
+}
+
+TEST(List, WithoutAnRdmaDeviceItIsSaidWhy) {
+  EXPECT_EQ(count(Kind::rdma) == 0, !why_no_rdma().empty());
 }
 
 TEST(List, EveryGpuIsWhatItsOwnAddressFinds) {
   const auto devices = list_devices();
-  if (devices.size() == 1) GTEST_SKIP() << "no GPU: " << why_no_gpu();
+  if (count(Kind::gpu) == 0) GTEST_SKIP() << "no GPU: " << why_no_gpu();
   for (const Device& device : devices) {
     if (device.kind != Kind::gpu) continue;
     EXPECT_EQ(&find(devices, device.pci_address), &device);

@@ -57,12 +57,13 @@ def test_version(stage, name):
 
 
 def test_list_devices(stage):
-    """Needs no server. Without a GPU it says why there is none."""
+    """Needs no server. Without a GPU, or an RDMA device, it says why there is none."""
     worker = stage.program(WORKER, "--list-devices")
     assert worker.wait() == 0
     assert worker.out.startswith("host\n  memory ")
     assert re.search(r"^  shared_memory +yes$", worker.out, re.MULTILINE)
     assert ("gpu:0 " in worker.out) != ("no GPU: " in worker.out)
+    assert ("rdma:0 " in worker.out) != ("no RDMA device: " in worker.out)
 
 
 def expect_usage_error(program, *hints):

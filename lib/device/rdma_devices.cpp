@@ -1,0 +1,60 @@
+#include "device/rdma_devices.hpp"
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "core/error.hpp"
+
+namespace offload::device {
+namespace {
+
+/// Empty for an emulated device, which lies beside no bus.
+std::string pci_address_of(const ibv_device& device) {
+  std::error_code error;
+  const auto place = std::filesystem::canonical(std::string(device.ibdev_path) + "/device", error);
+  const std::string name = place.filename();
+  return !error && is_pci_address(name) ? name : std::string();
+}
+
+int numa_node_of(const ibv_device& device) {
+  std::ifstream file(std::string(device.ibdev_path) + "/device/numa_node");
+  int node = -1;
+  file >> node;
+  return file ? node : -1;
+}
+
+std::string why_not(int errnum) {
+  return errnum == ENOSYS ? "the kernel has no RDMA (the module ib_uverbs is not loaded)"
+                          : "ibv_get_device_list: " + core::describe_errno(errnum);
+}
+
+}  // namespace
+
+RdmaDevices list_rdma_devices() {
+  RdmaDevices found;
+  int count = 0;
+  const std::unique_ptr<ibv_device*, decltype(&ibv_free_device_list)> list(
+      ibv_get_device_list(&count), &ibv_free_device_list);
+  if (list == nullptr) {
+    found.why_none = why_not(errno);
+    return found;
+  }
+  for (int i = 0; i < count; ++i) {
+    const ibv_device& device = *list.get()[i];
+    found.devices.push_back({Kind::rdma, static_cast<std::uint32_t>(i), device.name,
+                             pci_address_of(device), numa_node_of(device), 0});
+  }
+  if (count == 0) found.why_none = "libibverbs lists none";
+  return found;
+}
+
+Support rdma_supports(Capability capability) {
+  if (capability == Capability::mapped_host_memory) return {true, {}};
+  return {false, "an RDMA device offers no memory and runs no worker"};
+}
+
+}  // namespace offload::device

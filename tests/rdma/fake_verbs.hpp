@@ -1,0 +1,68 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+/// libibverbs without a device: the test program's own definitions of its functions, which the
+/// linker takes before the library's. What is made is counted, and any call can be told to fail.
+namespace offload::rdma::test {
+
+/// A work request as it was posted.
+struct Posted {
+  ibv_send_wr send{};  ///< of a receive, wr_id alone
+  std::vector<ibv_sge> pieces;
+};
+
+struct FakeQueuePair {
+  ibv_qp native{};  ///< first: a pointer to it is one to this
+  ibv_qp_attr attributes{};
+  std::deque<Posted> sends;
+  std::deque<Posted> receives;
+};
+
+/// What the fake device is and does. One for each test: reset() begins anew.
+struct FakeVerbs {
+  // What there is.
+  int devices = 1;
+  ibv_device_attr device{};
+  ibv_port_attr port{};
+  std::vector<ibv_gid_entry> gids;
+
+  // What happened.
+  std::map<std::string, int> open;  ///< objects not ended yet, by kind
+  std::vector<std::string> calls;   ///< those that can fail, in order
+  std::vector<FakeQueuePair*> queue_pairs;
+  std::deque<ibv_wc> completions;
+  int doorbells = 0;
+  int arms = 0;
+  int deregistered_by_address = 0;
+  std::deque<ibv_async_event> async_events;
+  int acknowledged = 0;
+
+  // What fails.
+  int fail_at = -1;       ///< the number of the call, from 0
+  std::string fail_call;  ///< each call of this name
+  int fail_with = EIO;
+
+  [[nodiscard]] int open_objects() const;
+  /// The device finishes the first send posted; told only if it is signalled or fails.
+  void finish_send(FakeQueuePair& queue, ibv_wc_status status = IBV_WC_SUCCESS);
+  /// A message of `length` bytes takes the first receive posted.
+  void finish_receive(FakeQueuePair& queue, ibv_wc told);
+  /// An event on the completion channel, as after an arming.
+  void ring();
+  void add_async_event(ibv_async_event event);
+
+  int completion_pipe[2] = {-1, -1};
+  int async_pipe[2] = {-1, -1};
+};
+
+FakeVerbs& fake();
+void reset_fake();
+
+}  // namespace offload::rdma::test
