@@ -1,0 +1,72 @@
+#include "rdma/completion_loop.hpp"
+
+#include <string>
+
+#include "core/log.hpp"
+
+namespace offload::rdma {
+
+CompletionLoop::CompletionLoop(const DeviceContext& device, progress::Engine& engine,
+                               std::uint32_t depth)
+    : engine_(&engine), channel_(device), queue_(device, depth, &channel_), room_(queue_.depth()) {
+  engine_->watch(channel_.fd(), EPOLLIN, *this);
+}
+
+CompletionLoop::~CompletionLoop() {
+  if (!sinks_.empty()) {
+    spdlog::error("a completion queue ends while {} connections use it", sinks_.size());
+  }
+  engine_->deactivate(*this);
+  engine_->unwatch(channel_.fd(), *this);
+}
+
+std::uint32_t CompletionLoop::add(CompletionSink& sink, std::uint32_t depth) {
+  if (depth > room_) {
+    throw core::Error(core::ErrorCode::full,
+                      "a completion queue has room for " + std::to_string(room_) + " of the " +
+                          std::to_string(depth) + " completions that a connection may have");
+  }
+  const std::uint32_t tag = next_tag_++;
+  sinks_.emplace(tag, &sink);
+  room_ -= depth;
+  return tag;
+}
+
+void CompletionLoop::remove(std::uint32_t tag, std::uint32_t depth,
+                            std::size_t under_way) noexcept {
+  sinks_.erase(tag);
+  room_ += depth;
+  under_way_ -= under_way;
+}
+
+void CompletionLoop::began(std::size_t count) noexcept {
+  under_way_ += count;
+  engine_->activate(*this);
+}
+
+bool CompletionLoop::poll() {
+  const auto done = queue_.poll(completions_);
+  for (const ibv_wc& completion : done) {
+    // A sink may go while it is told, and others with it.
+    const auto sink = sinks_.find(static_cast<std::uint32_t>(completion.wr_id >> 32));
+    if (sink == sinks_.end()) continue;
+    sink->second->on_completion(static_cast<std::uint32_t>(completion.wr_id), completion);
+  }
+  if (queue_.failed() && !failed_) {
+    failed_ = true;
+    for (const auto& [tag, sink] : sinks_) sink->on_queue_failed();
+  }
+  if (under_way_ == 0 || failed_) engine_->deactivate(*this);
+  return !done.empty();
+}
+
+core::Duration CompletionLoop::arm() {
+  if (!armed_) armed_ = queue_.arm().ok();
+  return armed_ ? core::Duration::max() : core::Duration{};
+}
+
+void CompletionLoop::on_events(std::uint32_t) {
+  if (channel_.take_events() != 0) armed_ = false;
+}
+
+}  // namespace offload::rdma

@@ -1,0 +1,318 @@
+#include "rdma/connection.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "core/log.hpp"
+
+namespace offload::rdma {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+using core::Status;
+
+/// What flushing gets when the connection stops; a device takes microseconds.
+constexpr core::Duration kFlushTime = std::chrono::seconds(2);
+/// The bit of a wr_id that tells a receive from a send.
+constexpr std::uint32_t kReceive = 1U << 31;
+constexpr std::uint32_t kMost24Bits = 0xff'ffff;
+
+bool same_subnet(const ibv_gid& a, const ibv_gid& b) noexcept {
+  return a.global.subnet_prefix == b.global.subnet_prefix;
+}
+
+void check_options(const ConnectionOptions& options, const std::string& name) {
+  const QueuePairOptions& queues = options.queues;
+  const char* wrong = nullptr;
+  if (queues.transport == Transport::ud) wrong = "UD has no connections";
+  if (queues.shared_receives != nullptr) wrong = "shared receives are not for connections";
+  if (queues.send_depth == 0 || queues.receive_depth == 0) wrong = "a queue without room";
+  if (queues.gather == 0) wrong = "no pieces of memory";
+  if (wrong == nullptr) return;
+  throw Error(ErrorCode::invalid_value, "connection '" + name + "': " + wrong);
+}
+
+void append(memory::Buffer* buffer, std::uint64_t length) noexcept {
+  for (; buffer != nullptr && length != 0; buffer = buffer->next()) {
+    const std::uint64_t part = std::min<std::uint64_t>(length, buffer->tailroom().size());
+    static_cast<void>(buffer->append(part));
+    length -= part;
+  }
+}
+
+}  // namespace
+
+Connection::Connection(const Endpoint& endpoint, const ConnectionOptions& options, std::string name)
+    : Context(std::move(name)),
+      endpoint_(endpoint),
+      options_(options),
+      sends_(options.queues.send_depth, options.queues.gather),
+      receives_(options.queues.receive_depth, options.queues.gather) {
+  check_options(options, this->name());
+}
+
+Connection::~Connection() {
+  end();
+}
+
+bool Connection::connected() const noexcept {
+  return state() == State::running && queue_ && !failed_ &&
+         queue_->state() == QueuePair::State::ready_to_send;
+}
+
+progress::Context::Step Connection::on_start() {
+  port_ = endpoint_.device.port(options_.port);
+  if (!port_.active()) {
+    throw Error(ErrorCode::not_connected, "connection '" + name() + "': port " +
+                                              std::to_string(options_.port) + " of " +
+                                              endpoint_.device.name() + " is not active");
+  }
+  gid_ = choose_gid(endpoint_.device.gids(options_.port), options_.gid);
+  const CompletionQueue& completions = endpoint_.completions.queue();
+  QueuePair queue(endpoint_.domain, completions, completions, options_.queues);
+  queue.initialize(options_.port, options_.access);
+  first_packet_ = std::random_device{}() & kMost24Bits;
+  tag_ = endpoint_.completions.add(*this, depth());
+  queue_ = std::move(queue);
+  failed_ = lost_ = false;
+  return Step::done;
+}
+
+ConnectionDescriptor Connection::descriptor() const {
+  if (state() != State::running || !queue_) {
+    core::throw_bad_state("connection '" + name() + "'",
+                          queue_ || state() != State::running ? name_of(state()) : "broken",
+                          "be described");
+  }
+  ConnectionDescriptor descriptor;
+  descriptor.transport = options_.queues.transport;
+  descriptor.ethernet = port_.ethernet;
+  descriptor.lid = port_.ethernet ? std::uint16_t{0} : port_.lid;
+  descriptor.gid = gid_.value;
+  descriptor.queue_pair = queue_->number();
+  descriptor.first_packet = first_packet_;
+  descriptor.mtu = port_.mtu;
+  descriptor.reads_in = endpoint_.device.limits().reads_in;
+  return descriptor;
+}
+
+void Connection::connect_to(const ConnectionDescriptor& peer) {
+  const ConnectionDescriptor mine = descriptor();
+  if (peer.transport != mine.transport || peer.ethernet != mine.ethernet) {
+    throw Error(ErrorCode::invalid_value,
+                "connection '" + name() + "': the peer has another transport or link layer");
+  }
+  const Limits& limits = endpoint_.device.limits();
+  Peer to;
+  to.path.port = options_.port;
+  to.path.lid = peer.lid;
+  to.path.global = peer.ethernet || !same_subnet(peer.gid, mine.gid);
+  to.path.gid = peer.gid;
+  to.path.source_gid = gid_.index;
+  to.path.hop_limit = options_.hop_limit;
+  to.path.traffic_class = options_.traffic_class;
+  to.path.service_level = options_.service_level;
+  to.queue_pair = peer.queue_pair;
+  to.first_packet = peer.first_packet;
+  to.mtu = std::min(mine.mtu, peer.mtu);
+  to.reads_in = limits.reads_in;
+  to.receiver_not_ready_timer = options_.receiver_not_ready_timer;
+  queue_->ready_to_receive(to);
+  SendOptions sending = options_.sending;
+  sending.first_packet = first_packet_;
+  sending.reads_out = std::min(limits.reads_out, peer.reads_in);
+  queue_->ready_to_send(sending);
+  reads_out_ = sending.reads_out;
+}
+
+Status Connection::on_submit(progress::Task& task) noexcept {
+  auto& operation = static_cast<Operation&>(task);
+  operation.completion_ = IBV_WC_SUCCESS;
+  operation.vendor_ = 0;
+  if (operation.kind_ == Operation::Kind::receive) {
+    return prepare_receive(static_cast<ReceiveTask&>(operation));
+  }
+  return prepare_send(operation);
+}
+
+Status Connection::prepare_receive(ReceiveTask& task) noexcept {
+  if (!queue_ || failed_) return ErrorCode::not_connected;
+  if (receives_.is_full()) return ErrorCode::full;
+  task.length_ = 0;
+  task.immediate_.reset();
+  task.written_elsewhere_ = false;
+  ibv_recv_wr& request = receives_.next(std::uint64_t{tag_} << 32 | kReceive);
+  std::uint64_t length = 0;
+  const Status status =
+      scatter(task.destination, kMostBytes, receives_.pieces(), request.num_sge, length);
+  if (status.ok()) receives_.add(task);
+  return status;
+}
+
+Status Connection::prepare_send(Operation& task) noexcept {
+  if (!connected()) return ErrorCode::not_connected;
+  if (sends_.is_full()) return ErrorCode::full;
+  ibv_send_wr& request = sends_.next(std::uint64_t{tag_} << 32);
+  Status status;
+  switch (task.kind_) {
+    case Operation::Kind::send: status = fill(static_cast<SendTask&>(task), request); break;
+    case Operation::Kind::write: status = fill(static_cast<WriteTask&>(task), request); break;
+    case Operation::Kind::read: status = fill(static_cast<ReadTask&>(task), request); break;
+    case Operation::Kind::compare_and_swap:
+      status = fill(static_cast<CompareAndSwapTask&>(task), request);
+      break;
+    case Operation::Kind::fetch_and_add:
+      status = fill(static_cast<FetchAndAddTask&>(task), request);
+      break;
+    case Operation::Kind::receive: status = ErrorCode::unexpected; break;
+  }
+  if (status.ok()) sends_.add(task);
+  return status;
+}
+
+void Connection::on_flush() noexcept {
+  if (!queue_) return;
+  Status status;
+  ibv_recv_wr* last_receive = nullptr;
+  if (ibv_recv_wr* const first = receives_.unposted(last_receive); first != nullptr) {
+    ibv_recv_wr* bad = nullptr;
+    status = queue_->post_receive(*first, bad);
+    endpoint_.completions.began(receives_.mark_posted());
+  }
+  ibv_send_wr* last_send = nullptr;
+  if (ibv_send_wr* const first = sends_.unposted(last_send); first != nullptr && status.ok()) {
+    // Sends end in their order: the end of the last is that of all.
+    last_send->send_flags |= IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    status = queue_->post_send(*first, bad);
+    endpoint_.completions.began(sends_.mark_posted());
+  }
+  // Of the part that was posted the end may never be told: nothing but ending the queue pair gets
+  // hold of it again.
+  if (!status.ok()) on_queue_failed();
+}
+
+void Connection::on_queue_failed() noexcept {
+  failed_ = lost_ = true;
+  request_turn();
+}
+
+void Connection::on_completion(std::uint32_t number, const ibv_wc& completion) {
+  if ((number & kReceive) != 0) {
+    on_ended(receives_, number & ~kReceive, completion);
+  } else {
+    on_ended(sends_, number, completion);
+  }
+  if (state() == State::stopping && under_way() == 0) {
+    end_queue();
+    stopped();
+  }
+}
+
+template <class Request>
+void Connection::on_ended(WorkQueue<Request>& queue, std::uint32_t number,
+                          const ibv_wc& completion) {
+  const std::uint32_t tag = tag_;
+  for (std::size_t left = queue.count_up_to(number); left != 0; --left) {
+    Operation& task = queue.pop();
+    endpoint_.completions.ended(1);
+    end_task(task, left == 1 ? &completion : nullptr);
+    if (!queue_ || tag != tag_) return;  // ended, and perhaps begun anew, by the task's owner
+  }
+}
+
+/// `completion`: null if it was told with that of a later one, so that it ended well.
+void Connection::end_task(Operation& task, const ibv_wc* completion) {
+  if (completion != nullptr && completion->status != IBV_WC_SUCCESS) {
+    task.completion_ = completion->status;
+    task.vendor_ = completion->vendor_err;
+    failed_ = true;
+    const bool flushed = completion->status == IBV_WC_WR_FLUSH_ERR;
+    complete(task,
+             flushed && state() == State::stopping ? ErrorCode::shutdown : ErrorCode::io_failed);
+    return;
+  }
+  switch (task.kind_) {
+    case Operation::Kind::receive:
+      receive_ended(static_cast<ReceiveTask&>(task), completion);
+      break;
+    case Operation::Kind::read: {
+      const auto& read = static_cast<ReadTask&>(task);
+      append(read.destination, read.length);
+      break;
+    }
+    case Operation::Kind::compare_and_swap:
+      append(static_cast<CompareAndSwapTask&>(task).destination, sizeof(std::uint64_t));
+      break;
+    case Operation::Kind::fetch_and_add:
+      append(static_cast<FetchAndAddTask&>(task).destination, sizeof(std::uint64_t));
+      break;
+    case Operation::Kind::send:
+    case Operation::Kind::write: break;
+  }
+  complete(task, {});
+}
+
+void Connection::receive_ended(ReceiveTask& task, const ibv_wc* completion) noexcept {
+  if (completion == nullptr) return;
+  task.length_ = completion->byte_len;
+  task.written_elsewhere_ = completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+  if ((completion->wc_flags & IBV_WC_WITH_IMM) != 0) task.immediate_ = ntohl(completion->imm_data);
+  if (!task.written_elsewhere_) append(task.destination, task.length_);
+}
+
+bool Connection::on_poll(std::size_t most) {
+  if (lost_) end_queue();
+  if (state() == State::stopping) {
+    if (queue_ && core::Clock::now() < flush_deadline_) return false;  // on_completion ends it
+    if (queue_) spdlog::error("connection '{}' was not flushed in time", name());
+    end_queue();
+    sends_.clear();
+    receives_.clear();
+    stopped();
+    return true;
+  }
+  std::size_t ended = 0;
+  for (; ended < most && !queue_ && sends_.size() + receives_.size() != 0; ++ended) {
+    Operation& task = sends_.size() != 0 ? sends_.pop() : receives_.pop();
+    complete(task, ErrorCode::driver);
+  }
+  return ended != 0;
+}
+
+core::Duration Connection::arm() {
+  if (lost_ || (!queue_ && in_flight() != 0)) return {};
+  if (state() != State::stopping) return core::Duration::max();
+  return std::max(flush_deadline_ - core::Clock::now(), core::Duration{});
+}
+
+progress::Context::Step Connection::on_stop() noexcept {
+  sends_.drop_unposted();
+  receives_.drop_unposted();
+  if (queue_ && !lost_ && under_way() != 0) {
+    try {
+      queue_->fail();
+      flush_deadline_ = core::Clock::now() + kFlushTime;
+      return Step::in_progress;
+    } catch (const Error& error) {
+      spdlog::error("connection '{}': {}", name(), error.what());
+    }
+  }
+  end_queue();
+  sends_.clear();
+  receives_.clear();
+  return Step::done;
+}
+
+/// Once this returns, the device touches no memory for it.
+void Connection::end_queue() noexcept {
+  if (!queue_) return;
+  endpoint_.completions.remove(tag_, depth(), under_way());
+  queue_.reset();
+}
+
+}  // namespace offload::rdma

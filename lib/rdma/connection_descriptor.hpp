@@ -1,0 +1,48 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rdma/transport.hpp"
+
+/// One end of a connection as its peer must know it: bytes that describe themselves and travel any
+/// way the caller likes. Big endian, of the same make as a region's (memory/region_blob.hpp):
+///
+///   magic u32 | version u16 | length of the whole u32 | body | CRC-32C of all before it u32
+///
+/// in every version, and in this one the body is
+///
+///   transport u8 | link layer u8 | LID u16 | GID 16 bytes | queue pair u32 | first packet u32 |
+///   MTU u8 | reads taken u8
+namespace offload::rdma {
+
+inline constexpr std::uint32_t kDescriptorMagic = 0x4f46'5243;  // "OFRC"
+inline constexpr std::uint16_t kDescriptorVersion = 1;
+inline constexpr std::size_t kDescriptorHeader = 4 + 2 + 4;
+inline constexpr std::size_t kDescriptorTrailer = 4;
+/// Of this version, bytes: it fits the private data of librdmacm's connection requests (56).
+inline constexpr std::size_t kDescriptorBytes =
+    kDescriptorHeader + (1 + 1 + 2 + 16 + 4 + 4 + 1 + 1) + kDescriptorTrailer;
+
+struct ConnectionDescriptor {
+  Transport transport = Transport::rc;  ///< rc or uc
+  bool ethernet = true;                 ///< RoCE; else InfiniBand
+  std::uint16_t lid = 0;                ///< InfiniBand: not 0
+  ibv_gid gid{};
+  std::uint32_t queue_pair = 0;    ///< 24 bits
+  std::uint32_t first_packet = 0;  ///< 24 bits
+  ibv_mtu mtu = IBV_MTU_1024;
+  std::uint8_t reads_in = 0;  ///< reads and atomics that it answers at a time
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+
+  /// Throws Error: unsupported_version for a version to come, bad_message, with the reason, for
+  /// whatever else encode() does not make.
+  static ConnectionDescriptor decode(std::span<const std::byte> bytes);
+};
+
+}  // namespace offload::rdma

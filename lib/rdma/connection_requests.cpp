@@ -1,0 +1,140 @@
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+#include "rdma/connection.hpp"
+
+/// The work requests of a connection's tasks.
+namespace offload::rdma {
+namespace {
+
+using core::ErrorCode;
+using core::Status;
+using memory::Buffer;
+
+/// A place in the peer's memory, as a work request has it; invalid_value if so many bytes do not
+/// fit.
+Status name_remote(const RemotePlace& place, std::uint64_t length, std::uint64_t& address,
+                   std::uint32_t& key) noexcept {
+  const memory::RemoteRange& range = place.range;
+  if (place.offset > range.length || length > range.length - place.offset) {
+    return ErrorCode::invalid_value;
+  }
+  address = range.address + place.offset;
+  key = range.key;
+  return {};
+}
+
+ibv_sge piece(const std::byte* address, std::uint64_t length, const memory::Key* key) noexcept {
+  return {reinterpret_cast<std::uint64_t>(address), static_cast<std::uint32_t>(length),
+          key == nullptr ? 0 : key->local};
+}
+
+void set_immediate(const std::optional<std::uint32_t>& immediate, ibv_wr_opcode without,
+                   ibv_wr_opcode with, ibv_send_wr& request) noexcept {
+  request.opcode = immediate ? with : without;
+  if (immediate) request.imm_data = htonl(*immediate);
+}
+
+}  // namespace
+
+/// What is short enough travels in the request itself, and then needs no registration.
+Status Connection::gather(const Buffer* source, ibv_send_wr& request,
+                          std::uint64_t& length) noexcept {
+  const auto pieces = sends_.pieces();
+  bool inlined = true;
+  bool registered = true;
+  length = 0;
+  for (; source != nullptr; source = source->next()) {
+    const auto data = source->data();
+    if (data.empty()) continue;
+    if (static_cast<std::size_t>(request.num_sge) == pieces.size()) return ErrorCode::invalid_value;
+    const memory::Key* const key = source->region().key(endpoint_.registrar, source->range());
+    const auto& range = source->region().ranges()[source->range()];
+    inlined = inlined && range.location != memory::Location::device;
+    registered = registered && key != nullptr;
+    length += data.size();
+    if (data.size() > kMostBytes || length > kMostBytes) return ErrorCode::invalid_value;
+    pieces[static_cast<std::size_t>(request.num_sge++)] = piece(data.data(), data.size(), key);
+  }
+  inlined = inlined && length <= queue_->capacity().max_inline_data;
+  if (inlined && length != 0) request.send_flags |= IBV_SEND_INLINE;
+  return inlined || registered ? Status() : ErrorCode::invalid_value;
+}
+
+/// Names the tailrooms, up to `most` bytes; `length`: how many those are.
+Status Connection::scatter(const Buffer* destination, std::uint64_t most, std::span<ibv_sge> pieces,
+                           int& count, std::uint64_t& length) const noexcept {
+  length = 0;
+  for (; destination != nullptr && length != most; destination = destination->next()) {
+    const auto room = destination->tailroom();
+    if (room.empty()) continue;
+    if (static_cast<std::size_t>(count) == pieces.size()) return ErrorCode::invalid_value;
+    memory::MemoryRegion& region = destination->region();
+    const memory::Key* const key = region.key(endpoint_.registrar, destination->range());
+    if (key == nullptr) return ErrorCode::invalid_value;
+    if (!includes(region.access(), memory::Access::local_write)) return ErrorCode::not_permitted;
+    const std::uint64_t part = std::min<std::uint64_t>(room.size(), most - length);
+    pieces[static_cast<std::size_t>(count++)] = piece(room.data(), part, key);
+    length += part;
+  }
+  return {};
+}
+
+Status Connection::fill(const SendTask& task, ibv_send_wr& request) noexcept {
+  set_immediate(task.immediate, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, request);
+  if (task.solicited) request.send_flags |= IBV_SEND_SOLICITED;
+  std::uint64_t length = 0;
+  return gather(task.source, request, length);
+}
+
+Status Connection::fill(const WriteTask& task, ibv_send_wr& request) noexcept {
+  set_immediate(task.immediate, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, request);
+  std::uint64_t length = 0;
+  if (const Status status = gather(task.source, request, length); !status.ok()) return status;
+  return name_remote(task.to, length, request.wr.rdma.remote_addr, request.wr.rdma.rkey);
+}
+
+Status Connection::fill(const ReadTask& task, ibv_send_wr& request) noexcept {
+  if (reads_out_ == 0 || queue_->transport() != Transport::rc) return ErrorCode::not_supported;
+  if (task.length > kMostBytes) return ErrorCode::invalid_value;
+  request.opcode = IBV_WR_RDMA_READ;
+  std::uint64_t room = 0;
+  const Status status =
+      scatter(task.destination, task.length, sends_.pieces(), request.num_sge, room);
+  if (!status.ok()) return status;
+  if (room != task.length) return ErrorCode::invalid_value;
+  return name_remote(task.from, task.length, request.wr.rdma.remote_addr, request.wr.rdma.rkey);
+}
+
+Status Connection::fill_atomic(Buffer* destination, const RemotePlace& at,
+                               ibv_send_wr& request) noexcept {
+  if (reads_out_ == 0 || queue_->transport() != Transport::rc ||
+      endpoint_.device.atomics() == Atomics::none) {
+    return ErrorCode::not_supported;
+  }
+  constexpr std::uint64_t kLength = sizeof(std::uint64_t);
+  std::uint64_t room = 0;
+  const Status status = scatter(destination, kLength, sends_.pieces(), request.num_sge, room);
+  if (!status.ok()) return status;
+  if (room != kLength) return ErrorCode::invalid_value;
+  auto& atomic = request.wr.atomic;
+  const Status named = name_remote(at, kLength, atomic.remote_addr, atomic.rkey);
+  if (!named.ok()) return named;
+  return atomic.remote_addr % kLength == 0 ? Status() : ErrorCode::invalid_value;
+}
+
+Status Connection::fill(const CompareAndSwapTask& task, ibv_send_wr& request) noexcept {
+  request.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+  request.wr.atomic.compare_add = task.compare;
+  request.wr.atomic.swap = task.swap;
+  return fill_atomic(task.destination, task.at, request);
+}
+
+Status Connection::fill(const FetchAndAddTask& task, ibv_send_wr& request) noexcept {
+  request.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+  request.wr.atomic.compare_add = task.add;
+  return fill_atomic(task.destination, task.at, request);
+}
+
+}  // namespace offload::rdma
