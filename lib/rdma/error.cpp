@@ -32,7 +32,8 @@ std::string_view usual_cause(ibv_wc_status status) noexcept {
     case IBV_WC_REM_ACCESS_ERR:
       return "the peer's memory is not registered, its key or range is wrong, or it does not allow "
              "that access";
-    case IBV_WC_REM_OP_ERR: return "the peer failed while it did the operation";
+    case IBV_WC_REM_OP_ERR:
+      return "the peer failed while it did the operation, or its receive was too short";
     case IBV_WC_RETRY_EXC_ERR:
       return "the peer does not answer: it is gone, its queue pair is not ready, or the path "
              "(address, MTU, routing) is wrong";
