@@ -1,0 +1,236 @@
+#include "rdma/connection_manager.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/log.hpp"
+#include "protocol/bytes.hpp"
+
+namespace offload::rdma {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+constexpr int kBacklog = 128;  // as net/socket's
+constexpr std::uint8_t kRetries = 6;
+
+/// A descriptor and the user's bytes, with their length before them: librdmacm pads what it
+/// carries.
+std::vector<std::byte> offer_of(const ConnectionDescriptor& descriptor,
+                                std::span<const std::byte> private_data) {
+  auto offer = descriptor.encode();
+  offer.push_back(static_cast<std::byte>(private_data.size()));
+  offer.insert(offer.end(), private_data.begin(), private_data.end());
+  return offer;
+}
+
+ConnectionDescriptor take_offer(std::span<const std::byte> offer,
+                                std::vector<std::byte>& private_data) {
+  // The length is in every version's header, so that a later one is told from garbage.
+  protocol::Reader header(offer);
+  static_cast<void>(header.integer<std::uint32_t>());
+  static_cast<void>(header.integer<std::uint16_t>());
+  const std::size_t length = std::min<std::size_t>(header.integer<std::uint32_t>(), offer.size());
+  auto descriptor = ConnectionDescriptor::decode(offer.first(length));
+  protocol::Reader rest(offer.subspan(length));
+  const std::size_t count = rest.integer<std::uint8_t>();
+  const auto data = rest.rest();
+  if (count > data.size()) {
+    throw Error(ErrorCode::bad_message, "private data of a connection: it is cut off");
+  }
+  private_data.assign(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(count));
+  return descriptor;
+}
+
+sockaddr_storage native_address(const CmAddress& from) {
+  sockaddr_storage storage{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
+  if (::inet_pton(AF_INET, from.address.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(from.port);
+  } else if (::inet_pton(AF_INET6, from.address.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(from.port);
+  } else {
+    throw Error(ErrorCode::invalid_value, "'" + from.address + "' is no IPv4 or IPv6 address");
+  }
+  return storage;
+}
+
+/// What an event says that comes instead of the next step.
+Error failure_of(const CmEvent& event) {
+  const std::string text = std::string("librdmacm: ") + rdma_event_str(event.type);
+  switch (event.type) {
+    case RDMA_CM_EVENT_REJECTED:
+      return {ErrorCode::not_connected, text + ": the peer does not listen, or turned it away"};
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+      return {ErrorCode::not_connected,
+              text + ": " + core::describe_errno(event.status < 0 ? -event.status : event.status)};
+    case RDMA_CM_EVENT_DISCONNECTED: return {ErrorCode::connection_reset, text};
+    case RDMA_CM_EVENT_DEVICE_REMOVAL: return {ErrorCode::driver, text};
+    default: return {ErrorCode::connection_aborted, text};
+  }
+}
+
+}  // namespace
+
+ConnectRequest::ConnectRequest(const CmEvent& event)
+    : id_(event.id, "a connection request"), peer_(take_offer(event.private_data, private_data_)) {}
+
+Listener::Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request)
+    : on_request_(std::move(on_request)), id_(engine, *this) {
+  sockaddr_storage address = native_address(at);
+  const std::string text = "listen at " + at.address + " port " + std::to_string(at.port);
+  check(rdma_bind_addr(id_.get(), reinterpret_cast<sockaddr*>(&address)), text);
+  check(rdma_listen(id_.get(), kBacklog), text);
+}
+
+std::uint16_t Listener::port() const noexcept {
+  return ntohs(rdma_get_src_port(id_.get()));
+}
+
+void Listener::on_cm_event(const CmEvent& event) {
+  if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
+  try {
+    on_request_(ConnectRequest(event));
+  } catch (const Error& error) {
+    spdlog::warn("a peer is turned away: {}", error.what());
+  }
+}
+
+Link::Link(progress::Engine& engine, Connection& connection, Callbacks callbacks)
+    : engine_(&engine), connection_(&connection), callbacks_(std::move(callbacks)) {}
+
+Link::~Link() {
+  engine_->deactivate(*this);
+}
+
+void Link::begin(core::Duration limit, std::span<const std::byte> private_data) {
+  if (state_ != State::idle) core::throw_bad_state("a link", "in use", "connect");
+  if (private_data.size() > kMostPrivateData) {
+    throw Error(ErrorCode::invalid_value,
+                "private data of more than " + std::to_string(kMostPrivateData) + " bytes");
+  }
+  offer_ = offer_of(connection_->descriptor(), private_data);
+  deadline_ = core::Clock::now() + limit;
+}
+
+void Link::connect(const CmAddress& to, core::Duration limit,
+                   std::span<const std::byte> private_data) {
+  sockaddr_storage address = native_address(to);
+  begin(limit, private_data);
+  CmSink& sink = *this;
+  id_.emplace(*engine_, sink);
+  const int result = rdma_resolve_addr(id_->get(), nullptr, reinterpret_cast<sockaddr*>(&address),
+                                       milliseconds_left());
+  if (const int errnum = errno_of(result); errnum != 0) {
+    id_.reset();
+    core::throw_errno("resolve " + to.address, errnum);
+  }
+  state_ = State::connecting;
+  engine_->activate(*this);
+}
+
+void Link::accept(ConnectRequest request, core::Duration limit,
+                  std::span<const std::byte> private_data) {
+  begin(limit, private_data);
+  peer_data_ = std::move(request.private_data_);
+  CmSink& sink = *this;
+  id_.emplace(*engine_, sink, std::move(request.id_));
+  try {
+    connection_->connect_to(request.peer_);
+    rdma_conn_param offered = parameters();
+    check(rdma_accept(id_->get(), &offered), "accept a connection");
+  } catch (...) {
+    id_.reset();  // which turns the peer away
+    throw;
+  }
+  state_ = State::connecting;
+  engine_->activate(*this);
+}
+
+void Link::disconnect() noexcept {
+  if (id_) rdma_disconnect(id_->get());
+}
+
+rdma_conn_param Link::parameters() const {
+  rdma_conn_param parameters{};
+  parameters.private_data = offer_.data();
+  parameters.private_data_len = static_cast<std::uint8_t>(offer_.size());
+  // What the queue pairs do is in the descriptors; these are what librdmacm wants to hear.
+  parameters.responder_resources = 1;
+  parameters.initiator_depth = 1;
+  parameters.retry_count = kRetries;
+  parameters.rnr_retry_count = kRetries;
+  parameters.qp_num = connection_->queue_pair()->number();
+  return parameters;
+}
+
+int Link::milliseconds_left() const noexcept {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - core::Clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 1 << 30));
+}
+
+void Link::on_cm_event(const CmEvent& event) {
+  if (state_ == State::ended) return;
+  try {
+    advance(event);
+  } catch (const Error& error) {
+    end(error);
+  }
+}
+
+void Link::advance(const CmEvent& event) {
+  switch (event.type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      check(rdma_resolve_route(id_->get(), milliseconds_left()), "resolve a route");
+      return;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: {
+      rdma_conn_param offered = parameters();
+      check(rdma_connect(id_->get(), &offered), "connect");
+      return;
+    }
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      connection_->connect_to(take_offer(event.private_data, peer_data_));
+      check(rdma_establish(id_->get()), "establish a connection");
+      establish();
+      return;
+    case RDMA_CM_EVENT_ESTABLISHED: establish(); return;
+    case RDMA_CM_EVENT_TIMEWAIT_EXIT: return;
+    default: end(failure_of(event));
+  }
+}
+
+void Link::establish() {
+  if (state_ != State::connecting) return;
+  state_ = State::connected;
+  engine_->deactivate(*this);
+  callbacks_.connected(*this);
+}
+
+void Link::end(const Error& why) {
+  state_ = State::ended;
+  engine_->deactivate(*this);
+  rdma_disconnect(id_->get());  // answers the peer; an error where there was no connection
+  callbacks_.ended(*this, why);
+}
+
+bool Link::poll() {
+  if (state_ != State::connecting || engine_->now() < deadline_) return false;
+  end({ErrorCode::timed_out, "librdmacm: the peer did not answer in time"});
+  return true;
+}
+
+core::Duration Link::arm() {
+  return std::max(deadline_ - core::Clock::now(), core::Duration{});
+}
+
+}  // namespace offload::rdma

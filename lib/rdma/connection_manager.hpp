@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "rdma/cm_id.hpp"
+#include "rdma/connection.hpp"
+
+/// Connections by librdmacm: an address and a port instead of an exchange of one's own. It carries
+/// the descriptors of both ends, and a few bytes of the user's, as private data; the queue pairs
+/// stay those of the Connections.
+namespace offload::rdma {
+
+/// A user's bytes beside the descriptor, at most: a request of librdmacm carries 56 in all.
+inline constexpr std::size_t kMostPrivateData = 56 - kDescriptorBytes - 1;
+
+/// Where to listen or connect: an IPv4 or IPv6 address (no name), and a port.
+struct CmAddress {
+  std::string address;
+  std::uint16_t port = 0;
+};
+
+/// A peer that wants to connect. It is turned away if nobody accepts it. Move-only.
+class ConnectRequest {
+ public:
+  /// Throws Error (bad_message, unsupported_version) for what no Link sends.
+  explicit ConnectRequest(const CmEvent& event);
+
+  /// The device that it came in by: the Connection that is to accept it must be on that.
+  [[nodiscard]] std::string device_name() const { return id_->verbs->device->name; }
+  [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return private_data_; }
+
+ private:
+  friend class Link;
+  NativeCmId id_;
+  std::vector<std::byte> private_data_;
+  ConnectionDescriptor peer_;  ///< what it is read from fills private_data_ too
+};
+
+/// Accepts peers at an address, as many as come. One thread, that of the engine, which outlives it.
+class Listener final : CmSink {
+ public:
+  /// Called with each request; whoever keeps it may accept it later.
+  using OnRequest = std::function<void(ConnectRequest)>;
+
+  /// Port 0 for any free one. Throws Error: in_use, invalid_value, or whatever librdmacm says.
+  Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request);
+
+  [[nodiscard]] std::uint16_t port() const noexcept;
+
+ private:
+  void on_cm_event(const CmEvent& event) override;
+
+  OnRequest on_request_;
+  CmId id_;
+};
+
+/// One end of a connection that librdmacm makes for a Connection, and watches: it tells when the
+/// peer goes. The Connection is started before connect or accept, is the user's to stop, and
+/// outlives the link. One thread, that of the engine, which outlives it as well; it must not be
+/// destroyed from inside a callback.
+class Link final : CmSink, progress::Pollable {
+ public:
+  enum class State : std::uint8_t { idle, connecting, connected, ended };
+  /// Told once when it is connected, and once when it has ended, with the reason.
+  struct Callbacks {
+    std::function<void(Link&)> connected;
+    std::function<void(Link&, const core::Error& why)> ended;
+  };
+
+  Link(progress::Engine& engine, Connection& connection, Callbacks callbacks);
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  ~Link();
+
+  /// Begins to connect; a callback tells the end, after `limit` at the latest. Throws Error:
+  /// bad_state unless it is idle, invalid_value for more than kMostPrivateData.
+  void connect(const CmAddress& to, core::Duration limit,
+               std::span<const std::byte> private_data = {});
+  /// Accepts a peer; all else as above.
+  void accept(ConnectRequest request, core::Duration limit,
+              std::span<const std::byte> private_data = {});
+  /// Tells the peer that it is over. The end is told when the peer has said so too.
+  void disconnect() noexcept;
+
+  [[nodiscard]] State state() const noexcept { return state_; }
+  /// The peer's, once it is connected.
+  [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return peer_data_; }
+
+ private:
+  void begin(core::Duration limit, std::span<const std::byte> private_data);
+  void on_cm_event(const CmEvent& event) override;
+  void advance(const CmEvent& event);
+  void establish();
+  void end(const core::Error& why);
+  [[nodiscard]] rdma_conn_param parameters() const;
+  [[nodiscard]] int milliseconds_left() const noexcept;
+
+  bool poll() override;
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return progress::Expecting::nothing;
+  }
+  core::Duration arm() override;
+  void disarm() override {}
+
+  progress::Engine* engine_;
+  Connection* connection_;
+  Callbacks callbacks_;
+  State state_ = State::idle;
+  core::TimePoint deadline_;
+  std::vector<std::byte> offer_;  ///< what goes to the peer as private data
+  std::vector<std::byte> peer_data_;
+  std::optional<CmId> id_;
+};
+
+}  // namespace offload::rdma

@@ -1,0 +1,183 @@
+#include <list>
+
+#include "rdma/connection_manager.hpp"
+#include "tests/rdma/guest_fixture.hpp"
+#include "tests/support/thrown.hpp"
+
+/// Connections by librdmacm.
+namespace offload::rdma {
+namespace {
+
+using core::ErrorCode;
+using core::Status;
+using support::bytes_of;
+using support::thrown_by;
+using State = Link::State;
+
+/// A connection with its link, and what was told of that.
+struct Linked {
+  Linked(const Endpoint& endpoint, progress::Engine& engine, const std::string& name)
+      : side(endpoint, small(), engine, name),
+        link(engine, side.connection,
+             {[this](Link&) { told.emplace_back("connected"); },
+              [this](Link&, const core::Error& why) { told.emplace_back(name_of(why.code())); }}) {
+    side.connection.start();
+  }
+  static ConnectionOptions small() {
+    ConnectionOptions options;
+    options.queues.send_depth = options.queues.receive_depth = 16;
+    return options;
+  }
+
+  Side side;
+  std::vector<std::string> told;
+  Link link;
+};
+
+class ManagerTest : public DeviceTest {
+ protected:
+  static constexpr auto kLimit = std::chrono::seconds(10);
+
+  ManagerTest() : address_(to_string(choose_gid(device_.gids(), {}).value)) {}
+  ~ManagerTest() override {
+    for (auto* ends : {&clients_, &servers_}) {
+      for (Linked& end : *ends) stop(end.side.connection);
+    }
+  }
+
+  void listen() {
+    listener_.emplace(engine_, CmAddress{address_, 0}, [this](ConnectRequest request) {
+      asked_.emplace_back(reinterpret_cast<const char*>(request.private_data().data()),
+                          request.private_data().size());
+      EXPECT_EQ(request.device_name(), device_.name());
+      if (turn_away_) return;
+      Linked& server = servers_.emplace_back(endpoint(), engine_, "server");
+      server.link.accept(std::move(request), kLimit, bytes_of("welcome"));
+    });
+  }
+  Linked& client() { return clients_.emplace_back(endpoint(), engine_, "client"); }
+  Linked& connect(const std::string& words) {
+    Linked& made = client();
+    made.link.connect({address_, listener_->port()}, kLimit, bytes_of(words));
+    return made;
+  }
+  bool told(const Linked& linked, std::size_t count) {
+    return until([&] { return linked.told.size() >= count; });
+  }
+
+  std::string address_;
+  bool turn_away_ = false;
+  std::vector<std::string> asked_;
+  std::list<Linked> clients_;
+  std::list<Linked> servers_;
+  std::optional<Listener> listener_;
+};
+
+TEST_F(ManagerTest, OneServerTakesManyPeers) {
+  listen();
+  constexpr std::size_t kPeers = 4;
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    Linked& peer = connect("peer " + std::to_string(i));
+    ASSERT_TRUE(told(peer, 1));
+    EXPECT_EQ(peer.told, Lines{"connected"});
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(peer.link.private_data().data()),
+                          peer.link.private_data().size()),
+              "welcome");
+  }
+  EXPECT_EQ(asked_, (Lines{"peer 0", "peer 1", "peer 2", "peer 3"}));
+  std::size_t number = 0;
+  std::list<memory::BufferRef> buffers;
+  for (Linked& server : servers_) {
+    ASSERT_TRUE(told(server, 1));
+    EXPECT_EQ(server.told, Lines{"connected"});
+    buffers.push_back(room(65536 + number * 100, 100));
+    ReceiveTask& receive = taken(server.side.receives);
+    receive.destination = buffers.back().get();
+    ASSERT_EQ(server.side.connection.submit(receive), Status());
+    ++number;
+  }
+  number = 0;
+  for (Linked& peer : clients_) {
+    buffers.push_back(data(number * 100, 100));
+    SendTask& send = taken(peer.side.sends);
+    send.source = buffers.back().get();
+    ASSERT_EQ(peer.side.connection.submit(send), Status());
+    ++number;
+  }
+  for (Linked& server : servers_) {
+    EXPECT_TRUE(until([&] { return !server.side.outcomes.all.empty(); }));
+    EXPECT_EQ(server.side.outcomes.all, Lines{"ok"});
+  }
+  const auto sent = bytes(0, kPeers * 100);
+  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), bytes(65536, kPeers * 100).begin()));
+}
+
+TEST_F(ManagerTest, APeerThatDisconnectsIsToldToBothEnds) {
+  listen();
+  Linked& peer = connect("");
+  ASSERT_TRUE(told(peer, 1));
+  ASSERT_TRUE(told(servers_.front(), 1));
+  peer.link.disconnect();
+  ASSERT_TRUE(told(servers_.front(), 2));
+  ASSERT_TRUE(told(peer, 2));
+  EXPECT_EQ(servers_.front().told, (Lines{"connected", "connection_reset"}));
+  EXPECT_EQ(servers_.front().link.state(), State::ended);
+  EXPECT_EQ(peer.told, (Lines{"connected", "connection_reset"}));
+}
+
+TEST_F(ManagerTest, APeerThatIsTurnedAwayIsTold) {
+  turn_away_ = true;
+  listen();
+  Linked& peer = connect("please");
+  ASSERT_TRUE(told(peer, 1));
+  EXPECT_EQ(peer.told, Lines{"not_connected"});
+  EXPECT_EQ(peer.link.state(), State::ended);
+}
+
+TEST_F(ManagerTest, NobodyListensIsAnError) {
+  Linked& peer = client();
+  peer.link.connect({address_, 9}, kLimit);
+  ASSERT_TRUE(told(peer, 1));
+  EXPECT_EQ(peer.told, Lines{"not_connected"});
+}
+
+TEST_F(ManagerTest, WhoDoesNotAnswerIsGivenUp) {
+  std::optional<ConnectRequest> kept;
+  listener_.emplace(engine_, CmAddress{address_, 0},
+                    [&](ConnectRequest request) { kept.emplace(std::move(request)); });
+  Linked& peer = client();
+  peer.link.connect({address_, listener_->port()}, std::chrono::milliseconds(500));
+  ASSERT_TRUE(told(peer, 1));
+  EXPECT_EQ(peer.told, Lines{"timed_out"});
+  EXPECT_TRUE(kept);
+}
+
+TEST_F(ManagerTest, WhatCannotBeIsRefusedAtOnce) {
+  Linked& peer = client();
+  EXPECT_EQ(thrown_by([&] {
+              peer.link.connect({"somewhere", 9}, kLimit);
+            }).code(),
+            ErrorCode::invalid_value);
+  EXPECT_EQ(thrown_by([&] {
+              peer.link.connect({address_, 9}, kLimit, bytes_of("more than it can carry"));
+            }).code(),
+            ErrorCode::invalid_value);
+  EXPECT_EQ(thrown_by([&] {
+              const Listener listener(engine_, {"somewhere", 9}, {});
+            }).code(),
+            ErrorCode::invalid_value);
+  listen();
+  EXPECT_EQ(thrown_by([&] {
+              const Listener second(engine_, {address_, listener_->port()}, {});
+            }).code(),
+            ErrorCode::in_use);
+  Linked& connecting = connect("");
+  EXPECT_EQ(thrown_by([&] {
+              connecting.link.connect({address_, 9}, kLimit);
+            }).code(),
+            ErrorCode::bad_state);
+  ASSERT_TRUE(told(connecting, 1));
+}
+
+}  // namespace
+}  // namespace offload::rdma
