@@ -1,5 +1,7 @@
 #include "rdma/queue_pair.hpp"
 
+#include "rdma/access_flags.hpp"
+
 namespace offload::rdma {
 namespace {
 
@@ -18,14 +20,6 @@ ibv_qp_state to_native(State state) noexcept {
     case State::error: break;
   }
   return IBV_QPS_ERR;
-}
-
-unsigned flags_of(memory::Access access) noexcept {
-  unsigned flags = 0;
-  if (includes(access, memory::Access::remote_read)) flags |= IBV_ACCESS_REMOTE_READ;
-  if (includes(access, memory::Access::remote_write)) flags |= IBV_ACCESS_REMOTE_WRITE;
-  if (includes(access, memory::Access::remote_atomic)) flags |= IBV_ACCESS_REMOTE_ATOMIC;
-  return flags;
 }
 
 }  // namespace
@@ -84,7 +78,7 @@ void QueuePair::initialize(std::uint8_t port, memory::Access access, std::uint32
   ibv_qp_attr attributes{};
   attributes.port_num = port;
   attributes.pkey_index = 0;  // the default partition, which every port is in
-  attributes.qp_access_flags = flags_of(access);
+  attributes.qp_access_flags = access_flags(access & memory::kRemoteAccess);
   attributes.qkey = key;
   const int last = transport_ == Transport::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
   modify(attributes, IBV_QP_PORT | IBV_QP_PKEY_INDEX | last, State::init);

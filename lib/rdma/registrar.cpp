@@ -1,20 +1,10 @@
 #include "rdma/registrar.hpp"
 
 #include "core/log.hpp"
+#include "rdma/access_flags.hpp"
 
 namespace offload::rdma {
 namespace {
-
-using memory::Access;
-
-unsigned flags_of(Access access) noexcept {
-  unsigned flags = 0;
-  if (includes(access, Access::local_write)) flags |= IBV_ACCESS_LOCAL_WRITE;
-  if (includes(access, Access::remote_read)) flags |= IBV_ACCESS_REMOTE_READ;
-  if (includes(access, Access::remote_write)) flags |= IBV_ACCESS_REMOTE_WRITE;
-  if (includes(access, Access::remote_atomic)) flags |= IBV_ACCESS_REMOTE_ATOMIC;
-  return flags;
-}
 
 memory::Key key_of(ibv_mr* region) noexcept {
   return {region->lkey, region->rkey, region};
@@ -22,8 +12,8 @@ memory::Key key_of(ibv_mr* region) noexcept {
 
 }  // namespace
 
-memory::Key Registrar::register_range(const memory::Range& range, Access access) {
-  const unsigned flags = flags_of(access);
+memory::Key Registrar::register_range(const memory::Range& range, memory::Access access) {
+  const unsigned flags = access_flags(access);
   std::string refused;
   if (range.descriptor.kind == memory::DescriptorKind::dma_buf) {
     ibv_mr* const region = ibv_reg_dmabuf_mr(domain_, range.descriptor.offset, range.length,
