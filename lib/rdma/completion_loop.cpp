@@ -21,6 +21,9 @@ CompletionLoop::~CompletionLoop() {
 }
 
 std::uint32_t CompletionLoop::add(CompletionSink& sink, std::uint32_t depth) {
+  if (failed_) {
+    throw core::Error(core::ErrorCode::driver, "a completion queue that has failed");
+  }
   if (depth > room_) {
     throw core::Error(core::ErrorCode::full,
                       "a completion queue has room for " + std::to_string(room_) + " of the " +

@@ -40,7 +40,8 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   [[nodiscard]] CompletionQueue& queue() noexcept { return queue_; }
 
   /// Takes in a sink that will have at most `depth` completions pending, and returns the upper half
-  /// of its wr_ids. Throws Error (full) if there is no room for so many.
+  /// of its wr_ids. Throws Error: full if there is no room for so many,
+  /// driver if the queue has failed.
   std::uint32_t add(CompletionSink& sink, std::uint32_t depth);
   /// What still comes for it is dropped. `under_way`: work that was begun and not ended.
   void remove(std::uint32_t tag, std::uint32_t depth, std::size_t under_way) noexcept;

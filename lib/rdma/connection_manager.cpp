@@ -161,6 +161,9 @@ void Link::disconnect() noexcept {
 }
 
 rdma_conn_param Link::parameters() const {
+  // The user may have stopped it, or its device have failed, while librdmacm looked for the peer.
+  const QueuePair* const queue = connection_->queue_pair();
+  if (queue == nullptr) core::throw_bad_state("a link's connection", "not running", "connect");
   rdma_conn_param parameters{};
   parameters.private_data = offer_.data();
   parameters.private_data_len = static_cast<std::uint8_t>(offer_.size());
@@ -169,7 +172,7 @@ rdma_conn_param Link::parameters() const {
   parameters.initiator_depth = 1;
   parameters.retry_count = kRetries;
   parameters.rnr_retry_count = kRetries;
-  parameters.qp_num = connection_->queue_pair()->number();
+  parameters.qp_num = queue->number();
   return parameters;
 }
 

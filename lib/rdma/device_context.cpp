@@ -117,8 +117,8 @@ Port DeviceContext::port(std::uint8_t number) const {
 }
 
 std::vector<Gid> DeviceContext::gids(std::uint8_t port) const {
-  // An index is a byte in a path.
-  std::vector<ibv_gid_entry> entries(256);
+  // An index is a byte in a path. The table is of all ports, and one too long is an error.
+  std::vector<ibv_gid_entry> entries(std::max<std::size_t>(ports_, 1) * 256);
   const auto found = ibv_query_gid_table(get(), entries.data(), entries.size(), 0);
   if (found < 0) check(static_cast<int>(found), "read the GID table of " + name());
   entries.resize(static_cast<std::size_t>(found));

@@ -134,6 +134,14 @@ TEST_F(ManagerTest, APeerThatIsTurnedAwayIsTold) {
   EXPECT_EQ(peer.link.state(), State::ended);
 }
 
+TEST_F(ManagerTest, AConnectionThatIsStoppedMeanwhileEndsItsLink) {
+  listen();
+  Linked& peer = connect("");
+  peer.side.connection.stop();
+  ASSERT_TRUE(told(peer, 1));
+  EXPECT_EQ(peer.told, Lines{"bad_state"});
+}
+
 TEST_F(ManagerTest, NobodyListensIsAnError) {
   Linked& peer = client();
   peer.link.connect({address_, 9}, kLimit);
