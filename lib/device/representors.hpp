@@ -27,6 +27,7 @@ struct Function {
   std::uint32_t pf = 0;          ///< a VF's or SF's physical function
   std::uint32_t number = 0;      ///< of the VF or SF; 0 for a PF
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 of the comparison for one
   friend auto operator<=>(const Function&, const Function&) = default;
 };
 

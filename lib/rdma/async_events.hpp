@@ -25,8 +25,8 @@ struct AsyncEvent {
 };
 
 /// Delivers the asynchronous events of a device on the engine's thread, each acknowledged once the
-/// callback has returned, which must not throw. A queue that an event is about cannot be ended from inside: it would wait
-/// for the acknowledgement.
+/// callback has returned, which must not throw. A queue that an event is about cannot be ended from
+/// inside: it would wait for the acknowledgement.
 ///
 /// Device and engine outlive it. One of these a device.
 class AsyncEvents final : progress::EventHandler {
