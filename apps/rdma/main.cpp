@@ -1,0 +1,74 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "apps/rdma/meeting.hpp"
+#include "apps/rdma/options.hpp"
+#include "apps/rdma/report.hpp"
+#include "apps/rdma/trial.hpp"
+#include "core/log.hpp"
+#include "core/signals.hpp"
+
+namespace offload::rdma_tool {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kInterrupted = 130;
+
+/// Opened before the run, so that a wrong path shows at once.
+std::ofstream open_json(const std::string& path) {
+  std::ofstream file;
+  if (path.empty()) return file;
+  file.open(path);
+  if (!file) core::throw_errno("cannot write '" + path + "'");
+  return file;
+}
+
+int run(const Options& options, core::ShutdownSignals& signals) {
+  core::start_log("offload-rdma", options.log_level);
+  std::ofstream json = open_json(options.json_file);
+  Stage stage(options, signals, Wire::completions(options) * options.connections);
+  Wires wires;
+  for (std::uint32_t i = 0; i < options.connections; ++i) {
+    wires.push_back(std::make_unique<Wire>(stage, options, i));
+  }
+  const Meeting meeting(stage, options, wires);
+  for (const auto& wire : wires) wire->meet();
+
+  std::vector<Result> results;
+  for (const std::uint32_t size : options.sizes) {
+    results.push_back(Trial(stage, options, wires, size).run());
+  }
+  stage.close();
+  for (const auto& wire : wires) wire->sync();
+
+  fmt::print("{}", make_table(options, stage.device().name(), results));
+  std::fflush(stdout);
+  if (json.is_open()) {
+    json << make_json(options, stage.device().name(), results).dump(2) << std::endl;
+    if (!json) core::throw_errno("cannot write '" + options.json_file + "'");
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace offload::rdma_tool
+
+int main(int argc, char** argv) {
+  using namespace offload;
+  try {
+    core::ShutdownSignals signals;
+    const auto parsed = rdma_tool::parse_options(argc, argv);
+    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+    return rdma_tool::run(std::get<rdma_tool::Options>(parsed), signals);
+  } catch (const rdma_tool::Interrupted&) {
+    fmt::print(stderr, "offload-rdma: interrupted\n");
+    return rdma_tool::kInterrupted;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "offload-rdma: {}\n", error.what());
+    return rdma_tool::kFailed;
+  }
+}

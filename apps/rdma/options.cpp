@@ -1,0 +1,209 @@
+#include "apps/rdma/options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cli/options.hpp"
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "rdma/gid.hpp"
+
+namespace offload::rdma_tool {
+namespace {
+
+constexpr std::uint32_t kLargest = std::uint32_t{64} << 20;
+/// Of all buffers of a process: what is asked for by mistake is not to take the machine down.
+constexpr std::uint64_t kMostMemory = std::uint64_t{8} << 30;
+
+constexpr const char* kDescription =
+    "Runs an RDMA operation between two processes, checks every byte at both ends, and measures "
+    "as\n"
+    "perftest does. Start it twice with the same options, once with --role responder, and once "
+    "with\n"
+    "--role requester.";
+
+constexpr const char* kFooter =
+    "\nOperations:\n"
+    "  send, send-imm     the requester sends, without or with an immediate\n"
+    "  recv               the responder sends, the requester receives\n"
+    "  write, write-imm   the requester writes to the responder's memory\n"
+    "  read               the requester reads the responder's memory\n"
+    "With --in-flight 1 latency is measured: of a read the whole operation; of all others half a\n"
+    "round trip, as the peer answers with the same. With more in flight, bandwidth is.\n\n"
+    "The ends meet at an address (--cm), or by two files that each writes for the other.\n"
+    "Exit status: 0 everything was right; 1 wrong data or an error; 2 a wrong command line;\n"
+    "130 stopped by SIGINT or SIGTERM.\n\n"
+    "Examples:\n"
+    "  offload-rdma send --role responder --cm 10.0.0.1\n"
+    "  offload-rdma send --role requester --cm 10.0.0.1 --size 1,4k,1m\n"
+    "  offload-rdma read --role requester --local-descriptor a --remote-descriptor b\n"
+    "      --in-flight 64 --size 64k --no-verify";
+
+struct Name {
+  Operation operation;
+  const char* name;
+};
+constexpr std::array kNames = {
+    Name{Operation::send, "send"},           Name{Operation::recv, "recv"},
+    Name{Operation::write, "write"},         Name{Operation::read, "read"},
+    Name{Operation::write_imm, "write-imm"}, Name{Operation::send_imm, "send-imm"},
+};
+
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  for (const Name& name : kNames) names.emplace_back(name.name);
+  return names;
+}
+
+Operation operation_named(const std::string& name) {
+  return std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.name == name; })
+      ->operation;
+}
+
+/// "1,4k,1m"
+std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
+  std::vector<std::uint32_t> sizes;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const auto size = cli::read_size(text.substr(at, end - at), 1, kLargest);
+    if (!size) return std::nullopt;
+    sizes.push_back(*size);
+    at = end + 1;
+  }
+  return sizes;
+}
+
+/// What options hold as text until all are known.
+struct Texts {
+  std::string operation;
+  std::string role;
+  std::string transport = "rc";
+};
+
+void add_meeting(CLI::App& app, Options& options) {
+  app.add_option("--device", options.device,
+                 "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the first")
+      ->type_name("DEVICE");
+  app.add_option("--gid", options.gid,
+                 "The device's own address to use. Default: of RoCE v2 an IPv4 address, else IPv6")
+      ->type_name("ADDRESS");
+  auto* const cm = app.add_option("--cm", options.cm_address,
+                                  "Connect by librdmacm: the responder's address, at both ends")
+                       ->type_name("ADDRESS");
+  cli::add_integer<std::uint16_t>(app, "--port", options.cm_port, 1, 65535, "The port for --cm")
+      ->type_name("PORT")
+      ->needs(cm);
+  auto* const local = app.add_option("--local-descriptor", options.local_descriptor,
+                                     "Connect by files: written by this end")
+                          ->type_name("FILE")
+                          ->excludes(cm);
+  auto* const remote = app.add_option("--remote-descriptor", options.remote_descriptor,
+                                      "and this one by the other; they are removed at the end")
+                           ->type_name("FILE");
+  local->needs(remote);
+  remote->needs(local);
+}
+
+void add_work(CLI::App& app, Options& options) {
+  cli::add(app, "-s,--size", options.sizes, read_sizes,
+           fmt::format("sizes from 1 to {} bytes, such as 4096 or 1,4k,1m", kLargest),
+           "Bytes of a message, or several such, one after the other")
+      ->type_name("BYTES")
+      ->default_str("8");
+  cli::add_integer<std::uint64_t>(app, "-n,--iterations", options.iterations, 1, 1'000'000'000'000,
+                                  "Operations of each size, on each connection");
+  cli::add_integer<std::uint32_t>(app, "--in-flight", options.in_flight, 1, 4096,
+                                  "Operations under way on a connection: 1 for latency");
+  cli::add_integer<std::uint32_t>(app, "--batch", options.batch, 1, 4096,
+                                  "Operations posted with one doorbell; not more than in flight");
+  cli::add_integer<std::uint32_t>(app, "--connections", options.connections, 1, 1024,
+                                  "Connections, on one completion queue");
+  cli::add_integer<std::uint32_t>(app, "--inline", options.inline_size, 0, 1024,
+                                  "Messages up to so many bytes travel in the work request");
+  app.add_flag("--event-driven", options.event_driven,
+               "Sleep until a completion comes, instead of looking for it all the time");
+  cli::add_integer<std::uint64_t>(app, "--seed", options.seed, 0, UINT64_MAX,
+                                  "What the data is made from");
+  app.add_flag("--no-verify{false}", options.verify,
+               "Make and check no data: measure the operations alone");
+  cli::add_time(app, "--timeout", options.timeout, std::chrono::milliseconds(1),
+                "An error if the peer does not come, or nothing happens, for so long")
+      ->default_str("30");
+}
+
+void add_output(CLI::App& app, Options& options) {
+  app.add_option("--json", options.json_file,
+                 "Also write the results to this file, as JSON. Default: no file")
+      ->type_name("FILE");
+  cli::add_log_level(app, options.log_level);
+}
+
+/// What single options cannot say; empty if all is well.
+std::string wrong_with(const Options& options) {
+  if (options.cm_address.empty() && options.local_descriptor.empty()) {
+    return "--cm or --local-descriptor and --remote-descriptor say how to meet the peer";
+  }
+  if (options.transport == rdma::Transport::uc && options.operation == Operation::read) {
+    return fmt::format("UC has no {}", name_of(options.operation));
+  }
+  if (options.batch > options.in_flight) return "--batch: not more than --in-flight";
+  const auto largest = *std::max_element(options.sizes.begin(), options.sizes.end());
+  if (5ULL * options.connections * (options.in_flight + 4) * largest > kMostMemory) {
+    return "--size, --in-flight and --connections ask for too much memory";
+  }
+  try {
+    if (!options.gid.empty()) static_cast<void>(rdma::parse_gid(options.gid));
+  } catch (const core::Error& error) {
+    return std::string("--gid: ") + error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(Operation operation) noexcept {
+  for (const Name& name : kNames) {
+    if (name.operation == operation) return name.name;
+  }
+  return "unknown";
+}
+
+std::string_view name_of(Role role) noexcept {
+  return role == Role::requester ? "requester" : "responder";
+}
+
+std::string agreed(const Options& options) {
+  return fmt::format("{} {} --size {} --iterations {} --in-flight {} --connections {} --seed {}{}",
+                     name_of(options.operation), name_of(options.transport),
+                     fmt::join(options.sizes, ","), options.iterations, options.in_flight,
+                     options.connections, options.seed, options.verify ? "" : " --no-verify");
+}
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
+  Options options;
+  Texts texts;
+  CLI::App app(kDescription, "offload-rdma");
+  app.footer(kFooter);
+  app.add_option("operation", texts.operation, "What to do: see below")
+      ->type_name("OPERATION")
+      ->required()
+      ->check(CLI::IsMember(operation_names()));
+  cli::add_choice(app, "--role", texts.role, {"requester", "responder"}, "Which end this one is")
+      ->required();
+  add_meeting(app, options);
+  cli::add_choice(app, "--transport", texts.transport, {"rc", "uc"},
+                  "Reliable or unreliable connection");
+  add_work(app, options);
+  add_output(app, options);
+  if (auto leave = cli::parse(app, "offload-rdma", argc, argv)) return *leave;
+  options.operation = operation_named(texts.operation);
+  options.role = texts.role == "requester" ? Role::requester : Role::responder;
+  options.transport = texts.transport == "uc" ? rdma::Transport::uc : rdma::Transport::rc;
+  if (const auto wrong = wrong_with(options); !wrong.empty()) {
+    return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};
+  }
+  return options;
+}
+
+}  // namespace offload::rdma_tool

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "cli/leave.hpp"
+#include "core/clock.hpp"
+#include "rdma/transport.hpp"
+
+namespace offload::rdma_tool {
+
+enum class Operation : std::uint8_t {
+  send,
+  recv,
+  write,
+  read,
+  write_imm,
+  send_imm,
+};
+
+enum class Role : std::uint8_t { requester, responder };
+
+/// The command line, checked. What each means is in the help text (options.cpp).
+struct Options {
+  Operation operation = Operation::send;
+  Role role = Role::requester;
+  std::string device = "rdma";
+  std::string gid;  ///< an address; empty: chosen by rule
+  std::string local_descriptor;
+  std::string remote_descriptor;
+  std::string cm_address;  ///< empty: descriptor files
+  std::uint16_t cm_port = 18515;
+  rdma::Transport transport = rdma::Transport::rc;
+  bool event_driven = false;
+  std::vector<std::uint32_t> sizes = {8};  ///< bytes, one after the other
+  std::uint64_t iterations = 1000;         ///< of each size, on each connection
+  std::uint32_t in_flight = 1;             ///< 1: latency; more: bandwidth
+  std::uint32_t batch = 1;                 ///< operations a doorbell
+  std::uint32_t connections = 1;
+  std::uint32_t inline_size = 64;
+  std::uint64_t seed = 1;
+  bool verify = true;
+  core::Duration timeout = core::seconds(30);
+  std::string json_file;  ///< empty: none
+  std::string log_level = "info";
+};
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);
+
+/// "send", "write-imm", ...
+std::string_view name_of(Operation operation) noexcept;
+std::string_view name_of(Role role) noexcept;
+
+/// What both ends must have alike, for people too: "send RC --size 8 ...".
+std::string agreed(const Options& options);
+
+}  // namespace offload::rdma_tool

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace offload::rdma_tool {
+
+/// What a message holds: made from a key, so that both ends know it. Messages of consecutive
+/// iterations differ in their last byte, which is never 0: who waits for a write sees it change.
+struct PatternKey {
+  std::uint64_t seed = 0;
+  std::uint32_t connection = 0;
+  bool from_requester = true;
+  std::uint64_t iteration = 0;
+};
+
+struct Mismatch {
+  std::size_t offset;
+  std::uint8_t expected;
+  std::uint8_t got;
+};
+
+/// The last byte of the message of that iteration.
+constexpr std::uint8_t last_byte(std::uint64_t iteration) noexcept {
+  return static_cast<std::uint8_t>(iteration % 255 + 1);
+}
+
+/// `message`: one byte or more.
+void fill(std::span<std::byte> message, const PatternKey& key) noexcept;
+/// The first byte that is not as fill would make it.
+std::optional<Mismatch> find_mismatch(std::span<const std::byte> message,
+                                      const PatternKey& key) noexcept;
+
+}  // namespace offload::rdma_tool

@@ -1,0 +1,107 @@
+#include "apps/rdma/report.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace offload::rdma_tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double microseconds(std::chrono::nanoseconds time) noexcept {
+  return static_cast<double>(time.count()) / 1e3;
+}
+
+/// With their names in JSON.
+std::array<std::pair<const char*, double>, 6> latencies(const metrics::LatencyHistogram& of) {
+  return {{{"min", microseconds(of.min())},
+           {"p50", microseconds(of.percentile(0.5))},
+           {"p90", microseconds(of.percentile(0.9))},
+           {"p99", microseconds(of.percentile(0.99))},
+           {"p99_9", microseconds(of.percentile(0.999))},
+           {"max", microseconds(of.max())}}};
+}
+
+double operations_per_second(const Result& result) {
+  if (result.duration == core::Duration{}) return 0;
+  return static_cast<double>(result.operations) / core::to_seconds(result.duration);
+}
+
+double mebibytes_per_second(const Result& result) {
+  return operations_per_second(result) * result.size / (1 << 20);
+}
+
+const char* connection_of(const Options& options) {
+  return options.cm_address.empty() ? "descriptor" : "cm";
+}
+
+const char* completions_of(const Options& options) {
+  return options.event_driven ? "event-driven" : "polling";
+}
+
+}  // namespace
+
+std::string make_table(const Options& options, const std::string& device,
+                       std::span<const Result> results) {
+  std::string table =
+      fmt::format("{} ({}), {} on {}, {}, {}, {} connection(s), {} in flight, data {}\n",
+                  name_of(options.operation), name_of(options.role), name_of(options.transport),
+                  device, connection_of(options), completions_of(options), options.connections,
+                  options.in_flight, options.verify ? "checked" : "not checked");
+  const bool latency = !results.empty() && results.front().latency.count() != 0;
+  table += latency ? fmt::format("{:>9} {:>11} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+                                 "#bytes", "#iterations", "#checked", "min[us]", "p50[us]",
+                                 "p90[us]", "p99[us]", "p99.9[us]", "max[us]")
+                   : fmt::format("{:>9} {:>11} {:>11} {:>15} {:>15}\n", "#bytes", "#iterations",
+                                 "#checked", "average[MiB/s]", "rate[Mmsg/s]");
+  for (const Result& result : results) {
+    table += fmt::format("{:>9} {:>11} {:>11}", result.size, result.operations, result.checked);
+    if (latency) {
+      for (const auto& [name, time] : latencies(result.latency)) {
+        table += fmt::format(" {:>9.2f}", time);
+      }
+    } else {
+      table += fmt::format(" {:>15.2f} {:>15.6f}", mebibytes_per_second(result),
+                           operations_per_second(result) / 1e6);
+    }
+    table += "  " + result.name + "\n";
+  }
+  return table;
+}
+
+Json make_json(const Options& options, const std::string& device, std::span<const Result> results) {
+  Json list = Json::array();
+  for (const Result& result : results) {
+    Json latency;
+    if (result.latency.count() != 0) {
+      for (const auto& [name, time] : latencies(result.latency)) latency[name] = time;
+    }
+    list.push_back({{"name", result.name},
+                    {"size", result.size},
+                    {"operations", result.operations},
+                    {"duration_seconds", core::to_seconds(result.duration)},
+                    {"checked", result.checked},
+                    {"bandwidth_mib_s", mebibytes_per_second(result)},
+                    {"message_rate_mps", operations_per_second(result) / 1e6},
+                    {"latency_us", std::move(latency)}});
+  }
+  return {{"program", "offload-rdma"},
+          {"version", OFFLOAD_VERSION},
+          {"operation", name_of(options.operation)},
+          {"role", name_of(options.role)},
+          {"device", device},
+          {"transport", name_of(options.transport)},
+          {"connection", connection_of(options)},
+          {"completions", completions_of(options)},
+          {"iterations", options.iterations},
+          {"in_flight", options.in_flight},
+          {"batch", options.batch},
+          {"connections", options.connections},
+          {"verify", options.verify},
+          {"results", std::move(list)}};
+}
+
+}  // namespace offload::rdma_tool

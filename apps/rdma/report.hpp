@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "apps/rdma/options.hpp"
+#include "apps/rdma/trial.hpp"
+
+namespace offload::rdma_tool {
+
+/// As perftest prints it: what is run, then a line for each size with what was measured.
+std::string make_table(const Options& options, const std::string& device,
+                       std::span<const Result> results);
+
+/// The same:
+///   program, version, operation, role, device, transport   strings
+///   connection     "cm" or "descriptor"
+///   completions    "polling" or "event-driven"
+///   iterations, in_flight, batch, connections, verify
+///   results        one a size: name, size (bytes), operations, duration_seconds,
+///                  checked (messages, at this end), bandwidth_mib_s, message_rate_mps
+///                  (0 at an end that cannot know),
+///                  latency_us (null unless it was measured): min, p50, p90, p99, p99_9, max
+nlohmann::ordered_json make_json(const Options& options, const std::string& device,
+                                 std::span<const Result> results);
+
+}  // namespace offload::rdma_tool

@@ -1,0 +1,73 @@
+#include "apps/rdma/stage.hpp"
+
+#include <algorithm>
+
+#include "device/device.hpp"
+
+namespace offload::rdma_tool {
+namespace {
+
+rdma::DeviceContext open(const std::string& selector) {
+  const auto devices = device::list_devices();
+  if (const auto why = device::why_no_rdma(); !why.empty()) {
+    throw core::Error(core::ErrorCode::not_found, why);
+  }
+  return rdma::DeviceContext(device::find(devices, selector));
+}
+
+}  // namespace
+
+Stage::Stage(const Options& options, core::ShutdownSignals& signals, std::uint32_t completions)
+    : signals_(signals),
+      timeout_(options.timeout),
+      event_driven_(options.event_driven),
+      device_(open(options.device)),
+      domain_(device_),
+      registrar_(domain_),
+      completions_(device_, engine_, completions) {
+  engine_.watch(signals_.fd(), EPOLLIN, *this);
+}
+
+Stage::~Stage() {
+  engine_.unwatch(signals_.fd(), *this);
+}
+
+void Stage::on_events(std::uint32_t) {
+  interrupted_ = signals_.take() != 0 || interrupted_;
+}
+
+void Stage::check() const {
+  if (failure_) throw core::Error(*failure_);
+  if (interrupted_) throw Interrupted{};
+}
+
+void Stage::turn(core::Duration look) {
+  if (event_driven_) {
+    engine_.run_once(core::Clock::now() + std::min(look, timeout_));
+  } else {
+    engine_.progress();
+  }
+  check();
+}
+
+void Stage::pause(core::Duration time) {
+  for (const auto end = core::Clock::now() + time; core::Clock::now() < end; check()) {
+    engine_.run_once(end);
+  }
+}
+
+void Stage::throw_late(const char* what) const {
+  throw core::Error(core::ErrorCode::timed_out, std::string(what) + " did not come within " +
+                                                    std::to_string(core::to_seconds(timeout_)) +
+                                                    " s");
+}
+
+void Stage::fail(const core::Error& why) noexcept {
+  if (!failure_) failure_ = why;
+}
+
+void Stage::peer_has_gone() noexcept {
+  if (!closing_) fail({core::ErrorCode::connection_reset, "the peer has gone"});
+}
+
+}  // namespace offload::rdma_tool

@@ -1,0 +1,213 @@
+#include "apps/rdma/trial.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+namespace offload::rdma_tool {
+namespace {
+
+using core::Clock;
+
+/// Nothing rings when a peer writes: who sleeps looks so often, as for sync events.
+constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
+/// Immediates are iterations; those from 2^31 on are controls.
+constexpr std::uint64_t kImmediates = std::uint64_t{1} << 31;
+
+std::uint32_t immediate_of(std::uint64_t iteration) noexcept {
+  return static_cast<std::uint32_t>(iteration % kImmediates);
+}
+
+bool has_immediate(Operation operation) noexcept {
+  return operation == Operation::send_imm || operation == Operation::write_imm;
+}
+
+bool writes(Operation operation) noexcept {
+  return operation == Operation::write || operation == Operation::write_imm;
+}
+
+}  // namespace
+
+Trial::Trial(Stage& stage, const Options& options, const Wires& wires, std::uint32_t size)
+    : stage_(stage), options_(options), wires_(wires), size_(size), begun_(wires.size()) {
+  result_.name = name_of(options.operation);
+  result_.size = size;
+  result_.operations = options.iterations * wires.size();
+}
+
+Result Trial::run() {
+  prepare();
+  for (const auto& wire : wires_) wire->sync();
+  const auto start = Clock::now();
+  if (is_passive()) {
+    // The next sync tells that it is over.
+  } else if (options_.operation == Operation::read) {
+    read_all();
+  } else if (options_.in_flight == 1) {
+    ping_pong();
+  } else if (begins()) {
+    stream_out();
+  } else {
+    stream_in();
+  }
+  if (!is_passive()) result_.duration = Clock::now() - start;
+  for (const auto& wire : wires_) wire->sync();
+  look_back();
+  return std::move(result_);
+}
+
+bool Trial::is_passive() const noexcept {
+  if (options_.operation == Operation::read) return !is_requester();
+  return options_.operation == Operation::write && options_.in_flight != 1 && !begins();
+}
+
+/// What the peer will write to, without traces of what was before; or what it will read.
+void Trial::prepare() {
+  for (const auto& wire : wires_) {
+    for (std::size_t slot = 0; slot < wire->incoming_slots(); ++slot) {
+      const auto bytes = wire->incoming(slot).first(size_);
+      if (options_.operation == Operation::read) {
+        make(bytes, *wire, is_requester(), slot);
+      } else {
+        std::fill(bytes.begin(), bytes.end(), std::byte{0});
+      }
+    }
+  }
+}
+
+void Trial::ping_pong() {
+  for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    for (const auto& wire : wires_) {
+      core::TimePoint& begun = begun_[wire->number()];
+      if (begins()) post(*wire, i);
+      rdma::ReceiveTask* const message = await(*wire, i);
+      // Of the answering end, from its last answer on.
+      if (begins() || i != 0) result_.latency.record((Clock::now() - begun) / 2);
+      accept(*wire, i, message);
+      if (!begins()) post(*wire, i);
+      if (message != nullptr) wire->give_back(*message);
+    }
+  }
+}
+
+void Trial::stream_out() {
+  for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    for (const auto& wire : wires_) post(*wire, i);
+  }
+  for (const auto& wire : wires_) wire->wait_completed(wire->submitted());
+}
+
+void Trial::stream_in() {
+  for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    for (const auto& wire : wires_) {
+      rdma::ReceiveTask* const message = await(*wire, i);
+      accept(*wire, i, message);
+      wire->give_back(*message);
+    }
+  }
+}
+
+/// Slots of the peer are one more than those of this end, so that what comes to one changes.
+void Trial::read_all() {
+  const std::uint64_t depth = options_.in_flight;
+  for (std::uint64_t i = 0; i < options_.iterations + depth; ++i) {
+    for (const auto& wire : wires_) {
+      if (i >= depth && i - depth < options_.iterations) finish_read(*wire, i - depth);
+      if (i >= options_.iterations) continue;
+      wire->room();
+      begun_[wire->number()] = Clock::now();
+      wire->read(i % (depth + 1), size_);
+    }
+  }
+}
+
+void Trial::finish_read(Wire& wire, std::uint64_t iteration) {
+  // Those after it may be under way.
+  const auto later = std::min<std::uint64_t>(options_.iterations - iteration, options_.in_flight);
+  const std::uint64_t number = wire.submitted() - later;
+  wire.wait_completed(number + 1);
+  if (options_.in_flight == 1) result_.latency.record(Clock::now() - begun_[wire.number()]);
+  check(wire.outgoing(number).first(size_), wire, false,
+        iteration % (std::uint64_t{options_.in_flight} + 1));
+}
+
+/// What could not be looked at while it went on: what a stream of writes left, and that reads have
+/// changed nothing.
+void Trial::look_back() {
+  if (!is_passive()) return;
+  const bool read = options_.operation == Operation::read;
+  for (const auto& wire : wires_) {
+    const std::uint64_t slots = wire->incoming_slots();
+    const std::uint64_t count = read ? slots : std::min(slots, options_.iterations);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t iteration = read ? i : options_.iterations - 1 - i;
+      check(wire->incoming(iteration % slots).first(size_), *wire, !read, iteration);
+    }
+  }
+}
+
+void Trial::post(Wire& wire, std::uint64_t iteration) {
+  make(wire.room().first(size_), wire, is_requester(), iteration);
+  std::optional<std::uint32_t> immediate;
+  if (has_immediate(options_.operation)) immediate = immediate_of(iteration);
+  begun_[wire.number()] = Clock::now();
+  if (writes(options_.operation)) {
+    wire.write(iteration % wire.incoming_slots(), size_, immediate);
+  } else {
+    wire.send(size_, immediate);
+  }
+}
+
+rdma::ReceiveTask* Trial::await(Wire& wire, std::uint64_t iteration) {
+  if (options_.operation != Operation::write) return &wire.receive();
+  // A write puts its bytes in order, the last one last, with every card that is known: perftest
+  // relies on it too. Acquire: pairs with the card.
+  const auto* const last = reinterpret_cast<const std::uint8_t*>(
+      &wire.incoming(iteration % wire.incoming_slots())[size_ - 1]);
+  stage_.wait([&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) == last_byte(iteration); },
+              "a write of the peer", kLookInterval);
+  return nullptr;
+}
+
+void Trial::accept(Wire& wire, std::uint64_t iteration, rdma::ReceiveTask* message) {
+  const auto slot = wire.incoming(iteration % wire.incoming_slots()).first(size_);
+  if (message == nullptr) return check(slot, wire, !is_requester(), iteration);
+  if (message->length() != size_) {
+    wrong(iteration, fmt::format("{} bytes came, not {}", message->length(), size_));
+  }
+  std::optional<std::uint32_t> immediate;
+  if (has_immediate(options_.operation)) immediate = immediate_of(iteration);
+  if (message->immediate() != immediate) wrong(iteration, "the immediate is another");
+  check(writes(options_.operation) ? slot : message->destination->data(), wire, !is_requester(),
+        iteration);
+}
+
+void Trial::make(std::span<std::byte> message, const Wire& wire, bool from_requester,
+                 std::uint64_t iteration) const {
+  if (options_.verify) {
+    fill(message, {options_.seed, wire.number(), from_requester, iteration});
+  } else {
+    message.back() = std::byte{last_byte(iteration)};
+  }
+}
+
+void Trial::check(std::span<const std::byte> message, const Wire& wire, bool from_requester,
+                  std::uint64_t iteration) {
+  if (!options_.verify) return;
+  const auto mismatch =
+      find_mismatch(message, {options_.seed, wire.number(), from_requester, iteration});
+  if (mismatch) {
+    wrong(iteration,
+          fmt::format("connection {}, offset {}: expected {:#04x}, got {:#04x}", wire.number(),
+                      mismatch->offset, mismatch->expected, mismatch->got));
+  }
+  ++result_.checked;
+}
+
+void Trial::wrong(std::uint64_t iteration, const std::string& what) const {
+  throw core::Error(core::ErrorCode::unexpected,
+                    fmt::format("wrong data: {}, {} bytes, iteration {}: {}",
+                                name_of(options_.operation), size_, iteration, what));
+}
+
+}  // namespace offload::rdma_tool

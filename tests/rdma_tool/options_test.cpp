@@ -1,0 +1,146 @@
+#include "apps/rdma/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <utility>
+
+#include "tests/support/command_line.hpp"
+
+namespace offload::rdma_tool {
+namespace {
+
+using namespace std::chrono_literals;
+using Sizes = std::vector<std::uint32_t>;
+
+std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
+  return support::parse<parse_options>(std::move(arguments), "offload-rdma");
+}
+
+/// With what is always needed.
+Options accepted(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), {"send", "--role", "requester", "--cm", "10.0.0.1"});
+  return support::accepted(parse(arguments));
+}
+
+TEST(RdmaToolOptions, Defaults) {
+  const auto options = accepted({});
+  EXPECT_EQ(options.operation, Operation::send);
+  EXPECT_EQ(options.role, Role::requester);
+  EXPECT_EQ(options.device, "rdma");
+  EXPECT_EQ(options.cm_address, "10.0.0.1");
+  EXPECT_EQ(options.cm_port, 18515);
+  EXPECT_EQ(options.transport, rdma::Transport::rc);
+  EXPECT_FALSE(options.event_driven);
+  EXPECT_EQ(options.sizes, Sizes{8});
+  EXPECT_EQ(options.iterations, 1000U);
+  EXPECT_EQ(options.in_flight, 1U);
+  EXPECT_EQ(options.batch, 1U);
+  EXPECT_EQ(options.connections, 1U);
+  EXPECT_TRUE(options.verify);
+  EXPECT_EQ(options.timeout, 30s);
+  EXPECT_EQ(options.json_file, "");
+}
+
+TEST(RdmaToolOptions, EverythingElse) {
+  const auto options = support::accepted(parse({"write-imm",   "--role",
+                                                "responder",   "--local-descriptor",
+                                                "a",           "--remote-descriptor",
+                                                "b",           "--transport",
+                                                "uc",          "--size",
+                                                "1,4k,1m",     "-n",
+                                                "7",           "--in-flight",
+                                                "16",          "--batch",
+                                                "4",           "--connections",
+                                                "3",           "--event-driven",
+                                                "--no-verify", "--timeout",
+                                                "500ms",       "--seed",
+                                                "9",           "--inline",
+                                                "0",           "--device",
+                                                "mlx5_0",      "--gid",
+                                                "fe80::1",     "--json",
+                                                "file"}));
+  EXPECT_EQ(options.operation, Operation::write_imm);
+  EXPECT_EQ(options.role, Role::responder);
+  EXPECT_EQ(options.local_descriptor, "a");
+  EXPECT_EQ(options.remote_descriptor, "b");
+  EXPECT_EQ(options.transport, rdma::Transport::uc);
+  EXPECT_EQ(options.sizes, (Sizes{1, 4096, 1 << 20}));
+  EXPECT_EQ(options.iterations, 7U);
+  EXPECT_EQ(options.in_flight, 16U);
+  EXPECT_EQ(options.batch, 4U);
+  EXPECT_EQ(options.connections, 3U);
+  EXPECT_TRUE(options.event_driven);
+  EXPECT_FALSE(options.verify);
+  EXPECT_EQ(options.timeout, 500ms);
+  EXPECT_EQ(options.seed, 9U);
+  EXPECT_EQ(options.inline_size, 0U);
+  EXPECT_EQ(options.device, "mlx5_0");
+  EXPECT_EQ(options.gid, "fe80::1");
+  EXPECT_EQ(options.json_file, "file");
+}
+
+TEST(RdmaToolOptions, WhatBothEndsMustHaveAlikeSaysSo) {
+  const auto options = accepted({"--size", "1,8"});
+  EXPECT_EQ(agreed(options),
+            "send RC --size 1,8 --iterations 1000 --in-flight 1 --connections 1 --seed 1");
+  // How an end waits and how it posts is its own affair.
+  EXPECT_EQ(agreed(accepted({"--size", "1,8", "--event-driven", "--inline", "0"})),
+            agreed(options));
+  EXPECT_NE(agreed(accepted({"--size", "1,8", "--no-verify"})), agreed(options));
+}
+
+TEST(RdmaToolOptions, HelpNamesEveryOperation) {
+  const auto help = std::get<cli::Leave>(parse({"--help"}));
+  EXPECT_EQ(help.status, 0);
+  for (const char* word : {"send", "recv", "write", "read", "write-imm", "send-imm"}) {
+    EXPECT_NE(help.text.find(word), std::string::npos) << word;
+  }
+}
+
+struct BadCase {
+  std::vector<const char*> arguments;
+  const char* says;  ///< part of the message
+};
+
+std::ostream& operator<<(std::ostream& out, const BadCase& bad) {
+  for (const char* argument : bad.arguments) out << argument << ' ';
+  return out;
+}
+
+class RdmaToolBadOptions : public testing::TestWithParam<BadCase> {};
+
+TEST_P(RdmaToolBadOptions, OneLineSaysWhatIsWrong) {
+  const auto result = parse(GetParam().arguments);
+  const auto* leave = std::get_if<cli::Leave>(&result);
+  ASSERT_NE(leave, nullptr);
+  EXPECT_EQ(leave->status, 2);
+  EXPECT_NE(leave->text.find(GetParam().says), std::string::npos) << leave->text;
+  EXPECT_EQ(leave->text.find('\n'), std::string::npos) << leave->text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , RdmaToolBadOptions,
+    testing::Values(
+        BadCase{{}, "operation"}, BadCase{{"shout", "--role", "requester"}, "shout"},
+        BadCase{{"send", "--cm", "a"}, "--role is required"},
+        BadCase{{"send", "--role", "boss", "--cm", "a"}, "one of requester, responder"},
+        BadCase{{"send", "--role", "requester"}, "say how to meet"},
+        BadCase{{"send", "--role", "requester", "--local-descriptor", "a"}, "--remote-descriptor"},
+        BadCase{{"send", "--role", "requester", "--local-descriptor", "a", "--remote-descriptor",
+                 "b", "--cm", "c"},
+                "excludes"},
+        BadCase{{"send", "--role", "requester", "--port", "9"}, "requires --cm"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--size", "1,"}, "sizes from 1"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--size", "0"}, "sizes from 1"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--size", "65m"}, "sizes from 1"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--in-flight", "0"}, "--in-flight"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--batch", "2"}, "--batch"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--gid", "here"}, "--gid"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--size", "64m", "--in-flight", "64"},
+                "too much memory"},
+        BadCase{{"read", "--role", "requester", "--cm", "a", "--transport", "uc"},
+                "UC has no read"}));
+
+}  // namespace
+}  // namespace offload::rdma_tool
