@@ -40,7 +40,9 @@ int run(const Options& options, core::ShutdownSignals& signals) {
 
   std::vector<Result> results;
   for (const std::uint32_t size : options.sizes) {
-    results.push_back(Trial(stage, options, wires, size).run());
+    for (const Variant& variant : variants_of(options)) {
+      results.push_back(Trial(stage, options, wires, size, variant).run());
+    }
   }
   stage.close();
   for (const auto& wire : wires) wire->sync();

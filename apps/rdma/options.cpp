@@ -29,8 +29,16 @@ constexpr const char* kFooter =
     "  recv               the responder sends, the requester receives\n"
     "  write, write-imm   the requester writes to the responder's memory\n"
     "  read               the requester reads the responder's memory\n"
+    "  atomic             it compares and swaps, then fetches and adds, eight bytes there\n"
+    "  sync-event         it sets, adds to and gets an event there, which the responder waits for\n"
+    "  multi-conn         send, on 8 connections of one completion queue\n"
+    "  burst              send, one message a doorbell, then many (64 in flight, --batch 32)\n"
+    "  ordered            what is read by one connection is sent by another, which has to wait "
+    "for\n"
+    "                     that: done by the engine, as a graph\n"
     "With --in-flight 1 latency is measured: of a read the whole operation; of all others half a\n"
-    "round trip, as the peer answers with the same. With more in flight, bandwidth is.\n\n"
+    "round trip, as the peer answers with the same. With more in flight, bandwidth is. One-sided\n"
+    "operations but write are not answered.\n\n"
     "The ends meet at an address (--cm), or by two files that each writes for the other.\n"
     "Exit status: 0 everything was right; 1 wrong data or an error; 2 a wrong command line;\n"
     "130 stopped by SIGINT or SIGTERM.\n\n"
@@ -45,9 +53,17 @@ struct Name {
   const char* name;
 };
 constexpr std::array kNames = {
-    Name{Operation::send, "send"},           Name{Operation::recv, "recv"},
-    Name{Operation::write, "write"},         Name{Operation::read, "read"},
-    Name{Operation::write_imm, "write-imm"}, Name{Operation::send_imm, "send-imm"},
+    Name{Operation::send, "send"},
+    Name{Operation::recv, "recv"},
+    Name{Operation::write, "write"},
+    Name{Operation::read, "read"},
+    Name{Operation::write_imm, "write-imm"},
+    Name{Operation::send_imm, "send-imm"},
+    Name{Operation::atomic, "atomic"},
+    Name{Operation::sync_event, "sync-event"},
+    Name{Operation::multi_conn, "multi-conn"},
+    Name{Operation::burst, "burst"},
+    Name{Operation::ordered, "ordered"},
 };
 
 std::vector<std::string> operation_names() {
@@ -139,13 +155,52 @@ void add_output(CLI::App& app, Options& options) {
   cli::add_log_level(app, options.log_level);
 }
 
+/// What the operation wants unless the user says otherwise.
+void set_defaults(const CLI::App& app, Options& options) {
+  if (options.operation == Operation::burst) {
+    if (app.count("--in-flight") == 0) options.in_flight = 64;
+    if (app.count("--batch") == 0) options.batch = 32;
+  }
+  if (app.count("--connections") == 0) {
+    if (options.operation == Operation::multi_conn) options.connections = 8;
+    if (options.operation == Operation::ordered) options.connections = 2;
+  }
+}
+
+const std::vector<std::uint32_t> kWord = {8};
+
+bool works_on_a_word(Operation operation) noexcept {
+  return operation == Operation::atomic || operation == Operation::sync_event;
+}
+
+bool needs_rc(Operation operation) noexcept {
+  return operation == Operation::read || operation == Operation::ordered ||
+         works_on_a_word(operation);
+}
+
+bool one_at_a_time(Operation operation) noexcept {
+  return operation == Operation::sync_event || operation == Operation::ordered;
+}
+
 /// What single options cannot say; empty if all is well.
 std::string wrong_with(const Options& options) {
   if (options.cm_address.empty() && options.local_descriptor.empty()) {
     return "--cm or --local-descriptor and --remote-descriptor say how to meet the peer";
   }
-  if (options.transport == rdma::Transport::uc && options.operation == Operation::read) {
+  if (options.transport == rdma::Transport::uc && needs_rc(options.operation)) {
     return fmt::format("UC has no {}", name_of(options.operation));
+  }
+  if (works_on_a_word(options.operation) && options.sizes != kWord) {
+    return fmt::format("{}: eight bytes, no other --size", name_of(options.operation));
+  }
+  if (one_at_a_time(options.operation) && options.in_flight != 1) {
+    return fmt::format("{}: no other --in-flight than 1", name_of(options.operation));
+  }
+  if (options.operation == Operation::ordered && options.connections != 2) {
+    return "ordered: two connections";
+  }
+  if (options.operation == Operation::burst && options.batch == 1) {
+    return "burst: a --batch of more than 1";
   }
   if (options.batch > options.in_flight) return "--batch: not more than --in-flight";
   const auto largest = *std::max_element(options.sizes.begin(), options.sizes.end());
@@ -200,6 +255,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   options.operation = operation_named(texts.operation);
   options.role = texts.role == "requester" ? Role::requester : Role::responder;
   options.transport = texts.transport == "uc" ? rdma::Transport::uc : rdma::Transport::rc;
+  set_defaults(app, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};
   }

@@ -20,6 +20,11 @@ enum class Operation : std::uint8_t {
   read,
   write_imm,
   send_imm,
+  atomic,
+  sync_event,
+  multi_conn,
+  burst,
+  ordered,
 };
 
 enum class Role : std::uint8_t { requester, responder };

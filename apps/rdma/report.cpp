@@ -101,6 +101,7 @@ Json make_json(const Options& options, const std::string& device, std::span<cons
           {"batch", options.batch},
           {"connections", options.connections},
           {"verify", options.verify},
+          {"ordering", options.operation == Operation::ordered ? Json("engine") : Json()},
           {"results", std::move(list)}};
 }
 

@@ -18,7 +18,8 @@ std::string make_table(const Options& options, const std::string& device,
 ///   connection     "cm" or "descriptor"
 ///   completions    "polling" or "event-driven"
 ///   iterations, in_flight, batch, connections, verify
-///   results        one a size: name, size (bytes), operations, duration_seconds,
+///   ordering       "engine" for ordered: what makes a transfer wait for another; else null
+///   results        one a size and kind: name, size (bytes), operations, duration_seconds,
 ///                  checked (messages, at this end), bandwidth_mib_s, message_rate_mps
 ///                  (0 at an end that cannot know),
 ///                  latency_us (null unless it was measured): min, p50, p90, p99, p99_9, max

@@ -3,6 +3,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 namespace offload::rdma_tool {
 namespace {
@@ -26,23 +28,55 @@ bool writes(Operation operation) noexcept {
   return operation == Operation::write || operation == Operation::write_imm;
 }
 
+/// What only one end works on, and the other end does not answer.
+bool reaches(Operation operation) noexcept {
+  return operation == Operation::read || operation == Operation::atomic;
+}
+
 }  // namespace
 
-Trial::Trial(Stage& stage, const Options& options, const Wires& wires, std::uint32_t size)
-    : stage_(stage), options_(options), wires_(wires), size_(size), begun_(wires.size()) {
-  result_.name = name_of(options.operation);
+std::vector<Variant> variants_of(const Options& options) {
+  using Work = Variant::Work;
+  switch (options.operation) {
+    case Operation::atomic:
+      return {{"compare-and-swap", options.batch, Work::swap},
+              {"fetch-and-add", options.batch, Work::add}};
+    case Operation::sync_event:
+      return {{"set", 1, Work::set}, {"add", 1, Work::add}, {"get", 1, Work::get}};
+    case Operation::burst: return {{"singles", 1}, {"batches", options.batch}};
+    case Operation::ordered: return {{"ordered by the engine", 1}};
+    default: return {{"", options.batch}};
+  }
+}
+
+Trial::Trial(Stage& stage, const Options& options, const Wires& wires, std::uint32_t size,
+             const Variant& variant)
+    : stage_(stage),
+      options_(options),
+      wires_(wires),
+      size_(size),
+      variant_(variant),
+      begun_(wires.size()) {
+  result_.name = *variant.name == '\0' ? name_of(options.operation) : variant.name;
   result_.size = size;
   result_.operations = options.iterations * wires.size();
 }
 
 Result Trial::run() {
   prepare();
-  for (const auto& wire : wires_) wire->sync();
+  for (const auto& wire : wires_) {
+    wire->set_batch(variant_.batch);
+    wire->sync();
+  }
   const auto start = Clock::now();
-  if (is_passive()) {
+  if (options_.operation == Operation::sync_event) {
+    is_requester() ? publish() : subscribe();
+  } else if (options_.operation == Operation::ordered) {
+    is_requester() ? read_then_send() : expect_send_of_read();
+  } else if (is_passive()) {
     // The next sync tells that it is over.
-  } else if (options_.operation == Operation::read) {
-    read_all();
+  } else if (reaches(options_.operation)) {
+    reach_all();
   } else if (options_.in_flight == 1) {
     ping_pong();
   } else if (begins()) {
@@ -57,16 +91,17 @@ Result Trial::run() {
 }
 
 bool Trial::is_passive() const noexcept {
-  if (options_.operation == Operation::read) return !is_requester();
+  if (reaches(options_.operation)) return !is_requester();
   return options_.operation == Operation::write && options_.in_flight != 1 && !begins();
 }
 
 /// What the peer will write to, without traces of what was before; or what it will read.
 void Trial::prepare() {
   for (const auto& wire : wires_) {
+    if (options_.operation == Operation::sync_event) wire->event().set(0);
     for (std::size_t slot = 0; slot < wire->incoming_slots(); ++slot) {
       const auto bytes = wire->incoming(slot).first(size_);
-      if (options_.operation == Operation::read) {
+      if (reaches(options_.operation)) {
         make(bytes, *wire, is_requester(), slot);
       } else {
         std::fill(bytes.begin(), bytes.end(), std::byte{0});
@@ -107,42 +142,74 @@ void Trial::stream_in() {
   }
 }
 
-/// Slots of the peer are one more than those of this end, so that what comes to one changes.
-void Trial::read_all() {
+void Trial::reach_all() {
   const std::uint64_t depth = options_.in_flight;
   for (std::uint64_t i = 0; i < options_.iterations + depth; ++i) {
     for (const auto& wire : wires_) {
-      if (i >= depth && i - depth < options_.iterations) finish_read(*wire, i - depth);
+      if (i >= depth && i - depth < options_.iterations) finish_reach(*wire, i - depth);
       if (i >= options_.iterations) continue;
       wire->room();
       begun_[wire->number()] = Clock::now();
-      wire->read(i % (depth + 1), size_);
+      reach(*wire, i);
     }
   }
 }
 
-void Trial::finish_read(Wire& wire, std::uint64_t iteration) {
+/// A read takes from one slot more than this end has, so that what comes to one changes. An atomic
+/// finds the word that the one before in its slot has made.
+void Trial::reach(Wire& wire, std::uint64_t iteration) {
+  const std::uint64_t depth = options_.in_flight;
+  if (options_.operation == Operation::read) return wire.read(iteration % (depth + 1), size_);
+  const std::uint64_t before = word(wire, iteration);
+  const std::uint64_t after = word(wire, iteration + depth);
+  if (variant_.work == Variant::Work::swap) {
+    wire.compare_and_swap(iteration % depth, before, after);
+  } else {
+    wire.fetch_and_add(iteration % depth, after - before);
+  }
+}
+
+void Trial::finish_reach(Wire& wire, std::uint64_t iteration) {
   // Those after it may be under way.
   const auto later = std::min<std::uint64_t>(options_.iterations - iteration, options_.in_flight);
   const std::uint64_t number = wire.submitted() - later;
   wire.wait_completed(number + 1);
   if (options_.in_flight == 1) result_.latency.record(Clock::now() - begun_[wire.number()]);
+  const bool read = options_.operation == Operation::read;
   check(wire.outgoing(number).first(size_), wire, false,
-        iteration % (std::uint64_t{options_.in_flight} + 1));
+        read ? iteration % (std::uint64_t{options_.in_flight} + 1) : iteration);
 }
 
-/// What could not be looked at while it went on: what a stream of writes left, and that reads have
-/// changed nothing.
+std::uint64_t Trial::word(const Wire& wire, std::uint64_t iteration) const noexcept {
+  std::array<std::byte, sizeof(std::uint64_t)> bytes;
+  fill(bytes, {options_.seed, wire.number(), false, iteration});
+  return std::bit_cast<std::uint64_t>(bytes);
+}
+
+/// What could not be looked at while it went on: what a stream of writes left, what atomics made,
+/// and that reads have changed nothing.
 void Trial::look_back() {
   if (!is_passive()) return;
   const bool read = options_.operation == Operation::read;
   for (const auto& wire : wires_) {
+    if (options_.operation == Operation::atomic) {
+      look_at_words(*wire);
+      continue;
+    }
     const std::uint64_t slots = wire->incoming_slots();
     const std::uint64_t count = read ? slots : std::min(slots, options_.iterations);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t iteration = read ? i : options_.iterations - 1 - i;
       check(wire->incoming(iteration % slots).first(size_), *wire, !read, iteration);
     }
+  }
+}
+
+void Trial::look_at_words(Wire& wire) {
+  const std::uint64_t depth = options_.in_flight;
+  for (std::uint64_t slot = 0; slot < depth; ++slot) {
+    const std::uint64_t done = (options_.iterations + depth - 1 - slot) / depth;
+    check(wire.incoming(slot).first(size_), wire, false, slot + done * depth);
   }
 }
 

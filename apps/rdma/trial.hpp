@@ -24,11 +24,21 @@ struct Result {
   std::uint64_t checked = 0;  ///< messages that this end looked at, byte by byte
 };
 
+/// A run of one size may be several of these, one after the other.
+struct Variant {
+  enum class Work : std::uint8_t { all, swap, add, set, get };
+  const char* name;
+  std::uint32_t batch;
+  Work work = Work::all;
+};
+std::vector<Variant> variants_of(const Options& options);
+
 /// Both ends' part in an operation of one size, over connections that have met. Wrong data is an
 /// Error (unexpected) with operation, iteration and offset; else it throws as Stage::wait does.
 class Trial {
  public:
-  Trial(Stage& stage, const Options& options, const Wires& wires, std::uint32_t size);
+  Trial(Stage& stage, const Options& options, const Wires& wires, std::uint32_t size,
+        const Variant& variant);
   Result run();
 
  private:
@@ -44,14 +54,21 @@ class Trial {
   void ping_pong();
   void stream_out();
   void stream_in();
-  void read_all();
+  void reach_all();
   void look_back();
+  void look_at_words(Wire& wire);
+  void publish();
+  void subscribe();
+  void read_then_send();
+  void expect_send_of_read();
 
   void post(Wire& wire, std::uint64_t iteration);
   /// Null where the message came by a write, which nothing tells of.
   rdma::ReceiveTask* await(Wire& wire, std::uint64_t iteration);
   void accept(Wire& wire, std::uint64_t iteration, rdma::ReceiveTask* message);
-  void finish_read(Wire& wire, std::uint64_t iteration);
+  void reach(Wire& wire, std::uint64_t iteration);
+  void finish_reach(Wire& wire, std::uint64_t iteration);
+  [[nodiscard]] std::uint64_t word(const Wire& wire, std::uint64_t iteration) const noexcept;
 
   void make(std::span<std::byte> message, const Wire& wire, bool from_requester,
             std::uint64_t iteration) const;
@@ -63,6 +80,7 @@ class Trial {
   const Options& options_;
   const Wires& wires_;
   std::uint32_t size_;
+  Variant variant_;
   Result result_;
   std::vector<core::TimePoint> begun_;  ///< of each wire's latest operation
 };

@@ -30,7 +30,8 @@ std::size_t stride_of(const Options& options) {
 
 bool sends_data(Operation operation) noexcept {
   return operation != Operation::write && operation != Operation::read &&
-         operation != Operation::write_imm;
+         operation != Operation::write_imm && operation != Operation::atomic &&
+         operation != Operation::sync_event;
 }
 
 /// Messages that may be on the way to receives: those in flight, and as many while the credits
@@ -85,6 +86,9 @@ Wire::Wire(Stage& stage, const Options& options, std::uint32_t number)
       sends_(connection_, options.in_flight, callbacks<rdma::SendTask, &Wire::completed>()),
       writes_(connection_, options.in_flight, callbacks<rdma::WriteTask, &Wire::completed>()),
       reads_(connection_, options.in_flight, callbacks<rdma::ReadTask, &Wire::completed>()),
+      swaps_(connection_, options.in_flight,
+             callbacks<rdma::CompareAndSwapTask, &Wire::completed>()),
+      adds_(connection_, options.in_flight, callbacks<rdma::FetchAndAddTask, &Wire::completed>()),
       receives_(connection_, window(options) + kControls,
                 callbacks<rdma::ReceiveTask, &Wire::received>()),
       arrived_(window(options) + kControls) {
@@ -107,6 +111,11 @@ void Wire::make_buffers() {
   const std::size_t receives = receives_.size();
   region_.add_range(memory::allocate_range((options_.in_flight + incoming_slots_) * stride_ +
                                            receives * receive_stride_ + kHelloBytes));
+  if (options_.operation == Operation::sync_event) {
+    // The peer's card cannot wake anybody, no more than a GPU.
+    event_.emplace(sync::SyncEvent::Options{"offload-rdma", sync::Publisher::gpu});
+    region_.add_range(memory::borrow_range({event_->memory().data(), event_->memory().size()}));
+  }
   region_.add_registrar(stage_.registrar());
   region_.start();
   inventory_.start();
@@ -134,6 +143,8 @@ void Wire::post_receives() {
   }
   while (writes_.allocate() != nullptr) continue;
   while (reads_.allocate() != nullptr) continue;
+  while (swaps_.allocate() != nullptr) continue;
+  while (adds_.allocate() != nullptr) continue;
 }
 
 std::span<std::byte> Wire::slice(std::size_t offset, std::size_t length) const noexcept {
@@ -206,22 +217,78 @@ void Wire::send(std::size_t length, std::optional<std::uint32_t> immediate) {
   submit(task);
 }
 
-void Wire::write(std::size_t remote_slot, std::size_t length,
-                 std::optional<std::uint32_t> immediate) {
-  if (immediate) wait_credit();
+void Wire::submit_write(const rdma::RemotePlace& to, std::size_t length,
+                        std::optional<std::uint32_t> immediate) {
   auto& task = next(writes_);
   task.source = slot_buffer(length);
-  task.to = remote(remote_slot);
+  task.to = to;
   task.immediate = immediate;
   submit(task);
 }
 
-void Wire::read(std::size_t remote_slot, std::size_t length) {
+void Wire::submit_read(const rdma::RemotePlace& from, std::size_t length) {
   auto& task = next(reads_);
+  task.destination = slot_buffer(0);
+  task.from = from;
+  task.length = length;
+  submit(task);
+}
+
+void Wire::submit_add(const rdma::RemotePlace& at, std::uint64_t add) {
+  auto& task = next(adds_);
+  task.destination = slot_buffer(0);
+  task.at = at;
+  task.add = add;
+  submit(task);
+}
+
+void Wire::write(std::size_t remote_slot, std::size_t length,
+                 std::optional<std::uint32_t> immediate) {
+  if (immediate) wait_credit();
+  submit_write(remote(remote_slot), length, immediate);
+}
+
+void Wire::read(std::size_t remote_slot, std::size_t length) {
+  submit_read(remote(remote_slot), length);
+}
+
+void Wire::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
+  submit_add(remote(remote_slot), add);
+}
+
+void Wire::compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std::uint64_t swap) {
+  auto& task = next(swaps_);
+  task.destination = slot_buffer(0);
+  task.at = remote(remote_slot);
+  task.compare = compare;
+  task.swap = swap;
+  submit(task);
+}
+
+void Wire::set_event(std::size_t length) {
+  submit_write({peer_event_, 0}, length, {});
+}
+
+void Wire::get_event() {
+  submit_read({peer_event_, 0}, sizeof(std::uint64_t));
+}
+
+void Wire::add_to_event(std::uint64_t count) {
+  submit_add({peer_event_, 0}, count);
+}
+
+rdma::ReadTask& Wire::prepared_read(std::size_t remote_slot, std::size_t length) noexcept {
+  auto& task = reads_.tasks()[0];
   task.destination = slot_buffer(0);
   task.from = remote(remote_slot);
   task.length = length;
-  submit(task);
+  return task;
+}
+
+rdma::SendTask& Wire::prepared_send(const memory::Buffer& source) noexcept {
+  auto& task = sends_.tasks()[0];
+  task.source = &source;
+  return task;
 }
 
 /// One in flight is a ping-pong, where the peer's answer is the credit.
@@ -319,6 +386,11 @@ void Wire::meet() {
     throw Error(ErrorCode::bad_message, "the peer's memory is too short");
   }
   peer_ = region.ranges()[0];
+  if (!event_) return;
+  if (region.ranges().size() != 2 || region.ranges()[1].length < sizeof(std::uint64_t)) {
+    throw Error(ErrorCode::bad_message, "the peer has no event");
+  }
+  peer_event_ = region.ranges()[1];
 }
 
 }  // namespace offload::rdma_tool

@@ -12,6 +12,7 @@
 #include "memory/region_export.hpp"
 #include "progress/task_pool.hpp"
 #include "rdma/connection.hpp"
+#include "sync/sync_event.hpp"
 
 namespace offload::rdma_tool {
 
@@ -49,6 +50,15 @@ class Wire {
   void send(std::size_t length, std::optional<std::uint32_t> immediate);
   void write(std::size_t remote_slot, std::size_t length, std::optional<std::uint32_t> immediate);
   void read(std::size_t remote_slot, std::size_t length);
+  /// Of the first eight bytes of the peer's slot. What they were comes to this end's.
+  void compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std::uint64_t swap);
+  void fetch_and_add(std::size_t remote_slot, std::uint64_t add);
+  /// For a graph to submit, one at a time and with nothing else on the wire: reads into the first
+  /// slot, and sends what is in a buffer.
+  rdma::ReadTask& prepared_read(std::size_t remote_slot, std::size_t length) noexcept;
+  rdma::SendTask& prepared_send(const memory::Buffer& source) noexcept;
+  /// Operations posted with one doorbell.
+  void set_batch(std::uint32_t batch) noexcept { options_.batch = batch; }
   /// Until so many operations have ended, of all since the start.
   void wait_completed(std::uint64_t count);
   [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_; }
@@ -58,6 +68,11 @@ class Wire {
   /// Where the peer writes to and reads from.
   [[nodiscard]] std::span<std::byte> incoming(std::size_t slot) const noexcept;
   [[nodiscard]] std::size_t incoming_slots() const noexcept { return incoming_slots_; }
+  /// One that the peer works on, by the functions below; only of the operation sync-event.
+  [[nodiscard]] sync::SyncEvent& event() noexcept { return *event_; }
+  void set_event(std::size_t length);
+  void get_event();
+  void add_to_event(std::uint64_t count);
 
   /// The peer's next message, in the order of their arrival; to be given back.
   rdma::ReceiveTask& receive();
@@ -82,6 +97,10 @@ class Wire {
   template <class Task>
   Task& next(progress::TaskPool<Task>& pool) noexcept;
   memory::Buffer* slot_buffer(std::size_t length) noexcept;
+  void submit_read(const rdma::RemotePlace& from, std::size_t length);
+  void submit_write(const rdma::RemotePlace& to, std::size_t length,
+                    std::optional<std::uint32_t> immediate);
+  void submit_add(const rdma::RemotePlace& at, std::uint64_t add);
   void submit(rdma::Operation& task);
   void flush() noexcept;
   void control(Control what, const memory::Buffer* source = nullptr);
@@ -95,6 +114,7 @@ class Wire {
   std::size_t stride_;
   std::size_t receive_stride_;
   std::size_t incoming_slots_;
+  std::optional<sync::SyncEvent> event_;
   memory::MemoryRegion region_;
   memory::BufferInventory inventory_;
   std::vector<memory::BufferRef> outgoing_;
@@ -105,8 +125,11 @@ class Wire {
   progress::TaskPool<rdma::SendTask> sends_;
   progress::TaskPool<rdma::WriteTask> writes_;
   progress::TaskPool<rdma::ReadTask> reads_;
+  progress::TaskPool<rdma::CompareAndSwapTask> swaps_;
+  progress::TaskPool<rdma::FetchAndAddTask> adds_;
   progress::TaskPool<rdma::ReceiveTask> receives_;
   memory::RemoteRange peer_;
+  memory::RemoteRange peer_event_;
 
   // Counted from the start.
   std::uint64_t submitted_ = 0;

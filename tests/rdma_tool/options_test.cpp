@@ -90,10 +90,27 @@ TEST(RdmaToolOptions, WhatBothEndsMustHaveAlikeSaysSo) {
   EXPECT_NE(agreed(accepted({"--size", "1,8", "--no-verify"})), agreed(options));
 }
 
+TEST(RdmaToolOptions, SomeOperationsHaveDefaultsOfTheirOwn) {
+  const auto of = [](const char* operation, std::vector<const char*> more = {}) {
+    std::vector<const char*> arguments = {operation, "--role", "requester", "--cm", "10.0.0.1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return support::accepted(parse(arguments));
+  };
+  EXPECT_EQ(of("multi-conn").connections, 8U);
+  EXPECT_EQ(of("multi-conn", {"--connections", "1"}).connections, 1U);
+  EXPECT_EQ(of("ordered").connections, 2U);
+  EXPECT_EQ(of("burst").in_flight, 64U);
+  EXPECT_EQ(of("burst").batch, 32U);
+  EXPECT_EQ(of("burst", {"--in-flight", "8", "--batch", "2"}).batch, 2U);
+  EXPECT_EQ(of("atomic").operation, Operation::atomic);
+  EXPECT_EQ(of("sync-event").operation, Operation::sync_event);
+}
+
 TEST(RdmaToolOptions, HelpNamesEveryOperation) {
   const auto help = std::get<cli::Leave>(parse({"--help"}));
   EXPECT_EQ(help.status, 0);
-  for (const char* word : {"send", "recv", "write", "read", "write-imm", "send-imm"}) {
+  for (const char* word : {"send", "recv", "write", "read", "write-imm", "send-imm", "atomic",
+                           "sync-event", "multi-conn", "burst", "ordered"}) {
     EXPECT_NE(help.text.find(word), std::string::npos) << word;
   }
 }
@@ -140,7 +157,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"send", "--role", "requester", "--cm", "a", "--size", "64m", "--in-flight", "64"},
                 "too much memory"},
         BadCase{{"read", "--role", "requester", "--cm", "a", "--transport", "uc"},
-                "UC has no read"}));
+                "UC has no read"},
+        BadCase{{"atomic", "--role", "requester", "--cm", "a", "--transport", "uc"},
+                "UC has no atomic"},
+        BadCase{{"atomic", "--role", "requester", "--cm", "a", "--size", "4"}, "eight bytes"},
+        BadCase{{"sync-event", "--role", "requester", "--cm", "a", "--in-flight", "2"},
+                "no other --in-flight"},
+        BadCase{{"ordered", "--role", "requester", "--cm", "a", "--connections", "3"},
+                "two connections"},
+        BadCase{{"burst", "--role", "requester", "--cm", "a", "--batch", "1"}, "--batch"}));
 
 }  // namespace
 }  // namespace offload::rdma_tool

@@ -1,0 +1,109 @@
+#include <cstring>
+
+#include "apps/rdma/trial.hpp"
+#include "progress/graph.hpp"
+
+/// Operations that are made of several.
+namespace offload::rdma_tool {
+namespace {
+
+using core::Clock;
+
+/// Nothing rings when a peer works on an event: as lib/sync looks.
+constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
+
+}  // namespace
+
+/// The event counts up by one an iteration, set or added to.
+void Trial::publish() {
+  using Work = Variant::Work;
+  for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    for (const auto& wire : wires_) {
+      std::uint64_t value = i + 1;
+      std::memcpy(wire->room().data(), &value, sizeof value);
+      begun_[wire->number()] = Clock::now();
+      if (variant_.work == Work::set) {
+        wire->set_event(sizeof value);
+      } else {
+        wire->add_to_event(1);
+      }
+      wire->wait_completed(wire->submitted());
+      if (variant_.work == Work::get) {
+        begun_[wire->number()] = Clock::now();
+        wire->get_event();
+        wire->wait_completed(wire->submitted());
+      }
+      result_.latency.record(Clock::now() - begun_[wire->number()]);
+      if (variant_.work == Work::set) continue;
+      std::memcpy(&value, wire->outgoing(wire->submitted() - 1).data(), sizeof value);
+      if (value != (variant_.work == Work::get ? i + 1 : i)) wrong(i, "the event is another");
+      ++result_.checked;
+    }
+  }
+}
+
+void Trial::subscribe() {
+  for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    for (const auto& wire : wires_) {
+      stage_.wait([&] { return wire->event().get() > i; }, "the event", kLookInterval);
+      if (wire->event().get() > options_.iterations) wrong(i, "the event is too far");
+      ++result_.checked;
+    }
+  }
+}
+
+/// What one connection reads, the other sends, from the same buffer: were it sent before the read
+/// has ended, the peer would see nothing, or what was read before.
+void Trial::read_then_send() {
+  Wire& first = *wires_[0];
+  Wire& second = *wires_[1];
+  struct Run {
+    bool ended = false;
+    bool well = false;
+  } run;
+  const auto ended = [](progress::GraphInstance& instance, void* user_data) {
+    *static_cast<Run*>(user_data) = {true, instance.status().ok()};
+  };
+  progress::Graph graph("read, then send", 1, {ended, ended, &run});
+  graph.connect(stage_.engine());
+  const auto read = graph.add_node("read", first.connection());
+  const auto send = graph.add_node("send", second.connection());
+  graph.add_dependency(read, send);
+  graph.start();
+  progress::GraphInstance& instance = *graph.allocate();
+  for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    first.sync();  // the peer has made what is to be read
+    rdma::ReadTask& reading = first.prepared_read(0, size_);
+    rdma::SendTask& sending = second.prepared_send(*reading.destination);
+    run = {};
+    const auto begun = Clock::now();
+    if (!instance.bind_task(read, reading).ok() || !instance.bind_task(send, sending).ok() ||
+        !graph.submit(instance).ok()) {
+      throw core::Error(core::ErrorCode::unexpected, "the graph does not take its tasks");
+    }
+    stage_.wait([&] { return run.ended; }, "the end of the graph");
+    if (!run.well) {
+      const bool reads = instance.failed_node() == read;
+      throw core::Error(core::ErrorCode::io_failed,
+                        reads ? "read: " + reading.explain() : "send: " + sending.explain());
+    }
+    result_.latency.record(Clock::now() - begun);
+    check(first.outgoing(0).first(size_), first, false, i);
+  }
+  graph.stop();
+}
+
+void Trial::expect_send_of_read() {
+  Wire& first = *wires_[0];
+  Wire& second = *wires_[1];
+  for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    make(first.incoming(0).first(size_), first, false, i);
+    first.sync();
+    rdma::ReceiveTask& message = second.receive();
+    if (message.length() != size_) wrong(i, "a message of another length");
+    check(message.destination->data(), first, false, i);
+    second.give_back(message);
+  }
+}
+
+}  // namespace offload::rdma_tool
