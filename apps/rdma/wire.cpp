@@ -13,7 +13,7 @@ using core::ErrorCode;
 using memory::Access;
 
 /// Controls under way at a time, of either end: a sync, a hello and some credits.
-constexpr std::size_t kControls = 8;
+constexpr std::size_t kControls = 4;
 /// A hello: the command line in short, and an exported region.
 constexpr std::size_t kHelloBytes = 1024;
 constexpr std::size_t kCacheLine = 64;
