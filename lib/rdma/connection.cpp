@@ -1,12 +1,12 @@
 #include "rdma/connection.hpp"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <random>
 #include <utility>
 
 #include "core/log.hpp"
+#include "rdma/append.hpp"
+#include "rdma/scatter.hpp"
 
 namespace offload::rdma {
 namespace {
@@ -29,19 +29,13 @@ void check_options(const ConnectionOptions& options, const std::string& name) {
   const QueuePairOptions& queues = options.queues;
   const char* wrong = nullptr;
   if (queues.transport == Transport::ud) wrong = "UD has no connections";
-  if (queues.shared_receives != nullptr) wrong = "shared receives are not for connections";
-  if (queues.send_depth == 0 || queues.receive_depth == 0) wrong = "a queue without room";
+  const bool shared = queues.shared_receives != nullptr;
+  if (queues.send_depth == 0 || (queues.receive_depth == 0 && !shared)) {
+    wrong = "a queue without room";
+  }
   if (queues.gather == 0) wrong = "no pieces of memory";
   if (wrong == nullptr) return;
   throw Error(ErrorCode::invalid_value, "connection '" + name + "': " + wrong);
-}
-
-void append(memory::Buffer* buffer, std::uint64_t length) noexcept {
-  for (; buffer != nullptr && length != 0; buffer = buffer->next()) {
-    const std::uint64_t part = std::min<std::uint64_t>(length, buffer->tailroom().size());
-    static_cast<void>(buffer->append(part));
-    length -= part;
-  }
 }
 
 }  // namespace
@@ -51,7 +45,8 @@ Connection::Connection(const Endpoint& endpoint, const ConnectionOptions& option
       endpoint_(endpoint),
       options_(options),
       sends_(options.queues.send_depth, options.queues.gather),
-      receives_(options.queues.receive_depth, options.queues.gather) {
+      receives_(options.queues.shared_receives == nullptr ? options.queues.receive_depth : 0,
+                options.queues.gather) {
   check_options(options, this->name());
 }
 
@@ -141,14 +136,13 @@ Status Connection::on_submit(progress::Task& task) noexcept {
 
 Status Connection::prepare_receive(ReceiveTask& task) noexcept {
   if (!queue_ || failed_) return ErrorCode::not_connected;
+  if (options_.queues.shared_receives != nullptr) return ErrorCode::not_supported;
   if (receives_.is_full()) return ErrorCode::full;
-  task.length_ = 0;
-  task.immediate_.reset();
-  task.written_elsewhere_ = false;
+  task.clear();
   ibv_recv_wr& request = receives_.next(std::uint64_t{tag_} << 32 | kReceive);
   std::uint64_t length = 0;
-  const Status status =
-      scatter(task.destination, kMostBytes, receives_.pieces(), request.num_sge, length);
+  const Status status = scatter(endpoint_.registrar, task.destination, kMostBytes,
+                                receives_.pieces(), request.num_sge, length);
   if (status.ok()) receives_.add(task);
   return status;
 }
@@ -238,7 +232,8 @@ void Connection::end_task(Operation& task, const ibv_wc* completion) {
   }
   switch (task.kind_) {
     case Operation::Kind::receive:
-      receive_ended(static_cast<ReceiveTask&>(task), completion);
+      if (completion != nullptr)
+        static_cast<void>(static_cast<ReceiveTask&>(task).take(*completion));
       break;
     case Operation::Kind::read: {
       const auto& read = static_cast<ReadTask&>(task);
@@ -255,14 +250,6 @@ void Connection::end_task(Operation& task, const ibv_wc* completion) {
     case Operation::Kind::write: break;
   }
   complete(task, {});
-}
-
-void Connection::receive_ended(ReceiveTask& task, const ibv_wc* completion) noexcept {
-  if (completion == nullptr) return;
-  task.length_ = completion->byte_len;
-  task.written_elsewhere_ = completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
-  if ((completion->wc_flags & IBV_WC_WITH_IMM) != 0) task.immediate_ = ntohl(completion->imm_data);
-  if (!task.written_elsewhere_) append(task.destination, task.length_);
 }
 
 bool Connection::on_poll(std::size_t most) {

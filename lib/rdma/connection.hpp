@@ -25,7 +25,7 @@ struct Endpoint {
 };
 
 struct ConnectionOptions {
-  QueuePairOptions queues;  ///< transport rc or uc, without shared receives
+  QueuePairOptions queues;  ///< transport rc or uc
   /// What the peer may do to memory that it has keys of.
   memory::Access access = memory::kRemoteAccess;
   std::uint8_t port = 1;
@@ -54,7 +54,7 @@ struct ConnectionOptions {
 /// Submission says: not_connected; full when as many tasks are under way as the queue is deep;
 /// invalid_value for buffers that are not registered, have too many pieces, or do not fit the
 /// lengths; not_permitted for a destination in a region without local_write; not_supported for
-/// what the transport or the device does not have.
+/// what the transport or the device does not have, and for receives where they are shared.
 class Connection final : public progress::Context, CompletionSink {
  public:
   /// Throws Error (invalid_value) for options that name no connection.
@@ -87,9 +87,6 @@ class Connection final : public progress::Context, CompletionSink {
   void on_completion(std::uint32_t number, const ibv_wc& completion) override;
   void on_queue_failed() noexcept override;
 
-  /// A message's most bytes, the standard's bound.
-  static constexpr std::uint64_t kMostBytes = 1U << 31;
-
   core::Status prepare_receive(ReceiveTask& task) noexcept;
   core::Status prepare_send(Operation& task) noexcept;
   core::Status fill(const SendTask& task, ibv_send_wr& request) noexcept;
@@ -101,12 +98,9 @@ class Connection final : public progress::Context, CompletionSink {
                            ibv_send_wr& request) noexcept;
   core::Status gather(const memory::Buffer* source, ibv_send_wr& request,
                       std::uint64_t& length) noexcept;
-  core::Status scatter(const memory::Buffer* destination, std::uint64_t most,
-                       std::span<ibv_sge> pieces, int& count, std::uint64_t& length) const noexcept;
   template <class Request>
   void on_ended(WorkQueue<Request>& queue, std::uint32_t number, const ibv_wc& completion);
   void end_task(Operation& task, const ibv_wc* completion);
-  static void receive_ended(ReceiveTask& task, const ibv_wc* completion) noexcept;
 
   [[nodiscard]] std::size_t under_way() const noexcept {
     return sends_.under_way() + receives_.under_way();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rdma/connection.hpp"
+#include "rdma/scatter.hpp"
 
 /// The work requests of a connection's tasks.
 namespace offload::rdma {
@@ -62,25 +63,6 @@ Status Connection::gather(const Buffer* source, ibv_send_wr& request,
   return inlined || registered ? Status() : ErrorCode::invalid_value;
 }
 
-/// Names the tailrooms, up to `most` bytes; `length`: how many those are.
-Status Connection::scatter(const Buffer* destination, std::uint64_t most, std::span<ibv_sge> pieces,
-                           int& count, std::uint64_t& length) const noexcept {
-  length = 0;
-  for (; destination != nullptr && length != most; destination = destination->next()) {
-    const auto room = destination->tailroom();
-    if (room.empty()) continue;
-    if (static_cast<std::size_t>(count) == pieces.size()) return ErrorCode::invalid_value;
-    memory::MemoryRegion& region = destination->region();
-    const memory::Key* const key = region.key(endpoint_.registrar, destination->range());
-    if (key == nullptr) return ErrorCode::invalid_value;
-    if (!includes(region.access(), memory::Access::local_write)) return ErrorCode::not_permitted;
-    const std::uint64_t part = std::min<std::uint64_t>(room.size(), most - length);
-    pieces[static_cast<std::size_t>(count++)] = piece(room.data(), part, key);
-    length += part;
-  }
-  return {};
-}
-
 Status Connection::fill(const SendTask& task, ibv_send_wr& request) noexcept {
   set_immediate(task.immediate, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, request);
   if (task.solicited) request.send_flags |= IBV_SEND_SOLICITED;
@@ -100,8 +82,8 @@ Status Connection::fill(const ReadTask& task, ibv_send_wr& request) noexcept {
   if (task.length > kMostBytes) return ErrorCode::invalid_value;
   request.opcode = IBV_WR_RDMA_READ;
   std::uint64_t room = 0;
-  const Status status =
-      scatter(task.destination, task.length, sends_.pieces(), request.num_sge, room);
+  const Status status = scatter(endpoint_.registrar, task.destination, task.length, sends_.pieces(),
+                                request.num_sge, room);
   if (!status.ok()) return status;
   if (room != task.length) return ErrorCode::invalid_value;
   return name_remote(task.from, task.length, request.wr.rdma.remote_addr, request.wr.rdma.rkey);
@@ -115,7 +97,8 @@ Status Connection::fill_atomic(Buffer* destination, const RemotePlace& at,
   }
   constexpr std::uint64_t kLength = sizeof(std::uint64_t);
   std::uint64_t room = 0;
-  const Status status = scatter(destination, kLength, sends_.pieces(), request.num_sge, room);
+  const Status status =
+      scatter(endpoint_.registrar, destination, kLength, sends_.pieces(), request.num_sge, room);
   if (!status.ok()) return status;
   if (room != kLength) return ErrorCode::invalid_value;
   auto& atomic = request.wr.atomic;

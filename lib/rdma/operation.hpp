@@ -15,6 +15,7 @@
 namespace offload::rdma {
 
 class Connection;
+class SharedReceives;
 
 /// One piece of work for a connection. Buffers must be of regions that are registered with the
 /// connection's registrar, and stay as they are until the task is done; a source is the data of a
@@ -40,6 +41,7 @@ class Operation : public progress::Task {
 
  private:
   friend Connection;
+  friend class Receive;
   Kind kind_;
   ibv_wc_status completion_ = IBV_WC_SUCCESS;
   std::uint32_t vendor_ = 0;
@@ -55,12 +57,9 @@ class SendTask final : public Operation {
   bool solicited = false;                  ///< wakes a peer that asked to be woken by such alone
 };
 
-/// Takes a message, or the notice of a write with an immediate. Receives are used in the order in
-/// which they were submitted.
-class ReceiveTask final : public Operation {
+/// Takes a message, or the notice of a write with an immediate.
+class Receive : public Operation {
  public:
-  ReceiveTask() noexcept : Operation(Kind::receive) {}
-
   memory::Buffer* destination = nullptr;
 
   // Once it ended well.
@@ -71,11 +70,37 @@ class ReceiveTask final : public Operation {
   /// The bytes are not in the destination, but where the peer wrote them.
   [[nodiscard]] bool written_elsewhere() const noexcept { return written_elsewhere_; }
 
+ protected:
+  Receive() noexcept : Operation(Kind::receive) {}
+  ~Receive() = default;
+
  private:
   friend Connection;
+  friend SharedReceives;
+  /// For another submission.
+  void clear() noexcept;
+  /// What came of it; the destination's data grows if it ended well.
+  core::Status take(const ibv_wc& completion) noexcept;
+
   std::uint32_t length_ = 0;
   std::optional<std::uint32_t> immediate_;
   bool written_elsewhere_ = false;
+};
+
+/// A connection's own. They are used in the order in which they were submitted.
+class ReceiveTask final : public Receive {};
+
+/// One for whichever connection has a message next.
+class SharedReceiveTask final : public Receive {
+ public:
+  using ContextType = SharedReceives;
+
+  /// Whose message it has, or whose failure: QueuePair::number().
+  [[nodiscard]] std::uint32_t queue_pair() const noexcept { return queue_pair_; }
+
+ private:
+  friend SharedReceives;
+  std::uint32_t queue_pair_ = 0;
 };
 
 /// Where in a peer's memory: from `offset` bytes into the range on.

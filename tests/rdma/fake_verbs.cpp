@@ -111,8 +111,13 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 }
 
 int post_srq_recv(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  *bad = wr;
-  return positive("post_srq_recv");
+  ++state.doorbells;
+  for (; wr != nullptr; wr = wr->next) {
+    *bad = wr;
+    if (fails("post_srq_recv")) return state.fail_with;
+    state.shared_receives.push_back(posted(wr->wr_id, wr->sg_list, wr->num_sge));
+  }
+  return 0;
 }
 
 /// As a device does it: everything posted is told, signalled or not.

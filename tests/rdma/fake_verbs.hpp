@@ -38,6 +38,7 @@ struct FakeVerbs {
   std::vector<std::string> calls;   ///< those that can fail, in order
   std::vector<FakeQueuePair*> queue_pairs;
   std::deque<ibv_wc> completions;
+  std::deque<Posted> shared_receives;
   int doorbells = 0;
   int arms = 0;
   int deregistered_by_address = 0;

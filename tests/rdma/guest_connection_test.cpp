@@ -1,6 +1,7 @@
 #include <cstring>
 #include <list>
 
+#include "rdma/shared_receives.hpp"
 #include "tests/rdma/guest_fixture.hpp"
 
 /// What goes wrong over a real device, and what many connections do.
@@ -8,7 +9,6 @@ namespace offload::rdma {
 namespace {
 
 using core::Cause;
-using core::ErrorCode;
 using core::Status;
 using progress::Context;
 
@@ -194,6 +194,54 @@ TEST_F(PairTest, ABatchArrivesInItsOrder) {
   EXPECT_EQ(b_->outcomes.all, Lines(kCount, "ok"));
   EXPECT_EQ(
       std::memcmp(bytes(0, kCount * 64).data(), bytes(65536, kCount * 64).data(), kCount * 64), 0);
+}
+
+TEST_F(DeviceTest, ConnectionsShareReceives) {
+  constexpr std::size_t kPairs = 3;
+  SharedReceives shared(domain_, registrar_, loop_, 8);
+  shared.connect(engine_);
+  Outcomes outcomes;
+  progress::TaskPool<SharedReceiveTask> tasks(shared, 8, outcomes.callbacks<SharedReceiveTask>());
+  shared.start();
+  std::list<memory::BufferRef> buffers;
+  for (std::size_t i = 0; i < 8; ++i) {
+    SharedReceiveTask& task = *tasks.allocate();
+    buffers.push_back(room(65536 + i * 4096, 4096));
+    task.destination = buffers.back().get();
+    ASSERT_EQ(shared.submit(task), Status());
+  }
+  ConnectionOptions options;
+  options.queues.send_depth = 16;
+  ConnectionOptions sharing = options;
+  sharing.queues.shared_receives = shared.queue();
+  std::list<Side> sides;
+  std::vector<std::uint32_t> numbers;
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    Side& a = sides.emplace_back(endpoint(), options, engine_, "a");
+    Side& b = sides.emplace_back(endpoint(), sharing, engine_, "b");
+    a.connection.start();
+    b.connection.start();
+    connect(a.connection, b.connection);
+    numbers.push_back(b.connection.queue_pair()->number());
+    buffers.push_back(data(i * 4096, 1000 + i));
+    SendTask& send = taken(a.sends);
+    send.source = buffers.back().get();
+    ASSERT_EQ(a.connection.submit(send), Status());
+  }
+  EXPECT_TRUE(until([&] { return outcomes.all.size() == kPairs; }));
+  EXPECT_EQ(outcomes.all, Lines(kPairs, "ok"));
+  for (const SharedReceiveTask& task : tasks.tasks()) {
+    if (task.state() != progress::Task::State::done) continue;
+    const auto whose = std::find(numbers.begin(), numbers.end(), task.queue_pair());
+    ASSERT_NE(whose, numbers.end());
+    const auto i = static_cast<std::size_t>(whose - numbers.begin());
+    const auto sent = bytes(i * 4096, 1000 + i);
+    ASSERT_EQ(task.length(), sent.size());
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), task.destination->data().begin()));
+  }
+  for (Side& side : sides) stop(side.connection);
+  stop(shared);
+  EXPECT_EQ(outcomes.all.size(), 8U);
 }
 
 TEST_F(DeviceTest, ManyConnectionsShareAnEngineAndACompletionQueue) {
