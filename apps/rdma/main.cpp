@@ -8,6 +8,7 @@
 #include "apps/rdma/meeting.hpp"
 #include "apps/rdma/options.hpp"
 #include "apps/rdma/report.hpp"
+#include "apps/rdma/shared_pool.hpp"
 #include "apps/rdma/trial.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
@@ -31,9 +32,11 @@ int run(const Options& options, core::ShutdownSignals& signals) {
   core::start_log("offload-rdma", options.log_level);
   std::ofstream json = open_json(options.json_file);
   Stage stage(options, signals, Wire::completions(options) * options.connections);
+  std::optional<SharedPool> shared;
+  if (options.shared_receives) shared.emplace(stage, options);
   Wires wires;
   for (std::uint32_t i = 0; i < options.connections; ++i) {
-    wires.push_back(std::make_unique<Wire>(stage, options, i));
+    wires.push_back(std::make_unique<Wire>(stage, options, i, shared ? &*shared : nullptr));
   }
   const Meeting meeting(stage, options, wires);
   for (const auto& wire : wires) wire->meet();

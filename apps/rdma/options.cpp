@@ -137,6 +137,8 @@ void add_work(CLI::App& app, Options& options) {
                                   "Connections, on one completion queue");
   cli::add_integer<std::uint32_t>(app, "--inline", options.inline_size, 0, 1024,
                                   "Messages up to so many bytes travel in the work request");
+  app.add_flag("--srq", options.shared_receives,
+               "All connections of this end take their messages into shared receives");
   app.add_flag("--event-driven", options.event_driven,
                "Sleep until a completion comes, instead of looking for it all the time");
   cli::add_integer<std::uint64_t>(app, "--seed", options.seed, 0, UINT64_MAX,

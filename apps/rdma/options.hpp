@@ -40,6 +40,7 @@ struct Options {
   std::string cm_address;  ///< empty: descriptor files
   std::uint16_t cm_port = 18515;
   rdma::Transport transport = rdma::Transport::rc;
+  bool shared_receives = false;
   bool event_driven = false;
   std::vector<std::uint32_t> sizes = {8};  ///< bytes, one after the other
   std::uint64_t iterations = 1000;         ///< of each size, on each connection

@@ -100,6 +100,7 @@ Json make_json(const Options& options, const std::string& device, std::span<cons
           {"in_flight", options.in_flight},
           {"batch", options.batch},
           {"connections", options.connections},
+          {"shared_receives", options.shared_receives},
           {"verify", options.verify},
           {"ordering", options.operation == Operation::ordered ? Json("engine") : Json()},
           {"results", std::move(list)}};

@@ -17,7 +17,7 @@ std::string make_table(const Options& options, const std::string& device,
 ///   program, version, operation, role, device, transport   strings
 ///   connection     "cm" or "descriptor"
 ///   completions    "polling" or "event-driven"
-///   iterations, in_flight, batch, connections, verify
+///   iterations, in_flight, batch, connections, shared_receives, verify
 ///   ordering       "engine" for ordered: what makes a transfer wait for another; else null
 ///   results        one a size and kind: name, size (bytes), operations, duration_seconds,
 ///                  checked (messages, at this end), bandwidth_mib_s, message_rate_mps

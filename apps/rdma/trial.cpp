@@ -115,7 +115,7 @@ void Trial::ping_pong() {
     for (const auto& wire : wires_) {
       core::TimePoint& begun = begun_[wire->number()];
       if (begins()) post(*wire, i);
-      rdma::ReceiveTask* const message = await(*wire, i);
+      rdma::Receive* const message = await(*wire, i);
       // Of the answering end, from its last answer on.
       if (begins() || i != 0) result_.latency.record((Clock::now() - begun) / 2);
       accept(*wire, i, message);
@@ -135,7 +135,7 @@ void Trial::stream_out() {
 void Trial::stream_in() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& wire : wires_) {
-      rdma::ReceiveTask* const message = await(*wire, i);
+      rdma::Receive* const message = await(*wire, i);
       accept(*wire, i, message);
       wire->give_back(*message);
     }
@@ -225,7 +225,7 @@ void Trial::post(Wire& wire, std::uint64_t iteration) {
   }
 }
 
-rdma::ReceiveTask* Trial::await(Wire& wire, std::uint64_t iteration) {
+rdma::Receive* Trial::await(Wire& wire, std::uint64_t iteration) {
   if (options_.operation != Operation::write) return &wire.receive();
   // A write puts its bytes in order, the last one last, with every card that is known: perftest
   // relies on it too. Acquire: pairs with the card.
@@ -236,7 +236,7 @@ rdma::ReceiveTask* Trial::await(Wire& wire, std::uint64_t iteration) {
   return nullptr;
 }
 
-void Trial::accept(Wire& wire, std::uint64_t iteration, rdma::ReceiveTask* message) {
+void Trial::accept(Wire& wire, std::uint64_t iteration, rdma::Receive* message) {
   const auto slot = wire.incoming(iteration % wire.incoming_slots()).first(size_);
   if (message == nullptr) return check(slot, wire, !is_requester(), iteration);
   if (message->length() != size_) {

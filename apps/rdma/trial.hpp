@@ -64,8 +64,8 @@ class Trial {
 
   void post(Wire& wire, std::uint64_t iteration);
   /// Null where the message came by a write, which nothing tells of.
-  rdma::ReceiveTask* await(Wire& wire, std::uint64_t iteration);
-  void accept(Wire& wire, std::uint64_t iteration, rdma::ReceiveTask* message);
+  rdma::Receive* await(Wire& wire, std::uint64_t iteration);
+  void accept(Wire& wire, std::uint64_t iteration, rdma::Receive* message);
   void reach(Wire& wire, std::uint64_t iteration);
   void finish_reach(Wire& wire, std::uint64_t iteration);
   [[nodiscard]] std::uint64_t word(const Wire& wire, std::uint64_t iteration) const noexcept;

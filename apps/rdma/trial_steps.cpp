@@ -99,7 +99,7 @@ void Trial::expect_send_of_read() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     make(first.incoming(0).first(size_), first, false, i);
     first.sync();
-    rdma::ReceiveTask& message = second.receive();
+    rdma::Receive& message = second.receive();
     if (message.length() != size_) wrong(i, "a message of another length");
     check(message.destination->data(), first, false, i);
     second.give_back(message);

@@ -16,6 +16,25 @@
 
 namespace offload::rdma_tool {
 
+class SharedPool;
+
+/// Controls under way at a time, of either end: a sync, a hello and some credits.
+inline constexpr std::size_t kControls = 4;
+/// A hello: the command line in short, and an exported region.
+inline constexpr std::size_t kHelloBytes = 1024;
+
+/// Messages of an operation that may be on the way to receives: those in flight, and as many while
+/// the credits for the former travel.
+constexpr std::size_t window(const Options& options) noexcept {
+  return std::size_t{options.in_flight} * 2;
+}
+/// Receives that a connection has posted at a time.
+constexpr std::size_t receives_of(const Options& options) noexcept {
+  return window(options) + kControls;
+}
+/// Room of each, bytes.
+std::size_t receive_room(const Options& options) noexcept;
+
 /// A connection with its memory and tasks, in the words of the operations. Both ends have it alike:
 ///
 ///   outgoing: in_flight slots | incoming: for writes and reads of the peer | receives | hello
@@ -25,8 +44,9 @@ namespace offload::rdma_tool {
 /// receives were given back (credit), so that a stream never finds none. One thread.
 class Wire {
  public:
-  /// Starts the connection; its receives are posted. Throws Error.
-  Wire(Stage& stage, const Options& options, std::uint32_t number);
+  /// Starts the connection; its receives are posted. `shared`: null, or what it takes them from,
+  /// which outlives it. Throws Error.
+  Wire(Stage& stage, const Options& options, std::uint32_t number, SharedPool* shared);
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
   ~Wire();
@@ -75,8 +95,12 @@ class Wire {
   void add_to_event(std::uint64_t count);
 
   /// The peer's next message, in the order of their arrival; to be given back.
-  rdma::ReceiveTask& receive();
-  void give_back(rdma::ReceiveTask& task);
+  rdma::Receive& receive();
+  void give_back(rdma::Receive& task);
+
+  /// For callbacks: a receive has come, or an operation failed.
+  void received(rdma::Receive& task) noexcept;
+  void failed(const rdma::Operation& task) noexcept;
 
  private:
   enum Control : std::uint32_t { kHello = 0xffff'ff00, kSync, kCredit };
@@ -86,11 +110,11 @@ class Wire {
   typename progress::TaskPool<Task>::Callbacks callbacks() noexcept;
   void completed(rdma::Operation&) noexcept { ++completed_; }
   void control_completed(rdma::Operation&) noexcept { ++controls_completed_; }
-  void received(rdma::ReceiveTask& task) noexcept;
-  void failed(const rdma::Operation& task) noexcept;
 
   void make_buffers();
-  void post_receives();
+  void make_tasks();
+  core::Status post(rdma::Receive& task) noexcept;
+  void take_hello();
   [[nodiscard]] std::span<std::byte> slice(std::size_t offset, std::size_t length) const noexcept;
   [[nodiscard]] rdma::RemotePlace remote(std::size_t slot) const noexcept;
   /// Its next task, and the buffer of the next slot with so much data.
@@ -111,8 +135,8 @@ class Wire {
   Stage& stage_;
   Options options_;
   std::uint32_t number_;
+  SharedPool* shared_;
   std::size_t stride_;
-  std::size_t receive_stride_;
   std::size_t incoming_slots_;
   std::optional<sync::SyncEvent> event_;
   memory::MemoryRegion region_;
@@ -143,7 +167,7 @@ class Wire {
   std::uint64_t syncs_heard_ = 0;
   std::uint32_t unflushed_ = 0;
   std::vector<std::byte> peer_hello_;
-  std::vector<rdma::ReceiveTask*> arrived_;  ///< a ring: of so many, so many were taken
+  std::vector<rdma::Receive*> arrived_;  ///< a ring: of so many, so many were taken
   std::uint64_t arrived_count_ = 0;
   std::uint64_t taken_count_ = 0;
 };

@@ -32,6 +32,7 @@ TEST(RdmaToolOptions, Defaults) {
   EXPECT_EQ(options.cm_port, 18515);
   EXPECT_EQ(options.transport, rdma::Transport::rc);
   EXPECT_FALSE(options.event_driven);
+  EXPECT_FALSE(options.shared_receives);
   EXPECT_EQ(options.sizes, Sizes{8});
   EXPECT_EQ(options.iterations, 1000U);
   EXPECT_EQ(options.in_flight, 1U);
@@ -43,23 +44,23 @@ TEST(RdmaToolOptions, Defaults) {
 }
 
 TEST(RdmaToolOptions, EverythingElse) {
-  const auto options = support::accepted(parse({"write-imm",   "--role",
-                                                "responder",   "--local-descriptor",
-                                                "a",           "--remote-descriptor",
-                                                "b",           "--transport",
-                                                "uc",          "--size",
-                                                "1,4k,1m",     "-n",
-                                                "7",           "--in-flight",
-                                                "16",          "--batch",
-                                                "4",           "--connections",
-                                                "3",           "--event-driven",
-                                                "--no-verify", "--timeout",
-                                                "500ms",       "--seed",
-                                                "9",           "--inline",
-                                                "0",           "--device",
-                                                "mlx5_0",      "--gid",
-                                                "fe80::1",     "--json",
-                                                "file"}));
+  const auto options = support::accepted(parse({"write-imm", "--role",
+                                                "responder", "--local-descriptor",
+                                                "a",         "--remote-descriptor",
+                                                "b",         "--transport",
+                                                "uc",        "--size",
+                                                "1,4k,1m",   "-n",
+                                                "7",         "--in-flight",
+                                                "16",        "--batch",
+                                                "4",         "--connections",
+                                                "3",         "--event-driven",
+                                                "--srq",     "--no-verify",
+                                                "--timeout", "500ms",
+                                                "--seed",    "9",
+                                                "--inline",  "0",
+                                                "--device",  "mlx5_0",
+                                                "--gid",     "fe80::1",
+                                                "--json",    "file"}));
   EXPECT_EQ(options.operation, Operation::write_imm);
   EXPECT_EQ(options.role, Role::responder);
   EXPECT_EQ(options.local_descriptor, "a");
@@ -71,6 +72,7 @@ TEST(RdmaToolOptions, EverythingElse) {
   EXPECT_EQ(options.batch, 4U);
   EXPECT_EQ(options.connections, 3U);
   EXPECT_TRUE(options.event_driven);
+  EXPECT_TRUE(options.shared_receives);
   EXPECT_FALSE(options.verify);
   EXPECT_EQ(options.timeout, 500ms);
   EXPECT_EQ(options.seed, 9U);

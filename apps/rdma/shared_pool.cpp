@@ -1,0 +1,59 @@
+#include "apps/rdma/shared_pool.hpp"
+
+namespace offload::rdma_tool {
+namespace {
+
+std::size_t count_of(const Options& options) noexcept {
+  return receives_of(options) * options.connections;
+}
+
+}  // namespace
+
+SharedPool::SharedPool(Stage& stage, const Options& options)
+    : region_({"shared receives", memory::kLocalAccess},
+              {memory::allocate_range(count_of(options) * receive_room(options))}),
+      inventory_(count_of(options)),
+      shared_(stage.endpoint().domain, stage.registrar(), stage.endpoint().completions,
+              static_cast<std::uint32_t>(count_of(options))),
+      tasks_(shared_, count_of(options),
+             {[](rdma::SharedReceiveTask& task, void* pool) {
+                Wire* const wire = static_cast<SharedPool*>(pool)->wire_of(task);
+                if (wire != nullptr) wire->received(task);
+              },
+              [](rdma::SharedReceiveTask& task, void* pool) {
+                Wire* const wire = static_cast<SharedPool*>(pool)->wire_of(task);
+                if (wire != nullptr) wire->failed(task);
+              },
+              this}) {
+  region_.add_registrar(stage.registrar());
+  region_.start();
+  inventory_.start();
+  shared_.connect(stage.engine());
+  shared_.start();
+  const std::size_t room = receive_room(options);
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    buffers_.push_back(
+        inventory_.take(region_, {region_.ranges()[0].address + i * room, room}).buffer);
+    rdma::SharedReceiveTask& task = *tasks_.allocate();
+    task.destination = buffers_.back().get();
+    if (!shared_.submit_unflushed(task).ok()) {
+      throw core::Error(core::ErrorCode::unexpected, "a shared receive was not taken");
+    }
+  }
+  static_cast<void>(shared_.flush());  // what it finds wrong, the tasks tell
+}
+
+SharedPool::~SharedPool() {
+  if (shared_.state() != progress::Context::State::idle) shared_.stop();
+}
+
+void SharedPool::remove(const Wire& wire) noexcept {
+  std::erase_if(wires_, [&](const auto& entry) { return entry.second == &wire; });
+}
+
+Wire* SharedPool::wire_of(const rdma::SharedReceiveTask& task) const noexcept {
+  const auto found = wires_.find(task.queue_pair());
+  return found == wires_.end() ? nullptr : found->second;
+}
+
+}  // namespace offload::rdma_tool

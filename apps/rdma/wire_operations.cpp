@@ -1,0 +1,124 @@
+#include "apps/rdma/wire.hpp"
+
+/// What a wire submits.
+namespace offload::rdma_tool {
+
+template <class Task>
+Task& Wire::next(progress::TaskPool<Task>& pool) noexcept {
+  // Operations end in their order, and room() has seen that of the one before in this place.
+  return pool.tasks()[submitted_ % options_.in_flight];
+}
+
+memory::Buffer* Wire::slot_buffer(std::size_t length) noexcept {
+  memory::Buffer* const buffer = outgoing_[submitted_ % options_.in_flight].get();
+  static_cast<void>(buffer->set_data(0, length));
+  return buffer;
+}
+
+std::span<std::byte> Wire::room() {
+  if (submitted_ >= options_.in_flight) wait_completed(submitted_ + 1 - options_.in_flight);
+  return outgoing(submitted_);
+}
+
+void Wire::wait_completed(std::uint64_t count) {
+  if (completed_ >= count) return;
+  flush();
+  stage_.wait([&] { return completed_ >= count; }, "the end of an operation");
+}
+
+void Wire::submit(rdma::Operation& task) {
+  ++submitted_;
+  ++unflushed_;
+  require(connection_.submit_unflushed(task), "take an operation");
+  if (unflushed_ >= options_.batch) flush();
+}
+
+void Wire::flush() noexcept {
+  if (unflushed_ == 0) return;
+  unflushed_ = 0;
+  static_cast<void>(connection_.flush());  // what it finds wrong, the tasks tell
+}
+
+void Wire::send(std::size_t length, std::optional<std::uint32_t> immediate) {
+  wait_credit();
+  auto& task = next(sends_);
+  task.source = slot_buffer(length);
+  task.immediate = immediate;
+  submit(task);
+}
+
+void Wire::submit_write(const rdma::RemotePlace& to, std::size_t length,
+                        std::optional<std::uint32_t> immediate) {
+  auto& task = next(writes_);
+  task.source = slot_buffer(length);
+  task.to = to;
+  task.immediate = immediate;
+  submit(task);
+}
+
+void Wire::submit_read(const rdma::RemotePlace& from, std::size_t length) {
+  auto& task = next(reads_);
+  task.destination = slot_buffer(0);
+  task.from = from;
+  task.length = length;
+  submit(task);
+}
+
+void Wire::submit_add(const rdma::RemotePlace& at, std::uint64_t add) {
+  auto& task = next(adds_);
+  task.destination = slot_buffer(0);
+  task.at = at;
+  task.add = add;
+  submit(task);
+}
+
+void Wire::write(std::size_t remote_slot, std::size_t length,
+                 std::optional<std::uint32_t> immediate) {
+  if (immediate) wait_credit();
+  submit_write(remote(remote_slot), length, immediate);
+}
+
+void Wire::read(std::size_t remote_slot, std::size_t length) {
+  submit_read(remote(remote_slot), length);
+}
+
+void Wire::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
+  submit_add(remote(remote_slot), add);
+}
+
+void Wire::compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std::uint64_t swap) {
+  auto& task = next(swaps_);
+  task.destination = slot_buffer(0);
+  task.at = remote(remote_slot);
+  task.compare = compare;
+  task.swap = swap;
+  submit(task);
+}
+
+void Wire::set_event(std::size_t length) {
+  submit_write({peer_event_, 0}, length, {});
+}
+
+void Wire::get_event() {
+  submit_read({peer_event_, 0}, sizeof(std::uint64_t));
+}
+
+void Wire::add_to_event(std::uint64_t count) {
+  submit_add({peer_event_, 0}, count);
+}
+
+rdma::ReadTask& Wire::prepared_read(std::size_t remote_slot, std::size_t length) noexcept {
+  auto& task = reads_.tasks()[0];
+  task.destination = slot_buffer(0);
+  task.from = remote(remote_slot);
+  task.length = length;
+  return task;
+}
+
+rdma::SendTask& Wire::prepared_send(const memory::Buffer& source) noexcept {
+  auto& task = sends_.tasks()[0];
+  task.source = &source;
+  return task;
+}
+
+}  // namespace offload::rdma_tool
