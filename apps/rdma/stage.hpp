@@ -43,6 +43,8 @@ class Stage final : progress::EventHandler {
       turn(look);
     }
   }
+  /// Whether waits sleep until something rings, or look all the time.
+  void set_event_driven(bool event_driven) noexcept { event_driven_ = event_driven; }
   /// Lets time go by. Throws as wait does.
   void pause(core::Duration time);
 

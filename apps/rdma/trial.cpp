@@ -85,7 +85,10 @@ Result Trial::run() {
     stream_in();
   }
   if (!is_passive()) result_.duration = Clock::now() - start;
+  // Who has nothing to do leaves its processor to those who have.
+  stage_.set_event_driven(options_.event_driven || is_passive());
   for (const auto& wire : wires_) wire->sync();
+  stage_.set_event_driven(options_.event_driven);
   look_back();
   return std::move(result_);
 }

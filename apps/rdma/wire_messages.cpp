@@ -57,8 +57,13 @@ rdma::Receive& Wire::receive() {
 }
 
 void Wire::give_back(rdma::Receive& task) {
-  require(post(task), "post a receive");
-  if (options_.in_flight != 1 && ++given_back_ % options_.in_flight == 0) control(kCredit);
+  // With the next message of this end, which in a stream is the credit.
+  task.destination->reset();
+  const bool credit = options_.in_flight != 1 && ++given_back_ % options_.in_flight == 0;
+  require(shared_ != nullptr ? shared_->post(static_cast<rdma::SharedReceiveTask&>(task))
+                             : connection_.submit_unflushed(static_cast<rdma::ReceiveTask&>(task)),
+          "post a receive");
+  if (credit) control(kCredit);
 }
 
 void Wire::control(Control what, const memory::Buffer* source) {
