@@ -8,7 +8,6 @@ namespace offload::rdma_tool {
 namespace {
 
 using core::Error;
-using core::ErrorCode;
 using memory::Access;
 
 constexpr std::size_t kCacheLine = 64;
