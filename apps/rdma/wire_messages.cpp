@@ -57,13 +57,14 @@ rdma::Receive& Wire::receive() {
 }
 
 void Wire::give_back(rdma::Receive& task) {
-  // With the next message of this end, which in a stream is the credit.
-  task.destination->reset();
-  const bool credit = options_.in_flight != 1 && ++given_back_ % options_.in_flight == 0;
-  require(shared_ != nullptr ? shared_->post(static_cast<rdma::SharedReceiveTask&>(task))
-                             : connection_.submit_unflushed(static_cast<rdma::ReceiveTask&>(task)),
-          "post a receive");
-  if (credit) control(kCredit);
+  if (options_.in_flight == 1 || shared_ != nullptr) {
+    require(post(task), "post a receive");
+  } else {
+    // In a stream with the next credit; until then the peer sends no more than there are.
+    task.destination->reset();
+    require(connection_.submit_unflushed(static_cast<rdma::ReceiveTask&>(task)), "post a receive");
+  }
+  if (options_.in_flight != 1 && ++given_back_ % options_.in_flight == 0) control(kCredit);
 }
 
 void Wire::control(Control what, const memory::Buffer* source) {
