@@ -11,8 +11,6 @@ namespace {
 
 using core::Clock;
 
-/// Nothing rings when a peer writes: who sleeps looks so often, as for sync events.
-constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
 /// Immediates are iterations; those from 2^31 on are controls.
 constexpr std::uint64_t kImmediates = std::uint64_t{1} << 31;
 
@@ -235,7 +233,7 @@ rdma::Receive* Trial::await(Wire& wire, std::uint64_t iteration) {
   const auto* const last = reinterpret_cast<const std::uint8_t*>(
       &wire.incoming(iteration % wire.incoming_slots())[size_ - 1]);
   stage_.wait([&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) == last_byte(iteration); },
-              "a write of the peer", kLookInterval);
+              "a write of the peer", kPeerLookInterval);
   return nullptr;
 }
 

@@ -12,6 +12,10 @@
 
 namespace offload::rdma_tool {
 
+/// Nothing rings when a peer writes memory or works on an event in it: who sleeps looks so often,
+/// as lib/sync does.
+inline constexpr core::Duration kPeerLookInterval = std::chrono::microseconds(50);
+
 /// What came of one size. Where latency was measured, the histogram has something; bandwidth is
 /// what all connections made together in `duration`; an end that cannot know when the peer began or
 /// ended has none of either.

@@ -9,9 +9,6 @@ namespace {
 
 using core::Clock;
 
-/// Nothing rings when a peer works on an event: as lib/sync looks.
-constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
-
 }  // namespace
 
 /// The event counts up by one an iteration, set or added to.
@@ -45,7 +42,7 @@ void Trial::publish() {
 void Trial::subscribe() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& wire : wires_) {
-      stage_.wait([&] { return wire->event().get() > i; }, "the event", kLookInterval);
+      stage_.wait([&] { return wire->event().get() > i; }, "the event", kPeerLookInterval);
       if (wire->event().get() > options_.iterations) wrong(i, "the event is too far");
       ++result_.checked;
     }

@@ -11,9 +11,6 @@ namespace {
 /// How long the server sleeps at most before it looks for the answer of a worker that cannot ring.
 constexpr core::Duration kSilentPeerSleep = std::chrono::microseconds(50);
 
-/// For a payload out of vectors. Not a power of two: slots would share cache sets.
-constexpr std::size_t kPackedRoom = kernels::kMaxPacked + kernels::kSlack;
-
 }  // namespace
 
 Consumer::Consumer(const ServerEnd& server_end, Producer& producer)

@@ -10,6 +10,9 @@
 /// The CPU's fast paths into and out of the self-validating form.
 namespace offload::comch {
 
+/// For a payload out of vectors. Not a power of two: slots would share cache sets.
+inline constexpr std::size_t kPackedRoom = kernels::kMaxPacked + kernels::kSlack;
+
 /// How many slots ahead of its work a side fetches the lines that the other had last: as measured,
 /// a tenth more messages, and with 8 a GPU's writes suffer.
 inline constexpr std::uint64_t kFetchAhead = 4;

@@ -7,9 +7,6 @@
 namespace offload::comch {
 namespace {
 
-/// For a request out of vectors. Not a power of two: slots would share cache sets.
-constexpr std::size_t kPackedRoom = kernels::kMaxPacked + kernels::kSlack;
-
 /// The first message whose response is not in its slot: what was written there came whole.
 std::uint64_t first_unanswered(const kernels::Channel& channel, const Cursors& cursors) {
   std::uint64_t sequence = cursors.received;

@@ -19,7 +19,6 @@ using core::Status;
 constexpr core::Duration kFlushTime = std::chrono::seconds(2);
 /// The bit of a wr_id that tells a receive from a send.
 constexpr std::uint32_t kReceive = 1U << 31;
-constexpr std::uint32_t kMost24Bits = 0xff'ffff;
 
 bool same_subnet(const ibv_gid& a, const ibv_gid& b) noexcept {
   return a.global.subnet_prefix == b.global.subnet_prefix;

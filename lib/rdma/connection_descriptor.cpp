@@ -16,7 +16,6 @@ using core::ErrorCode;
 using protocol::Reader;
 using protocol::Writer;
 
-constexpr std::uint32_t kMost24Bits = 0xff'ffff;
 constexpr std::uint8_t kInfiniBand = 1;
 constexpr std::uint8_t kEthernet = 2;
 

@@ -22,6 +22,8 @@ namespace offload::rdma {
 
 inline constexpr std::uint32_t kDescriptorMagic = 0x4f46'5243;  // "OFRC"
 inline constexpr std::uint16_t kDescriptorVersion = 1;
+/// Queue pairs and packets are numbered with so many bits.
+inline constexpr std::uint32_t kMost24Bits = 0xff'ffff;
 inline constexpr std::size_t kDescriptorHeader = 4 + 2 + 4;
 inline constexpr std::size_t kDescriptorTrailer = 4;
 /// Of this version, bytes: it fits the private data of librdmacm's connection requests (56).

@@ -6,16 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/bytes.hpp"
+
 namespace offload::client {
 namespace {
 
 using protocol::MessageId;
 using State = Verdict::State;
+using support::bytes_of;
 using Bytes = std::vector<std::byte>;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
 
 Bytes response(std::string_view payload, MessageId id = MessageId::client_response) {
   return protocol::make_frame(id, bytes_of(payload));

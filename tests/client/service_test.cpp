@@ -2,14 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <string_view>
+#include <string>
+#include <vector>
+
+#include "tests/support/bytes.hpp"
 
 namespace offload::client {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
+using support::bytes_of;
 
 std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

@@ -26,8 +26,8 @@ using protocol::kDataHeaderSize;
 using support::Bytes;
 using support::random_bytes;
 
-constexpr std::uint32_t kDepth = 4;
-constexpr std::uint32_t kMaxLength = 100'000;
+constexpr std::uint32_t kSlots = 4;
+constexpr std::uint32_t kLongest = 100'000;
 
 /// Two ends of a TCP connection.
 std::pair<core::Fd, core::Fd> connection() {
@@ -104,7 +104,7 @@ class RemoteTest : public testing::Test {
     return message({sequence, static_cast<std::uint32_t>(payload.size()), 0}, payload);
   }
 
-  Channel channel_{3, kDepth, kMaxLength, -1};
+  Channel channel_{3, kSlots, kLongest, -1};
   test::Server server_{channel_.server_end()};
   std::optional<RemoteWorker> relay_;
   core::Fd peer_;
@@ -165,7 +165,7 @@ TEST_F(RemoteTest, OneResponseTwice) {
 TEST_F(RemoteTest, AResponseLongerThanTheChannels) {
   ASSERT_TRUE(server_.post(random_bytes(5, 1)));
   read(kDataHeaderSize + 5);
-  write(message({0, kMaxLength + 1, 0}));
+  write(message({0, kLongest + 1, 0}));
   expect_failed("over the 100000 of the channel");
 }
 
@@ -183,8 +183,8 @@ TEST_F(RemoteTest, AWorkerThatGoes) {
 
 // What one worker has not answered whole is the next one's, from the first byte.
 TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
-  for (std::uint32_t i = 0; i < kDepth; ++i) ASSERT_TRUE(server_.post(random_bytes(500, i)));
-  read(kDepth * (kDataHeaderSize + 500));
+  for (std::uint32_t i = 0; i < kSlots; ++i) ASSERT_TRUE(server_.post(random_bytes(500, i)));
+  read(kSlots * (kDataHeaderSize + 500));
   write(response(0, random_bytes(5, 10)));
   Bytes half = response(1, random_bytes(600, 11));
   half.resize(half.size() / 2);
@@ -194,11 +194,11 @@ TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
   auto [here, there] = connection();
   peer_ = std::move(there);
   attach(std::move(here));
-  for (std::uint32_t i = 1; i < kDepth; ++i) {
+  for (std::uint32_t i = 1; i < kSlots; ++i) {
     EXPECT_EQ(read(kDataHeaderSize + 500), response(i - 1, random_bytes(500, i)));
   }
-  for (std::uint32_t i = 1; i < kDepth; ++i) write(response(i - 1, random_bytes(600, i)));
-  for (std::uint32_t i = 1; i < kDepth; ++i) EXPECT_EQ(next_response(), random_bytes(600, i));
+  for (std::uint32_t i = 1; i < kSlots; ++i) write(response(i - 1, random_bytes(600, i)));
+  for (std::uint32_t i = 1; i < kSlots; ++i) EXPECT_EQ(next_response(), random_bytes(600, i));
 }
 
 /// Both sides, and a back end of one thread that reverses.
@@ -233,7 +233,7 @@ class RemotePair : public RemoteTest {
 TEST_F(RemotePair, EverySizeInOrder) {
   std::vector<std::uint32_t> sizes;
   for (std::uint32_t size = 0; size < 400; size += 7) sizes.push_back(size);
-  for (const std::uint32_t size : {371U, 372U, 373U, 4096U, 65'535U, 65'536U, kMaxLength}) {
+  for (const std::uint32_t size : {371U, 372U, 373U, 4096U, 65'535U, 65'536U, kLongest}) {
     sizes.push_back(size);
   }
   std::deque<Bytes> expected;
@@ -265,7 +265,7 @@ class RemoteServerTest : public testing::Test {
   RemoteServerTest() {
     auto [here, there] = connection();
     server_ = std::move(there);
-    remote_.emplace(Channel(0, kDepth, kMaxLength, -1).descriptor(), std::move(here));
+    remote_.emplace(Channel(0, kSlots, kLongest, -1).descriptor(), std::move(here));
     remote_->start(Peer::rings, [this] { told_.store(true, std::memory_order_release); });
   }
   void send(const DataHeader& header, std::size_t payload) {
@@ -287,9 +287,9 @@ class RemoteServerTest : public testing::Test {
 };
 
 TEST_F(RemoteServerTest, MoreRequestsThanSlots) {
-  for (std::uint64_t i = 0; i < kDepth; ++i) send({i, 10, 0}, 10);
+  for (std::uint64_t i = 0; i < kSlots; ++i) send({i, 10, 0}, 10);
   EXPECT_EQ(remote_->failure(), nullptr);
-  send({kDepth, 10, 0}, 10);
+  send({kSlots, 10, 0}, 10);
   expect_failed("not due");
 }
 
@@ -304,7 +304,7 @@ TEST_F(RemoteServerTest, ALongOneThatIsNotDue) {
 }
 
 TEST_F(RemoteServerTest, ARequestLongerThanTheChannels) {
-  send({0, kMaxLength + 1, 0}, 0);
+  send({0, kLongest + 1, 0}, 0);
   expect_failed("over the 100000 of the channel");
 }
 
