@@ -302,14 +302,14 @@ TEST(Channel, WithoutAWorkerOrARequestThereIsNothingToWaitFor) {
 
 /// A channel that has run for very long: no test would live to see it otherwise.
 TEST(Channel, TurnsWrapAroundAfterFourBillionLaps) {
-  constexpr std::uint32_t kTwo = 2;
-  const auto layout = kernels::make_layout(kTwo, 600);
+  const std::uint32_t depth = 2;
+  const auto layout = kernels::make_layout(depth, 600);
   std::vector<kernels::Vector> memory(layout.bytes / sizeof(kernels::Vector),
                                       kernels::Vector{{}, 0xffff'fffd});
   const kernels::Channel channel{reinterpret_cast<std::uint8_t*>(memory.data()), layout};
   channel.header() = {};
   const core::Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const std::uint64_t start = std::uint64_t{0xffff'fffd} * kTwo;
+  const std::uint64_t start = std::uint64_t{0xffff'fffd} * depth;
   Cursors cursors{start, start, start};
   test::Server server({0,
                        channel,
@@ -317,7 +317,7 @@ TEST(Channel, TurnsWrapAroundAfterFourBillionLaps) {
                        {channel.header().requests, bell.get()},
                        {channel.header().responses, bell.get()}});
   kernels::Staging staging{};
-  for (std::uint64_t sequence = start; sequence < start + 6 * kTwo; ++sequence) {
+  for (std::uint64_t sequence = start; sequence < start + 6 * depth; ++sequence) {
     const auto message =
         random_bytes(sequence % 3 == 0 ? 600 : 60, static_cast<std::uint32_t>(sequence));
     ASSERT_TRUE(server.post(message));
