@@ -165,7 +165,11 @@ bool IoThread::apply_worker_order() {
   consumer_.set_peer(peer_of(worker_));
   remote_.reset();
   if (worker_ == WorkerState::relayed) {
-    remote_.emplace(engine_, server_end_, std::move(connection_order_));
+    try {
+      remote_.emplace(engine_, server_end_, std::move(connection_order_));
+    } catch (const core::Error& error) {
+      config_.on_connection_lost(error.what());
+    }
   }
   if (worker_ == WorkerState::expired) abandon_requests(Refusal::worker_unavailable);
   return true;
