@@ -21,6 +21,10 @@ ErrorCode code_of(int errnum) noexcept {
     case ENOBUFS: return ErrorCode::no_memory;
     case ETIMEDOUT: return ErrorCode::timed_out;
     case ECONNREFUSED:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETUNREACH:
     case ENOTCONN: return ErrorCode::not_connected;
     case EPIPE:
     case ECONNRESET: return ErrorCode::connection_reset;

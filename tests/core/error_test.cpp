@@ -27,6 +27,8 @@ TEST(Error, EveryErrnoThatMattersHasItsKind) {
       {ENFILE, ErrorCode::no_memory},
       {ETIMEDOUT, ErrorCode::timed_out},
       {ECONNREFUSED, ErrorCode::not_connected},
+      {ENETUNREACH, ErrorCode::not_connected},
+      {EHOSTUNREACH, ErrorCode::not_connected},
       {ENOTCONN, ErrorCode::not_connected},
       {EPIPE, ErrorCode::connection_reset},
       {ECONNRESET, ErrorCode::connection_reset},
