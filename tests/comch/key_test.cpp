@@ -19,7 +19,7 @@ using protocol::Nonce;
 class KeyFile : public testing::Test {
  protected:
   std::string write(const std::string& text, mode_t mode = 0600) {
-    const std::string path = dir_.file("key");
+    std::string path = dir_.file("key");
     std::ofstream(path, std::ios::binary) << text;
     EXPECT_EQ(::chmod(path.c_str(), mode), 0);
     return path;
