@@ -1,37 +1,21 @@
 #include "memory/region_blob.hpp"
 
 #include <limits>
-#include <string>
-#include <string_view>
 
 #include "core/error.hpp"
-#include "kernels/services/crc32c.hpp"
 #include "protocol/bytes.hpp"
 
 namespace offload::memory {
 namespace {
 
 using core::Error;
-using core::ErrorCode;
 using protocol::Reader;
 using protocol::Writer;
 
 enum class Audience : std::uint8_t { process = 1, rdma = 2 };
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorCode::bad_message, "description of a memory region: " + why);
-}
-
 void require(bool condition, const char* why) {
-  if (!condition) refuse(why);
-}
-
-std::uint32_t checksum(std::span<const std::byte> bytes) {
-  return kernels::Crc32c::of(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  kRegionEnvelope.require(condition, why);
 }
 
 void write(Writer& to, const PassedRange& range) {
@@ -78,28 +62,8 @@ void require_process_access(Access access) {
   try {
     check_access(access);
   } catch (const Error& error) {
-    refuse(error.what());
+    require(false, error.what());
   }
-}
-
-/// The body of what is whole and of this version.
-std::span<const std::byte> unwrap(std::span<const std::byte> bytes) {
-  require(bytes.size() >= kRegionBlobHeader + kRegionBlobTrailer, "it is too short");
-  require(bytes.size() <= kMaxRegionBlob, "it is too long");
-  Reader header(bytes.first(kRegionBlobHeader));
-  require(header.integer<std::uint32_t>() == kRegionBlobMagic, "it does not begin like one");
-  const auto version = header.integer<std::uint16_t>();
-  require(header.integer<std::uint32_t>() == bytes.size(), "it is cut off, or has more behind it");
-  const auto covered = bytes.first(bytes.size() - kRegionBlobTrailer);
-  require(Reader(bytes.last(kRegionBlobTrailer)).integer<std::uint32_t>() == checksum(covered),
-          "its checksum is wrong");
-  if (version > kRegionBlobVersion) {
-    throw Error(ErrorCode::unsupported_version, "description of a memory region: version " +
-                                                    std::to_string(version) + ", known up to " +
-                                                    std::to_string(kRegionBlobVersion));
-  }
-  require(version == kRegionBlobVersion, "there is no such version");
-  return covered.subspan(kRegionBlobHeader);
 }
 
 }  // namespace
@@ -115,21 +79,11 @@ std::vector<std::byte> RegionBlob::encode() const {
         for (const auto& range : list) write(body, range);
       },
       ranges);
-  const auto bytes = body.take();
-  const auto length = kRegionBlobHeader + bytes.size() + kRegionBlobTrailer;
-  auto blob = Writer{}
-                  .integer(kRegionBlobMagic)
-                  .integer(kRegionBlobVersion)
-                  .integer(static_cast<std::uint32_t>(length))
-                  .raw(text_of(bytes))
-                  .take();
-  const auto trailer = Writer{}.integer(checksum(blob)).take();
-  blob.insert(blob.end(), trailer.begin(), trailer.end());
-  return blob;
+  return kRegionEnvelope.wrap(body.take());
 }
 
 RegionBlob RegionBlob::decode(std::span<const std::byte> bytes) {
-  Reader reader(unwrap(bytes));
+  Reader reader(kRegionEnvelope.unwrap(bytes));
   const auto audience = static_cast<Audience>(reader.integer<std::uint8_t>());
   RegionBlob blob;
   blob.access = static_cast<Access>(reader.integer<std::uint32_t>());
@@ -144,7 +98,8 @@ RegionBlob RegionBlob::decode(std::span<const std::byte> bytes) {
       blob.ranges = read_ranges<RemoteRange>(reader);
       return blob;
   }
-  refuse("it is for nobody known");
+  require(false, "it is for nobody known");
+  return blob;
 }
 
 }  // namespace offload::memory

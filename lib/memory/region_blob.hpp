@@ -9,28 +9,20 @@
 #include "memory/access.hpp"
 #include "memory/range.hpp"
 #include "memory/remote_region.hpp"
+#include "protocol/envelope.hpp"
 
-/// A region as it is told to others: bytes that describe themselves. Big endian:
-///
-///   magic u32 | version u16 | length of the whole u32 | body | CRC-32C of all before it u32
-///
-/// in every version, and in this one the body is
+/// A region as it is told to others: a protocol::Envelope, in which is, big endian,
 ///
 ///   audience u8 | access u32 | ranges u16 | of each, by audience:
 ///     process: kind of descriptor u8 | offset u64 | length u64
 ///     rdma:    address u64 | length u64 | key u32
 namespace offload::memory {
 
-inline constexpr std::uint32_t kRegionBlobMagic = 0x4f46'4d52;  // "OFMR"
-inline constexpr std::uint16_t kRegionBlobVersion = 1;
-
-/// What is around the body, bytes.
-inline constexpr std::size_t kRegionBlobHeader = 4 + 2 + 4;
-inline constexpr std::size_t kRegionBlobTrailer = 4;
-
-/// No blob is longer: a longer one is refused unread.
 inline constexpr std::size_t kMaxRegionBlob =
-    kRegionBlobHeader + (1 + 4 + 2) + kMaxRanges * (8 + 8 + 4) + kRegionBlobTrailer;
+    protocol::kEnvelopeHeader + (1 + 4 + 2) + kMaxRanges * (8 + 8 + 4) + protocol::kEnvelopeTrailer;
+inline constexpr protocol::Envelope kRegionEnvelope{"description of a memory region",
+                                                    0x4f46'4d52,  // "OFMR"
+                                                    1, kMaxRegionBlob};
 
 /// A range that another process is to map. Its descriptor travels beside the blob.
 struct PassedRange {

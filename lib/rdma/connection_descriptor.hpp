@@ -7,28 +7,25 @@
 #include <span>
 #include <vector>
 
+#include "protocol/envelope.hpp"
 #include "rdma/transport.hpp"
 
-/// One end of a connection as its peer must know it: bytes that describe themselves and travel any
-/// way the caller likes. Big endian, of the same make as a region's (memory/region_blob.hpp):
-///
-///   magic u32 | version u16 | length of the whole u32 | body | CRC-32C of all before it u32
-///
-/// in every version, and in this one the body is
+/// One end of a connection as its peer must know it; it travels any way the caller likes. A
+/// protocol::Envelope, in which is, big endian,
 ///
 ///   transport u8 | link layer u8 | LID u16 | GID 16 bytes | queue pair u32 | first packet u32 |
 ///   MTU u8 | reads taken u8
 namespace offload::rdma {
 
-inline constexpr std::uint32_t kDescriptorMagic = 0x4f46'5243;  // "OFRC"
-inline constexpr std::uint16_t kDescriptorVersion = 1;
 /// Queue pairs and packets are numbered with so many bits.
 inline constexpr std::uint32_t kMost24Bits = 0xff'ffff;
-inline constexpr std::size_t kDescriptorHeader = 4 + 2 + 4;
-inline constexpr std::size_t kDescriptorTrailer = 4;
 /// Of this version, bytes: it fits the private data of librdmacm's connection requests (56).
 inline constexpr std::size_t kDescriptorBytes =
-    kDescriptorHeader + (1 + 1 + 2 + 16 + 4 + 4 + 1 + 1) + kDescriptorTrailer;
+    protocol::kEnvelopeHeader + (1 + 1 + 2 + 16 + 4 + 4 + 1 + 1) + protocol::kEnvelopeTrailer;
+/// A later version may be longer than this one, and is to be told from garbage.
+inline constexpr protocol::Envelope kDescriptorEnvelope{"description of a connection",
+                                                        0x4f46'5243,  // "OFRC"
+                                                        1, /*most_bytes=*/256};
 
 struct ConnectionDescriptor {
   Transport transport = Transport::rc;  ///< rc or uc

@@ -1,52 +1,8 @@
-#include <vector>
-
-#include "core/error.hpp"
-#include "kernels/services/crc32c.hpp"
 #include "memory/region_blob.hpp"
-#include "protocol/bytes.hpp"
-#include "tests/fuzz/input.hpp"
-
-/// Anything, taken as the description of a region: it is refused with an Error of two kinds, or it
-/// is exactly what encode() writes. Once as it is, and once with length and checksum put right, as
-/// a forger would.
-namespace offload::fuzz {
-namespace {
-
-using Bytes = std::vector<std::byte>;
-
-void decode(const Bytes& bytes) {
-  try {
-    const auto blob = memory::RegionBlob::decode(bytes);
-    require(blob.encode() == bytes, "a description is what was decoded");
-  } catch (const core::Error& error) {
-    require(error.code() == core::ErrorCode::bad_message ||
-                error.code() == core::ErrorCode::unsupported_version,
-            "it is refused as a message");
-  }
-}
-
-void put_right(Bytes& bytes) {
-  constexpr std::size_t kLengthAt = 6;
-  if (bytes.size() < memory::kRegionBlobHeader + memory::kRegionBlobTrailer) return;
-  protocol::store_big_endian(bytes.data(), memory::kRegionBlobMagic);
-  protocol::store_big_endian(bytes.data() + kLengthAt, static_cast<std::uint32_t>(bytes.size()));
-  const std::size_t covered = bytes.size() - memory::kRegionBlobTrailer;
-  protocol::store_big_endian(
-      bytes.data() + covered,
-      kernels::Crc32c::of(reinterpret_cast<const std::uint8_t*>(bytes.data()), covered));
-}
-
-void run(Input input) {
-  Bytes bytes(input.rest().begin(), input.rest().end());
-  decode(bytes);
-  put_right(bytes);
-  decode(bytes);
-}
-
-}  // namespace
-}  // namespace offload::fuzz
+#include "tests/fuzz/enveloped.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  offload::fuzz::run({data, size});
+  using namespace offload;
+  fuzz::run_enveloped<memory::RegionBlob>(memory::kRegionEnvelope, {data, size});
   return 0;
 }

@@ -46,10 +46,10 @@ Bytes with_checksum(const Bytes& blob) {
 }
 
 /// A blob with that body, right in all else.
-Bytes wrapped(const Bytes& body, std::uint16_t version = kRegionBlobVersion) {
-  const auto length = kRegionBlobHeader + body.size() + kRegionBlobTrailer;
+Bytes wrapped(const Bytes& body, std::uint16_t version = kRegionEnvelope.version) {
+  const auto length = protocol::kEnvelopeHeader + body.size() + protocol::kEnvelopeTrailer;
   return with_checksum(join(Writer{}
-                                .integer(kRegionBlobMagic)
+                                .integer(kRegionEnvelope.magic)
                                 .integer(version)
                                 .integer(static_cast<std::uint32_t>(length))
                                 .take(),

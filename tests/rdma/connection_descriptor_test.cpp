@@ -40,7 +40,7 @@ Bytes put_right(Bytes blob) {
 /// The example, with one byte of its body changed.
 Bytes with(std::size_t place, unsigned value) {
   Bytes blob = example().encode();
-  blob[kDescriptorHeader + place] = static_cast<std::byte>(value);
+  blob[protocol::kEnvelopeHeader + place] = static_cast<std::byte>(value);
   return put_right(blob);
 }
 
