@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "apps/rdma/meeting.hpp"
@@ -10,6 +9,7 @@
 #include "apps/rdma/report.hpp"
 #include "apps/rdma/shared_pool.hpp"
 #include "apps/rdma/trial.hpp"
+#include "cli/json_file.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
 
@@ -19,18 +19,9 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kInterrupted = 130;
 
-/// Opened before the run, so that a wrong path shows at once.
-std::ofstream open_json(const std::string& path) {
-  std::ofstream file;
-  if (path.empty()) return file;
-  file.open(path);
-  if (!file) core::throw_errno("cannot write '" + path + "'");
-  return file;
-}
-
 int run(const Options& options, core::ShutdownSignals& signals) {
   core::start_log("offload-rdma", options.log_level);
-  std::ofstream json = open_json(options.json_file);
+  cli::JsonFile json(options.json_file);
   Stage stage(options, signals, Wire::completions(options) * options.connections);
   std::optional<SharedPool> shared;
   if (options.shared_receives) shared.emplace(stage, options);
@@ -52,10 +43,7 @@ int run(const Options& options, core::ShutdownSignals& signals) {
 
   fmt::print("{}", make_table(options, stage.device().name(), results));
   std::fflush(stdout);
-  if (json.is_open()) {
-    json << make_json(options, stage.device().name(), results).dump(2) << std::endl;
-    if (!json) core::throw_errno("cannot write '" + options.json_file + "'");
-  }
+  json.write(make_json(options, stage.device().name(), results));
   return 0;
 }
 

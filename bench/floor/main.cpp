@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bench/floor/word_echo.hpp"
+#include "cli/json_file.hpp"
 #include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "gpu/cuda_memory.hpp"
@@ -74,6 +74,7 @@ double copy_bandwidth(cudaMemcpyKind kind) {
 }
 
 int run(const Options& options) {
+  cli::JsonFile json(options.json_file);
   const auto histogram = measure(options.rounds);
   const double to_device = copy_bandwidth(cudaMemcpyHostToDevice);
   const double to_host = copy_bandwidth(cudaMemcpyDeviceToHost);
@@ -82,16 +83,11 @@ int run(const Options& options) {
              micros(histogram.min()), micros(histogram.percentile(0.5)),
              micros(histogram.percentile(0.99)));
   fmt::print("pinned copy: {:.1f} GB/s to the GPU, {:.1f} GB/s back\n", to_device, to_host);
-  if (!options.json_file.empty()) {
-    std::ofstream(options.json_file)
-        << nlohmann::json{{"word_echo_min_us", micros(histogram.min())},
-                          {"word_echo_p50_us", micros(histogram.percentile(0.5))},
-                          {"word_echo_p99_us", micros(histogram.percentile(0.99))},
-                          {"copy_to_gpu_gb_s", to_device},
-                          {"copy_to_host_gb_s", to_host}}
-               .dump(2)
-        << '\n';
-  }
+  json.write({{"word_echo_min_us", micros(histogram.min())},
+              {"word_echo_p50_us", micros(histogram.percentile(0.5))},
+              {"word_echo_p99_us", micros(histogram.percentile(0.99))},
+              {"copy_to_gpu_gb_s", to_device},
+              {"copy_to_host_gb_s", to_host}});
   return 0;
 }
 

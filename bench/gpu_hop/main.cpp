@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
 #include "bench/gpu_hop/hop.hpp"
+#include "cli/json_file.hpp"
 #include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
@@ -40,7 +40,7 @@ std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
   return gpu::make_cuda_backend({"", options.warps, options.idle_sleep});
 }
 
-nlohmann::json measure(const Options& options, std::uint32_t size) {
+nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
   const auto backend = open_backend(options);
   std::vector<std::unique_ptr<Hop>> hops;
   std::vector<gpu::BackendChannel> served;
@@ -82,20 +82,19 @@ nlohmann::json measure(const Options& options, std::uint32_t size) {
 }
 
 int run(const Options& options) {
+  cli::JsonFile json(options.json_file);
   fmt::print("{} back end, {} channels of depth {}, {} in flight on each, {} warps a channel\n",
              options.backend, options.channels, options.depth, options.in_flight, options.warps);
   fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "M msg/s", "GB/s",
              "min us", "p50 us", "p99 us", "p99.9 us");
-  nlohmann::json results = nlohmann::json::array();
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::uint32_t size : options.sizes) results.push_back(measure(options, size));
-  if (!options.json_file.empty()) {
-    std::ofstream(options.json_file)
-        << nlohmann::json{{"backend", options.backend}, {"channels", options.channels},
-                          {"depth", options.depth},     {"in_flight", options.in_flight},
-                          {"warps", options.warps},     {"results", results}}
-               .dump(2)
-        << '\n';
-  }
+  json.write({{"backend", options.backend},
+              {"channels", options.channels},
+              {"depth", options.depth},
+              {"in_flight", options.in_flight},
+              {"warps", options.warps},
+              {"results", results}});
   return 0;
 }
 
