@@ -50,6 +50,14 @@ class PairTest : public DeviceTest {
     EXPECT_FALSE(side.connection.connected());
   }
 
+  WriteTask& write_with_a_wrong_key(const memory::Buffer& source) {
+    WriteTask& write = taken(a_->writes);
+    write.source = &source;
+    write.to = place(4096);
+    write.to.range.key ^= 0x5a5a00;
+    return write;
+  }
+
   std::optional<Side> a_;
   std::optional<Side> b_;
 };
@@ -57,10 +65,7 @@ class PairTest : public DeviceTest {
 TEST_F(PairTest, AWrongKeyIsARemoteAccessError) {
   make();
   const auto source = data(0, 100);
-  WriteTask& write = taken(a_->writes);
-  write.source = source.get();
-  write.to = place(4096);
-  write.to.range.key ^= 0x5a5a00;
+  WriteTask& write = write_with_a_wrong_key(*source);
   ASSERT_EQ(a_->connection.submit(write), Status());
   expect_failed(*a_, write, IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(bytes(4096, 1)[0], std::byte{0});
@@ -117,10 +122,7 @@ TEST_F(PairTest, AMessageThatIsTooLongFailsOnBothEnds) {
 TEST_F(PairTest, WhatFollowsAnErrorIsFlushed) {
   make();
   const auto source = data(0, 100);
-  WriteTask& write = taken(a_->writes);
-  write.source = source.get();
-  write.to = place(4096);
-  write.to.range.key ^= 0x5a5a00;
+  WriteTask& write = write_with_a_wrong_key(*source);
   ASSERT_EQ(a_->connection.submit_unflushed(write), Status());
   SendTask& following = taken(a_->sends);
   ASSERT_EQ(a_->connection.submit_unflushed(following), Status());
