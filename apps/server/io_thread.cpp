@@ -97,11 +97,11 @@ void IoThread::start() {
   started.get_future().get();
 }
 
-void IoThread::set_worker(WorkerState state, core::Fd connection) {
+void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::Line> line) {
   {
     const std::lock_guard lock(worker_order_mutex_);
     worker_order_ = state;
-    connection_order_ = std::move(connection);
+    line_order_ = std::move(line);
     has_worker_order_.store(true, std::memory_order_release);  // pairs with apply_orders
   }
   engine_.notify();
@@ -133,7 +133,7 @@ void IoThread::run() {
 
 bool IoThread::poll() {
   bool worked = apply_orders();
-  look_after_connection();
+  look_after_line();
   worked = finish_batch() || worked;
   worked = serve_ready() || worked;
   sweep();
@@ -166,21 +166,21 @@ bool IoThread::apply_worker_order() {
   remote_.reset();
   if (worker_ == WorkerState::relayed) {
     try {
-      remote_.emplace(engine_, server_end_, std::move(connection_order_));
+      remote_.emplace(engine_, server_end_, std::move(line_order_));
     } catch (const core::Error& error) {
-      config_.on_connection_lost(error.what());
+      config_.on_line_lost(error.what());
     }
   }
   if (worker_ == WorkerState::expired) abandon_requests(Refusal::worker_unavailable);
   return true;
 }
 
-/// Says once that the connection to the worker has ended; the control thread says what follows.
-void IoThread::look_after_connection() {
-  if (!remote_ || !remote_->failed()) return;
-  const std::string reason = remote_->reason();
+/// Says once that the line to the worker has ended; the control thread says what follows.
+void IoThread::look_after_line() {
+  if (!remote_ || remote_->failure() == nullptr) return;
+  const std::string reason = *remote_->failure();
   remote_.reset();
-  config_.on_connection_lost(reason);
+  config_.on_line_lost(reason);
 }
 
 void IoThread::abandon_requests(Refusal reason) {

@@ -28,7 +28,7 @@ enum class WorkerState : std::uint8_t {
   absent,   ///< requests wait
   rings,    ///< attached, wakes a sleeping server
   silent,   ///< attached, must be polled
-  relayed,  ///< attached, at the other end of a connection
+  relayed,  ///< attached, at the other end of a line
   expired,  ///< absent for longer than --worker-timeout: requests are refused
 };
 
@@ -44,8 +44,8 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
     core::Duration spin;
     /// Clients get only descriptors below: the rest is for workers to attach with.
     int first_reserved_fd;
-    /// Called on the thread when its connection to the worker has ended.
-    std::function<void(const std::string& reason)> on_connection_lost;
+    /// Called on the thread when its line to the worker has ended.
+    std::function<void(const std::string& reason)> on_line_lost;
   };
 
   /// `channel` outlives it, and has no other producer and consumer.
@@ -57,8 +57,8 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
 
   // For the control thread, before and while it runs:
 
-  /// `connection`: to a worker that is relayed.
-  void set_worker(WorkerState state, core::Fd connection = {});
+  /// `line`: to a worker that is relayed.
+  void set_worker(WorkerState state, std::unique_ptr<comch::Line> line = {});
   /// Stop accepting and reading; answer what was read.
   void drain() noexcept;
   /// Whether the last connection is gone.
@@ -85,7 +85,7 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
 
   bool apply_orders();
   bool apply_worker_order();
-  void look_after_connection();
+  void look_after_line();
   void abandon_requests(protocol::Refusal reason);
   void start_draining();
   void post_receives();
@@ -127,8 +127,8 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   std::vector<Connection*> touched_;            ///< have output in gather_
   std::vector<comch::PostRecvTask*> received_;  ///< in this batch, to be posted again
   WorkerState worker_ = WorkerState::absent;
-  /// While the worker is relayed, and until this goes: a worker whose connection ends takes its
-  /// server for lost.
+  /// While the worker is relayed, and until this goes: a worker whose line ends takes its server
+  /// for lost.
   std::optional<comch::RemoteWorker> remote_;
   bool accepting_ = true;
   bool draining_ = false;
@@ -144,7 +144,7 @@ class IoThread final : progress::Pollable, progress::EventHandler, ConnectionOwn
   // and, as a system call on both sides, orders them.
   std::mutex worker_order_mutex_;
   WorkerState worker_order_ = WorkerState::absent;
-  core::Fd connection_order_;
+  std::unique_ptr<comch::Line> line_order_;
   std::atomic<bool> has_worker_order_{false};  ///< set with release, seen with acquire
   std::atomic<bool> drain_order_{false};
   std::atomic<bool> stop_order_{false};

@@ -83,7 +83,7 @@ bool Server::has_worker() const {
 
 void Server::turn(core::TimePoint deadline) {
   engine_.run_once(std::min(deadline, link_->next_tick()));
-  take_connection_loss();
+  take_line_loss();
   const auto now = core::Clock::now();
   if (now >= link_->next_tick()) link_->tick(now);
   if (now >= worker_deadline_ && worker_ == WorkerState::absent) {
@@ -104,7 +104,7 @@ void Server::open_for_clients() {
         options_.max_message_length,
         options_.spin,
         first_reserved_fd_,
-        [this](const std::string& reason) { on_connection_lost(reason); }};
+        [this](const std::string& reason) { on_line_lost(reason); }};
     net::start_listening(sockets_[i].get(), kListenBacklog);
     threads_.push_back(std::make_unique<IoThread>(config, *channels_[i], std::move(sockets_[i])));
     threads_.back()->start();
@@ -117,15 +117,16 @@ void Server::open_for_clients() {
 void Server::tell_threads(WorkerState state) {
   worker_ = state;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    threads_[i]->set_worker(state, connections_.empty() ? core::Fd() : std::move(connections_[i]));
+    threads_[i]->set_worker(state, lines_.empty() ? nullptr : std::move(lines_[i]));
   }
-  if (!threads_.empty()) connections_.clear();
+  if (!threads_.empty()) lines_.clear();
 }
 
-void Server::on_worker_attached(comch::Peer peer, std::vector<core::Fd> connections) {
+void Server::on_worker_attached(comch::Peer peer,
+                                std::vector<std::unique_ptr<comch::Line>> lines) {
   spdlog::info("the worker serves all channels");
   worker_deadline_ = core::TimePoint::max();
-  connections_ = std::move(connections);
+  lines_ = std::move(lines);
   {
     const std::lock_guard lock(loss_mutex_);
     loss_.reset();  // of the worker before
@@ -138,7 +139,7 @@ void Server::on_worker_attached(comch::Peer peer, std::vector<core::Fd> connecti
 }
 
 /// On an I/O thread.
-void Server::on_connection_lost(const std::string& reason) {
+void Server::on_line_lost(const std::string& reason) {
   {
     const std::lock_guard lock(loss_mutex_);
     loss_ = reason;
@@ -146,17 +147,17 @@ void Server::on_connection_lost(const std::string& reason) {
   engine_.notify();
 }
 
-void Server::take_connection_loss() {
+void Server::take_line_loss() {
   std::optional<std::string> loss;
   {
     const std::lock_guard lock(loss_mutex_);
     loss.swap(loss_);
   }
-  if (loss && has_worker()) link_->connection_lost(*loss);
+  if (loss && has_worker()) link_->line_lost(*loss);
 }
 
 void Server::on_worker_lost() {
-  connections_.clear();
+  lines_.clear();
   worker_deadline_ = core::Clock::now() + options_.worker_timeout;
   tell_threads(WorkerState::absent);
 }

@@ -29,7 +29,8 @@ class Server final : comch::WorkerObserver, progress::EventHandler {
   void run();
 
  private:
-  void on_worker_attached(comch::Peer peer, std::vector<core::Fd> connections) override;
+  void on_worker_attached(comch::Peer peer,
+                          std::vector<std::unique_ptr<comch::Line>> lines) override;
   void on_worker_lost() override;
   void on_shutdown_requested() override;
   void on_events(std::uint32_t epoll_events) override;
@@ -38,8 +39,8 @@ class Server final : comch::WorkerObserver, progress::EventHandler {
   void turn(core::TimePoint deadline);
   void open_for_clients();
   void tell_threads(WorkerState state);
-  void on_connection_lost(const std::string& reason);
-  void take_connection_loss();
+  void on_line_lost(const std::string& reason);
+  void take_line_loss();
   void shut_down();
 
   Options options_;
@@ -51,8 +52,9 @@ class Server final : comch::WorkerObserver, progress::EventHandler {
   std::vector<std::unique_ptr<comch::Channel>> channels_;
   std::optional<comch::WorkerLink> link_;
   std::vector<std::unique_ptr<IoThread>> threads_;
-  std::vector<core::Fd> connections_;  ///< to the worker, until the I/O threads have them
-  // Of the first connection that ended, from its I/O thread; engine_.notify() follows.
+  /// To the worker, until the I/O threads have them.
+  std::vector<std::unique_ptr<comch::Line>> lines_;
+  // Of the first line that ended, from its I/O thread; engine_.notify() follows.
   std::mutex loss_mutex_;
   std::optional<std::string> loss_;
   WorkerState worker_ = WorkerState::absent;

@@ -103,7 +103,7 @@ void Worker::serve() {
     const auto deadline = leave_by_ ? std::min(*leave_by_, next_watch) : next_watch;
     engine_.run_once(std::min(deadline, link_->next_tick()));
     if (failure_) std::rethrow_exception(failure_);
-    look_after_connections();
+    look_after_lines();
     const auto now = core::Clock::now();
     if (now >= link_->next_tick()) link_->tick(now);
     if (now >= next_watch) {
@@ -125,8 +125,8 @@ void Worker::watch_over() {
   watchdog_->look(core::Clock::now(), backend_->heartbeats());
 }
 
-/// A channel's connection ends on its own thread, which has woken this one.
-void Worker::look_after_connections() {
+/// A channel's line ends on its own thread, which has woken this one.
+void Worker::look_after_lines() {
   for (const auto& attached : channels_) {
     if (lost_ || attached.remote() == nullptr) continue;
     if (const std::string* const reason = attached.remote()->failure()) on_lost(*reason, {});

@@ -37,7 +37,7 @@ class Worker final : comch::ServerObserver, progress::EventHandler {
   bool connect();
   void serve();
   void watch_over();
-  void look_after_connections();
+  void look_after_lines();
   void detach();
   [[nodiscard]] protocol::Hello hello() const;
 

@@ -13,10 +13,11 @@ namespace {
 
 constexpr std::string_view kUnix = "unix:";
 constexpr std::string_view kTcp = "tcp:";
+constexpr std::string_view kRdma = "rdma:";
 
 core::Error refusal(const std::string& text, const std::string& why) {
   return {core::ErrorCode::invalid_value,
-          "'" + text + "' " + why + "; allowed: unix:PATH, tcp:HOST:PORT"};
+          "'" + text + "' " + why + "; allowed: unix:PATH, tcp:HOST:PORT, rdma:HOST:PORT"};
 }
 
 Address parse_unix(const std::string& text) {
@@ -30,11 +31,13 @@ Address parse_unix(const std::string& text) {
   return address;
 }
 
-Address parse_tcp(const std::string& text) {
+/// `scheme`: that `text` begins with.
+Address parse_network(const std::string& text, std::string_view scheme) {
   Address address;
+  address.over_rdma = scheme == kRdma;
   const std::size_t colon = text.rfind(':');
-  if (colon < kTcp.size()) throw refusal(text, "has no port");
-  address.host = text.substr(kTcp.size(), colon - kTcp.size());
+  if (colon < scheme.size()) throw refusal(text, "has no port");
+  address.host = text.substr(scheme.size(), colon - scheme.size());
   if (address.host.empty()) throw refusal(text, "has no host");
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
@@ -46,13 +49,15 @@ Address parse_tcp(const std::string& text) {
 
 Address Address::parse(const std::string& text) {
   if (text.starts_with(kUnix)) return parse_unix(text);
-  if (text.starts_with(kTcp)) return parse_tcp(text);
+  for (const std::string_view scheme : {kTcp, kRdma}) {
+    if (text.starts_with(scheme)) return parse_network(text, scheme);
+  }
   throw refusal(text, "is not a comch address");
 }
 
 std::string Address::to_string() const {
   if (local()) return std::string(kUnix) + path;
-  return std::string(kTcp) + host + ":" + std::to_string(port);
+  return std::string(over_rdma ? kRdma : kTcp) + host + ":" + std::to_string(port);
 }
 
 Address parse_with_key(const std::string& text, const std::string& key_file) {

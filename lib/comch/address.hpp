@@ -8,13 +8,14 @@
 
 namespace offload::comch {
 
-/// Where server and worker meet: "unix:PATH" on one machine, "tcp:HOST:PORT" on two; and the key
-/// that a worker over TCP must have.
+/// Where server and worker meet: "unix:PATH" on one machine, "tcp:HOST:PORT" or "rdma:HOST:PORT" on
+/// two; and the key that a worker over a network must have.
 struct Address {
-  std::string path{};  ///< empty for TCP
+  std::string path{};  ///< empty for a network
   std::string host{};  ///< a name, an IPv4 or an IPv6 address
   std::uint16_t port = 0;
   Key key{};
+  bool over_rdma = false;  ///< else a network is TCP
 
   [[nodiscard]] bool local() const noexcept { return host.empty(); }
 

@@ -9,7 +9,7 @@ void add_address_options(CLI::App& app, std::string& address, std::string& key_f
                          const std::string& description) {
   auto* const comch =
       app.add_option("--comch", address,
-                     description + ": unix:PATH on one machine, tcp:HOST:PORT on two")
+                     description + ": unix:PATH on one machine, tcp:HOST:PORT or rdma:HOST:PORT on two")
           ->type_name("ADDRESS")
           ->default_str(address)
           ->check(check_address);
@@ -18,8 +18,8 @@ void add_address_options(CLI::App& app, std::string& address, std::string& key_f
       ->type_name("NAME")
       ->excludes(comch);
   app.add_option("--comch-key-file", key_file,
-                 "The key for tcp:, 16 to 4096 bytes that server and worker share. Without it they "
-                 "meet on loopback alone")
+                 "The key for tcp: and rdma:, 16 to 4096 bytes that server and worker share. Without "
+                 "it they meet on loopback alone")
       ->type_name("FILE");
 }
 

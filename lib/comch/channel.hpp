@@ -39,6 +39,8 @@ class Channel {
   [[nodiscard]] const protocol::ChannelDescriptor& descriptor() const noexcept {
     return descriptor_;
   }
+  /// Slots.
+  [[nodiscard]] std::uint32_t depth() const noexcept { return descriptor_.depth; }
   [[nodiscard]] std::array<int, 3> fds() const noexcept {
     return {export_.fds.front().get(), request_bell_.get(), response_bell_.get()};
   }

@@ -37,17 +37,16 @@ const protocol::ChannelDescriptor& checked(const protocol::ChannelDescriptor& sh
 
 }  // namespace
 
-class RemoteServer::Proxy final : public Relay {
+class RemoteServer::Proxy final : CarriedEnd {
  public:
-  Proxy(progress::Engine& engine, const ServerEnd& end, core::Fd connection)
-      : Relay(engine, std::move(connection), end.channel.layout.depth,
-              end.channel.layout.max_length),
-        engine_(&engine),
+  Proxy(progress::Engine& engine, const ServerEnd& end, std::unique_ptr<Line> line)
+      : engine_(&engine),
         channel_(end.channel),
         producer_(end),
         consumer_(end, producer_),
         sends_(producer_, producer_.capacity(), {free_send, free_send, this}),
-        receives_(consumer_, producer_.capacity(), {deliver, [](PostRecvTask&, void*) {}, this}) {
+        receives_(consumer_, producer_.capacity(), {deliver, [](PostRecvTask&, void*) {}, this}),
+        carrier_(line->carry(engine, channel_, *this, producer_.capacity())) {
     answering_.resize(producer_.capacity());
     producer_.connect(engine);
     consumer_.connect(engine);
@@ -70,6 +69,10 @@ class RemoteServer::Proxy final : public Relay {
     }
   }
 
+  [[nodiscard]] const std::string* failure() const noexcept {
+    return carrier_->failed() ? &carrier_->reason() : nullptr;
+  }
+
  private:
   /// The channel's doorbell only has to end the sleep.
   struct Bell final : progress::EventHandler {
@@ -85,7 +88,7 @@ class RemoteServer::Proxy final : public Relay {
     auto& self = *static_cast<Proxy*>(object);
     const auto payload = task.payload();
     self.answering_[self.answered_ % self.answering_.size()] = &task;
-    self.push({self.answered_++, static_cast<std::uint32_t>(payload.size()),
+    self.carrier_->push({self.answered_++, static_cast<std::uint32_t>(payload.size()),
                static_cast<std::uint32_t>(task.response_status())},
               payload.data());
   }
@@ -99,15 +102,13 @@ class RemoteServer::Proxy final : public Relay {
   }
 
   /// The server sends no more than fits: it waits for the responses.
-  [[nodiscard]] bool is_due(const DataHeader& header) const noexcept {
+  [[nodiscard]] bool is_due(const DataHeader& header) const override {
     return header.sequence == requested_ && sends_.available() != 0;
   }
-  std::byte* room(const DataHeader& header) override {
-    if (!is_due(header)) return nullptr;
-    return reinterpret_cast<std::byte*>(channel_.request(requested_).plain);
+  std::byte* room(std::uint64_t sequence) override {
+    return reinterpret_cast<std::byte*>(channel_.request(sequence).plain);
   }
-  bool take(const DataHeader& header, std::span<const std::byte> payload) override {
-    if (!is_due(header)) return false;
+  bool take(const DataHeader&, std::span<const std::byte> payload) override {
     SendTask& task = *sends_.allocate();
     task.message = payload;
     ++requested_;
@@ -126,13 +127,14 @@ class RemoteServer::Proxy final : public Relay {
   std::uint64_t requested_ = 0;
   std::uint64_t answered_ = 0;
   std::uint64_t answers_sent_ = 0;
+  std::unique_ptr<Carrier> carrier_;
 };
 
-RemoteServer::RemoteServer(const protocol::ChannelDescriptor& shape, core::Fd connection)
+RemoteServer::RemoteServer(const protocol::ChannelDescriptor& shape, std::unique_ptr<Line> line)
     : channel_(checked(shape).channel, shape.depth, shape.max_message_length, -1),
       import_(import_own(channel_)),
       engine_(kSpin),
-      proxy_(std::make_unique<Proxy>(engine_, channel_.server_end(), std::move(connection))) {}
+      proxy_(std::make_unique<Proxy>(engine_, channel_.server_end(), std::move(line))) {}
 
 RemoteServer::~RemoteServer() {
   stop_.store(true, std::memory_order_relaxed);
@@ -147,15 +149,15 @@ void RemoteServer::start(Peer peer, std::function<void()> on_failure) {
 }
 
 const std::string* RemoteServer::failure() const noexcept {
-  return proxy_->failed() ? &proxy_->reason() : nullptr;
+  return proxy_->failure();
 }
 
 void RemoteServer::run() {
   core::name_this_thread(("relay-" + std::to_string(import_.index())).c_str());
-  while (!stop_.load(std::memory_order_relaxed) && !proxy_->failed()) {
+  while (!stop_.load(std::memory_order_relaxed) && proxy_->failure() == nullptr) {
     engine_.run_once(engine_.now() + kLongestSleep);
   }
-  if (proxy_->failed()) on_failure_();
+  if (proxy_->failure() != nullptr) on_failure_();
 }
 
 }  // namespace offload::comch

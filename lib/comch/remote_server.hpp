@@ -10,7 +10,7 @@
 #include "comch/channel.hpp"
 #include "comch/consumer.hpp"
 #include "comch/producer.hpp"
-#include "comch/relay.hpp"
+#include "comch/carrier.hpp"
 #include "progress/task_pool.hpp"
 
 namespace offload::comch {
@@ -24,7 +24,7 @@ namespace offload::comch {
 class RemoteServer {
  public:
   /// `shape`: as the server described the channel. Throws Error.
-  RemoteServer(const protocol::ChannelDescriptor& shape, core::Fd connection);
+  RemoteServer(const protocol::ChannelDescriptor& shape, std::unique_ptr<Line> line);
   RemoteServer(const RemoteServer&) = delete;
   RemoteServer& operator=(const RemoteServer&) = delete;
   /// Ends the thread.

@@ -20,14 +20,15 @@ std::uint64_t first_unanswered(const kernels::Channel& channel, const Cursors& c
 
 }  // namespace
 
-RemoteWorker::RemoteWorker(progress::Engine& engine, const ServerEnd& end, core::Fd connection)
-    : Relay(engine, std::move(connection), end.channel.layout.depth, end.channel.layout.max_length),
-      channel_(end.channel),
+RemoteWorker::RemoteWorker(progress::Engine& engine, const ServerEnd& end,
+                           std::unique_ptr<Line> line)
+    : channel_(end.channel),
       cursors_(end.cursors),
       first_(first_unanswered(channel_, *cursors_)),
       collected_(first_),
       answered_(first_),
-      packed_(std::make_unique<std::byte[]>(channel_.layout.depth * kPackedRoom)) {}
+      packed_(std::make_unique<std::byte[]>(channel_.layout.depth * kPackedRoom)),
+      carrier_(line->carry(engine, channel_, *this, 0)) {}
 
 bool RemoteWorker::collect() {
   bool worked = false;
@@ -40,22 +41,20 @@ bool RemoteWorker::collect() {
       (void)read_packed(part.vectors, channel_.layout.turn_of(collected_), to, length);
       payload = to;
     }
-    push({collected_ - first_, length, 0}, payload);
+    carrier_->push({collected_ - first_, length, 0}, payload);
   }
   return worked;
 }
 
-bool RemoteWorker::is_due(const protocol::DataHeader& header) const noexcept {
-  return header.sequence == answered_ - first_ && header.sequence < sent();
+bool RemoteWorker::is_due(const protocol::DataHeader& header) const {
+  return header.sequence == answered_ - first_ && header.sequence < carrier_->sent();
 }
 
-std::byte* RemoteWorker::room(const protocol::DataHeader& header) {
-  if (!is_due(header)) return nullptr;
-  return reinterpret_cast<std::byte*>(channel_.response(answered_).plain);
+std::byte* RemoteWorker::room(std::uint64_t sequence) {
+  return reinterpret_cast<std::byte*>(channel_.response(first_ + sequence).plain);
 }
 
 bool RemoteWorker::take(const protocol::DataHeader& header, std::span<const std::byte> payload) {
-  if (!is_due(header)) return false;
   const kernels::Part part = channel_.response(answered_);
   const std::uint32_t turn = channel_.layout.turn_of(answered_);
   if (header.length <= kernels::kMaxPacked) {

@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
-#include "comch/relay.hpp"
+#include "comch/carrier.hpp"
 #include "comch/server_end.hpp"
 
 namespace offload::comch {
@@ -15,19 +16,23 @@ namespace offload::comch {
 /// one gets those that this one has not answered.
 ///
 /// On the engine of the channel's producer and consumer.
-class RemoteWorker final : public Relay {
+class RemoteWorker final : CarriedEnd {
  public:
-  /// `connection`: to the worker's RemoteServer; `end`: what the producer works on.
-  RemoteWorker(progress::Engine& engine, const ServerEnd& end, core::Fd connection);
+  /// `line`: to the worker's RemoteServer; `end`: what the producer works on. Throws Error.
+  RemoteWorker(progress::Engine& engine, const ServerEnd& end, std::unique_ptr<Line> line);
+
+  /// Why the line has ended; null while it has not.
+  [[nodiscard]] const std::string* failure() const noexcept {
+    return carrier_->failed() ? &carrier_->reason() : nullptr;
+  }
 
  private:
   bool collect() override;
   void on_sent(std::size_t) override {}
-  std::byte* room(const protocol::DataHeader& header) override;
+  std::byte* room(std::uint64_t sequence) override;
+  [[nodiscard]] bool is_due(const protocol::DataHeader& header) const override;
   bool take(const protocol::DataHeader& header, std::span<const std::byte> payload) override;
   void on_taken() override {}
-
-  [[nodiscard]] bool is_due(const protocol::DataHeader& header) const noexcept;
 
   kernels::Channel channel_;
   const Cursors* cursors_;
@@ -35,6 +40,7 @@ class RemoteWorker final : public Relay {
   std::uint64_t collected_;  ///< up to here they have been pushed
   std::uint64_t answered_;   ///< up to here their responses have come
   std::unique_ptr<std::byte[]> packed_;  ///< requests out of vectors, by slot
+  std::unique_ptr<Carrier> carrier_;
 };
 
 }  // namespace offload::comch

@@ -105,12 +105,15 @@ void ServerLink::take_descriptor(ControlMessage message) {
   if (channels_.size() < welcome_->channel_count) return;
 
   observer_->on_channels(welcome_->service, std::exchange(channels_, {}));
-  for (std::uint32_t channel = 0; channel < welcome_->channel_count; ++channel) {
-    const protocol::ExchangeConsumerId request{channel, channel};
-    socket_.send(MessageId::exchange_consumer_id_request, request.encode());
-  }
-  ids_requested_ = welcome_->channel_count;
+  request_consumer_id();
   heard_ = core::Clock::now();  // starting may have taken long
+}
+
+/// One after the other, so that no more is under way than a control channel has room for.
+void ServerLink::request_consumer_id() {
+  const protocol::ExchangeConsumerId request{ids_requested_, ids_requested_};
+  ++ids_requested_;
+  socket_.send(MessageId::exchange_consumer_id_request, request.encode());
 }
 
 AttachedChannel ServerLink::attach(const protocol::ChannelDescriptor& descriptor,
@@ -121,22 +124,19 @@ AttachedChannel ServerLink::attach(const protocol::ChannelDescriptor& descriptor
     std::move(fds.begin(), fds.end(), passed.begin());
     return AttachedChannel(ChannelImport(descriptor, std::move(passed)));
   }
-  protocol::AttachChannel request{descriptor.channel, {}};
+  protocol::AttachChannel request{descriptor.channel};
   if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
-  ControlSocket socket = ControlSocket::connect(address_);
-  socket.send(MessageId::attach_channel, request.encode());
-  if (socket.await().id != MessageId::channel_attached) {
-    throw bad_message("the server does not attach channel " + std::to_string(descriptor.channel));
-  }
-  return AttachedChannel(std::make_unique<RemoteServer>(descriptor, socket.release()));
+  auto line = ControlSocket::connect(address_).request_line(request, descriptor.depth);
+  return AttachedChannel(std::make_unique<RemoteServer>(descriptor, std::move(line)));
 }
 
 void ServerLink::take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response) {
-  if (!response || response->channel != ids_received_ || ids_received_ == ids_requested_) {
+  if (!response || ids_requested_ == 0 || response->channel != ids_requested_ - 1) {
     throw bad_message("malformed or misplaced consumer id");
   }
-  if (++ids_received_ == ids_requested_) observer_->on_attached();
+  if (ids_requested_ == welcome_->channel_count) return observer_->on_attached();
+  request_consumer_id();
 }
 
 void ServerLink::tick(core::TimePoint now) {

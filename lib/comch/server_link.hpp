@@ -34,7 +34,7 @@ class ServerObserver {
 /// engine's.
 class ServerLink final : progress::EventHandler {
  public:
-  /// Connects and greets; over TCP that waits for the server's proof. Throws Error: what
+  /// Connects and greets; over a network that waits for the server's proof. Throws Error: what
   /// ControlSocket::connect does.
   ServerLink(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
              ServerObserver& observer);
@@ -58,6 +58,7 @@ class ServerLink final : progress::EventHandler {
   void take_descriptor(ControlMessage message);
   [[nodiscard]] AttachedChannel attach(const protocol::ChannelDescriptor& descriptor,
                                        std::vector<core::Fd> fds) const;
+  void request_consumer_id();
   void take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response);
   void lose(const std::string& reason, std::optional<protocol::Refusal> refused = {});
 
@@ -67,8 +68,7 @@ class ServerLink final : progress::EventHandler {
   ControlSocket socket_;
   std::optional<protocol::Welcome> welcome_;
   std::vector<AttachedChannel> channels_;
-  std::uint32_t ids_requested_ = 0;
-  std::uint32_t ids_received_ = 0;
+  std::uint32_t ids_requested_ = 0;  ///< of the channels, from the first on
   core::Duration keep_alive_;
   core::TimePoint heard_;
   core::TimePoint next_tick_{};

@@ -151,7 +151,6 @@ void WorkerLink::admit(Newcomer& newcomer, const ControlMessage& message) {
     session.process = open_pidfd(session.peer.pid);
   } else {
     session.kind = Peer::relayed;
-    session.connections.resize(offer_.channels.size());
     randomize(session.token);
   }
   session.ready.resize(offer_.channels.size());
@@ -166,14 +165,20 @@ void WorkerLink::attach_channel(Newcomer& newcomer, const ControlMessage& messag
   const auto attach = protocol::AttachChannel::decode(message.payload);
   if (!attach) return refuse(newcomer, Refusal::bad_hello, "malformed attachment of a channel");
   if (!session_ || !equal_in_secret(attach->token, session_->token) ||
-      attach->channel >= session_->connections.size() ||
-      session_->connections[attach->channel].valid()) {
+      attach->channel != session_->lines.size() || attach->channel >= offer_.channels.size()) {
     return refuse(newcomer, Refusal::bad_hello, "no such channel is to be attached");
   }
-  newcomer.socket.send(MessageId::channel_attached, {});
-  engine_->unwatch(newcomer.socket.fd(), *this);
-  session_->connections[attach->channel] = newcomer.socket.release();
-  session_->heard = core::Clock::now();
+  const int fd = newcomer.socket.fd();
+  try {
+    auto line = newcomer.socket.grant_line(*attach, offer_.channels[attach->channel]->depth());
+    engine_->unwatch(fd, *this);
+    session_->lines.push_back(std::move(line));
+    session_->heard = core::Clock::now();
+    if (session_->lines.size() < offer_.channels.size()) offer_channel(session_->lines.size());
+  } catch (const Error& error) {
+    engine_->unwatch(fd, *this);
+    drop("channel " + std::to_string(attach->channel) + " cannot be attached: " + error.what());
+  }
 }
 
 void WorkerLink::refuse(Newcomer& newcomer, Refusal code, const std::string& text) {
@@ -196,20 +201,25 @@ void WorkerLink::offer_channels() {
   welcome.service = offer_.service;
   try {
     session_->socket.send(MessageId::welcome, welcome.encode());
-    for (Channel* channel : offer_.channels) {
-      if (session_->kind == Peer::relayed) {
-        auto descriptor = channel->descriptor();
-        descriptor.access.assign(session_->token.begin(), session_->token.end());
-        session_->socket.send(MessageId::channel_descriptor, descriptor.encode());
-        continue;
-      }
-      channel->repair_header();
-      session_->socket.send(MessageId::channel_descriptor, channel->descriptor().encode(),
-                            channel->fds());
-    }
+    // A remote worker is offered one after the other, when it has the one before: no more is under
+    // way than a control channel has room for.
+    const std::size_t count = session_->kind == Peer::relayed ? 1 : offer_.channels.size();
+    for (std::size_t i = 0; i < count; ++i) offer_channel(i);
   } catch (const Error& error) {
     drop(error.what());
   }
+}
+
+void WorkerLink::offer_channel(std::size_t index) {
+  Channel& channel = *offer_.channels[index];
+  if (session_->kind == Peer::relayed) {
+    auto descriptor = channel.descriptor();
+    descriptor.access.assign(session_->token.begin(), session_->token.end());
+    return session_->socket.send(MessageId::channel_descriptor, descriptor.encode());
+  }
+  channel.repair_header();
+  session_->socket.send(MessageId::channel_descriptor, channel.descriptor().encode(),
+                        channel.fds());
 }
 
 void WorkerLink::serve_session() {
@@ -262,8 +272,8 @@ void WorkerLink::exchange_consumer_id(const std::optional<protocol::ExchangeCons
   if (!request || request->channel >= session_->ready.size() || session_->ready[request->channel]) {
     return refuse(Refusal::bad_hello, "malformed or repeated consumer id");
   }
-  if (session_->kind == Peer::relayed && !session_->connections[request->channel].valid()) {
-    return refuse(Refusal::bad_hello, "a consumer without a connection");
+  if (session_->kind == Peer::relayed && request->channel >= session_->lines.size()) {
+    return refuse(Refusal::bad_hello, "a consumer without a line");
   }
   session_->ready[request->channel] = true;
   const protocol::ExchangeConsumerId response{request->channel, request->channel};
@@ -273,7 +283,7 @@ void WorkerLink::exchange_consumer_id(const std::optional<protocol::ExchangeCons
     return;
   }
   session_->attached = true;
-  observer_->on_worker_attached(session_->kind, std::move(session_->connections));
+  observer_->on_worker_attached(session_->kind, std::move(session_->lines));
 }
 
 void WorkerLink::tick(TimePoint now) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,9 +16,9 @@ namespace offload::comch {
 /// What the server's program does when its worker comes and goes.
 class WorkerObserver {
  public:
-  /// A worker serves all channels from now on. `connections`: if it is on another machine, one a
-  /// channel, to its RemoteServers; else none.
-  virtual void on_worker_attached(Peer peer, std::vector<core::Fd> connections) = 0;
+  /// A worker serves all channels from now on. `lines`: if it is on another machine, one a channel,
+  /// to its RemoteServers; else none.
+  virtual void on_worker_attached(Peer peer, std::vector<std::unique_ptr<Line>> lines) = 0;
   /// It is gone: killed, silent, or at odds with the protocol.
   virtual void on_worker_lost() = 0;
   /// It asks the server to end.
@@ -59,8 +60,8 @@ class WorkerLink final : progress::EventHandler {
   /// With the port that it has, if any was asked for.
   [[nodiscard]] const Address& address() const noexcept { return listener_.address(); }
 
-  /// The connection of a channel to the worker has ended: so has the worker.
-  void connection_lost(const std::string& reason) { drop(reason); }
+  /// The line of a channel to the worker has ended: so has the worker.
+  void line_lost(const std::string& reason) { drop(reason); }
 
   /// Tells the worker, if there is one, to stop. done() once it has, or is gone.
   void start_shutdown();
@@ -81,9 +82,9 @@ class WorkerLink final : progress::EventHandler {
     PeerCredentials peer{};  ///< of a local one
     core::Fd process{};      ///< its pidfd; invalid where there is none to be had
     Peer kind = Peer::absent;
-    protocol::Token token{};              ///< for its connections
-    std::vector<core::Fd> connections{};  ///< by channel; invalid until it is there
-    std::vector<bool> ready{};            ///< by channel
+    protocol::Token token{};                      ///< for its lines
+    std::vector<std::unique_ptr<Line>> lines{};   ///< by channel, as far as they are there
+    std::vector<bool> ready{};                    ///< by channel
     core::TimePoint heard{};
     bool attached = false;
   };
@@ -97,6 +98,7 @@ class WorkerLink final : progress::EventHandler {
   void refuse(Newcomer& newcomer, protocol::Refusal code, const std::string& text);
   [[nodiscard]] bool former_is_gone(const ControlSocket& newcomer);
   void offer_channels();
+  void offer_channel(std::size_t index);
   void serve_session();
   void handle(const ControlMessage& message);
   void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);

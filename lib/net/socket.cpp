@@ -64,12 +64,16 @@ bool SocketAddress::is_loopback() const noexcept {
   return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
 }
 
-std::string SocketAddress::to_string() const {
+std::string SocketAddress::host() const {
   std::array<char, INET6_ADDRSTRLEN> host{};
   if (::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
     return "?";
   }
-  const std::string text = host.data();
+  return host.data();
+}
+
+std::string SocketAddress::to_string() const {
+  const std::string text = host();
   return (family() == AF_INET6 ? "[" + text + "]" : text) + ":" + std::to_string(port());
 }
 

@@ -23,6 +23,8 @@ struct SocketAddress {
   void set_port(std::uint16_t port) noexcept;
   /// Reached from this machine alone.
   [[nodiscard]] bool is_loopback() const noexcept;
+  /// "127.0.0.1", "::1"
+  [[nodiscard]] std::string host() const;
   /// "127.0.0.1:9", "[::1]:9"
   [[nodiscard]] std::string to_string() const;
 };

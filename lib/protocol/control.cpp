@@ -122,7 +122,7 @@ std::optional<Proof> Proof::decode(std::span<const std::byte> payload) {
 }
 
 std::vector<std::byte> AttachChannel::encode() const {
-  return Writer{}.integer(channel).fixed(token).take();
+  return Writer{}.integer(channel).fixed(token).fixed(endpoint).take();
 }
 
 std::optional<AttachChannel> AttachChannel::decode(std::span<const std::byte> payload) {
@@ -130,6 +130,8 @@ std::optional<AttachChannel> AttachChannel::decode(std::span<const std::byte> pa
   AttachChannel message;
   message.channel = reader.integer<std::uint32_t>();
   reader.fixed(message.token);
+  const auto endpoint = reader.rest();
+  message.endpoint.assign(endpoint.begin(), endpoint.end());
   return if_finished(reader, message);
 }
 

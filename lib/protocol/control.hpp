@@ -64,7 +64,7 @@ struct ChannelDescriptor {
   std::uint32_t depth = 0;               ///< slots, a power of two
   std::uint32_t max_message_length = 0;  ///< bytes
   /// What gives access to it: over shared memory its memory, as memory::export_region says it; over
-  /// TCP the session's Token.
+  /// a network the session's Token.
   std::vector<std::byte> access;
 
   [[nodiscard]] std::vector<std::byte> encode() const;
@@ -88,7 +88,7 @@ struct KeepAlive {
   static std::optional<KeepAlive> decode(std::span<const std::byte> payload);
 };
 
-/// server → whoever connected over TCP, first thing: prove that you have the key.
+/// server → whoever connected over a network, first thing: prove that you have the key.
 struct Challenge {
   Nonce nonce{};
 
@@ -105,11 +105,13 @@ struct Proof {
   static std::optional<Proof> decode(std::span<const std::byte> payload);
 };
 
-/// worker → server, on a connection that is to carry the messages of `channel`. The server's
-/// channel_attached has no payload; what follows is data (protocol/data.hpp).
+/// worker → server, on a connection of its own. The server's channel_attached has its endpoint for
+/// payload. Over TCP both endpoints are empty, and what follows is data (protocol/data.hpp). Over
+/// RDMA they describe the queue pairs that carry it, and the connection ends.
 struct AttachChannel {
   std::uint32_t channel = 0;
   Token token{};  ///< of the session, as the channel's descriptor had it
+  std::vector<std::byte> endpoint{};
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<AttachChannel> decode(std::span<const std::byte> payload);

@@ -1,7 +1,6 @@
 #include "rdma/connection.hpp"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "core/log.hpp"
@@ -19,10 +18,6 @@ using core::Status;
 constexpr core::Duration kFlushTime = std::chrono::seconds(2);
 /// The bit of a wr_id that tells a receive from a send.
 constexpr std::uint32_t kReceive = 1U << 31;
-
-bool same_subnet(const ibv_gid& a, const ibv_gid& b) noexcept {
-  return a.global.subnet_prefix == b.global.subnet_prefix;
-}
 
 void check_options(const ConnectionOptions& options, const std::string& name) {
   const QueuePairOptions& queues = options.queues;
@@ -59,17 +54,10 @@ bool Connection::connected() const noexcept {
 }
 
 progress::Context::Step Connection::on_start() {
-  port_ = endpoint_.device.port(options_.port);
-  if (!port_.active()) {
-    throw Error(ErrorCode::not_connected, "connection '" + name() + "': port " +
-                                              std::to_string(options_.port) + " of " +
-                                              endpoint_.device.name() + " is not active");
-  }
-  gid_ = choose_gid(endpoint_.device.gids(options_.port), options_.gid);
+  pairing_.emplace(endpoint_.device, options_);
   const CompletionQueue& completions = endpoint_.completions.queue();
   QueuePair queue(endpoint_.domain, completions, completions, options_.queues);
   queue.initialize(options_.port, options_.access);
-  first_packet_ = std::random_device{}() & kMost24Bits;
   tag_ = endpoint_.completions.add(*this, depth());
   queue_ = std::move(queue);
   failed_ = lost_ = false;
@@ -77,50 +65,19 @@ progress::Context::Step Connection::on_start() {
 }
 
 ConnectionDescriptor Connection::descriptor() const {
-  if (state() != State::running || !queue_) {
-    core::throw_bad_state("connection '" + name() + "'",
-                          queue_ || state() != State::running ? name_of(state()) : "broken",
-                          "be described");
-  }
-  ConnectionDescriptor descriptor;
-  descriptor.transport = options_.queues.transport;
-  descriptor.ethernet = port_.ethernet;
-  descriptor.lid = port_.ethernet ? std::uint16_t{0} : port_.lid;
-  descriptor.gid = gid_.value;
-  descriptor.queue_pair = queue_->number();
-  descriptor.first_packet = first_packet_;
-  descriptor.mtu = port_.mtu;
-  descriptor.reads_in = endpoint_.device.limits().reads_in;
-  return descriptor;
+  require_queue("be described");
+  return pairing_->describe(*queue_);
 }
 
 void Connection::connect_to(const ConnectionDescriptor& peer) {
-  const ConnectionDescriptor mine = descriptor();
-  if (peer.transport != mine.transport || peer.ethernet != mine.ethernet) {
-    throw Error(ErrorCode::invalid_value,
-                "connection '" + name() + "': the peer has another transport or link layer");
-  }
-  const Limits& limits = endpoint_.device.limits();
-  Peer to;
-  to.path.port = options_.port;
-  to.path.lid = peer.lid;
-  to.path.global = peer.ethernet || !same_subnet(peer.gid, mine.gid);
-  to.path.gid = peer.gid;
-  to.path.source_gid = gid_.index;
-  to.path.hop_limit = options_.hop_limit;
-  to.path.traffic_class = options_.traffic_class;
-  to.path.service_level = options_.service_level;
-  to.queue_pair = peer.queue_pair;
-  to.first_packet = peer.first_packet;
-  to.mtu = std::min(mine.mtu, peer.mtu);
-  to.reads_in = limits.reads_in;
-  to.receiver_not_ready_timer = options_.receiver_not_ready_timer;
-  queue_->ready_to_receive(to);
-  SendOptions sending = options_.sending;
-  sending.first_packet = first_packet_;
-  sending.reads_out = std::min(limits.reads_out, peer.reads_in);
-  queue_->ready_to_send(sending);
-  reads_out_ = sending.reads_out;
+  require_queue("connect");
+  pairing_->connect(*queue_, peer);
+}
+
+void Connection::require_queue(const char* action) const {
+  if (state() == State::running && queue_) return;
+  core::throw_bad_state("connection '" + name() + "'",
+                        state() == State::running ? "broken" : name_of(state()), action);
 }
 
 Status Connection::on_submit(progress::Task& task) noexcept {

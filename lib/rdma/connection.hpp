@@ -8,8 +8,8 @@
 #include "progress/context.hpp"
 #include "rdma/completion_loop.hpp"
 #include "rdma/connection_descriptor.hpp"
-#include "rdma/gid.hpp"
 #include "rdma/operation.hpp"
+#include "rdma/pairing.hpp"
 #include "rdma/queue_pair.hpp"
 #include "rdma/registrar.hpp"
 #include "rdma/work_queue.hpp"
@@ -24,17 +24,10 @@ struct Endpoint {
   CompletionLoop& completions;
 };
 
-struct ConnectionOptions {
+struct ConnectionOptions : PathOptions {
   QueuePairOptions queues;  ///< transport rc or uc
   /// What the peer may do to memory that it has keys of.
   memory::Access access = memory::kRemoteAccess;
-  std::uint8_t port = 1;
-  GidRule gid;
-  std::uint8_t service_level = 0;
-  std::uint8_t traffic_class = 0;
-  std::uint8_t hop_limit = 64;
-  SendOptions sending;  ///< its first_packet and reads_out are chosen by the connection
-  std::uint8_t receiver_not_ready_timer = Peer{}.receiver_not_ready_timer;
 };
 
 /// One end of a reliable or unreliable connection: a context whose tasks are the operations.
@@ -64,8 +57,7 @@ class Connection final : public progress::Context, CompletionSink {
 
   /// What the peer needs for connect_to. Throws Error (bad_state) unless it is running.
   [[nodiscard]] ConnectionDescriptor descriptor() const;
-  /// Throws Error: bad_state unless it is running and not connected; invalid_value for a peer of
-  /// another transport or link layer; what the device says.
+  /// Throws Error: bad_state unless it is running and not connected, else as Pairing::connect.
   void connect_to(const ConnectionDescriptor& peer);
   /// Whether operations are taken: since connect_to, until one failed or stop().
   [[nodiscard]] bool connected() const noexcept;
@@ -87,6 +79,7 @@ class Connection final : public progress::Context, CompletionSink {
   void on_completion(std::uint32_t number, const ibv_wc& completion) override;
   void on_queue_failed() noexcept override;
 
+  void require_queue(const char* action) const;
   core::Status prepare_receive(ReceiveTask& task) noexcept;
   core::Status prepare_send(Operation& task) noexcept;
   core::Status fill(const SendTask& task, ibv_send_wr& request) noexcept;
@@ -115,11 +108,8 @@ class Connection final : public progress::Context, CompletionSink {
   WorkQueue<ibv_send_wr> sends_;
   WorkQueue<ibv_recv_wr> receives_;
   std::optional<QueuePair> queue_;  ///< while it is not idle, unless it is broken
-  Port port_;
-  Gid gid_;
-  std::uint32_t tag_ = 0;  ///< the upper half of its wr_ids
-  std::uint32_t first_packet_ = 0;
-  std::uint8_t reads_out_ = 0;
+  std::optional<Pairing> pairing_;  ///< once it was started
+  std::uint32_t tag_ = 0;           ///< the upper half of its wr_ids
   bool failed_ = false;             ///< an operation has, and the queue pair with it
   bool lost_ = false;               ///< nothing more will be told: the queue pair is to be ended
   core::TimePoint flush_deadline_;  ///< while stopping

@@ -1,7 +1,5 @@
 #include "rdma/connection_manager.hpp"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -46,22 +44,6 @@ ConnectionDescriptor take_offer(std::span<const std::byte> offer,
   return descriptor;
 }
 
-sockaddr_storage native_address(const CmAddress& from) {
-  sockaddr_storage storage{};
-  auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
-  if (::inet_pton(AF_INET, from.address.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(from.port);
-  } else if (::inet_pton(AF_INET6, from.address.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(from.port);
-  } else {
-    throw Error(ErrorCode::invalid_value, "'" + from.address + "' is no IPv4 or IPv6 address");
-  }
-  return storage;
-}
-
 /// What an event says that comes instead of the next step.
 Error failure_of(const CmEvent& event) {
   const std::string text = std::string("librdmacm: ") + rdma_event_str(event.type);
@@ -86,7 +68,7 @@ ConnectRequest::ConnectRequest(const CmEvent& event)
 
 Listener::Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request)
     : on_request_(std::move(on_request)), id_(engine, *this) {
-  sockaddr_storage address = native_address(at);
+  sockaddr_storage address = at.native();
   const std::string text = "listen at " + at.address + " port " + std::to_string(at.port);
   check(rdma_bind_addr(id_.get(), reinterpret_cast<sockaddr*>(&address)), text);
   check(rdma_listen(id_.get(), kBacklog), text);
@@ -124,7 +106,7 @@ void Link::begin(core::Duration limit, std::span<const std::byte> private_data) 
 
 void Link::connect(const CmAddress& to, core::Duration limit,
                    std::span<const std::byte> private_data) {
-  sockaddr_storage address = native_address(to);
+  sockaddr_storage address = to.native();
   begin(limit, private_data);
   CmSink& sink = *this;
   id_.emplace(*engine_, sink);

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "rdma/cm_id.hpp"
 #include "rdma/connection.hpp"
+#include "rdma/route.hpp"
 
 /// Connections by librdmacm: an address and a port instead of an exchange of one's own. It carries
 /// the descriptors of both ends, and a few bytes of the user's, as private data; the queue pairs
@@ -21,12 +22,6 @@ namespace offload::rdma {
 /// A user's bytes beside the descriptor, at most: a request of librdmacm carries 56 in all.
 inline constexpr std::size_t kMostPrivateData = 56 - kDescriptorBytes - 1;
 
-/// Where to listen or connect: an IPv4 or IPv6 address (no name), and a port.
-struct CmAddress {
-  std::string address;
-  std::uint16_t port = 0;
-};
-
 /// A peer that wants to connect. It is turned away if nobody accepts it. Move-only.
 class ConnectRequest {
  public:
@@ -35,6 +30,9 @@ class ConnectRequest {
 
   /// The device that it came in by: the Connection that is to accept it must be on that.
   [[nodiscard]] std::string device_name() const { return id_->verbs->device->name; }
+  [[nodiscard]] Route route() const { return Route::of(*id_.get()); }
+  /// Who asks, for people: "10.0.0.2".
+  [[nodiscard]] std::string peer_name() const { return to_string(peer_.gid); }
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return private_data_; }
 
  private:

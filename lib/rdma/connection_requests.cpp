@@ -78,7 +78,7 @@ Status Connection::fill(const WriteTask& task, ibv_send_wr& request) noexcept {
 }
 
 Status Connection::fill(const ReadTask& task, ibv_send_wr& request) noexcept {
-  if (reads_out_ == 0 || queue_->transport() != Transport::rc) return ErrorCode::not_supported;
+  if (pairing_->reads_out() == 0 || queue_->transport() != Transport::rc) return ErrorCode::not_supported;
   if (task.length > kMostBytes) return ErrorCode::invalid_value;
   request.opcode = IBV_WR_RDMA_READ;
   std::uint64_t room = 0;
@@ -91,7 +91,7 @@ Status Connection::fill(const ReadTask& task, ibv_send_wr& request) noexcept {
 
 Status Connection::fill_atomic(Buffer* destination, const RemotePlace& at,
                                ibv_send_wr& request) noexcept {
-  if (reads_out_ == 0 || queue_->transport() != Transport::rc ||
+  if (pairing_->reads_out() == 0 || queue_->transport() != Transport::rc ||
       endpoint_.device.atomics() == Atomics::none) {
     return ErrorCode::not_supported;
   }

@@ -1,4 +1,4 @@
-#include "comch/relay.hpp"
+#include "comch/tcp_carrier.hpp"
 
 #include <sys/socket.h>
 
@@ -25,57 +25,52 @@ constexpr int kReceivesAtOnce = 8;
 
 }  // namespace
 
-Relay::Relay(progress::Engine& engine, core::Fd connection, std::uint32_t depth,
-             std::uint32_t max_length)
+TcpCarrier::TcpCarrier(progress::Engine& engine, core::Fd connection,
+                       const kernels::ChannelLayout& layout, CarriedEnd& end)
     : engine_(&engine),
+      end_(&end),
       connection_(std::move(connection)),
-      max_length_(max_length),
-      outgoing_(depth),
+      max_length_(layout.max_length),
+      outgoing_(layout.depth),
       input_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
   pieces_.reserve(2 * kSentAtOnce);
   engine_->watch(connection_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
   engine_->activate(*this);
 }
 
-Relay::~Relay() {
+TcpCarrier::~TcpCarrier() {
   engine_->deactivate(*this);
   engine_->unwatch(connection_.get(), *this);
 }
 
-void Relay::on_events(std::uint32_t epoll_events) {
+void TcpCarrier::on_events(std::uint32_t epoll_events) {
   if ((epoll_events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) readable_ = true;
   if ((epoll_events & EPOLLOUT) != 0) writable_ = true;
 }
 
-bool Relay::poll() {
+bool TcpCarrier::poll() {
   if (failed()) return false;
-  bool worked = collect();
+  bool worked = end_->collect();
   worked = send() || worked;
   worked = receive() || worked;
   return worked;
 }
 
-core::Duration Relay::arm() {
+core::Duration TcpCarrier::arm() {
   const bool has_more = readable_ || (writable_ && sent_ != pushed_);
   return has_more && !failed() ? core::Duration{} : core::Duration::max();
 }
 
-void Relay::fail(const std::string& reason) {
-  if (failed()) return;
-  reason_ = reason;
-  failed_.store(true, std::memory_order_release);  // pairs with failed()
-}
-
 // ---- Sending
 
-void Relay::push(const DataHeader& header, const std::byte* payload) noexcept {
+void TcpCarrier::push(const DataHeader& header, const std::byte* payload) noexcept {
   Outgoing& message = outgoing(pushed_++);
   header.store(message.header.data());
   message.payload = payload;
   message.length = header.length;
 }
 
-bool Relay::send() {
+bool TcpCarrier::send() {
   bool worked = false;
   while (writable_ && sent_ != pushed_) {
     pieces_.clear();
@@ -110,19 +105,19 @@ bool Relay::send() {
   return worked;
 }
 
-void Relay::advance(std::size_t bytes) {
+void TcpCarrier::advance(std::size_t bytes) {
   std::size_t count = 0;
   sent_of_next_ += bytes;
   while (sent_ != pushed_ && sent_of_next_ >= outgoing(sent_).size()) {
     sent_of_next_ -= outgoing(sent_++).size();
     ++count;
   }
-  if (count != 0) on_sent(count);
+  if (count != 0) end_->on_sent(count);
 }
 
 // ---- Receiving
 
-bool Relay::receive() {
+bool TcpCarrier::receive() {
   bool worked = false;
   for (int i = 0; readable_ && !failed() && i < kReceivesAtOnce; ++i) {
     if (long_at_ != nullptr) {
@@ -143,12 +138,12 @@ bool Relay::receive() {
     input_size_ += static_cast<std::size_t>(received);
     if (!take_messages()) break;
   }
-  if (worked) on_taken();
+  if (worked) end_->on_taken();
   return worked;
 }
 
 /// Takes the rest of a long payload from the connection to where it goes.
-bool Relay::receive_long() {
+bool TcpCarrier::receive_long() {
   const std::size_t left = long_.length - long_received_;
   const auto received = ::recv(connection_.get(), long_at_ + long_received_, left, MSG_DONTWAIT);
   if (received <= 0) {
@@ -161,52 +156,58 @@ bool Relay::receive_long() {
   }
   long_received_ += static_cast<std::size_t>(received);
   if (long_received_ == long_.length) {
-    if (!take(long_, {std::exchange(long_at_, nullptr), long_.length})) {
-      fail("the peer sent a message that is not due");
-    }
+    take({std::exchange(long_at_, nullptr), long_.length}, long_);
   }
   return true;
 }
 
 /// Takes what is in the input. False if the connection has failed.
-bool Relay::take_messages() {
+bool TcpCarrier::take_messages() {
   std::size_t at = 0;
-  while (long_at_ == nullptr && input_size_ - at >= kDataHeaderSize) {
+  while (!failed() && long_at_ == nullptr && input_size_ - at >= kDataHeaderSize) {
     const DataHeader header = DataHeader::load(input_.get() + at);
     if (header.length > max_length_) {
       fail("the peer sent a message of " + std::to_string(header.length) + " bytes, over the " +
            std::to_string(max_length_) + " of the channel");
-      return false;
+      break;
     }
-    const std::byte* const payload = input_.get() + at + kDataHeaderSize;
     const std::size_t there = input_size_ - at - kDataHeaderSize;
-    bool due = true;
-    if (header.length <= kernels::kMaxPacked) {
-      if (there < header.length) break;
-      due = take(header, {payload, header.length});
-      at += kDataHeaderSize + header.length;
-    } else {
-      std::byte* const to = room(header);
-      due = to != nullptr;
-      const std::size_t part = std::min<std::size_t>(there, header.length);
-      if (due) std::memcpy(to, payload, part);
-      at += kDataHeaderSize + part;
-      if (due && part == header.length) {
-        due = take(header, {to, header.length});
-      } else {
-        long_ = header;
-        long_at_ = to;
-        long_received_ = part;
-      }
-    }
-    if (!due) {
+    const bool is_long = header.length > kernels::kMaxPacked;
+    if (!is_long && there < header.length) break;
+    if (!end_->is_due(header)) {
       fail("the peer sent a message that is not due");
-      return false;
+      break;
+    }
+    at += kDataHeaderSize;
+    const std::byte* const payload = input_.get() + at;
+    const std::size_t part = std::min<std::size_t>(there, header.length);
+    at += part;
+    if (!is_long) {
+      take({payload, part}, header);
+      continue;
+    }
+    std::byte* const to = end_->room(header.sequence);
+    std::memcpy(to, payload, part);
+    if (part == header.length) {
+      take({to, part}, header);
+    } else {
+      long_ = header;
+      long_at_ = to;
+      long_received_ = part;
     }
   }
   input_size_ -= at;
   std::memmove(input_.get(), input_.get() + at, input_size_);
-  return true;
+  return !failed();
+}
+
+void TcpCarrier::take(std::span<const std::byte> payload, const DataHeader& header) {
+  if (!end_->take(header, payload)) fail("a message of the peer cannot be taken");
+}
+
+std::unique_ptr<Carrier> TcpLine::carry(progress::Engine& engine, const kernels::Channel& channel,
+                                        CarriedEnd& end, std::uint32_t) {
+  return std::make_unique<TcpCarrier>(engine, std::move(connection_), channel.layout, end);
 }
 
 }  // namespace offload::comch

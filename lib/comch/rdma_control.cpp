@@ -1,0 +1,339 @@
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "comch/control_wire.hpp"
+#include "comch/rdma_line.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "device/device.hpp"
+#include "memory/inventory.hpp"
+#include "net/socket.hpp"
+#include "progress/task_pool.hpp"
+#include "protocol/control.hpp"
+#include "rdma/async_events.hpp"
+#include "rdma/connection_manager.hpp"
+
+/// The control channel over RDMA: a queue pair of its own, which librdmacm connects, and a SEND for
+/// each message. Each end has an engine of its own, whose descriptor stands for it like a socket's.
+namespace offload::comch {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+/// Messages that may come before they are looked at, and that may be under way. Of those that both
+/// sides send unasked there is one a second.
+constexpr std::size_t kReceives = 32;
+constexpr std::size_t kSends = 32;
+/// Messages that wait for the peer to be there, or to take those before.
+constexpr std::size_t kMostUnsent = 64;
+constexpr std::size_t kRoom = protocol::kFrameHeaderSize + protocol::kMaxControlLength;
+/// What a last message is granted to arrive before its queue pair goes.
+constexpr core::Duration kLinger = std::chrono::milliseconds(50);
+
+/// Others can always reach it, so there has to be a key.
+void check_usable(const Address& address) {
+  if (const std::string why = device::why_no_rdma(); !why.empty()) {
+    throw Error(ErrorCode::not_supported, address.to_string() + ": " + why);
+  }
+  if (!address.key.empty()) return;
+  throw Error(ErrorCode::not_permitted,
+              address.to_string() + " can be reached by others: it takes a key (--comch-key-file)");
+}
+
+rdma::CmAddress resolve(const Address& address, bool passive) {
+  return {net::resolve(address.host, address.port, passive).front().host(), address.port};
+}
+
+rdma::ConnectionOptions options_of(const Adapter& adapter) {
+  rdma::ConnectionOptions options;
+  static_cast<rdma::PathOptions&>(options) = adapter.path;
+  options.queues.send_depth = kSends;
+  options.queues.receive_depth = kReceives;
+  options.queues.gather = 1;
+  options.access = memory::Access{};  // the peer reaches no memory
+  return options;
+}
+
+class RdmaWire final : public ControlWire {
+ public:
+  /// Throws Error.
+  RdmaWire(std::shared_ptr<Adapter> adapter, std::string peer_name);
+  ~RdmaWire() override;
+
+  /// Waits until it is connected. Throws Error.
+  void connect(const rdma::CmAddress& to);
+  void accept(rdma::ConnectRequest request) {
+    link_.accept(std::move(request), kHandshakeTime);
+  }
+
+  void send(std::span<const std::byte> frame, std::span<const int> fds) override;
+  std::optional<ControlMessage> receive() override;
+  [[nodiscard]] int fd() const noexcept override { return engine_.fd(); }
+  [[nodiscard]] std::string peer_name() const override { return peer_name_; }
+
+  std::vector<std::byte> begin_line(std::uint32_t depth) override {
+    line_ = std::make_unique<RdmaLine>(adapter_, depth);
+    return line_->endpoint();
+  }
+  std::unique_ptr<Line> end_line(std::span<const std::byte> peer) override {
+    line_->connect(peer);
+    return std::move(line_);
+  }
+
+ private:
+  void post_receive(rdma::ReceiveTask& task) noexcept;
+  void send_waiting();
+  void turn();
+  void fail(const std::string& reason) {
+    if (failure_.empty()) failure_ = reason;
+  }
+
+  template <class Task, void (RdmaWire::*done)(Task&)>
+  typename progress::TaskPool<Task>::Callbacks callbacks();
+  void sent(rdma::SendTask& task);
+  void received(rdma::ReceiveTask& task);
+
+  using State = progress::Context::State;
+
+  std::shared_ptr<Adapter> adapter_;
+  std::string peer_name_;
+  progress::Engine engine_;
+  rdma::CompletionLoop completions_;
+  memory::MemoryRegion region_;
+  memory::BufferInventory inventory_;
+  std::vector<memory::BufferRef> buffers_;
+  rdma::Connection connection_;
+  progress::TaskPool<rdma::SendTask> sends_;
+  progress::TaskPool<rdma::ReceiveTask> receives_;
+  rdma::Link link_;
+  std::deque<std::vector<std::byte>> unsent_;
+  std::deque<std::vector<std::byte>> unread_;
+  std::string failure_;  ///< why it is over; empty while it is not
+  bool armed_ = false;
+  std::unique_ptr<RdmaLine> line_;  ///< on its way
+};
+
+RdmaWire::RdmaWire(std::shared_ptr<Adapter> adapter, std::string peer_name)
+    : adapter_(std::move(adapter)),
+      peer_name_(std::move(peer_name)),
+      completions_(adapter_->device, engine_, kSends + kReceives),
+      region_({"control messages", memory::kLocalAccess},
+              {memory::allocate_range((kSends + kReceives) * kRoom)}),
+      inventory_(kSends + kReceives),
+      connection_({adapter_->device, adapter_->domain, adapter_->registrar, completions_},
+                  options_of(*adapter_), "control channel"),
+      sends_(connection_, kSends, callbacks<rdma::SendTask, &RdmaWire::sent>()),
+      receives_(connection_, kReceives, callbacks<rdma::ReceiveTask, &RdmaWire::received>()),
+      link_(engine_, connection_,
+            {[this](rdma::Link&) { send_waiting(); },
+             [this](rdma::Link&, const Error& why) {
+               fail(why.code() == ErrorCode::connection_reset ? "the peer closed the control channel"
+                                                              : why.what());
+             }}) {
+  region_.add_registrar(adapter_->registrar);
+  region_.start();
+  inventory_.start();
+  connection_.connect(engine_);
+  connection_.start();
+  for (std::size_t i = 0; i < kSends + kReceives; ++i) {
+    const std::span room(region_.ranges()[0].address + i * kRoom, kRoom);
+    buffers_.push_back(inventory_.take(region_, room).buffer);
+  }
+  for (std::size_t i = 0; i < kReceives; ++i) {
+    rdma::ReceiveTask& task = *receives_.allocate();
+    task.destination = buffers_[i].get();
+    post_receive(task);
+  }
+  for (std::size_t i = 0; i < kSends; ++i) {
+    sends_.tasks()[i].source = buffers_[kReceives + i].get();
+  }
+}
+
+RdmaWire::~RdmaWire() {
+  if (armed_) engine_.disarm();
+  const auto deadline = core::Clock::now() + kLinger;
+  while (failure_.empty() && connection_.connected() && sends_.available() != kSends &&
+         core::Clock::now() < deadline) {
+    engine_.run_once(deadline);
+  }
+  link_.disconnect();
+  if (connection_.state() == State::running) connection_.stop();
+  while (connection_.state() != State::idle) engine_.run_once(core::Clock::now() + kLinger);
+}
+
+template <class Task, void (RdmaWire::*done)(Task&)>
+typename progress::TaskPool<Task>::Callbacks RdmaWire::callbacks() {
+  return {[](Task& task, void* self) { (static_cast<RdmaWire*>(self)->*done)(task); },
+          [](Task& task, void* self) {
+            static_cast<RdmaWire*>(self)->fail("the control channel broke: " + task.explain());
+          },
+          this};
+}
+
+void RdmaWire::connect(const rdma::CmAddress& to) {
+  link_.connect(to, kHandshakeTime);
+  const auto deadline = core::Clock::now() + 2 * kHandshakeTime;  // the link has its own
+  while (link_.state() == rdma::Link::State::connecting && core::Clock::now() < deadline) {
+    engine_.run_once(deadline);
+  }
+  if (link_.state() != rdma::Link::State::connected) {
+    throw Error(ErrorCode::not_connected, "cannot connect to " + peer_name_ + ": " + failure_);
+  }
+}
+
+// ---- Sending
+
+void RdmaWire::send(std::span<const std::byte> frame, std::span<const int> fds) {
+  if (!fds.empty() || frame.size() > kRoom) {
+    throw Error(ErrorCode::invalid_value, "a message that cannot go over RDMA");
+  }
+  if (!failure_.empty()) throw Error(ErrorCode::connection_reset, failure_);
+  if (unsent_.size() == kMostUnsent) {
+    throw Error(ErrorCode::timed_out, "the peer does not read its messages");
+  }
+  unsent_.emplace_back(frame.begin(), frame.end());
+  if (link_.state() == rdma::Link::State::connected) send_waiting();
+}
+
+/// As far as there is room. The others go when these have arrived.
+void RdmaWire::send_waiting() {
+  while (!unsent_.empty()) {
+    rdma::SendTask* const task = sends_.allocate();
+    if (task == nullptr) return;
+    const auto frame = std::move(unsent_.front());
+    unsent_.pop_front();
+    auto& buffer = *const_cast<memory::Buffer*>(task->source);  // one of this object's
+    std::copy(frame.begin(), frame.end(), buffer.dataroom().begin());
+    static_cast<void>(buffer.set_data(0, frame.size()));
+    if (const core::Status status = connection_.submit(*task); !status.ok()) {
+      static_cast<void>(sends_.release(*task));
+      return fail("the control channel takes no message: " +
+                  std::string(describe(status.error())));
+    }
+  }
+}
+
+void RdmaWire::sent(rdma::SendTask& task) {
+  static_cast<void>(sends_.release(task));
+  send_waiting();
+}
+
+// ---- Receiving
+
+void RdmaWire::post_receive(rdma::ReceiveTask& task) noexcept {
+  task.destination->reset();
+  static_cast<void>(connection_.submit(task));  // where it is not taken, the connection has ended
+}
+
+void RdmaWire::received(rdma::ReceiveTask& task) {
+  const auto frame = task.destination->data();
+  unread_.emplace_back(frame.begin(), frame.end());
+  post_receive(task);
+}
+
+/// Takes all that there is.
+void RdmaWire::turn() {
+  while (engine_.progress()) continue;
+}
+
+std::optional<ControlMessage> RdmaWire::receive() {
+  if (std::exchange(armed_, false)) engine_.disarm();
+  turn();
+  if (unread_.empty() && failure_.empty()) {
+    engine_.arm();
+    armed_ = true;
+    turn();  // what came before
+  }
+  if (!unread_.empty()) {
+    engine_.notify();  // whoever takes only some is called for the rest
+    const auto frame = std::move(unread_.front());
+    unread_.pop_front();
+    return parse_packet(frame);
+  }
+  if (!failure_.empty()) throw Error(ErrorCode::connection_reset, failure_);
+  return std::nullopt;
+}
+
+// ---- Where they come in
+
+class RdmaDoor final : public ControlDoor {
+ public:
+  explicit RdmaDoor(const Address& address)
+      : listener_(engine_, resolve(address, true),
+                  [this](rdma::ConnectRequest request) { take(std::move(request)); }) {}
+
+  std::unique_ptr<ControlWire> accept() override;
+  [[nodiscard]] int fd() const noexcept override { return engine_.fd(); }
+  [[nodiscard]] std::uint16_t port() const noexcept override { return listener_.port(); }
+
+ private:
+  /// A device that is open for peers, and what it tells of itself.
+  struct Entry {
+    std::shared_ptr<Adapter> adapter;
+    std::unique_ptr<rdma::AsyncEvents> events;
+  };
+
+  void take(rdma::ConnectRequest request);
+  std::shared_ptr<Adapter> adapter_of(const rdma::Route& route);
+
+  progress::Engine engine_;
+  std::map<std::pair<std::string, int>, Entry> adapters_;  ///< by device and port
+  std::deque<std::unique_ptr<ControlWire>> arrived_;
+  rdma::Listener listener_;
+  bool armed_ = false;
+};
+
+/// What it throws, the listener logs; and it turns the peer away.
+void RdmaDoor::take(rdma::ConnectRequest request) {
+  auto wire = std::make_unique<RdmaWire>(adapter_of(request.route()), request.peer_name());
+  wire->accept(std::move(request));
+  arrived_.push_back(std::move(wire));
+}
+
+std::shared_ptr<Adapter> RdmaDoor::adapter_of(const rdma::Route& route) {
+  Entry& entry = adapters_[{route.device, route.port}];
+  if (!entry.adapter) {
+    auto adapter = std::make_shared<Adapter>(route);
+    entry.events = std::make_unique<rdma::AsyncEvents>(
+        adapter->device, engine_, [name = route.device](const rdma::AsyncEvent& event) {
+          spdlog::warn("{} reports: {}", name, event.name());
+        });
+    entry.adapter = std::move(adapter);
+  }
+  return entry.adapter;
+}
+
+std::unique_ptr<ControlWire> RdmaDoor::accept() {
+  if (std::exchange(armed_, false)) engine_.disarm();
+  while (engine_.progress()) continue;
+  if (arrived_.empty()) {
+    engine_.arm();
+    armed_ = true;
+    while (engine_.progress()) continue;
+  }
+  if (arrived_.empty()) return nullptr;
+  auto wire = std::move(arrived_.front());
+  arrived_.pop_front();
+  return wire;
+}
+
+}  // namespace
+
+std::unique_ptr<ControlWire> connect_rdma(const Address& address) {
+  check_usable(address);
+  const rdma::CmAddress to = resolve(address, false);
+  const rdma::Route route = rdma::route_to(to, kHandshakeTime);
+  auto wire = std::make_unique<RdmaWire>(std::make_shared<Adapter>(route), address.to_string());
+  wire->connect(to);
+  return wire;
+}
+
+std::unique_ptr<ControlDoor> listen_rdma(const Address& address) {
+  check_usable(address);
+  return std::make_unique<RdmaDoor>(address);
+}
+
+}  // namespace offload::comch

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comch/carrier.hpp"
+#include "rdma/completion_queue.hpp"
+#include "rdma/pairing.hpp"
+#include "rdma/queue_pair.hpp"
+#include "rdma/registrar.hpp"
+#include "rdma/route.hpp"
+
+namespace offload::comch {
+
+/// A port of an RDMA device, open for control and for the channels of one peer.
+struct Adapter {
+  /// Throws Error.
+  explicit Adapter(const rdma::Route& route);
+
+  rdma::DeviceContext device;
+  rdma::ProtectionDomain domain;
+  rdma::Registrar registrar;
+  rdma::PathOptions path;
+};
+
+/// A queue pair with what it stands on. Move-only.
+struct RdmaQueue {
+  std::shared_ptr<Adapter> adapter;
+  rdma::CompletionChannel events;
+  rdma::CompletionQueue completions;
+  rdma::QueuePair pair;
+};
+
+/// A reliable connection for a channel's messages. The control channel brings its ends together, so
+/// no port has to be found for it; nobody can connect to it unasked.
+class RdmaLine final : public Line {
+ public:
+  /// `depth`: the channel's. Throws Error.
+  RdmaLine(std::shared_ptr<Adapter> adapter, std::uint32_t depth);
+
+  /// For the peer's connect().
+  [[nodiscard]] std::vector<std::byte> endpoint() const;
+  /// Throws Error: bad_message for what no endpoint is, and what the device says.
+  void connect(std::span<const std::byte> endpoint);
+
+  [[nodiscard]] std::unique_ptr<Carrier> carry(progress::Engine& engine,
+                                               const kernels::Channel& channel, CarriedEnd& end,
+                                               std::uint32_t unasked) override;
+
+ private:
+  RdmaQueue queue_;
+  rdma::Pairing pairing_;
+};
+
+}  // namespace offload::comch
