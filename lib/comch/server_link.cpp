@@ -132,10 +132,10 @@ AttachedChannel ServerLink::attach(const protocol::ChannelDescriptor& descriptor
 }
 
 void ServerLink::take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response) {
-  if (!response || ids_requested_ == 0 || response->channel != ids_requested_ - 1) {
+  if (!response || response->channel != ids_received_ || ids_received_ == ids_requested_) {
     throw bad_message("malformed or misplaced consumer id");
   }
-  if (ids_requested_ == welcome_->channel_count) return observer_->on_attached();
+  if (++ids_received_ == welcome_->channel_count) return observer_->on_attached();
   request_consumer_id();
 }
 

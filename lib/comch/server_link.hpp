@@ -69,6 +69,7 @@ class ServerLink final : progress::EventHandler {
   std::optional<protocol::Welcome> welcome_;
   std::vector<AttachedChannel> channels_;
   std::uint32_t ids_requested_ = 0;  ///< of the channels, from the first on
+  std::uint32_t ids_received_ = 0;
   core::Duration keep_alive_;
   core::TimePoint heard_;
   core::TimePoint next_tick_{};

@@ -28,7 +28,8 @@ TEST(Address, AsLongAsTheSystemTakes) {
 TEST(Address, NothingElse) {
   for (const std::string text :
        {"", "unix:", "unix", "/run/x.sock", "UNIX:/x", " unix:/x", "rdma:", "tcp:", "tcp:host",
-        "tcp::1", "tcp:host:", "tcp:host:x", "tcp:host:65536", "tcp:host:-1", "tcp:host:1 "}) {
+        "tcp::1", "tcp:host:", "tcp:host:x", "tcp:host:65536", "tcp:host:-1", "tcp:host:1 ",
+        "rdma:host", "rdma::1", "rdma:host:", "udp:host:1"}) {
     const auto error = support::thrown_by([&] { Address::parse(text); });
     EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
     EXPECT_NE(std::string(error.what()).find("'" + text + "'"), std::string::npos);
@@ -47,6 +48,16 @@ TEST(Address, AHostAndAPort) {
   EXPECT_EQ(v6.host, "[fe80::1]");
   EXPECT_EQ(v6.port, 0);
   EXPECT_TRUE(Address::parse("unix:/x").local());
+}
+
+TEST(Address, OverRdmaTheSame) {
+  const auto address = Address::parse("rdma:10.0.0.1:7471");
+  EXPECT_FALSE(address.local());
+  EXPECT_TRUE(address.over_rdma);
+  EXPECT_FALSE(Address::parse("tcp:10.0.0.1:7471").over_rdma);
+  EXPECT_EQ(address.host, "10.0.0.1");
+  EXPECT_EQ(address.port, 7471);
+  EXPECT_EQ(address.to_string(), "rdma:10.0.0.1:7471");
 }
 
 TEST(Address, AChannelsNameStandsForOne) {

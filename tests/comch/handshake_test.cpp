@@ -29,8 +29,8 @@ class Handshake : public testing::Test {
   void SetUp() override {
     int fds[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    server_.emplace(core::Fd(fds[0]), ControlSocket::Kind::tcp);
-    worker_.emplace(core::Fd(fds[1]), ControlSocket::Kind::tcp);
+    server_.emplace(make_tcp_wire(core::Fd(fds[0])));
+    worker_.emplace(make_tcp_wire(core::Fd(fds[1])));
   }
   /// What prove_as_worker throws; nothing if it goes through.
   std::future<std::optional<Error>> prove(const Key& key) {

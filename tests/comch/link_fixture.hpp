@@ -21,10 +21,10 @@ namespace offload::comch::test {
 /// Notes what the server's program is told.
 class WorkerEvents final : public WorkerObserver {
  public:
-  void on_worker_attached(Peer peer, std::vector<core::Fd> fds) override {
+  void on_worker_attached(Peer peer, std::vector<std::unique_ptr<Line>> attached_lines) override {
     ++attached;
     kind = peer;
-    connections = std::move(fds);
+    lines = std::move(attached_lines);
   }
   void on_worker_lost() override { ++lost; }
   void on_shutdown_requested() override { ++shutdown_requests; }
@@ -33,7 +33,7 @@ class WorkerEvents final : public WorkerObserver {
   int lost = 0;
   int shutdown_requests = 0;
   Peer kind = Peer::absent;
-  std::vector<core::Fd> connections;
+  std::vector<std::unique_ptr<Line>> lines;
 };
 
 /// Notes what the worker's program is told.

@@ -12,6 +12,7 @@
 
 #include "comch/remote_server.hpp"
 #include "comch/remote_worker.hpp"
+#include "comch/tcp_carrier.hpp"
 #include "net/socket.hpp"
 #include "protocol/data.hpp"
 #include "tests/comch/channel_fixture.hpp"
@@ -28,6 +29,10 @@ using support::random_bytes;
 
 constexpr std::uint32_t kSlots = 4;
 constexpr std::uint32_t kLongest = 100'000;
+
+std::unique_ptr<Line> line_over(core::Fd connection) {
+  return std::make_unique<TcpLine>(std::move(connection));
+}
 
 /// Two ends of a TCP connection.
 std::pair<core::Fd, core::Fd> connection() {
@@ -52,8 +57,8 @@ class RemoteTest : public testing::Test {
     server_.consumer.set_peer(Peer::relayed);
   }
   void attach(core::Fd fd) {
-    relay_.reset();
-    relay_.emplace(server_.engine, channel_.server_end(), std::move(fd));
+    remote_worker_.reset();
+    remote_worker_.emplace(server_.engine, channel_.server_end(), line_over(std::move(fd)));
   }
 
   template <class Condition>
@@ -70,8 +75,9 @@ class RemoteTest : public testing::Test {
     return response;
   }
   void expect_failed(const std::string& part) {
-    ASSERT_TRUE(run_until([&] { return relay_->failed(); }));
-    EXPECT_NE(relay_->reason().find(part), std::string::npos) << relay_->reason();
+    ASSERT_TRUE(run_until([&] { return remote_worker_->failure() != nullptr; }));
+    EXPECT_NE(remote_worker_->failure()->find(part), std::string::npos)
+        << *remote_worker_->failure();
     EXPECT_EQ(server_.take(), std::nullopt);
   }
   /// As many bytes as are asked for, from the worker's end.
@@ -106,7 +112,7 @@ class RemoteTest : public testing::Test {
 
   Channel channel_{3, kSlots, kLongest, -1};
   test::Server server_{channel_.server_end()};
-  std::optional<RemoteWorker> relay_;
+  std::optional<RemoteWorker> remote_worker_;
   core::Fd peer_;
 };
 
@@ -204,7 +210,7 @@ TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
 /// Both sides, and a back end of one thread that reverses.
 class RemotePair : public RemoteTest {
  protected:
-  RemotePair() : remote_(channel_.descriptor(), std::move(peer_)) {
+  RemotePair() : remote_(channel_.descriptor(), line_over(std::move(peer_))) {
     remote_.start(Peer::rings, [] {});
     backend_ = std::thread([this] {
       std::uint64_t sequence = 0;
@@ -254,7 +260,7 @@ TEST_F(RemotePair, EverySizeInOrder) {
 }
 
 TEST_F(RemotePair, TheServerGoes) {
-  relay_.reset();
+  remote_worker_.reset();
   EXPECT_TRUE(support::eventually([&] { return remote_.failure() != nullptr; }));
   EXPECT_NE(remote_.failure()->find("closed the connection"), std::string::npos);
 }
@@ -265,7 +271,7 @@ class RemoteServerTest : public testing::Test {
   RemoteServerTest() {
     auto [here, there] = connection();
     server_ = std::move(there);
-    remote_.emplace(Channel(0, kSlots, kLongest, -1).descriptor(), std::move(here));
+    remote_.emplace(Channel(0, kSlots, kLongest, -1).descriptor(), line_over(std::move(here)));
     remote_->start(Peer::rings, [this] { told_.store(true, std::memory_order_release); });
   }
   void send(const DataHeader& header, std::size_t payload) {
@@ -311,7 +317,7 @@ TEST_F(RemoteServerTest, ARequestLongerThanTheChannels) {
 TEST(RemoteServer, AnImpossibleShape) {
   auto [here, there] = connection();
   const protocol::ChannelDescriptor shape{0, 3, 100, {}};
-  EXPECT_THROW(RemoteServer(shape, std::move(here)), core::Error);
+  EXPECT_THROW(RemoteServer(shape, line_over(std::move(here))), core::Error);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comch/remote_worker.hpp"
+#include "comch/tcp_carrier.hpp"
 #include "kernels/serve.hpp"
 #include "tests/fuzz/input.hpp"
 
@@ -34,7 +35,7 @@ void run(Input input) {
   comch::RemoteWorker worker(
       engine,
       {0, channel, &cursors, {channel.header().requests, -1}, {channel.header().responses, -1}},
-      core::Fd(fds[0]));
+      std::make_unique<comch::TcpLine>(core::Fd(fds[0])));
   engine.progress();  // the requests go first
   const auto bytes = input.rest();
   require(::send(peer.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),

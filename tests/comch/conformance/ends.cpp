@@ -1,0 +1,125 @@
+#include "tests/comch/conformance/ends.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace offload::comch::conformance {
+namespace {
+
+/// Longer than any pause of a test: those about silence are worker_link_test and server_link_test.
+constexpr core::Duration kKeepAlive = std::chrono::seconds(10);
+constexpr core::Duration kRest = std::chrono::milliseconds(1);
+
+}  // namespace
+
+ServerSide::ServerSide(const Address& address) {
+  WorkerLink::Offer offer{{}, kLongest, "reverse", kKeepAlive};
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    ends.push_back(std::make_unique<End>(i));
+    offer.channels.push_back(&ends.back()->channel);
+  }
+  link = std::make_unique<WorkerLink>(engine_, address, std::move(offer),
+                                      static_cast<WorkerObserver&>(*this));
+  address_ = link->address();
+  thread_ = std::thread([this] { run(); });
+}
+
+ServerSide::~ServerSide() {
+  run_there([this] { stop_ = true; });
+  thread_.join();
+}
+
+void ServerSide::run_there(const std::function<void()>& work) {
+  std::unique_lock lock(mutex_);
+  work_ = &work;
+  engine_.notify();
+  done_.wait(lock, [this] { return work_ == nullptr; });
+}
+
+void ServerSide::run() {
+  while (!stop_) {
+    turn();
+    const std::lock_guard lock(mutex_);
+    if (work_ == nullptr) continue;
+    (*work_)();
+    work_ = nullptr;
+    done_.notify_one();
+  }
+}
+
+void ServerSide::turn() {
+  engine_.run_once(core::Clock::now() + kRest);
+  for (const auto& end : ends) {
+    (void)end->server.producer.flush();
+    while (auto response = end->server.take()) end->responses.push_back(*std::move(response));
+    if (!end->remote || end->remote->failure() == nullptr) continue;
+    line_lost = *end->remote->failure();
+    end->remote.reset();
+    link->line_lost(line_lost);
+  }
+}
+
+void ServerSide::on_worker_attached(Peer peer, std::vector<std::unique_ptr<Line>> lines) {
+  ++attached;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    End& end = *ends[i];
+    end.server.consumer.set_peer(peer);
+    if (peer != Peer::relayed) continue;
+    end.remote.emplace(end.server.engine, end.channel.server_end(), std::move(lines[i]));
+  }
+}
+
+void ServerSide::on_worker_lost() {
+  ++lost;
+  for (const auto& end : ends) {
+    end->server.consumer.set_peer(Peer::absent);
+    end->remote.reset();
+  }
+}
+
+WorkerSide::WorkerSide(const Address& address, Until until, std::optional<protocol::Hello> hello)
+    : until_(until),
+      backend_(gpu::make_cpu_backend({})),
+      link_(std::make_unique<ServerLink>(engine_, address,
+                                         hello.value_or(conformance::hello()),
+                                         static_cast<ServerObserver&>(*this))) {
+  if (until_ == Until::greeted) return;
+  EXPECT_TRUE(run_until([&] {
+    return lost || (until_ == Until::offered ? !channels_.empty() : attached == 1);
+  }));
+}
+
+WorkerSide::~WorkerSide() {
+  link_.reset();
+  EXPECT_TRUE(backend_->stop(support::kBound));
+}
+
+void WorkerSide::on_channels(const std::string& service, std::vector<AttachedChannel> channels) {
+  channels_ = std::move(channels);
+  std::vector<gpu::BackendChannel> served;
+  for (const auto& attached_channel : channels_) {
+    const ChannelImport& channel = attached_channel.import();
+    served.push_back({channel.index(), channel.channel(), channel.region(), channel.waiter(),
+                      channel.ringer()});
+  }
+  backend_->start(std::move(served), service);
+  for (const auto& attached_channel : channels_) {
+    RemoteServer* const remote = attached_channel.remote();
+    if (remote != nullptr) remote->start(Peer::rings, [this] { engine_.notify(); });
+  }
+}
+
+void WorkerSide::on_lost(const std::string& reason, std::optional<protocol::Refusal> by) {
+  lost = reason;
+  refused = by;
+}
+
+void WorkerSide::look_after_lines() {
+  for (const auto& channel : channels_) {
+    if (lost || channel.remote() == nullptr) continue;
+    if (const std::string* const reason = channel.remote()->failure()) on_lost(*reason, {});
+  }
+}
+
+}  // namespace offload::comch::conformance

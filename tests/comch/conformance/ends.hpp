@@ -1,0 +1,135 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comch/remote_worker.hpp"
+#include "comch/server_link.hpp"
+#include "comch/worker_link.hpp"
+#include "gpu/backend.hpp"
+#include "tests/comch/channel_fixture.hpp"
+#include "tests/support/eventually.hpp"
+
+/// A server and workers as the programs have them, less TCP clients and processes.
+namespace offload::comch::conformance {
+
+inline constexpr std::uint32_t kChannels = 2;
+inline constexpr std::uint32_t kDepth = 8;
+inline constexpr std::uint32_t kLongest = 20'000;
+
+/// A server that runs on a thread of its own, as connecting to it may wait for it. What tests do
+/// with it they do there, by with().
+class ServerSide final : WorkerObserver {
+ public:
+  explicit ServerSide(const Address& address);
+  ~ServerSide();
+
+  /// With the port that it has.
+  [[nodiscard]] const Address& address() const { return address_; }
+
+  /// What `work` returns, done between two turns.
+  template <class Work>
+  auto with(Work work) {
+    std::optional<decltype(work(*this))> result;
+    run_there([&] { result = work(*this); });
+    return *std::move(result);
+  }
+  template <class Condition>
+  bool eventually(Condition condition) {
+    return support::eventually([&] { return with(condition); });
+  }
+
+  // On its thread.
+
+  struct End {
+    explicit End(std::uint32_t index)
+        : channel(index, kDepth, kLongest, -1), server(channel.server_end()) {}
+    Channel channel;
+    test::Server server;
+    std::optional<RemoteWorker> remote;
+    std::deque<support::Bytes> responses;
+  };
+  std::vector<std::unique_ptr<End>> ends;
+  std::unique_ptr<WorkerLink> link;
+  int attached = 0;
+  int lost = 0;
+  int shutdown_requests = 0;
+  std::string line_lost;  ///< why, last
+
+ private:
+  void on_worker_attached(Peer peer, std::vector<std::unique_ptr<Line>> lines) override;
+  void on_worker_lost() override;
+  void on_shutdown_requested() override { ++shutdown_requests; }
+
+  void run_there(const std::function<void()>& work);
+  void run();
+  void turn();
+
+  progress::Engine engine_;
+  Address address_;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  const std::function<void()>* work_ = nullptr;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+/// A worker with the CPU back end. It dies with the object, without a word.
+class WorkerSide final : ServerObserver {
+ public:
+  /// How far it goes by itself.
+  enum class Until : std::uint8_t { greeted, offered, attached };
+
+  /// Throws Error as ServerLink. `hello`: what it says of itself.
+  explicit WorkerSide(const Address& address, Until until = Until::attached,
+                      std::optional<protocol::Hello> hello = {});
+  ~WorkerSide();
+
+  /// Runs it until `condition` holds; false if it does not within a bound.
+  template <class Condition>
+  bool run_until(Condition condition) {
+    return support::eventually(condition, [this] {
+      engine_.run_once(core::Clock::now() + std::chrono::milliseconds(5));
+      look_after_lines();
+    });
+  }
+  [[nodiscard]] ServerLink& link() noexcept { return *link_; }
+
+  int attached = 0;
+  int start_shutdowns = 0;
+  std::optional<std::string> lost;  ///< why
+  std::optional<protocol::Refusal> refused;
+
+ private:
+  void on_channels(const std::string& service, std::vector<AttachedChannel> channels) override;
+  void on_attached() override { ++attached; }
+  void on_start_shutdown() override { ++start_shutdowns; }
+  void on_lost(const std::string& reason, std::optional<protocol::Refusal> by) override;
+  void look_after_lines();
+
+  Until until_;
+  progress::Engine engine_;
+  std::vector<AttachedChannel> channels_;
+  std::unique_ptr<gpu::Backend> backend_;
+  std::unique_ptr<ServerLink> link_;
+};
+
+/// What a worker of this suite says of itself.
+inline protocol::Hello hello() {
+  protocol::Hello hello;
+  hello.capabilities = protocol::kRingsDoorbell;
+  hello.max_channels = kChannels;
+  hello.max_message_length = kLongest;
+  hello.backend = "cpu";
+  return hello;
+}
+
+}  // namespace offload::comch::conformance

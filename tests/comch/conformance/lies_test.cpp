@@ -1,0 +1,123 @@
+#include "comch/handshake.hpp"
+#include "tests/comch/conformance/suite.hpp"
+
+namespace offload::comch::conformance {
+namespace {
+
+using protocol::DataHeader;
+using protocol::MessageId;
+using support::Bytes;
+using support::random_bytes;
+
+/// A worker that takes whatever comes, and answers what it likes.
+class Liar final : CarriedEnd {
+ public:
+  explicit Liar(const Address& address);
+
+  void say(const DataHeader& header) {
+    const auto* const in_slot = reinterpret_cast<const std::byte*>(view_.response(0).plain);
+    carrier_->push(header, header.length > kernels::kMaxPacked ? in_slot : payload_.data());
+  }
+  /// Nothing that it says arrives any more: over RDMA, what is not due finds no receive.
+  [[nodiscard]] bool failed() const { return carrier_->failed(); }
+  /// Runs it until so many requests have come, and what it said is sent.
+  void run_until_asked(std::size_t count) {
+    EXPECT_TRUE(support::eventually([&] { return asked_ == count; }, [this] { turn(); }));
+  }
+  void turn() { engine_.run_once(core::Clock::now() + std::chrono::milliseconds(1)); }
+
+ private:
+  bool collect() override { return false; }
+  void on_sent(std::size_t) override {}
+  std::byte* room(std::uint64_t sequence) override {
+    return reinterpret_cast<std::byte*>(view_.request(sequence).plain);
+  }
+  [[nodiscard]] bool is_due(const DataHeader&) const override { return true; }
+  bool take(const DataHeader&, std::span<const std::byte>) override {
+    ++asked_;
+    return true;
+  }
+  void on_taken() override {}
+
+  Channel own_{0, kDepth, kLongest, -1};
+  kernels::Channel view_ = own_.server_end().channel;
+  Bytes payload_ = random_bytes(100, 1);
+  std::size_t asked_ = 0;
+  progress::Engine engine_;
+  ControlSocket control_;
+  std::vector<std::unique_ptr<Line>> lines_;
+  std::unique_ptr<Carrier> carrier_;
+};
+
+Liar::Liar(const Address& address) : control_(ControlSocket::connect(address)) {
+  control_.send(MessageId::hello, hello().encode());
+  EXPECT_EQ(control_.await().id, MessageId::welcome);
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+    const auto offered = protocol::ChannelDescriptor::decode(control_.await().payload);
+    protocol::AttachChannel request{channel};
+    std::copy(offered->access.begin(), offered->access.end(), request.token.begin());
+    lines_.push_back(ControlSocket::connect(address).request_line(request, kDepth));
+  }
+  carrier_ = lines_.front()->carry(engine_, view_, *this, kDepth);
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+    const protocol::ExchangeConsumerId id{channel, channel};
+    control_.send(MessageId::exchange_consumer_id_request, id.encode());
+    EXPECT_EQ(control_.await().id, MessageId::exchange_consumer_id_response);
+  }
+}
+
+struct Lie {
+  const char* what;
+  std::size_t asked;  ///< of it, before it lies
+  std::vector<DataHeader> said;
+};
+
+}  // namespace
+
+// Each costs the liar its line, at either end; a real worker then answers what was asked.
+TEST_P(Lies, CostTheLiarItsSession) {
+  const std::vector<Lie> lies{
+      {"a response that nobody asked for", 0, {{0, 10, 0}}},
+      {"another one's", 2, {{1, 10, 0}}},
+      {"one twice", 1, {{0, 10, 0}, {0, 10, 0}}},
+      {"one of a lap to come", 1, {{kDepth, 10, 0}}},
+      {"the last number there is", 1, {{~std::uint64_t{0}, 10, 0}}},
+      {"longer than the channel's", 1, {{0, kLongest + 1, 0}}},
+  };
+  std::uint32_t seed = 0;
+  for (const Lie& lie : lies) {
+    SCOPED_TRACE(lie.what);
+    std::vector<Bytes> requests;
+    for (std::size_t i = 0; i < lie.asked; ++i) requests.push_back(random_bytes(50, ++seed));
+    ASSERT_EQ(post(0, requests), lie.asked);
+    {
+      Liar liar(server_->address());
+      liar.run_until_asked(lie.asked);
+      for (const DataHeader& header : lie.said) liar.say(header);
+      EXPECT_TRUE(support::eventually(
+          [&] {
+            return liar.failed() ||
+                   server_->with([](ServerSide& side) { return !side.line_lost.empty(); });
+          },
+          [&] { liar.turn(); }));
+    }
+    ASSERT_TRUE(server_->eventually([](ServerSide& side) {
+      side.line_lost.clear();
+      return side.attached == side.lost;
+    }));
+    const WorkerSide honest(server_->address());
+    EXPECT_EQ(responses(0, lie.asked).size(), lie.asked);
+    expect_served(kDepth, 400, seed += 100);
+  }
+}
+
+// A token is of one session, a channel of one line.
+TEST_P(Lies, AStrangersTokenAttachesNothing) {
+  const WorkerSide worker(server_->address());
+  protocol::AttachChannel request{0};
+  ControlSocket socket = ControlSocket::connect(server_->address());
+  EXPECT_THROW(static_cast<void>(socket.request_line(request, kDepth)), core::Error);
+  expect_served(2, 100, 1);
+}
+
+}  // namespace offload::comch::conformance

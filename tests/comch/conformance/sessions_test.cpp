@@ -1,0 +1,214 @@
+#include "comch/handshake.hpp"
+#include "tests/comch/conformance/suite.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::comch::conformance {
+
+using protocol::MessageId;
+using protocol::Refusal;
+using support::Bytes;
+using support::random_bytes;
+using support::reversed;
+using Until = WorkerSide::Until;
+
+void Sessions::expect_served(std::size_t messages_of_a_channel, std::size_t length,
+                             std::uint32_t seed) {
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+    std::vector<Bytes> requests;
+    std::vector<Bytes> expected;
+    for (std::size_t i = 0; i < messages_of_a_channel; ++i) {
+      requests.push_back(random_bytes(length, seed++));
+      expected.push_back(reversed(requests.back()));
+    }
+    ASSERT_EQ(post(channel, requests), requests.size());
+    EXPECT_EQ(responses(channel, expected.size()), expected) << "channel " << channel;
+  }
+}
+
+TEST_P(Sessions, EverySizeInOrder) {
+  const WorkerSide worker(server_->address());
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = 0; size < 400; size += 13) sizes.push_back(size);
+  for (const std::size_t size : {371UL, 372UL, 373UL, 4096UL, 16'384UL, std::size_t{kLongest}}) {
+    sizes.push_back(size);
+  }
+  std::uint32_t seed = 0;
+  for (const std::size_t size : sizes) expect_served(3, size, seed += 10);
+}
+
+TEST_P(Sessions, WhatIsAskedWithoutAWorkerWaitsForOne) {
+  std::vector<Bytes> requests;
+  for (std::uint32_t i = 0; i < kDepth + 1; ++i) requests.push_back(random_bytes(100 * i, i));
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+    EXPECT_EQ(post(channel, requests), kDepth) << "a full channel takes no more";
+  }
+  const WorkerSide worker(server_->address());
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+    const auto got = responses(channel, kDepth);
+    ASSERT_EQ(got.size(), kDepth);
+    for (std::uint32_t i = 0; i < kDepth; ++i) EXPECT_EQ(got[i], reversed(requests[i]));
+    EXPECT_EQ(post(channel, requests), kDepth) << "its slots are free again";
+    responses(channel, kDepth);
+  }
+}
+
+// All slots with the longest messages, so that requests and responses fill both ways at once.
+TEST_P(Sessions, BothDirectionsFull) {
+  const WorkerSide worker(server_->address());
+  constexpr std::uint32_t kMessages = 5 * kDepth;
+  std::vector<Bytes> requests;
+  for (std::uint32_t i = 0; i < kMessages; ++i) requests.push_back(random_bytes(kLongest - i, i));
+  std::array<std::size_t, kChannels> posted{};
+  std::array<std::vector<Bytes>, kChannels> got;
+  EXPECT_TRUE(support::eventually([&] {
+    bool all = true;
+    for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+      posted[channel] += post(channel, std::span(requests).subspan(posted[channel]));
+      if (got[channel].size() == kMessages) continue;
+      auto part = responses(channel, 1);
+      std::move(part.begin(), part.end(), std::back_inserter(got[channel]));
+      all = false;
+    }
+    return all;
+  }));
+  for (const auto& responses : got) {
+    ASSERT_EQ(responses.size(), kMessages);
+    for (std::uint32_t i = 0; i < kMessages; ++i) EXPECT_EQ(responses[i], reversed(requests[i]));
+  }
+}
+
+// Wherever a worker dies, the next one serves, what was asked in between included.
+TEST_P(Sessions, AWorkerDiesAtEachStep) {
+  std::uint32_t seed = 0;
+  for (const Until until : {Until::greeted, Until::offered, Until::attached}) {
+    SCOPED_TRACE(static_cast<int>(until));
+    { const WorkerSide dies(server_->address(), until); }
+    const auto request = random_bytes(1000, ++seed);
+    ASSERT_EQ(post(0, {&request, 1}), 1U);
+    ASSERT_TRUE(server_->eventually([](ServerSide& side) { return side.attached == side.lost; }));
+    const WorkerSide next(server_->address());
+    EXPECT_EQ(responses(0, 1), std::vector<Bytes>{reversed(request)});
+    expect_served(kDepth, 500, seed += 100);
+  }
+}
+
+TEST_P(Sessions, AWorkerDiesWhileItServes) {
+  for (std::uint32_t round = 0; round < 5; ++round) {
+    std::vector<Bytes> requests;
+    for (std::uint32_t i = 0; i < kDepth; ++i) requests.push_back(random_bytes(3000, i + round));
+    {
+      const WorkerSide dies(server_->address());
+      ASSERT_EQ(post(1, requests), kDepth);
+    }
+    ASSERT_TRUE(server_->eventually([](ServerSide& side) { return side.attached == side.lost; }));
+    const WorkerSide next(server_->address());
+    const auto got = responses(1, kDepth);
+    ASSERT_EQ(got.size(), kDepth) << "once each";
+    for (std::uint32_t i = 0; i < kDepth; ++i) EXPECT_EQ(got[i], reversed(requests[i]));
+  }
+}
+
+TEST_P(Sessions, AServerDies) {
+  WorkerSide worker(server_->address());
+  const Address address = server_->address();
+  server_.reset();
+  EXPECT_TRUE(worker.run_until([&] { return worker.lost.has_value(); }));
+  EXPECT_FALSE(worker.refused);
+  server_.emplace(address);
+  const WorkerSide again(server_->address());
+  expect_served(2, 100, 1);
+}
+
+TEST_P(Sessions, TheServerShutsDown) {
+  WorkerSide worker(server_->address());
+  expect_served(kDepth, 600, 1);
+  server_->with([](ServerSide& side) {
+    side.link->start_shutdown();
+    return 0;
+  });
+  ASSERT_TRUE(worker.run_until([&] { return worker.start_shutdowns == 1; }));
+  EXPECT_FALSE(server_->with([](ServerSide& side) { return side.link->done(); }));
+  worker.link().complete();
+  EXPECT_TRUE(server_->eventually([](ServerSide& side) { return side.link->done(); }));
+}
+
+TEST_P(Sessions, TheWorkerAsksForTheShutdown) {
+  WorkerSide worker(server_->address());
+  worker.link().request_shutdown();
+  EXPECT_TRUE(server_->eventually([](ServerSide& side) { return side.shutdown_requests == 1; }));
+  EXPECT_EQ(server_->with([](ServerSide& side) { return side.lost; }), 0);
+}
+
+TEST_P(Sessions, NobodyAttachesDuringAShutdown) {
+  server_->with([](ServerSide& side) {
+    side.link->start_shutdown();
+    return 0;
+  });
+  const WorkerSide worker(server_->address());
+  EXPECT_EQ(worker.refused, Refusal::shutting_down);
+}
+
+TEST_P(Sessions, ASecondWorkerIsRefused) {
+  const WorkerSide first(server_->address());
+  const WorkerSide second(server_->address());
+  EXPECT_EQ(second.refused, Refusal::busy);
+  expect_served(1, 10, 1);
+}
+
+TEST_P(Sessions, AWorkerOfAnotherVersion) {
+  auto other = hello();
+  other.version = 7;
+  const WorkerSide worker(server_->address(), Until::attached, other);
+  EXPECT_EQ(worker.refused, Refusal::bad_version);
+  const WorkerSide right(server_->address());
+  expect_served(1, 10, 1);
+}
+
+TEST_P(Sessions, AServerOfAnotherVersion) {
+  server_.reset();
+  ControlListener listener(GetParam().address(folder_.path()));
+  std::thread server([&] {
+    std::optional<ControlSocket> socket;
+    EXPECT_TRUE(support::eventually([&] { return (socket = listener.accept()).has_value(); }));
+    if (!socket) return;
+    if (!socket->local()) {
+      const auto challenge = send_challenge(*socket);
+      EXPECT_TRUE(take_proof(*socket, listener.address().key, challenge, socket->await()));
+    }
+    EXPECT_EQ(socket->await().id, MessageId::hello);
+    protocol::Welcome welcome;
+    welcome.version = 7;
+    welcome.channel_count = 1;
+    welcome.keep_alive_ms = 1000;
+    socket->send(MessageId::welcome, welcome.encode());
+    EXPECT_EQ(socket->await().id, MessageId::error);
+  });
+  const WorkerSide worker(listener.address());
+  server.join();
+  EXPECT_EQ(worker.refused, Refusal::bad_version);
+}
+
+TEST_P(Sessions, WhoHasAnotherKeyIsNotLetIn) {
+  if (!has_keys()) GTEST_SKIP() << "the kernel says who the peer is: there are no keys";
+  for (const Key& key : {Key(32, std::byte{8}), Key(16, std::byte{7})}) {
+    const auto error = support::thrown_by([&] { WorkerSide(address_with(key)); });
+    EXPECT_EQ(error.code(), core::ErrorCode::not_permitted);
+  }
+  const WorkerSide right(server_->address());
+  expect_served(1, 10, 1);
+}
+
+TEST_P(Sessions, WhoProvesNothingIsNotLetIn) {
+  if (!has_keys()) GTEST_SKIP() << "the kernel says who the peer is: there are no keys";
+  Address address = server_->address();
+  ControlSocket stranger(address.over_rdma ? connect_rdma(address) : connect_tcp(address));
+  EXPECT_EQ(stranger.await().id, MessageId::challenge);
+  stranger.send(MessageId::hello, hello().encode());
+  const auto answer = stranger.await();
+  ASSERT_EQ(answer.id, MessageId::error);
+  EXPECT_EQ(protocol::parse_error(answer.payload).code, Refusal::bad_key);
+  const WorkerSide right(server_->address());
+  expect_served(1, 10, 1);
+}
+
+}  // namespace offload::comch::conformance

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "tests/comch/conformance/ends.hpp"
+#include "tests/comch/conformance/transport.hpp"
+#include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace offload::comch::conformance {
+
+/// What every transport does alike: a server, and workers that come and go.
+class Sessions : public testing::TestWithParam<Transport> {
+ protected:
+  Sessions() : folder_(), server_(std::in_place, GetParam().address(folder_.path())) {}
+
+  [[nodiscard]] bool has_keys() const { return !server_->address().key.empty(); }
+  [[nodiscard]] Address address_with(const Key& key) const {
+    Address address = server_->address();
+    address.key = key;
+    return address;
+  }
+
+  /// Posts as many messages of these as there is room for; they are flushed.
+  std::size_t post(std::uint32_t channel, std::span<const support::Bytes> messages) {
+    return server_->with([&](ServerSide& side) {
+      std::size_t count = 0;
+      while (count != messages.size() && side.ends[channel]->server.post(messages[count])) ++count;
+      return count;
+    });
+  }
+  /// The responses to so many requests, in their order; fewer if they do not come in time.
+  std::vector<support::Bytes> responses(std::uint32_t channel, std::size_t count) {
+    EXPECT_TRUE(server_->eventually(
+        [&](ServerSide& side) { return side.ends[channel]->responses.size() >= count; }));
+    return server_->with([&](ServerSide& side) {
+      auto& all = side.ends[channel]->responses;
+      const std::vector<support::Bytes> taken(all.begin(), all.end());
+      all.clear();
+      return taken;
+    });
+  }
+  /// Each request is answered, right, once and in order, on every channel.
+  void expect_served(std::size_t messages_of_a_channel, std::size_t length, std::uint32_t seed);
+
+  support::LogCapture log_;
+  support::TempDir folder_;
+  std::optional<ServerSide> server_;
+};
+
+/// What a worker must not get away with where it shares no memory with the server.
+class Lies : public Sessions {};
+
+}  // namespace offload::comch::conformance
