@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BIN = Path(os.environ.get("OFFLOAD_BIN_DIR", ROOT / "build/release/bin"))
 BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
-# How server and worker are connected: unix, or tcp as if on two machines.
+# How server and worker are connected: unix, or tcp or rdma as if on two machines; the latter where
+# there is a device, as in the guest of scripts/rdma-guest.
 TRANSPORT = os.environ.get("OFFLOAD_TRANSPORT", "unix")
 # Sanitizers make the programs slower: time limits grow by this, and counts shrink.
 TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
@@ -214,13 +215,16 @@ class Stage:
 
     @property
     def comch_address(self):
-        return f"tcp:127.0.0.1:{self._port}" if TRANSPORT == "tcp" else f"unix:{self.comch}"
+        if TRANSPORT == "unix":
+            return f"unix:{self.comch}"
+        host = os.environ["RDMA_GUEST_ADDRESS"] if TRANSPORT == "rdma" else "127.0.0.1"
+        return f"{TRANSPORT}:{host}:{self._port}"
 
     def comch_options(self, path=None):
         """Where server and worker meet; a socket at `path` if that is given."""
         if path is not None:
             return ["--comch", f"unix:{path}"]
-        key = ["--comch-key-file", self._key_file] if TRANSPORT == "tcp" else []
+        key = [] if TRANSPORT == "unix" else ["--comch-key-file", self._key_file]
         return ["--comch", self.comch_address, *key]
 
     def add(self, program):
