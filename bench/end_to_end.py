@@ -88,7 +88,7 @@ def offload(folder, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--backend", choices=["cpu", "cuda", "graph"], default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="I/O threads of either server")
     parser.add_argument("--connections", type=int, default=0,
                         help="connections, a client thread each; default: as many as threads")
