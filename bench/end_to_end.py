@@ -99,6 +99,7 @@ def main():
     parser.add_argument("--json", help="write the figures of all rounds to this file")
     options = parser.parse_args()
     options.connections = options.connections or options.threads
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with the programs, not without them
 
     rounds = []
     with tempfile.TemporaryDirectory(prefix="offload-bench-") as name:
