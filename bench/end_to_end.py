@@ -88,7 +88,7 @@ def offload(folder, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--backend", choices=["cpu", "cuda", "graph"], default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="I/O threads of either server")
     parser.add_argument("--connections", type=int, default=0,
                         help="connections, a client thread each; default: as many as threads")
@@ -99,6 +99,7 @@ def main():
     parser.add_argument("--json", help="write the figures of all rounds to this file")
     options = parser.parse_args()
     options.connections = options.connections or options.threads
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with the programs, not without them
 
     rounds = []
     with tempfile.TemporaryDirectory(prefix="offload-bench-") as name:

@@ -4,7 +4,8 @@
 
 #include "kernels/platform.hpp"
 
-/// Who works on one message together: the 32 lanes of a warp on the GPU, one thread on a CPU.
+/// Who works on one message together: the 32 lanes of a warp on the GPU, or a whole block of
+/// threads; one thread on a CPU.
 namespace offload::kernels {
 
 /// Warps of one block of the persistent kernel; each channel has a multiple of it.
@@ -48,6 +49,32 @@ struct Warp {
 
  private:
   static constexpr unsigned kEveryLane = 0xffff'ffffU;
+};
+
+/// The threads of a block of whole warps. As of a warp; what they tell each other goes through
+/// shared memory, which nobody writes again before all have read it.
+struct ThreadBlock {
+  __device__ static std::uint32_t lane() { return threadIdx.x; }
+  __device__ static std::uint32_t size() { return blockDim.x; }
+  __device__ static bool all(bool predicate) { return __syncthreads_and(predicate) != 0; }
+  __device__ static std::uint32_t from_first(std::uint32_t value) {
+    __shared__ std::uint32_t first;
+    sync();
+    if (threadIdx.x == 0) first = value;
+    sync();
+    return first;
+  }
+  __device__ static std::uint32_t combine_xor(std::uint32_t value) {
+    __shared__ std::uint32_t of_warp[32];  // a block has no more
+    value = Warp::combine_xor(value);
+    sync();
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+    sync();
+    value = 0;
+    for (std::uint32_t warp = 0; warp < blockDim.x / 32; ++warp) value ^= of_warp[warp];
+    return value;
+  }
+  __device__ static void sync() { __syncthreads(); }
 };
 
 #endif

@@ -91,11 +91,12 @@ class PackedResponse {
   Status status_;
 };
 
-/// Writes a longer response as plain bytes, then its header.
-class PlainResponse {
+/// Writes a response as plain bytes, and nothing that says it is there.
+class FlatResponse {
  public:
-  OFFLOAD_HOST_DEVICE PlainResponse(Part part, std::uint32_t turn, std::uint32_t length)
-      : part_(part), turn_(turn), length_(length) {}
+  /// `to`: 16-byte aligned, with room for `length` rounded up to a multiple of 16.
+  OFFLOAD_HOST_DEVICE FlatResponse(std::uint8_t* to, std::uint32_t length)
+      : to_(to), length_(length) {}
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
@@ -114,6 +115,29 @@ class PlainResponse {
       for (std::uint32_t i = 0; i < kInFlight; ++i) put(offset + i * step, blocks[i]);
     }
     for (; offset < length_; offset += step) put(offset, block_at(offset));
+  }
+
+ private:
+  OFFLOAD_HOST_DEVICE void put(std::uint32_t offset, const Block& block) const {
+    *reinterpret_cast<Block*>(to_ + offset) = block;
+  }
+
+  std::uint8_t* to_;
+  std::uint32_t length_;
+};
+
+/// Writes a longer response as plain bytes, then its header.
+class PlainResponse {
+ public:
+  OFFLOAD_HOST_DEVICE PlainResponse(Part part, std::uint32_t turn, std::uint32_t length)
+      : part_(part), turn_(turn), length_(length) {}
+
+  OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
+
+  /// As PackedResponse::fill.
+  template <class Group, class BlockAt>
+  OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
+    FlatResponse(part_.plain, length_).fill(group, block_at);
     group.sync();
     if (group.lane() == 0) {
       release_plain_payload();
@@ -122,10 +146,6 @@ class PlainResponse {
   }
 
  private:
-  OFFLOAD_HOST_DEVICE void put(std::uint32_t offset, const Block& block) const {
-    *reinterpret_cast<Block*>(part_.plain + offset) = block;
-  }
-
   Part part_;
   std::uint32_t turn_;
   std::uint32_t length_;

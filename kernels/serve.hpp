@@ -35,6 +35,14 @@ OFFLOAD_HOST_DEVICE void answer(const Group& group, const Service& service, cons
   }
 }
 
+/// Answers that the request's length is over the limit.
+template <class Group>
+OFFLOAD_HOST_DEVICE void refuse(const Group& group, Part part, std::uint32_t turn) {
+  PackedResponse(part, turn, 0, Status::bad_length).fill(group, [](std::uint32_t) {
+    return Block{};
+  });
+}
+
 /// Serves message `sequence` of `channel` if it is there. Called by every lane of the group, with
 /// the same arguments; `staging` is the group's own.
 template <class Group, class Service>
@@ -54,9 +62,7 @@ OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const Channel& channel,
   const std::uint32_t length = group.from_first(vector.data[0]);
   const Part response = channel.response(sequence);
   if (length > channel.layout.max_length) {
-    PackedResponse(response, turn, 0, Status::bad_length).fill(group, [](std::uint32_t) {
-      return Block{};
-    });
+    refuse(group, response, turn);
     return Outcome::refused;
   }
 

@@ -40,24 +40,27 @@ std::optional<core::Duration> read_idle_sleep(const std::string& text) {
 }
 
 void add_backend(CLI::App& app, Options& options) {
-  cli::add_choice(app, "--backend", options.backend, {"auto", "cuda", "cpu"},
-                  "What processes the requests; auto: cuda if there is a GPU, else cpu");
+  cli::add_choice(
+      app, "--backend", options.backend, {"auto", "cuda", "graph", "cpu"},
+      "What processes the requests: a persistent kernel (cuda), a GPU with copies and "
+      "a launch for each batch, to compare with (graph), threads (cpu), or cuda if there "
+      "is a GPU and else cpu (auto)");
   cli::add(app, "-g,--gpu-pci-addr", options.gpu_pci_address, read_pci_address,
            "a PCI address, such as 0000:01:00.0", "The GPU. Default: the first")
       ->type_name("ADDRESS");
   cli::add(app, "--warps-per-channel", options.warps_per_channel, read_warps,
            fmt::format("a multiple of {} up to {}", kernels::kWarpsPerBlock, kMostWarps),
-           "GPU: messages of a channel that are worked on at once")
+           "cuda: messages of a channel that are worked on at once")
       ->type_name("COUNT")
       ->default_str(std::to_string(options.warps_per_channel));
   cli::add(app, "--idle-sleep", options.idle_sleep, read_idle_sleep,
            "a time from 0 to 1ms, such as 20us",
-           "GPU: pause between two looks at a channel that has been quiet for some milliseconds; "
+           "cuda: pause between two looks at a channel that has been quiet for some milliseconds; "
            "adds as much to the first request after. 0: none")
       ->type_name("SECONDS")
       ->default_str("20us");
   cli::add_time(app, "--spin", options.spin, core::Duration{},
-                "CPU: how long a thread polls after a request before it sleeps")
+                "cpu, graph: how long a thread polls after a request before it sleeps")
       ->default_str("20us");
 }
 
@@ -74,6 +77,20 @@ void add_server(CLI::App& app, Options& options) {
       ->default_str("2");
 }
 
+/// What is wrong about an option that the back end has no use for.
+std::optional<std::string> misplaced_option(const CLI::App& app, const Options& options) {
+  if (options.backend == "cpu" && app.count("--gpu-pci-addr") != 0) {
+    return "--gpu-pci-addr is for a GPU: allowed with --backend cuda, graph or auto";
+  }
+  for (const char* name : {"--warps-per-channel", "--idle-sleep"}) {
+    if ((options.backend == "cpu" || options.backend == "graph") && app.count(name) != 0) {
+      return fmt::format("{} is for a GPU's persistent kernel: allowed with --backend cuda or auto",
+                         name);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
@@ -86,13 +103,10 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   app.add_flag("--list-devices", options.list_devices,
                "Print the devices of this machine with what each can do, and leave");
   if (auto leave = cli::parse(app, "offload-worker", argc, argv)) return *leave;
-  for (const char* name : {"--gpu-pci-addr", "--warps-per-channel", "--idle-sleep"}) {
-    if (options.backend == "cpu" && app.count(name) != 0) {
-      return cli::Leave{cli::kUsageError,
-                        fmt::format("offload-worker: {} is for a GPU: allowed with --backend cuda "
-                                    "or auto, not cpu (--help lists what is allowed)",
-                                    name)};
-    }
+  if (const auto wrong = misplaced_option(app, options)) {
+    return cli::Leave{cli::kUsageError, fmt::format("offload-worker: {}, not {} (--help lists what "
+                                                    "is allowed)",
+                                                    *wrong, options.backend)};
   }
   return options;
 }

@@ -23,6 +23,9 @@ constexpr core::Duration kWatchInterval = std::chrono::milliseconds(250);
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
 std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
+  if (options.backend == "graph") {
+    return gpu::make_graph_backend({options.gpu_pci_address, options.spin});
+  }
   if (options.backend != "cpu") {
     try {
       return gpu::make_cuda_backend(

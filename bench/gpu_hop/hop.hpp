@@ -46,6 +46,7 @@ class Hop {
   void take(comch::PostRecvTask& task);
   void finish_batch();
 
+  bool silent_;
   comch::Channel channel_;
   comch::ChannelImport import_;
   progress::Engine engine_;

@@ -29,6 +29,7 @@ struct Options {
   std::uint32_t channels = 1;
   std::uint32_t depth = 128;
   std::uint32_t warps = 16;
+  std::uint32_t batches = gpu::GraphOptions{}.batches;
   std::uint64_t messages = 200'000;
   core::Duration idle_sleep = std::chrono::microseconds(20);
   core::Duration gap{};
@@ -36,7 +37,9 @@ struct Options {
 };
 
 std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
-  if (options.backend == "cpu") return gpu::make_cpu_backend(std::chrono::milliseconds(1));
+  constexpr core::Duration kSpin = std::chrono::milliseconds(1);  // no thread sleeps meanwhile
+  if (options.backend == "cpu") return gpu::make_cpu_backend(kSpin);
+  if (options.backend == "graph") return gpu::make_graph_backend({"", kSpin, options.batches});
   return gpu::make_cuda_backend({"", options.warps, options.idle_sleep});
 }
 
@@ -55,6 +58,7 @@ nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
         [&, hop = hop.get()] { hop->run(options.messages, options.in_flight, options.gap); });
   }
   for (auto& thread : threads) thread.join();
+  backend->check();  // throws the reason, if it has ended by itself
   if (!backend->stop(std::chrono::seconds(5))) {
     throw core::Error(core::ErrorCode::timed_out, "the back end did not stop");
   }
@@ -83,8 +87,11 @@ nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
 
 int run(const Options& options) {
   cli::JsonFile json(options.json_file);
-  fmt::print("{} back end, {} channels of depth {}, {} in flight on each, {} warps a channel\n",
-             options.backend, options.channels, options.depth, options.in_flight, options.warps);
+  fmt::print("{} back end, {} channels of depth {}, {} in flight on each", options.backend,
+             options.channels, options.depth, options.in_flight);
+  if (options.backend == "cuda") fmt::print(", {} warps a channel", options.warps);
+  if (options.backend == "graph") fmt::print(", {} batches at once on each", options.batches);
+  fmt::print("\n");
   fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "M msg/s", "GB/s",
              "min us", "p50 us", "p99 us", "p99.9 us");
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
@@ -94,6 +101,7 @@ int run(const Options& options) {
               {"depth", options.depth},
               {"in_flight", options.in_flight},
               {"warps", options.warps},
+              {"batches", options.batches},
               {"results", results}});
   return 0;
 }
@@ -106,7 +114,7 @@ int main(int argc, char** argv) {
   try {
     bench::Options options;
     CLI::App app("Round trips through channels to the worker's back end, without TCP.");
-    cli::add_choice(app, "--backend", options.backend, {"cuda", "cpu"}, "What answers");
+    cli::add_choice(app, "--backend", options.backend, {"cuda", "graph", "cpu"}, "What answers");
     app.add_option("--sizes", options.sizes, "Message sizes, bytes")->delimiter(',');
     cli::add_integer<std::uint32_t>(app, "--in-flight", options.in_flight, 1, kernels::kMaxDepth,
                                     "Messages in flight on a channel");
@@ -115,10 +123,13 @@ int main(int argc, char** argv) {
     cli::add_integer<std::uint32_t>(app, "--depth", options.depth, 1, kernels::kMaxDepth,
                                     "Slots of a channel, a power of two");
     cli::add_integer<std::uint32_t>(app, "--warps", options.warps, 4, 64,
-                                    "Warps that serve a channel, a multiple of 4");
+                                    "cuda: warps that serve a channel, a multiple of 4");
+    cli::add_integer<std::uint32_t>(app, "--batches", options.batches, 1, 16,
+                                    "graph: batches of a channel under way at once");
     cli::add_integer<std::uint64_t>(app, "--messages", options.messages, 1, 1'000'000'000,
                                     "Messages on each channel");
-    cli::add_time(app, "--idle-sleep", options.idle_sleep, core::Duration{}, "As offload-worker's");
+    cli::add_time(app, "--idle-sleep", options.idle_sleep, core::Duration{},
+                  "cuda: as offload-worker's");
     cli::add_time(app, "--gap", options.gap, core::Duration{},
                   "Pause before each message, to find the worker idle");
     app.add_option("--json", options.json_file, "Also write the results to this file");

@@ -40,7 +40,7 @@ class Backend {
   /// Stops, with a bound, if stop was not called.
   virtual ~Backend() = default;
 
-  /// "cpu", "cuda gpu:0 NVIDIA H100 80GB HBM3 at 0000:01:00.0"
+  /// "cpu", "graph gpu:0 ...", "cuda gpu:0 NVIDIA H100 80GB HBM3 at 0000:01:00.0"
   [[nodiscard]] virtual std::string name() const = 0;
 
   /// Whether it wakes a server that sleeps; one that does not is polled for.
@@ -75,5 +75,17 @@ struct CudaOptions {
 /// The persistent kernel. Throws Error: not_supported where the build has no CUDA, not_found where
 /// the machine has no such GPU.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
+
+struct GraphOptions {
+  std::string pci_address;  ///< as CudaOptions's
+  core::Duration spin;      ///< as make_cpu_backend's
+  std::uint32_t batches =
+      2;  ///< of a channel, under way at once: one is filled beside one on the GPU
+};
+
+/// What one would write without a persistent kernel: a thread a channel that copies the requests
+/// there are to the GPU, launches a kernel over them and copies the answers back, each batch as one
+/// CUDA graph. Throws as make_cuda_backend.
+std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options);
 
 }  // namespace offload::gpu

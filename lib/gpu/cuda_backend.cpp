@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
-#include "device/gpus.hpp"
 #include "gpu/backend.hpp"
+#include "gpu/cuda_device.hpp"
 #include "gpu/cuda_memory.hpp"
 #include "gpu/cuda_ranges.hpp"
 #include "kernels/persistent_worker.hpp"
@@ -37,12 +36,6 @@ std::uint8_t* map(const BackendChannel& channel) {
   return static_cast<std::uint8_t*>(key->handle);
 }
 
-device::Device find_gpu(const std::string& pci_address) {
-  const device::Gpus gpus = device::list_gpus();
-  if (gpus.devices.empty()) throw Error(ErrorCode::not_found, "no GPU: " + gpus.why_none);
-  return pci_address.empty() ? gpus.devices.front() : device::find(gpus.devices, pci_address);
-}
-
 /// What exists from start to stop. Members are destroyed in reverse order: the streams first.
 struct Run {
   explicit Run(std::size_t count)
@@ -62,9 +55,7 @@ struct Run {
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const CudaOptions& options)
-      : options_(options), device_(find_gpu(options.pci_address)) {
-    check_cuda(cudaSetDevice(static_cast<int>(device_.index)), "cudaSetDevice");
-  }
+      : options_(options), device_(open_gpu(options.pci_address)) {}
 
   ~CudaBackend() override {
     if (run_ && !stop(kStopTime)) {
@@ -181,9 +172,6 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
-  // Before the first CUDA call: a kernel that is loaded when first used would wait for the
-  // persistent one to end.
-  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   return std::make_unique<CudaBackend>(options);
 }
 

@@ -53,6 +53,7 @@ class Backends : public testing::TestWithParam<Kind> {
   }
   void TearDown() override {
     if (backend_) {
+      EXPECT_NO_THROW(backend_->check());
       EXPECT_TRUE(backend_->stop(5s));
     }
   }
@@ -246,11 +247,22 @@ INSTANTIATE_TEST_SUITE_P(, Backends,
                                          Kind{"cuda",
                                               [] {
                                                 return make_cuda_backend({"", 16, 20us});
+                                              }},
+                                         Kind{"graph",
+                                              [] {
+                                                return make_graph_backend({"", 20us});
                                               }}),
                          testing::PrintToStringParamName());
 
 TEST(CudaBackend, AnAddressWithoutAGpuIsRefused) {
   const auto error = support::thrown_by([] { make_cuda_backend({"ffff:ff:1f.7", 16, 0us}); });
+  EXPECT_TRUE(error.code() == core::ErrorCode::not_found ||
+              error.code() == core::ErrorCode::not_supported)
+      << error.what();
+}
+
+TEST(GraphBackend, AnAddressWithoutAGpuIsRefused) {
+  const auto error = support::thrown_by([] { make_graph_backend({"ffff:ff:1f.7", 0us}); });
   EXPECT_TRUE(error.code() == core::ErrorCode::not_found ||
               error.code() == core::ErrorCode::not_supported)
       << error.what();

@@ -13,13 +13,14 @@
 
 namespace offload::kernels::test {
 
-template <class Body>
+template <class Group, class Body>
 __global__ void run_body(Body body) {
   __shared__ Staging staging;
-  body(Warp{}, staging);
+  body(Group{}, staging);
 }
 
-/// As HostRunner, on one warp of the first GPU, over pinned host memory.
+/// As HostRunner, on one group of the first GPU, over pinned host memory.
+template <class Group, int threads>
 class DeviceRunner {
  public:
   static std::string unavailable() {
@@ -48,11 +49,13 @@ class DeviceRunner {
 
   template <class Body>
   static void run(const Body& body) {
-    run_body<<<1, 32>>>(body);
+    run_body<Group><<<1, threads>>>(body);
     ASSERT_EQ(cudaGetLastError(), cudaSuccess);
     const cudaError_t status = cudaDeviceSynchronize();
     ASSERT_EQ(status, cudaSuccess) << cudaGetErrorString(status);
   }
 };
+using WarpRunner = DeviceRunner<Warp, 32>;
+using BlockRunner = DeviceRunner<ThreadBlock, 128>;
 
 }  // namespace offload::kernels::test

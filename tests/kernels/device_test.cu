@@ -1,3 +1,4 @@
+#include "tests/kernels/batch_body.hpp"
 #include "tests/kernels/buffer_array_body.hpp"
 #include "tests/kernels/device_runner.cuh"
 #include "tests/kernels/group_body.hpp"
@@ -7,10 +8,15 @@
 
 namespace offload::kernels::test {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Device, BufferArrays, testing::Types<DeviceRunner>);
-INSTANTIATE_TYPED_TEST_SUITE_P(Device, Group, testing::Types<DeviceRunner>);
-INSTANTIATE_TYPED_TEST_SUITE_P(Device, Message, testing::Types<DeviceRunner>);
-INSTANTIATE_TYPED_TEST_SUITE_P(Device, Serve, testing::Types<DeviceRunner>);
-INSTANTIATE_TYPED_TEST_SUITE_P(Device, ServicesRight, testing::Types<DeviceRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, Batches, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, BufferArrays, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, Group, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, Message, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, Serve, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, ServicesRight, testing::Types<WarpRunner>);
+
+INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Batches, testing::Types<BlockRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Group, testing::Types<BlockRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, ServicesRight, testing::Types<BlockRunner>);
 
 }  // namespace offload::kernels::test

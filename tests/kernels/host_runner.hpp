@@ -11,7 +11,7 @@
 
 /// Where the test bodies of this folder run. A body is a function object that every lane of a group
 /// calls with its group and its group's staging; it reads and writes memory of its runner.
-/// HostRunner calls it on this thread, DeviceRunner (device_runner.cuh) on a warp.
+/// HostRunner calls it on this thread, DeviceRunner (device_runner.cuh) on a warp or a block.
 namespace offload::kernels::test {
 
 class HostRunner {

@@ -124,7 +124,7 @@ def test_what_the_server_does_not_take(stage, options, hints):
 @pytest.mark.parametrize("options, hints", [
     (["--no-such-option"], ["--no-such-option"]),
     (["surplus"], ["surplus"]),
-    (["--backend", "gpu"], ["--backend", "auto, cuda, cpu"]),
+    (["--backend", "gpu"], ["--backend", "auto, cuda, graph, cpu"]),
     (["-g", "the big one"], ["--gpu-pci-addr", "0000:01:00.0"]),
     (["--comch", "nowhere"], ["--comch", "unix:PATH"]),
     (["--comch", LONG_PATH], ["--comch", "107 bytes"]),
@@ -132,6 +132,7 @@ def test_what_the_server_does_not_take(stage, options, hints):
     (["-c", "a", "--comch", "unix:/tmp/a"], ["--comch", "--comch-channel-name"]),
     (["--backend", "cpu", "--warps-per-channel", "8"], ["--warps-per-channel", "--backend cuda"]),
     (["--backend", "cpu", "-g", "01:00.0"], ["--gpu-pci-addr", "--backend cuda"]),
+    (["--backend", "graph", "--idle-sleep", "0"], ["--idle-sleep", "--backend cuda"]),
     (["--warps-per-channel", "5"], ["--warps-per-channel", "a multiple of 4 up to 64"]),
     (["--warps-per-channel", "68"], ["--warps-per-channel", "a multiple of 4 up to 64"]),
     (["--idle-sleep", "2ms"], ["--idle-sleep", "from 0 to 1ms"]),

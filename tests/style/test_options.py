@@ -19,9 +19,15 @@ def run(script, *options):
     (("demo", "--seconds", "08x"), "from 1 to"),
     (("demo", "--threads", "-1"), "from 1 to"),
     (("demo", "--backend", "gpu"), "auto, cuda or cpu"),
-    (("setup",), "build, test"),
-    (("setup", "everything"), "build, test"),
-    (("setup", "build", "test"), "build, test"),
+    (("setup",), "build, bench, test"),
+    (("setup", "everything"), "build, bench, test"),
+    (("setup", "build", "test"), "build, bench, test"),
+    (("bench", "fast"), "quick, full"),
+    (("bench", "quick", "full"), "one of quick, full"),
+    (("bench", "--out"), "needs a value"),
+    (("plot",), "a folder"),
+    (("plot", "here", "there"), "a folder"),
+    (("plot", "--fast"), "a folder"),
     (("bundle", "--fast"), "a folder"),
     (("bundle", "here", "there"), "one folder"),
     (("rdma-guest",), "which command"),
@@ -38,7 +44,7 @@ def test_refuses(command, hint):
     assert hint in done.stderr
 
 
-@pytest.mark.parametrize("script", ["demo", "setup", "test", "bundle", "rdma-guest"])
+@pytest.mark.parametrize("script", ["demo", "setup", "test", "bench", "plot", "bundle", "rdma-guest"])
 def test_explains_itself(script):
     done = run(script, "--help")
     assert done.returncode == 0

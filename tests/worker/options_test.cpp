@@ -71,6 +71,13 @@ TEST(WorkerOptions, EachByItsName) {
   EXPECT_EQ(options.log_level, "off");
 }
 
+TEST(WorkerOptions, GraphTakesAnAddressAndASpin) {
+  const auto options = accepted({"--backend", "graph", "-g", "01:00.0", "--spin", "50us"});
+  EXPECT_EQ(options.backend, "graph");
+  EXPECT_EQ(options.gpu_pci_address, "01:00.0");
+  EXPECT_EQ(options.spin, 50us);
+}
+
 TEST(WorkerOptions, TheReferencesShortFormOfComch) {
   EXPECT_EQ(accepted({"-c", "dpu"}).comch, "unix:/tmp/dpu.sock");
 }
@@ -96,7 +103,11 @@ TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
       {{"--backend", "cpu", "--warps-per-channel", "4"}, "--warps-per-channel is for a GPU"},
       {{"--idle-sleep", "0", "--backend", "cpu"}, "--idle-sleep is for a GPU"},
       {{"--comch", "here"}, "'here' is not a comch address; allowed: unix:PATH"},
-      {{"--backend", "gpu"}, "--backend: 'gpu' is not one of auto, cuda, cpu"},
+      {{"--backend", "graph", "--idle-sleep", "0"},
+       "--idle-sleep is for a GPU's persistent kernel"},
+      {{"--backend", "graph", "--warps-per-channel", "4"},
+       "allowed with --backend cuda or auto, not graph"},
+      {{"--backend", "gpu"}, "--backend: 'gpu' is not one of auto, cuda, graph, cpu"},
       {{"--backend", ""}, "--backend: '' is not one of"},
       {{"-g", "first"}, no_address},
       {{"-g", ""}, no_address},
@@ -135,7 +146,7 @@ TEST(WorkerOptions, HelpNamesThemAll) {
   EXPECT_EQ(help.status, 0);
   for (const char* option : {"--comch", "--backend", "-g,--gpu-pci-addr", "--warps-per-channel",
                              "--idle-sleep", "--spin", "--connect-timeout", "--shutdown-timeout",
-                             "--stuck-after", "--log-level", "auto, cuda, cpu"}) {
+                             "--stuck-after", "--log-level", "auto, cuda, graph, cpu"}) {
     EXPECT_NE(help.text.find(option), std::string::npos) << option;
   }
 }

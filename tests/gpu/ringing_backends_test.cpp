@@ -2,20 +2,44 @@
 #include <poll.h>
 #include <sys/resource.h>
 
+#include <functional>
+
+#include "core/error.hpp"
 #include "gpu/backend.hpp"
 #include "tests/gpu/served_channel.hpp"
 
-/// What is the CPU's alone: it sleeps, is woken and wakes.
+/// What back ends with a thread a channel do besides: they sleep, are woken and wake.
 namespace offload::gpu {
 namespace {
 
 using namespace std::chrono_literals;
 using test::ServedChannel;
 
-class CpuBackend : public testing::Test {
+struct RingingKind {
+  const char* name;
+  std::function<std::unique_ptr<Backend>(core::Duration spin)> make;
+};
+
+std::ostream& operator<<(std::ostream& out, const RingingKind& kind) {
+  return out << kind.name;
+}
+
+class RingingBackends : public testing::TestWithParam<RingingKind> {
  protected:
+  void SetUp() override {
+    try {
+      GetParam().make(0us);
+    } catch (const core::Error& error) {
+      if (error.code() != core::ErrorCode::not_found &&
+          error.code() != core::ErrorCode::not_supported) {
+        throw;
+      }
+      GTEST_SKIP() << error.what();
+    }
+  }
+
   void start(core::Duration spin) {
-    backend_ = make_cpu_backend(spin);
+    backend_ = GetParam().make(spin);
     backend_->start({channel_.to_backend()}, "reverse");
   }
 
@@ -35,7 +59,7 @@ std::chrono::microseconds processor_time() {
          std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-TEST_F(CpuBackend, IdleItUsesNoProcessorTime) {
+TEST_P(RingingBackends, IdleItUsesNoProcessorTime) {
   start(20us);
   ASSERT_TRUE(channel_.post(support::random_bytes(10, 1)));
   ASSERT_TRUE(channel_.await());
@@ -45,7 +69,7 @@ TEST_F(CpuBackend, IdleItUsesNoProcessorTime) {
   EXPECT_LT(processor_time() - before, 20ms);
 }
 
-TEST_F(CpuBackend, ARequestWakesIt) {
+TEST_P(RingingBackends, ARequestWakesIt) {
   start(0us);
   for (std::uint32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
@@ -55,7 +79,7 @@ TEST_F(CpuBackend, ARequestWakesIt) {
   }
 }
 
-TEST_F(CpuBackend, AnAnswerWakesTheServer) {
+TEST_P(RingingBackends, AnAnswerWakesTheServer) {
   start(0us);
   EXPECT_TRUE(backend_->rings());
   comch::Consumer& consumer = channel_.server.consumer;
@@ -74,6 +98,14 @@ TEST_F(CpuBackend, AnAnswerWakesTheServer) {
     EXPECT_EQ(::read(consumer.wake_fd(), &rings, sizeof rings), 8);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, RingingBackends,
+                         testing::Values(RingingKind{"cpu", make_cpu_backend},
+                                         RingingKind{"graph",
+                                                     [](core::Duration spin) {
+                                                       return make_graph_backend({"", spin});
+                                                     }}),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace offload::gpu

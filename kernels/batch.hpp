@@ -1,0 +1,81 @@
+#pragma once
+
+#include "kernels/message.hpp"
+
+/// Many messages in one piece of memory each way, so that one copy takes them to a GPU and one
+/// brings their answers back: what a worker without a persistent kernel hands over.
+///
+///   RequestBatch | payloads        ResponseBatch | payloads
+///
+/// A message has the same place among the payloads in both.
+namespace offload::kernels {
+
+/// A block of threads works on each: all of a batch are at work at once on a GPU of some size.
+inline constexpr std::uint32_t kMostInBatch = 256;
+
+/// What is written before the payloads of requests.
+struct alignas(16) RequestBatch {
+  std::uint32_t count;
+  struct Entry {
+    std::uint32_t place;   ///< of its payload, bytes after the first; a multiple of 16
+    std::uint32_t length;  ///< bytes
+  } entries[kMostInBatch];
+
+  OFFLOAD_HOST_DEVICE std::uint8_t* payloads() { return reinterpret_cast<std::uint8_t*>(this + 1); }
+  OFFLOAD_HOST_DEVICE const std::uint8_t* payloads() const {
+    return reinterpret_cast<const std::uint8_t*>(this + 1);
+  }
+};
+
+/// What is written before the payloads of responses, one entry a request.
+struct alignas(16) ResponseBatch {
+  struct Entry {
+    std::uint32_t length;  ///< bytes
+    Status status;
+  } entries[kMostInBatch];
+
+  OFFLOAD_HOST_DEVICE std::uint8_t* payloads() { return reinterpret_cast<std::uint8_t*>(this + 1); }
+  OFFLOAD_HOST_DEVICE const std::uint8_t* payloads() const {
+    return reinterpret_cast<const std::uint8_t*>(this + 1);
+  }
+};
+static_assert(sizeof(RequestBatch) % sizeof(Block) == 0 && sizeof(RequestBatch) >= kSlack);
+static_assert(sizeof(ResponseBatch) % sizeof(Block) == 0 && sizeof(ResponseBatch) >= kSlack);
+
+/// The least that a message takes up: an answer may be as long to a shorter request.
+inline constexpr std::uint32_t kLeastRoom = 4 * kVectorData;
+static_assert(kLeastRoom % sizeof(Block) == 0);
+
+/// Bytes that a request of `length` takes up, at most kMaxMessageLength, and its answer too.
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t room_in_batch(std::uint32_t length) {
+  constexpr std::uint32_t kBlock = sizeof(Block);
+  return length < kLeastRoom ? kLeastRoom : (length + kBlock - 1) / kBlock * kBlock;
+}
+
+/// A batch where whoever works on it sees it.
+struct Batch {
+  const RequestBatch* requests;
+  ResponseBatch* responses;
+  std::uint32_t capacity;    ///< of the payloads, bytes each way; kSlack more can be read
+  std::uint32_t max_length;  ///< of a message, bytes
+};
+
+/// Answers message `index` of a batch, if it has so many. Called by every lane of the group, with
+/// the same arguments. Trusts no entry: one that is not within the batch is answered bad_length.
+template <class Group, class Service>
+OFFLOAD_HOST_DEVICE void serve_in_batch(const Group& group, const Batch& batch, std::uint32_t index,
+                                        const Service& service) {
+  if (index >= batch.requests->count || index >= kMostInBatch) return;
+  const RequestBatch::Entry request = batch.requests->entries[index];
+  ResponseBatch::Entry response{0, Status::bad_length};
+  if (request.length <= batch.max_length && request.place % sizeof(Block) == 0 &&
+      request.place <= batch.capacity &&
+      room_in_batch(request.length) <= batch.capacity - request.place) {
+    response = {Service::response_length(request.length), Status::ok};
+    service(group, Request(batch.requests->payloads() + request.place, request.length),
+            FlatResponse(batch.responses->payloads() + request.place, response.length));
+  }
+  if (group.lane() == 0) batch.responses->entries[index] = response;
+}
+
+}  // namespace offload::kernels

@@ -1,0 +1,37 @@
+#include <algorithm>
+
+#include "kernels/batch_kernel.hpp"
+#include "kernels/group.hpp"
+#include "kernels/services.hpp"
+
+namespace offload::kernels {
+namespace {
+
+/// Of a block where messages may be long: 64 KiB are one round of the reads that FlatResponse has
+/// under way at once. A packed one has no work for more than a warp.
+constexpr unsigned kThreadsForLong = 512;
+constexpr unsigned kThreadsForPacked = 32;
+
+template <class Service>
+__global__ void __launch_bounds__(kThreadsForLong) serve_batch(Batch batch) {
+  serve_in_batch(ThreadBlock{}, batch, blockIdx.x, Service{});
+}
+
+}  // namespace
+
+cudaError_t add_batch_kernel(std::string_view service, const Batch& batch, cudaGraph_t graph,
+                             cudaGraphNode_t after, cudaGraphNode_t* node) {
+  cudaKernelNodeParams kernel{};
+  // As many as can be in it.
+  kernel.gridDim = dim3(std::clamp(batch.capacity / kLeastRoom, 1U, kMostInBatch));
+  kernel.blockDim = dim3(batch.max_length > kMaxPacked ? kThreadsForLong : kThreadsForPacked);
+  void* arguments[] = {const_cast<Batch*>(&batch)};
+  kernel.kernelParams = arguments;
+  with_service(service, [&](auto chosen) {
+    kernel.func = reinterpret_cast<void*>(serve_batch<decltype(chosen)>);
+  });
+  if (kernel.func == nullptr) return cudaErrorInvalidValue;
+  return cudaGraphAddKernelNode(node, graph, &after, 1, &kernel);
+}
+
+}  // namespace offload::kernels

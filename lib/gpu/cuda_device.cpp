@@ -1,0 +1,24 @@
+#include "gpu/cuda_device.hpp"
+
+#include <cstdlib>
+
+#include "device/gpus.hpp"
+#include "gpu/cuda_memory.hpp"
+
+namespace offload::gpu {
+
+device::Device open_gpu(const std::string& pci_address) {
+  // Before the first CUDA call: a kernel that is loaded when first used would wait for the
+  // persistent one to end.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  const device::Gpus gpus = device::list_gpus();
+  if (gpus.devices.empty()) {
+    throw core::Error(core::ErrorCode::not_found, "no GPU: " + gpus.why_none);
+  }
+  device::Device gpu =
+      pci_address.empty() ? gpus.devices.front() : device::find(gpus.devices, pci_address);
+  check_cuda(cudaSetDevice(static_cast<int>(gpu.index)), "cudaSetDevice");
+  return gpu;
+}
+
+}  // namespace offload::gpu

@@ -1,0 +1,21 @@
+#include "tests/kernels/batch_body.hpp"
+#include "tests/kernels/host_runner.hpp"
+
+namespace offload::kernels::test {
+
+TEST(RoomInBatch, HoldsRequestAndAnswer) {
+  for (std::uint32_t length = 0; length < 2000; ++length) {
+    const std::uint32_t room = room_in_batch(length);
+    EXPECT_EQ(room % sizeof(Block), 0U);
+    std::apply(
+        [&](auto... service) {
+          EXPECT_GE(room, std::max({length, service.response_length(length)...}));
+        },
+        Services{});
+  }
+  EXPECT_EQ(room_in_batch(kMaxMessageLength), kMaxMessageLength);
+}
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, Batches, testing::Types<HostRunner>);
+
+}  // namespace offload::kernels::test
