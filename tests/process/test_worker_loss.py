@@ -87,7 +87,8 @@ def test_workers_killed_under_load(stage):
 
 def test_workers_killed_while_they_attach(stage):
     """At any moment of it: some are gone before they greet, some while they take over."""
-    server, worker = stage.pair("--max-message-length", 1000)
+    server, worker = stage.pair("--max-message-length", 1000, "--worker-timeout",
+                                f"{60 * TIME_FACTOR}s")
     asker = Asker(server.port)
     asker.start()
     wait_for_progress(asker)
