@@ -43,7 +43,7 @@ void set_immediate(const std::optional<std::uint32_t>& immediate, ibv_wr_opcode 
 Status Connection::gather(const Buffer* source, ibv_send_wr& request,
                           std::uint64_t& length) noexcept {
   const auto pieces = sends_.pieces();
-  bool inlined = true;
+  bool in_host = true;
   bool registered = true;
   length = 0;
   for (; source != nullptr; source = source->next()) {
@@ -52,13 +52,13 @@ Status Connection::gather(const Buffer* source, ibv_send_wr& request,
     if (static_cast<std::size_t>(request.num_sge) == pieces.size()) return ErrorCode::invalid_value;
     const memory::Key* const key = source->region().key(endpoint_.registrar, source->range());
     const auto& range = source->region().ranges()[source->range()];
-    inlined = inlined && range.location != memory::Location::device;
+    in_host = in_host && range.location != memory::Location::device;
     registered = registered && key != nullptr;
     length += data.size();
     if (data.size() > kMostBytes || length > kMostBytes) return ErrorCode::invalid_value;
     pieces[static_cast<std::size_t>(request.num_sge++)] = piece(data.data(), data.size(), key);
   }
-  inlined = inlined && length <= queue_->capacity().max_inline_data;
+  const bool inlined = in_host && length <= options_.queues.inline_size;
   if (inlined && length != 0) request.send_flags |= IBV_SEND_INLINE;
   return inlined || registered ? Status() : ErrorCode::invalid_value;
 }
