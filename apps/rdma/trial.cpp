@@ -114,13 +114,13 @@ void Trial::prepare() {
 void Trial::ping_pong() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& wire : wires_) {
-      core::TimePoint& begun = begun_[wire->number()];
       if (begins()) post(*wire, i);
       rdma::Receive* const message = await(*wire, i);
-      // Of the answering end, from its last answer on.
-      if (begins() || i != 0) result_.latency.record((Clock::now() - begun) / 2);
+      const auto time = Clock::now() - begun_[wire->number()];
       accept(*wire, i, message);
       if (!begins()) post(*wire, i);
+      // What the peer does not wait for comes last. Of the answering end, from its last answer on.
+      if (begins() || i != 0) result_.latency.record(time / 2);
       if (message != nullptr) wire->give_back(*message);
     }
   }

@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "apps/rdma/trial.hpp"
 #include "progress/graph.hpp"
 
@@ -14,26 +12,21 @@ using core::Clock;
 /// The event counts up by one an iteration, set or added to.
 void Trial::publish() {
   using Work = Variant::Work;
+  using Action = rdma::RemoteSyncEventTask::Action;
+  const bool sets = variant_.work == Work::set;
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& wire : wires_) {
-      std::uint64_t value = i + 1;
-      std::memcpy(wire->room().data(), &value, sizeof value);
-      begun_[wire->number()] = Clock::now();
-      if (variant_.work == Work::set) {
-        wire->set_event(sizeof value);
-      } else {
-        wire->add_to_event(1);
-      }
-      wire->wait_completed(wire->submitted());
+      auto begun = Clock::now();
+      std::uint64_t found = wire->work_on_event(sets ? Action::set : Action::add, sets ? i + 1 : 1);
+      std::uint64_t expected = i;
       if (variant_.work == Work::get) {
-        begun_[wire->number()] = Clock::now();
-        wire->get_event();
-        wire->wait_completed(wire->submitted());
+        begun = Clock::now();
+        found = wire->work_on_event(Action::get, 0);
+        expected = i + 1;
       }
-      result_.latency.record(Clock::now() - begun_[wire->number()]);
-      if (variant_.work == Work::set) continue;
-      std::memcpy(&value, wire->outgoing(wire->submitted() - 1).data(), sizeof value);
-      if (value != (variant_.work == Work::get ? i + 1 : i)) wrong(i, "the event is another");
+      result_.latency.record(Clock::now() - begun);
+      if (sets) continue;
+      if (found != expected) wrong(i, "the event is another");
       ++result_.checked;
     }
   }

@@ -83,6 +83,8 @@ Wire::Wire(Stage& stage, const Options& options, std::uint32_t number, SharedPoo
       swaps_(connection_, options.in_flight,
              callbacks<rdma::CompareAndSwapTask, &Wire::completed>()),
       adds_(connection_, options.in_flight, callbacks<rdma::FetchAndAddTask, &Wire::completed>()),
+      events_(connection_, options.in_flight,
+              callbacks<rdma::RemoteSyncEventTask, &Wire::completed>()),
       receives_(connection_, receives_of(options), callbacks<rdma::ReceiveTask, &Wire::received>()),
       arrived_(receives_of(options)) {
   make_buffers();
@@ -133,7 +135,7 @@ void Wire::make_tasks() {
     };
     (take(pools), ...);
   };
-  take_all(controls_, sends_, writes_, reads_, swaps_, adds_, receives_);
+  take_all(controls_, sends_, writes_, reads_, swaps_, adds_, events_, receives_);
   for (std::size_t i = 0; i < receiving_.size(); ++i) {
     rdma::ReceiveTask& task = receives_.tasks()[i];
     task.destination = receiving_[i].get();

@@ -88,11 +88,10 @@ class Wire {
   /// Where the peer writes to and reads from.
   [[nodiscard]] std::span<std::byte> incoming(std::size_t slot) const noexcept;
   [[nodiscard]] std::size_t incoming_slots() const noexcept { return incoming_slots_; }
-  /// One that the peer works on, by the functions below; only of the operation sync-event.
+  /// One that the peer works on, by the function below; only of the operation sync-event.
   [[nodiscard]] sync::SyncEvent& event() noexcept { return *event_; }
-  void set_event(std::size_t length);
-  void get_event();
-  void add_to_event(std::uint64_t count);
+  /// Waits for the end of it, so there is one at a time. Returns the task's result.
+  std::uint64_t work_on_event(rdma::RemoteSyncEventTask::Action action, std::uint64_t argument);
 
   /// The peer's next message, in the order of their arrival; to be given back.
   rdma::Receive& receive();
@@ -121,10 +120,6 @@ class Wire {
   template <class Task>
   Task& next(progress::TaskPool<Task>& pool) noexcept;
   memory::Buffer* slot_buffer(std::size_t length) noexcept;
-  void submit_read(const rdma::RemotePlace& from, std::size_t length);
-  void submit_write(const rdma::RemotePlace& to, std::size_t length,
-                    std::optional<std::uint32_t> immediate);
-  void submit_add(const rdma::RemotePlace& at, std::uint64_t add);
   void submit(rdma::Operation& task);
   void flush() noexcept;
   void control(Control what, const memory::Buffer* source = nullptr);
@@ -151,6 +146,7 @@ class Wire {
   progress::TaskPool<rdma::ReadTask> reads_;
   progress::TaskPool<rdma::CompareAndSwapTask> swaps_;
   progress::TaskPool<rdma::FetchAndAddTask> adds_;
+  progress::TaskPool<rdma::RemoteSyncEventTask> events_;
   progress::TaskPool<rdma::ReceiveTask> receives_;
   memory::RemoteRange peer_;
   memory::RemoteRange peer_event_;

@@ -47,43 +47,30 @@ void Wire::send(std::size_t length, std::optional<std::uint32_t> immediate) {
   submit(task);
 }
 
-void Wire::submit_write(const rdma::RemotePlace& to, std::size_t length,
-                        std::optional<std::uint32_t> immediate) {
+void Wire::write(std::size_t remote_slot, std::size_t length,
+                 std::optional<std::uint32_t> immediate) {
+  if (immediate) wait_credit();
   auto& task = next(writes_);
   task.source = slot_buffer(length);
-  task.to = to;
+  task.to = remote(remote_slot);
   task.immediate = immediate;
   submit(task);
 }
 
-void Wire::submit_read(const rdma::RemotePlace& from, std::size_t length) {
+void Wire::read(std::size_t remote_slot, std::size_t length) {
   auto& task = next(reads_);
   task.destination = slot_buffer(0);
-  task.from = from;
+  task.from = remote(remote_slot);
   task.length = length;
   submit(task);
 }
 
-void Wire::submit_add(const rdma::RemotePlace& at, std::uint64_t add) {
+void Wire::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
   auto& task = next(adds_);
   task.destination = slot_buffer(0);
-  task.at = at;
+  task.at = remote(remote_slot);
   task.add = add;
   submit(task);
-}
-
-void Wire::write(std::size_t remote_slot, std::size_t length,
-                 std::optional<std::uint32_t> immediate) {
-  if (immediate) wait_credit();
-  submit_write(remote(remote_slot), length, immediate);
-}
-
-void Wire::read(std::size_t remote_slot, std::size_t length) {
-  submit_read(remote(remote_slot), length);
-}
-
-void Wire::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
-  submit_add(remote(remote_slot), add);
 }
 
 void Wire::compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std::uint64_t swap) {
@@ -95,16 +82,16 @@ void Wire::compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std:
   submit(task);
 }
 
-void Wire::set_event(std::size_t length) {
-  submit_write({peer_event_, 0}, length, {});
-}
-
-void Wire::get_event() {
-  submit_read({peer_event_, 0}, sizeof(std::uint64_t));
-}
-
-void Wire::add_to_event(std::uint64_t count) {
-  submit_add({peer_event_, 0}, count);
+std::uint64_t Wire::work_on_event(rdma::RemoteSyncEventTask::Action action,
+                                  std::uint64_t argument) {
+  auto& task = next(events_);
+  task.action = action;
+  task.event = {peer_event_, 0};
+  task.argument = argument;
+  task.scratch = slot_buffer(0);
+  submit(task);
+  wait_completed(submitted_);
+  return task.result;
 }
 
 rdma::ReadTask& Wire::prepared_read(std::size_t remote_slot, std::size_t length) noexcept {

@@ -17,8 +17,8 @@ using core::Duration;
 using core::TimePoint;
 
 constexpr std::size_t kEventsAtOnce = 256;
-/// While it spins, the engine looks at descriptors every so many turns: a look costs as much as
-/// some ten polls of memory.
+/// Where turns follow each other without a wait, descriptors are looked at every so many: a look is
+/// a system call, which costs as much as some ten polls of memory.
 constexpr std::uint32_t kTurnsPerLook = 16;
 
 int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout) {
@@ -90,7 +90,7 @@ bool Engine::run_once(TimePoint deadline) {
   const bool may_spin = !polled && now_ - last_work_ < spin_;
   const Expecting expected = may_spin ? expecting() : Expecting::nothing;
   if (!polled && expected == Expecting::nothing) return sleep(deadline);  // which looks at events
-  if (end_turn(polled)) return true;
+  if (end_turn(polled, /*look=*/polled)) return true;
   if (expected == Expecting::from_device) {
     core::cpu_relax();
   } else {
@@ -102,7 +102,7 @@ bool Engine::run_once(TimePoint deadline) {
 bool Engine::progress() {
   const UsageCheck::Turn in_turn(usage_, "progress");
   now_ = core::Clock::now();
-  return end_turn(poll_all());
+  return end_turn(poll_all(), /*look=*/false);
 }
 
 core::Duration Engine::arm() {
@@ -124,15 +124,17 @@ void Engine::control(int operation, int fd, std::uint32_t epoll_events, EventHan
   check_errno(::epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
 }
 
-/// Takes events where that pays. `worked`: the turn's polls have; returns whether the turn has.
-bool Engine::end_turn(bool worked) {
-  if (worked || idle_turns_ % kTurnsPerLook == 0) worked = take_events(Duration{}) || worked;
-  if (worked) {
-    last_work_ = now_;
-    idle_turns_ = 0;
+/// Takes events now if `look`, else where it is time to. `worked`: the turn's polls have; returns
+/// whether the turn has.
+bool Engine::end_turn(bool worked, bool look) {
+  if (look || turns_to_look_ == 0) {
+    const bool found = take_events(Duration{});
+    turns_to_look_ = found ? 0 : kTurnsPerLook - 1;
+    worked = worked || found;
   } else {
-    ++idle_turns_;
+    --turns_to_look_;
   }
+  if (worked) last_work_ = now_;
   return worked;
 }
 
@@ -174,7 +176,7 @@ void Engine::disarm_all() {
   armed_ = false;
   for (Pollable* pollable : pollables_) pollable->disarm();
   for (auto* it = active_.front(); it != nullptr; it = active_.next(*it)) it->disarm();
-  idle_turns_ = 0;
+  turns_to_look_ = 0;
 }
 
 bool Engine::take_events(Duration timeout) {

@@ -93,8 +93,8 @@ class Engine {
   /// was work.
   bool run_once(core::TimePoint deadline);
 
-  /// One turn that does not wait: polls everything once and, while there is work or after some
-  /// turns without, takes the events that are there. Returns whether there was work.
+  /// One turn that does not wait: polls everything once and, every 16th time and after events,
+  /// takes the events that are there. Returns whether there was work.
   bool progress();
 
   /// Readable while an event waits that no turn took; for a poll or an epoll of the caller's own.
@@ -117,7 +117,7 @@ class Engine {
 
   void note_unarmed_work() noexcept;
   void control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler);
-  bool end_turn(bool worked);
+  bool end_turn(bool worked, bool look);
   bool poll_all();
   bool take_events(core::Duration timeout);
   bool sleep(core::TimePoint deadline);
@@ -130,7 +130,7 @@ class Engine {
   core::Duration spin_;
   core::TimePoint now_ = core::Clock::now();
   core::TimePoint last_work_ = now_;
-  std::uint32_t idle_turns_ = 0;
+  std::uint32_t turns_to_look_ = 0;
   bool armed_ = false;             ///< the pollables are
   bool armed_by_caller_ = false;   ///< with arm(), not by sleep()
   bool has_unarmed_work_ = false;  ///< something was activated since

@@ -1,6 +1,7 @@
 #include "rdma/connection.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/log.hpp"
@@ -118,6 +119,9 @@ Status Connection::prepare_send(Operation& task) noexcept {
     case Operation::Kind::fetch_and_add:
       status = fill(static_cast<FetchAndAddTask&>(task), request);
       break;
+    case Operation::Kind::sync_event:
+      status = fill(static_cast<RemoteSyncEventTask&>(task), request);
+      break;
     case Operation::Kind::receive: status = ErrorCode::unexpected; break;
   }
   if (status.ok()) sends_.add(task);
@@ -202,6 +206,12 @@ void Connection::end_task(Operation& task, const ibv_wc* completion) {
     case Operation::Kind::fetch_and_add:
       append(static_cast<FetchAndAddTask&>(task).destination, sizeof(std::uint64_t));
       break;
+    case Operation::Kind::sync_event: {
+      auto& event = static_cast<RemoteSyncEventTask&>(task);
+      if (event.action == RemoteSyncEventTask::Action::set) break;
+      std::memcpy(&event.result, event.scratch->dataroom().data(), sizeof event.result);
+      break;
+    }
     case Operation::Kind::send:
     case Operation::Kind::write: break;
   }

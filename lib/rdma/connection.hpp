@@ -87,10 +87,17 @@ class Connection final : public progress::Context, CompletionSink {
   core::Status fill(const ReadTask& task, ibv_send_wr& request) noexcept;
   core::Status fill(const CompareAndSwapTask& task, ibv_send_wr& request) noexcept;
   core::Status fill(const FetchAndAddTask& task, ibv_send_wr& request) noexcept;
+  core::Status fill(const RemoteSyncEventTask& task, ibv_send_wr& request) noexcept;
   core::Status fill_atomic(memory::Buffer* destination, const RemotePlace& at,
                            ibv_send_wr& request) noexcept;
   core::Status gather(const memory::Buffer* source, ibv_send_wr& request,
                       std::uint64_t& length) noexcept;
+  [[nodiscard]] bool has_reads() const noexcept {
+    return pairing_->reads_out() != 0 && queue_->transport() == Transport::rc;
+  }
+  [[nodiscard]] bool has_atomics() const noexcept {
+    return has_reads() && endpoint_.device.atomics() != Atomics::none;
+  }
   template <class Request>
   void on_ended(WorkQueue<Request>& queue, std::uint32_t number, const ibv_wc& completion);
   void end_task(Operation& task, const ibv_wc* completion);

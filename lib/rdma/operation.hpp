@@ -35,7 +35,15 @@ class Operation : public progress::Task {
   [[nodiscard]] std::string explain() const { return rdma::explain(completion_, vendor_); }
 
  protected:
-  enum class Kind : std::uint8_t { send, receive, write, read, compare_and_swap, fetch_and_add };
+  enum class Kind : std::uint8_t {
+    send,
+    receive,
+    write,
+    read,
+    compare_and_swap,
+    fetch_and_add,
+    sync_event,
+  };
   explicit Operation(Kind kind) noexcept : kind_(kind) {}
   ~Operation() = default;
 
@@ -150,6 +158,30 @@ class FetchAndAddTask final : public Operation {
   memory::Buffer* destination = nullptr;
   RemotePlace at;
   std::uint64_t add = 0;
+};
+
+/// One operation on a sync event (lib/sync) in the peer's memory, with no buffers but room for the
+/// device. What this connection wrote before a set or an add is there for who sees it. A card wakes
+/// nobody: the event's publisher is Publisher::gpu, so that who sleeps on it looks by itself. RC
+/// alone, but for a set. An add is atomic beside others by the peer's card; beside its processors
+/// only where DeviceContext::atomics() is global there.
+class RemoteSyncEventTask final : public Operation {
+ public:
+  RemoteSyncEventTask() noexcept : Operation(Kind::sync_event) {}
+
+  enum class Action : std::uint8_t {
+    get,
+    set,  ///< to `argument`
+    add,  ///< `argument`
+  };
+  Action action = Action::get;
+  RemotePlace event;  ///< where its words begin, aligned to 8 bytes
+  std::uint64_t argument = 0;
+  /// Whose first eight bytes are the device's until the task is done: host memory that may be
+  /// written. What is its data does not matter, and stays.
+  memory::Buffer* scratch = nullptr;
+  /// Once it ended well: what get read, what was there before add.
+  std::uint64_t result = 0;
 };
 
 }  // namespace offload::rdma

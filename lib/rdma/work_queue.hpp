@@ -2,6 +2,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,15 +23,16 @@ class WorkQueue {
  public:
   /// `depth`: the room for tasks; `pieces`: of memory for each.
   WorkQueue(std::uint32_t depth, std::uint32_t pieces)
-      : pieces_(pieces),
-        requests_(depth),
-        tasks_(depth),
-        memory_(static_cast<std::size_t>(depth) * pieces) {}
+      : depth_(depth),
+        pieces_(pieces),
+        requests_(std::bit_ceil(std::size_t{depth})),
+        tasks_(requests_.size()),
+        memory_(requests_.size() * pieces) {}
 
-  [[nodiscard]] bool is_full() const noexcept { return tail_ - head_ == tasks_.size(); }
+  [[nodiscard]] bool is_full() const noexcept { return tail_ - head_ == depth_; }
   [[nodiscard]] std::size_t under_way() const noexcept { return posted_ - head_; }
   [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
-  [[nodiscard]] std::size_t depth() const noexcept { return tasks_.size(); }
+  [[nodiscard]] std::size_t depth() const noexcept { return depth_; }
 
   /// The request for the next task, if it is not full; nothing happens unless it is added.
   [[nodiscard]] Request& next(std::uint64_t id_base) noexcept {
@@ -82,10 +84,12 @@ class WorkQueue {
  private:
   static constexpr std::uint64_t kMask = 0x7fff'ffff;
 
+  /// Places are a power of two, as every message looks for several: no division.
   [[nodiscard]] std::size_t place(std::uint64_t number) const noexcept {
-    return number % tasks_.size();
+    return number & (tasks_.size() - 1);
   }
 
+  std::size_t depth_;
   std::size_t pieces_;
   std::vector<Request> requests_;
   std::vector<Operation*> tasks_;

@@ -162,6 +162,20 @@ TEST(Engine, ATurnOfProgressDoesNotWait) {
   EXPECT_TRUE(support::eventually([&] { return signal.events == 1; }, [&] { engine.progress(); }));
 }
 
+// Each look is a system call, which a turn with completions does without.
+TEST(Engine, ProgressLooksAtDescriptorsNowAndThenWhileThereIsWork) {
+  Engine engine;
+  FakeWork work;
+  work.pending = 1'000'000;
+  engine.attach(work);
+  Signal signal(engine);
+  EXPECT_TRUE(engine.progress());
+  signal.raise();
+  int turns = 0;
+  for (; signal.events == 0 && turns < 100; ++turns) EXPECT_TRUE(engine.progress());
+  EXPECT_EQ(turns, 16);
+}
+
 TEST(Engine, ItsDescriptorIsReadableWhileAnEventWaits) {
   Engine engine;
   Signal signal(engine);

@@ -162,5 +162,29 @@ TEST_F(ConnectionTest, ReadsAndAtomicsAreForThoseWhoHaveThem) {
   EXPECT_EQ(connection_.submit(add), ErrorCode::not_supported);
 }
 
+class InlineTest : public ConnectionTest {
+ protected:
+  static ConnectionOptions options() {
+    ConnectionOptions options = small_queues();
+    options.queues.inline_size = 8;
+    return options;
+  }
+  InlineTest() : ConnectionTest(options()) {}
+};
+
+// The fake device makes more of the option, as real ones do.
+TEST_F(InlineTest, WhatTheOptionAsksForIsInlineAndNoMore) {
+  start_connected();
+  const auto eight = data(0, 8);
+  const auto nine = data(64, 9);
+  for (const memory::Buffer* const source : {eight.get(), nine.get()}) {
+    SendTask& send = *sends_->allocate();
+    send.source = source;
+    ASSERT_EQ(connection_.submit(send), Status());
+  }
+  EXPECT_NE(queue().sends[0].send.send_flags & IBV_SEND_INLINE, 0U);
+  EXPECT_EQ(queue().sends[1].send.send_flags & IBV_SEND_INLINE, 0U);
+}
+
 }  // namespace
 }  // namespace offload::rdma
