@@ -98,13 +98,12 @@ void Server::open_for_clients() {
   const auto address = net::local_address(sockets_.front().get());
   check_port(address);  // another may have come while this one waited for its worker
   for (std::uint32_t i = 0; i < channels_.size(); ++i) {
-    const IoThread::Config config{
-        i,
-        cpus_[i],
-        options_.max_message_length,
-        options_.spin,
-        first_reserved_fd_,
-        [this](const std::string& reason) { on_line_lost(reason); }};
+    const IoThread::Config config{i,
+                                  cpus_[i],
+                                  options_.max_message_length,
+                                  options_.spin,
+                                  first_reserved_fd_,
+                                  [this](const std::string& reason) { on_line_lost(reason); }};
     net::start_listening(sockets_[i].get(), kListenBacklog);
     threads_.push_back(std::make_unique<IoThread>(config, *channels_[i], std::move(sockets_[i])));
     threads_.back()->start();
@@ -122,8 +121,7 @@ void Server::tell_threads(WorkerState state) {
   if (!threads_.empty()) lines_.clear();
 }
 
-void Server::on_worker_attached(comch::Peer peer,
-                                std::vector<std::unique_ptr<comch::Line>> lines) {
+void Server::on_worker_attached(comch::Peer peer, std::vector<std::unique_ptr<comch::Line>> lines) {
   spdlog::info("the worker serves all channels");
   worker_deadline_ = core::TimePoint::max();
   lines_ = std::move(lines);

@@ -65,9 +65,7 @@ class RdmaWire final : public ControlWire {
 
   /// Waits until it is connected. Throws Error.
   void connect(const rdma::CmAddress& to);
-  void accept(rdma::ConnectRequest request) {
-    link_.accept(std::move(request), kHandshakeTime);
-  }
+  void accept(rdma::ConnectRequest request) { link_.accept(std::move(request), kHandshakeTime); }
 
   void send(std::span<const std::byte> frame, std::span<const int> fds) override;
   std::optional<ControlMessage> receive() override;
@@ -130,8 +128,9 @@ RdmaWire::RdmaWire(std::shared_ptr<Adapter> adapter, std::string peer_name)
       link_(engine_, connection_,
             {[this](rdma::Link&) { send_waiting(); },
              [this](rdma::Link&, const Error& why) {
-               fail(why.code() == ErrorCode::connection_reset ? "the peer closed the control channel"
-                                                              : why.what());
+               fail(why.code() == ErrorCode::connection_reset
+                        ? "the peer closed the control channel"
+                        : why.what());
              }}) {
   region_.add_registrar(adapter_->registrar);
   region_.start();
@@ -210,8 +209,7 @@ void RdmaWire::send_waiting() {
     static_cast<void>(buffer.set_data(0, frame.size()));
     if (const core::Status status = connection_.submit(*task); !status.ok()) {
       static_cast<void>(sends_.release(*task));
-      return fail("the control channel takes no message: " +
-                  std::string(describe(status.error())));
+      return fail("the control channel takes no message: " + std::string(describe(status.error())));
     }
   }
 }

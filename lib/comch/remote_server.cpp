@@ -89,8 +89,8 @@ class RemoteServer::Proxy final : CarriedEnd {
     const auto payload = task.payload();
     self.answering_[self.answered_ % self.answering_.size()] = &task;
     self.carrier_->push({self.answered_++, static_cast<std::uint32_t>(payload.size()),
-               static_cast<std::uint32_t>(task.response_status())},
-              payload.data());
+                         static_cast<std::uint32_t>(task.response_status())},
+                        payload.data());
   }
   bool collect() override { return false; }  // deliver() pushes
 

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "comch/carrier.hpp"
 #include "comch/channel.hpp"
 #include "comch/consumer.hpp"
 #include "comch/producer.hpp"
-#include "comch/carrier.hpp"
 #include "progress/task_pool.hpp"
 
 namespace offload::comch {

@@ -15,8 +15,8 @@
 
 namespace offload::comch {
 
-/// Carries them over a TCP connection. Payloads are sent from where they lie, and long ones received
-/// to where they go.
+/// Carries them over a TCP connection. Payloads are sent from where they lie, and long ones
+/// received to where they go.
 class TcpCarrier final : public Carrier, progress::Pollable, progress::EventHandler {
  public:
   /// Throws Error.

@@ -82,9 +82,9 @@ class WorkerLink final : progress::EventHandler {
     PeerCredentials peer{};  ///< of a local one
     core::Fd process{};      ///< its pidfd; invalid where there is none to be had
     Peer kind = Peer::absent;
-    protocol::Token token{};                      ///< for its lines
-    std::vector<std::unique_ptr<Line>> lines{};   ///< by channel, as far as they are there
-    std::vector<bool> ready{};                    ///< by channel
+    protocol::Token token{};                     ///< for its lines
+    std::vector<std::unique_ptr<Line>> lines{};  ///< by channel, as far as they are there
+    std::vector<bool> ready{};                   ///< by channel
     core::TimePoint heard{};
     bool attached = false;
   };

@@ -73,8 +73,7 @@ class RdmaCarrierTest : public rdma::FakeDeviceTest {
   void push(std::uint64_t sequence, std::uint32_t length) {
     const auto* const in_slot =
         reinterpret_cast<const std::byte*>(channel_->server_end().channel.request(sequence).plain);
-    carrier_->push({sequence, length, 0},
-                   length > kernels::kMaxPacked ? in_slot : payload_.data());
+    carrier_->push({sequence, length, 0}, length > kernels::kMaxPacked ? in_slot : payload_.data());
   }
   static rdma::test::FakeQueuePair& queue() { return *fake().queue_pairs.back(); }
   /// The device receives so many bytes, which begin with that header.

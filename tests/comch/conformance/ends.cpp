@@ -81,13 +81,11 @@ void ServerSide::on_worker_lost() {
 WorkerSide::WorkerSide(const Address& address, Until until, std::optional<protocol::Hello> hello)
     : until_(until),
       backend_(gpu::make_cpu_backend({})),
-      link_(std::make_unique<ServerLink>(engine_, address,
-                                         hello.value_or(conformance::hello()),
+      link_(std::make_unique<ServerLink>(engine_, address, hello.value_or(conformance::hello()),
                                          static_cast<ServerObserver&>(*this))) {
   if (until_ == Until::greeted) return;
-  EXPECT_TRUE(run_until([&] {
-    return lost || (until_ == Until::offered ? !channels_.empty() : attached == 1);
-  }));
+  EXPECT_TRUE(run_until(
+      [&] { return lost || (until_ == Until::offered ? !channels_.empty() : attached == 1); }));
 }
 
 WorkerSide::~WorkerSide() {
@@ -100,8 +98,8 @@ void WorkerSide::on_channels(const std::string& service, std::vector<AttachedCha
   std::vector<gpu::BackendChannel> served;
   for (const auto& attached_channel : channels_) {
     const ChannelImport& channel = attached_channel.import();
-    served.push_back({channel.index(), channel.channel(), channel.region(), channel.waiter(),
-                      channel.ringer()});
+    served.push_back(
+        {channel.index(), channel.channel(), channel.region(), channel.waiter(), channel.ringer()});
   }
   backend_->start(std::move(served), service);
   for (const auto& attached_channel : channels_) {
