@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -79,7 +80,7 @@ class RdmaCarrierTest : public rdma::FakeDeviceTest {
   /// The device receives so many bytes, which begin with that header.
   void arrive(const DataHeader& header, std::uint32_t bytes) {
     ASSERT_FALSE(queue().receives.empty()) << "no receive is posted";
-    header.store(reinterpret_cast<std::byte*>(queue().receives.front().pieces[0].addr));
+    header.store(std::bit_cast<std::byte*>(queue().receives.front().pieces[0].addr));
     ibv_wc told{};
     told.byte_len = bytes;
     fake().finish_receive(queue(), told);
@@ -188,8 +189,8 @@ TEST_F(RdmaCarrierTest, APayloadIsFoundWhereItWasReceived) {
     carry(kSlots, max_length);
     const auto& pieces = queue().receives.front().pieces;
     auto* const at = max_length > kernels::kMaxPacked
-                         ? reinterpret_cast<std::byte*>(pieces.at(1).addr)
-                         : reinterpret_cast<std::byte*>(pieces.at(0).addr) + kDataHeaderSize;
+                         ? std::bit_cast<std::byte*>(pieces.at(1).addr)
+                         : std::bit_cast<std::byte*>(pieces.at(0).addr) + kDataHeaderSize;
     const Bytes message = random_bytes(100, 3);
     std::memcpy(at, message.data(), message.size());
     arrive({0, 100, 0});

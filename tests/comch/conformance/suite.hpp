@@ -12,7 +12,7 @@ namespace offload::comch::conformance {
 /// What every transport does alike: a server, and workers that come and go.
 class Sessions : public testing::TestWithParam<Transport> {
  protected:
-  Sessions() : folder_(), server_(std::in_place, GetParam().address(folder_.path())) {}
+  Sessions() : server_(std::in_place, GetParam().address(folder_.path())) {}
 
   [[nodiscard]] bool has_keys() const { return !server_->address().key.empty(); }
   [[nodiscard]] Address address_with(const Key& key) const {
@@ -35,7 +35,7 @@ class Sessions : public testing::TestWithParam<Transport> {
         [&](ServerSide& side) { return side.ends[channel]->responses.size() >= count; }));
     return server_->with([&](ServerSide& side) {
       auto& all = side.ends[channel]->responses;
-      const std::vector<support::Bytes> taken(all.begin(), all.end());
+      std::vector<support::Bytes> taken(all.begin(), all.end());
       all.clear();
       return taken;
     });
