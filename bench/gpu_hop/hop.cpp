@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -41,7 +42,9 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool sile
       consumer_(channel_.server_end(), producer_),
       sends_(producer_, depth, {release, release, &sends_}),
       receives_(consumer_, depth,
-                {[](comch::PostRecvTask& task, void* self) { static_cast<Hop*>(self)->take(task); },
+                {[](comch::PostRecvTask& task, void* self) {
+                   static_cast<Hop*>(self)->batch_.push_back(&task);
+                 },
                  [](comch::PostRecvTask&, void*) {}, this}),
       sent_(depth) {
   batch_.reserve(depth);
@@ -93,9 +96,10 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
       continue;
     }
     last = core::Clock::now();
-    for (std::uint64_t message = received_ - batch_.size(); message < received_; ++message) {
-      if (message == warm_up) begin = last;
-      if (message >= warm_up) latency_.record(last - sent_[message % sent_.size()]);
+    for (const comch::PostRecvTask* const task : batch_) {
+      if (received_ == warm_up) begin = last;
+      if (received_ >= warm_up) latency_.record(last - sent_[received_ % sent_.size()]);
+      check_response(received_++, *task);
     }
     finish_batch();
     if (!fault_.empty()) return;
@@ -110,13 +114,11 @@ void Hop::send(std::uint64_t message) {
   check(producer_.submit_unflushed(*task));
 }
 
-/// Called from turns of the engine.
-void Hop::take(comch::PostRecvTask& task) {
-  batch_.push_back(&task);
-  const std::uint64_t message = received_++;
+void Hop::check_response(std::uint64_t message, const comch::PostRecvTask& task) {
   const auto& expected = responses_[message % kPatterns];
-  if (task.response_status() != kernels::Status::ok ||
-      !std::equal(expected.begin(), expected.end(), task.payload().begin(), task.payload().end())) {
+  const auto payload = task.payload();
+  if (task.response_status() != kernels::Status::ok || payload.size() != expected.size() ||
+      (!expected.empty() && std::memcmp(payload.data(), expected.data(), expected.size()) != 0)) {
     fault_ = "message " + std::to_string(message) + ": wrong response";
   }
 }

@@ -43,7 +43,7 @@ class Hop {
   static constexpr std::size_t kPatterns = 61;
 
   void send(std::uint64_t message);
-  void take(comch::PostRecvTask& task);
+  void check_response(std::uint64_t message, const comch::PostRecvTask& task);
   void finish_batch();
 
   bool silent_;
