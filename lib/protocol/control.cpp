@@ -122,7 +122,7 @@ std::optional<Proof> Proof::decode(std::span<const std::byte> payload) {
 }
 
 std::vector<std::byte> AttachChannel::encode() const {
-  return Writer{}.integer(channel).fixed(token).fixed(endpoint).take();
+  return Writer{}.integer(channel).fixed(token).bytes(endpoint).take();
 }
 
 std::optional<AttachChannel> AttachChannel::decode(std::span<const std::byte> payload) {
@@ -130,7 +130,7 @@ std::optional<AttachChannel> AttachChannel::decode(std::span<const std::byte> pa
   AttachChannel message;
   message.channel = reader.integer<std::uint32_t>();
   reader.fixed(message.token);
-  const auto endpoint = reader.rest();
+  const auto endpoint = reader.bytes();
   message.endpoint.assign(endpoint.begin(), endpoint.end());
   return if_finished(reader, message);
 }

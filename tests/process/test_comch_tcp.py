@@ -91,7 +91,7 @@ class FakeWorker(Peer):
         return [self.expect(DESCRIPTOR)[-16:] for _ in range(channels)]
 
     def attach_channel(self, channel, token):
-        self.send(ATTACH_CHANNEL, struct.pack(">I", channel) + token)
+        self.send(ATTACH_CHANNEL, struct.pack(">I", channel) + token + bytes(2))
 
 
 def message(sequence, payload, status=0, length=None):

@@ -104,10 +104,15 @@ struct Sample<Proof> {
 
 template <>
 struct Sample<AttachChannel> {
-  static AttachChannel message() { return {0x0102'0304, counting<Token>(5)}; }
-  static Bytes golden() { return counted(1, 20); }
+  static AttachChannel message() { return {0x0102'0304, counting<Token>(5), counted(30, 3)}; }
+  static Bytes golden() {
+    Bytes bytes = counted(1, 20);
+    const Bytes endpoint = support::bytes({0, 3, 30, 31, 32});
+    bytes.insert(bytes.end(), endpoint.begin(), endpoint.end());
+    return bytes;
+  }
   static bool equal(const AttachChannel& a, const AttachChannel& b) {
-    return a.channel == b.channel && a.token == b.token;
+    return a.channel == b.channel && a.token == b.token && a.endpoint == b.endpoint;
   }
 };
 
