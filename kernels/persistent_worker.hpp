@@ -8,7 +8,9 @@
 #include "kernels/group.hpp"
 #include "kernels/slot.hpp"
 
-/// The persistent kernel: the worker loop of serve.hpp on the warps of a GPU.
+/// The persistent kernel: the worker loop of serve.hpp on a GPU. A message is in the hands of a
+/// group: a warp where all are short enough for vectors, a block of threads where one may be
+/// longer.
 namespace offload::kernels {
 
 /// A channel as the kernel serves it. The pointers are the GPU's.
@@ -24,11 +26,12 @@ struct DeviceChannel {
 struct PersistentWorker {
   const DeviceChannel* channels;
   std::uint32_t channel_count;
-  std::uint32_t warps_per_channel;  ///< a multiple of kWarpsPerBlock
+  std::uint32_t groups_per_channel;  ///< a multiple of kWarpsPerBlock
+  std::uint32_t max_length;          ///< the longest of any channel's, bytes
   /// In device memory: a poll of it costs no PCIe transfer. Not 0: end.
   const std::uint32_t* stop;
   std::uint32_t polls_until_idle;
-  std::uint32_t idle_sleep_ns;  ///< between two polls of an idle warp; 0: none
+  std::uint32_t idle_sleep_ns;  ///< between two polls of an idle group; 0: none
 };
 
 /// Launches it with the service called so, on `stream`. cudaErrorInvalidValue for an unknown one;

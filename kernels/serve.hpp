@@ -67,7 +67,7 @@ OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const Channel& channel,
   }
 
   if (length > kMaxPacked) {
-    acquire_plain_payload();
+    if (lane == 0) acquire_plain_payload();  // it read the header
     group.sync();
     answer(group, service, Request(request.plain, length), response, turn);
     return Outcome::answered;

@@ -117,8 +117,8 @@ inline void store_vector(Vector* to, Vector vector) {
 
 #endif
 
-/// After a header was seen and before the group is synchronised and reads its plain payload. On a
-/// CPU the header's load acquires already.
+/// After a header was seen, by the lane that read it, and before the group is synchronised and
+/// reads its plain payload. On a CPU the header's load acquires already.
 OFFLOAD_HOST_DEVICE inline void acquire_plain_payload() {
 #if defined(__CUDA_ARCH__)
   __threadfence_system();

@@ -16,7 +16,7 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Empty polls after which a warp counts as idle: about 2 ms, as a poll is one PCIe round trip.
+/// Empty polls after which a group counts as idle: about 2 ms, as a poll is one PCIe round trip.
 constexpr std::uint32_t kPollsUntilIdle = 1024;
 /// What the destructor grants a kernel to end.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
@@ -86,7 +86,10 @@ class CudaBackend final : public Backend {
     kernels::PersistentWorker worker{};
     worker.channels = run->device_channels.get();
     worker.channel_count = static_cast<std::uint32_t>(run->channels.size());
-    worker.warps_per_channel = options_.warps_per_channel;
+    worker.groups_per_channel = options_.warps_per_channel;
+    for (const BackendChannel& channel : run->channels) {
+      worker.max_length = std::max(worker.max_length, channel.channel.layout.max_length);
+    }
     worker.stop = run->stop.get();
     worker.polls_until_idle = kPollsUntilIdle;
     worker.idle_sleep_ns = static_cast<std::uint32_t>(
