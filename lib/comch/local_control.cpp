@@ -22,7 +22,7 @@ using core::Error;
 using core::ErrorCode;
 
 constexpr std::size_t kMaxFds = 3;
-constexpr int kBacklog = 128;  // as net/socket's
+constexpr int kLocalBacklog = 128;  // as those of a network
 
 core::Fd open_socket() {
   return core::Fd(check_errno(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
@@ -161,7 +161,7 @@ class LocalDoor final : public ControlDoor {
     // A socket file gets the mode that its socket has when it is bound: right from the start.
     check_errno(::fchmod(fd_.get(), 0600), action);
     check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), action);
-    check_errno(::listen(fd_.get(), kBacklog), action);
+    check_errno(::listen(fd_.get(), kLocalBacklog), action);
   }
   ~LocalDoor() override { ::unlink(address_.path.c_str()); }
 
