@@ -30,6 +30,8 @@ constexpr std::size_t kSends = 32;
 /// Messages that wait for the peer to be there, or to take those before.
 constexpr std::size_t kMostUnsent = 64;
 constexpr std::size_t kRoom = protocol::kFrameHeaderSize + protocol::kMaxControlLength;
+/// Peers that connected and were not looked at.
+constexpr std::size_t kMostArrived = 16;
 /// What a last message is granted to arrive before its queue pair goes.
 constexpr core::Duration kLinger = std::chrono::milliseconds(50);
 
@@ -108,7 +110,7 @@ class RdmaWire final : public ControlWire {
   progress::TaskPool<rdma::ReceiveTask> receives_;
   rdma::Link link_;
   std::deque<std::vector<std::byte>> unsent_;
-  std::deque<std::vector<std::byte>> unread_;
+  std::deque<rdma::ReceiveTask*> unread_;
   std::string failure_;  ///< why it is over; empty while it is not
   bool armed_ = false;
   std::unique_ptr<RdmaLine> line_;  ///< on its way
@@ -226,10 +228,9 @@ void RdmaWire::post_receive(rdma::ReceiveTask& task) noexcept {
   static_cast<void>(connection_.submit(task));  // where it is not taken, the connection has ended
 }
 
+/// Posted again once it is read: a peer that floods fills the receives there are, and no more.
 void RdmaWire::received(rdma::ReceiveTask& task) {
-  const auto frame = task.destination->data();
-  unread_.emplace_back(frame.begin(), frame.end());
-  post_receive(task);
+  unread_.push_back(&task);
 }
 
 /// Takes all that there is.
@@ -247,9 +248,12 @@ std::optional<ControlMessage> RdmaWire::receive() {
   }
   if (!unread_.empty()) {
     engine_.notify();  // whoever takes only some is called for the rest
-    const auto frame = std::move(unread_.front());
+    rdma::ReceiveTask& task = *unread_.front();
     unread_.pop_front();
-    return parse_packet(frame);
+    const auto frame = task.destination->data();
+    const std::vector<std::byte> packet(frame.begin(), frame.end());
+    post_receive(task);
+    return parse_packet(packet);
   }
   if (!failure_.empty()) throw Error(ErrorCode::connection_reset, failure_);
   return std::nullopt;
@@ -286,6 +290,9 @@ class RdmaDoor final : public ControlDoor {
 
 /// What it throws, the listener logs; and it turns the peer away.
 void RdmaDoor::take(rdma::ConnectRequest request) {
+  if (arrived_.size() == kMostArrived) {
+    throw Error(ErrorCode::full, "too many wait for the control thread");
+  }
   auto wire = std::make_unique<RdmaWire>(adapter_of(request.route()), request.peer_name());
   wire->accept(std::move(request));
   arrived_.push_back(std::move(wire));
@@ -306,13 +313,14 @@ std::shared_ptr<Adapter> RdmaDoor::adapter_of(const rdma::Route& route) {
 
 std::unique_ptr<ControlWire> RdmaDoor::accept() {
   if (std::exchange(armed_, false)) engine_.disarm();
-  while (engine_.progress()) continue;
+  while (arrived_.empty() && engine_.progress()) continue;
   if (arrived_.empty()) {
     engine_.arm();
     armed_ = true;
-    while (engine_.progress()) continue;
+    while (arrived_.empty() && engine_.progress()) continue;
   }
   if (arrived_.empty()) return nullptr;
+  engine_.notify();  // whoever takes only some is called for the rest
   auto wire = std::move(arrived_.front());
   arrived_.pop_front();
   return wire;

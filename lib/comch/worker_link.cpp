@@ -59,7 +59,10 @@ void WorkerLink::on_events(std::uint32_t) {
 }
 
 void WorkerLink::accept() {
-  while (auto socket = listener_.accept()) {
+  // Some: whoever floods the listener does not hold the thread. tick() takes the rest.
+  for (std::size_t i = 0; i < kMostNewcomers; ++i) {
+    auto socket = listener_.accept();
+    if (!socket) return;
     if (newcomers_.size() == kMostNewcomers) continue;  // which closes it
     try {
       std::optional<protocol::Nonce> challenge;
