@@ -73,7 +73,7 @@ std::string SocketAddress::host() const {
 }
 
 std::string SocketAddress::to_string() const {
-  const std::string text = host();
+  std::string text = host();
   if (family() != AF_INET && family() != AF_INET6) return text;
   return (family() == AF_INET6 ? "[" + text + "]" : text) + ":" + std::to_string(port());
 }
