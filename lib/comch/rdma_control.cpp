@@ -206,7 +206,8 @@ void RdmaWire::send_waiting() {
     if (task == nullptr) return;
     const auto frame = std::move(unsent_.front());
     unsent_.pop_front();
-    auto& buffer = *const_cast<memory::Buffer*>(task->source);  // one of this object's
+    memory::Buffer& buffer =
+        *buffers_[kReceives + static_cast<std::size_t>(task - sends_.tasks().data())];
     std::copy(frame.begin(), frame.end(), buffer.dataroom().begin());
     static_cast<void>(buffer.set_data(0, frame.size()));
     if (const core::Status status = connection_.submit(*task); !status.ok()) {

@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "gpu/backend.hpp"
 #include "progress/engine.hpp"
@@ -39,7 +41,6 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   void disarm() override { channel_.waiter.disarm(); }
 
   [[nodiscard]] const kernels::Channel& channel() const { return channel_.channel; }
-  [[nodiscard]] std::uint32_t index() const { return channel_.index; }
   /// Tells the server of answers.
   void ring() { channel_.ringer.ring(); }
   /// Notes that a request was refused; one at a time until it is taken.
@@ -59,5 +60,23 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   std::atomic<bool> has_fault_{false};
   std::thread thread_;
 };
+
+// Of all threads of a back end, as Backend has them.
+
+template <class Thread>
+std::vector<std::uint64_t> heartbeats_of(const std::vector<std::unique_ptr<Thread>>& threads) {
+  std::vector<std::uint64_t> beats;
+  for (const auto& thread : threads) beats.push_back(thread->heartbeat());
+  return beats;
+}
+
+template <class Thread>
+std::vector<Fault> take_faults_of(const std::vector<std::unique_ptr<Thread>>& threads) {
+  std::vector<Fault> faults;
+  for (const auto& thread : threads) {
+    if (Fault fault{}; thread->take_fault(fault)) faults.push_back(fault);
+  }
+  return faults;
+}
 
 }  // namespace offload::gpu

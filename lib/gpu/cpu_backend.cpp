@@ -12,6 +12,7 @@ namespace {
 /// What is served before the server is told: so many requests, fewer where they may be long.
 constexpr std::uint32_t kBatch = 64;
 constexpr std::uint32_t kBatchBytes = 256 * 1024;
+
 /// One channel and the thread that serves it.
 class CpuWorker final : public ChannelThread {
  public:
@@ -81,18 +82,9 @@ class CpuBackend final : public Backend {
   }
 
   [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override {
-    std::vector<std::uint64_t> beats;
-    for (const auto& worker : workers_) beats.push_back(worker->heartbeat());
-    return beats;
+    return heartbeats_of(workers_);
   }
-
-  std::vector<Fault> check() override {
-    std::vector<Fault> faults;
-    for (auto& worker : workers_) {
-      if (Fault fault{}; worker->take_fault(fault)) faults.push_back(fault);
-    }
-    return faults;
-  }
+  std::vector<Fault> check() override { return take_faults_of(workers_); }
 
  private:
   core::Duration spin_;

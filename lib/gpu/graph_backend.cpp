@@ -56,15 +56,12 @@ class GraphBackend final : public Backend {
   }
 
   [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override {
-    std::vector<std::uint64_t> beats;
-    for (const auto& worker : workers_) beats.push_back(worker->heartbeat());
-    return beats;
+    return heartbeats_of(workers_);
   }
 
   std::vector<Fault> check() override {
-    std::vector<Fault> faults;
-    for (auto& worker : workers_) {
-      if (Fault fault{}; worker->take_fault(fault)) faults.push_back(fault);
+    auto faults = take_faults_of(workers_);
+    for (const auto& worker : workers_) {
       if (const std::string failure = worker->failure(); !failure.empty()) {
         throw Error(ErrorCode::driver, "the GPU serves no longer: " + failure);
       }
