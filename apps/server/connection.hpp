@@ -5,6 +5,7 @@
 
 #include "core/clock.hpp"
 #include "core/fd.hpp"
+#include "core/intrusive_list.hpp"
 #include "net/backlog.hpp"
 #include "net/gather.hpp"
 #include "net/receive_buffer.hpp"
@@ -24,6 +25,9 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
+/// Tells the list of lingering connections from the queues that one stands in.
+struct Lingering;
+
 /// One client: its socket, what was read and not yet forwarded, what was answered and not yet
 /// sent. It knows nothing of channels. Its thread only.
 ///
@@ -32,9 +36,13 @@ class ConnectionOwner {
 ///     └────shutdown────▶ draining ─┘   (sent all, said so; discards until the client closes)
 ///
 /// A closed connection lives on until the last of its requests is answered.
-class Connection final : public progress::EventHandler {
+class Connection final : public progress::EventHandler,
+                         public core::ListNode<Connection>,
+                         public core::ListNode<Lingering> {
  public:
   enum class State : std::uint8_t { open, draining, refusing, lingering, closed };
+  /// Which queue of its owner it stands in.
+  enum class Queue : std::uint8_t { none, ready, waiting };
 
   Connection(core::Fd fd, progress::Engine& engine, memory::BlockCache& cache,
              ConnectionOwner& owner);
@@ -49,6 +57,12 @@ class Connection final : public progress::EventHandler {
   /// Whether a receive() would find something, and its frames would be taken.
   [[nodiscard]] bool wants_to_read() const noexcept {
     return state_ == State::open && readable_ && backlog_.empty();
+  }
+  /// Whether room for requests is all it needs to go on. Who has hung up needs none to be read: an
+  /// end of file is not to wait for room.
+  [[nodiscard]] bool waits_for_room() const noexcept {
+    if (state_ != State::open && state_ != State::draining) return false;
+    return holds_frames || (wants_to_read() && !hung_up_);
   }
 
   /// Output of a batch, sent by send().
@@ -73,13 +87,15 @@ class Connection final : public progress::EventHandler {
   }
   [[nodiscard]] State state() const noexcept { return state_; }
   [[nodiscard]] bool disposable() const noexcept {
-    return state_ == State::closed && in_flight_ == 0 && !queued;
+    return state_ == State::closed && in_flight_ == 0 && chain_.empty();
   }
   /// Lingering ends then, whatever the client does.
   [[nodiscard]] core::TimePoint linger_deadline() const noexcept { return linger_deadline_; }
 
-  /// The owner's: whether it stands in its queue.
-  bool queued = false;
+  // The owner's:
+  std::size_t index = 0;      ///< among its connections
+  Queue queue = Queue::none;  ///< a ListNode<Connection> is in it
+  bool holds_frames = false;  ///< whole ones for which there was no room
 
  private:
   void on_events(std::uint32_t epoll_events) override;

@@ -1,12 +1,8 @@
 #include "apps/server/io_thread.hpp"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <future>
-#include <system_error>
 #include <utility>
 
 #include "core/cpu.hpp"
@@ -31,9 +27,6 @@ constexpr std::size_t kReceiveSize = 64 * 1024;
 /// Buffers that stay with the thread when it has no use for them: so many bytes, or so many.
 constexpr std::size_t kKeptBytes = 16 * 1024 * 1024;
 constexpr std::size_t kKeptBuffers = 16;
-constexpr int kAcceptsAtOnce = 64;
-/// How often it looks after what no event announces.
-constexpr core::Duration kSweepInterval = std::chrono::milliseconds(100);
 /// How long the thread sleeps at most.
 constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 
@@ -52,9 +45,8 @@ comch::Peer peer_of(WorkerState state) {
 
 }  // namespace
 
-IoThread::IoThread(const Config& config, comch::Channel& channel, core::Fd listener)
+IoThread::IoThread(const Config& config, comch::Channel& channel)
     : config_(config),
-      listener_(std::move(listener)),
       engine_(config.spin),
       server_end_(channel.server_end()),
       producer_(server_end_),
@@ -73,7 +65,6 @@ IoThread::IoThread(const Config& config, comch::Channel& channel, core::Fd liste
   consumer_.connect(engine_);
   engine_.attach(*this);
   engine_.watch(consumer_.wake_fd(), EPOLLIN | EPOLLET, bell_);
-  engine_.watch(listener_.get(), EPOLLIN, *this);
 }
 
 IoThread::~IoThread() {
@@ -97,19 +88,30 @@ void IoThread::start() {
   started.get_future().get();
 }
 
-void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::Line> line) {
+template <class Change>
+void IoThread::give_order(Change change) {
   {
-    const std::lock_guard lock(worker_order_mutex_);
-    worker_order_ = state;
-    line_order_ = std::move(line);
-    has_worker_order_.store(true, std::memory_order_release);  // pairs with apply_orders
+    const std::lock_guard lock(orders_mutex_);
+    change();
+    has_orders_.store(true, std::memory_order_release);  // pairs with apply_orders
   }
   engine_.notify();
 }
 
+void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::Line> line) {
+  give_order([&] {
+    worker_order_ = state;
+    line_order_ = std::move(line);
+  });
+}
+
+void IoThread::take(core::Fd socket) {
+  ++given_;
+  give_order([&] { socket_orders_.push_back(std::move(socket)); });
+}
+
 void IoThread::drain() noexcept {
-  drain_order_.store(true, std::memory_order_relaxed);
-  engine_.notify();
+  give_order([&] { drain_order_ = true; });
 }
 
 void IoThread::stop() noexcept {
@@ -123,8 +125,8 @@ void IoThread::stop() noexcept {
 
 void IoThread::run() {
   while (!stop_order_.load(std::memory_order_relaxed)) {
-    const bool sweeping = next_sweep_ != core::TimePoint{};
-    engine_.run_once(sweeping ? next_sweep_ : engine_.now() + kLongestSleep);
+    const Connection* const first = lingering_.front();
+    engine_.run_once(first != nullptr ? first->linger_deadline() : engine_.now() + kLongestSleep);
   }
   connections_.clear();
   consumer_.stop();
@@ -133,46 +135,48 @@ void IoThread::run() {
 
 bool IoThread::poll() {
   bool worked = apply_orders();
+  if (draining_) go_on_draining();
   look_after_line();
   worked = finish_batch() || worked;
   worked = serve_ready() || worked;
-  sweep();
+  close_lingering();
   return worked;
 }
 
 // ---- Orders
 
 bool IoThread::apply_orders() {
-  // Acquire: pairs with set_worker.
-  bool worked = has_worker_order_.load(std::memory_order_acquire) && apply_worker_order();
-  if (!draining_ && drain_order_.load(std::memory_order_relaxed)) {
-    start_draining();
-    worked = true;
+  if (!has_orders_.load(std::memory_order_acquire)) return false;  // pairs with give_order
+  std::optional<WorkerState> worker;
+  std::unique_ptr<comch::Line> line;
+  bool drain = false;
+  {
+    const std::lock_guard lock(orders_mutex_);
+    has_orders_.store(false, std::memory_order_relaxed);  // under the lock
+    worker.swap(worker_order_);
+    line = std::move(line_order_);
+    newcomers_.swap(socket_orders_);
+    drain = drain_order_;
   }
-  if (draining_) {
-    if (consumer_.peer() == comch::Peer::absent && consumer_.awaited() != 0) {
-      abandon_requests(Refusal::shutting_down);
-    }
-    if (connections_.empty()) drained_.store(true, std::memory_order_release);
-  }
-  return worked;
+  if (worker) apply_worker_order(*worker, std::move(line));
+  for (core::Fd& socket : newcomers_) welcome(std::move(socket));
+  newcomers_.clear();
+  if (drain && !draining_) start_draining();  // the newcomers as well
+  return true;
 }
 
-bool IoThread::apply_worker_order() {
-  const std::lock_guard lock(worker_order_mutex_);
-  has_worker_order_.store(false, std::memory_order_relaxed);  // under the lock
-  worker_ = worker_order_;
+void IoThread::apply_worker_order(WorkerState state, std::unique_ptr<comch::Line> line) {
+  worker_ = state;
   consumer_.set_peer(peer_of(worker_));
   remote_.reset();
   if (worker_ == WorkerState::relayed) {
     try {
-      remote_.emplace(engine_, server_end_, std::move(line_order_));
+      remote_.emplace(engine_, server_end_, std::move(line));
     } catch (const core::Error& error) {
       config_.on_line_lost(error.what());
     }
   }
   if (worker_ == WorkerState::expired) abandon_requests(Refusal::worker_unavailable);
-  return true;
 }
 
 /// Says once that the line to the worker has ended; the control thread says what follows.
@@ -199,93 +203,98 @@ void IoThread::abandon_requests(Refusal reason) {
 
 void IoThread::start_draining() {
   draining_ = true;
-  if (accepting_) engine_.unwatch(listener_.get(), *this);
-  listener_.reset();
   for (const auto& connection : connections_) {
     connection->drain();
     on_ready(*connection);
   }
 }
 
+void IoThread::go_on_draining() {
+  if (consumer_.peer() == comch::Peer::absent && consumer_.awaited() != 0) {
+    abandon_requests(Refusal::shutting_down);
+  }
+  // Release: pairs with drained().
+  if (connections_.empty()) drained_.store(true, std::memory_order_release);
+}
+
 // ---- Clients come
 
-void IoThread::on_events(std::uint32_t) {
-  for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    core::Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) {
-      // The machine has no descriptor or no memory left: the client stays in the backlog.
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        log_turned_away(std::generic_category().message(errno));
-        pause_accepting();
-      }
-      return;
-    }
-    if (fd.get() >= config_.first_reserved_fd) {
-      log_turned_away("the limit of open files is reached");
-      continue;
-    }
-    try {
-      connections_.push_back(std::make_unique<Connection>(std::move(fd), engine_, buffers_,
-                                                          static_cast<ConnectionOwner&>(*this)));
-      ++accepted_;
-    } catch (const core::Error& error) {
-      log_turned_away(error.what());
-    }
-  }
-}
-
-/// Until the next sweep: the listener, which stays readable, would keep the thread awake.
-void IoThread::pause_accepting() {
-  engine_.unwatch(listener_.get(), *this);
-  accepting_ = false;
-  start_sweeping();
-}
-
-void IoThread::resume_accepting() {
+void IoThread::welcome(core::Fd socket) {
   try {
-    engine_.watch(listener_.get(), EPOLLIN, *this);
-    accepting_ = true;
+    connections_.push_back(std::make_unique<Connection>(std::move(socket), engine_, buffers_,
+                                                        static_cast<ConnectionOwner&>(*this)));
+    connections_.back()->index = connections_.size() - 1;
+    ++accepted_;
   } catch (const core::Error& error) {
-    log_turned_away(error.what());
+    count_gone();
+    if (!turned_away_log_.allow(engine_.now())) return;
+    spdlog::warn("a client is turned away: {} ({} more were not logged)", error.what(),
+                 turned_away_log_.suppressed());
   }
-}
-
-void IoThread::log_turned_away(const std::string& reason) {
-  if (!turned_away_log_.allow(engine_.now())) return;
-  spdlog::warn("a client is turned away: {} ({} more were not logged)", reason,
-               turned_away_log_.suppressed());
 }
 
 void IoThread::on_ready(Connection& connection) {
-  if (std::exchange(connection.queued, true)) return;
-  ready_.push_back(&connection);
+  if (connection.queue == Connection::Queue::ready) return;
+  // Its place among those that wait is not given away.
+  if (connection.queue == Connection::Queue::waiting && connection.waits_for_room()) return;
+  enqueue(connection, Connection::Queue::ready);
+}
+
+void IoThread::enqueue(Connection& connection, Connection::Queue queue) {
+  Connections::remove(connection);
+  connection.queue = queue;
+  (queue == Connection::Queue::ready ? ready_ : waiting_).push_back(connection);
 }
 
 // ---- Requests go
 
+bool IoThread::refuses_requests() const noexcept {
+  return worker_ == WorkerState::expired || (draining_ && worker_ == WorkerState::absent);
+}
+
+/// Whether there is no room for a request.
+bool IoThread::full() const noexcept {
+  return sends_.available() == 0 && !refuses_requests();
+}
+
+/// Serves everyone at most once, and nobody for whom there is no room: with many clients, those
+/// that wait cost a turn nothing, and what they sent stays in the kernel.
 bool IoThread::serve_ready() {
-  if (ready_.empty()) return false;
-  serving_.swap(ready_);
+  if (ready_.empty() && (waiting_.empty() || full())) return false;
   bool worked = false;
   const std::size_t in_flight = producer_.in_flight();
-  // Serving one may make another ready again: that one is then in the queue anew, and so not
-  // erased in this round.
-  for (Connection* connection : serving_) connection->queued = false;
-  for (Connection* connection : serving_) worked = serve(*connection) || worked;
-  serving_.clear();
-  // Who got slots and wants more stands behind who got none: one deep pipeline starves nobody.
-  ready_.insert(ready_.end(), sated_.begin(), sated_.end());
-  sated_.clear();
+  serving_.splice_back(ready_);
+  while (Connection* const connection = serving_.pop_front()) {
+    connection->queue = Connection::Queue::none;
+    worked = tend(*connection) || worked;
+  }
+  serving_.splice_back(waiting_);
+  while (!full()) {
+    Connection* const connection = serving_.pop_front();
+    if (connection == nullptr) break;
+    connection->queue = Connection::Queue::none;
+    worked = serve(*connection) || worked;
+  }
+  // Who got room and wants more stands behind who got none: one deep pipeline starves nobody.
+  serving_.splice_back(waiting_);
+  waiting_.splice_back(serving_);
   if (producer_.in_flight() != in_flight) (void)producer_.flush();
   send_touched();
   return worked;
 }
 
-bool IoThread::serve(Connection& connection) {
+/// Does for a connection what needs no room in the channel.
+bool IoThread::tend(Connection& connection) {
   if (connection.disposable()) {
     erase(connection);
     return true;
   }
+  if (!connection.waits_for_room()) return serve(connection);
+  enqueue(connection, Connection::Queue::waiting);
+  return false;
+}
+
+bool IoThread::serve(Connection& connection) {
   const std::size_t before = connection.input().bytes().size();
   bool took_all = take_frames(connection);
   bool worked = connection.input().bytes().size() != before;
@@ -295,16 +304,23 @@ bool IoThread::serve(Connection& connection) {
     worked = true;
   }
   connection.input().release_if_empty();
-  if (!took_all || connection.wants_to_read()) {
-    if (!std::exchange(connection.queued, true)) (worked ? sated_ : ready_).push_back(&connection);
+  connection.holds_frames = !took_all;
+  if (connection.waits_for_room()) {
+    enqueue(connection, Connection::Queue::waiting);
+  } else if (connection.wants_to_read()) {
+    on_ready(connection);
   } else if (connection.finishing()) {
-    if (gather_.full()) send_touched();
-    connection.finish(gather_);
-    if (connection.state() == Connection::State::lingering) start_sweeping();
+    finish(connection);
     worked = true;
   }
   if (connection.disposable()) on_ready(connection);
   return worked;
+}
+
+void IoThread::finish(Connection& connection) {
+  if (gather_.full()) send_touched();
+  connection.finish(gather_);
+  if (connection.state() == Connection::State::lingering) lingering_.push_back(connection);
 }
 
 /// Takes the whole frames that came. False if some are left because the channel is full.
@@ -328,7 +344,7 @@ bool IoThread::take_frames(Connection& connection) {
 }
 
 bool IoThread::forward(Connection& connection, std::span<const std::byte> payload) {
-  if (worker_ == WorkerState::expired || (draining_ && worker_ == WorkerState::absent)) {
+  if (refuses_requests()) {
     if (gather_.full()) send_touched();
     append_error(connection, draining_ ? Refusal::shutting_down : Refusal::worker_unavailable);
     return true;
@@ -434,33 +450,28 @@ void IoThread::send_touched() {
   gather_.reset();
 }
 
-// ---- Clients go, and what is looked at now and then
+// ---- Clients go
 
-void IoThread::start_sweeping() {
-  if (next_sweep_ == core::TimePoint{}) next_sweep_ = engine_.now() + kSweepInterval;
-}
-
-void IoThread::sweep() {
-  if (next_sweep_ == core::TimePoint{} || engine_.now() < next_sweep_) return;
-  if (!accepting_ && !draining_) resume_accepting();
-  bool any = !accepting_ && !draining_;
-  for (const auto& connection : connections_) {
-    if (connection->state() != Connection::State::lingering) continue;
-    if (connection->linger_deadline() < engine_.now()) {
-      connection->close();
-      on_ready(*connection);
-    } else {
-      any = true;
-    }
+void IoThread::close_lingering() {
+  while (Connection* const first = lingering_.front()) {
+    if (first->linger_deadline() > engine_.now()) return;
+    lingering_.pop_front();
+    first->close();
+    on_ready(*first);
   }
-  next_sweep_ = any ? engine_.now() + kSweepInterval : core::TimePoint{};
 }
 
 void IoThread::erase(Connection& connection) {
-  const auto at = std::find_if(connections_.begin(), connections_.end(),
-                               [&](const auto& owned) { return owned.get() == &connection; });
-  std::swap(*at, connections_.back());
+  const std::size_t index = connection.index;
+  std::swap(connections_[index], connections_.back());
+  connections_[index]->index = index;
   connections_.pop_back();
+  count_gone();
+}
+
+void IoThread::count_gone() noexcept {
+  // Nobody else writes it.
+  gone_.store(gone_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 }  // namespace offload::server

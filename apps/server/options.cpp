@@ -40,7 +40,8 @@ void add_tcp(CLI::App& app, Options& options) {
       ->default_str(options.listen_address);
   auto* const threads = cli::add_integer<std::uint32_t>(
       app, "--threads", options.threads, 1, kMostThreads,
-      "I/O threads, each with its own listener, connections and channel");
+      "I/O threads, each with its own connections and channel; a new "
+      "connection goes to that with the fewest");
   app.add_option("--cpu", options.cpus,
                  "Instead of --threads: one I/O thread on this processor, its memory near it. "
                  "May be repeated")

@@ -15,7 +15,7 @@
 namespace offload::server {
 namespace {
 
-/// Connections that wait to be accepted, per thread; the kernel's own limit may be lower.
+/// Connections that wait to be accepted; the kernel's own limit may be lower.
 constexpr int kListenBacklog = 4096;
 constexpr core::Duration kKeepAlive = std::chrono::seconds(1);
 /// How often the control thread looks whether the I/O threads are drained.
@@ -25,25 +25,6 @@ constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 
 /// Descriptors that clients cannot take up: a worker that attaches needs some.
 constexpr int kReservedDescriptors = 16;
-
-/// With SO_REUSEPORT two servers of one user would share a port unnoticed: throws Error where one
-/// listens already.
-void check_port(const net::SocketAddress& address) {
-  if (address.port() != 0) net::bind_tcp(address, false).reset();
-}
-
-/// One socket per thread on the same port, bound now, so that a wrong address or a taken port
-/// shows at once, and listening later.
-std::vector<core::Fd> bind_sockets(const std::string& host, std::uint16_t port, std::size_t count) {
-  net::SocketAddress address = net::resolve(host, port, true).front();
-  check_port(address);
-  std::vector<core::Fd> sockets;
-  while (sockets.size() < count) {
-    sockets.push_back(net::bind_tcp(address, true));
-    address = net::local_address(sockets.front().get());
-  }
-  return sockets;
-}
 
 }  // namespace
 
@@ -60,7 +41,9 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
                                                          options_.max_message_length, node));
     offer.channels.push_back(channels_.back().get());
   }
-  sockets_ = bind_sockets(options_.listen_address, options_.listen_port, cpus_.size());
+  // Bound now, so that a wrong address or a taken port shows at once, and listening later.
+  listener_ = net::bind_tcp(
+      net::resolve(options_.listen_address, options_.listen_port, true).front(), false);
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
                 std::move(offer), static_cast<comch::WorkerObserver&>(*this));
 }
@@ -82,9 +65,12 @@ bool Server::has_worker() const {
 }
 
 void Server::turn(core::TimePoint deadline) {
-  engine_.run_once(std::min(deadline, link_->next_tick()));
+  deadline = std::min(deadline, link_->next_tick());
+  if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
+  engine_.run_once(deadline);
   take_line_loss();
   const auto now = core::Clock::now();
+  if (acceptor_) acceptor_->tick(now);
   if (now >= link_->next_tick()) link_->tick(now);
   if (now >= worker_deadline_ && worker_ == WorkerState::absent) {
     spdlog::warn("no worker for {} s: requests are refused until one attaches",
@@ -95,20 +81,17 @@ void Server::turn(core::TimePoint deadline) {
 }
 
 void Server::open_for_clients() {
-  const auto address = net::local_address(sockets_.front().get());
-  check_port(address);  // another may have come while this one waited for its worker
+  const auto address = net::local_address(listener_.get());
+  // Fails where another has come to listen there while this one waited for its worker.
+  net::start_listening(listener_.get(), kListenBacklog);
   for (std::uint32_t i = 0; i < channels_.size(); ++i) {
-    const IoThread::Config config{i,
-                                  cpus_[i],
-                                  options_.max_message_length,
-                                  options_.spin,
-                                  first_reserved_fd_,
+    const IoThread::Config config{i, cpus_[i], options_.max_message_length, options_.spin,
                                   [this](const std::string& reason) { on_line_lost(reason); }};
-    net::start_listening(sockets_[i].get(), kListenBacklog);
-    threads_.push_back(std::make_unique<IoThread>(config, *channels_[i], std::move(sockets_[i])));
+    threads_.push_back(std::make_unique<IoThread>(config, *channels_[i]));
     threads_.back()->start();
   }
   tell_threads(worker_);
+  acceptor_.emplace(engine_, Acceptor::Config{std::move(listener_), first_reserved_fd_}, threads_);
   spdlog::info("listening on {} with {} threads, service {}", address.to_string(), threads_.size(),
                options_.service);
 }
@@ -176,6 +159,7 @@ void Server::shut_down() {
   const auto deadline = core::Clock::now() + options_.shutdown_timeout;
   const auto drain_deadline =
       deadline - std::min(kWorkerShutdownTime, options_.shutdown_timeout / 2);
+  acceptor_.reset();  // before the threads are drained: they are given nobody after that
   for (const auto& thread : threads_) thread->drain();
   const auto drained = [&] {
     return std::all_of(threads_.begin(), threads_.end(),

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/server/acceptor.hpp"
 #include "apps/server/io_thread.hpp"
 #include "apps/server/options.hpp"
 #include "comch/channel.hpp"
@@ -48,10 +49,11 @@ class Server final : comch::WorkerObserver, progress::EventHandler {
   std::vector<int> cpus_;  ///< of the I/O threads; -1: anywhere
   int first_reserved_fd_ = 0;
   progress::Engine engine_;
-  std::vector<core::Fd> sockets_;  ///< the I/O threads' until they start
+  core::Fd listener_;  ///< the acceptor's until that is there
   std::vector<std::unique_ptr<comch::Channel>> channels_;
   std::optional<comch::WorkerLink> link_;
   std::vector<std::unique_ptr<IoThread>> threads_;
+  std::optional<Acceptor> acceptor_;  ///< in the TCP phase
   /// To the worker, until the I/O threads have them.
   std::vector<std::unique_ptr<comch::Line>> lines_;
   // Of the first line that ended, from its I/O thread; engine_.notify() follows.

@@ -1,7 +1,9 @@
 #include "bench/tcp_echo/echo_loop.hpp"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -79,15 +81,16 @@ class Connection {
   std::size_t filled_ = 0;
 };
 
-EchoLoop::EchoLoop(const net::SocketAddress& address, std::uint32_t max_message_length, int stop)
+EchoLoop::EchoLoop(std::uint32_t max_message_length, int stop)
     : max_message_length_(max_message_length),
       stop_(stop),
-      epoll_(core::check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
-      listener_(net::listen_tcp(address, SOMAXCONN, true)) {
+      epoll_(core::check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
+  int ends[2];
+  core::check_errno(::pipe2(ends, O_CLOEXEC), "pipe2");
+  given_sockets_ = core::Fd(ends[0]);
+  give_ = core::Fd(ends[1]);
   watch(EPOLL_CTL_ADD, stop_, EPOLLIN);
-  // Edge-triggered: a connection for which there is no descriptor waits for the next one to come,
-  // and does not keep the loop busy.
-  watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN | EPOLLET);
+  watch(EPOLL_CTL_ADD, given_sockets_.get(), EPOLLIN);
 }
 
 EchoLoop::~EchoLoop() = default;
@@ -101,8 +104,8 @@ void EchoLoop::run() {
     for (int i = 0; i < count; ++i) {
       const int fd = events[static_cast<std::size_t>(i)].data.fd;
       if (fd == stop_) return;
-      if (fd == listener_.get()) {
-        accept_all();
+      if (fd == given_sockets_.get()) {
+        take_given();
       } else {
         serve(fd);
       }
@@ -117,21 +120,23 @@ void EchoLoop::watch(int operation, int fd, std::uint32_t events) {
   core::check_errno(::epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
 }
 
-void EchoLoop::accept_all() {
-  for (;;) {
-    core::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket.valid()) {
-      const int fd = socket.get();
-      const auto index = static_cast<std::size_t>(fd);
-      if (index >= connections_.size()) connections_.resize(index + 1);
-      connections_[index] = std::make_unique<Connection>(std::move(socket), max_message_length_);
-      watch(EPOLL_CTL_ADD, fd, EPOLLIN);
-    } else if (const int error = errno; error != ECONNABORTED && error != EINTR) {
-      if (error != EAGAIN && failed_accepts_.allow(core::Clock::now())) {
-        spdlog::error("cannot accept a connection: {}", core::describe_errno(error));
-      }
-      return;
-    }
+void EchoLoop::give(core::Fd socket) {
+  const int fd = socket.get();
+  // Waits where thousands have been given and not taken yet. So few bytes are written as a whole.
+  core::check_errno(::write(give_.get(), &fd, sizeof fd), "cannot hand a connection over");
+  static_cast<void>(socket.release());
+  ++given_;
+}
+
+/// Called where some were given: the read does not wait.
+void EchoLoop::take_given() {
+  std::array<int, 64> fds{};
+  const auto bytes = ::read(given_sockets_.get(), fds.data(), sizeof fds);
+  for (std::size_t i = 0; bytes > 0 && i < static_cast<std::size_t>(bytes) / sizeof(int); ++i) {
+    const auto index = static_cast<std::size_t>(fds[i]);
+    if (index >= connections_.size()) connections_.resize(index + 1);
+    connections_[index] = std::make_unique<Connection>(core::Fd(fds[i]), max_message_length_);
+    watch(EPOLL_CTL_ADD, fds[i], EPOLLIN);
   }
 }
 
@@ -140,6 +145,7 @@ void EchoLoop::serve(int fd) {
   const bool was_blocked = connection->blocked();
   if (!connection->serve()) {
     connection.reset();
+    gone_.store(gone_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   } else if (connection->blocked() != was_blocked) {
     watch(EPOLL_CTL_MOD, fd, was_blocked ? EPOLLIN : EPOLLOUT);
   }

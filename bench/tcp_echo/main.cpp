@@ -1,7 +1,9 @@
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <deque>
@@ -13,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
+#include "net/socket.hpp"
 
 namespace offload::bench {
 namespace {
@@ -34,20 +37,42 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::Range(0, 1 << 30));
 }
 
+/// Gives each client that waits to the loop with the fewest; of several such, in turn.
+void accept_all(int listener, std::deque<EchoLoop>& loops, std::size_t& first_choice) {
+  for (;;) {
+    core::Fd socket(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid()) {
+      if (errno == ECONNABORTED || errno == EINTR) continue;
+      if (errno == EAGAIN) return;
+      core::throw_errno("cannot accept a connection");
+    }
+    std::size_t best = first_choice % loops.size();
+    for (std::size_t i = 1; i < loops.size(); ++i) {
+      const std::size_t candidate = (first_choice + i) % loops.size();
+      if (loops[candidate].connection_count() < loops[best].connection_count()) best = candidate;
+    }
+    first_choice = best + 1;
+    loops[best].give(std::move(socket));
+  }
+}
+
 void serve(const Options& options, core::ShutdownSignals& signals) {
   const core::Fd stop(core::check_errno(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"));
-  net::SocketAddress address = net::resolve(options.listen_address, options.port, true).front();
+  const auto address = net::resolve(options.listen_address, options.port, true).front();
+  const core::Fd listener = net::listen_tcp(address, SOMAXCONN, false);
   std::deque<EchoLoop> loops;
   for (unsigned i = 0; i < options.threads; ++i) {
-    loops.emplace_back(address, options.max_message_length, stop.get());
-    address = loops.front().address();
+    loops.emplace_back(options.max_message_length, stop.get());
   }
   std::deque<std::thread> threads;
   for (EchoLoop& loop : loops) threads.emplace_back(&EchoLoop::run, &loop);
-  spdlog::info("listening on {}", address.to_string());
+  spdlog::info("listening on {}", net::local_address(listener.get()).to_string());
 
-  pollfd signalled{signals.fd(), POLLIN, 0};
-  while (signals.take() == 0) ::poll(&signalled, 1, -1);
+  pollfd ready[] = {{signals.fd(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
+  for (std::size_t first_choice = 0; signals.take() == 0;) {
+    accept_all(listener.get(), loops, first_choice);
+    ::poll(ready, 2, -1);
+  }
   ::eventfd_write(stop.get(), 1);  // nobody reads it, so every loop sees it
   for (std::thread& thread : threads) thread.join();
 }

@@ -110,7 +110,8 @@ core::Fd bind_tcp(const SocketAddress& address, bool reuse_port) {
 }
 
 void start_listening(int fd, int backlog) {
-  check_errno(::listen(fd, backlog), "cannot listen");
+  const std::string what = "cannot listen on " + local_address(fd).to_string();
+  check_errno(::listen(fd, backlog), what);
 }
 
 core::Fd listen_tcp(const SocketAddress& address, int backlog, bool reuse_port) {

@@ -114,6 +114,24 @@ def test_new_clients_are_turned_away_meanwhile(stage):
     assert server.wait() == 0
 
 
+def test_clients_that_connect_as_the_server_is_told_to_end(stage):
+    """Whoever was let in is told of the end, whether a thread had taken him already or not; nobody
+    holds the shutdown up."""
+    server, worker = stage.pair("--threads", 2)
+    sockets = []
+    with contextlib.suppress(ConnectionError):
+        for number in range(2000):
+            sockets.append(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
+            if number == 200:
+                server.send_signal(signal.SIGTERM)
+    assert len(sockets) > 200
+    for each in sockets:
+        with each, contextlib.suppress(ConnectionResetError):  # who still waited to be accepted
+            assert each.recv(1) == b""
+    expect_end_of_both(server, worker)
+    assert "not all clients could be answered in time" not in server.log
+
+
 def accepts(port):
     try:
         socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import LONG, PATIENCE, scaled, statistics
+from harness import LONG, PATIENCE, scaled, statistics, wait_until
 from wire import TOO_LONG, Wire, frame, payloads, reverse
 
 # Around what changes the form of a message: empty, 12 bytes a vector, 16 a block, the longest
@@ -94,11 +94,33 @@ def test_many_io_threads_share_the_connections(stage):
     for wire in wires:
         wire.close()
     assert server.terminate() == 0
-    threads = connections_of_threads(server)
-    assert len(threads) == 3
-    assert all(connections > 0 and responses == 10 * connections
-               for connections, responses in threads), threads
-    assert sum(connections for connections, _ in threads) == 60
+    assert connections_of_threads(server) == [(20, 200)] * 3
+
+
+def test_few_connections_leave_no_io_thread_idle(stage):
+    """A client's connections are made at once; each thread gets as many."""
+    server, _ = stage.pair("--threads", 4)
+    stage.run_client(server, "-t", 8, "-i", 100)
+    assert server.terminate() == 0
+    assert connections_of_threads(server) == [(2, 200)] * 4
+
+
+def test_who_comes_later_fills_the_gaps(stage):
+    server, _ = stage.pair("--threads", 2)
+    wires = [Wire(server.port) for _ in range(8)]  # in turn: thread 0, 1, 0, 1, ...
+    for wire in wires:
+        wire.ask([b"first"])
+    before = server.descriptors()
+    for wire in wires[::2]:
+        wire.close()
+    wait_until(lambda: server.descriptors() == before - 4, "four connections are closed")
+    for _ in range(4):
+        wires.append(Wire(server.port))
+        wires[-1].ask([b"second"])
+    for wire in wires:
+        wire.close()
+    assert server.terminate() == 0
+    assert connections_of_threads(server) == [(8, 8), (4, 4)]
 
 
 def test_ipv6(stage):

@@ -234,12 +234,34 @@ TEST_F(ConnectionTest, SendingToAClientThatIsGoneClosesIt) {
   EXPECT_TRUE(connection_->disposable());
 }
 
-TEST_F(ConnectionTest, AClosedConnectionIsKeptWhileItIsQueued) {
-  connection_->queued = true;
+TEST_F(ConnectionTest, AClosedConnectionIsKeptWhileThereIsOutputOfIt) {
+  gather_.commit(connection_->chain(), 1);
   connection_->close();
   EXPECT_FALSE(connection_->disposable());
-  connection_->queued = false;
+  connection_->send(gather_);
   EXPECT_TRUE(connection_->disposable());
+}
+
+TEST_F(ConnectionTest, WaitsForRoomWithSomethingToReadOrToForward) {
+  EXPECT_FALSE(connection_->waits_for_room());
+  client_sends(bytes_of("request"));
+  turn();
+  EXPECT_TRUE(connection_->waits_for_room());
+  connection_->receive();
+  EXPECT_FALSE(connection_->waits_for_room());
+  connection_->holds_frames = true;
+  EXPECT_TRUE(connection_->waits_for_room());
+  connection_->drain();
+  EXPECT_TRUE(connection_->waits_for_room());
+  connection_->close();
+  EXPECT_FALSE(connection_->waits_for_room());
+}
+
+TEST_F(ConnectionTest, AnEndOfFileDoesNotWaitForRoom) {
+  client_.reset();
+  turn();
+  EXPECT_TRUE(connection_->wants_to_read());
+  EXPECT_FALSE(connection_->waits_for_room());
 }
 
 TEST_F(ConnectionTest, ClosingEndsTheConnectionOnce) {

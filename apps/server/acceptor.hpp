@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/server/io_thread.hpp"
+#include "core/clock.hpp"
+#include "core/fd.hpp"
+#include "core/log.hpp"
+#include "progress/engine.hpp"
+
+namespace offload::server {
+
+/// Lets clients in at one listening socket and hands each to the I/O thread that has the fewest.
+/// The kernel would spread them over a socket a thread by a hash: a few clients then meet on one
+/// thread while another has none. Control thread only.
+class Acceptor final : progress::EventHandler {
+ public:
+  struct Config {
+    core::Fd listener;  ///< listens already
+    /// Clients get only descriptors below: the rest is for workers to attach with.
+    int first_reserved_fd;
+  };
+
+  /// `engine` and `threads`, one at least, outlive it. Throws Error.
+  Acceptor(progress::Engine& engine, Config config,
+           const std::vector<std::unique_ptr<IoThread>>& threads);
+  /// Nobody is let in any more; who waits in the socket's backlog is reset by the kernel.
+  ~Acceptor();
+
+  /// When tick() is due; TimePoint::max(): no time soon.
+  [[nodiscard]] core::TimePoint next_tick() const noexcept { return retry_; }
+  /// Accepts again where descriptors or memory had run out.
+  void tick(core::TimePoint now);
+
+ private:
+  void on_events(std::uint32_t epoll_events) override;
+  IoThread& choose_thread() noexcept;
+  void pause();
+  void log_turned_away(const std::string& reason);
+
+  progress::Engine* engine_;
+  core::Fd listener_;
+  int first_reserved_fd_;
+  const std::vector<std::unique_ptr<IoThread>>* threads_;
+  std::size_t first_choice_ = 0;                    ///< where several have the fewest
+  core::TimePoint retry_ = core::TimePoint::max();  ///< while it is paused
+  core::RateLimit turned_away_log_;
+};
+
+}  // namespace offload::server

@@ -1,0 +1,149 @@
+#include "apps/server/acceptor.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "comch/channel.hpp"
+#include "net/socket.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace offload::server {
+namespace {
+
+constexpr std::uint32_t kDepth = 2;
+constexpr std::uint32_t kLongest = 64;
+constexpr int kBacklog = 64;
+
+/// I/O threads without a worker, and an acceptor whose control thread the test plays.
+class AcceptorTest : public testing::Test {
+ protected:
+  void open(std::size_t threads, int first_reserved_fd = 1 << 20) {
+    for (std::uint32_t i = 0; i < threads; ++i) {
+      channels_.push_back(std::make_unique<comch::Channel>(i, kDepth, kLongest, -1));
+      const IoThread::Config config{i, -1, kLongest, core::Duration{}, [](const std::string&) {}};
+      threads_.push_back(std::make_unique<IoThread>(config, *channels_.back()));
+      threads_.back()->start();
+    }
+    core::Fd listener =
+        net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog, false);
+    address_ = net::local_address(listener.get());
+    acceptor_.emplace(engine_, Acceptor::Config{std::move(listener), first_reserved_fd}, threads_);
+  }
+
+  core::Fd connect() { return net::start_connect(address_); }
+
+  /// Turns of the control thread until `condition` holds; whether it came to.
+  template <class Condition>
+  bool turn_until(Condition condition) {
+    return support::eventually([&] {
+      engine_.run_once(core::TimePoint{});
+      acceptor_->tick(core::Clock::now());
+      return condition();
+    });
+  }
+
+  /// Clients of each thread.
+  [[nodiscard]] std::vector<std::uint64_t> counts() const {
+    std::vector<std::uint64_t> all;
+    for (const auto& thread : threads_) all.push_back(thread->client_count());
+    return all;
+  }
+
+  static bool has_ended(const core::Fd& client) {
+    char byte = 0;
+    const auto count = ::recv(client.get(), &byte, 1, MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno == ECONNRESET);
+  }
+
+  progress::Engine engine_;
+  std::vector<std::unique_ptr<comch::Channel>> channels_;
+  std::vector<std::unique_ptr<IoThread>> threads_;
+  net::SocketAddress address_;
+  std::optional<Acceptor> acceptor_;
+};
+
+using Counts = std::vector<std::uint64_t>;
+
+TEST_F(AcceptorTest, SpreadsClientsEvenly) {
+  open(3);
+  std::vector<core::Fd> clients;
+  for (int i = 0; i < 8; ++i) clients.push_back(connect());
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{3, 3, 2}; }));
+}
+
+TEST_F(AcceptorTest, FillsUpWhereClientsHaveGone) {
+  open(3);
+  std::vector<core::Fd> clients;
+  for (std::size_t i = 0; i < 9; ++i) {
+    clients.push_back(connect());
+    ASSERT_TRUE(turn_until([&] { return counts()[i % 3] == i / 3 + 1; }));  // in turn
+  }
+  clients[1].reset();
+  clients[4].reset();
+  ASSERT_TRUE(turn_until([&] { return counts() == Counts{3, 1, 3}; }));
+  clients[1] = connect();
+  clients[4] = connect();
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{3, 3, 3}; }));
+}
+
+TEST_F(AcceptorTest, TurnsAwayThoseBeyondTheDescriptorsForClients) {
+  open(2, /*first_reserved_fd=*/0);
+  const support::LogCapture log;
+  const core::Fd client = connect();
+  EXPECT_TRUE(turn_until([&] { return has_ended(client); }));
+  EXPECT_EQ(counts(), (Counts{0, 0}));
+  EXPECT_TRUE(log.has("the limit of open files is reached"));
+}
+
+TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {
+  open(1);
+  const core::Fd client = connect();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  const support::LogCapture log;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool paused = support::eventually([&] {
+    return engine_.run_once(core::TimePoint{}), acceptor_->next_tick() != core::TimePoint::max();
+  });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(paused);
+  EXPECT_EQ(counts(), Counts{0});
+  EXPECT_FALSE(has_ended(client));
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
+  EXPECT_EQ(acceptor_->next_tick(), core::TimePoint::max());
+}
+
+TEST_F(AcceptorTest, WhoWasAcceptedIsDrainedThoughNotTakenYet) {
+  open(2);
+  std::vector<core::Fd> clients;
+  for (int i = 0; i < 20; ++i) clients.push_back(connect());
+  const auto all_accepted = [&] { return counts() == Counts{10, 10}; };
+  ASSERT_TRUE(turn_until(all_accepted));
+  acceptor_.reset();
+  for (const auto& thread : threads_) thread->drain();
+  EXPECT_TRUE(
+      support::eventually([&] { return std::all_of(clients.begin(), clients.end(), has_ended); }));
+  clients.clear();
+  EXPECT_TRUE(support::eventually([&] {
+    return std::all_of(threads_.begin(), threads_.end(),
+                       [](const auto& thread) { return thread->drained(); });
+  }));
+  EXPECT_EQ(counts(), (Counts{0, 0}));
+}
+
+TEST_F(AcceptorTest, NobodyIsLetInAfterItsEnd) {
+  open(1);
+  acceptor_.reset();
+  const core::Fd client = connect();
+  EXPECT_TRUE(support::eventually([&] { return net::connect_result(client.get()) != 0; }));
+}
+
+}  // namespace
+}  // namespace offload::server
