@@ -52,7 +52,7 @@ def test_with_requests_that_wait_for_a_worker(stage):
     wires = [Wire(server.port) for _ in range(3)]
     for wire in wires:
         wire.send(b"".join(map(frame, payloads(20, 100))))
-        wire.wait_until_read()
+    wires[0].wait_until_read()  # it fills the channel: the others' requests stay where they are
     wires[1].finish_sending()
     wires[2].reset()
     worker.kill()
