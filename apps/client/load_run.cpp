@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -29,12 +30,16 @@ RequestPool make_pool(const Options& options) {
   return RequestPool::same(message, expected_response(options.service, message));
 }
 
-/// One connection per thread; fewer if a signal came.
+std::size_t connection_count(const Options& options) {
+  return std::size_t{options.thread_count} * options.connections;
+}
+
+/// The connections of all threads; fewer if a signal came.
 std::vector<core::Fd> connect_all(const Options& options, const core::ShutdownSignals& signals) {
   Connector connector(options.server_address, options.server_port,
                       Clock::now() + options.connect_timeout, signals);
   std::vector<core::Fd> sockets;
-  while (sockets.size() < options.thread_count) {
+  while (sockets.size() < connection_count(options)) {
     core::Fd socket = connector.connect();
     if (!socket.valid()) break;
     sockets.push_back(std::move(socket));
@@ -47,9 +52,11 @@ LoadThreads make_threads(const Options& options, std::vector<core::Fd> sockets,
   const LoadPlan plan{options.iteration_count, options.duration, options.max_concurrent_messages,
                       options.response_timeout};
   LoadThreads threads;
-  for (auto& socket : sockets) {
-    const auto number = static_cast<std::uint32_t>(threads.size());
-    threads.push_back(std::make_unique<LoadThread>(number, std::move(socket), plan, pool, control));
+  auto next = std::make_move_iterator(sockets.begin());
+  for (std::uint32_t number = 0; number < options.thread_count; ++number) {
+    std::vector<core::Fd> own(next, next + options.connections);
+    next += options.connections;
+    threads.push_back(std::make_unique<LoadThread>(number, std::move(own), plan, pool, control));
   }
   return threads;
 }
@@ -121,11 +128,11 @@ RunOutcome run_load(const Options& options, core::ShutdownSignals& signals) {
   const RequestPool pool = make_pool(options);
   auto sockets = connect_all(options, signals);
   RunOutcome outcome;
-  if (sockets.size() < options.thread_count) {
+  if (sockets.size() < connection_count(options)) {
     outcome.interrupted = signals.take() != 0;
     return outcome;
   }
-  spdlog::info("{} connected to {} port {}", options.thread_count, options.server_address,
+  spdlog::info("{} connected to {} port {}", sockets.size(), options.server_address,
                options.server_port);
   RunControl control;
   const auto threads = make_threads(options, std::move(sockets), pool, control);

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   using namespace offload;
   try {
     core::ShutdownSignals signals;
-    core::raise_descriptor_limit();  // a thread takes three
+    core::raise_descriptor_limit();  // a thread takes two, a connection one
     const auto parsed = client::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return client::run(std::get<client::Options>(parsed), signals);

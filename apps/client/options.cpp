@@ -9,7 +9,7 @@ constexpr std::uint32_t kLongestMessage = std::uint32_t{16} << 20;
 
 constexpr const char* kDescription =
     "Load client: sends requests to an offload server, checks every byte of every response, and\n"
-    "ends with throughput and latency. One connection and one thread per --thread-count.";
+    "ends with throughput and latency.";
 
 constexpr const char* kFooter =
     "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
@@ -37,15 +37,17 @@ void add_target(CLI::App& app, Options& options) {
 
 void add_amount(CLI::App& app, Options& options) {
   cli::add_integer<std::uint32_t>(app, "-t,--thread-count", options.thread_count, 1, 1024,
-                                  "Threads, each with one connection");
+                                  "Threads");
+  cli::add_integer<std::uint32_t>(app, "--connections", options.connections, 1, 65536,
+                                  "Connections of each thread");
   auto* const count =
       cli::add_integer<std::uint64_t>(app, "-i,--iteration-count", options.iteration_count, 1,
-                                      1'000'000'000'000'000, "Requests per thread");
+                                      1'000'000'000'000'000, "Requests per connection");
   cli::add_time(app, "--duration", options.duration, std::chrono::milliseconds(1),
                 "Send for so long, instead of a number of requests")
       ->excludes(count);
   cli::add_integer<std::uint32_t>(app, "--max-concurrent-messages", options.max_concurrent_messages,
-                                  1, 65536, "Requests in flight per thread");
+                                  1, 65536, "Requests in flight per connection");
 }
 
 void add_content(CLI::App& app, Options& options) {

@@ -16,7 +16,8 @@ struct Options {
   std::string server_address;
   std::uint16_t server_port = 12345;
   std::uint32_t thread_count = 1;
-  std::uint64_t iteration_count = 10'000;  ///< requests per thread; unused with `duration`
+  std::uint32_t connections = 1;           ///< of each thread
+  std::uint64_t iteration_count = 10'000;  ///< requests per connection; unused with `duration`
   std::optional<core::Duration> duration;
   std::string message = "hello";  ///< unused with `size`
   std::optional<std::string> expected_response;

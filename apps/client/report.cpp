@@ -43,6 +43,7 @@ nlohmann::ordered_json json_of(const Options& options) {
       {"server_ip_address", options.server_address},
       {"server_ip_port", options.server_port},
       {"thread_count", options.thread_count},
+      {"connections", options.connections},
       {"iteration_count", options.duration ? json() : json(options.iteration_count)},
       {"duration_seconds", options.duration ? json(core::to_seconds(*options.duration)) : json()},
       {"message_length", options.size ? std::size_t{*options.size} : options.message.size()},

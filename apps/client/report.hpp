@@ -15,6 +15,7 @@ std::string make_table(const Statistics& statistics);
 /// The same, and what was run:
 ///   program, version   strings
 ///   options            server_ip_address, server_ip_port, thread_count,
+///                      connections (of each thread),
 ///                      iteration_count (null with a duration), duration_seconds (null without),
 ///                      message_length (bytes), random_payload (true with --size),
 ///                      max_concurrent_messages, service

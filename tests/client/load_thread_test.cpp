@@ -112,22 +112,28 @@ class Running {
     return load_->result();
   }
 
- private:
   using Sockets = std::pair<core::Fd, core::Fd>;
-
-  Running(const LoadPlan& plan, const RequestPool& pool, Sockets sockets)
-      : peer_(std::move(sockets.second)),
-        load_(std::make_unique<LoadThread>(7, std::move(sockets.first), plan, pool, control_)),
-        thread_([this] {
-          load_->run();
-          ended_ = true;
-        }) {}
-
   static Sockets make_sockets() {
     int fds[2];
     core::check_errno(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), "socketpair");
     Sockets sockets{core::Fd(fds[0]), core::Fd(fds[1])};
     core::check_errno(::fcntl(fds[0], F_SETFL, O_NONBLOCK), "O_NONBLOCK");
+    return sockets;
+  }
+
+ private:
+  Running(const LoadPlan& plan, const RequestPool& pool, Sockets sockets)
+      : peer_(std::move(sockets.second)),
+        load_(
+            std::make_unique<LoadThread>(7, only(std::move(sockets.first)), plan, pool, control_)),
+        thread_([this] {
+          load_->run();
+          ended_ = true;
+        }) {}
+
+  static std::vector<core::Fd> only(core::Fd socket) {
+    std::vector<core::Fd> sockets;
+    sockets.push_back(std::move(socket));
     return sockets;
   }
 
@@ -151,6 +157,96 @@ TEST(LoadThread, AllAnswered) {
   EXPECT_EQ(result.rx_bytes, 52'000U);
   EXPECT_EQ(result.latency.count(), 1000U);
   EXPECT_EQ(running.load().progress(), 1000U);
+}
+
+/// A load thread with several connections, whose servers are peers[i].
+class SeveralConnections : public testing::Test {
+ protected:
+  static constexpr std::size_t kCount = 5;
+
+  void start(const LoadPlan& plan) {
+    std::vector<core::Fd> sockets;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      auto [own, other] = Running::make_sockets();
+      sockets.push_back(std::move(own));
+      peers_.emplace_back(std::move(other));
+    }
+    load_ = std::make_unique<LoadThread>(7, std::move(sockets), plan, pool_, control_);
+    thread_ = std::thread([this] { load_->run(); });
+  }
+  const LoadResult& finish() {
+    thread_.join();
+    return load_->result();
+  }
+  void answer(Peer& peer) { peer.respond(reversed(peer.read_request())); }
+
+  const RequestPool pool_ = RequestPool::random(40, Service::reverse);
+  RunControl control_;
+  std::vector<Peer> peers_;
+  std::unique_ptr<LoadThread> load_;
+  std::thread thread_;
+};
+
+TEST_F(SeveralConnections, AllAreServedAndCountedTogether) {
+  start(plan_of(20, 3));
+  for (int i = 0; i < 20; ++i) {
+    for (Peer& peer : peers_) answer(peer);
+  }
+  const auto& result = finish();
+  EXPECT_EQ(result.fault, "");
+  EXPECT_EQ(result.sent, 20 * kCount);
+  EXPECT_EQ(result.valid, 20 * kCount);
+  EXPECT_EQ(result.latency.count(), 20 * kCount);
+}
+
+TEST_F(SeveralConnections, OneThatIsThroughMayBeClosedBeforeTheOthers) {
+  start(plan_of(3, 1));
+  for (Peer& peer : peers_) {
+    for (int i = 0; i < 3; ++i) answer(peer);
+    EXPECT_FALSE(peer.read_more(1ms));
+    peer.close();
+  }
+  EXPECT_EQ(finish().fault, "");
+}
+
+TEST_F(SeveralConnections, AFaultOfOneNamesItAndEndsTheThread) {
+  start(plan_of(10, 1));
+  answer(peers_[3]);
+  EXPECT_GT(peers_[3].read_request().size(), 0U);
+  peers_[3].close();
+  const auto& result = finish();
+  EXPECT_EQ(result.fault.rfind("thread 7, connection 3, request 1: the server closed", 0), 0U)
+      << result.fault;
+}
+
+TEST_F(SeveralConnections, TheSilenceOfOneIsAnErrorThoughOthersAreAnswered) {
+  auto plan = plan_of(1'000'000'000, 1);
+  plan.response_timeout = 100ms;
+  start(plan);
+  for (Peer& peer : peers_) {
+    if (&peer != &peers_[2]) answer(peer);
+  }
+  std::atomic<bool> ended{false};
+  std::thread others([&] {
+    while (!ended) {
+      for (Peer& peer : peers_) {
+        if (&peer != &peers_[2] && peer.read_more(1ms)) answer(peer);
+      }
+    }
+  });
+  const auto& result = finish();
+  ended = true;
+  others.join();
+  EXPECT_EQ(result.fault.rfind("thread 7, connection 2, request 0: no response for 0.1", 0), 0U)
+      << result.fault;
+}
+
+TEST_F(SeveralConnections, AStopEndsAll) {
+  start(plan_of(1'000'000'000, 2));
+  for (Peer& peer : peers_) answer(peer);
+  control_.stop();
+  for (Peer& peer : peers_) peer.close();
+  EXPECT_EQ(finish().fault, "");
 }
 
 TEST(LoadThread, ResponsesOneByteAtATime) {

@@ -30,6 +30,7 @@ TEST(ClientOptions, Defaults) {
   EXPECT_EQ(options.server_address, "127.0.0.1");
   EXPECT_EQ(options.server_port, 12345);
   EXPECT_EQ(options.thread_count, 1U);
+  EXPECT_EQ(options.connections, 1U);
   EXPECT_EQ(options.iteration_count, 10'000U);
   EXPECT_FALSE(options.duration);
   EXPECT_EQ(options.message, "hello");
