@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 BIN = Path(os.environ.get("OFFLOAD_BIN_DIR",
                           Path(__file__).resolve().parent.parent / "build/release/bin"))
@@ -53,10 +54,12 @@ def stop(process):
         sys.exit(f"{process.args[0]} did not stop")
 
 
-def load(folder, port, options, service):
+def load(folder, port, options, row, service):
     result = folder / "client.json"
-    subprocess.run([BIN / "offload-client", "-s", "127.0.0.1", "-p", port, "-t",
-                    str(options.connections), "--max-concurrent-messages", str(options.in_flight),
+    subprocess.run([BIN / "offload-client", "-s", "127.0.0.1", "-p", port,
+                    "-t", str(row.client_threads),
+                    "--connections", str(row.connections // row.client_threads),
+                    "--max-concurrent-messages", str(row.in_flight), "--connect-timeout", "60",
                     "--size", str(options.size), "--duration", str(options.seconds), "--service",
                     service, "--json", result, "--log-level", "warning"],
                    check=True, stdout=subprocess.DEVNULL)
@@ -64,28 +67,61 @@ def load(folder, port, options, service):
     return measured["io_rate_miops"], measured["latency_us"]["p50"]
 
 
-def echo(folder, options):
+def echo(folder, options, row):
     server, log = start(folder, "bench-tcp-echo", "-p", 0, "--threads", options.threads,
                         "--max-message-length", max(options.size, 256))
     try:
-        return load(folder, wait_for_port(server, log), options, "echo")
+        return load(folder, wait_for_port(server, log), options, row, "echo")
     finally:
         stop(server)
 
 
-def offload(folder, options):
+def offload(folder, options, row):
     comch = f"unix:{folder}/comch.sock"
     server, log = start(folder, "offload-server", "-p", 0, "--comch", comch, "--threads",
                         options.threads, "--max-message-length", max(options.size, 256))
     worker, _ = start(folder, "offload-worker", "--comch", comch, "--backend", options.backend)
     try:
-        return load(folder, wait_for_port(server, log), options, "reverse")
+        return load(folder, wait_for_port(server, log), options, row, "reverse")
     finally:
         stop(server)
         stop(worker)
 
 
-def main():
+class Row(NamedTuple):
+    """A load: connections, spread over the client's threads, and requests in flight on each."""
+    connections: int
+    client_threads: int
+    in_flight: int
+
+    def __str__(self):
+        return f"{self.connections} connections, {self.in_flight} in flight on each"
+
+
+def rows_of(options):
+    if not options.spread:
+        connections = options.connections or options.threads
+        return [Row(connections, connections, options.in_flight)]
+    return [Row(connections, min(connections, options.threads), options.in_flight // connections)
+            for connections in options.spread]
+
+
+def show(row, rounds):
+    def median(figure):
+        return statistics.median(map(figure, rounds))
+
+    ratios = [each["rate"] / each["echo_rate"] for each in rounds]
+    print(f"{row}")
+    print(f"  bare echo {median(lambda r: r['echo_rate']):8.3f} M/s   "
+          f"p50 {median(lambda r: r['echo_p50']):9.2f} us")
+    print(f"  offload   {median(lambda r: r['rate']):8.3f} M/s   "
+          f"p50 {median(lambda r: r['p50']):9.2f} us")
+    print(f"  ratio     {statistics.median(ratios):8.3f}       "
+          f"p50 {median(lambda r: r['p50'] / r['echo_p50']):9.3f}"
+          f"   (rate: {min(ratios):.2f} to {max(ratios):.2f})")
+
+
+def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=["cpu", "cuda", "graph"], default="cpu")
@@ -93,36 +129,45 @@ def main():
     parser.add_argument("--connections", type=int, default=0,
                         help="connections, a client thread each; default: as many as threads")
     parser.add_argument("--in-flight", type=int, default=128, help="per connection")
+    parser.add_argument("--spread", type=lambda text: [int(each) for each in text.split(",")],
+                        metavar="COUNTS", default=[],
+                        help="such as 1,100,10000: instead of --connections, one load after the "
+                             "other with so many connections on as many client threads as --threads "
+                             "says at most, --in-flight requests on all of them together")
     parser.add_argument("--size", type=int, default=64, help="bytes")
     parser.add_argument("--seconds", type=float, default=3, help="of each run")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", help="write the figures of all rounds to this file")
     options = parser.parse_args()
-    options.connections = options.connections or options.threads
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with the programs, not without them
+    for connections in options.spread:
+        if connections % min(connections, options.threads) or options.in_flight % connections:
+            parser.error(f"--spread {connections}: no whole number of connections for each thread, "
+                         "or of requests for each connection")
+    if options.json and len(rows_of(options)) > 1:
+        parser.error("--json takes one load")
+    return options
 
-    rounds = []
+
+def main():
+    options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with the programs, not without them
+    print(f"{options.backend} worker, {options.threads} I/O threads, {options.size} bytes, "
+          f"{options.rounds} rounds of {options.seconds:g} s")
+    rows = rows_of(options)
+    figures = {row: [] for row in rows}
     with tempfile.TemporaryDirectory(prefix="offload-bench-") as name:
         for _ in range(options.rounds):
-            echo_rate, echo_p50 = echo(Path(name), options)
-            rate, p50 = offload(Path(name), options)
-            rounds.append({"echo_rate": echo_rate, "rate": rate, "echo_p50": echo_p50, "p50": p50})
-
-    def median(figure):
-        return statistics.median(map(figure, rounds))
-
-    print(f"{options.backend} worker, {options.threads} I/O threads, {options.connections} "
-          f"connections, {options.in_flight} in flight on each, {options.size} bytes, "
-          f"{options.rounds} rounds of {options.seconds:g} s")
-    print(f"bare echo   {median(lambda r: r['echo_rate']):8.3f} M/s   "
-          f"p50 {median(lambda r: r['echo_p50']):9.2f} us")
-    print(f"offload     {median(lambda r: r['rate']):8.3f} M/s   "
-          f"p50 {median(lambda r: r['p50']):9.2f} us")
-    print(f"ratio       {median(lambda r: r['rate'] / r['echo_rate']):8.3f}       "
-          f"p50 {median(lambda r: r['p50'] / r['echo_p50']):9.3f}")
+            for row in rows:
+                echo_rate, echo_p50 = echo(Path(name), options, row)
+                rate, p50 = offload(Path(name), options, row)
+                figures[row].append({"echo_rate": echo_rate, "rate": rate, "echo_p50": echo_p50,
+                                     "p50": p50})
+    for row, rounds in figures.items():
+        show(row, rounds)
     if options.json:
-        Path(options.json).write_text(json.dumps({"options": vars(options), "rounds": rounds},
-                                                 indent=2))
+        options.connections = rows[0].connections
+        Path(options.json).write_text(json.dumps({"options": vars(options),
+                                                  "rounds": figures[rows[0]]}, indent=2))
 
 
 if __name__ == "__main__":

@@ -90,12 +90,13 @@ void IoThread::start() {
 
 template <class Change>
 void IoThread::give_order(Change change) {
+  bool told = false;
   {
     const std::lock_guard lock(orders_mutex_);
     change();
-    has_orders_.store(true, std::memory_order_release);  // pairs with apply_orders
+    told = has_orders_.exchange(true, std::memory_order_release);  // pairs with apply_orders
   }
-  engine_.notify();
+  if (!told) engine_.notify();
 }
 
 void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::Line> line) {

@@ -35,8 +35,8 @@ enum class WorkerState : std::uint8_t {
 };
 
 /// One I/O thread: connections, a channel's producer and consumer, an engine; shares none of it.
-/// Requests go from socket to slot in one copy. Short responses go through the
-/// cache to one gathered write, long ones into it from where they lie.
+/// Requests go from socket to slot in one copy. Short responses go through the cache to one
+/// gathered write, long ones into it from where they lie.
 class IoThread final : progress::Pollable, ConnectionOwner {
  public:
   struct Config {
@@ -158,7 +158,7 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   std::atomic<bool> drained_{false};  ///< release by the thread, acquire in drained()
 
   // Orders, from the control thread, under the mutex; engine_.notify() follows and wakes the
-  // thread.
+  // thread, unless it has yet to take those before.
   alignas(core::kCacheLinePair) std::atomic<bool> has_orders_{false};  ///< release, acquire
   std::atomic<bool> stop_order_{false};                                ///< relaxed; then a join
   std::mutex orders_mutex_;
