@@ -2,12 +2,14 @@
 import json
 import random
 import re
+import signal
 import struct
 import time
 
 import pytest
 
-from harness import LONG, PATIENCE, scaled, statistics, wait_until
+from harness import (LONG, PATIENCE, TIME_FACTOR, needs_cpu_worker, scaled, statistics,
+                     wait_until)
 from wire import TOO_LONG, Wire, frame, payloads, reverse
 
 # Around what changes the form of a message: empty, 12 bytes a vector, 16 a block, the longest
@@ -163,6 +165,40 @@ def test_a_thousand_connections_at_once(stage):
     # The reference accepts one client in 100 ms: that would take 100 s.
     assert time.monotonic() - begin < PATIENCE
     for wire in wires:
+        wire.close()
+
+
+def test_thousands_of_connections_of_one_client(stage):
+    """With far more requests under way than there are slots, all are answered."""
+    server, _ = stage.pair("--threads", 2)
+    count = scaled(4000)
+    client = stage.run_client(server, "-t", 2, "--connections", count // 2, "-i", 5, "--size", 64,
+                              "--max-concurrent-messages", 2)
+    assert statistics(client)["Valid responses"] == 5 * (count // 2 * 2)
+    assert server.terminate() == 0
+    assert [connections for connections, _ in connections_of_threads(server)] == [count // 2] * 2
+
+
+@needs_cpu_worker
+def test_who_waits_for_room_takes_no_buffer(stage):
+    """A thousand clients ask while the channel is full: what they sent stays in the kernel. One
+    that leaves meanwhile is let go."""
+    server, worker = stage.pair("--max-concurrent-messages", 1)
+    wires = [Wire(server.port) for _ in range(1000)]
+    for wire in wires:
+        wire.ask([b"who is in?"])
+    leaver = Wire(server.port)
+    leaver.ask([b"not for long"])
+    before, descriptors = server.resident_bytes(), server.descriptors()
+    worker.stop()
+    for number, wire in enumerate(wires):
+        wire.send(frame(b"connection %d" % number))
+    leaver.close()
+    wait_until(lambda: server.descriptors() < descriptors, "the server closes one connection")
+    assert server.resident_bytes() - before < (1 << 20) * TIME_FACTOR
+    worker.send_signal(signal.SIGCONT)
+    for number, wire in enumerate(wires):
+        wire.expect([reverse(b"connection %d" % number)])
         wire.close()
 
 
