@@ -35,10 +35,13 @@ class Request {
 
   OFFLOAD_HOST_DEVICE std::uint8_t byte(std::uint32_t offset) const { return data_[offset]; }
 
-  /// The 16 bytes from `offset` on, which is above -16 and below length(); at any alignment.
+  /// The 16 bytes from `offset` on, which is above -16 and below length(), and a multiple of
+  /// kAlignment.
+  template <std::uint32_t kAlignment = 1>
   OFFLOAD_HOST_DEVICE Block block(std::int64_t offset) const {
     Block block;
 #if defined(__CUDA_ARCH__)
+    if (kAlignment % sizeof(Block) == 0) return *reinterpret_cast<const Block*>(data_ + offset);
     // Two aligned loads and a shift, without a branch, so that the loads of several blocks are
     // under way together. All lanes are misaligned alike: the second load of one lane is the first
     // of its neighbour, or its own once more, and comes from L1.
@@ -65,6 +68,9 @@ class Request {
 /// Writes a response of at most kMaxPacked bytes as self-validating vectors.
 class PackedResponse {
  public:
+  /// Blocks are asked for at multiples of it, bytes.
+  static constexpr std::uint32_t kStep = kVectorData;
+
   OFFLOAD_HOST_DEVICE PackedResponse(Part part, std::uint32_t turn, std::uint32_t length,
                                      Status status = Status::ok)
       : part_(part), turn_(turn), length_(length), status_(status) {}
@@ -94,6 +100,8 @@ class PackedResponse {
 /// Writes a response as plain bytes, and nothing that says it is there.
 class FlatResponse {
  public:
+  static constexpr std::uint32_t kStep = sizeof(Block);
+
   /// `to`: 16-byte aligned, with room for `length` rounded up to a multiple of 16.
   OFFLOAD_HOST_DEVICE FlatResponse(std::uint8_t* to, std::uint32_t length)
       : to_(to), length_(length) {}
@@ -126,11 +134,21 @@ class FlatResponse {
   std::uint32_t length_;
 };
 
-/// Writes a longer response as plain bytes, then its header.
+/// Where nothing is to be done.
+struct Nothing {
+  OFFLOAD_HOST_DEVICE void operator()() const {}
+};
+
+/// Writes a longer response as plain bytes, then its header. In between, every lane calls
+/// `before_fence`.
+template <class BeforeFence = Nothing>
 class PlainResponse {
  public:
-  OFFLOAD_HOST_DEVICE PlainResponse(Part part, std::uint32_t turn, std::uint32_t length)
-      : part_(part), turn_(turn), length_(length) {}
+  static constexpr std::uint32_t kStep = FlatResponse::kStep;
+
+  OFFLOAD_HOST_DEVICE PlainResponse(Part part, std::uint32_t turn, std::uint32_t length,
+                                    const BeforeFence& before_fence = {})
+      : part_(part), turn_(turn), length_(length), before_fence_(before_fence) {}
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
@@ -139,6 +157,7 @@ class PlainResponse {
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
     FlatResponse(part_.plain, length_).fill(group, block_at);
     group.sync();
+    before_fence_();
     if (group.lane() == 0) {
       release_plain_payload();
       store_vector(part_.vectors, {{length_, static_cast<std::uint32_t>(Status::ok), 0}, turn_});
@@ -149,6 +168,7 @@ class PlainResponse {
   Part part_;
   std::uint32_t turn_;
   std::uint32_t length_;
+  BeforeFence before_fence_;
 };
 
 }  // namespace offload::kernels

@@ -13,59 +13,177 @@ __device__ std::uint32_t load_word(const std::uint32_t* from) {
   return *static_cast<const volatile std::uint32_t*>(from);
 }
 
-/// Threads of a block that works on one message. As measured on an H200: 512 are little quicker
-/// with one message under way and, as fewer blocks fit, half as fast with many; 128 take a third
-/// longer for 64 KiB. Fewer where a GPU has not room for so many.
-constexpr std::uint32_t kMostThreads = 256;
+/// Threads of a block that works on one message: with 512, what FlatResponse has under way at once
+/// is 64 KiB. Fewer where a GPU has not room for so many.
+constexpr std::uint32_t kMostThreads = 512;
 constexpr std::uint32_t kFewestThreads = 64;
 
-template <class Group>
-constexpr std::uint32_t kGroupsPerBlock = 1;
-template <>
-constexpr std::uint32_t kGroupsPerBlock<Warp> = kWarpsPerBlock;
+/// What one warp receives of a channel: every groups_per_channel-th message. Consecutive messages
+/// are in the hands of different warps, and each knows the one slot to look at.
+class Share {
+ public:
+  __device__ Share(const PersistentWorker& worker, std::uint32_t group)
+      : worker_(worker),
+        own_(worker.channels[group / worker.groups_per_channel]),
+        rank_(group % worker.groups_per_channel),
+        sequence_(own_.first_sequence + rank_) {}
 
-/// Each group of a channel serves every groups_per_channel-th message: consecutive messages are in
-/// the hands of different groups, and each knows the one slot to look at.
-template <class Group, class Service>
-__global__ void __launch_bounds__(kMostThreads) persistent_worker(PersistentWorker worker) {
-  constexpr std::uint32_t kGroups = kGroupsPerBlock<Group>;
-  __shared__ Staging staging[kGroups];
-  const std::uint32_t in_block = kGroups == 1 ? 0 : threadIdx.x / 32;
-  const std::uint32_t index = blockIdx.x * kGroups + in_block;
-  const std::uint32_t rank = index % worker.groups_per_channel;
-  const DeviceChannel own = worker.channels[index / worker.groups_per_channel];
-  const Group group;
+  [[nodiscard]] __device__ std::uint64_t sequence() const { return sequence_; }
+  [[nodiscard]] __device__ const Channel& channel() const { return own_.channel; }
 
-  std::uint64_t sequence = own.first_sequence + rank;
-  std::uint32_t quiet_polls = 0;
-  for (std::uint32_t turn = 0;; ++turn) {
-    // Asked for before the poll and looked at after it, so that both are under way together.
-    const std::uint32_t stop = load_word(worker.stop);
-    const Outcome outcome = serve(group, own.channel, sequence, Service{}, staging[in_block]);
-    if (outcome == Outcome::refused && group.lane() == 0) {
-      const Vector request = load_vector(own.channel.request(sequence).vectors);
-      const std::uint32_t slot = own.channel.layout.slot_of(sequence);
-      store_vector(own.fault, {{slot, request.data[0], static_cast<std::uint32_t>(sequence)}, 1});
+  /// Waits for its next message. `may_look`: whether to look for it yet. False: the worker is to
+  /// end.
+  template <class MayLook>
+  __device__ bool wait(Staging& staging, Received& received, const MayLook& may_look) {
+    for (std::uint32_t quiet_polls = 0;; ++turn_) {
+      // Asked for before the poll and looked at after it, so that both are under way together.
+      const std::uint32_t stop = load_word(worker_.stop);
+      const bool looks = may_look();
+      received = {Arrival::none, 0};
+      if (looks) received = receive(Warp{}, own_.channel, sequence_, staging);
+      if (rank_ == 0 && turn_ % kPollsPerHeartbeat == 0 && Warp::lane() == 0) {
+        *static_cast<volatile std::uint64_t*>(own_.heartbeat) = turn_ / kPollsPerHeartbeat + 1ULL;
+      }
+      // One lane's word for all: they leave together.
+      if (Warp::from_first(stop) != 0) return false;
+      if (received.arrival != Arrival::none) break;
+      if (!looks) continue;
+      if (quiet_polls < worker_.polls_until_idle) {
+        ++quiet_polls;
+      } else if (worker_.idle_sleep_ns != 0) {
+        __nanosleep(worker_.idle_sleep_ns);
+      }
     }
-    if (rank == 0 && turn % kPollsPerHeartbeat == 0 && group.lane() == 0) {
-      *static_cast<volatile std::uint64_t*>(own.heartbeat) = turn / kPollsPerHeartbeat + 1ULL;
+    ++turn_;
+    return true;
+  }
+
+  /// Answers the message that it waited for, and goes on to its next.
+  template <class Service>
+  __device__ void answer(const Service& service, Staging& staging, Received received) {
+    respond(Warp{}, own_.channel, sequence_, service, staging, received);
+    if (received.arrival == Arrival::too_long && Warp::lane() == 0) {
+      const std::uint32_t slot = own_.channel.layout.slot_of(sequence_);
+      store_vector(own_.fault, {{slot, received.length, static_cast<std::uint32_t>(sequence_)}, 1});
     }
-    if (outcome != Outcome::nothing) {
-      sequence += worker.groups_per_channel;
-      quiet_polls = 0;
-    } else if (quiet_polls < worker.polls_until_idle) {
-      ++quiet_polls;
-    } else if (worker.idle_sleep_ns != 0) {
-      __nanosleep(worker.idle_sleep_ns);
-    }
-    // One lane's word for all: they leave together.
-    if (group.from_first(stop) != 0) return;
+    next();
+  }
+
+  /// Goes on to its next message: another answers this one.
+  __device__ void next() { sequence_ += worker_.groups_per_channel; }
+
+ private:
+  const PersistentWorker& worker_;
+  DeviceChannel own_;
+  std::uint32_t rank_;
+  std::uint64_t sequence_;
+  std::uint32_t turn_ = 0;
+};
+
+/// Which of a channel's messages may be looked for. A fence, which a long answer takes, waits for
+/// every read under way on the PCIe, and so do reads of a long request: as measured, the polls of
+/// 15 other warps cost 4 KiB 1.3 us and 64 KiB 3 us. So while long messages come one by one, one
+/// warp looks for the next, from when the one before is written on. Once there are others all warps
+/// look: after a short message, or where a message was there at the first look.
+class Gate {
+ public:
+  __device__ Gate(const PersistentWorker& worker, std::uint32_t group)
+      : last_(worker.channels[group / worker.groups_per_channel].gate),
+        groups_(worker.groups_per_channel) {}
+
+  /// Whether message `sequence` may be looked for. For a warp, with the same argument.
+  __device__ bool is_open(std::uint64_t sequence) {
+    if (sequence > known_) known_ = *static_cast<volatile unsigned long long*>(last_);
+    const bool open = Warp::from_first(sequence <= known_) != 0;
+    if (open) ++looks_;
+    return open;
+  }
+
+  /// Message `sequence` was found. Whether it opened for those behind it.
+  __device__ bool found(std::uint64_t sequence, Received received) {
+    const bool alone = looks_ > 1 && received.arrival == Arrival::plain;
+    looks_ = 0;
+    if (alone) return false;
+    known_ = sequence + groups_;
+    if (Warp::lane() == 0) atomicMax(last_, known_);
+    return true;
+  }
+
+  /// Opens for the message behind `sequence`. For one thread.
+  __device__ void open_next(std::uint64_t sequence) { atomicMax(last_, sequence + 1ULL); }
+
+ private:
+  /// The last that may be looked for. Relaxed: it orders nothing, and to see it late is no harm.
+  unsigned long long* last_;
+  std::uint32_t groups_;
+  std::uint32_t looks_ = 0;  ///< for the next message
+  unsigned long long known_ = 0;
+};
+
+/// Where no message is longer than a warp's vectors.
+template <class Service>
+__global__ void __launch_bounds__(kWarpsPerBlock * 32)
+    serve_by_warps(const __grid_constant__ PersistentWorker worker) {
+  __shared__ Staging staging_of[kWarpsPerBlock];
+  const std::uint32_t in_block = threadIdx.x / 32;
+  Staging& staging = staging_of[in_block];
+  Share share(worker, blockIdx.x * kWarpsPerBlock + in_block);
+  const auto always = [] { return true; };
+  for (Received received{}; share.wait(staging, received, always);) {
+    share.answer(Service{}, staging, received);
   }
 }
 
+/// What the first warp of a block has for all of it.
+struct Job {
+  bool end;
+  bool opens_gate;  ///< nobody looks for the next message before
+  std::uint64_t sequence;
+  Received received;
+};
+
+/// Answers short messages until a long one has come, or the end.
+template <class Service>
+__device__ Job next_job(Share& share, Gate& gate, const Service& service, Staging& staging) {
+  const auto may_look = [&] { return gate.is_open(share.sequence()); };
+  for (Received received{}; share.wait(staging, received, may_look);) {
+    const bool opened = gate.found(share.sequence(), received);
+    if (received.arrival == Arrival::plain) return {false, !opened, share.sequence(), received};
+    share.answer(service, staging, received);
+  }
+  return {true, false, 0, {}};
+}
+
+/// Where one may be longer: a warp receives all and answers the short ones; a long one is answered
+/// by the whole block.
+template <class Service>
+__global__ void __launch_bounds__(kMostThreads)
+    serve_by_blocks(const __grid_constant__ PersistentWorker worker) {
+  __shared__ Staging staging;
+  __shared__ Job job;
+  Share share(worker, blockIdx.x);
+  Gate gate(worker, blockIdx.x);
+  for (;;) {
+    if (threadIdx.x < 32) {
+      const Job next = next_job(share, gate, Service{}, staging);
+      if (threadIdx.x == 0) job = next;
+      share.next();
+    }
+    ThreadBlock::sync();
+    if (job.end) return;
+    // By another warp than the one that fences, and would wait for it.
+    const auto open_gate = [&] {
+      if (job.opens_gate && threadIdx.x == 32) gate.open_next(job.sequence);
+    };
+    respond(ThreadBlock{}, share.channel(), job.sequence, Service{}, staging, job.received,
+            open_gate);
+  }
+}
+
+using Kernel = void (*)(PersistentWorker);
+
 /// Whether so many blocks of so many threads are on the GPU at once.
-template <class Group, class Service>
-cudaError_t fits(std::uint32_t blocks, std::uint32_t threads, bool& fit) {
+cudaError_t fits(Kernel kernel, std::uint32_t blocks, std::uint32_t threads, bool& fit) {
   int device = 0;
   int processors = 0;
   int per_processor = 0;
@@ -75,27 +193,24 @@ cudaError_t fits(std::uint32_t blocks, std::uint32_t threads, bool& fit) {
       status != cudaSuccess) {
     return status;
   }
-  const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      &per_processor, persistent_worker<Group, Service>, static_cast<int>(threads), 0);
+  const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel,
+                                                                    static_cast<int>(threads), 0);
   fit =
       blocks <= static_cast<std::uint32_t>(processors) * static_cast<std::uint32_t>(per_processor);
   return status;
 }
 
-template <class Group, class Service>
-cudaError_t launch(const PersistentWorker& worker, std::uint32_t threads, cudaStream_t stream) {
-  const std::uint32_t blocks =
-      worker.channel_count * worker.groups_per_channel / kGroupsPerBlock<Group>;
+cudaError_t launch(Kernel kernel, const PersistentWorker& worker, std::uint32_t blocks,
+                   std::uint32_t threads, cudaStream_t stream) {
   for (bool fit = false;; threads /= 2) {
     if (threads < kFewestThreads) return cudaErrorLaunchOutOfResources;
-    const auto status = fits<Group, Service>(blocks, threads, fit);
+    const auto status = fits(kernel, blocks, threads, fit);
     if (status != cudaSuccess) return status;
     if (fit) break;
   }
   // Its status is this launch's alone; cudaGetLastError also returns what an earlier call left.
   void* arguments[] = {const_cast<PersistentWorker*>(&worker)};
-  return cudaLaunchKernel(persistent_worker<Group, Service>, dim3(blocks), dim3(threads), arguments,
-                          0, stream);
+  return cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), arguments, 0, stream);
 }
 
 }  // namespace
@@ -106,12 +221,14 @@ cudaError_t launch_persistent_worker(std::string_view service, const PersistentW
       worker.groups_per_channel % kWarpsPerBlock != 0) {
     return cudaErrorInvalidValue;
   }
+  const std::uint32_t groups = worker.channel_count * worker.groups_per_channel;
   cudaError_t status = cudaErrorInvalidValue;
   with_service(service, [&](auto chosen) {
     using Service = decltype(chosen);
     status = worker.max_length <= kMaxPacked
-                 ? launch<Warp, Service>(worker, kWarpsPerBlock * 32, stream)
-                 : launch<ThreadBlock, Service>(worker, kMostThreads, stream);
+                 ? launch(serve_by_warps<Service>, worker, groups / kWarpsPerBlock,
+                          kWarpsPerBlock * 32, stream)
+                 : launch(serve_by_blocks<Service>, worker, groups, kMostThreads, stream);
   });
   return status;
 }

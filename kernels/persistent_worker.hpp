@@ -21,6 +21,8 @@ struct DeviceChannel {
   /// served; and the last request refused, as {slot, length, message, 1}.
   std::uint64_t* heartbeat;
   Vector* fault;
+  /// In device memory: the last message that may be looked for, by number. From first_sequence on.
+  unsigned long long* gate;
 };
 
 struct PersistentWorker {

@@ -3,9 +3,9 @@
 #include "kernels/group.hpp"
 #include "kernels/message.hpp"
 
-/// The worker's step, the same on GPU and CPU: take the request `sequence` if it has come, answer
-/// it. In the words of comch: the request part is a posted receive; filling the response part is
-/// the send; the server taking the response completes it and reposts the receive.
+/// The worker's two steps, the same on GPU and CPU: receive the request `sequence` if it has come,
+/// respond to it. In the words of comch: the request part is a posted receive; filling the response
+/// part is the send; the server taking the response completes it and reposts the receive.
 namespace offload::kernels {
 
 /// Where a packed request is laid out contiguously: shared memory on the GPU, one per warp; the
@@ -17,6 +17,19 @@ struct alignas(16) Staging {
 };
 static_assert(sizeof(Staging) % 16 == 0);
 
+/// What a look at a request part found.
+enum class Arrival : std::uint32_t {
+  none,      ///< not all of it is there yet
+  packed,    ///< a request, laid out in the staging
+  plain,     ///< a request, where it lies
+  too_long,  ///< a request over the channel's limit, unread
+};
+
+struct Received {
+  Arrival arrival;
+  std::uint32_t length;  ///< as the request says
+};
+
 enum class Outcome : std::uint32_t {
   nothing,   ///< the request has not come yet
   answered,  ///< a response was published
@@ -24,14 +37,16 @@ enum class Outcome : std::uint32_t {
 };
 
 /// `service` may answer differently long than it was asked: this picks the response's form.
-template <class Group, class Service>
+template <class Group, class Service, class BeforeFence = Nothing>
 OFFLOAD_HOST_DEVICE void answer(const Group& group, const Service& service, const Request& request,
-                                Part part, std::uint32_t turn) {
+                                Part part, std::uint32_t turn,
+                                const BeforeFence& before_fence = {}) {
   const std::uint32_t length = Service::response_length(request.length());
   if (length <= kMaxPacked) {
+    before_fence();  // it takes none
     service(group, request, PackedResponse(part, turn, length));
   } else {
-    service(group, request, PlainResponse(part, turn, length));
+    service(group, request, PlainResponse(part, turn, length, before_fence));
   }
 }
 
@@ -43,12 +58,11 @@ OFFLOAD_HOST_DEVICE void refuse(const Group& group, Part part, std::uint32_t tur
   });
 }
 
-/// Serves message `sequence` of `channel` if it is there. Called by every lane of the group, with
-/// the same arguments; `staging` is the group's own.
-template <class Group, class Service>
-OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const Channel& channel,
-                                  std::uint64_t sequence, const Service& service,
-                                  Staging& staging) {
+/// Looks for message `sequence` of `channel`. Called by every lane of the group, with the same
+/// arguments; `staging` is the group's own. What it found holds until the message is answered.
+template <class Group>
+OFFLOAD_HOST_DEVICE Received receive(const Group& group, const Channel& channel,
+                                     std::uint64_t sequence, Staging& staging) {
   const std::uint32_t turn = channel.layout.turn_of(sequence);
   const Part request = channel.request(sequence);
 
@@ -56,21 +70,16 @@ OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const Channel& channel,
   const std::uint32_t lane = group.lane();
   Vector vector{};
   if (lane < channel.layout.vectors) vector = load_vector(request.vectors + lane);
-  if (!group.from_first(vector.turn == turn)) return Outcome::nothing;
+  if (!group.from_first(vector.turn == turn)) return {Arrival::none, 0};
 
   // The length is a stranger's word: it is read once, and checked before it counts anything.
   const std::uint32_t length = group.from_first(vector.data[0]);
-  const Part response = channel.response(sequence);
-  if (length > channel.layout.max_length) {
-    refuse(group, response, turn);
-    return Outcome::refused;
-  }
+  if (length > channel.layout.max_length) return {Arrival::too_long, length};
 
   if (length > kMaxPacked) {
-    if (lane == 0) acquire_plain_payload();  // it read the header
+    if (lane == 0) acquire_plain_payload(request.vectors);
     group.sync();
-    answer(group, service, Request(request.plain, length), response, turn);
-    return Outcome::answered;
+    return {Arrival::plain, length};
   }
 
   bool complete = true;
@@ -79,11 +88,41 @@ OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const Channel& channel,
     complete = complete && vector.turn == turn;
     if (v != 0) std::memcpy(staging.bytes + (v - 1) * kVectorData, vector.data, kVectorData);
   }
-  if (!group.all(complete)) return Outcome::nothing;  // on its way: the next poll has it
+  if (!group.all(complete)) return {Arrival::none, 0};  // on its way: the next poll has it
   group.sync();
-  answer(group, service, Request(staging.bytes, length), response, turn);
+  return {Arrival::packed, length};
+}
+
+/// Answers what was received as message `sequence`. Called by every lane of the group, with the
+/// same arguments; by the group that received it, or by a larger one that was synchronised with it.
+/// `before_fence` is called by every lane once, before the fence that publishing a long response
+/// takes.
+template <class Group, class Service, class BeforeFence = Nothing>
+OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const Channel& channel,
+                                    std::uint64_t sequence, const Service& service,
+                                    const Staging& staging, Received received,
+                                    const BeforeFence& before_fence = {}) {
+  if (received.arrival == Arrival::none) return Outcome::nothing;
+  const std::uint32_t turn = channel.layout.turn_of(sequence);
+  const Part response = channel.response(sequence);
+  if (received.arrival == Arrival::too_long) {
+    refuse(group, response, turn);
+    return Outcome::refused;
+  }
+  const std::uint8_t* const payload =
+      received.arrival == Arrival::plain ? channel.request(sequence).plain : staging.bytes;
+  answer(group, service, Request(payload, received.length), response, turn, before_fence);
   group.sync();  // the staging is free again
   return Outcome::answered;
+}
+
+/// Serves message `sequence` of `channel` if it is there: both steps by one group.
+template <class Group, class Service>
+OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const Channel& channel,
+                                  std::uint64_t sequence, const Service& service,
+                                  Staging& staging) {
+  return respond(group, channel, sequence, service, staging,
+                 receive(group, channel, sequence, staging));
 }
 
 /// Whether the part holds message `turn` whole. For the CPU.

@@ -28,13 +28,18 @@
 /// - Elsewhere on a CPU: the half with the turn is written last with release and read first with
 ///   acquire; the slot is not written again before its reader is done, so the halves agree.
 /// - GPU: one 128-bit access, relaxed at system scope. What is not in the vector itself, a plain
-///   payload, needs the two fences below.
+///   payload, takes the two functions below.
 namespace offload::kernels {
 
 #if defined(__CUDA_ARCH__)
 
+__device__ inline Vector from_halves(std::uint64_t low, std::uint64_t high) {
+  return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
+           static_cast<std::uint32_t>(high)},
+          static_cast<std::uint32_t>(high >> 32)};
+}
+
 __device__ inline Vector load_vector(const Vector* from) {
-  Vector vector;
   const auto address = __cvta_generic_to_global(from);
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
   std::uint64_t low = 0;
@@ -43,17 +48,15 @@ __device__ inline Vector load_vector(const Vector* from) {
                : "=l"(low), "=l"(high)
                : "l"(address)
                : "memory");
-  vector.data[0] = static_cast<std::uint32_t>(low);
-  vector.data[1] = static_cast<std::uint32_t>(low >> 32);
-  vector.data[2] = static_cast<std::uint32_t>(high);
-  vector.turn = static_cast<std::uint32_t>(high >> 32);
+  return from_halves(low, high);
 #else
+  Vector vector;
   asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(vector.data[0]), "=r"(vector.data[1]), "=r"(vector.data[2]), "=r"(vector.turn)
                : "l"(address)
                : "memory");
-#endif
   return vector;
+#endif
 }
 
 __device__ inline void store_vector(Vector* to, Vector vector) {
@@ -118,10 +121,14 @@ inline void store_vector(Vector* to, Vector vector) {
 #endif
 
 /// After a header was seen, by the lane that read it, and before the group is synchronised and
-/// reads its plain payload. On a CPU the header's load acquires already.
-OFFLOAD_HOST_DEVICE inline void acquire_plain_payload() {
+/// reads its plain payload. On a CPU the header's load acquires already. On a GPU its turn is
+/// loaded once more: a fence would wait for every read under way, other groups' polls among them,
+/// and polls that acquire would each take longer.
+OFFLOAD_HOST_DEVICE inline void acquire_plain_payload([[maybe_unused]] const Vector* header) {
 #if defined(__CUDA_ARCH__)
-  __threadfence_system();
+  asm volatile("{ .reg .u32 turn; ld.acquire.sys.global.u32 turn, [%0]; }" ::"l"(
+                   __cvta_generic_to_global(&header->turn))
+               : "memory");
 #endif
 }
 
@@ -129,7 +136,7 @@ OFFLOAD_HOST_DEVICE inline void acquire_plain_payload() {
 /// with the group synchronised. On a CPU the header's store releases already.
 OFFLOAD_HOST_DEVICE inline void release_plain_payload() {
 #if defined(__CUDA_ARCH__)
-  __threadfence_system();
+  asm volatile("fence.acq_rel.sys;" ::: "memory");  // __threadfence_system orders more than needed
 #endif
 }
 

@@ -15,6 +15,16 @@ namespace {
 /// No response for so long is a fault.
 constexpr core::Duration kLimit = std::chrono::seconds(10);
 
+/// Of so many messages one is timed while it is written: to look at the clock takes as long as to
+/// write a short one. Not a multiple of kLargeEvery.
+constexpr std::uint64_t kTimedFill = 16;
+
+/// How many differ: not a power of two, as slots are one; few enough of long ones that they stay in
+/// a processor's cache.
+std::size_t patterns_of(std::uint32_t size) {
+  return size < 4096 ? 61 : 5;
+}
+
 comch::ChannelImport import_channel(const comch::Channel& channel) {
   const std::array<int, 3> own = channel.fds();
   std::array<core::Fd, 3> fds;
@@ -34,9 +44,18 @@ void check(core::Status status) {
 
 }  // namespace
 
-Hop::Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool silent)
+Patterns::Patterns(std::uint32_t size, std::uint32_t seed) {
+  std::minstd_rand random(seed);
+  while (requests_.size() < patterns_of(size)) {
+    auto& request = requests_.emplace_back(size);
+    for (auto& byte : request) byte = static_cast<std::byte>(random());
+    responses_.emplace_back(request.rbegin(), request.rend());
+  }
+}
+
+Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, bool silent)
     : silent_(silent),
-      channel_(index, depth, size, -1),
+      channel_(index, depth, load.max_length, -1),
       import_(import_channel(channel_)),
       producer_(channel_.server_end()),
       consumer_(channel_.server_end(), producer_),
@@ -46,7 +65,10 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool sile
                    static_cast<Hop*>(self)->batch_.push_back(&task);
                  },
                  [](comch::PostRecvTask&, void*) {}, this}),
-      sent_(depth) {
+      usual_(load.size, index + 1),
+      large_(load.large, index + 2),
+      mixed_(load.large != 0),
+      posted_(depth) {
   batch_.reserve(depth);
   producer_.connect(engine_);
   consumer_.connect(engine_);
@@ -54,12 +76,6 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, std::uint32_t size, bool sile
   consumer_.start();
   while (auto* const task = receives_.allocate()) check(consumer_.submit(*task));
   consumer_.set_peer(silent ? comch::Peer::silent : comch::Peer::rings);
-  std::minstd_rand random(index + 1);
-  for (std::size_t i = 0; i < kPatterns; ++i) {
-    auto& request = requests_.emplace_back(size);
-    for (auto& byte : request) byte = static_cast<std::byte>(random());
-    responses_.emplace_back(request.rbegin(), request.rend());
-  }
 }
 
 Hop::~Hop() {
@@ -98,7 +114,9 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
     last = core::Clock::now();
     for (const comch::PostRecvTask* const task : batch_) {
       if (received_ == warm_up) begin = last;
-      if (received_ >= warm_up) latency_.record(last - sent_[received_ % sent_.size()]);
+      if (received_ >= warm_up && !is_large(received_)) {
+        latency_.record(last - posted_[received_ % posted_.size()]);
+      }
       check_response(received_++, *task);
     }
     finish_batch();
@@ -107,15 +125,23 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
   duration_ = core::Clock::now() - begin;
 }
 
+bool Hop::is_large(std::uint64_t message) const {
+  return mixed_ && message % kLargeEvery == kLargeEvery - 1;
+}
+
 void Hop::send(std::uint64_t message) {
   comch::SendTask* const task = sends_.allocate();
-  sent_[message % sent_.size()] = core::Clock::now();
-  task->message = requests_[message % kPatterns];
-  check(producer_.submit_unflushed(*task));
+  task->message = patterns(message).request(message);
+  const bool timed = message % kTimedFill == 0 && !is_large(message);
+  const auto begin = timed ? core::Clock::now() : core::TimePoint{};
+  check(producer_.submit_unflushed(*task));  // posts it as the last thing that it does
+  const auto posted = core::Clock::now();
+  posted_[message % posted_.size()] = posted;
+  if (timed) fill_.record(posted - begin);
 }
 
 void Hop::check_response(std::uint64_t message, const comch::PostRecvTask& task) {
-  const auto& expected = responses_[message % kPatterns];
+  const auto& expected = patterns(message).response(message);
   const auto payload = task.payload();
   if (task.response_status() != kernels::Status::ok || payload.size() != expected.size() ||
       (!expected.empty() && std::memcmp(payload.data(), expected.data(), expected.size()) != 0)) {

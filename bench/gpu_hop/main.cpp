@@ -25,6 +25,8 @@ namespace {
 struct Options {
   std::string backend = "cuda";
   std::vector<std::uint32_t> sizes{8, 64, 256, 372, 4096, 65536};
+  std::uint32_t large = 0;
+  std::uint32_t max_length = 0;
   std::uint32_t in_flight = 1;
   std::uint32_t channels = 1;
   std::uint32_t depth = 128;
@@ -43,12 +45,18 @@ std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
   return gpu::make_cuda_backend({"", options.warps, options.idle_sleep});
 }
 
+double mean_size(const Load& load) {
+  if (load.large == 0) return load.size;
+  return (static_cast<double>(load.size) * (kLargeEvery - 1) + load.large) / kLargeEvery;
+}
+
 nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
   const auto backend = open_backend(options);
+  const Load load{size, options.large, std::max({size, options.large, options.max_length})};
   std::vector<std::unique_ptr<Hop>> hops;
   std::vector<gpu::BackendChannel> served;
   for (std::uint32_t i = 0; i < options.channels; ++i) {
-    hops.push_back(std::make_unique<Hop>(i, options.depth, size, !backend->rings()));
+    hops.push_back(std::make_unique<Hop>(i, options.depth, load, !backend->rings()));
     served.push_back(hops.back()->worker_end());
   }
   backend->start(std::move(served), "reverse");
@@ -64,25 +72,27 @@ nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
   }
 
   metrics::LatencyHistogram latency;
+  metrics::LatencyHistogram fill;
   core::Duration longest{};
   for (const auto& hop : hops) {
     if (!hop->fault().empty()) throw core::Error(core::ErrorCode::unexpected, hop->fault());
     latency.merge(hop->latency());
+    fill.merge(hop->fill());
     longest = std::max(longest, hop->duration());
   }
-  const auto micros = [&](double q) { return core::to_seconds(latency.percentile(q)) * 1e6; };
+  const auto micros = [](core::Duration time) { return core::to_seconds(time) * 1e6; };
+  const double fill_us = micros(fill.percentile(0.5));
+  const double min_us = micros(latency.min());
+  const double p50_us = micros(latency.percentile(0.5));
+  const double p99_us = micros(latency.percentile(0.99));
+  const double p999_us = micros(latency.percentile(0.999));
   const double rate =
       static_cast<double>(options.messages * options.channels) / core::to_seconds(longest);
-  fmt::print("{:>8} {:>10.3f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}\n", size,
-             rate / 1e6, rate * size / 1e9, core::to_seconds(latency.min()) * 1e6, micros(0.5),
-             micros(0.99), micros(0.999));
+  fmt::print("{:>8} {:>10.3f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}\n", size,
+             rate / 1e6, rate * mean_size(load) / 1e9, fill_us, min_us, p50_us, p99_us, p999_us);
   std::fflush(stdout);
-  return {{"size", size},
-          {"rate_per_s", rate},
-          {"min_us", core::to_seconds(latency.min()) * 1e6},
-          {"p50_us", micros(0.5)},
-          {"p99_us", micros(0.99)},
-          {"p999_us", micros(0.999)}};
+  return {{"size", size},     {"rate_per_s", rate}, {"fill_us", fill_us}, {"min_us", min_us},
+          {"p50_us", p50_us}, {"p99_us", p99_us},   {"p999_us", p999_us}};
 }
 
 int run(const Options& options) {
@@ -91,15 +101,17 @@ int run(const Options& options) {
              options.channels, options.depth, options.in_flight);
   if (options.backend == "cuda") fmt::print(", {} warps a channel", options.warps);
   if (options.backend == "graph") fmt::print(", {} batches at once on each", options.batches);
+  if (options.large != 0) fmt::print(", every 11th message of {} bytes", options.large);
   fmt::print("\n");
-  fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "M msg/s", "GB/s",
-             "min us", "p50 us", "p99 us", "p99.9 us");
+  fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "M msg/s", "GB/s",
+             "fill us", "min us", "p50 us", "p99 us", "p99.9 us");
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::uint32_t size : options.sizes) results.push_back(measure(options, size));
   json.write({{"backend", options.backend},
               {"channels", options.channels},
               {"depth", options.depth},
               {"in_flight", options.in_flight},
+              {"large", options.large},
               {"warps", options.warps},
               {"batches", options.batches},
               {"results", results}});
@@ -116,6 +128,12 @@ int main(int argc, char** argv) {
     CLI::App app("Round trips through channels to the worker's back end, without TCP.");
     cli::add_choice(app, "--backend", options.backend, {"cuda", "graph", "cpu"}, "What answers");
     app.add_option("--sizes", options.sizes, "Message sizes, bytes")->delimiter(',');
+    cli::add_integer<std::uint32_t>(app, "--large", options.large, 0, kernels::kMaxMessageLength,
+                                    "Size of every 11th message, bytes; latencies are of the "
+                                    "others");
+    cli::add_integer<std::uint32_t>(app, "--max-length", options.max_length, 0,
+                                    kernels::kMaxMessageLength,
+                                    "What a channel takes at least, bytes");
     cli::add_integer<std::uint32_t>(app, "--in-flight", options.in_flight, 1, kernels::kMaxDepth,
                                     "Messages in flight on a channel");
     cli::add_integer<std::uint32_t>(app, "--channels", options.channels, 1, 256,

@@ -13,7 +13,9 @@ struct Echo {
   template <class Group, class Response>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, const Request& request,
                                       const Response& response) const {
-    response.fill(group, [&](std::uint32_t offset) { return request.block(offset); });
+    response.fill(group, [&](std::uint32_t offset) {
+      return request.template block<Response::kStep>(offset);
+    });
   }
 };
 

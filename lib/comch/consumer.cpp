@@ -65,7 +65,7 @@ bool Consumer::take_response(PostRecvTask& task) noexcept {
     task.response_status_ = kernels::Status::bad_length;
     task.payload_ = {};
   } else if (length > kernels::kMaxPacked) {
-    kernels::acquire_plain_payload();
+    kernels::acquire_plain_payload(part.vectors);
     task.payload_ = {reinterpret_cast<std::byte*>(part.plain), length};
   } else {
     std::byte* const to = packed_.get() + channel_.layout.slot_of(sequence) * kPackedRoom;
@@ -78,6 +78,11 @@ bool Consumer::take_response(PostRecvTask& task) noexcept {
   task.holds_slot_ = true;
   ++cursors_->received;
   return true;
+}
+
+void Consumer::set_peer(Peer peer) noexcept {
+  peer_ = peer;
+  producer_->for_device_ = peer == Peer::silent;
 }
 
 progress::Expecting Consumer::expecting() const {

@@ -52,7 +52,7 @@ class Consumer final : public progress::Context {
   /// Readable, edge-triggered, when a response came while its engine slept.
   [[nodiscard]] int wake_fd() const noexcept { return waiter_.fd(); }
 
-  void set_peer(Peer peer) noexcept { peer_ = peer; }
+  void set_peer(Peer peer) noexcept;
   [[nodiscard]] Peer peer() const noexcept { return peer_; }
 
   [[nodiscard]] progress::Expecting expecting() const override;

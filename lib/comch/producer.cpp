@@ -5,15 +5,20 @@
 #include <string>
 
 #include "comch/packed.hpp"
+#include "comch/stream_copy.hpp"
 
 namespace offload::comch {
 namespace {
 
 /// Not part of its caller, which is quicker without the call in here.
 [[gnu::noinline]] void write_plain(const kernels::Part& part, std::uint32_t turn,
-                                   std::span<const std::byte> message) noexcept {
+                                   std::span<const std::byte> message, bool for_device) noexcept {
   if (reinterpret_cast<const std::uint8_t*>(message.data()) != part.plain) {
-    std::memcpy(part.plain, message.data(), message.size());
+    if (for_device && message.size() >= kStreamedLength) {
+      stream_copy(part.plain, message.data(), message.size());
+    } else {
+      std::memcpy(part.plain, message.data(), message.size());
+    }
   }
   kernels::release_plain_payload();
   kernels::store_vector(part.vectors, {{static_cast<std::uint32_t>(message.size()), 0, 0}, turn});
@@ -40,7 +45,7 @@ core::Status Producer::on_submit(progress::Task& submitted) noexcept {
     write_packed(part.vectors, turn, task.message.data(),
                  static_cast<std::uint32_t>(task.message.size()));
   } else {
-    write_plain(part, turn, task.message);
+    write_plain(part, turn, task.message, for_device_);
   }
   fetch_ahead<1>(channel_.request(sequence + kFetchAhead));
   task.sequence_ = sequence;

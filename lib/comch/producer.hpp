@@ -68,6 +68,7 @@ class Producer final : public progress::Context {
   void complete_until(std::uint64_t sequence);
 
   kernels::Channel channel_;
+  bool for_device_ = false;  ///< no processor but a GPU reads the requests, where they lie
   Cursors* cursors_;
   progress::Ringer ringer_;
   std::vector<SendTask*> tasks_;  ///< in flight, by slot

@@ -39,12 +39,13 @@ std::uint8_t* map(const BackendChannel& channel) {
 /// What exists from start to stop. Members are destroyed in reverse order: the streams first.
 struct Run {
   explicit Run(std::size_t count)
-      : device_channels(count), heartbeats(count), faults(count), stop(1), one(1) {}
+      : device_channels(count), heartbeats(count), faults(count), gates(count), stop(1), one(1) {}
 
   std::vector<BackendChannel> channels;  ///< with their regions, which the GPU is in
   DeviceArray<kernels::DeviceChannel> device_channels;
   PinnedArray<std::uint64_t> heartbeats;
   PinnedArray<kernels::Vector> faults;
+  DeviceArray<unsigned long long> gates;
   DeviceArray<std::uint32_t> stop;
   PinnedArray<std::uint32_t> one;
   std::vector<std::uint64_t> faults_seen;  ///< message + 1, by channel; 0: none
@@ -163,6 +164,10 @@ class CudaBackend final : public Backend {
       device.first_sequence = kernels::take_over(channel.channel, consumed, chosen, staging);
     });
     if (!known) throw Error(ErrorCode::not_found, "no service '" + service + "'");
+    device.gate = run.gates.get() + i;
+    check_cuda(cudaMemcpy(device.gate, &device.first_sequence, sizeof *device.gate,
+                          cudaMemcpyHostToDevice),
+               "cudaMemcpy of a channel's first message");
     return device;
   }
 
