@@ -54,40 +54,54 @@ metrics::LatencyHistogram measure(std::uint32_t rounds) {
   return histogram;
 }
 
-/// One direction of a pinned copy, GB/s.
-double copy_bandwidth(cudaMemcpyKind kind) {
+/// Pinned copies over PCIe, in the directions asked for at once: GB/s each way.
+double copy_bandwidth(bool to_device, bool to_host) {
   constexpr std::size_t kBytes = 64U << 20;
   constexpr int kCopies = 20;
-  gpu::Stream stream;
-  gpu::PinnedArray<std::uint8_t> host(kBytes);
-  gpu::DeviceArray<std::uint8_t> device(kBytes);
-  const bool to_device = kind == cudaMemcpyHostToDevice;
-  void* const to = to_device ? device.get() : host.get();
-  const void* const from = to_device ? host.get() : device.get();
-  auto begin = core::Clock::now();
-  for (int i = -1; i < kCopies; ++i) {
-    if (i == 0) begin = core::Clock::now();  // the first is the warm-up
-    gpu::check_cuda(cudaMemcpyAsync(to, from, kBytes, kind, stream.get()), "cudaMemcpyAsync");
-    gpu::check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
-  }
+  struct Way {
+    gpu::Stream stream;
+    gpu::PinnedArray<std::uint8_t> host{kBytes};
+    gpu::DeviceArray<std::uint8_t> device{kBytes};
+  } there, back;
+  const auto copies = [&](int count) {
+    for (int i = 0; i < count && to_device; ++i) {
+      gpu::check_cuda(cudaMemcpyAsync(there.device.get(), there.host.get(), kBytes,
+                                      cudaMemcpyHostToDevice, there.stream.get()),
+                      "cudaMemcpyAsync");
+    }
+    for (int i = 0; i < count && to_host; ++i) {
+      gpu::check_cuda(cudaMemcpyAsync(back.host.get(), back.device.get(), kBytes,
+                                      cudaMemcpyDeviceToHost, back.stream.get()),
+                      "cudaMemcpyAsync");
+    }
+    for (const auto* way : {&there, &back}) {
+      gpu::check_cuda(cudaStreamSynchronize(way->stream.get()), "cudaStreamSynchronize");
+    }
+  };
+  copies(1);
+  const auto begin = core::Clock::now();
+  copies(kCopies);
   return static_cast<double>(kBytes) * kCopies / core::to_seconds(core::Clock::now() - begin) / 1e9;
 }
 
 int run(const Options& options) {
   cli::JsonFile json(options.json_file);
   const auto histogram = measure(options.rounds);
-  const double to_device = copy_bandwidth(cudaMemcpyHostToDevice);
-  const double to_host = copy_bandwidth(cudaMemcpyDeviceToHost);
+  const double to_device = copy_bandwidth(true, false);
+  const double to_host = copy_bandwidth(false, true);
+  const double both = copy_bandwidth(true, true);
   const auto micros = [](core::Duration time) { return core::to_seconds(time) * 1e6; };
   fmt::print("word echo, one warp: min {:.2f} us, p50 {:.2f} us, p99 {:.2f} us\n",
              micros(histogram.min()), micros(histogram.percentile(0.5)),
              micros(histogram.percentile(0.99)));
-  fmt::print("pinned copy: {:.1f} GB/s to the GPU, {:.1f} GB/s back\n", to_device, to_host);
+  fmt::print("pinned copy: {:.1f} GB/s to the GPU, {:.1f} GB/s back, both at once {:.1f} each\n",
+             to_device, to_host, both);
   json.write({{"word_echo_min_us", micros(histogram.min())},
               {"word_echo_p50_us", micros(histogram.percentile(0.5))},
               {"word_echo_p99_us", micros(histogram.percentile(0.99))},
               {"copy_to_gpu_gb_s", to_device},
-              {"copy_to_host_gb_s", to_host}});
+              {"copy_to_host_gb_s", to_host},
+              {"copy_both_gb_s", both}});
   return 0;
 }
 

@@ -1,0 +1,75 @@
+/// Where the time of one message goes on its way through a channel to a GPU and back, hop by hop:
+/// the GPU's global timer set against the host's clock.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "bench/hop_times/timed_hop.hpp"
+#include "cli/json_file.hpp"
+#include "cli/options.hpp"
+#include "core/clock.hpp"
+#include "kernels/slot.hpp"
+
+namespace offload::bench {
+namespace {
+
+struct Options {
+  std::vector<std::uint32_t> sizes{64, 256, 372, 373, 4096, 65536};
+  std::uint32_t messages = 10'000;
+  std::string json_file;
+};
+
+int run(const Options& options) {
+  cli::JsonFile json(options.json_file);
+  fmt::print("one message in flight, one block of threads, medians in us\n");
+  fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "bytes", "fill", "to GPU",
+             "(look)", "answer", "fence", "to host", "total");
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const std::uint32_t size : options.sizes) {
+    const HopTimes times = measure_hop(size, options.messages);
+    const auto micros = [](const metrics::LatencyHistogram& histogram) {
+      return core::to_seconds(histogram.percentile(0.5)) * 1e6;
+    };
+    fmt::print("{:>8} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n", size,
+               micros(times.fill), micros(times.to_gpu), micros(times.look), micros(times.answer),
+               micros(times.fence), micros(times.to_host), micros(times.total));
+    std::fflush(stdout);
+    results.push_back({{"size", size},
+                       {"fill_us", micros(times.fill)},
+                       {"to_gpu_us", micros(times.to_gpu)},
+                       {"look_us", micros(times.look)},
+                       {"answer_us", micros(times.answer)},
+                       {"fence_us", micros(times.fence)},
+                       {"to_host_us", micros(times.to_host)},
+                       {"total_us", micros(times.total)}});
+  }
+  json.write({{"messages", options.messages}, {"results", results}});
+  return 0;
+}
+
+}  // namespace
+}  // namespace offload::bench
+
+int main(int argc, char** argv) {
+  using namespace offload;
+  try {
+    bench::Options options;
+    CLI::App app("Where the time of one message goes, hop by hop, to a GPU and back.");
+    app.add_option("--sizes", options.sizes, "Message sizes, bytes")
+        ->delimiter(',')
+        ->check(CLI::Range(0U, kernels::kMaxMessageLength));
+    cli::add_integer<std::uint32_t>(app, "--messages", options.messages, 1'000, 10'000'000,
+                                    "Messages of each size");
+    app.add_option("--json", options.json_file, "Also write the results to this file");
+    if (auto leave = cli::parse(app, "bench-hop-times", argc, argv)) return cli::leave(*leave);
+    return bench::run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench-hop-times: %s\n", error.what());
+    return 1;
+  }
+}

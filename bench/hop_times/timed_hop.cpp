@@ -1,0 +1,172 @@
+#include "bench/hop_times/timed_hop.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/hop_times/timed_worker.hpp"
+#include "comch/packed.hpp"
+#include "comch/stream_copy.hpp"
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "gpu/cuda_memory.hpp"
+#include "kernels/slot.hpp"
+
+namespace offload::bench {
+namespace {
+
+constexpr std::uint32_t kDepth = 128;
+/// Messages between two looks at how far the clocks are apart: some milliseconds, in which they
+/// drift by nanoseconds.
+constexpr std::size_t kWindow = 256;
+/// Of both sides, for one run.
+constexpr core::Duration kLimit = std::chrono::seconds(20);
+
+struct HostTimes {
+  core::TimePoint begin, posted, seen;
+};
+
+std::int64_t nanoseconds(core::TimePoint time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+/// The server's side of a channel in pinned memory.
+class Client {
+ public:
+  Client(const kernels::Channel& channel, std::uint32_t size)
+      : channel_(channel), request_(size), response_(size + kernels::kSlack) {
+    std::minstd_rand random(size);
+    for (auto& byte : request_) byte = static_cast<std::byte>(random());
+    expected_.assign(request_.rbegin(), request_.rend());
+  }
+
+  HostTimes round_trip(std::uint64_t message) {
+    vary(message);
+    HostTimes times;
+    const kernels::Part request = channel_.request(message);
+    const std::uint32_t turn = channel_.layout.turn_of(message);
+    times.begin = core::Clock::now();
+    if (is_long()) {
+      write_long(request, turn);
+    } else {
+      comch::write_packed(request.vectors, turn, request_.data(), length());
+    }
+    times.posted = core::Clock::now();
+    while (!seen(message, turn)) {
+      if (core::Clock::now() - times.posted > kLimit) {
+        throw core::Error(core::ErrorCode::timed_out, "the GPU does not answer");
+      }
+    }
+    times.seen = core::Clock::now();
+    check(message);
+    return times;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t length() const { return static_cast<std::uint32_t>(request_.size()); }
+  [[nodiscard]] bool is_long() const { return length() > kernels::kMaxPacked; }
+
+  /// No two of the messages that a channel holds at once are the same.
+  void vary(std::uint64_t message) {
+    if (request_.empty()) return;
+    request_.front() = expected_.back() = static_cast<std::byte>(message);
+  }
+
+  void write_long(const kernels::Part& part, std::uint32_t turn) {
+    if (request_.size() >= comch::kStreamedLength) {
+      comch::stream_copy(part.plain, request_.data(), request_.size());
+    } else {
+      std::memcpy(part.plain, request_.data(), request_.size());
+    }
+    kernels::store_vector(part.vectors, {{length(), 0, 0}, turn});
+  }
+
+  bool seen(std::uint64_t message, std::uint32_t turn) {
+    const kernels::Part part = channel_.response(message);
+    if (kernels::load_vector(part.vectors).turn != turn) return false;
+    return is_long() || comch::read_packed(part.vectors, turn, response_.data(), length());
+  }
+
+  void check(std::uint64_t message) const {
+    const kernels::Part part = channel_.response(message);
+    const void* const payload = is_long() ? static_cast<void*>(part.plain) : response_.data();
+    if (kernels::load_vector(part.vectors).data[0] != length() ||
+        (!expected_.empty() && std::memcmp(payload, expected_.data(), expected_.size()) != 0)) {
+      throw core::Error(core::ErrorCode::unexpected,
+                        "message " + std::to_string(message) + ": wrong response");
+    }
+  }
+
+  kernels::Channel channel_;
+  std::vector<std::byte> request_;
+  std::vector<std::byte> expected_;
+  std::vector<std::byte> response_;
+};
+
+/// How far the GPU's clock is ahead of the host's, ns.
+std::int64_t lead_of_gpu(std::span<const HostTimes> host, std::span<const Stamps> gpu) {
+  std::int64_t there = INT64_MAX;
+  std::int64_t back = INT64_MAX;
+  for (std::size_t i = 0; i < host.size(); ++i) {
+    there = std::min(there, static_cast<std::int64_t>(gpu[i].found) - nanoseconds(host[i].posted));
+    back = std::min(back, nanoseconds(host[i].seen) - static_cast<std::int64_t>(gpu[i].published));
+  }
+  return (there - back) / 2;
+}
+
+void add_window(HopTimes& times, std::span<const HostTimes> host, std::span<const Stamps> gpu) {
+  const std::int64_t lead = lead_of_gpu(host, gpu);
+  const auto between = [](std::uint64_t begin, std::uint64_t end) {
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(end - begin));
+  };
+  for (std::size_t i = 0; i < host.size(); ++i) {
+    const auto posted = static_cast<std::uint64_t>(nanoseconds(host[i].posted) + lead);
+    const auto seen = static_cast<std::uint64_t>(nanoseconds(host[i].seen) + lead);
+    const Stamps& at = gpu[i];
+    const std::uint64_t answered = at.written != 0 ? at.written : at.published;
+    times.fill.record(host[i].posted - host[i].begin);
+    times.total.record(host[i].seen - host[i].posted);
+    times.to_gpu.record(between(posted, at.found));
+    times.answer.record(between(at.found, answered));
+    times.fence.record(between(answered, at.published));
+    times.to_host.record(between(at.published, seen));
+    times.look.record(between(at.looked, at.found));
+  }
+}
+
+}  // namespace
+
+HopTimes measure_hop(std::uint32_t size, std::uint32_t messages) {
+  const auto layout = kernels::make_layout(kDepth, size);
+  const gpu::PinnedArray<kernels::Vector> memory(layout.bytes / sizeof(kernels::Vector));
+  const kernels::Channel channel{reinterpret_cast<std::uint8_t*>(memory.get()), layout};
+  const gpu::DeviceArray<Stamps> stamps(messages);
+  Client client(channel, size);
+  std::vector<HostTimes> host(messages);
+  {
+    const gpu::Stream stream;
+    gpu::check_cuda(
+        launch_timed_worker(channel, messages, stamps.get(),
+                            static_cast<std::uint64_t>(std::chrono::nanoseconds(kLimit).count()),
+                            stream.get()),
+        "launch");
+    for (std::uint32_t i = 0; i < messages; ++i) host[i] = client.round_trip(i);
+    gpu::check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+  }
+  std::vector<Stamps> gpu(messages);
+  gpu::check_cuda(
+      cudaMemcpy(gpu.data(), stamps.get(), messages * sizeof(Stamps), cudaMemcpyDeviceToHost),
+      "cudaMemcpy of the stamps");
+  HopTimes times;
+  // The first window warms up.
+  for (std::size_t i = kWindow; i + kWindow <= messages; i += kWindow) {
+    add_window(times, std::span(host).subspan(i, kWindow), std::span(gpu).subspan(i, kWindow));
+  }
+  return times;
+}
+
+}  // namespace offload::bench

@@ -1,0 +1,66 @@
+#include "bench/hop_times/timed_worker.hpp"
+#include "kernels/serve.hpp"
+#include "kernels/services/reverse.hpp"
+
+namespace offload::bench {
+namespace {
+
+using namespace kernels;
+
+/// As the persistent kernel's blocks.
+constexpr std::uint32_t kThreads = 512;
+
+__device__ std::uint64_t now() {
+  std::uint64_t nanoseconds = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds)::"memory");
+  return nanoseconds;
+}
+
+/// Looks for message `sequence` until it has come. By a warp.
+__device__ Received wait(const Channel& channel, std::uint64_t sequence, Staging& staging,
+                         std::uint64_t deadline, Stamps& stamps) {
+  for (;;) {
+    stamps.looked = now();
+    const Received received = receive(Warp{}, channel, sequence, staging);
+    stamps.found = now();
+    if (received.arrival != Arrival::none || stamps.found > deadline) return received;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    timed_worker(const __grid_constant__ Channel channel, std::uint32_t messages, Stamps* results,
+                 std::uint64_t limit_ns) {
+  __shared__ Staging staging;
+  __shared__ Received received;
+  const std::uint64_t deadline = now() + limit_ns;
+  for (std::uint32_t sequence = 0; sequence < messages; ++sequence) {
+    Stamps stamps{};
+    if (threadIdx.x < 32) {
+      const Received found = wait(channel, sequence, staging, deadline, stamps);
+      if (threadIdx.x == 0) received = found;
+      if (found.arrival == Arrival::packed) {
+        respond(Warp{}, channel, sequence, Reverse{}, staging, found);
+        stamps.published = now();
+      }
+    }
+    ThreadBlock::sync();
+    if (received.arrival == Arrival::none) return;
+    if (received.arrival == Arrival::plain) {
+      respond(ThreadBlock{}, channel, sequence, Reverse{}, staging, received,
+              [&] { stamps.written = now(); });
+      stamps.published = now();
+    }
+    if (threadIdx.x == 0) results[sequence] = stamps;
+    ThreadBlock::sync();
+  }
+}
+
+}  // namespace
+
+cudaError_t launch_timed_worker(const Channel& channel, std::uint32_t messages, Stamps* stamps,
+                                std::uint64_t limit_ns, cudaStream_t stream) {
+  timed_worker<<<1, kThreads, 0, stream>>>(channel, messages, stamps, limit_ns);
+  return cudaGetLastError();
+}
+
+}  // namespace offload::bench
