@@ -30,6 +30,12 @@ ControlSocket ControlSocket::connect(const Address& address) {
   return socket;
 }
 
+ControlSocket ControlSocket::connect_again(const Address& address) const {
+  ControlSocket socket(wire_->connect_again(address));
+  prove_as_worker(socket, address.key);
+  return socket;
+}
+
 void ControlSocket::send(MessageId id, std::span<const std::byte> payload,
                          std::span<const int> fds) {
   wire_->send(protocol::make_frame(id, payload), fds);

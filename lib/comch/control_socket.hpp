@@ -25,6 +25,8 @@ class ControlSocket {
   /// again while it does not accept, not_permitted if it belongs to another user than this one and
   /// root, or has another key, or no key is given and it is not on this machine.
   static ControlSocket connect(const Address& address);
+  /// The same again to the same server, over a network, with what the two can share.
+  [[nodiscard]] ControlSocket connect_again(const Address& address) const;
 
   /// Sends one message with up to 3 descriptors, local ones alone. Throws Error: connection_reset,
   /// or timed_out when the peer lets its messages lie unread.

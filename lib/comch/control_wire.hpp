@@ -53,6 +53,10 @@ class ControlWire {
   [[nodiscard]] virtual std::string peer_name() const = 0;
   /// Nothing where the kernel does not know: the peer is on another machine.
   [[nodiscard]] virtual std::optional<PeerCredentials> credentials() const { return std::nullopt; }
+  /// Another connection to `address`, the server's, that shares with this one what can be shared.
+  /// Throws Error as the first did.
+  [[nodiscard]] virtual std::unique_ptr<ControlWire> connect_again(
+      const Address& address) const = 0;
 
   // To make a connection for the messages of a channel out of this one, which is used up then.
 

@@ -124,6 +124,9 @@ class LocalWire final : public ControlWire {
                 "SO_PEERCRED");
     return PeerCredentials{credentials.pid, credentials.uid};
   }
+  [[nodiscard]] std::unique_ptr<ControlWire> connect_again(const Address&) const override {
+    throw_needless();
+  }
   std::vector<std::byte> begin_line(std::uint32_t) override { throw_needless(); }
   std::unique_ptr<Line> end_line(std::span<const std::byte>) override { throw_needless(); }
 

@@ -59,6 +59,15 @@ rdma::ConnectionOptions options_of(const Adapter& adapter) {
   return options;
 }
 
+/// Logs what `device` tells of itself, as long as the result lives.
+std::unique_ptr<rdma::AsyncEvents> log_events(const rdma::DeviceContext& device,
+                                              progress::Engine& engine) {
+  return std::make_unique<rdma::AsyncEvents>(device, engine,
+                                             [name = device.name()](const rdma::AsyncEvent& event) {
+                                               spdlog::warn("{} reports: {}", name, event.name());
+                                             });
+}
+
 class RdmaWire final : public ControlWire {
  public:
   /// Throws Error.
@@ -68,11 +77,19 @@ class RdmaWire final : public ControlWire {
   /// Waits until it is connected. Throws Error.
   void connect(const rdma::CmAddress& to);
   void accept(rdma::ConnectRequest request) { link_.accept(std::move(request), kHandshakeTime); }
+  /// For the one wire of those that share a device. Throws Error.
+  void log_device_events() { events_ = log_events(adapter_->device, engine_); }
 
   void send(std::span<const std::byte> frame, std::span<const int> fds) override;
   std::optional<ControlMessage> receive() override;
   [[nodiscard]] int fd() const noexcept override { return engine_.fd(); }
   [[nodiscard]] std::string peer_name() const override { return peer_name_; }
+  /// With the same device: what that tells of itself is logged once, and of channels as well.
+  [[nodiscard]] std::unique_ptr<ControlWire> connect_again(const Address& address) const override {
+    auto wire = std::make_unique<RdmaWire>(adapter_, peer_name_);
+    wire->connect(resolve(address, false));
+    return wire;
+  }
 
   std::vector<std::byte> begin_line(std::uint32_t depth) override {
     line_ = std::make_unique<RdmaLine>(adapter_, depth);
@@ -101,6 +118,7 @@ class RdmaWire final : public ControlWire {
   std::shared_ptr<Adapter> adapter_;
   std::string peer_name_;
   progress::Engine engine_;
+  std::unique_ptr<rdma::AsyncEvents> events_;
   rdma::CompletionLoop completions_;
   memory::MemoryRegion region_;
   memory::BufferInventory inventory_;
@@ -303,10 +321,7 @@ std::shared_ptr<Adapter> RdmaDoor::adapter_of(const rdma::Route& route) {
   Entry& entry = adapters_[{route.device, route.port}];
   if (!entry.adapter) {
     auto adapter = std::make_shared<Adapter>(route);
-    entry.events = std::make_unique<rdma::AsyncEvents>(
-        adapter->device, engine_, [name = route.device](const rdma::AsyncEvent& event) {
-          spdlog::warn("{} reports: {}", name, event.name());
-        });
+    entry.events = log_events(adapter->device, engine_);
     entry.adapter = std::move(adapter);
   }
   return entry.adapter;
@@ -334,6 +349,7 @@ std::unique_ptr<ControlWire> connect_rdma(const Address& address) {
   const rdma::CmAddress to = resolve(address, false);
   const rdma::Route route = rdma::route_to(to, kHandshakeTime);
   auto wire = std::make_unique<RdmaWire>(std::make_shared<Adapter>(route), address.to_string());
+  wire->log_device_events();
   wire->connect(to);
   return wire;
 }

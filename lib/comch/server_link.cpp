@@ -127,7 +127,7 @@ AttachedChannel ServerLink::attach(const protocol::ChannelDescriptor& descriptor
   protocol::AttachChannel request{descriptor.channel};
   if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
-  auto line = ControlSocket::connect(address_).request_line(request, descriptor.depth);
+  auto line = socket_.connect_again(address_).request_line(request, descriptor.depth);
   return AttachedChannel(std::make_unique<RemoteServer>(descriptor, std::move(line)));
 }
 

@@ -53,6 +53,9 @@ class TcpWire final : public ControlWire {
     }
   }
 
+  [[nodiscard]] std::unique_ptr<ControlWire> connect_again(const Address& address) const override {
+    return connect_tcp(address);
+  }
   std::vector<std::byte> begin_line(std::uint32_t) override { return {}; }
   std::unique_ptr<Line> end_line(std::span<const std::byte> peer) override {
     if (!peer.empty()) throw Error(ErrorCode::bad_message, "an endpoint where none belongs");
