@@ -220,11 +220,14 @@ class Stage:
         host = os.environ["RDMA_GUEST_ADDRESS"] if TRANSPORT == "rdma" else "127.0.0.1"
         return f"{TRANSPORT}:{host}:{self._port}"
 
+    def key_options(self):
+        return ["--comch-key-file", self._key_file]
+
     def comch_options(self, path=None):
         """Where server and worker meet; a socket at `path` if that is given."""
         if path is not None:
             return ["--comch", f"unix:{path}"]
-        key = [] if TRANSPORT == "unix" else ["--comch-key-file", self._key_file]
+        key = [] if TRANSPORT == "unix" else self.key_options()
         return ["--comch", self.comch_address, *key]
 
     def add(self, program):

@@ -1,0 +1,104 @@
+"""Server and worker over RDMA on two machines: two guests of scripts/rdma-guest on one Ethernet,
+whose cable can be pulled."""
+import re
+import socket
+import subprocess
+
+import pytest
+
+from harness import BIN, ROOT, Program
+
+GUEST = ROOT / "scripts/rdma-guest"
+CANNOT_RUN = 77
+# A guest boots in 5 to 10 s, and everything there is some 20 times slower.
+BOOTED = 120
+SOON = 60
+# Of each of two connections.
+SHORT, LONG = 2_000, 40
+# What the machine with the server does: all requests are answered, or it ends with the client's
+# status. The last client sends for long enough for what is done to the network meanwhile.
+SERVER_MACHINE = f"""
+"$@" & server=$!
+client() {{
+  {BIN}/offload-client -s 127.0.0.1 --connect-timeout 60s --response-timeout 100s -t 2 "$@" || exit
+}}
+client -i {SHORT} --size 64
+client -i {LONG} --size 64k
+client --duration 15s --size 64
+kill $server
+wait $server
+"""
+# What the other one does. When its worker has come back after the test has pulled the cable, the
+# interface below the card goes down, and then the machine. (With the interface up again Soft-RoCE
+# would take no connection: it is deaf to librdmacm once it could not send one of its messages.)
+WORKER_MACHINE = """
+"$@" |& tee /tmp/worker.log >&2 &
+wait_for() {
+  until (($(grep -c "$2" /tmp/worker.log) == $1)) || ! kill -0 $!; do sleep 0.1; done
+}
+wait_for 2 'attached to'
+sleep 1
+/sbin/ip link set eth0 down
+wait_for 2 'the server is gone'
+kill -9 $(busybox pidof offload-worker)
+"""
+
+
+@pytest.fixture
+def machine(stage):
+    """Starts machine `number`, which runs a script with a program's command line. The two have
+    one Ethernet."""
+    prepared = subprocess.run([GUEST, "--prepare"], stderr=subprocess.PIPE, text=True, timeout=300)
+    if prepared.returncode == CANNOT_RUN:
+        pytest.exit(prepared.stderr.strip(), returncode=CANNOT_RUN)
+    assert prepared.returncode == 0, prepared.stderr
+
+    def start(number, script, name, *options):
+        wrapper = [GUEST, "--timeout", "300", "--link", f"{stage.folder}/wire:{number}", "--",
+                   "bash", "-c", script, "-"]
+        return stage.add(Program(stage.folder, name, "--comch", "rdma:10.77.1.1:4711",
+                                 *stage.key_options(), *options, wrapper=map(str, wrapper)))
+    return start
+
+
+def set_link(stage, number, state):
+    """Pulls the cable of machine `number`, or puts it back: "off", "on"."""
+    with socket.socket(socket.AF_UNIX) as monitor:
+        monitor.settimeout(SOON)
+        monitor.connect(f"{stage.folder}/wire/{number}.monitor")
+        monitor.sendall(f"set_link wire {state}\n".encode())
+        heard = b""
+        while heard.count(b"(qemu) ") < 2:  # before the command, and when it is done
+            heard += monitor.recv(4096)
+    assert b"not found" not in heard
+
+
+def test_every_request_is_answered_though_the_network_fails(stage, machine):
+    server = machine(1, SERVER_MACHINE, "offload-server", "--max-message-length", "64k",
+                     "--worker-timeout", "100s")
+    worker = machine(2, WORKER_MACHINE, "offload-worker", "--backend", "cpu")
+    server.wait_for_log("the worker serves all channels", BOOTED)
+
+    # With the third client sending, machine 2 is cut off.
+    server.wait_for_log(r"2 connected to 127\.0\.0\.1", 2 * SOON, count=3)
+    set_link(stage, 2, "off")
+    # One learns it from its port, the other from the silence.
+    worker.wait_for_log("rxe0 reports: port error", SOON)
+    worker.wait_for_log("the server is gone: .*(retry counter exceeded|silent)", SOON)
+    server.wait_for_log("worker .* is gone: .*(retry counter exceeded|silent)", SOON)
+    set_link(stage, 2, "on")
+    server.wait_for_log("the worker serves all channels", SOON, count=2)
+
+    # Then its interface goes down by its own administrator's hand, and it is started anew.
+    worker.wait_for_log("rxe0 reports: port error", SOON, count=2)
+    server.wait_for_log("worker .* is gone: .*(retry counter exceeded|silent)", SOON, count=2)
+    assert worker.wait(SOON) == 0, worker.log
+    worker = machine(2, 'exec "$@"', "offload-worker", "--backend", "cpu")
+
+    assert server.wait(BOOTED + SOON) == 0, server.log
+    assert worker.wait(SOON) == 0, worker.log
+    answered = [int(count) for count in re.findall(r"Valid responses: +(\d+)", server.out)]
+    asked = [int(count) for count in re.findall(r"Operation count: +(\d+)", server.out)]
+    assert answered == asked
+    assert answered[:2] == [2 * SHORT, 2 * LONG]
+    assert answered[2] > 2 * 128, "nothing but what was under way"
