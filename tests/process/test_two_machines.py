@@ -30,7 +30,7 @@ wait $server
 """
 # What the other one does. When its worker has come back after the test has pulled the cable, the
 # interface below the card goes down, and then the machine. (With the interface up again Soft-RoCE
-# would take no connection: it is deaf to librdmacm once it could not send one of its messages.)
+# would take no connection: docs/rdma.md.)
 WORKER_MACHINE = """
 "$@" |& tee /tmp/worker.log >&2 &
 wait_for() {
