@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kMostThreads)
     }
     ThreadBlock::sync();
     if (job.end) return;
-    // By another warp than the one that fences, and would wait for it.
+    // By another warp than the one that fences: its fence would wait for this.
     const auto open_gate = [&] {
       if (job.opens_gate && threadIdx.x == 32) gate.open_next(job.sequence);
     };

@@ -1,5 +1,7 @@
 #include "apps/rdma/stage.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 #include "device/device.hpp"
@@ -57,9 +59,8 @@ void Stage::pause(core::Duration time) {
 }
 
 void Stage::throw_late(const char* what) const {
-  throw core::Error(core::ErrorCode::timed_out, std::string(what) + " did not come within " +
-                                                    std::to_string(core::to_seconds(timeout_)) +
-                                                    " s");
+  throw core::Error(core::ErrorCode::timed_out,
+                    fmt::format("{} did not come within {} s", what, core::to_seconds(timeout_)));
 }
 
 void Stage::fail(const core::Error& why) noexcept {

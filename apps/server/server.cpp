@@ -42,8 +42,8 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
     offer.channels.push_back(channels_.back().get());
   }
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
-  listener_ = net::bind_tcp(
-      net::resolve(options_.listen_address, options_.listen_port, true).front(), false);
+  listener_ =
+      net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
                 std::move(offer), static_cast<comch::WorkerObserver&>(*this));
 }

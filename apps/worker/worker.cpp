@@ -1,5 +1,7 @@
 #include "apps/worker/worker.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -91,8 +93,8 @@ bool Worker::connect() {
     const auto now = core::Clock::now();
     if (now >= deadline) {
       throw Error(ErrorCode::timed_out,
-                  "no server let this worker in on " + options_.comch + " for " +
-                      std::to_string(core::to_seconds(options_.connect_timeout)) + " s");
+                  fmt::format("no server let this worker in on {} for {} s", options_.comch,
+                              core::to_seconds(options_.connect_timeout)));
     }
     const auto retry_at = std::min(deadline, now + wait);
     while (!leave_by_ && core::Clock::now() < retry_at) engine_.run_once(retry_at);

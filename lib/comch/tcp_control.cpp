@@ -137,7 +137,7 @@ std::unique_ptr<ControlWire> connect_tcp(const Address& address) {
 std::unique_ptr<ControlDoor> listen_tcp(const Address& address) {
   const net::SocketAddress at = net::resolve(address.host, address.port, true).front();
   check_key(at, address);
-  return std::make_unique<TcpDoor>(net::listen_tcp(at, kBacklog, false));
+  return std::make_unique<TcpDoor>(net::listen_tcp(at, kBacklog));
 }
 
 }  // namespace offload::comch

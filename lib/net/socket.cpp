@@ -100,10 +100,9 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, 
   return addresses;
 }
 
-core::Fd bind_tcp(const SocketAddress& address, bool reuse_port) {
+core::Fd bind_tcp(const SocketAddress& address) {
   core::Fd fd = open_tcp(address.family());
   enable(fd.get(), SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
-  if (reuse_port) enable(fd.get(), SOL_SOCKET, SO_REUSEPORT, "SO_REUSEPORT");
   check_errno(::bind(fd.get(), address.get(), address.size),
               "cannot listen on " + address.to_string());
   return fd;
@@ -114,8 +113,8 @@ void start_listening(int fd, int backlog) {
   check_errno(::listen(fd, backlog), what);
 }
 
-core::Fd listen_tcp(const SocketAddress& address, int backlog, bool reuse_port) {
-  core::Fd fd = bind_tcp(address, reuse_port);
+core::Fd listen_tcp(const SocketAddress& address, int backlog) {
+  core::Fd fd = bind_tcp(address);
   start_listening(fd.get(), backlog);
   return fd;
 }

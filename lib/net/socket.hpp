@@ -34,15 +34,14 @@ struct SocketAddress {
 std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, bool passive);
 
 /// A socket with that address that does not listen yet: clients are refused. As listen_tcp.
-core::Fd bind_tcp(const SocketAddress& address, bool reuse_port);
+core::Fd bind_tcp(const SocketAddress& address);
 
 /// Lets clients in at a bound socket. Throws Error.
 void start_listening(int fd, int backlog);
 
 /// Both: a listening socket, non-blocking, close-on-exec, TCP_NODELAY inherited by what it accepts.
-/// `reuse_port`: share the port with further such sockets of this user, the kernel spreading the
-/// connections. Throws Error.
-core::Fd listen_tcp(const SocketAddress& address, int backlog, bool reuse_port);
+/// Throws Error.
+core::Fd listen_tcp(const SocketAddress& address, int backlog);
 
 /// The address that a socket is bound to. Throws Error.
 SocketAddress local_address(int fd);

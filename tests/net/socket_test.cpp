@@ -38,7 +38,7 @@ int option_of(int fd, int level, int option) {
 }
 
 void expect_traffic(const std::string& host) {
-  const auto listener = listen_tcp(loopback(host), 8, false);
+  const auto listener = listen_tcp(loopback(host), 8);
   const auto address = local_address(listener.get());
   EXPECT_NE(address.port(), 0);
   const auto client = start_connect(address);
@@ -58,7 +58,7 @@ void expect_traffic(const std::string& host) {
 
 bool has_ipv6() {
   try {
-    return listen_tcp(loopback("::1"), 1, false).valid();
+    return listen_tcp(loopback("::1"), 1).valid();
   } catch (const core::Error&) {
     return false;
   }
@@ -79,7 +79,7 @@ TEST(Socket, TrafficToAName) {
 }
 
 TEST(Socket, NeverBlocksAndIsNotInherited) {
-  const auto listener = listen_tcp(loopback("127.0.0.1"), 1, false);
+  const auto listener = listen_tcp(loopback("127.0.0.1"), 1);
   const auto client = start_connect(local_address(listener.get()));
   for (const int fd : {listener.get(), client.get()}) {
     EXPECT_NE(::fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
@@ -88,29 +88,19 @@ TEST(Socket, NeverBlocksAndIsNotInherited) {
 }
 
 TEST(Socket, ATakenPortIsInUse) {
-  const auto listener = listen_tcp(loopback("127.0.0.1"), 1, false);
+  const auto listener = listen_tcp(loopback("127.0.0.1"), 1);
   const auto address = local_address(listener.get());
-  for (const bool reuse_port : {false, true}) {
-    const auto error = thrown_by([&] { listen_tcp(address, 1, reuse_port); });
-    EXPECT_EQ(error.code(), ErrorCode::in_use);
-    EXPECT_EQ(error.system_errno(), EADDRINUSE);
-    EXPECT_NE(std::string(error.what()).find("cannot listen on " + address.to_string()),
-              std::string::npos);
-  }
-}
-
-TEST(Socket, ASharedPortIsSharedOnlyByThoseWhoSaySo) {
-  const auto first = listen_tcp(loopback("127.0.0.1"), 64, true);
-  const auto address = local_address(first.get());
-  const auto second = listen_tcp(address, 64, true);
-  EXPECT_EQ(local_address(second.get()).port(), address.port());
-  EXPECT_EQ(thrown_by([&] { listen_tcp(address, 1, false); }).code(), ErrorCode::in_use);
+  const auto error = thrown_by([&] { listen_tcp(address, 1); });
+  EXPECT_EQ(error.code(), ErrorCode::in_use);
+  EXPECT_EQ(error.system_errno(), EADDRINUSE);
+  EXPECT_NE(std::string(error.what()).find("cannot listen on " + address.to_string()),
+            std::string::npos);
 }
 
 TEST(Socket, ConnectionsToASharedPortAreSpread) {
-  const auto first = listen_tcp(loopback("127.0.0.1"), 256, true);
+  const auto first = listen_tcp(loopback("127.0.0.1"), 256);
   const auto address = local_address(first.get());
-  const auto second = listen_tcp(address, 256, true);
+  const auto second = listen_tcp(address, 256);
   // That all of 64 hash to one of two would be a one in 2^63 chance.
   std::vector<core::Fd> clients;
   for (int i = 0; i < 64; ++i) {
@@ -123,18 +113,18 @@ TEST(Socket, ConnectionsToASharedPortAreSpread) {
 }
 
 TEST(Socket, APortThatWasJustGivenUpCanBeTakenAgain) {
-  auto listener = listen_tcp(loopback("127.0.0.1"), 1, false);
+  auto listener = listen_tcp(loopback("127.0.0.1"), 1);
   const auto address = local_address(listener.get());
   // A connection closed by the listening side leaves the port in TIME_WAIT.
   const auto client = start_connect(address);
   ASSERT_TRUE(wait_for(listener.get(), POLLIN));
   core::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
   listener.reset();
-  EXPECT_NO_THROW(listen_tcp(address, 1, false));
+  EXPECT_NO_THROW(listen_tcp(address, 1));
 }
 
 TEST(Socket, NobodyThere) {
-  auto listener = listen_tcp(loopback("127.0.0.1"), 1, false);
+  auto listener = listen_tcp(loopback("127.0.0.1"), 1);
   const auto address = local_address(listener.get());
   listener.reset();
   const auto client = start_connect(address);
@@ -148,7 +138,7 @@ TEST(Socket, ConnectResultOfNoSocket) {
 
 TEST(Socket, AnAddressOfAnotherMachineCannotBeListenedOn) {
   // TEST-NET-1: nobody's.
-  const auto error = thrown_by([] { listen_tcp(loopback("192.0.2.1"), 1, false); });
+  const auto error = thrown_by([] { listen_tcp(loopback("192.0.2.1"), 1); });
   EXPECT_EQ(error.system_errno(), EADDRNOTAVAIL);
 }
 

@@ -30,8 +30,7 @@ class AcceptorTest : public testing::Test {
       threads_.push_back(std::make_unique<IoThread>(config, *channels_.back()));
       threads_.back()->start();
     }
-    core::Fd listener =
-        net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog, false);
+    core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog);
     address_ = net::local_address(listener.get());
     acceptor_.emplace(engine_, Acceptor::Config{std::move(listener), first_reserved_fd}, threads_);
   }
