@@ -35,6 +35,7 @@ class Share {
   /// end.
   template <class MayLook>
   __device__ bool wait(Staging& staging, Received& received, const MayLook& may_look) {
+    bool looked = false;
     for (std::uint32_t quiet_polls = 0;; ++turn_) {
       // Asked for before the poll and looked at after it, so that both are under way together.
       const std::uint32_t stop = load_word(worker_.stop);
@@ -47,7 +48,9 @@ class Share {
       // One lane's word for all: they leave together.
       if (Warp::from_first(stop) != 0) return false;
       if (received.arrival != Arrival::none) break;
-      if (!looks) continue;
+      // Who waited for long may look now: at full speed at first.
+      if (looks && !looked) quiet_polls = 0;
+      looked = looks;
       if (quiet_polls < worker_.polls_until_idle) {
         ++quiet_polls;
       } else if (worker_.idle_sleep_ns != 0) {
@@ -200,10 +203,12 @@ cudaError_t fits(Kernel kernel, std::uint32_t blocks, std::uint32_t threads, boo
   return status;
 }
 
+/// With as many threads a block as fit, from `most` down to `fewest`.
 cudaError_t launch(Kernel kernel, const PersistentWorker& worker, std::uint32_t blocks,
-                   std::uint32_t threads, cudaStream_t stream) {
+                   std::uint32_t most, std::uint32_t fewest, cudaStream_t stream) {
+  std::uint32_t threads = most;
   for (bool fit = false;; threads /= 2) {
-    if (threads < kFewestThreads) return cudaErrorLaunchOutOfResources;
+    if (threads < fewest) return cudaErrorLaunchOutOfResources;
     const auto status = fits(kernel, blocks, threads, fit);
     if (status != cudaSuccess) return status;
     if (fit) break;
@@ -225,10 +230,14 @@ cudaError_t launch_persistent_worker(std::string_view service, const PersistentW
   cudaError_t status = cudaErrorInvalidValue;
   with_service(service, [&](auto chosen) {
     using Service = decltype(chosen);
-    status = worker.max_length <= kMaxPacked
-                 ? launch(serve_by_warps<Service>, worker, groups / kWarpsPerBlock,
-                          kWarpsPerBlock * 32, stream)
-                 : launch(serve_by_blocks<Service>, worker, groups, kMostThreads, stream);
+    if (worker.max_length <= kMaxPacked) {
+      constexpr std::uint32_t kThreads = kWarpsPerBlock * 32;  // each of the warps has its share
+      status = launch(serve_by_warps<Service>, worker, groups / kWarpsPerBlock, kThreads, kThreads,
+                      stream);
+    } else {
+      status =
+          launch(serve_by_blocks<Service>, worker, groups, kMostThreads, kFewestThreads, stream);
+    }
   });
   return status;
 }

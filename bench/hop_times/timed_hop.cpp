@@ -23,7 +23,7 @@ constexpr std::uint32_t kDepth = 128;
 /// Messages between two looks at how far the clocks are apart: some milliseconds, in which they
 /// drift by nanoseconds.
 constexpr std::size_t kWindow = 256;
-/// Of both sides, for one run.
+/// Of both sides, for one message.
 constexpr core::Duration kLimit = std::chrono::seconds(20);
 
 struct HostTimes {

@@ -23,7 +23,9 @@ __device__ Received wait(const Channel& channel, std::uint64_t sequence, Staging
     stamps.looked = now();
     const Received received = receive(Warp{}, channel, sequence, staging);
     stamps.found = now();
-    if (received.arrival != Arrival::none || stamps.found > deadline) return received;
+    // One lane's clock for all: they leave together.
+    const bool late = Warp::from_first(stamps.found > deadline) != 0;
+    if (received.arrival != Arrival::none || late) return received;
   }
 }
 
@@ -32,8 +34,8 @@ __global__ void __launch_bounds__(kThreads)
                  std::uint64_t limit_ns) {
   __shared__ Staging staging;
   __shared__ Received received;
-  const std::uint64_t deadline = now() + limit_ns;
   for (std::uint32_t sequence = 0; sequence < messages; ++sequence) {
+    const std::uint64_t deadline = now() + limit_ns;
     Stamps stamps{};
     if (threadIdx.x < 32) {
       const Received found = wait(channel, sequence, staging, deadline, stamps);

@@ -18,7 +18,7 @@ struct Stamps {
 
 /// Launches a block that answers the first `messages` of `channel` with their bytes reversed, by
 /// the steps of the persistent kernel, and writes their stamps, in device memory. Ends by itself
-/// after `limit_ns`.
+/// when none has come for `limit_ns`.
 cudaError_t launch_timed_worker(const kernels::Channel& channel, std::uint32_t messages,
                                 Stamps* stamps, std::uint64_t limit_ns, cudaStream_t stream);
 

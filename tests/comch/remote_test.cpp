@@ -37,7 +37,7 @@ std::unique_ptr<Line> line_over(core::Fd connection) {
 /// Two ends of a TCP connection.
 std::pair<core::Fd, core::Fd> connection() {
   const auto address = net::resolve("127.0.0.1", 0, true).front();
-  const core::Fd listener = net::listen_tcp(address, 1, false);
+  const core::Fd listener = net::listen_tcp(address, 1);
   core::Fd one = net::start_connect(net::local_address(listener.get()));
   core::Fd other;
   EXPECT_TRUE(support::eventually([&] {

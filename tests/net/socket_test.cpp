@@ -97,21 +97,6 @@ TEST(Socket, ATakenPortIsInUse) {
             std::string::npos);
 }
 
-TEST(Socket, ConnectionsToASharedPortAreSpread) {
-  const auto first = listen_tcp(loopback("127.0.0.1"), 256);
-  const auto address = local_address(first.get());
-  const auto second = listen_tcp(address, 256);
-  // That all of 64 hash to one of two would be a one in 2^63 chance.
-  std::vector<core::Fd> clients;
-  for (int i = 0; i < 64; ++i) {
-    clients.push_back(start_connect(address));
-    ASSERT_TRUE(wait_for(clients.back().get(), POLLOUT));
-  }
-  for (const auto* listener : {&first, &second}) {
-    EXPECT_TRUE(wait_for(listener->get(), POLLIN));
-  }
-}
-
 TEST(Socket, APortThatWasJustGivenUpCanBeTakenAgain) {
   auto listener = listen_tcp(loopback("127.0.0.1"), 1);
   const auto address = local_address(listener.get());

@@ -23,6 +23,9 @@ std::atomic<std::uint64_t> allocations{0};  // relaxed: one thread looks at its 
 }  // namespace
 
 #if OFFLOAD_COUNTS_ALLOCATIONS
+// What is deleted here comes from the operator below, which a compiler may see through.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 void* operator new(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
