@@ -84,10 +84,10 @@ class Share {
 };
 
 /// Which of a channel's messages may be looked for. A fence, which a long answer takes, waits for
-/// every read under way on the PCIe, and so do reads of a long request: as measured, the polls of
-/// 15 other warps cost 4 KiB 1.3 us and 64 KiB 3 us. So while long messages come one by one, one
-/// warp looks for the next, from when the one before is written on. Once there are others all warps
-/// look: after a short message, or where a message was there at the first look.
+/// every read under way on the PCIe, and reads of a long request do, too: polls of idle warps make
+/// both longer (docs/performance.md). So while long messages come one by one, one warp looks for
+/// the next, from when the one before is written on. Once there are others all warps look: after a
+/// short message, or where a message was there at the first look.
 class Gate {
  public:
   __device__ Gate(const PersistentWorker& worker, std::uint32_t group)

@@ -80,7 +80,7 @@ void LoadConnection::send_requests() {
     }
     start_batch(count);
   }
-  watch_for_room(!unsent_.empty());
+  if (!over_) watch_for_room(!unsent_.empty());
 }
 
 /// A run of neighbours from a random place: the order cannot be foreseen, yet nothing is copied.

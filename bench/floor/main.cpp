@@ -6,12 +6,11 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "bench/floor/word_echo.hpp"
+#include "bench/program.hpp"
 #include "cli/json_file.hpp"
-#include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "gpu/cuda_memory.hpp"
 #include "metrics/latency_histogram.hpp"
@@ -90,35 +89,30 @@ int run(const Options& options) {
   const double to_device = copy_bandwidth(true, false);
   const double to_host = copy_bandwidth(false, true);
   const double both = copy_bandwidth(true, true);
-  const auto micros = [](core::Duration time) { return core::to_seconds(time) * 1e6; };
   fmt::print("word echo, one warp: min {:.2f} us, p50 {:.2f} us, p99 {:.2f} us\n",
-             micros(histogram.min()), micros(histogram.percentile(0.5)),
-             micros(histogram.percentile(0.99)));
+             core::to_micros(histogram.min()), core::to_micros(histogram.percentile(0.5)),
+             core::to_micros(histogram.percentile(0.99)));
   fmt::print("pinned copy: {:.1f} GB/s to the GPU, {:.1f} GB/s back, both at once {:.1f} each\n",
              to_device, to_host, both);
-  json.write({{"word_echo_min_us", micros(histogram.min())},
-              {"word_echo_p50_us", micros(histogram.percentile(0.5))},
-              {"word_echo_p99_us", micros(histogram.percentile(0.99))},
+  json.write({{"word_echo_min_us", core::to_micros(histogram.min())},
+              {"word_echo_p50_us", core::to_micros(histogram.percentile(0.5))},
+              {"word_echo_p99_us", core::to_micros(histogram.percentile(0.99))},
               {"copy_to_gpu_gb_s", to_device},
               {"copy_to_host_gb_s", to_host},
               {"copy_both_gb_s", both}});
   return 0;
 }
 
+void declare(CLI::App& app, Options& options) {
+  cli::add_integer<std::uint32_t>(app, "--rounds", options.rounds, 1, 100'000'000, "Round trips");
+}
+
 }  // namespace
 }  // namespace offload::bench
 
 int main(int argc, char** argv) {
-  using namespace offload;
-  try {
-    bench::Options options;
-    CLI::App app("The floor: a 4-byte word to a polling GPU warp and back; pinned copies.");
-    cli::add_integer<std::uint32_t>(app, "--rounds", options.rounds, 1, 100'000'000, "Round trips");
-    app.add_option("--json", options.json_file, "Also write the results to this file");
-    if (auto leave = cli::parse(app, "bench-floor", argc, argv)) return cli::leave(*leave);
-    return bench::run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench-floor: %s\n", error.what());
-    return 1;
-  }
+  using namespace offload::bench;
+  return run_program<Options>(
+      argc, argv, "bench-floor",
+      "The floor: a 4-byte word to a polling GPU warp and back; pinned copies.", declare, run);
 }

@@ -6,18 +6,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
 #include "bench/gpu_hop/hop.hpp"
+#include "bench/program.hpp"
 #include "cli/json_file.hpp"
-#include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "gpu/backend.hpp"
-#include "kernels/slot.hpp"
 
 namespace offload::bench {
 namespace {
@@ -80,12 +78,11 @@ nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
     fill.merge(hop->fill());
     longest = std::max(longest, hop->duration());
   }
-  const auto micros = [](core::Duration time) { return core::to_seconds(time) * 1e6; };
-  const double fill_us = micros(fill.percentile(0.5));
-  const double min_us = micros(latency.min());
-  const double p50_us = micros(latency.percentile(0.5));
-  const double p99_us = micros(latency.percentile(0.99));
-  const double p999_us = micros(latency.percentile(0.999));
+  const double fill_us = core::to_micros(fill.percentile(0.5));
+  const double min_us = core::to_micros(latency.min());
+  const double p50_us = core::to_micros(latency.percentile(0.5));
+  const double p99_us = core::to_micros(latency.percentile(0.99));
+  const double p999_us = core::to_micros(latency.percentile(0.999));
   const double rate =
       static_cast<double>(options.messages * options.channels) / core::to_seconds(longest);
   fmt::print("{:>8} {:>10.3f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}\n", size,
@@ -118,43 +115,39 @@ int run(const Options& options) {
   return 0;
 }
 
+void declare(CLI::App& app, Options& options) {
+  cli::add_choice(app, "--backend", options.backend, {"cuda", "graph", "cpu"}, "What answers");
+  add_sizes(app, options.sizes);
+  cli::add_integer<std::uint32_t>(app, "--large", options.large, 0, kernels::kMaxMessageLength,
+                                  "Size of every 11th message, bytes; latencies are of the "
+                                  "others");
+  cli::add_integer<std::uint32_t>(app, "--max-length", options.max_length, 0,
+                                  kernels::kMaxMessageLength,
+                                  "What a channel takes at least, bytes");
+  cli::add_integer<std::uint32_t>(app, "--in-flight", options.in_flight, 1, kernels::kMaxDepth,
+                                  "Messages in flight on a channel");
+  cli::add_integer<std::uint32_t>(app, "--channels", options.channels, 1, 256,
+                                  "Channels, each driven by a thread");
+  cli::add_integer<std::uint32_t>(app, "--depth", options.depth, 1, kernels::kMaxDepth,
+                                  "Slots of a channel, a power of two");
+  cli::add_integer<std::uint32_t>(app, "--warps", options.warps, 4, 64,
+                                  "cuda: warps that serve a channel, a multiple of 4");
+  cli::add_integer<std::uint32_t>(app, "--batches", options.batches, 1, 16,
+                                  "graph: batches of a channel under way at once");
+  cli::add_integer<std::uint64_t>(app, "--messages", options.messages, 1, 1'000'000'000,
+                                  "Messages on each channel");
+  cli::add_time(app, "--idle-sleep", options.idle_sleep, core::Duration{},
+                "cuda: as offload-worker's");
+  cli::add_time(app, "--gap", options.gap, core::Duration{},
+                "Pause before each message, to find the worker idle");
+}
+
 }  // namespace
 }  // namespace offload::bench
 
 int main(int argc, char** argv) {
-  using namespace offload;
-  try {
-    bench::Options options;
-    CLI::App app("Round trips through channels to the worker's back end, without TCP.");
-    cli::add_choice(app, "--backend", options.backend, {"cuda", "graph", "cpu"}, "What answers");
-    app.add_option("--sizes", options.sizes, "Message sizes, bytes")->delimiter(',');
-    cli::add_integer<std::uint32_t>(app, "--large", options.large, 0, kernels::kMaxMessageLength,
-                                    "Size of every 11th message, bytes; latencies are of the "
-                                    "others");
-    cli::add_integer<std::uint32_t>(app, "--max-length", options.max_length, 0,
-                                    kernels::kMaxMessageLength,
-                                    "What a channel takes at least, bytes");
-    cli::add_integer<std::uint32_t>(app, "--in-flight", options.in_flight, 1, kernels::kMaxDepth,
-                                    "Messages in flight on a channel");
-    cli::add_integer<std::uint32_t>(app, "--channels", options.channels, 1, 256,
-                                    "Channels, each driven by a thread");
-    cli::add_integer<std::uint32_t>(app, "--depth", options.depth, 1, kernels::kMaxDepth,
-                                    "Slots of a channel, a power of two");
-    cli::add_integer<std::uint32_t>(app, "--warps", options.warps, 4, 64,
-                                    "cuda: warps that serve a channel, a multiple of 4");
-    cli::add_integer<std::uint32_t>(app, "--batches", options.batches, 1, 16,
-                                    "graph: batches of a channel under way at once");
-    cli::add_integer<std::uint64_t>(app, "--messages", options.messages, 1, 1'000'000'000,
-                                    "Messages on each channel");
-    cli::add_time(app, "--idle-sleep", options.idle_sleep, core::Duration{},
-                  "cuda: as offload-worker's");
-    cli::add_time(app, "--gap", options.gap, core::Duration{},
-                  "Pause before each message, to find the worker idle");
-    app.add_option("--json", options.json_file, "Also write the results to this file");
-    if (auto leave = cli::parse(app, "bench-gpu-hop", argc, argv)) return cli::leave(*leave);
-    return bench::run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench-gpu-hop: %s\n", error.what());
-    return 1;
-  }
+  using namespace offload::bench;
+  return run_program<Options>(argc, argv, "bench-gpu-hop",
+                              "Round trips through channels to the worker's back end, without TCP.",
+                              declare, run);
 }

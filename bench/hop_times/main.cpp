@@ -5,15 +5,13 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "bench/hop_times/timed_hop.hpp"
+#include "bench/program.hpp"
 #include "cli/json_file.hpp"
-#include "cli/options.hpp"
 #include "core/clock.hpp"
-#include "kernels/slot.hpp"
 
 namespace offload::bench {
 namespace {
@@ -33,7 +31,7 @@ int run(const Options& options) {
   for (const std::uint32_t size : options.sizes) {
     const HopTimes times = measure_hop(size, options.messages);
     const auto micros = [](const metrics::LatencyHistogram& histogram) {
-      return core::to_seconds(histogram.percentile(0.5)) * 1e6;
+      return core::to_micros(histogram.percentile(0.5));
     };
     fmt::print("{:>8} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n", size,
                micros(times.fill), micros(times.to_gpu), micros(times.look), micros(times.answer),
@@ -52,24 +50,18 @@ int run(const Options& options) {
   return 0;
 }
 
+void declare(CLI::App& app, Options& options) {
+  add_sizes(app, options.sizes);
+  cli::add_integer<std::uint32_t>(app, "--messages", options.messages, 1'000, 10'000'000,
+                                  "Messages of each size");
+}
+
 }  // namespace
 }  // namespace offload::bench
 
 int main(int argc, char** argv) {
-  using namespace offload;
-  try {
-    bench::Options options;
-    CLI::App app("Where the time of one message goes, hop by hop, to a GPU and back.");
-    app.add_option("--sizes", options.sizes, "Message sizes, bytes")
-        ->delimiter(',')
-        ->check(CLI::Range(0U, kernels::kMaxMessageLength));
-    cli::add_integer<std::uint32_t>(app, "--messages", options.messages, 1'000, 10'000'000,
-                                    "Messages of each size");
-    app.add_option("--json", options.json_file, "Also write the results to this file");
-    if (auto leave = cli::parse(app, "bench-hop-times", argc, argv)) return cli::leave(*leave);
-    return bench::run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench-hop-times: %s\n", error.what());
-    return 1;
-  }
+  using namespace offload::bench;
+  return run_program<Options>(argc, argv, "bench-hop-times",
+                              "Where the time of one message goes, hop by hop, to a GPU and back.",
+                              declare, run);
 }

@@ -77,11 +77,7 @@ class Client {
   }
 
   void write_long(const kernels::Part& part, std::uint32_t turn) {
-    if (request_.size() >= comch::kStreamedLength) {
-      comch::stream_copy(part.plain, request_.data(), request_.size());
-    } else {
-      std::memcpy(part.plain, request_.data(), request_.size());
-    }
+    comch::copy_for_device(part.plain, request_.data(), request_.size());
     kernels::store_vector(part.vectors, {{length(), 0, 0}, turn});
   }
 

@@ -14,8 +14,8 @@ namespace {
 [[gnu::noinline]] void write_plain(const kernels::Part& part, std::uint32_t turn,
                                    std::span<const std::byte> message, bool for_device) noexcept {
   if (reinterpret_cast<const std::uint8_t*>(message.data()) != part.plain) {
-    if (for_device && message.size() >= kStreamedLength) {
-      stream_copy(part.plain, message.data(), message.size());
+    if (for_device) {
+      copy_for_device(part.plain, message.data(), message.size());
     } else {
       std::memcpy(part.plain, message.data(), message.size());
     }

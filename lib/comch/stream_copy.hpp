@@ -31,4 +31,13 @@ inline void stream_copy(void* to, const void* from, std::size_t length) noexcept
 #endif
 }
 
+/// Either way: what a device reads next, by the copy that is quicker for both.
+inline void copy_for_device(void* to, const void* from, std::size_t length) noexcept {
+  if (length >= kStreamedLength) {
+    stream_copy(to, from, length);
+  } else {
+    std::memcpy(to, from, length);
+  }
+}
+
 }  // namespace offload::comch

@@ -18,5 +18,8 @@ constexpr Duration seconds(double seconds) {
 constexpr double to_seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
+constexpr double to_micros(Duration duration) {
+  return std::chrono::duration<double, std::micro>(duration).count();
+}
 
 }  // namespace offload::core

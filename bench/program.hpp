@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "kernels/slot.hpp"
+
+/// What the benchmarks that measure and leave have in common.
+namespace offload::bench {
+
+inline void add_sizes(CLI::App& app, std::vector<std::uint32_t>& sizes) {
+  app.add_option("--sizes", sizes, "Message sizes, bytes")
+      ->delimiter(',')
+      ->check(CLI::Range(0U, kernels::kMaxMessageLength));
+}
+
+/// The body of a main: `declare` adds an option for each of Options' members but json_file, `run`
+/// measures and returns the exit status. What they throw is the program's last word.
+template <class Options, class Declare>
+int run_program(int argc, char** argv, const std::string& name, const std::string& description,
+                Declare declare, int (*run)(const Options&)) {
+  try {
+    Options options;
+    CLI::App app(description);
+    declare(app, options);
+    app.add_option("--json", options.json_file, "Also write the results to this file");
+    if (const auto leave = cli::parse(app, name, argc, argv)) return cli::leave(*leave);
+    return run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());
+    return 1;
+  }
+}
+
+}  // namespace offload::bench
