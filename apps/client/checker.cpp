@@ -1,6 +1,6 @@
 #include "apps/client/checker.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

@@ -44,7 +44,7 @@ core::Fd Connector::connect() {
   for (bool first = true;; first = false) {
     core::Fd fd = try_all();
     if (fd.valid() || interrupted_.raised()) return fd;
-    if (first) spdlog::info("waiting for the server: {}", reason_);
+    if (first) core::log_info("waiting for the server: {}", reason_);
     const TimePoint now = Clock::now();
     if (now >= deadline_)
       throw core::Error(core::ErrorCode::timed_out, reason_ + " (--connect-timeout is over)");

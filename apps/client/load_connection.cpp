@@ -1,6 +1,6 @@
 #include "apps/client/load_connection.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 #include <sys/socket.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "apps/client/load_run.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <iterator>
 #include <memory>
@@ -132,8 +132,8 @@ RunOutcome run_load(const Options& options, core::ShutdownSignals& signals) {
     outcome.interrupted = signals.take() != 0;
     return outcome;
   }
-  spdlog::info("{} connected to {} port {}", sockets.size(), options.server_address,
-               options.server_port);
+  core::log_info("{} connected to {} port {}", sockets.size(), options.server_address,
+                 options.server_port);
   RunControl control;
   const auto threads = make_threads(options, std::move(sockets), pool, control);
   TimePoint start;

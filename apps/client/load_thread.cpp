@@ -1,6 +1,6 @@
 #include "apps/client/load_thread.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "apps/client/progress_line.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>

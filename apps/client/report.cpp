@@ -1,6 +1,6 @@
 #include "apps/client/report.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <exception>

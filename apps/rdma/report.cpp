@@ -1,6 +1,6 @@
 #include "apps/rdma/report.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "apps/rdma/stage.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

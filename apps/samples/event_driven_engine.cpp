@@ -1,7 +1,7 @@
 /// A program with an event loop of its own that gives the progress engine a place in it: it sleeps
 /// in poll(2) on the engine's descriptor, beside a timer of its own, and loses no event.
+#include <fmt/core.h>
 #include <poll.h>
-#include <spdlog/fmt/fmt.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 

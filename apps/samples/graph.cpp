@@ -4,7 +4,7 @@
 /// The hash runs on a context of the sample's own: that is all that a new kind of task takes.
 #include "progress/graph.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

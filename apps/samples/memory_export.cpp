@@ -1,6 +1,6 @@
 /// A process exports memory to another, which imports and writes it; then an export that may only
 /// be read, and one that was tampered with.
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cstdio>

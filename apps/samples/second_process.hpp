@@ -1,6 +1,6 @@
 #pragma once
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

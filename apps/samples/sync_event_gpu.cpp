@@ -2,7 +2,7 @@
 /// GPU polls; it can wake nobody, so its event names it as the publisher.
 #include "apps/samples/sync_event_gpu.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 /// Two processes that count to each other through two sync events. The second process gets both
 /// over a Unix socket, as an unrelated process would, and sleeps while it waits.
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cstdio>

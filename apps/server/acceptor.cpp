@@ -87,8 +87,8 @@ void Acceptor::pause() {
 
 void Acceptor::log_turned_away(const std::string& reason) {
   if (!turned_away_log_.allow(engine_->now())) return;
-  spdlog::warn("a client is turned away: {} ({} more were not logged)", reason,
-               turned_away_log_.suppressed());
+  core::log_warning("a client is turned away: {} ({} more were not logged)", reason,
+                    turned_away_log_.suppressed());
 }
 
 }  // namespace offload::server

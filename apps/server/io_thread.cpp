@@ -120,8 +120,8 @@ void IoThread::stop() noexcept {
   stop_order_.store(true, std::memory_order_relaxed);
   engine_.notify();
   thread_.join();
-  spdlog::info("I/O thread {}: {} connections, {} responses, {} refusals", config_.index, accepted_,
-               answered_, refused_);
+  core::log_info("I/O thread {}: {} connections, {} responses, {} refusals", config_.index,
+                 accepted_, answered_, refused_);
 }
 
 void IoThread::run() {
@@ -229,8 +229,8 @@ void IoThread::welcome(core::Fd socket) {
   } catch (const core::Error& error) {
     count_gone();
     if (!turned_away_log_.allow(engine_.now())) return;
-    spdlog::warn("a client is turned away: {} ({} more were not logged)", error.what(),
-                 turned_away_log_.suppressed());
+    core::log_warning("a client is turned away: {} ({} more were not logged)", error.what(),
+                      turned_away_log_.suppressed());
   }
 }
 
@@ -365,8 +365,8 @@ bool IoThread::forward(Connection& connection, std::span<const std::byte> payloa
 void IoThread::refuse(Connection& connection, Refusal reason) {
   ++refused_;
   if (refusal_log_.allow(engine_.now())) {
-    spdlog::warn("a client is disconnected: {} ({} more like this were not logged)",
-                 protocol::describe(reason), refusal_log_.suppressed());
+    core::log_warning("a client is disconnected: {} ({} more like this were not logged)",
+                      protocol::describe(reason), refusal_log_.suppressed());
   }
   connection.refuse(reason);
 }

@@ -53,7 +53,7 @@ Server::~Server() {
 }
 
 void Server::run() {
-  spdlog::info("waiting for a worker on {}", link_->address().to_string());
+  core::log_info("waiting for a worker on {}", link_->address().to_string());
   while (!shutdown_requested_ && !has_worker()) turn(core::TimePoint::max());
   if (!shutdown_requested_) open_for_clients();
   while (!shutdown_requested_) turn(worker_deadline_);
@@ -73,8 +73,8 @@ void Server::turn(core::TimePoint deadline) {
   if (acceptor_) acceptor_->tick(now);
   if (now >= link_->next_tick()) link_->tick(now);
   if (now >= worker_deadline_ && worker_ == WorkerState::absent) {
-    spdlog::warn("no worker for {} s: requests are refused until one attaches",
-                 core::to_seconds(options_.worker_timeout));
+    core::log_warning("no worker for {} s: requests are refused until one attaches",
+                      core::to_seconds(options_.worker_timeout));
     tell_threads(WorkerState::expired);
     worker_deadline_ = core::TimePoint::max();
   }
@@ -92,8 +92,8 @@ void Server::open_for_clients() {
   }
   tell_threads(worker_);
   acceptor_.emplace(engine_, Acceptor::Config{std::move(listener_), first_reserved_fd_}, threads_);
-  spdlog::info("listening on {} with {} threads, service {}", address.to_string(), threads_.size(),
-               options_.service);
+  core::log_info("listening on {} with {} threads, service {}", address.to_string(),
+                 threads_.size(), options_.service);
 }
 
 void Server::tell_threads(WorkerState state) {
@@ -105,7 +105,7 @@ void Server::tell_threads(WorkerState state) {
 }
 
 void Server::on_worker_attached(comch::Peer peer, std::vector<std::unique_ptr<comch::Line>> lines) {
-  spdlog::info("the worker serves all channels");
+  core::log_info("the worker serves all channels");
   worker_deadline_ = core::TimePoint::max();
   lines_ = std::move(lines);
   {
@@ -150,8 +150,8 @@ void Server::on_shutdown_requested() {
 void Server::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;
-  spdlog::info("{}: shutting down; a second signal ends the server at once",
-               signal == SIGINT ? "SIGINT" : "SIGTERM");
+  core::log_info("{}: shutting down; a second signal ends the server at once",
+                 signal == SIGINT ? "SIGINT" : "SIGTERM");
   shutdown_requested_ = true;
 }
 
@@ -168,12 +168,12 @@ void Server::shut_down() {
   while (!drained() && core::Clock::now() < drain_deadline) {
     turn(std::min(drain_deadline, core::Clock::now() + kDrainPoll));
   }
-  if (!drained()) spdlog::warn("not all clients could be answered in time");
+  if (!drained()) core::log_warning("not all clients could be answered in time");
   for (const auto& thread : threads_) thread->stop();
 
   link_->start_shutdown();
   while (!link_->done() && core::Clock::now() < deadline) turn(deadline);
-  if (!link_->done()) spdlog::warn("the worker did not say that it has stopped");
+  if (!link_->done()) core::log_warning("the worker did not say that it has stopped");
 }
 
 }  // namespace offload::server

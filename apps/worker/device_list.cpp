@@ -1,6 +1,6 @@
 #include "apps/worker/device_list.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

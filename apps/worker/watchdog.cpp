@@ -41,13 +41,13 @@ bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now
   }
   const bool stuck = now - watched.since >= stuck_after_;
   if (stuck && !watched.reported) {
-    spdlog::error(
+    core::log_error(
         "channel {} is stuck: its slot {} (message {}) has been unanswered for {:.1f} s; "
         "last sign of life {:.1f} s ago",
         index, layout.slot_of(due), due, core::to_seconds(now - watched.since),
         core::to_seconds(now - watched.beat_at));
   } else if (!stuck && watched.reported) {
-    spdlog::info("channel {} goes on", index);
+    core::log_info("channel {} goes on", index);
   }
   watched.reported = stuck;
   return stuck;

@@ -1,6 +1,6 @@
 #include "apps/worker/worker.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <csignal>
@@ -34,7 +34,7 @@ std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
           {options.gpu_pci_address, options.warps_per_channel, options.idle_sleep});
     } catch (const Error& error) {
       if (options.backend == "cuda" || !options.gpu_pci_address.empty()) throw;
-      spdlog::info("no CUDA back end ({}): serving on the CPU", error.what());
+      core::log_info("no CUDA back end ({}): serving on the CPU", error.what());
     }
   }
   return gpu::make_cpu_backend(options.spin);
@@ -55,7 +55,7 @@ Worker::Worker(const Options& options, core::ShutdownSignals& signals)
       server_(comch::parse_with_key(options.comch, options.comch_key_file)),
       backend_(open_backend(options)) {
   engine_.watch(signals_->fd(), EPOLLIN, *this);
-  spdlog::info("back end: {}", backend_->name());
+  core::log_info("back end: {}", backend_->name());
 }
 
 Worker::~Worker() {
@@ -87,7 +87,7 @@ bool Worker::connect() {
       if (watchdog_) return true;
     } catch (const Error& error) {
       if (failure_ || !may_come(error)) throw;
-      spdlog::debug("{}", error.what());
+      core::log_debug("{}", error.what());
     }
     link_.reset();
     const auto now = core::Clock::now();
@@ -116,7 +116,7 @@ void Worker::serve() {
       next_watch = now + kWatchInterval;
     }
     if (leave_by_ && now >= *leave_by_) {
-      spdlog::warn("the server did not let this worker go in time");
+      core::log_warning("the server did not let this worker go in time");
       return;
     }
   }
@@ -124,8 +124,8 @@ void Worker::serve() {
 
 void Worker::watch_over() {
   for (const gpu::Fault& fault : backend_->check()) {
-    spdlog::error("channel {} slot {}: refused a request of {} bytes, over the channel's limit",
-                  fault.channel, fault.slot, fault.length);
+    core::log_error("channel {} slot {}: refused a request of {} bytes, over the channel's limit",
+                    fault.channel, fault.slot, fault.length);
   }
   watchdog_->look(core::Clock::now(), backend_->heartbeats());
 }
@@ -175,7 +175,7 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
       attached.remote()->start(peer, [this] { engine_.notify(); });
     }
     watchdog_.emplace(std::move(watched), options_.stuck_after);
-    spdlog::info("serving {} channels, service {}", channels_.size(), service);
+    core::log_info("serving {} channels, service {}", channels_.size(), service);
   } catch (...) {
     failure_ = std::current_exception();
     throw;
@@ -183,11 +183,11 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
 }
 
 void Worker::on_attached() {
-  spdlog::info("attached to {}", options_.comch);
+  core::log_info("attached to {}", options_.comch);
 }
 
 void Worker::on_start_shutdown() {
-  spdlog::info("the server is done: shutting down");
+  core::log_info("the server is done: shutting down");
   finished_ = true;
 }
 
@@ -195,21 +195,22 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
   lost_ = true;
   if (failure_) return;  // of this worker, which told the server
   if (refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down) {
-    if (reason != last_refusal_) spdlog::info("the server cannot take this worker yet: {}", reason);
+    if (reason != last_refusal_)
+      core::log_info("the server cannot take this worker yet: {}", reason);
     last_refusal_ = reason;
   } else if (refused) {
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
   } else {
-    spdlog::warn("the server is gone: {}", reason);
+    core::log_warning("the server is gone: {}", reason);
   }
 }
 
 void Worker::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;
-  spdlog::info("{}: asking the server to end; a second signal ends the worker at once",
-               signal == SIGINT ? "SIGINT" : "SIGTERM");
+  core::log_info("{}: asking the server to end; a second signal ends the worker at once",
+                 signal == SIGINT ? "SIGINT" : "SIGTERM");
   leave_by_ = core::Clock::now() + options_.shutdown_timeout;
   if (watchdog_) link_->request_shutdown();
 }

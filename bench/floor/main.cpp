@@ -2,7 +2,7 @@
 /// pinned memory, seen by one polling warp over PCIe, and written back. Bounds of the machine, not
 /// of this suite: everything in gpu_hop is compared with it.
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <cstdio>

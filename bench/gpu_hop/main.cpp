@@ -1,7 +1,7 @@
 /// One hop through a channel without TCP: from "slot posted" to "response seen", as an I/O thread
 /// of the server does it, one thread a channel, every response checked.
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

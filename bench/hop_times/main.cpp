@@ -1,7 +1,7 @@
 /// Where the time of one message goes on its way through a channel to a GPU and back, hop by hop:
 /// the GPU's global timer set against the host's clock.
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <cstdio>

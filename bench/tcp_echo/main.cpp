@@ -66,7 +66,7 @@ void serve(const Options& options, core::ShutdownSignals& signals) {
   }
   std::deque<std::thread> threads;
   for (EchoLoop& loop : loops) threads.emplace_back(&EchoLoop::run, &loop);
-  spdlog::info("listening on {}", net::local_address(listener.get()).to_string());
+  core::log_info("listening on {}", net::local_address(listener.get()).to_string());
 
   pollfd ready[] = {{signals.fd(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
   for (std::size_t first_choice = 0; signals.take() == 0;) {
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   try {
     return offload::bench::run(argc, argv);
   } catch (const std::exception& error) {
-    spdlog::error("{}", error.what());
+    offload::core::log_error("{}", error.what());
     return 1;
   }
 }

@@ -45,7 +45,7 @@ void ControlSocket::refuse(protocol::Refusal code, const std::string& text) noex
   try {
     wire_->send(protocol::make_error_frame(code, text), {});
   } catch (const std::exception& error) {
-    spdlog::debug("a refusal could not be sent: {}", error.what());
+    core::log_debug("a refusal could not be sent: {}", error.what());
   }
 }
 

@@ -182,15 +182,16 @@ std::unique_ptr<ControlWire> LocalDoor::accept() {
     core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
       if (errno != EAGAIN) {
-        spdlog::warn("a control connection has to wait: {}", core::describe_errno(errno));
+        core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
       }
       return nullptr;
     }
     auto wire = std::make_unique<LocalWire>(std::move(fd));
     const PeerCredentials peer = *wire->credentials();
     if (is_trusted(peer)) return wire;
-    spdlog::warn("control connection of user {} (process {}) refused: only user {} and root may",
-                 peer.uid, peer.pid, ::geteuid());
+    core::log_warning(
+        "control connection of user {} (process {}) refused: only user {} and root may", peer.uid,
+        peer.pid, ::geteuid());
   }
 }
 

@@ -62,10 +62,10 @@ rdma::ConnectionOptions options_of(const Adapter& adapter) {
 /// Logs what `device` tells of itself, as long as the result lives.
 std::unique_ptr<rdma::AsyncEvents> log_events(const rdma::DeviceContext& device,
                                               progress::Engine& engine) {
-  return std::make_unique<rdma::AsyncEvents>(device, engine,
-                                             [name = device.name()](const rdma::AsyncEvent& event) {
-                                               spdlog::warn("{} reports: {}", name, event.name());
-                                             });
+  return std::make_unique<rdma::AsyncEvents>(
+      device, engine, [name = device.name()](const rdma::AsyncEvent& event) {
+        core::log_warning("{} reports: {}", name, event.name());
+      });
 }
 
 class RdmaWire final : public ControlWire {

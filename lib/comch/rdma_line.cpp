@@ -23,7 +23,7 @@ QueuePair make_pair(const Adapter& adapter, const rdma::CompletionQueue& complet
   try {
     return {adapter.domain, completions, completions, options};
   } catch (const core::Error& error) {
-    spdlog::debug("no inline messages: {}", error.what());
+    core::log_debug("no inline messages: {}", error.what());
     options.inline_size = 0;
     return {adapter.domain, completions, completions, options};
   }

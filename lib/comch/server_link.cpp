@@ -166,7 +166,8 @@ void ServerLink::complete() {
   try {
     socket_.send(MessageId::shutdown_complete, {});
   } catch (const Error& error) {
-    spdlog::warn("the server could not be told that this worker has stopped: {}", error.what());
+    core::log_warning("the server could not be told that this worker has stopped: {}",
+                      error.what());
   }
 }
 

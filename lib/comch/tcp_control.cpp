@@ -101,7 +101,7 @@ class TcpDoor final : public ControlDoor {
     core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) return make_tcp_wire(std::move(fd));
     if (errno != EAGAIN) {
-      spdlog::warn("a control connection has to wait: {}", core::describe_errno(errno));
+      core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
     }
     return nullptr;
   }

@@ -70,7 +70,7 @@ void WorkerLink::accept() {
       engine_->watch(socket->fd(), EPOLLIN, *this);
       newcomers_.push_back({*std::move(socket), core::Clock::now(), challenge});
     } catch (const Error& error) {
-      spdlog::warn("a control connection could not be taken: {}", error.what());
+      core::log_warning("a control connection could not be taken: {}", error.what());
     }
   }
 }
@@ -102,9 +102,9 @@ bool WorkerLink::greet(Newcomer& newcomer) {
     engine_->unwatch(newcomer.socket.fd(), *this);
     if (error.code() == core::ErrorCode::bad_message) {
       newcomer.socket.refuse(Refusal::bad_hello, error.what());
-      spdlog::warn("a control connection is refused: {}", error.what());
+      core::log_warning("a control connection is refused: {}", error.what());
     } else {
-      spdlog::debug("a control connection came to nothing: {}", error.what());
+      core::log_debug("a control connection came to nothing: {}", error.what());
     }
   }
   return true;
@@ -159,7 +159,7 @@ void WorkerLink::admit(Newcomer& newcomer, const ControlMessage& message) {
   session.ready.resize(offer_.channels.size());
   session.heard = core::Clock::now();
   session_.emplace(std::move(session));
-  spdlog::info("worker {} attaches: {}", session_->name, hello->backend);
+  core::log_info("worker {} attaches: {}", session_->name, hello->backend);
   offer_channels();
 }
 
@@ -185,8 +185,8 @@ void WorkerLink::attach_channel(Newcomer& newcomer, const ControlMessage& messag
 }
 
 void WorkerLink::refuse(Newcomer& newcomer, Refusal code, const std::string& text) {
-  spdlog::log(code == Refusal::busy ? spdlog::level::info : spdlog::level::warn,
-              "a control connection is refused: {}", text);
+  core::log(code == Refusal::busy ? core::LogLevel::info : core::LogLevel::warning,
+            "a control connection is refused: {}", text);
   engine_->unwatch(newcomer.socket.fd(), *this);
   newcomer.socket.refuse(code, text);
 }
@@ -255,7 +255,7 @@ void WorkerLink::handle(const ControlMessage& message) {
       if (!message.payload.empty()) {
         return refuse(Refusal::length_mismatch, "malformed start of shutdown");
       }
-      spdlog::info("the worker asks the server to end");
+      core::log_info("the worker asks the server to end");
       return observer_->on_shutdown_requested();
     case MessageId::shutdown_complete:
       if (!message.payload.empty()) {
@@ -330,8 +330,8 @@ void WorkerLink::refuse(Refusal code, const std::string& text) {
 
 void WorkerLink::drop(const std::string& reason) {
   if (!session_) return;
-  spdlog::log(shutting_down_ ? spdlog::level::info : spdlog::level::warn, "worker {} is gone: {}",
-              session_->name, reason);
+  core::log(shutting_down_ ? core::LogLevel::info : core::LogLevel::warning,
+            "worker {} is gone: {}", session_->name, reason);
   engine_->unwatch(session_->socket.fd(), *this);
   former_ = session_->peer;
   former_process_ = std::move(session_->process);

@@ -1,10 +1,24 @@
 #include "core/log.hpp"
 
 #include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 
-#include <vector>
+#include <iterator>
 
 namespace offload::core {
+namespace {
+
+spdlog::level::level_enum native(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::debug: return spdlog::level::debug;
+    case LogLevel::info: return spdlog::level::info;
+    case LogLevel::warning: return spdlog::level::warn;
+    case LogLevel::error: return spdlog::level::err;
+    default: return spdlog::level::critical;
+  }
+}
+
+}  // namespace
 
 const std::vector<std::string>& log_levels() {
   static const std::vector<std::string> levels{"trace", "debug", "info", "warning", "error", "off"};
@@ -18,6 +32,18 @@ void start_log(const std::string& program, const std::string& level) {
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
+}
+
+void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments) noexcept {
+  spdlog::logger& logger = *spdlog::default_logger_raw();
+  if (!logger.should_log(native(level))) return;
+  try {
+    fmt::memory_buffer line;
+    fmt::vformat_to(std::back_inserter(line), format, arguments);
+    logger.log(native(level), spdlog::string_view_t(line.data(), line.size()));
+  } catch (...) {
+    return;
+  }
 }
 
 }  // namespace offload::core

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>
@@ -15,6 +15,40 @@ void start_log(const std::string& program, const std::string& level);
 
 /// What start_log takes: trace, debug, info, warning, error, off.
 const std::vector<std::string>& log_levels();
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error, critical };
+
+/// Writes a line to the log if its level is to be reported; one that cannot be made is dropped.
+/// Any thread.
+void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments) noexcept;
+
+// spdlog's own functions make each source that calls one compile the whole of fmt's formatting,
+// which takes ten times as long as all the rest of a usual one.
+template <class... Arguments>
+void log(LogLevel level, fmt::format_string<Arguments...> format,
+         Arguments&&... arguments) noexcept {
+  write_log(level, format, fmt::make_format_args(arguments...));
+}
+template <class... Arguments>
+void log_debug(fmt::format_string<Arguments...> format, Arguments&&... arguments) noexcept {
+  write_log(LogLevel::debug, format, fmt::make_format_args(arguments...));
+}
+template <class... Arguments>
+void log_info(fmt::format_string<Arguments...> format, Arguments&&... arguments) noexcept {
+  write_log(LogLevel::info, format, fmt::make_format_args(arguments...));
+}
+template <class... Arguments>
+void log_warning(fmt::format_string<Arguments...> format, Arguments&&... arguments) noexcept {
+  write_log(LogLevel::warning, format, fmt::make_format_args(arguments...));
+}
+template <class... Arguments>
+void log_error(fmt::format_string<Arguments...> format, Arguments&&... arguments) noexcept {
+  write_log(LogLevel::error, format, fmt::make_format_args(arguments...));
+}
+template <class... Arguments>
+void log_critical(fmt::format_string<Arguments...> format, Arguments&&... arguments) noexcept {
+  write_log(LogLevel::critical, format, fmt::make_format_args(arguments...));
+}
 
 /// Lets one message a second of its kind through and counts the rest, so that a hostile client
 /// cannot fill a disk. Not thread-safe: one per thread and kind.

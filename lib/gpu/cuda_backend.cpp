@@ -60,7 +60,7 @@ class CudaBackend final : public Backend {
 
   ~CudaBackend() override {
     if (run_ && !stop(kStopTime)) {
-      spdlog::error("the GPU did not stop; its memory is left to the end of the process");
+      core::log_error("the GPU did not stop; its memory is left to the end of the process");
     }
   }
 

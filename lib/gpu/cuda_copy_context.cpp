@@ -71,7 +71,7 @@ void CudaCopyContext::wait_for_stream() noexcept {
   const auto deadline = core::Clock::now() + kAbandonTime;
   while (cudaStreamQuery(stream_->get()) == cudaErrorNotReady) {
     if (core::Clock::now() > deadline) {
-      spdlog::error("copies of '{}' go on after it has ended", name());
+      core::log_error("copies of '{}' go on after it has ended", name());
       return;
     }
     std::this_thread::yield();

@@ -27,7 +27,7 @@ inline void check_cuda(cudaError_t status, const std::string& action) {
 
 /// The same for destructors: logs.
 inline void note_cuda(cudaError_t status, const char* action) noexcept {
-  if (status != cudaSuccess) spdlog::warn("{}: {}", action, cudaGetErrorString(status));
+  if (status != cudaSuccess) core::log_warning("{}: {}", action, cudaGetErrorString(status));
 }
 
 /// Device memory for `count` objects, zeroed.

@@ -23,7 +23,7 @@ class GraphBackend final : public Backend {
 
   ~GraphBackend() override {
     if (!stop(kStopTime)) {
-      spdlog::error("the GPU did not stop; its memory is left to the end of the process");
+      core::log_error("the GPU did not stop; its memory is left to the end of the process");
     }
   }
 

@@ -46,8 +46,8 @@ BufferPool::~BufferPool() {
     region_->remove_user();
     return;
   }
-  spdlog::error("buffer pool of memory region '{}' ends while {} of {} buffers are out",
-                region_->name(), buffers_.out(), count());
+  core::log_error("buffer pool of memory region '{}' ends while {} of {} buffers are out",
+                  region_->name(), buffers_.out(), count());
 }
 
 void BufferPool::start() {

@@ -15,7 +15,7 @@ using core::ErrorCode;
 
 BufferInventory::~BufferInventory() {
   if (buffers_.out() == 0) return;
-  spdlog::error("buffer inventory ends while {} of {} buffers are out", buffers_.out(), count());
+  core::log_error("buffer inventory ends while {} of {} buffers are out", buffers_.out(), count());
 }
 
 void BufferInventory::start() {

@@ -57,7 +57,7 @@ Pinning::Pinning(const Range& range) noexcept {
 
 Pinning::~Pinning() {
   if (address_ != nullptr && ::munlock(address_, length_) != 0) {
-    spdlog::warn("munlock of {} bytes: {}", length_, core::describe_errno(errno));
+    core::log_warning("munlock of {} bytes: {}", length_, core::describe_errno(errno));
   }
 }
 
@@ -73,8 +73,9 @@ std::vector<Pinning> pin_all(std::span<const Range> ranges, std::string_view obj
     why = pinning.lock_error();
   }
   if (why != 0) {
-    spdlog::warn("{}: {} bytes are present but not locked in memory ({}); RLIMIT_MEMLOCK is {}",
-                 object, unlocked, core::describe_errno(why), memlock_limit());
+    core::log_warning(
+        "{}: {} bytes are present but not locked in memory ({}); RLIMIT_MEMLOCK is {}", object,
+        unlocked, core::describe_errno(why), memlock_limit());
   }
   return pinnings;
 }

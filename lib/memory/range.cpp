@@ -32,7 +32,7 @@ struct Mapping {
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping() {
     if (::munmap(address, length) != 0) {
-      spdlog::error("munmap of {} bytes: {}", length, core::describe_errno(errno));
+      core::log_error("munmap of {} bytes: {}", length, core::describe_errno(errno));
     }
   }
 

@@ -41,8 +41,8 @@ MemoryRegion::MemoryRegion(RegionOptions options, const std::vector<Range>& rang
 MemoryRegion::~MemoryRegion() {
   if (!started_) return;
   if (const std::size_t count = users(); count != 0) {
-    spdlog::error("memory region '{}' ends while {} buffers, pools or arrays of it are out",
-                  options_.name, count);
+    core::log_error("memory region '{}' ends while {} buffers, pools or arrays of it are out",
+                    options_.name, count);
   }
   deregister_all();
 }

@@ -8,7 +8,7 @@ namespace offload::progress {
 namespace {
 
 [[noreturn]] void give_up(const char* name, const char* why) noexcept {
-  spdlog::critical("progress engine: {} was called {}", name, why);
+  core::log_critical("progress engine: {} was called {}", name, why);
   std::terminate();
 }
 

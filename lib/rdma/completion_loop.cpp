@@ -14,7 +14,7 @@ CompletionLoop::CompletionLoop(const DeviceContext& device, progress::Engine& en
 
 CompletionLoop::~CompletionLoop() {
   if (!sinks_.empty()) {
-    spdlog::error("a completion queue ends while {} connections use it", sinks_.size());
+    core::log_error("a completion queue ends while {} connections use it", sinks_.size());
   }
   engine_->deactivate(*this);
   engine_->unwatch(channel_.fd(), *this);

@@ -222,7 +222,7 @@ bool Connection::on_poll(std::size_t most) {
   if (lost_) end_queue();
   if (state() == State::stopping) {
     if (queue_ && core::Clock::now() < flush_deadline_) return false;  // on_completion ends it
-    if (queue_) spdlog::error("connection '{}' was not flushed in time", name());
+    if (queue_) core::log_error("connection '{}' was not flushed in time", name());
     end_queue();
     sends_.clear();
     receives_.clear();
@@ -252,7 +252,7 @@ progress::Context::Step Connection::on_stop() noexcept {
       flush_deadline_ = core::Clock::now() + kFlushTime;
       return Step::in_progress;
     } catch (const Error& error) {
-      spdlog::error("connection '{}': {}", name(), error.what());
+      core::log_error("connection '{}': {}", name(), error.what());
     }
   }
   end_queue();

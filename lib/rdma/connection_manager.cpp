@@ -83,7 +83,7 @@ void Listener::on_cm_event(const CmEvent& event) {
   try {
     on_request_(ConnectRequest(event));
   } catch (const Error& error) {
-    spdlog::warn("a peer is turned away: {}", error.what());
+    core::log_warning("a peer is turned away: {}", error.what());
   }
 }
 

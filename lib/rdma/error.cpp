@@ -1,6 +1,6 @@
 #include "rdma/error.hpp"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 namespace offload::rdma {
 

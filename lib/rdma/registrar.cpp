@@ -26,7 +26,7 @@ memory::Key Registrar::register_range(const memory::Range& range, memory::Access
   const int errnum = errno;
   if (region != nullptr) {
     if (!refused.empty()) {
-      spdlog::debug("{} registers a range by its address, not {}", name(), refused);
+      core::log_debug("{} registers a range by its address, not {}", name(), refused);
     }
     return key_of(region);
   }
@@ -39,7 +39,7 @@ memory::Key Registrar::register_range(const memory::Range& range, memory::Access
 void Registrar::deregister(const memory::Range&, const memory::Key& key) noexcept {
   const int errnum = errno_of(ibv_dereg_mr(static_cast<ibv_mr*>(key.handle)));
   if (errnum != 0) {
-    spdlog::error("{} cannot deregister a range: {}", name(), core::describe_errno(errnum));
+    core::log_error("{} cannot deregister a range: {}", name(), core::describe_errno(errnum));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "core/log.hpp"
 
 #include <gtest/gtest.h>
+#include <spdlog/common.h>
 
 #include <algorithm>
 #include <string>
@@ -48,10 +49,10 @@ TEST(Log, EveryLevelIsOneThatTheLibraryKnows) {
 std::string logged_at(const std::string& level) {
   testing::internal::CaptureStderr();
   start_log("the-program", level);
-  spdlog::debug("a detail");
-  spdlog::info("a word");
-  spdlog::warn("a warning");
-  spdlog::error("an error");
+  log_debug("a detail");
+  log_info("a word");
+  log_warning("a warning");
+  log_error("an error");
   return testing::internal::GetCapturedStderr();
 }
 
