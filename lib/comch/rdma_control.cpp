@@ -103,6 +103,7 @@ class RdmaWire final : public ControlWire {
  private:
   void post_receive(rdma::ReceiveTask& task) noexcept;
   void send_waiting();
+  void end();
   void turn();
   void fail(const std::string& reason) {
     if (failure_.empty()) failure_ = reason;
@@ -172,6 +173,15 @@ RdmaWire::RdmaWire(std::shared_ptr<Adapter> adapter, std::string peer_name)
 }
 
 RdmaWire::~RdmaWire() {
+  try {
+    end();
+  } catch (const Error& error) {
+    core::log_error("the control channel did not end cleanly: {}", error.what());
+  }
+}
+
+/// What was sent is given time to go out; then nothing of this wire is under way any more.
+void RdmaWire::end() {
   if (armed_) engine_.disarm();
   const auto deadline = core::Clock::now() + kLinger;
   while (failure_.empty() && connection_.connected() && sends_.available() != kSends &&
