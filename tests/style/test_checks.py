@@ -132,4 +132,4 @@ def test_tidy_finds_what_the_compiler_lets_pass(tree, text, finding):
     plant(tree, "lib/core/planted.cpp", text)
     status, output = run("tidy", tree)
     assert (status != 0) == (finding is not None), output
-    assert (finding or "tidy: 1 units") in output
+    assert (finding or "tidy: 2 files in 1 units") in output
