@@ -11,6 +11,13 @@ if(OFFLOAD_SANITIZE)
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${OFFLOAD_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all>)
   target_link_options(offload_flags INTERFACE -fsanitize=${OFFLOAD_SANITIZE})
+  # As gcc names them itself; clang only does from 21 on.
+  string(TOUPPER "${OFFLOAD_SANITIZE}" sanitizers)
+  foreach(sanitizer ADDRESS THREAD)
+    if(sanitizers MATCHES ${sanitizer})
+      target_compile_definitions(offload_flags INTERFACE __SANITIZE_${sanitizer}__=1)
+    endif()
+  endforeach()
 endif()
 
 # offload_library(NAME SOURCES a.cpp... LINKS other...): lib/NAME as offload::NAME.

@@ -21,6 +21,7 @@ BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
 TRANSPORT = os.environ.get("OFFLOAD_TRANSPORT", "unix")
 # Sanitizers make the programs slower: time limits grow by this, and counts shrink.
 TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
+SANITIZE = os.environ.get("OFFLOAD_SANITIZE", "").split(",")
 LONG = os.environ.get("OFFLOAD_LONG") == "1"
 # What a program may take for anything that should be quick. Far above what it needs.
 PATIENCE = 10 * TIME_FACTOR

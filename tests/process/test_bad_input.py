@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import PATIENCE, TIME_FACTOR, Load, statistics, wait_until
+from harness import PATIENCE, SANITIZE, TIME_FACTOR, Load, statistics, wait_until
 from wire import (ERROR, MISMATCH, MISPLACED, REQUEST, TOO_LONG, TOO_SHORT, UNKNOWN, Wire, frame,
                   header, payloads, reverse)
 
@@ -303,6 +303,8 @@ def test_more_clients_than_descriptors(stage):
     expect_own_answers(server)
 
 
+@pytest.mark.skipif("undefined" in SANITIZE,
+                    reason="the sanitizer takes descriptors itself, to look at an object's type")
 def test_the_machine_runs_out_of_descriptors(stage):
     """Who comes then waits in the backlog, costs no processor time, and is served later."""
     server, _ = stage.pair()
