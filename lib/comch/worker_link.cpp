@@ -70,7 +70,7 @@ void WorkerLink::accept() {
       engine_->watch(socket->fd(), EPOLLIN, *this);
       newcomers_.push_back({*std::move(socket), core::Clock::now(), challenge});
     } catch (const Error& error) {
-      core::log_warning("a control connection could not be taken: {}", error.what());
+      log_newcomer(core::LogLevel::warning, std::string("could not be taken: ") + error.what());
     }
   }
 }
@@ -102,7 +102,7 @@ bool WorkerLink::greet(Newcomer& newcomer) {
     engine_->unwatch(newcomer.socket.fd(), *this);
     if (error.code() == core::ErrorCode::bad_message) {
       newcomer.socket.refuse(Refusal::bad_hello, error.what());
-      core::log_warning("a control connection is refused: {}", error.what());
+      log_newcomer(core::LogLevel::warning, std::string("is refused: ") + error.what());
     } else {
       core::log_debug("a control connection came to nothing: {}", error.what());
     }
@@ -185,8 +185,8 @@ void WorkerLink::attach_channel(Newcomer& newcomer, const ControlMessage& messag
 }
 
 void WorkerLink::refuse(Newcomer& newcomer, Refusal code, const std::string& text) {
-  core::log(code == Refusal::busy ? core::LogLevel::info : core::LogLevel::warning,
-            "a control connection is refused: {}", text);
+  log_newcomer(code == Refusal::busy ? core::LogLevel::info : core::LogLevel::warning,
+               "is refused: " + text);
   engine_->unwatch(newcomer.socket.fd(), *this);
   newcomer.socket.refuse(code, text);
 }
@@ -326,6 +326,13 @@ void WorkerLink::start_shutdown() {
 void WorkerLink::refuse(Refusal code, const std::string& text) {
   session_->socket.refuse(code, text);
   drop("refused: " + text);
+}
+
+/// Anybody may connect where the network reaches: not more than a line a second is said of it.
+void WorkerLink::log_newcomer(core::LogLevel level, const std::string& what) {
+  if (!newcomers_log_.allow(core::Clock::now())) return;
+  core::log(level, "a control connection {} ({} more were not logged)", what,
+            newcomers_log_.suppressed());
 }
 
 void WorkerLink::drop(const std::string& reason) {

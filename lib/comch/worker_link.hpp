@@ -8,6 +8,7 @@
 
 #include "comch/channel.hpp"
 #include "comch/control_socket.hpp"
+#include "core/log.hpp"
 #include "progress/engine.hpp"
 #include "protocol/control.hpp"
 
@@ -104,12 +105,14 @@ class WorkerLink final : progress::EventHandler {
   void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);
   void refuse(protocol::Refusal code, const std::string& text);
   void drop(const std::string& reason);
+  void log_newcomer(core::LogLevel level, const std::string& what);
 
   progress::Engine* engine_;
   ControlListener listener_;
   Offer offer_;
   WorkerObserver* observer_;
   std::vector<Newcomer> newcomers_;
+  core::RateLimit newcomers_log_;
   std::optional<Session> session_;
   PeerCredentials former_{};
   core::Fd former_process_;

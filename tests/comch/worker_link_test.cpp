@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <functional>
 
@@ -266,6 +267,17 @@ TEST_F(WorkerLinkTest, AStrangerThatSaysNothingIsDroppedInTheEnd) {
 TEST_F(WorkerLinkTest, AStrangerThatTalksNonsenseIsDroppedAtOnce) {
   ASSERT_EQ(::send(worker_->fd(), "junk", 4, 0), 4);
   expect_refused(Refusal::bad_hello, "not one whole frame");
+}
+
+TEST_F(WorkerLinkTest, ManyStrangersMakeFewLinesOfLog) {
+  for (int i = 0; i < 20; ++i) {
+    worker_.emplace(ControlSocket::connect(address_));
+    send(MessageId::keep_alive, KeepAlive{}.encode());
+    expect_refused(Refusal::bad_hello, "greets first");
+  }
+  const std::string text = log_.text();
+  EXPECT_TRUE(log_.has("is refused: a worker greets first (0 more were not logged)")) << text;
+  EXPECT_LT(std::ranges::count(text, '\n'), 10) << text;
 }
 
 TEST_F(WorkerLinkTest, AWorkerThatIsNotReadyAfterAMinuteIsDropped) {
