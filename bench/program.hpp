@@ -11,10 +11,14 @@
 /// What the benchmarks that measure and leave have in common.
 namespace offload::bench {
 
-inline void add_sizes(CLI::App& app, std::vector<std::uint32_t>& sizes) {
-  app.add_option("--sizes", sizes, "Message sizes, bytes")
-      ->delimiter(',')
-      ->check(CLI::Range(0U, kernels::kMaxMessageLength));
+inline void add_sizes(cli::CommandLine& line, std::vector<std::uint32_t>& sizes) {
+  const auto read = [](const std::string& text) {
+    return cli::read_sizes(text, 0, kernels::kMaxMessageLength);
+  };
+  cli::add(
+      line, "--sizes", sizes, read,
+      fmt::format("a list of sizes from 0 to {}, such as 64,4k,64k", kernels::kMaxMessageLength),
+      "Message sizes, bytes");
 }
 
 /// The body of a main: `declare` adds an option for each of Options' members but json_file, `run`
@@ -24,10 +28,10 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
                 Declare declare, int (*run)(const Options&)) {
   try {
     Options options;
-    CLI::App app(description);
-    declare(app, options);
-    app.add_option("--json", options.json_file, "Also write the results to this file");
-    if (const auto leave = cli::parse(app, name, argc, argv)) return cli::leave(*leave);
+    cli::CommandLine line(name, description);
+    declare(line, options);
+    cli::add_text(line, "--json", options.json_file, "Also write the results to this file");
+    if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
     return run(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());

@@ -19,80 +19,79 @@ constexpr const char* kFooter =
     "  offload-client -s 127.0.0.1 -t 4 -i 100000 -m hello -e olleh\n"
     "  offload-client -s ::1 -p 7000 --size 4k --duration 10s --json result.json";
 
-void add_target(CLI::App& app, Options& options) {
-  app.add_option("-s,--server-ip-address", options.server_address,
-                 "The server: a name, an IPv4 or an IPv6 address")
-      ->type_name("ADDRESS")
-      ->required();
-  cli::add_integer<std::uint16_t>(app, "-p,--server-ip-port", options.server_port, 1, 65535,
+void add_target(cli::CommandLine& line, Options& options) {
+  cli::add_text(line, "-s,--server-ip-address", options.server_address,
+                "The server: a name, an IPv4 or an IPv6 address")
+      .type_name("ADDRESS")
+      .required();
+  cli::add_integer<std::uint16_t>(line, "-p,--server-ip-port", options.server_port, 1, 65535,
                                   "The server's TCP port")
-      ->type_name("PORT");
-  cli::add_time(app, "--connect-timeout", options.connect_timeout, core::Duration{},
+      .type_name("PORT");
+  cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
                 "How long to keep trying until all are connected")
-      ->default_str("10");
-  cli::add_time(app, "--response-timeout", options.response_timeout, std::chrono::milliseconds(1),
+      .default_str("10");
+  cli::add_time(line, "--response-timeout", options.response_timeout, std::chrono::milliseconds(1),
                 "An error if nothing comes for so long while responses are due")
-      ->default_str("30");
+      .default_str("30");
 }
 
-void add_amount(CLI::App& app, Options& options) {
-  cli::add_integer<std::uint32_t>(app, "-t,--thread-count", options.thread_count, 1, 1024,
+void add_amount(cli::CommandLine& line, Options& options) {
+  cli::add_integer<std::uint32_t>(line, "-t,--thread-count", options.thread_count, 1, 1024,
                                   "Threads");
-  cli::add_integer<std::uint32_t>(app, "--connections", options.connections, 1, 65536,
+  cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 65536,
                                   "Connections of each thread");
-  auto* const count =
-      cli::add_integer<std::uint64_t>(app, "-i,--iteration-count", options.iteration_count, 1,
+  const auto count =
+      cli::add_integer<std::uint64_t>(line, "-i,--iteration-count", options.iteration_count, 1,
                                       1'000'000'000'000'000, "Requests per connection");
-  cli::add_time(app, "--duration", options.duration, std::chrono::milliseconds(1),
+  cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1),
                 "Send for so long, instead of a number of requests")
-      ->excludes(count);
-  cli::add_integer<std::uint32_t>(app, "--max-concurrent-messages", options.max_concurrent_messages,
-                                  1, 65536, "Requests in flight per connection");
+      .excludes(count);
+  cli::add_integer<std::uint32_t>(line, "--max-concurrent-messages",
+                                  options.max_concurrent_messages, 1, 65536,
+                                  "Requests in flight per connection");
 }
 
-void add_content(CLI::App& app, Options& options) {
-  auto* const message =
-      app.add_option("-m,--message-string", options.message, "What every request says")
-          ->type_name("TEXT")
-          ->default_str(options.message);
-  app.add_option_function<std::string>(
-         "-e,--expected-response",
-         [&options](const std::string& text) { options.expected_response = text; },
-         "What every response must say, whatever --service is. Default: computed")
-      ->type_name("TEXT")
-      ->needs(message);
-  cli::add_size(
-      app, "--size", options.size, 0, kLongestMessage,
-      "Random requests of so many bytes (0 to 16m) instead of -m; the responses are computed")
-      ->excludes(message);
+void add_content(cli::CommandLine& line, Options& options) {
+  const auto message =
+      cli::add_text(line, "-m,--message-string", options.message, "What every request says")
+          .type_name("TEXT")
+          .default_str(options.message);
   cli::add(
-      app, "--service", options.service,
+      line, "-e,--expected-response", options.expected_response,
+      [](const std::string& text) { return std::optional(text); }, "a text",
+      "What every response must say, whatever --service is. Default: computed")
+      .type_name("TEXT")
+      .needs(message);
+  cli::add_size(
+      line, "--size", options.size, 0, kLongestMessage,
+      "Random requests of so many bytes (0 to 16m) instead of -m; the responses are computed")
+      .excludes(message);
+  cli::add(
+      line, "--service", options.service,
       [](const std::string& name) { return service_named(name); },
-      fmt::format("one of {}", fmt::join(service_names(), ", ")),
-      fmt::format("What the server was told to do with requests: {}",
-                  fmt::join(service_names(), ", ")))
-      ->type_name("NAME")
-      ->default_str(std::string(name_of(options.service)));
+      "one of " + cli::listed(service_names()),
+      "What the server was told to do with requests: " + cli::listed(service_names()))
+      .type_name("NAME")
+      .default_str(std::string(name_of(options.service)));
 }
 
-void add_output(CLI::App& app, Options& options) {
-  app.add_option("--json", options.json_file,
-                 "Also write the results to this file, as JSON. Default: no file")
-      ->type_name("FILE");
-  cli::add_log_level(app, options.log_level);
+void add_output(cli::CommandLine& line, Options& options) {
+  cli::add_text(line, "--json", options.json_file,
+                "Also write the results to this file, as JSON. Default: no file")
+      .type_name("FILE");
+  cli::add_log_level(line, options.log_level);
 }
 
 }  // namespace
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
-  CLI::App app(kDescription, "offload-client");
-  app.footer(kFooter);
-  add_target(app, options);
-  add_amount(app, options);
-  add_content(app, options);
-  add_output(app, options);
-  if (auto leave = cli::parse(app, "offload-client", argc, argv)) return *leave;
+  cli::CommandLine line("offload-client", kDescription, kFooter);
+  add_target(line, options);
+  add_amount(line, options);
+  add_content(line, options);
+  add_output(line, options);
+  if (auto leave = line.parse(argc, argv)) return *leave;
   return options;
 }
 

@@ -1,5 +1,7 @@
 #include "apps/rdma/options.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -72,98 +74,90 @@ std::vector<std::string> operation_names() {
   return names;
 }
 
-Operation operation_named(const std::string& name) {
-  return std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.name == name; })
-      ->operation;
+std::optional<Operation> operation_named(const std::string& name) {
+  const auto found =
+      std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.name == name; });
+  if (found == kNames.end()) return std::nullopt;
+  return found->operation;
 }
 
-/// "1,4k,1m"
 std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
-  std::vector<std::uint32_t> sizes;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const auto size = cli::read_size(text.substr(at, end - at), 1, kLargest);
-    if (!size) return std::nullopt;
-    sizes.push_back(*size);
-    at = end + 1;
-  }
-  return sizes;
+  return cli::read_sizes(text, 1, kLargest);
 }
 
 /// What options hold as text until all are known.
 struct Texts {
-  std::string operation;
   std::string role;
   std::string transport = "rc";
 };
 
-void add_meeting(CLI::App& app, Options& options) {
-  app.add_option("--device", options.device,
-                 "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the first")
-      ->type_name("DEVICE");
-  app.add_option("--gid", options.gid,
-                 "The device's own address to use. Default: of RoCE v2 an IPv4 address, else IPv6")
-      ->type_name("ADDRESS");
-  auto* const cm = app.add_option("--cm", options.cm_address,
-                                  "Connect by librdmacm: the responder's address, at both ends")
-                       ->type_name("ADDRESS");
-  cli::add_integer<std::uint16_t>(app, "--port", options.cm_port, 1, 65535, "The port for --cm")
-      ->type_name("PORT")
-      ->needs(cm);
-  auto* const local = app.add_option("--local-descriptor", options.local_descriptor,
-                                     "Connect by files: written by this end")
-                          ->type_name("FILE")
-                          ->excludes(cm);
-  auto* const remote = app.add_option("--remote-descriptor", options.remote_descriptor,
-                                      "and this one by the other; they are removed at the end")
-                           ->type_name("FILE");
-  local->needs(remote);
-  remote->needs(local);
+void add_meeting(cli::CommandLine& line, Options& options) {
+  cli::add_text(line, "--device", options.device,
+                "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the first")
+      .type_name("DEVICE");
+  cli::add_text(line, "--gid", options.gid,
+                "The device's own address to use. Default: of RoCE v2 an IPv4 address, else IPv6")
+      .type_name("ADDRESS");
+  const auto cm = cli::add_text(line, "--cm", options.cm_address,
+                                "Connect by librdmacm: the responder's address, at both ends")
+                      .type_name("ADDRESS");
+  cli::add_integer<std::uint16_t>(line, "--port", options.cm_port, 1, 65535, "The port for --cm")
+      .type_name("PORT")
+      .needs(cm);
+  const auto local = cli::add_text(line, "--local-descriptor", options.local_descriptor,
+                                   "Connect by files: written by this end")
+                         .type_name("FILE")
+                         .excludes(cm);
+  const auto remote = cli::add_text(line, "--remote-descriptor", options.remote_descriptor,
+                                    "and this one by the other; they are removed at the end")
+                          .type_name("FILE");
+  local.needs(remote);
+  remote.needs(local);
 }
 
-void add_work(CLI::App& app, Options& options) {
-  cli::add(app, "-s,--size", options.sizes, read_sizes,
-           fmt::format("sizes from 1 to {} bytes, such as 4096 or 1,4k,1m", kLargest),
+void add_work(cli::CommandLine& line, Options& options) {
+  cli::add(line, "-s,--size", options.sizes, read_sizes,
+           fmt::format("a list of sizes from 1 to {} bytes, such as 4096 or 1,4k,1m", kLargest),
            "Bytes of a message, or several such, one after the other")
-      ->type_name("BYTES")
-      ->default_str("8");
-  cli::add_integer<std::uint64_t>(app, "-n,--iterations", options.iterations, 1, 1'000'000'000'000,
+      .type_name("BYTES")
+      .default_str("8");
+  cli::add_integer<std::uint64_t>(line, "-n,--iterations", options.iterations, 1, 1'000'000'000'000,
                                   "Operations of each size, on each connection");
-  cli::add_integer<std::uint32_t>(app, "--in-flight", options.in_flight, 1, 4096,
+  cli::add_integer<std::uint32_t>(line, "--in-flight", options.in_flight, 1, 4096,
                                   "Operations under way on a connection: 1 for latency");
-  cli::add_integer<std::uint32_t>(app, "--batch", options.batch, 1, 4096,
+  cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 4096,
                                   "Operations posted with one doorbell; not more than in flight");
-  cli::add_integer<std::uint32_t>(app, "--connections", options.connections, 1, 1024,
+  cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 1024,
                                   "Connections, on one completion queue");
-  cli::add_integer<std::uint32_t>(app, "--inline", options.inline_size, 0, 1024,
+  cli::add_integer<std::uint32_t>(line, "--inline", options.inline_size, 0, 1024,
                                   "Messages up to so many bytes travel in the work request");
-  app.add_flag("--srq", options.shared_receives,
-               "All connections of this end take their messages into shared receives");
-  app.add_flag("--event-driven", options.event_driven,
-               "Sleep until a completion comes, instead of looking for it all the time");
-  cli::add_integer<std::uint64_t>(app, "--seed", options.seed, 0, UINT64_MAX,
+  cli::add_flag(line, "--srq", options.shared_receives,
+                "All connections of this end take their messages into shared receives");
+  cli::add_flag(line, "--event-driven", options.event_driven,
+                "Sleep until a completion comes, instead of looking for it all the time");
+  cli::add_integer<std::uint64_t>(line, "--seed", options.seed, 0, UINT64_MAX,
                                   "What the data is made from");
-  app.add_flag("--no-verify{false}", options.verify,
-               "Make and check no data: measure the operations alone");
-  cli::add_time(app, "--timeout", options.timeout, std::chrono::milliseconds(1),
+  cli::add_flag(line, "--no-verify{false}", options.verify,
+                "Make and check no data: measure the operations alone");
+  cli::add_time(line, "--timeout", options.timeout, std::chrono::milliseconds(1),
                 "An error if the peer does not come, or nothing happens, for so long")
-      ->default_str("30");
+      .default_str("30");
 }
 
-void add_output(CLI::App& app, Options& options) {
-  app.add_option("--json", options.json_file,
-                 "Also write the results to this file, as JSON. Default: no file")
-      ->type_name("FILE");
-  cli::add_log_level(app, options.log_level);
+void add_output(cli::CommandLine& line, Options& options) {
+  cli::add_text(line, "--json", options.json_file,
+                "Also write the results to this file, as JSON. Default: no file")
+      .type_name("FILE");
+  cli::add_log_level(line, options.log_level);
 }
 
 /// What the operation wants unless the user says otherwise.
-void set_defaults(const CLI::App& app, Options& options) {
+void set_defaults(const cli::CommandLine& line, Options& options) {
   if (options.operation == Operation::burst) {
-    if (app.count("--in-flight") == 0) options.in_flight = 64;
-    if (app.count("--batch") == 0) options.batch = 32;
+    if (!line.has("--in-flight")) options.in_flight = 64;
+    if (!line.has("--batch")) options.batch = 32;
   }
-  if (app.count("--connections") == 0) {
+  if (!line.has("--connections")) {
     if (options.operation == Operation::multi_conn) options.connections = 8;
     if (options.operation == Operation::ordered) options.connections = 2;
   }
@@ -240,24 +234,22 @@ std::string agreed(const Options& options) {
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
   Texts texts;
-  CLI::App app(kDescription, "offload-rdma");
-  app.footer(kFooter);
-  app.add_option("operation", texts.operation, "What to do: see below")
-      ->type_name("OPERATION")
-      ->required()
-      ->check(CLI::IsMember(operation_names()));
-  cli::add_choice(app, "--role", texts.role, {"requester", "responder"}, "Which end this one is")
-      ->required();
-  add_meeting(app, options);
-  cli::add_choice(app, "--transport", texts.transport, {"rc", "uc"},
+  cli::CommandLine line("offload-rdma", kDescription, kFooter);
+  cli::add(line, "operation", options.operation, operation_named,
+           "one of " + cli::listed(operation_names()), "What to do: see below")
+      .type_name("OPERATION")
+      .required();
+  cli::add_choice(line, "--role", texts.role, {"requester", "responder"}, "Which end this one is")
+      .required();
+  add_meeting(line, options);
+  cli::add_choice(line, "--transport", texts.transport, {"rc", "uc"},
                   "Reliable or unreliable connection");
-  add_work(app, options);
-  add_output(app, options);
-  if (auto leave = cli::parse(app, "offload-rdma", argc, argv)) return *leave;
-  options.operation = operation_named(texts.operation);
+  add_work(line, options);
+  add_output(line, options);
+  if (auto leave = line.parse(argc, argv)) return *leave;
   options.role = texts.role == "requester" ? Role::requester : Role::responder;
   options.transport = texts.transport == "uc" ? rdma::Transport::uc : rdma::Transport::rc;
-  set_defaults(app, options);
+  set_defaults(line, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};
   }

@@ -29,72 +29,70 @@ constexpr const char* kFooter =
     "Example:\n"
     "  offload-server -p 12345 --cpu 2 --cpu 3 --max-message-length 64k";
 
-void add_tcp(CLI::App& app, Options& options) {
-  cli::add_integer<std::uint16_t>(app, "-p,--server-listen-port", options.listen_port, 0, 65535,
+void add_tcp(cli::CommandLine& line, Options& options) {
+  cli::add_integer<std::uint16_t>(line, "-p,--server-listen-port", options.listen_port, 0, 65535,
                                   "TCP port for clients; 0: any free one, named in the log")
-      ->type_name("PORT");
-  app.add_option("--listen-address", options.listen_address,
-                 "Where clients connect to: a name, an IPv4 or an IPv6 address. Anything but "
-                 "loopback opens the server to the network")
-      ->type_name("ADDRESS")
-      ->default_str(options.listen_address);
-  auto* const threads = cli::add_integer<std::uint32_t>(
-      app, "--threads", options.threads, 1, kMostThreads,
+      .type_name("PORT");
+  cli::add_text(line, "--listen-address", options.listen_address,
+                "Where clients connect to: a name, an IPv4 or an IPv6 address. Anything but "
+                "loopback opens the server to the network")
+      .type_name("ADDRESS")
+      .default_str(options.listen_address);
+  const auto threads = cli::add_integer<std::uint32_t>(
+      line, "--threads", options.threads, 1, kMostThreads,
       "I/O threads, each with its own connections and channel; a new "
       "connection goes to that with the fewest");
-  app.add_option("--cpu", options.cpus,
-                 "Instead of --threads: one I/O thread on this processor, its memory near it. "
-                 "May be repeated")
-      ->type_name("CPU")
-      ->excludes(threads)
-      ->check([](const std::string& text) -> std::string {
-        const auto allowed = core::allowed_cpus();
-        const bool there = std::any_of(allowed.begin(), allowed.end(),
-                                       [&](int cpu) { return std::to_string(cpu) == text; });
-        if (there) return {};
-        return fmt::format("'{}' is not a processor of this process: {}", text,
-                           fmt::join(allowed, ", "));
-      });
+  std::vector<std::string> cpus;
+  for (const int cpu : core::allowed_cpus()) cpus.push_back(std::to_string(cpu));
+  const auto take_cpu = [&options, cpus](const std::string& text) {
+    const bool there = std::find(cpus.begin(), cpus.end(), text) != cpus.end();
+    if (there) options.cpus.push_back(std::stoi(text));
+    return there;
+  };
+  cli::add_values(line, "--cpu", take_cpu, "a processor of this process: " + cli::listed(cpus),
+                  "Instead of --threads: one I/O thread on this processor, its memory near it. "
+                  "May be repeated")
+      .type_name("CPU")
+      .excludes(threads);
 }
 
-void add_channel(CLI::App& app, Options& options) {
-  comch::add_address_options(app, options.comch, options.comch_key_file,
+void add_channel(cli::CommandLine& line, Options& options) {
+  comch::add_address_options(line, options.comch, options.comch_key_file,
                              "Where the worker attaches");
-  cli::add_integer<std::uint32_t>(app, "--max-concurrent-messages", options.max_concurrent_messages,
-                                  1, kernels::kMaxDepth,
+  cli::add_integer<std::uint32_t>(line, "--max-concurrent-messages",
+                                  options.max_concurrent_messages, 1, kernels::kMaxDepth,
                                   "Requests in flight to the worker per thread; rounded up to a "
                                   "power of two. Clients may have more under way: they wait");
-  cli::add_size(app, "--max-message-length", options.max_message_length, 0,
+  cli::add_size(line, "--max-message-length", options.max_message_length, 0,
                 kernels::kMaxMessageLength, "Longest request")
-      ->default_str(std::to_string(options.max_message_length));
+      .default_str(std::to_string(options.max_message_length));
   std::vector<std::string> services;
   for (const auto name : kernels::service_names()) services.emplace_back(name);
-  cli::add_choice(app, "--service", options.service, services, "What is done to each request");
+  cli::add_choice(line, "--service", options.service, services, "What is done to each request");
 }
 
-void add_times(CLI::App& app, Options& options) {
-  cli::add_time(app, "--worker-timeout", options.worker_timeout, core::Duration{},
+void add_times(cli::CommandLine& line, Options& options) {
+  cli::add_time(line, "--worker-timeout", options.worker_timeout, core::Duration{},
                 "Without a worker for so long, requests are answered with an error")
-      ->default_str("10");
-  cli::add_time(app, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
+      .default_str("10");
+  cli::add_time(line, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
                 "A shutdown takes no longer than this")
-      ->default_str("5");
-  cli::add_time(app, "--spin", options.spin, core::Duration{},
+      .default_str("5");
+  cli::add_time(line, "--spin", options.spin, core::Duration{},
                 "How long a thread polls for due responses before it sleeps")
-      ->default_str("50us");
+      .default_str("50us");
 }
 
 }  // namespace
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
-  CLI::App app(kDescription, "offload-server");
-  app.footer(kFooter);
-  add_tcp(app, options);
-  add_channel(app, options);
-  add_times(app, options);
-  cli::add_log_level(app, options.log_level);
-  if (auto leave = cli::parse(app, "offload-server", argc, argv)) return *leave;
+  cli::CommandLine line("offload-server", kDescription, kFooter);
+  add_tcp(line, options);
+  add_channel(line, options);
+  add_times(line, options);
+  cli::add_log_level(line, options.log_level);
+  if (auto leave = line.parse(argc, argv)) return *leave;
 
   const std::set<int> distinct(options.cpus.begin(), options.cpus.end());
   if (distinct.size() != options.cpus.size()) {

@@ -39,51 +39,51 @@ std::optional<core::Duration> read_idle_sleep(const std::string& text) {
   return time && *time <= std::chrono::milliseconds(1) ? time : std::nullopt;
 }
 
-void add_backend(CLI::App& app, Options& options) {
+void add_backend(cli::CommandLine& line, Options& options) {
   cli::add_choice(
-      app, "--backend", options.backend, {"auto", "cuda", "graph", "cpu"},
+      line, "--backend", options.backend, {"auto", "cuda", "graph", "cpu"},
       "What processes the requests: a persistent kernel (cuda), a GPU with copies and "
       "a launch for each batch, to compare with (graph), threads (cpu), or cuda if there "
       "is a GPU and else cpu (auto)");
-  cli::add(app, "-g,--gpu-pci-addr", options.gpu_pci_address, read_pci_address,
+  cli::add(line, "-g,--gpu-pci-addr", options.gpu_pci_address, read_pci_address,
            "a PCI address, such as 0000:01:00.0", "The GPU. Default: the first")
-      ->type_name("ADDRESS");
-  cli::add(app, "--warps-per-channel", options.warps_per_channel, read_warps,
+      .type_name("ADDRESS");
+  cli::add(line, "--warps-per-channel", options.warps_per_channel, read_warps,
            fmt::format("a multiple of {} up to {}", kernels::kWarpsPerBlock, kMostWarps),
            "cuda: messages of a channel that are worked on at once")
-      ->type_name("COUNT")
-      ->default_str(std::to_string(options.warps_per_channel));
-  cli::add(app, "--idle-sleep", options.idle_sleep, read_idle_sleep,
+      .type_name("COUNT")
+      .default_str(std::to_string(options.warps_per_channel));
+  cli::add(line, "--idle-sleep", options.idle_sleep, read_idle_sleep,
            "a time from 0 to 1ms, such as 20us",
            "cuda: pause between two looks at a channel that has been quiet for some milliseconds; "
            "adds as much to the first request after. 0: none")
-      ->type_name("SECONDS")
-      ->default_str("20us");
-  cli::add_time(app, "--spin", options.spin, core::Duration{},
+      .type_name("SECONDS")
+      .default_str("20us");
+  cli::add_time(line, "--spin", options.spin, core::Duration{},
                 "cpu, graph: how long a thread polls after a request before it sleeps")
-      ->default_str("20us");
+      .default_str("20us");
 }
 
-void add_server(CLI::App& app, Options& options) {
-  comch::add_address_options(app, options.comch, options.comch_key_file, "Where the server is");
-  cli::add_time(app, "--connect-timeout", options.connect_timeout, core::Duration{},
+void add_server(cli::CommandLine& line, Options& options) {
+  comch::add_address_options(line, options.comch, options.comch_key_file, "Where the server is");
+  cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
                 "How long to keep trying to reach the server")
-      ->default_str("60");
-  cli::add_time(app, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
+      .default_str("60");
+  cli::add_time(line, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
                 "How long the server may take to let this worker go after a signal")
-      ->default_str("10");
-  cli::add_time(app, "--stuck-after", options.stuck_after, std::chrono::milliseconds(1),
+      .default_str("10");
+  cli::add_time(line, "--stuck-after", options.stuck_after, std::chrono::milliseconds(1),
                 "A request unanswered for so long is reported with its channel and slot")
-      ->default_str("2");
+      .default_str("2");
 }
 
 /// What is wrong about an option that the back end has no use for.
-std::optional<std::string> misplaced_option(const CLI::App& app, const Options& options) {
-  if (options.backend == "cpu" && app.count("--gpu-pci-addr") != 0) {
+std::optional<std::string> misplaced_option(const cli::CommandLine& line, const Options& options) {
+  if (options.backend == "cpu" && line.has("--gpu-pci-addr")) {
     return "--gpu-pci-addr is for a GPU: allowed with --backend cuda, graph or auto";
   }
   for (const char* name : {"--warps-per-channel", "--idle-sleep"}) {
-    if ((options.backend == "cpu" || options.backend == "graph") && app.count(name) != 0) {
+    if ((options.backend == "cpu" || options.backend == "graph") && line.has(name)) {
       return fmt::format("{} is for a GPU's persistent kernel: allowed with --backend cuda or auto",
                          name);
     }
@@ -95,15 +95,14 @@ std::optional<std::string> misplaced_option(const CLI::App& app, const Options& 
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
-  CLI::App app(kDescription, "offload-worker");
-  app.footer(kFooter);
-  add_server(app, options);
-  add_backend(app, options);
-  cli::add_log_level(app, options.log_level);
-  app.add_flag("--list-devices", options.list_devices,
-               "Print the devices of this machine with what each can do, and leave");
-  if (auto leave = cli::parse(app, "offload-worker", argc, argv)) return *leave;
-  if (const auto wrong = misplaced_option(app, options)) {
+  cli::CommandLine line("offload-worker", kDescription, kFooter);
+  add_server(line, options);
+  add_backend(line, options);
+  cli::add_log_level(line, options.log_level);
+  cli::add_flag(line, "--list-devices", options.list_devices,
+                "Print the devices of this machine with what each can do, and leave");
+  if (auto leave = line.parse(argc, argv)) return *leave;
+  if (const auto wrong = misplaced_option(line, options)) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-worker: {}, not {} (--help lists what "
                                                     "is allowed)",
                                                     *wrong, options.backend)};

@@ -103,8 +103,8 @@ int run(const Options& options) {
   return 0;
 }
 
-void declare(CLI::App& app, Options& options) {
-  cli::add_integer<std::uint32_t>(app, "--rounds", options.rounds, 1, 100'000'000, "Round trips");
+void declare(cli::CommandLine& line, Options& options) {
+  cli::add_integer<std::uint32_t>(line, "--rounds", options.rounds, 1, 100'000'000, "Round trips");
 }
 
 }  // namespace

@@ -115,30 +115,30 @@ int run(const Options& options) {
   return 0;
 }
 
-void declare(CLI::App& app, Options& options) {
-  cli::add_choice(app, "--backend", options.backend, {"cuda", "graph", "cpu"}, "What answers");
-  add_sizes(app, options.sizes);
-  cli::add_integer<std::uint32_t>(app, "--large", options.large, 0, kernels::kMaxMessageLength,
+void declare(cli::CommandLine& line, Options& options) {
+  cli::add_choice(line, "--backend", options.backend, {"cuda", "graph", "cpu"}, "What answers");
+  add_sizes(line, options.sizes);
+  cli::add_integer<std::uint32_t>(line, "--large", options.large, 0, kernels::kMaxMessageLength,
                                   "Size of every 11th message, bytes; latencies are of the "
                                   "others");
-  cli::add_integer<std::uint32_t>(app, "--max-length", options.max_length, 0,
+  cli::add_integer<std::uint32_t>(line, "--max-length", options.max_length, 0,
                                   kernels::kMaxMessageLength,
                                   "What a channel takes at least, bytes");
-  cli::add_integer<std::uint32_t>(app, "--in-flight", options.in_flight, 1, kernels::kMaxDepth,
+  cli::add_integer<std::uint32_t>(line, "--in-flight", options.in_flight, 1, kernels::kMaxDepth,
                                   "Messages in flight on a channel");
-  cli::add_integer<std::uint32_t>(app, "--channels", options.channels, 1, 256,
+  cli::add_integer<std::uint32_t>(line, "--channels", options.channels, 1, 256,
                                   "Channels, each driven by a thread");
-  cli::add_integer<std::uint32_t>(app, "--depth", options.depth, 1, kernels::kMaxDepth,
+  cli::add_integer<std::uint32_t>(line, "--depth", options.depth, 1, kernels::kMaxDepth,
                                   "Slots of a channel, a power of two");
-  cli::add_integer<std::uint32_t>(app, "--warps", options.warps, 4, 64,
+  cli::add_integer<std::uint32_t>(line, "--warps", options.warps, 4, 64,
                                   "cuda: warps that serve a channel, a multiple of 4");
-  cli::add_integer<std::uint32_t>(app, "--batches", options.batches, 1, 16,
+  cli::add_integer<std::uint32_t>(line, "--batches", options.batches, 1, 16,
                                   "graph: batches of a channel under way at once");
-  cli::add_integer<std::uint64_t>(app, "--messages", options.messages, 1, 1'000'000'000,
+  cli::add_integer<std::uint64_t>(line, "--messages", options.messages, 1, 1'000'000'000,
                                   "Messages on each channel");
-  cli::add_time(app, "--idle-sleep", options.idle_sleep, core::Duration{},
+  cli::add_time(line, "--idle-sleep", options.idle_sleep, core::Duration{},
                 "cuda: as offload-worker's");
-  cli::add_time(app, "--gap", options.gap, core::Duration{},
+  cli::add_time(line, "--gap", options.gap, core::Duration{},
                 "Pause before each message, to find the worker idle");
 }
 

@@ -50,9 +50,9 @@ int run(const Options& options) {
   return 0;
 }
 
-void declare(CLI::App& app, Options& options) {
-  add_sizes(app, options.sizes);
-  cli::add_integer<std::uint32_t>(app, "--messages", options.messages, 1'000, 10'000'000,
+void declare(cli::CommandLine& line, Options& options) {
+  add_sizes(line, options.sizes);
+  cli::add_integer<std::uint32_t>(line, "--messages", options.messages, 1'000, 10'000'000,
                                   "Messages of each size");
 }
 

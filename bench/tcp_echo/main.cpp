@@ -2,16 +2,15 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <deque>
 #include <exception>
 #include <string>
 #include <thread>
 
 #include "bench/tcp_echo/echo_loop.hpp"
+#include "cli/options.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
@@ -23,18 +22,18 @@ namespace {
 struct Options {
   std::string listen_address = "127.0.0.1";
   std::uint16_t port = 0;
-  unsigned threads = 1;
+  std::uint32_t threads = 1;
   std::uint32_t max_message_length = 1U << 20;
 };
 
-void declare(CLI::App& app, Options& options) {
-  app.option_defaults()->always_capture_default();
-  app.add_option("--listen-address", options.listen_address, "Address to listen on");
-  app.add_option("-p,--server-listen-port", options.port, "TCP port; 0: a free one")
-      ->check(CLI::Range(0, 65535));
-  app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 256));
-  app.add_option("--max-message-length", options.max_message_length, "Longest payload, bytes")
-      ->check(CLI::Range(0, 1 << 30));
+void declare(cli::CommandLine& line, Options& options) {
+  cli::add_text(line, "--listen-address", options.listen_address, "Address to listen on")
+      .default_str(options.listen_address);
+  cli::add_integer<std::uint16_t>(line, "-p,--server-listen-port", options.port, 0, 65535,
+                                  "TCP port; 0: a free one");
+  cli::add_integer<std::uint32_t>(line, "--threads", options.threads, 1, 256, "I/O threads");
+  cli::add_integer<std::uint32_t>(line, "--max-message-length", options.max_message_length, 0,
+                                  1U << 30, "Longest payload, bytes");
 }
 
 /// Gives each client that waits to the loop with the fewest; of several such, in turn.
@@ -61,7 +60,7 @@ void serve(const Options& options, core::ShutdownSignals& signals) {
   const auto address = net::resolve(options.listen_address, options.port, true).front();
   const core::Fd listener = net::listen_tcp(address, SOMAXCONN);
   std::deque<EchoLoop> loops;
-  for (unsigned i = 0; i < options.threads; ++i) {
+  for (std::uint32_t i = 0; i < options.threads; ++i) {
     loops.emplace_back(options.max_message_length, stop.get());
   }
   std::deque<std::thread> threads;
@@ -78,17 +77,11 @@ void serve(const Options& options, core::ShutdownSignals& signals) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("The bare TCP echo server that offload-server is compared with");
+  cli::CommandLine line("bench-tcp-echo",
+                        "The bare TCP echo server that offload-server is compared with");
   Options options;
-  declare(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "bench-tcp-echo: %s\n", error.what());
-    return 2;
-  }
+  declare(line, options);
+  if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
   core::ShutdownSignals signals;
   core::start_log("bench-tcp-echo", "info");
   serve(options, signals);

@@ -1,7 +1,11 @@
 #include "cli/options.hpp"
 
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "core/log.hpp"
 #include "core/units.hpp"
@@ -22,7 +26,128 @@ std::string without_last_newlines(std::string text) {
   return text;
 }
 
+/// Of "-n,--count" the last; of a positional one its name.
+std::string long_name(const std::string& names) {
+  const std::size_t at = names.rfind("--");
+  return at == std::string::npos ? names : names.substr(at);
+}
+
+CLI::ValidationError refusal(const std::string& name, const std::string& text,
+                             const std::string& allowed) {
+  return CLI::ValidationError(name, fmt::format("'{}' is not {}", text, allowed));
+}
+
 }  // namespace
+
+CommandLine::CommandLine(std::string program, const std::string& description,
+                         const std::string& footer)
+    : program_(std::move(program)), app_(std::make_unique<CLI::App>(description, program_)) {
+  app_->footer(footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+std::optional<Leave> CommandLine::parse(int argc, const char* const* argv) {
+  app_->set_help_flag("-h,--help", "Print this and leave");
+  app_->set_version_flag("--version", program_ + " " OFFLOAD_VERSION,
+                         "Print the version and leave");
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return Leave{0, without_last_newlines(app_->help())};
+  } catch (const CLI::CallForVersion& version) {
+    return Leave{0, version.what()};
+  } catch (const CLI::ParseError& error) {
+    return Leave{kUsageError, one_line(fmt::format("{}: {} (--help lists what is allowed)",
+                                                   program_, without_last_newlines(error.what())))};
+  }
+  return std::nullopt;
+}
+
+bool CommandLine::has(const std::string& option) const {
+  return app_->count(option) != 0;
+}
+
+Option Option::type_name(const std::string& name) const {
+  native_->type_name(name);
+  return *this;
+}
+
+Option Option::default_str(const std::string& text) const {
+  native_->default_str(text);
+  return *this;
+}
+
+Option Option::required() const {
+  native_->required();
+  return *this;
+}
+
+Option Option::needs(Option other) const {
+  native_->needs(other.native_);
+  return *this;
+}
+
+Option Option::excludes(Option other) const {
+  native_->excludes(other.native_);
+  return *this;
+}
+
+Option Option::check(std::function<std::string(const std::string&)> wrong) const {
+  native_->check(std::move(wrong));
+  return *this;
+}
+
+Option add_value(CommandLine& line, const std::string& names, Take take, const std::string& allowed,
+                 const std::string& description) {
+  const auto set = [name = long_name(names), take = std::move(take),
+                    allowed](const std::string& text) {
+    if (!take(text)) throw refusal(name, text, allowed);
+  };
+  return Option(line.native().add_option_function<std::string>(names, set, description));
+}
+
+Option add_values(CommandLine& line, const std::string& names, Take take,
+                  const std::string& allowed, const std::string& description) {
+  const auto set = [name = long_name(names), take = std::move(take),
+                    allowed](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      if (!take(text)) throw refusal(name, text, allowed);
+    }
+  };
+  return Option(
+      line.native().add_option_function<std::vector<std::string>>(names, set, description));
+}
+
+Option add_text(CommandLine& line, const std::string& names, std::string& value,
+                const std::string& description) {
+  return Option(line.native().add_option(names, value, description));
+}
+
+Option add_flag(CommandLine& line, const std::string& names, bool& value,
+                const std::string& description) {
+  return Option(line.native().add_flag(names, value, description));
+}
+
+Option add_choice(CommandLine& line, const std::string& option, std::string& value,
+                  const std::vector<std::string>& names, const std::string& description) {
+  const auto read = [names](const std::string& text) -> std::optional<std::string> {
+    if (std::find(names.begin(), names.end(), text) == names.end()) return std::nullopt;
+    return text;
+  };
+  return add(line, option, value, read, "one of " + listed(names),
+             description + ": " + listed(names))
+      .type_name("NAME")
+      .default_str(value);
+}
+
+void add_log_level(CommandLine& line, std::string& level) {
+  add_choice(line, "--log-level", level, core::log_levels(), "What to report on standard error");
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 std::optional<core::Duration> read_time(const std::string& text, core::Duration shortest) {
   const auto time = core::parse_duration(text);
@@ -36,37 +161,17 @@ std::optional<std::uint32_t> read_size(const std::string& text, std::uint32_t lo
   return static_cast<std::uint32_t>(*size);
 }
 
-CLI::Option* add_choice(CLI::App& app, const std::string& option, std::string& value,
-                        const std::vector<std::string>& names, const std::string& description) {
-  const auto read = [names](const std::string& text) -> std::optional<std::string> {
-    if (std::find(names.begin(), names.end(), text) == names.end()) return std::nullopt;
-    return text;
-  };
-  const std::string list = fmt::format("{}", fmt::join(names, ", "));
-  return add(app, option, value, read, "one of " + list, description + ": " + list)
-      ->type_name("NAME")
-      ->default_str(value);
-}
-
-void add_log_level(CLI::App& app, std::string& level) {
-  add_choice(app, "--log-level", level, core::log_levels(), "What to report on standard error");
-}
-
-std::optional<Leave> parse(CLI::App& app, const std::string& program, int argc,
-                           const char* const* argv) {
-  app.set_help_flag("-h,--help", "Print this and leave");
-  app.set_version_flag("--version", program + " " OFFLOAD_VERSION, "Print the version and leave");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return Leave{0, without_last_newlines(app.help())};
-  } catch (const CLI::CallForVersion& version) {
-    return Leave{0, version.what()};
-  } catch (const CLI::ParseError& error) {
-    return Leave{kUsageError, one_line(fmt::format("{}: {} (--help lists what is allowed)", program,
-                                                   without_last_newlines(error.what())))};
+std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text, std::uint32_t lowest,
+                                                     std::uint32_t highest) {
+  std::vector<std::uint32_t> sizes;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const auto size = read_size(text.substr(at, end - at), lowest, highest);
+    if (!size) return std::nullopt;
+    sizes.push_back(*size);
+    at = end + 1;
   }
-  return std::nullopt;
+  return sizes;
 }
 
 int leave(const Leave& leave) {

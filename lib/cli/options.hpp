@@ -1,44 +1,100 @@
 #pragma once
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/leave.hpp"
 #include "core/clock.hpp"
 
-/// The command lines of all programs alike: one line for what is wrong, with what is allowed.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+/// The command lines of all programs alike: one line for what is wrong, with what is allowed. CLI11
+/// parses them, out of sight: a source that includes it takes ten seconds longer to compile.
 namespace offload::cli {
 
-/// Defines an option as a text that `read` turns into a value, or refuses by returning nothing:
-/// then `allowed` completes the sentence "--name: '...' is not ...". `names`: the long one last.
+/// What a program's command line may say. One thread.
+class CommandLine {
+ public:
+  CommandLine(std::string program, const std::string& description, const std::string& footer = {});
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+  ~CommandLine();
+
+  /// Takes --help and --version as well. Nothing: go on. Once.
+  std::optional<Leave> parse(int argc, const char* const* argv);
+  /// Whether it was said, after parse(). `option`: its long name.
+  [[nodiscard]] bool has(const std::string& option) const;
+
+  [[nodiscard]] CLI::App& native() const noexcept { return *app_; }
+
+ private:
+  std::string program_;
+  std::unique_ptr<CLI::App> app_;
+};
+
+/// One option of a command line that outlives it; each function returns the same one.
+class Option {
+ public:
+  explicit Option(CLI::Option* native) noexcept : native_(native) {}
+
+  /// What the help calls its value, and what it says to be the default.
+  Option type_name(const std::string& name) const;
+  Option default_str(const std::string& text) const;
+  Option required() const;
+  Option needs(Option other) const;
+  Option excludes(Option other) const;
+  /// `wrong`: what is wrong about a value, empty if nothing.
+  Option check(std::function<std::string(const std::string&)> wrong) const;
+
+ private:
+  CLI::Option* native_;
+};
+
+/// Takes a text into its option's value, or refuses it.
+using Take = std::function<bool(const std::string& text)>;
+
+/// Defines an option by `take`: if that refuses a text, `allowed` completes the sentence
+/// "--name: '...' is not ...". `names`: the long one last.
+Option add_value(CommandLine& line, const std::string& names, Take take, const std::string& allowed,
+                 const std::string& description);
+/// The same for one that may be said several times.
+Option add_values(CommandLine& line, const std::string& names, Take take,
+                  const std::string& allowed, const std::string& description);
+
+/// add_value() for one that `read` turns into a value, or refuses by returning nothing.
 template <class Value, class Read>
-CLI::Option* add(CLI::App& app, const std::string& names, Value& value, Read read,
-                 const std::string& allowed, const std::string& description) {
-  const std::string name = names.substr(names.rfind("--"));
-  return app.add_option_function<std::string>(
-      names,
-      [name, &value, read, allowed](const std::string& text) {
-        const auto result = read(text);
-        if (!result) {
-          throw CLI::ValidationError(name, fmt::format("'{}' is not {}", text, allowed));
-        }
-        value = *result;
-      },
-      description);
+Option add(CommandLine& line, const std::string& names, Value& value, Read read,
+           const std::string& allowed, const std::string& description) {
+  const auto take = [&value, read](const std::string& text) {
+    const auto result = read(text);
+    if (result) value = *result;
+    return result.has_value();
+  };
+  return add_value(line, names, take, allowed, description);
 }
+
+/// Any text.
+Option add_text(CommandLine& line, const std::string& names, std::string& value,
+                const std::string& description);
+
+/// Sets `value`, or clears it where `names` ends in "{false}".
+Option add_flag(CommandLine& line, const std::string& names, bool& value,
+                const std::string& description);
 
 /// A whole number of `lowest` to `highest`; the default shown is what `value` holds.
 template <class Integer>
-CLI::Option* add_integer(CLI::App& app, const std::string& names, Integer& value, Integer lowest,
-                         Integer highest, const std::string& description) {
+Option add_integer(CommandLine& line, const std::string& names, Integer& value, Integer lowest,
+                   Integer highest, const std::string& description) {
   const auto read = [lowest, highest](const std::string& text) -> std::optional<Integer> {
     Integer number = 0;
     const char* const end = text.data() + text.size();
@@ -48,60 +104,62 @@ CLI::Option* add_integer(CLI::App& app, const std::string& names, Integer& value
     }
     return number;
   };
-  return add(app, names, value, read, fmt::format("a whole number from {} to {}", lowest, highest),
+  return add(line, names, value, read, fmt::format("a whole number from {} to {}", lowest, highest),
              description)
-      ->type_name("COUNT")
-      ->default_str(std::to_string(value));
+      .type_name("COUNT")
+      .default_str(std::to_string(value));
 }
 
 /// A time of at least `shortest`, in core::parse_duration's notation. `value`: a core::Duration or
 /// an optional one.
 template <class Value>
-CLI::Option* add_time(CLI::App& app, const std::string& names, Value& value,
-                      core::Duration shortest, const std::string& description);
+Option add_time(CommandLine& line, const std::string& names, Value& value, core::Duration shortest,
+                const std::string& description);
 
 /// A size from `lowest` to `highest` bytes, in core::parse_size's notation. `value`: an integer of
 /// 32 bits or an optional one.
 template <class Value>
-CLI::Option* add_size(CLI::App& app, const std::string& names, Value& value, std::uint32_t lowest,
-                      std::uint32_t highest, const std::string& description);
+Option add_size(CommandLine& line, const std::string& names, Value& value, std::uint32_t lowest,
+                std::uint32_t highest, const std::string& description);
 
 /// One of `names`; the default shown is what `value` holds.
-CLI::Option* add_choice(CLI::App& app, const std::string& option, std::string& value,
-                        const std::vector<std::string>& names, const std::string& description);
+Option add_choice(CommandLine& line, const std::string& option, std::string& value,
+                  const std::vector<std::string>& names, const std::string& description);
 
 /// --log-level, into `level`.
-void add_log_level(CLI::App& app, std::string& level);
+void add_log_level(CommandLine& line, std::string& level);
 
-/// Adds --help and --version to `app`, called so, and parses. Nothing: go on.
-std::optional<Leave> parse(CLI::App& app, const std::string& program, int argc,
-                           const char* const* argv);
+/// "red, green"
+std::string listed(const std::vector<std::string>& names);
 
 // What the templates above stand on.
 std::optional<core::Duration> read_time(const std::string& text, core::Duration shortest);
 std::optional<std::uint32_t> read_size(const std::string& text, std::uint32_t lowest,
                                        std::uint32_t highest);
+/// Several, such as "1,4k,1m".
+std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text, std::uint32_t lowest,
+                                                     std::uint32_t highest);
 
 template <class Value>
-CLI::Option* add_time(CLI::App& app, const std::string& names, Value& value,
-                      core::Duration shortest, const std::string& description) {
+Option add_time(CommandLine& line, const std::string& names, Value& value, core::Duration shortest,
+                const std::string& description) {
   const auto read = [shortest](const std::string& text) { return read_time(text, shortest); };
   const auto* const from = shortest == core::Duration{} ? "0" : "1ms";
-  return add(app, names, value, read,
+  return add(line, names, value, read,
              fmt::format("a time from {} to 1000h, such as 2s or 500ms", from), description)
-      ->type_name("SECONDS");
+      .type_name("SECONDS");
 }
 
 template <class Value>
-CLI::Option* add_size(CLI::App& app, const std::string& names, Value& value, std::uint32_t lowest,
-                      std::uint32_t highest, const std::string& description) {
+Option add_size(CommandLine& line, const std::string& names, Value& value, std::uint32_t lowest,
+                std::uint32_t highest, const std::string& description) {
   const auto read = [lowest, highest](const std::string& text) {
     return read_size(text, lowest, highest);
   };
-  return add(app, names, value, read,
+  return add(line, names, value, read,
              fmt::format("a size from {} to {} bytes, such as 4096 or 64k", lowest, highest),
              description)
-      ->type_name("BYTES");
+      .type_name("BYTES");
 }
 
 }  // namespace offload::cli

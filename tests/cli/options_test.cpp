@@ -23,17 +23,17 @@ struct Program {
   std::string log_level = "info";
 
   std::optional<Leave> parse(std::vector<const char*> arguments) {
-    CLI::App app("What it is.");
-    add_integer<std::uint32_t>(app, "-n,--count", count, 1, 4096, "How many");
-    add_integer<std::uint16_t>(app, "-p,--port", port, 0, 65535, "Where")->type_name("PORT");
-    add_time(app, "--timeout", timeout, core::Duration{}, "How long");
-    add_time(app, "--patience", patience, 1ms, "How long at least a bit");
-    add_time(app, "--duration", duration, 1ms, "How long, if at all");
-    add_size(app, "--length", length, 16, 65536, "How large");
-    add_choice(app, "--kind", kind, {"red", "green"}, "Which");
-    add_log_level(app, log_level);
+    CommandLine line("the-program", "What it is.");
+    add_integer<std::uint32_t>(line, "-n,--count", count, 1, 4096, "How many");
+    add_integer<std::uint16_t>(line, "-p,--port", port, 0, 65535, "Where").type_name("PORT");
+    add_time(line, "--timeout", timeout, core::Duration{}, "How long");
+    add_time(line, "--patience", patience, 1ms, "How long at least a bit");
+    add_time(line, "--duration", duration, 1ms, "How long, if at all");
+    add_size(line, "--length", length, 16, 65536, "How large");
+    add_choice(line, "--kind", kind, {"red", "green"}, "Which");
+    add_log_level(line, log_level);
     arguments.insert(arguments.begin(), "the-program");
-    return cli::parse(app, "the-program", static_cast<int>(arguments.size()), arguments.data());
+    return line.parse(static_cast<int>(arguments.size()), arguments.data());
   }
 };
 
