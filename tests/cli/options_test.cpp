@@ -20,6 +20,7 @@ struct Program {
   std::optional<core::Duration> duration{};
   std::uint32_t length = 256;
   std::string kind = "red";
+  std::vector<std::string> friends{};
   std::string log_level = "info";
 
   std::optional<Leave> parse(std::vector<const char*> arguments) {
@@ -31,6 +32,11 @@ struct Program {
     add_time(line, "--duration", duration, 1ms, "How long, if at all");
     add_size(line, "--length", length, 16, 65536, "How large");
     add_choice(line, "--kind", kind, {"red", "green"}, "Which");
+    const auto take_friend = [this](const std::string& text) {
+      if (text != "nobody") friends.push_back(text);
+      return text != "nobody";
+    };
+    add_values(line, "--friend", take_friend, "a name", "Who is a friend");
     add_log_level(line, log_level);
     arguments.insert(arguments.begin(), "the-program");
     return line.parse(static_cast<int>(arguments.size()), arguments.data());
@@ -84,6 +90,15 @@ TEST(Options, BothEndsOfARangeBelongToIt) {
   EXPECT_EQ(program.port, 65535);
   EXPECT_EQ(program.length, 65536U);
   EXPECT_EQ(program.timeout, 1000h);
+}
+
+TEST(Options, OneThatMayBeSaidSeveralTimes) {
+  Program program;
+  EXPECT_FALSE(program.parse({"--friend", "Ada", "--friend=Grace"}));
+  EXPECT_EQ(program.friends, (std::vector<std::string>{"Ada", "Grace"}));
+  EXPECT_EQ(refused({"--friend", "Ada", "--friend=nobody"})
+                .text.rfind("the-program: --friend: 'nobody' is not a name", 0),
+            0U);
 }
 
 struct Bad {
