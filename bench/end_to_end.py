@@ -22,6 +22,8 @@ BIN = Path(os.environ.get("OFFLOAD_BIN_DIR",
                           Path(__file__).resolve().parent.parent / "build/release/bin"))
 START_LIMIT_S = 30
 STOP_LIMIT_S = 20
+# What offload-server has by itself, and at most.
+USUAL_SLOTS, MOST_SLOTS = 128, 4096
 
 
 def start(folder, name, *arguments):
@@ -79,7 +81,8 @@ def echo(folder, options, row):
 def offload(folder, options, row):
     comch = f"unix:{folder}/comch.sock"
     server, log = start(folder, "offload-server", "-p", 0, "--comch", comch, "--threads",
-                        options.threads, "--max-message-length", max(options.size, 256))
+                        options.threads, "--max-message-length", max(options.size, 256),
+                        "--max-concurrent-messages", row.slots(options.threads))
     worker, _ = start(folder, "offload-worker", "--comch", comch, "--backend", options.backend)
     try:
         return load(folder, wait_for_port(server, log), options, row, "reverse")
@@ -94,6 +97,11 @@ class Row(NamedTuple):
     client_threads: int
     in_flight: int
 
+    def slots(self, threads):
+        """Of each I/O thread's channel: as many as it has in flight, as the echo has no limit."""
+        wanted = -(-self.connections // threads) * self.in_flight
+        return min(max(wanted, USUAL_SLOTS), MOST_SLOTS)
+
     def __str__(self):
         return f"{self.connections} connections, {self.in_flight} in flight on each"
 
@@ -101,7 +109,7 @@ class Row(NamedTuple):
 def rows_of(options):
     if not options.spread:
         connections = options.connections or options.threads
-        return [Row(connections, connections, options.in_flight)]
+        return [Row(connections, min(connections, options.threads), options.in_flight)]
     return [Row(connections, min(connections, options.threads), options.in_flight // connections)
             for connections in options.spread]
 
@@ -127,22 +135,25 @@ def parse():
     parser.add_argument("--backend", choices=["cpu", "cuda", "graph"], default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="I/O threads of either server")
     parser.add_argument("--connections", type=int, default=0,
-                        help="connections, a client thread each; default: as many as threads")
+                        help="connections, on as many client threads as --threads says at most; "
+                             "default: as many as threads")
     parser.add_argument("--in-flight", type=int, default=128, help="per connection")
     parser.add_argument("--spread", type=lambda text: [int(each) for each in text.split(",")],
                         metavar="COUNTS", default=[],
                         help="such as 1,100,10000: instead of --connections, one load after the "
-                             "other with so many connections on as many client threads as --threads "
-                             "says at most, --in-flight requests on all of them together")
+                             "other with so many connections, --in-flight requests on all of them "
+                             "together")
     parser.add_argument("--size", type=int, default=64, help="bytes")
     parser.add_argument("--seconds", type=float, default=3, help="of each run")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", help="write the figures of all rounds to this file")
     options = parser.parse_args()
     for connections in options.spread:
-        if connections % min(connections, options.threads) or options.in_flight % connections:
-            parser.error(f"--spread {connections}: no whole number of connections for each thread, "
-                         "or of requests for each connection")
+        if options.in_flight % connections:
+            parser.error(f"--spread {connections}: no whole number of requests for each connection")
+    for connections in [*options.spread, options.connections]:
+        if connections % min(connections or 1, options.threads):
+            parser.error(f"no whole number of {connections} connections for each thread")
     if options.json and len(rows_of(options)) > 1:
         parser.error("--json takes one load")
     return options

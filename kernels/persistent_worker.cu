@@ -42,9 +42,7 @@ class Share {
       const bool looks = may_look();
       received = {Arrival::none, 0};
       if (looks) received = receive(Warp{}, own_.channel, sequence_, staging);
-      if (rank_ == 0 && turn_ % kPollsPerHeartbeat == 0 && Warp::lane() == 0) {
-        *static_cast<volatile std::uint64_t*>(own_.heartbeat) = turn_ / kPollsPerHeartbeat + 1ULL;
-      }
+      beat();
       // One lane's word for all: they leave together.
       if (Warp::from_first(stop) != 0) return false;
       if (received.arrival != Arrival::none) break;
@@ -54,7 +52,8 @@ class Share {
       if (quiet_polls < worker_.polls_until_idle) {
         ++quiet_polls;
       } else if (worker_.idle_sleep_ns != 0) {
-        __nanosleep(worker_.idle_sleep_ns);
+        sleep(looks, may_look);
+        quiet_polls = 0;
       }
     }
     ++turn_;
@@ -76,6 +75,28 @@ class Share {
   __device__ void next() { sequence_ += worker_.groups_per_channel; }
 
  private:
+  __device__ void beat() const {
+    if (rank_ != 0 || turn_ % kPollsPerHeartbeat != 0 || Warp::lane() != 0) return;
+    *static_cast<volatile std::uint64_t*>(own_.heartbeat) = turn_ / kPollsPerHeartbeat + 1ULL;
+  }
+
+  /// Until its next message has begun to come, or it may look for that and might not before (then
+  /// it has not `looked`), or the worker is to end. Asks for the header alone: a look at all that a
+  /// message may have is ten times the bytes on PCIe.
+  template <class MayLook>
+  __device__ void sleep(bool looked, const MayLook& may_look) {
+    for (;;) {
+      __nanosleep(worker_.idle_sleep_ns);
+      const std::uint32_t stop = load_word(worker_.stop);
+      const bool looks = may_look();
+      if (looks && (!looked || has_header(Warp{}, own_.channel, sequence_))) return;
+      if (Warp::from_first(stop) != 0) return;
+      looked = looks;
+      ++turn_;
+      beat();
+    }
+  }
+
   const PersistentWorker& worker_;
   DeviceChannel own_;
   std::uint32_t rank_;

@@ -58,6 +58,16 @@ OFFLOAD_HOST_DEVICE void refuse(const Group& group, Part part, std::uint32_t tur
   });
 }
 
+/// Whether the header of message `sequence` has come: 16 bytes, where receive() reads all that the
+/// longest message has. Called by every lane of the group, with the same arguments.
+template <class Group>
+OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const Channel& channel,
+                                    std::uint64_t sequence) {
+  Vector header{};
+  if (group.lane() == 0) header = load_vector(channel.request(sequence).vectors);
+  return group.from_first(header.turn == channel.layout.turn_of(sequence));
+}
+
 /// Looks for message `sequence` of `channel`. Called by every lane of the group, with the same
 /// arguments; `staging` is the group's own. What it found holds until the message is answered.
 template <class Group>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <exception>
 #include <future>
 #include <utility>
 
@@ -226,7 +227,7 @@ void IoThread::welcome(core::Fd socket) {
                                                         static_cast<ConnectionOwner&>(*this)));
     connections_.back()->index = connections_.size() - 1;
     ++accepted_;
-  } catch (const core::Error& error) {
+  } catch (const std::exception& error) {
     count_gone();
     if (!turned_away_log_.allow(engine_.now())) return;
     core::log_warning("a client is turned away: {} ({} more were not logged)", error.what(),

@@ -5,7 +5,9 @@
 #include "cli/options.hpp"
 #include "comch/address_options.hpp"
 #include "device/device.hpp"
+#include "gpu/backend.hpp"
 #include "kernels/group.hpp"
+#include "kernels/slot.hpp"
 
 namespace offload::worker {
 namespace {
@@ -52,7 +54,9 @@ void add_backend(cli::CommandLine& line, Options& options) {
            fmt::format("a multiple of {} up to {}", kernels::kWarpsPerBlock, kMostWarps),
            "cuda: messages of a channel that are worked on at once")
       .type_name("COUNT")
-      .default_str(std::to_string(options.warps_per_channel));
+      .default_str(fmt::format("{}, or {} for messages over {} bytes",
+                               gpu::CudaOptions::kWarpsForShort, gpu::CudaOptions::kWarpsForLong,
+                               kernels::kMaxPacked));
   cli::add(line, "--idle-sleep", options.idle_sleep, read_idle_sleep,
            "a time from 0 to 1ms, such as 20us",
            "cuda: pause between two looks at a channel that has been quiet for some milliseconds; "

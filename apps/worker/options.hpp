@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -14,8 +15,8 @@ struct Options {
   std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
   std::string comch_key_file;  ///< empty: no key
   std::string backend = "auto";
-  std::string gpu_pci_address;  ///< empty: the first GPU
-  std::uint32_t warps_per_channel = 16;
+  std::string gpu_pci_address;                     ///< empty: the first GPU
+  std::optional<std::uint32_t> warps_per_channel;  ///< none: the back end's choice
   core::Duration idle_sleep = std::chrono::microseconds(20);
   core::Duration spin = std::chrono::microseconds(20);
   core::Duration connect_timeout = core::seconds(60);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -15,9 +16,9 @@ namespace {
 /// No response for so long is a fault.
 constexpr core::Duration kLimit = std::chrono::seconds(10);
 
-/// Of so many messages one is timed while it is written: to look at the clock takes as long as to
+/// Where many are under way, one of so many is timed: to look at the clock takes as long as to
 /// write a short one. Not a multiple of kLargeEvery.
-constexpr std::uint64_t kTimedFill = 16;
+constexpr std::uint64_t kTimedEvery = 16;
 
 /// How many differ: not a power of two, as slots are one; few enough of long ones that they stay in
 /// a processor's cache.
@@ -91,6 +92,7 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
   const std::uint64_t warm_up = std::min<std::uint64_t>(messages / 10, 10'000);
   const std::uint64_t total = messages + warm_up;
   const std::uint64_t window = std::min<std::uint64_t>(in_flight, producer_.capacity());
+  times_all_ = window == 1;
   auto begin = core::Clock::now();
   auto last = begin;
   std::uint64_t sent = 0;
@@ -114,9 +116,8 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
     last = core::Clock::now();
     for (const comch::PostRecvTask* const task : batch_) {
       if (received_ == warm_up) begin = last;
-      if (received_ >= warm_up && !is_large(received_)) {
-        latency_.record(last - posted_[received_ % posted_.size()]);
-      }
+      const auto posted = std::exchange(posted_[received_ % posted_.size()], core::TimePoint{});
+      if (received_ >= warm_up && posted != core::TimePoint{}) latency_.record(last - posted);
       check_response(received_++, *task);
     }
     finish_batch();
@@ -132,12 +133,13 @@ bool Hop::is_large(std::uint64_t message) const {
 void Hop::send(std::uint64_t message) {
   comch::SendTask* const task = sends_.allocate();
   task->message = patterns(message).request(message);
-  const bool timed = message % kTimedFill == 0 && !is_large(message);
+  const bool timed = !is_large(message) && (times_all_ || message % kTimedEvery == 0);
   const auto begin = timed ? core::Clock::now() : core::TimePoint{};
   check(producer_.submit_unflushed(*task));  // posts it as the last thing that it does
+  if (!timed) return;
   const auto posted = core::Clock::now();
   posted_[message % posted_.size()] = posted;
-  if (timed) fill_.record(posted - begin);
+  fill_.record(posted - begin);
 }
 
 void Hop::check_response(std::uint64_t message, const comch::PostRecvTask& task) {

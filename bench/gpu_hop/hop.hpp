@@ -60,7 +60,7 @@ class Hop {
   /// it sends again. Ends early with a fault.
   void run(std::uint64_t messages, std::uint32_t in_flight, core::Duration gap);
 
-  /// From "posted" to "response seen".
+  /// From "posted" to "response seen": of every message if one is in flight, else of a share.
   [[nodiscard]] const metrics::LatencyHistogram& latency() const { return latency_; }
   /// What it took to write a request into its slot, before that.
   [[nodiscard]] const metrics::LatencyHistogram& fill() const { return fill_; }
@@ -89,7 +89,8 @@ class Hop {
   Patterns usual_;
   Patterns large_;
   bool mixed_;
-  std::vector<core::TimePoint> posted_;
+  bool times_all_ = true;
+  std::vector<core::TimePoint> posted_;  ///< by slot; of those that are timed, until answered
   std::uint64_t received_ = 0;
   metrics::LatencyHistogram latency_;
   metrics::LatencyHistogram fill_;

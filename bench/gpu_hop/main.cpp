@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct Options {
   std::uint32_t in_flight = 1;
   std::uint32_t channels = 1;
   std::uint32_t depth = 128;
-  std::uint32_t warps = 16;
+  std::uint32_t warps = 0;  ///< 0: the back end's choice
   std::uint32_t batches = gpu::GraphOptions{}.batches;
   std::uint64_t messages = 200'000;
   core::Duration idle_sleep = std::chrono::microseconds(20);
@@ -40,7 +41,8 @@ std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
   constexpr core::Duration kSpin = std::chrono::milliseconds(1);  // no thread sleeps meanwhile
   if (options.backend == "cpu") return gpu::make_cpu_backend(kSpin);
   if (options.backend == "graph") return gpu::make_graph_backend({"", kSpin, options.batches});
-  return gpu::make_cuda_backend({"", options.warps, options.idle_sleep});
+  const auto warps = options.warps == 0 ? std::nullopt : std::optional(options.warps);
+  return gpu::make_cuda_backend({"", warps, options.idle_sleep});
 }
 
 double mean_size(const Load& load) {
@@ -96,7 +98,7 @@ int run(const Options& options) {
   cli::JsonFile json(options.json_file);
   fmt::print("{} back end, {} channels of depth {}, {} in flight on each", options.backend,
              options.channels, options.depth, options.in_flight);
-  if (options.backend == "cuda") fmt::print(", {} warps a channel", options.warps);
+  if (options.warps != 0) fmt::print(", {} warps a channel", options.warps);
   if (options.backend == "graph") fmt::print(", {} batches at once on each", options.batches);
   if (options.large != 0) fmt::print(", every 11th message of {} bytes", options.large);
   fmt::print("\n");
@@ -130,8 +132,9 @@ void declare(cli::CommandLine& line, Options& options) {
                                   "Channels, each driven by a thread");
   cli::add_integer<std::uint32_t>(line, "--depth", options.depth, 1, kernels::kMaxDepth,
                                   "Slots of a channel, a power of two");
-  cli::add_integer<std::uint32_t>(line, "--warps", options.warps, 4, 64,
-                                  "cuda: warps that serve a channel, a multiple of 4");
+  cli::add_integer<std::uint32_t>(line, "--warps", options.warps, 0, 64,
+                                  "cuda: warps that serve a channel, a multiple of 4; 0: as many "
+                                  "as offload-worker has for such messages");
   cli::add_integer<std::uint32_t>(line, "--batches", options.batches, 1, 16,
                                   "graph: batches of a channel under way at once");
   cli::add_integer<std::uint64_t>(line, "--messages", options.messages, 1, 1'000'000'000,

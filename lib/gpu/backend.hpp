@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,9 +68,16 @@ class Backend {
 std::unique_ptr<Backend> make_cpu_backend(core::Duration spin);
 
 struct CudaOptions {
-  std::string pci_address;          ///< "0000:01:00.0", or as device::find takes it; empty: first
-  std::uint32_t warps_per_channel;  ///< so many messages of a channel are worked on at once
-  core::Duration idle_sleep;        ///< between polls of a channel that is quiet; 0: never sleep
+  /// As measured (docs/benchmarks.md): more warps answer more messages that fit in vectors; where
+  /// a block of threads stands for each, they are in each other's way.
+  static constexpr std::uint32_t kWarpsForShort = 32;
+  static constexpr std::uint32_t kWarpsForLong = 16;
+
+  std::string pci_address;  ///< "0000:01:00.0", or as device::find takes it; empty: first
+  /// So many messages of a channel are worked on at once. None: by the longest message that any
+  /// channel takes.
+  std::optional<std::uint32_t> warps_per_channel;
+  core::Duration idle_sleep;  ///< between polls of a channel that is quiet; 0: never sleep
 };
 
 /// The persistent kernel. Throws Error: not_supported where the build has no CUDA, not_found where

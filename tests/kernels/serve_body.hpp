@@ -34,6 +34,26 @@ Outcome serve_once(const TestChannel<Runner>& channel, std::uint64_t sequence) {
   return *outcome;
 }
 
+struct AskForHeader {
+  Channel channel;
+  std::uint64_t sequence;
+  bool* there;
+
+  template <class Group>
+  OFFLOAD_HOST_DEVICE void operator()(const Group& group, Staging&) const {
+    const bool result = has_header(group, channel, sequence);
+    if (group.lane() == group.size() - 1) *there = result;
+  }
+};
+
+template <class Runner>
+bool header_is_there(const TestChannel<Runner>& channel, std::uint64_t sequence) {
+  typename Runner::Memory memory(sizeof(bool));
+  auto* const there = reinterpret_cast<bool*>(memory.data());
+  Runner::run(AskForHeader{channel.channel(), sequence, there});
+  return *there;
+}
+
 template <class Runner>
 class Serve : public RunnerSuite<Runner> {};
 TYPED_TEST_SUITE_P(Serve);
@@ -79,6 +99,18 @@ TYPED_TEST_P(Serve, WhatIsNotWholeIsNothingYet) {
     }
     EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered);
     EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+  }
+}
+
+TYPED_TEST_P(Serve, AHeaderIsThereForItsOwnLapAlone) {
+  for (const std::uint32_t length : {0U, 20U, 600U}) {
+    TestChannel<TypeParam> channel(4, 1000);
+    EXPECT_FALSE(header_is_there(channel, 1));
+    channel.post_header(4 * 4 + 1, length);  // of its vectors this one alone
+    EXPECT_TRUE(header_is_there(channel, 4 * 4 + 1));
+    EXPECT_FALSE(header_is_there(channel, 3 * 4 + 1));
+    EXPECT_FALSE(header_is_there(channel, 5 * 4 + 1));
+    EXPECT_FALSE(header_is_there(channel, 4 * 4 + 2));
   }
 }
 
@@ -166,8 +198,9 @@ TYPED_TEST_P(Serve, GoesOnWhenTheTurnWrapsAround) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(Serve, NothingPostedIsNothing, OnlyItsOwnLapIsItsTurn,
-                            WhatIsNotWholeIsNothingYet, VectorsBehindTheMessageDoNotMatter,
-                            WritesNothingButTheResponse, ALengthOverTheLimitIsRefused,
-                            TheLimitItselfIsServed, GoesOnWhenTheTurnWrapsAround);
+                            WhatIsNotWholeIsNothingYet, AHeaderIsThereForItsOwnLapAlone,
+                            VectorsBehindTheMessageDoNotMatter, WritesNothingButTheResponse,
+                            ALengthOverTheLimitIsRefused, TheLimitItselfIsServed,
+                            GoesOnWhenTheTurnWrapsAround);
 
 }  // namespace offload::kernels::test

@@ -24,7 +24,7 @@ TEST(WorkerOptions, EveryOneHasADefault) {
   EXPECT_EQ(options.comch, "unix:/tmp/dpu-gpu-offload.sock");
   EXPECT_EQ(options.backend, "auto");
   EXPECT_EQ(options.gpu_pci_address, "");
-  EXPECT_EQ(options.warps_per_channel, 16U);
+  EXPECT_EQ(options.warps_per_channel, std::nullopt);
   EXPECT_EQ(options.idle_sleep, 20us);
   EXPECT_EQ(options.spin, 20us);
   EXPECT_EQ(options.connect_timeout, 60s);
