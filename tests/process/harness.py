@@ -73,6 +73,7 @@ class Program:
         self._out = folder / f"{self.name}.out"
         self._err = folder / f"{self.name}.err"
         self._expected = False  # the test saw its end, or killed it
+        self._told = False  # to end, by a signal
         with open(self._out, "wb") as out, open(self._err, "wb") as err:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
                                             stdout=out, stderr=err)
@@ -103,6 +104,10 @@ class Program:
         return wait_until(found, f"'{pattern}' in the log of {self.name}", seconds)
 
     def send_signal(self, number):
+        if number in (signal.SIGINT, signal.SIGTERM) and not self._told:
+            # One that has only just begun would not know of it.
+            wait_until(lambda: not self.alive or self.blocks(number), f"{self.name} takes signals")
+            self._told = True
         self.process.send_signal(number)
 
     def stop(self):
@@ -151,6 +156,11 @@ class Program:
         return faults
 
     # ---- What the kernel says of it
+
+    def blocks(self, number):
+        """Whether it takes that signal in its own time: until it was told to end."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return bool(int(re.search(r"SigBlk:\s+(\w+)", status)[1], 16) >> (number - 1) & 1)
 
     def cpu_seconds(self):
         """User and system time of all its threads so far."""

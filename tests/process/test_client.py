@@ -88,16 +88,9 @@ def test_a_client_whose_server_never_answers(stage):
         impatient = stage.client(mute.getsockname()[1], "-i", 10)
         impatient.wait_for_log("connected to")
         impatient.send_signal(signal.SIGINT)
-        wait_until(lambda: not blocks(impatient, signal.SIGINT), "the first signal is taken")
+        wait_until(lambda: not impatient.blocks(signal.SIGINT), "the first signal is taken")
         impatient.send_signal(signal.SIGINT)
         assert impatient.wait() in (130, -signal.SIGINT)
-
-
-def blocks(program, number):
-    """Whether its main thread blocks the signal."""
-    with open(f"/proc/{program.pid}/status", encoding="ascii") as status:
-        mask = re.search(r"SigBlk:\s+([0-9a-f]+)", status.read())[1]
-    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def test_a_client_gives_up_on_a_server_that_never_answers(stage):
