@@ -137,8 +137,8 @@ void add_work(cli::CommandLine& line, Options& options) {
                 "Sleep until a completion comes, instead of looking for it all the time");
   cli::add_integer<std::uint64_t>(line, "--seed", options.seed, 0, UINT64_MAX,
                                   "What the data is made from");
-  cli::add_flag(line, "--no-verify{false}", options.verify,
-                "Make and check no data: measure the operations alone");
+  cli::add_clearing_flag(line, "--no-verify", options.verify,
+                         "Make and check no data: measure the operations alone");
   cli::add_time(line, "--timeout", options.timeout, std::chrono::milliseconds(1),
                 "An error if the peer does not come, or nothing happens, for so long")
       .default_str("30");

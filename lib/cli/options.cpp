@@ -129,6 +129,12 @@ Option add_flag(CommandLine& line, const std::string& names, bool& value,
   return Option(line.native().add_flag(names, value, description));
 }
 
+Option add_clearing_flag(CommandLine& line, const std::string& names, bool& value,
+                         const std::string& description) {
+  return Option(line.native().add_flag_callback(
+      names, [&value] { value = false; }, description));
+}
+
 Option add_choice(CommandLine& line, const std::string& option, std::string& value,
                   const std::vector<std::string>& names, const std::string& description) {
   const auto read = [names](const std::string& text) -> std::optional<std::string> {

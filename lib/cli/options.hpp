@@ -87,9 +87,13 @@ Option add(CommandLine& line, const std::string& names, Value& value, Read read,
 Option add_text(CommandLine& line, const std::string& names, std::string& value,
                 const std::string& description);
 
-/// Sets `value`, or clears it where `names` ends in "{false}".
+/// Sets `value`.
 Option add_flag(CommandLine& line, const std::string& names, bool& value,
                 const std::string& description);
+
+/// Clears `value`, as --no-... does.
+Option add_clearing_flag(CommandLine& line, const std::string& names, bool& value,
+                         const std::string& description);
 
 /// A whole number of `lowest` to `highest`; the default shown is what `value` holds.
 template <class Integer>
