@@ -337,6 +337,8 @@ bool IoThread::take_frames(Connection& connection) {
     } else if (frame.id != MessageId::client_request) {
       refuse(connection, Refusal::misplaced_message);
     } else if (forward(connection, frame.payload)) {
+      // To send it a refusal may have closed it, which emptied its input.
+      if (connection.state() == Connection::State::closed) return true;
       connection.input().consume(frame.size());
     } else {
       return false;

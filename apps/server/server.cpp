@@ -23,15 +23,18 @@ constexpr core::Duration kDrainPoll = std::chrono::milliseconds(5);
 /// What of the shutdown's time is kept for the worker to stop, at most; at most half of it, too.
 constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 
-/// Descriptors that clients cannot take up: a worker that attaches needs some.
+/// Descriptors that clients cannot take up: a worker that attaches needs some, and over a network
+/// some for each channel (a connection over RDMA has as many).
 constexpr int kReservedDescriptors = 16;
+constexpr int kReservedAChannel = 4;
 
 }  // namespace
 
 Server::Server(const Options& options, core::ShutdownSignals& signals)
     : options_(options), signals_(&signals), cpus_(options.cpus) {
   if (cpus_.empty()) cpus_.assign(options_.threads, -1);
-  first_reserved_fd_ = core::raise_descriptor_limit() - kReservedDescriptors;
+  first_reserved_fd_ = core::raise_descriptor_limit() - kReservedDescriptors -
+                       kReservedAChannel * static_cast<int>(cpus_.size());
   engine_.watch(signals_->fd(), EPOLLIN, *this);
   comch::WorkerLink::Offer offer{{}, options_.max_message_length, options_.service, kKeepAlive};
   for (std::size_t i = 0; i < cpus_.size(); ++i) {

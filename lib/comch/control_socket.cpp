@@ -13,9 +13,6 @@ using core::Error;
 using core::ErrorCode;
 using protocol::MessageId;
 
-constexpr int kHandshakeMilliseconds =
-    std::chrono::duration_cast<std::chrono::milliseconds>(kHandshakeTime).count();
-
 std::unique_ptr<ControlDoor> open_door(const Address& address) {
   if (address.local()) return listen_locally(address);
   return address.over_rdma ? listen_rdma(address) : listen_tcp(address);
@@ -50,10 +47,13 @@ void ControlSocket::refuse(protocol::Refusal code, const std::string& text) noex
 }
 
 ControlMessage ControlSocket::await() {
+  const auto deadline = core::Clock::now() + kHandshakeTime;
   while (true) {
     if (auto message = receive()) return *std::move(message);
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - core::Clock::now()).count();
     pollfd poll{fd(), POLLIN, 0};
-    if (::poll(&poll, 1, kHandshakeMilliseconds) == 0) {
+    if (left <= 0 || ::poll(&poll, 1, static_cast<int>(left)) == 0) {
       throw Error(ErrorCode::timed_out, "the peer does not answer");
     }
   }

@@ -175,13 +175,14 @@ class LocalDoor final : public ControlDoor {
   Address address_;
   PathLock lock_;
   core::Fd fd_;
+  core::RateLimit waiting_log_;
 };
 
 std::unique_ptr<ControlWire> LocalDoor::accept() {
   while (true) {
     core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
-      if (errno != EAGAIN) {
+      if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
         core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
       }
       return nullptr;

@@ -49,9 +49,16 @@ rdma::CmAddress resolve(const Address& address, bool passive) {
   return {net::resolve(address.host, address.port, passive).front().host(), address.port};
 }
 
-rdma::ConnectionOptions options_of(const Adapter& adapter) {
+rdma::PathOptions path_by(const rdma::Route& route) {
+  rdma::PathOptions path;
+  path.port = route.port;
+  path.gid = route.gid;
+  return path;
+}
+
+rdma::ConnectionOptions options_of(const rdma::PathOptions& path) {
   rdma::ConnectionOptions options;
-  static_cast<rdma::PathOptions&>(options) = adapter.path;
+  static_cast<rdma::PathOptions&>(options) = path;
   options.queues.send_depth = kSends;
   options.queues.receive_depth = kReceives;
   options.queues.gather = 1;
@@ -59,19 +66,21 @@ rdma::ConnectionOptions options_of(const Adapter& adapter) {
   return options;
 }
 
-/// Logs what `device` tells of itself, as long as the result lives.
+/// Logs what `device` tells of itself, as long as the result lives. `gone`, if there is one, is set
+/// when it says that it can be used no longer.
 std::unique_ptr<rdma::AsyncEvents> log_events(const rdma::DeviceContext& device,
-                                              progress::Engine& engine) {
+                                              progress::Engine& engine, bool* gone = nullptr) {
   return std::make_unique<rdma::AsyncEvents>(
-      device, engine, [name = device.name()](const rdma::AsyncEvent& event) {
+      device, engine, [name = device.name(), gone](const rdma::AsyncEvent& event) {
         core::log_warning("{} reports: {}", name, event.name());
+        if (gone != nullptr && event.type == IBV_EVENT_DEVICE_FATAL) *gone = true;
       });
 }
 
 class RdmaWire final : public ControlWire {
  public:
   /// Throws Error.
-  RdmaWire(std::shared_ptr<Adapter> adapter, std::string peer_name);
+  RdmaWire(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path, std::string peer_name);
   ~RdmaWire() override;
 
   /// Waits until it is connected. Throws Error.
@@ -86,13 +95,13 @@ class RdmaWire final : public ControlWire {
   [[nodiscard]] std::string peer_name() const override { return peer_name_; }
   /// With the same device: what that tells of itself is logged once, and of channels as well.
   [[nodiscard]] std::unique_ptr<ControlWire> connect_again(const Address& address) const override {
-    auto wire = std::make_unique<RdmaWire>(adapter_, peer_name_);
+    auto wire = std::make_unique<RdmaWire>(adapter_, path_, peer_name_);
     wire->connect(resolve(address, false));
     return wire;
   }
 
   std::vector<std::byte> begin_line(std::uint32_t depth) override {
-    line_ = std::make_unique<RdmaLine>(adapter_, depth);
+    line_ = std::make_unique<RdmaLine>(adapter_, path_, depth);
     return line_->endpoint();
   }
   std::unique_ptr<Line> end_line(std::span<const std::byte> peer) override {
@@ -117,6 +126,7 @@ class RdmaWire final : public ControlWire {
   using State = progress::Context::State;
 
   std::shared_ptr<Adapter> adapter_;
+  rdma::PathOptions path_;
   std::string peer_name_;
   progress::Engine engine_;
   std::unique_ptr<rdma::AsyncEvents> events_;
@@ -135,15 +145,17 @@ class RdmaWire final : public ControlWire {
   std::unique_ptr<RdmaLine> line_;  ///< on its way
 };
 
-RdmaWire::RdmaWire(std::shared_ptr<Adapter> adapter, std::string peer_name)
+RdmaWire::RdmaWire(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+                   std::string peer_name)
     : adapter_(std::move(adapter)),
+      path_(path),
       peer_name_(std::move(peer_name)),
       completions_(adapter_->device, engine_, kSends + kReceives),
       region_({"control messages", memory::kLocalAccess},
               {memory::allocate_range((kSends + kReceives) * kRoom)}),
       inventory_(kSends + kReceives),
       connection_({adapter_->device, adapter_->domain, adapter_->registrar, completions_},
-                  options_of(*adapter_), "control channel"),
+                  options_of(path_), "control channel"),
       sends_(connection_, kSends, callbacks<rdma::SendTask, &RdmaWire::sent>()),
       receives_(connection_, kReceives, callbacks<rdma::ReceiveTask, &RdmaWire::received>()),
       link_(engine_, connection_,
@@ -305,13 +317,14 @@ class RdmaDoor final : public ControlDoor {
   struct Entry {
     std::shared_ptr<Adapter> adapter;
     std::unique_ptr<rdma::AsyncEvents> events;
+    bool gone = false;  ///< removed or reset: whoever comes by it next opens it anew
   };
 
   void take(rdma::ConnectRequest request);
-  std::shared_ptr<Adapter> adapter_of(const rdma::Route& route);
+  std::shared_ptr<Adapter> adapter_of(const std::string& device);
 
   progress::Engine engine_;
-  std::map<std::pair<std::string, int>, Entry> adapters_;  ///< by device and port
+  std::map<std::string, Entry> adapters_;  ///< by device
   std::deque<std::unique_ptr<ControlWire>> arrived_;
   rdma::Listener listener_;
   bool armed_ = false;
@@ -322,17 +335,20 @@ void RdmaDoor::take(rdma::ConnectRequest request) {
   if (arrived_.size() == kMostArrived) {
     throw Error(ErrorCode::full, "too many wait for the control thread");
   }
-  auto wire = std::make_unique<RdmaWire>(adapter_of(request.route()), request.peer_name());
+  const rdma::Route route = request.route();
+  auto wire =
+      std::make_unique<RdmaWire>(adapter_of(route.device), path_by(route), request.peer_name());
   wire->accept(std::move(request));
   arrived_.push_back(std::move(wire));
 }
 
-std::shared_ptr<Adapter> RdmaDoor::adapter_of(const rdma::Route& route) {
-  Entry& entry = adapters_[{route.device, route.port}];
-  if (!entry.adapter) {
-    auto adapter = std::make_shared<Adapter>(route);
-    entry.events = log_events(adapter->device, engine_);
+std::shared_ptr<Adapter> RdmaDoor::adapter_of(const std::string& device) {
+  Entry& entry = adapters_[device];
+  if (!entry.adapter || entry.gone) {
+    auto adapter = std::make_shared<Adapter>(device);
+    entry.events = log_events(adapter->device, engine_, &entry.gone);
     entry.adapter = std::move(adapter);
+    entry.gone = false;
   }
   return entry.adapter;
 }
@@ -358,7 +374,8 @@ std::unique_ptr<ControlWire> connect_rdma(const Address& address) {
   check_usable(address);
   const rdma::CmAddress to = resolve(address, false);
   const rdma::Route route = rdma::route_to(to, kHandshakeTime);
-  auto wire = std::make_unique<RdmaWire>(std::make_shared<Adapter>(route), address.to_string());
+  auto wire = std::make_unique<RdmaWire>(std::make_shared<Adapter>(route.device), path_by(route),
+                                         address.to_string());
   wire->log_device_events();
   wire->connect(to);
   return wire;

@@ -29,25 +29,22 @@ QueuePair make_pair(const Adapter& adapter, const rdma::CompletionQueue& complet
   }
 }
 
-RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, std::uint32_t depth) {
+RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, std::uint8_t port, std::uint32_t depth) {
   rdma::CompletionChannel events(adapter->device);
   rdma::CompletionQueue completions(adapter->device, 2 * depth, &events);
   QueuePair pair = make_pair(*adapter, completions, depth);
-  pair.initialize(adapter->path.port, memory::Access{});  // the peer reaches no memory
+  pair.initialize(port, memory::Access{});  // the peer reaches no memory
   return {std::move(adapter), std::move(events), std::move(completions), std::move(pair)};
 }
 
 }  // namespace
 
-Adapter::Adapter(const rdma::Route& route)
-    : device(route.device), domain(device), registrar(domain) {
-  path.port = route.port;
-  path.gid = route.gid;
-}
+Adapter::Adapter(std::string_view name) : device(name), domain(device), registrar(domain) {}
 
-RdmaLine::RdmaLine(std::shared_ptr<Adapter> adapter, std::uint32_t depth)
-    : queue_(make_queue(std::move(adapter), depth)),
-      pairing_(queue_.adapter->device, queue_.adapter->path) {}
+RdmaLine::RdmaLine(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+                   std::uint32_t depth)
+    : queue_(make_queue(std::move(adapter), path.port, depth)),
+      pairing_(queue_.adapter->device, path) {}
 
 std::vector<std::byte> RdmaLine::endpoint() const {
   return pairing_.describe(queue_.pair).encode();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "comch/carrier.hpp"
@@ -10,19 +11,18 @@
 #include "rdma/pairing.hpp"
 #include "rdma/queue_pair.hpp"
 #include "rdma/registrar.hpp"
-#include "rdma/route.hpp"
 
 namespace offload::comch {
 
-/// A port of an RDMA device, open for control and for the channels of one peer.
+/// An RDMA device, open for control and for the channels of its peers, by whichever of its ports
+/// and addresses each of them comes.
 struct Adapter {
   /// Throws Error.
-  explicit Adapter(const rdma::Route& route);
+  explicit Adapter(std::string_view name);
 
   rdma::DeviceContext device;
   rdma::ProtectionDomain domain;
   rdma::Registrar registrar;
-  rdma::PathOptions path;
 };
 
 /// A queue pair with what it stands on. Move-only.
@@ -37,8 +37,8 @@ struct RdmaQueue {
 /// no port has to be found for it; nobody can connect to it unasked.
 class RdmaLine final : public Line {
  public:
-  /// `depth`: the channel's. Throws Error.
-  RdmaLine(std::shared_ptr<Adapter> adapter, std::uint32_t depth);
+  /// `path`: that of the control channel. `depth`: the channel's. Throws Error.
+  RdmaLine(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path, std::uint32_t depth);
 
   /// For the peer's connect().
   [[nodiscard]] std::vector<std::byte> endpoint() const;

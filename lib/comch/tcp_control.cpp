@@ -20,6 +20,8 @@ using core::ErrorCode;
 
 /// Connections that wait to be accepted: many, as strangers may come.
 constexpr int kBacklog = 128;
+/// What was sent, on control or data connections, has to be acknowledged within this.
+constexpr core::Duration kSilentPeer = std::chrono::seconds(15);
 
 /// Others may reach it, so there has to be a key.
 void check_key(const net::SocketAddress& at, const Address& address) {
@@ -99,8 +101,11 @@ class TcpDoor final : public ControlDoor {
 
   std::unique_ptr<ControlWire> accept() override {
     core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd.valid()) return make_tcp_wire(std::move(fd));
-    if (errno != EAGAIN) {
+    if (fd.valid()) {
+      net::give_up_after(fd.get(), kSilentPeer);
+      return make_tcp_wire(std::move(fd));
+    }
+    if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
       core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
     }
     return nullptr;
@@ -112,6 +117,7 @@ class TcpDoor final : public ControlDoor {
 
  private:
   core::Fd fd_;
+  core::RateLimit waiting_log_;
 };
 
 }  // namespace
@@ -131,6 +137,7 @@ std::unique_ptr<ControlWire> connect_tcp(const Address& address) {
     throw Error(ErrorCode::timed_out, action + ": no answer");
   }
   if (const int error = net::connect_result(fd.get()); error != 0) core::throw_errno(action, error);
+  net::give_up_after(fd.get(), kSilentPeer);
   return make_tcp_wire(std::move(fd));
 }
 

@@ -63,7 +63,7 @@ void WorkerLink::accept() {
   for (std::size_t i = 0; i < kMostNewcomers; ++i) {
     auto socket = listener_.accept();
     if (!socket) return;
-    if (newcomers_.size() == kMostNewcomers) continue;  // which closes it
+    if (newcomers_.size() == kMostNewcomers && !send_away_a_stranger()) continue;  // closes it
     try {
       std::optional<protocol::Nonce> challenge;
       if (!socket->local()) challenge = send_challenge(*socket);
@@ -73,6 +73,18 @@ void WorkerLink::accept() {
       log_newcomer(core::LogLevel::warning, std::string("could not be taken: ") + error.what());
     }
   }
+}
+
+/// To make room for one who may have the key: the one who has been silent for the longest. False:
+/// nobody is a stranger.
+bool WorkerLink::send_away_a_stranger() {
+  const auto stranger =
+      std::find_if(newcomers_.begin(), newcomers_.end(),
+                   [](const Newcomer& newcomer) { return newcomer.challenge.has_value(); });
+  if (stranger == newcomers_.end()) return false;
+  engine_->unwatch(stranger->socket.fd(), *this);
+  newcomers_.erase(stranger);
+  return true;
 }
 
 void WorkerLink::greet_newcomers() {

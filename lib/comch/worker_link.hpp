@@ -92,6 +92,7 @@ class WorkerLink final : progress::EventHandler {
 
   void on_events(std::uint32_t epoll_events) override;
   void accept();
+  bool send_away_a_stranger();
   void greet_newcomers();
   [[nodiscard]] bool greet(Newcomer& newcomer);
   void admit(Newcomer& newcomer, const ControlMessage& message);

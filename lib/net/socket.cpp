@@ -18,15 +18,21 @@ using core::check_errno;
 using core::Error;
 using core::ErrorCode;
 
-void enable(int fd, int level, int option, const char* name) {
-  const int on = 1;
-  check_errno(::setsockopt(fd, level, option, &on, sizeof on), name);
+/// A connection that is quiet for so long is asked whether its peer is there, then every so often.
+constexpr int kKeepAliveIdleSeconds = 60;
+constexpr int kKeepAliveIntervalSeconds = 10;
+
+void set(int fd, int level, int option, int value, const char* name) {
+  check_errno(::setsockopt(fd, level, option, &value, sizeof value), name);
 }
 
 core::Fd open_tcp(int family) {
   core::Fd fd(check_errno(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP),
                           "cannot open a TCP socket"));
-  enable(fd.get(), IPPROTO_TCP, TCP_NODELAY, "TCP_NODELAY");
+  set(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  set(fd.get(), SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
+  set(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdleSeconds, "TCP_KEEPIDLE");
+  set(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveIntervalSeconds, "TCP_KEEPINTVL");
   return fd;
 }
 
@@ -102,7 +108,7 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, 
 
 core::Fd bind_tcp(const SocketAddress& address) {
   core::Fd fd = open_tcp(address.family());
-  enable(fd.get(), SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
+  set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
   check_errno(::bind(fd.get(), address.get(), address.size),
               "cannot listen on " + address.to_string());
   return fd;
@@ -117,6 +123,11 @@ core::Fd listen_tcp(const SocketAddress& address, int backlog) {
   core::Fd fd = bind_tcp(address);
   start_listening(fd.get(), backlog);
   return fd;
+}
+
+void give_up_after(int fd, core::Duration silence) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(silence).count();
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(milliseconds), "TCP_USER_TIMEOUT");
 }
 
 SocketAddress local_address(int fd) {

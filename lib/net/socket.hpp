@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/fd.hpp"
 
 namespace offload::net {
@@ -39,8 +40,8 @@ core::Fd bind_tcp(const SocketAddress& address);
 /// Lets clients in at a bound socket. Throws Error.
 void start_listening(int fd, int backlog);
 
-/// Both: a listening socket, non-blocking, close-on-exec, TCP_NODELAY inherited by what it accepts.
-/// Throws Error.
+/// Both: a listening socket, non-blocking, close-on-exec; TCP_NODELAY and keep-alive (a peer that
+/// has vanished is noticed within some minutes) are inherited by what it accepts. Throws Error.
 core::Fd listen_tcp(const SocketAddress& address, int backlog);
 
 /// The address that a socket is bound to. Throws Error.
@@ -52,6 +53,10 @@ SocketAddress peer_address(int fd);
 /// Starts to connect: a non-blocking socket with TCP_NODELAY, writable once connected or failed
 /// (connect_result). Throws Error for what fails at once.
 core::Fd start_connect(const SocketAddress& address);
+
+/// The connection breaks once what was sent has not been acknowledged for so long, instead of after
+/// the kernel's quarter of an hour. Throws Error.
+void give_up_after(int fd, core::Duration silence);
 
 /// 0 when the connect succeeded, else its errno.
 int connect_result(int fd) noexcept;

@@ -79,11 +79,17 @@ std::uint16_t Listener::port() const noexcept {
 }
 
 void Listener::on_cm_event(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+    core::log_error(
+        "the RDMA device that was listened on is gone: no peer can come by it any more");
+  }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   try {
     on_request_(ConnectRequest(event));
   } catch (const Error& error) {
-    core::log_warning("a peer is turned away: {}", error.what());
+    if (!turned_away_log_.allow(core::Clock::now())) return;
+    core::log_warning("a peer is turned away: {} ({} more were not logged)", error.what(),
+                      turned_away_log_.suppressed());
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "rdma/cm_id.hpp"
 #include "rdma/connection.hpp"
 #include "rdma/route.hpp"
@@ -57,6 +58,7 @@ class Listener final : CmSink {
   void on_cm_event(const CmEvent& event) override;
 
   OnRequest on_request_;
+  core::RateLimit turned_away_log_;
   CmId id_;
 };
 

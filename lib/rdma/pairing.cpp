@@ -12,10 +12,6 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-bool same_subnet(const ibv_gid& a, const ibv_gid& b) noexcept {
-  return a.global.subnet_prefix == b.global.subnet_prefix;
-}
-
 }  // namespace
 
 Pairing::Pairing(const DeviceContext& device, const PathOptions& options)
@@ -51,7 +47,9 @@ void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer) {
   Peer to;
   to.path.port = options_.port;
   to.path.lid = peer.lid;
-  to.path.global = peer.ethernet || !same_subnet(peer.gid, gid_.value);
+  // Over InfiniBand too: a port, such as a virtual function's, may be reached by its GID alone, and
+  // neither end knows what the other's is.
+  to.path.global = true;
   to.path.gid = peer.gid;
   to.path.source_gid = gid_.index;
   to.path.hop_limit = options_.hop_limit;

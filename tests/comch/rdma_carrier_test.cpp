@@ -54,10 +54,8 @@ class NotingEnd final : public CarriedEnd {
   kernels::Channel channel_;
 };
 
-std::shared_ptr<Adapter> open_adapter() {
-  rdma::Route route;
-  route.device = "fake0";
-  return std::make_shared<Adapter>(route);
+RdmaLine open_line(std::uint32_t depth) {
+  return {std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, depth};
 }
 
 class RdmaCarrierTest : public rdma::FakeDeviceTest {
@@ -67,7 +65,7 @@ class RdmaCarrierTest : public rdma::FakeDeviceTest {
     channel_.emplace(0, kSlots, max_length, -1);
     const kernels::Channel view = channel_->server_end().channel;
     end_.emplace(view);
-    RdmaLine line(open_adapter(), kSlots);
+    RdmaLine line = open_line(kSlots);
     line.connect(line.endpoint());
     carrier_ = line.carry(engine_, view, *end_, unasked);
   }
@@ -254,7 +252,7 @@ TEST_F(RdmaCarrierTest, ADeviceThatFails) {
 }
 
 TEST_F(RdmaCarrierTest, AnEndpointThatIsNone) {
-  RdmaLine line(open_adapter(), kSlots);
+  RdmaLine line = open_line(kSlots);
   const Bytes right = line.endpoint();
   for (std::size_t at = 0; at < right.size(); ++at) {
     Bytes wrong = right;

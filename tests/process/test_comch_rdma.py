@@ -2,11 +2,12 @@
 guest of scripts/rdma-guest; here is what is its own."""
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness import TRANSPORT, TIME_FACTOR, LONG, statistics
+from harness import TRANSPORT, TIME_FACTOR, LONG, Server, free_port, statistics
 
 on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="runs where there is an RDMA device")
 without_devices = pytest.mark.skipif(any(Path("/sys/class/infiniband").glob("*")),
@@ -43,6 +44,22 @@ def test_an_address_that_no_device_has(stage):
     ended = stage.program("offload-server", "--comch", "rdma:192.0.2.1:4711", *key_file(stage))
     assert ended.wait() == 1
     assert "192.0.2.1" in ended.log
+
+
+@on_rdma
+def test_workers_by_addresses_of_either_family(stage):
+    """Each is answered from the address that it came to, whatever those before it came to."""
+    subprocess.run(["busybox", "ip", "-6", "addr", "add", "fd77::1/64", "dev", "dummy0"], check=True)
+    port = free_port()
+    server = stage.add(Server(stage.folder, ["--comch", f"rdma:[::]:{port}", *stage.key_options()]))
+    for number, host in enumerate([os.environ["RDMA_GUEST_ADDRESS"], "[fd77::1]"] * 2, start=1):
+        worker = stage.program("offload-worker", "--backend", "cpu", "--comch",
+                               f"rdma:{host}:{port}", *stage.key_options())
+        server.wait_until_attached(count=number)
+        server.wait_until_listening()
+        stage.run_client(server, "-i", 100)
+        worker.kill()
+        server.wait_until_worker_gone(count=number)
 
 
 @on_rdma

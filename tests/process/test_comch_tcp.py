@@ -1,17 +1,19 @@
 """Server and worker on TCP, as on two machines: who has no key gets nowhere, who lies costs itself
 alone. What does not differ from one machine is in the files that run for both."""
+import contextlib
 import hashlib
 import hmac
 import os
 import socket
 import struct
+import time
 
 import pytest
 
 from control import (ATTACH_CHANNEL, CHALLENGE, CHANNEL_ATTACHED, CONSUMER_ID_REQUEST,
                      CONSUMER_ID_RESPONSE, DESCRIPTOR, HELLO, KEEP_ALIVE, PROOF, WELCOME,
                      consumer_id, hello)
-from harness import PATIENCE, free_port
+from harness import PATIENCE, TIME_FACTOR, free_port, wait_until
 from wire import BAD_HELLO, BAD_KEY, ERROR, UNKNOWN, Wire, frame, payloads, reverse
 
 NO_KEY = b""
@@ -178,6 +180,25 @@ def test_a_server_that_does_not_have_the_key(stage):
     assert "the server does not have this worker's key" in worker.log
 
 
+def test_a_server_that_answers_byte_by_byte(stage):
+    """The time is that of the whole answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PATIENCE)
+        worker = stage.program("offload-worker", "--backend", "cpu", "--connect-timeout", "1s",
+                               "--comch", f"tcp:127.0.0.1:{listener.getsockname()[1]}")
+        with listener.accept()[0] as connection:
+            connection.sendall(frame(bytes(1000), CHALLENGE)[:12])
+
+            def ends_meanwhile():
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(bytes(1))
+                time.sleep(0.2)
+                return not worker.alive
+            wait_until(ends_meanwhile, "the worker gives up", 20 * TIME_FACTOR)
+    assert worker.wait() == 1
+    assert "no server let this worker in" in worker.log
+
+
 STRANGERS = {
     "nothing right": lambda peer: peer.prove(b"no such key"),
     "greets at once": lambda peer: peer.send(HELLO, hello()),
@@ -214,6 +235,15 @@ def test_more_strangers_than_are_listened_to(tcp):
     for stranger in strangers:
         stranger.close()
     tcp.expect_service(server)
+
+
+def test_silent_strangers_do_not_keep_a_worker_out(tcp):
+    """As many as are listened to at once; they would be sent away by themselves after 5 s."""
+    server = tcp.server()
+    with contextlib.ExitStack() as strangers:
+        for _ in range(64):
+            strangers.enter_context(FakeWorker(tcp.port, prove=False))
+        tcp.expect_service(server, "--connect-timeout", "3s")
 
 
 def test_a_channel_takes_its_sessions_token(tcp):
