@@ -243,7 +243,7 @@ def test_silent_strangers_do_not_keep_a_worker_out(tcp):
     with contextlib.ExitStack() as strangers:
         for _ in range(64):
             strangers.enter_context(FakeWorker(tcp.port, prove=False))
-        tcp.expect_service(server, "--connect-timeout", "3s")
+        tcp.expect_service(server, "--connect-timeout", f"{int(3 * TIME_FACTOR)}s")
 
 
 def test_a_channel_takes_its_sessions_token(tcp):
