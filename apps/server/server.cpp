@@ -28,13 +28,19 @@ constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 constexpr int kReservedDescriptors = 16;
 constexpr int kReservedAChannel = 4;
 
+/// Of `limit`; clients have half of them at least.
+int reserved_descriptors(int limit, bool local, std::size_t channels) {
+  const int wanted =
+      kReservedDescriptors + (local ? 0 : kReservedAChannel * static_cast<int>(channels));
+  return std::min(wanted, limit / 2);
+}
+
 }  // namespace
 
 Server::Server(const Options& options, core::ShutdownSignals& signals)
     : options_(options), signals_(&signals), cpus_(options.cpus) {
   if (cpus_.empty()) cpus_.assign(options_.threads, -1);
-  first_reserved_fd_ = core::raise_descriptor_limit() - kReservedDescriptors -
-                       kReservedAChannel * static_cast<int>(cpus_.size());
+  const int limit = core::raise_descriptor_limit();
   engine_.watch(signals_->fd(), EPOLLIN, *this);
   comch::WorkerLink::Offer offer{{}, options_.max_message_length, options_.service, kKeepAlive};
   for (std::size_t i = 0; i < cpus_.size(); ++i) {
@@ -49,6 +55,8 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
                 std::move(offer), static_cast<comch::WorkerObserver&>(*this));
+  first_reserved_fd_ =
+      limit - reserved_descriptors(limit, link_->address().local(), channels_.size());
 }
 
 Server::~Server() {

@@ -82,6 +82,7 @@ bool WorkerLink::send_away_a_stranger() {
       std::find_if(newcomers_.begin(), newcomers_.end(),
                    [](const Newcomer& newcomer) { return newcomer.challenge.has_value(); });
   if (stranger == newcomers_.end()) return false;
+  log_newcomer(core::LogLevel::warning, "makes room for another: it has proven nothing yet");
   engine_->unwatch(stranger->socket.fd(), *this);
   newcomers_.erase(stranger);
   return true;
