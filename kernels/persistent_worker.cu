@@ -81,8 +81,8 @@ class Share {
   }
 
   /// Until its next message has begun to come, or it may look for that and might not before (then
-  /// it has not `looked`), or the worker is to end. Asks for the header alone, where a look at all that
-  /// a message may have is up to 512 bytes over PCIe.
+  /// it has not `looked`), or the worker is to end. Asks for the header alone, where a look at all
+  /// that a message may have is up to 512 bytes over PCIe.
   template <class MayLook>
   __device__ void sleep(bool looked, const MayLook& may_look) {
     for (;;) {
