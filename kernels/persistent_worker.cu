@@ -49,10 +49,8 @@ class Share {
       // Who waited for long may look now: at full speed at first.
       if (looks && !looked) quiet_polls = 0;
       looked = looks;
-      if (quiet_polls < worker_.polls_until_idle) {
-        ++quiet_polls;
-      } else if (worker_.idle_sleep_ns != 0) {
-        sleep(looks, may_look);
+      if (++quiet_polls >= worker_.polls_until_idle) {
+        if (!channel_moved() && worker_.idle_sleep_ns != 0) sleep(looks, may_look);
         quiet_polls = 0;
       }
     }
@@ -72,7 +70,13 @@ class Share {
   }
 
   /// Goes on to its next message: another answers this one.
-  __device__ void next() { sequence_ += worker_.groups_per_channel; }
+  __device__ void next() {
+    // Relaxed: it orders nothing.
+    if (Warp::lane() == 0) {
+      *static_cast<volatile std::uint32_t*>(own_.latest) = static_cast<std::uint32_t>(sequence_);
+    }
+    sequence_ += worker_.groups_per_channel;
+  }
 
  private:
   __device__ void beat() const {
@@ -80,9 +84,18 @@ class Share {
     *static_cast<volatile std::uint64_t*>(own_.heartbeat) = turn_ / kPollsPerHeartbeat + 1ULL;
   }
 
-  /// Until its next message has begun to come, or it may look for that and might not before (then
-  /// it has not `looked`), or the worker is to end. Asks for the header alone, where a look at all
-  /// that a message may have is up to 512 bytes over PCIe.
+  /// Whether any message of the channel was found since this was asked before. A group's own are
+  /// too few to tell a quiet channel by.
+  __device__ bool channel_moved() {
+    const std::uint32_t latest = load_word(own_.latest);
+    const bool moved = Warp::from_first(latest != latest_) != 0;
+    latest_ = latest;
+    return moved;
+  }
+
+  /// Until messages come to the channel, or its next has begun to, or it may look for that and
+  /// might not before (then it has not `looked`), or the worker is to end. Asks for the header
+  /// alone, where a look at all that a message may have is up to 512 bytes over PCIe.
   template <class MayLook>
   __device__ void sleep(bool looked, const MayLook& may_look) {
     for (;;) {
@@ -90,7 +103,7 @@ class Share {
       const std::uint32_t stop = load_word(worker_.stop);
       const bool looks = may_look();
       if (looks && (!looked || has_header(Warp{}, own_.channel, sequence_))) return;
-      if (Warp::from_first(stop) != 0) return;
+      if (channel_moved() || Warp::from_first(stop) != 0) return;
       looked = looks;
       ++turn_;
       beat();
@@ -101,6 +114,7 @@ class Share {
   DeviceChannel own_;
   std::uint32_t rank_;
   std::uint64_t sequence_;
+  std::uint32_t latest_ = 0;  ///< as last seen, in the first lane
   std::uint32_t turn_ = 0;
 };
 

@@ -23,6 +23,8 @@ struct DeviceChannel {
   Vector* fault;
   /// In device memory: the last message that may be looked for, by number. From first_sequence on.
   unsigned long long* gate;
+  /// In device memory: a number that moves while messages come, whichever group has them.
+  std::uint32_t* latest;
 };
 
 struct PersistentWorker {

@@ -16,9 +16,8 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Empty polls after which a group counts as idle: some 12 ms, as a poll is one PCIe round trip.
-/// Each of a channel's groups sees but its share of the messages: a channel of 32 with 3,000
-/// messages a second is not to fall asleep.
+/// Empty polls of a group after which it sleeps, if the channel had no message meanwhile: some 12
+/// ms, as a poll is one PCIe round trip.
 constexpr std::uint32_t kPollsUntilIdle = 8192;
 /// What the destructor grants a kernel to end.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
@@ -41,13 +40,20 @@ std::uint8_t* map(const BackendChannel& channel) {
 /// What exists from start to stop. Members are destroyed in reverse order: the streams first.
 struct Run {
   explicit Run(std::size_t count)
-      : device_channels(count), heartbeats(count), faults(count), gates(count), stop(1), one(1) {}
+      : device_channels(count),
+        heartbeats(count),
+        faults(count),
+        gates(count),
+        latest(count),
+        stop(1),
+        one(1) {}
 
   std::vector<BackendChannel> channels;  ///< with their regions, which the GPU is in
   DeviceArray<kernels::DeviceChannel> device_channels;
   PinnedArray<std::uint64_t> heartbeats;
   PinnedArray<kernels::Vector> faults;
   DeviceArray<unsigned long long> gates;
+  DeviceArray<std::uint32_t> latest;
   DeviceArray<std::uint32_t> stop;
   PinnedArray<std::uint32_t> one;
   std::vector<std::uint64_t> faults_seen;  ///< message + 1, by channel; 0: none
@@ -168,6 +174,7 @@ class CudaBackend final : public Backend {
       device.first_sequence = kernels::take_over(channel.channel, consumed, chosen, staging);
     });
     if (!known) throw Error(ErrorCode::not_found, "no service '" + service + "'");
+    device.latest = run.latest.get() + i;
     device.gate = run.gates.get() + i;
     check_cuda(cudaMemcpy(device.gate, &device.first_sequence, sizeof *device.gate,
                           cudaMemcpyHostToDevice),
