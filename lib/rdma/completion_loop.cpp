@@ -47,6 +47,12 @@ void CompletionLoop::began(std::size_t count) noexcept {
   engine_->activate(*this);
 }
 
+void CompletionLoop::drain() {
+  // What is taken makes room for more: no more than the queue holds at once.
+  for (std::size_t taken = 0; taken < queue_.depth() && poll(); taken += kAtOnce) {
+  }
+}
+
 bool CompletionLoop::poll() {
   const auto done = queue_.poll(completions_);
   for (const ibv_wc& completion : done) {

@@ -49,6 +49,8 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   /// So much work was handed to the device: it is polled for until as much has ended.
   void began(std::size_t count) noexcept;
   void ended(std::size_t count) noexcept { under_way_ -= count; }
+  /// Takes what the queue has now, all of it.
+  void drain();
 
  private:
   bool poll() override;

@@ -17,6 +17,9 @@ using core::Status;
 
 /// What flushing gets when the connection stops; a device takes microseconds.
 constexpr core::Duration kFlushTime = std::chrono::seconds(2);
+/// What it gets for the shared receives that the peer's messages have taken: what they are is not
+/// known here, and not every device has the asynchronous event that tells the last of them.
+constexpr core::Duration kSharedFlushTime = std::chrono::milliseconds(10);
 /// The bit of a wr_id that tells a receive from a send.
 constexpr std::uint32_t kReceive = 1U << 31;
 
@@ -93,7 +96,7 @@ Status Connection::on_submit(progress::Task& task) noexcept {
 
 Status Connection::prepare_receive(ReceiveTask& task) noexcept {
   if (!queue_ || failed_) return ErrorCode::not_connected;
-  if (options_.queues.shared_receives != nullptr) return ErrorCode::not_supported;
+  if (has_shared_receives()) return ErrorCode::not_supported;
   if (receives_.is_full()) return ErrorCode::full;
   task.clear();
   ibv_recv_wr& request = receives_.next(std::uint64_t{tag_} << 32 | kReceive);
@@ -161,7 +164,7 @@ void Connection::on_completion(std::uint32_t number, const ibv_wc& completion) {
   } else {
     on_ended(sends_, number, completion);
   }
-  if (state() == State::stopping && under_way() == 0) {
+  if (state() == State::stopping && under_way() == 0 && !has_shared_receives()) {
     end_queue();
     stopped();
   }
@@ -221,8 +224,12 @@ void Connection::end_task(Operation& task, const ibv_wc* completion) {
 bool Connection::on_poll(std::size_t most) {
   if (lost_) end_queue();
   if (state() == State::stopping) {
-    if (queue_ && core::Clock::now() < flush_deadline_) return false;  // on_completion ends it
-    if (queue_) core::log_error("connection '{}' was not flushed in time", name());
+    if (queue_ && core::Clock::now() < flush_end()) return false;
+    // A driver may drop what a queue pair has in the completion queue when that ends.
+    if (queue_ && has_shared_receives()) endpoint_.completions.drain();
+    if (queue_ && under_way() != 0) {
+      core::log_error("connection '{}' was not flushed in time", name());
+    }
     end_queue();
     sends_.clear();
     receives_.clear();
@@ -240,16 +247,18 @@ bool Connection::on_poll(std::size_t most) {
 core::Duration Connection::arm() {
   if (lost_ || (!queue_ && in_flight() != 0)) return {};
   if (state() != State::stopping) return core::Duration::max();
-  return std::max(flush_deadline_ - core::Clock::now(), core::Duration{});
+  return std::max(flush_end() - core::Clock::now(), core::Duration{});
 }
 
 progress::Context::Step Connection::on_stop() noexcept {
   sends_.drop_unposted();
   receives_.drop_unposted();
-  if (queue_ && !lost_ && under_way() != 0) {
+  if (queue_ && !lost_ && (under_way() != 0 || has_shared_receives())) {
     try {
       queue_->fail();
-      flush_deadline_ = core::Clock::now() + kFlushTime;
+      const auto now = core::Clock::now();
+      flush_deadline_ = now + kFlushTime;
+      shared_flush_end_ = now + kSharedFlushTime;
       return Step::in_progress;
     } catch (const Error& error) {
       core::log_error("connection '{}': {}", name(), error.what());

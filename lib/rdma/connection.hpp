@@ -92,6 +92,9 @@ class Connection final : public progress::Context, CompletionSink {
                            ibv_send_wr& request) noexcept;
   core::Status gather(const memory::Buffer* source, ibv_send_wr& request,
                       std::uint64_t& length) noexcept;
+  [[nodiscard]] bool has_shared_receives() const noexcept {
+    return options_.queues.shared_receives != nullptr;
+  }
   [[nodiscard]] bool has_reads() const noexcept {
     return pairing_->reads_out() != 0 && queue_->transport() == Transport::rc;
   }
@@ -108,18 +111,23 @@ class Connection final : public progress::Context, CompletionSink {
   [[nodiscard]] std::uint32_t depth() const noexcept {
     return static_cast<std::uint32_t>(sends_.depth() + receives_.depth());
   }
+  /// While stopping: on_completion may end it before, if no receives are shared.
+  [[nodiscard]] core::TimePoint flush_end() const noexcept {
+    return under_way() != 0 ? flush_deadline_ : shared_flush_end_;
+  }
   void end_queue() noexcept;
 
   Endpoint endpoint_;
   ConnectionOptions options_;
   WorkQueue<ibv_send_wr> sends_;
   WorkQueue<ibv_recv_wr> receives_;
-  std::optional<QueuePair> queue_;  ///< while it is not idle, unless it is broken
-  std::optional<Pairing> pairing_;  ///< once it was started
-  std::uint32_t tag_ = 0;           ///< the upper half of its wr_ids
-  bool failed_ = false;             ///< an operation has, and the queue pair with it
-  bool lost_ = false;               ///< nothing more will be told: the queue pair is to be ended
-  core::TimePoint flush_deadline_;  ///< while stopping
+  std::optional<QueuePair> queue_;    ///< while it is not idle, unless it is broken
+  std::optional<Pairing> pairing_;    ///< once it was started
+  std::uint32_t tag_ = 0;             ///< the upper half of its wr_ids
+  bool failed_ = false;               ///< an operation has, and the queue pair with it
+  bool lost_ = false;                 ///< nothing more will be told: the queue pair is to be ended
+  core::TimePoint flush_deadline_;    ///< while stopping
+  core::TimePoint shared_flush_end_;  ///< while stopping
 };
 
 }  // namespace offload::rdma

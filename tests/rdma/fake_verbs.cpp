@@ -342,6 +342,8 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
   return positive("ibv_query_qp");
 }
 int ibv_destroy_qp(ibv_qp* qp) {
+  // As mlx5 does: what was not taken is gone, shared receives among it.
+  std::erase_if(state.completions, [&](const ibv_wc& told) { return told.qp_num == qp->qp_num; });
   std::erase(state.queue_pairs, reinterpret_cast<FakeQueuePair*>(qp));
   return end("ibv_create_qp", reinterpret_cast<FakeQueuePair*>(qp));
 }

@@ -173,18 +173,51 @@ TEST_F(SharedReceivesTest, NoRoomAnywhereIsAnError) {
   EXPECT_EQ(fake().open["ibv_create_srq"], 0);
 }
 
-TEST_F(SharedReceivesTest, AConnectionThatSharesHasNoneOfItsOwn) {
-  shared_.start();
-  ConnectionOptions options;
-  options.queues.send_depth = 4;
-  options.queues.receive_depth = 0;
-  options.queues.shared_receives = shared_.queue();
-  Connection connection({device_, domain_, registrar_, loop_}, options);
-  connection.connect(engine_);
-  progress::TaskPool<ReceiveTask> receives(connection, 1, outcomes_.callbacks<ReceiveTask>());
-  connection.start();
-  EXPECT_EQ(connection.submit(*receives.allocate()), ErrorCode::not_supported);
-  connection.stop();
+class SharingConnectionTest : public SharedReceivesTest {
+ protected:
+  SharingConnectionTest() {
+    shared_.start();
+    ConnectionOptions options;
+    options.queues.send_depth = 4;
+    options.queues.receive_depth = 0;
+    options.queues.shared_receives = shared_.queue();
+    connection_.emplace(Endpoint{device_, domain_, registrar_, loop_}, options);
+    connection_->connect(engine_);
+    own_receives_.emplace(*connection_, 1, outcomes_.callbacks<ReceiveTask>());
+    connection_->start();
+  }
+  ~SharingConnectionTest() override { end_connection(); }
+  void end_connection() {
+    if (connection_->state() == Context::State::running) connection_->stop();
+    while (connection_->state() != Context::State::idle) engine_.progress();
+  }
+  [[nodiscard]] std::uint32_t number() const { return connection_->queue_pair()->number(); }
+
+  std::optional<Connection> connection_;
+  std::optional<progress::TaskPool<ReceiveTask>> own_receives_;
+};
+
+TEST_F(SharingConnectionTest, HasNoReceivesOfItsOwn) {
+  EXPECT_EQ(connection_->submit(*own_receives_->allocate()), ErrorCode::not_supported);
+}
+
+TEST_F(SharingConnectionTest, LosesNoneThatWasFilledBeforeItStopped) {
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(shared_.submit(task()), Status());
+  finish(0, number());
+  finish(2, number());
+  end_connection();
+  EXPECT_EQ(outcomes_.all, (Lines{"ok", "ok"}));
+  EXPECT_EQ(shared_.in_flight(), 1U);
+}
+
+TEST_F(SharingConnectionTest, LosesNoneThatIsFlushedWhileItStops) {
+  ASSERT_EQ(shared_.submit(task()), Status());
+  connection_->stop();
+  turn();
+  EXPECT_EQ(connection_->state(), Context::State::stopping);
+  finish(0, number(), IBV_WC_WR_FLUSH_ERR);
+  end_connection();
+  EXPECT_EQ(outcomes_.all, (Lines{"io_failed"}));
 }
 
 }  // namespace
