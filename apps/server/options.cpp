@@ -75,6 +75,9 @@ void add_times(cli::CommandLine& line, Options& options) {
   cli::add_time(line, "--worker-timeout", options.worker_timeout, core::Duration{},
                 "Without a worker for so long, requests are answered with an error")
       .default_str("10");
+  cli::add_time(line, "--client-timeout", options.client_timeout, core::Duration{},
+                "A client that takes none of its responses for so long is closed; 0: never")
+      .default_str("120");
   cli::add_time(line, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
                 "A shutdown takes no longer than this")
       .default_str("5");

@@ -53,6 +53,7 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
+  net::give_up_after(listener_.get(), options_.client_timeout);
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
                 std::move(offer), static_cast<comch::WorkerObserver&>(*this));
   first_reserved_fd_ =

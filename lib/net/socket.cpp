@@ -5,7 +5,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <array>
+#include <climits>
 #include <cstring>
 #include <memory>
 
@@ -126,8 +128,9 @@ core::Fd listen_tcp(const SocketAddress& address, int backlog) {
 }
 
 void give_up_after(int fd, core::Duration silence) {
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(silence).count();
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(milliseconds), "TCP_USER_TIMEOUT");
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(silence).count();
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+      static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX)), "TCP_USER_TIMEOUT");
 }
 
 SocketAddress local_address(int fd) {

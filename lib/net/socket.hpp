@@ -54,8 +54,9 @@ SocketAddress peer_address(int fd);
 /// (connect_result). Throws Error for what fails at once.
 core::Fd start_connect(const SocketAddress& address);
 
-/// The connection breaks once what was sent has not been acknowledged for so long, instead of after
-/// the kernel's quarter of an hour. Throws Error.
+/// The connection breaks once what was sent has not been acknowledged, or there was no room for it
+/// at the peer, for so long: instead of after the kernel's quarter of an hour, or never. 0: as
+/// without. Of a listening socket: those that it accepts. Throws Error.
 void give_up_after(int fd, core::Duration silence);
 
 /// 0 when the connect succeeded, else its errno.

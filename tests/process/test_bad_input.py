@@ -180,6 +180,20 @@ def test_clients_that_never_read(stage, size):
         wire.close()
 
 
+def test_a_client_that_never_reads_is_closed_in_the_end(stage):
+    """So that what it holds in the server's memory is not held for ever. Quiet clients stay."""
+    server, _ = stage.pair("--max-message-length", "64k", "--client-timeout", "1s")
+    with Wire(server.port) as quiet:
+        quiet.send(frame(b"one"))
+        quiet.expect([b"eno"])
+        before = server.descriptors()
+        with Wire(server.port, receive_buffer=4096) as silent:
+            fill_until_blocked(silent, frame(bytes(20_000)) * 100)
+            wait_until(lambda: server.descriptors() <= before, "the server closes the silent one")
+        quiet.send(frame(b"two"))
+        quiet.expect([b"owt"])
+
+
 def test_a_slow_reader_gets_everything_in_the_end(stage):
     server, _ = stage.pair("--max-message-length", "64k", "--max-concurrent-messages", 16)
     requests = payloads(600, [0, 100, 20_000, 65_536])
