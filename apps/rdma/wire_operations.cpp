@@ -6,18 +6,18 @@ namespace offload::rdma_tool {
 template <class Task>
 Task& Wire::next(progress::TaskPool<Task>& pool) noexcept {
   // Operations end in their order, and room() has seen that of the one before in this place.
-  return pool.tasks()[submitted_ % options_.in_flight];
+  return pool.tasks()[place_];
 }
 
 memory::Buffer* Wire::slot_buffer(std::size_t length) noexcept {
-  memory::Buffer* const buffer = outgoing_[submitted_ % options_.in_flight].get();
+  memory::Buffer* const buffer = outgoing_[place_].get();
   static_cast<void>(buffer->set_data(0, length));
   return buffer;
 }
 
 std::span<std::byte> Wire::room() {
   if (submitted_ >= options_.in_flight) wait_completed(submitted_ + 1 - options_.in_flight);
-  return outgoing(submitted_);
+  return slice(place_ * stride_, stride_);
 }
 
 void Wire::wait_completed(std::uint64_t count) {
@@ -28,6 +28,7 @@ void Wire::wait_completed(std::uint64_t count) {
 
 void Wire::submit(rdma::Operation& task) {
   ++submitted_;
+  if (++place_ == options_.in_flight) place_ = 0;
   ++unflushed_;
   require(connection_.submit_unflushed(task), "take an operation");
   if (unflushed_ >= options_.batch) flush();

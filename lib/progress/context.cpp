@@ -19,7 +19,7 @@ std::string_view name_of(Context::State state) noexcept {
   return "unknown";
 }
 
-Context::Context(std::string name) : name_(std::move(name)) {}
+Context::Context(std::string name, Turns turns) : name_(std::move(name)), turns_(turns) {}
 
 Context::~Context() {
   if (state_ == State::idle) return;
@@ -99,6 +99,10 @@ void Context::end(std::string_view what) noexcept {
 }
 
 bool Context::poll() {
+  if (turns_ == Turns::on_request && state_ == State::running) {
+    engine_->deactivate(*this);  // first, as it may ask for another turn
+    return on_poll(kCompletionsAtOnce);
+  }
   const bool worked = on_poll(kCompletionsAtOnce);
   const bool settled = state_ == State::running || state_ == State::idle;
   if (settled && in_flight_.empty()) engine_->deactivate(*this);

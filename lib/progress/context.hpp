@@ -19,7 +19,8 @@ namespace offload::progress {
 /// Its life: make it, connect() it to an engine, make its task pools, start(), submit tasks,
 /// stop(). It may be started again. What is submitted is completed from turns of the engine, by
 /// callbacks of the tasks' pools. The engine polls it only while tasks are in flight (or while it
-/// is starting or stopping), so an idle context costs nothing.
+/// is starting or stopping), so an idle context costs nothing; or only when the subclass asks for
+/// it.
 ///
 /// One thread, that of its engine, which must outlive it. It must not be destroyed from inside a
 /// callback.
@@ -31,6 +32,11 @@ class Context : Pollable {
     running,
     stopping,  ///< stop() was called, and tasks are being completed
   };
+  /// When a running context is polled.
+  enum class Turns : std::uint8_t {
+    while_in_flight,  ///< while it has tasks in flight
+    on_request,       ///< once after each request_turn(): others tell it of its completions
+  };
   /// Called after each change. It may call the context, and must not throw.
   using StateCallback = void (*)(Context& context, State from, State to, void* user_data);
 
@@ -38,7 +44,7 @@ class Context : Pollable {
   static constexpr std::size_t kCompletionsAtOnce = 128;
 
   /// `name` is for errors and the log.
-  explicit Context(std::string name);
+  explicit Context(std::string name, Turns turns = Turns::while_in_flight);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   /// Of a context that is not idle: logs that, and completes what is in flight as stop() does.
@@ -135,6 +141,7 @@ class Context : Pollable {
   std::string name_;
   Engine* engine_ = nullptr;
   State state_ = State::idle;
+  Turns turns_;
   StateCallback state_callback_ = nullptr;
   void* state_user_data_ = nullptr;
   core::IntrusiveList<Task> in_flight_;
@@ -156,7 +163,7 @@ inline core::Status Context::submit_unflushed(Task& task) noexcept {
   task.state_ = Task::State::submitted;
   in_flight_.push_back(task);
   ++in_flight_count_;
-  request_turn();
+  if (turns_ == Turns::while_in_flight) request_turn();
   return {};
 }
 

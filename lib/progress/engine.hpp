@@ -110,7 +110,11 @@ class Engine {
   void notify() noexcept;
 
   /// The time as of this turn, for what need not be exact: saves reading the clock.
-  [[nodiscard]] core::TimePoint now() const noexcept { return now_; }
+  [[nodiscard]] core::TimePoint now() noexcept {
+    if (!knows_time_) now_ = core::Clock::now();
+    knows_time_ = true;
+    return now_;
+  }
 
  private:
   using ActiveList = core::IntrusiveList<Pollable>;
@@ -129,6 +133,7 @@ class Engine {
   core::Fd wake_;
   core::Duration spin_;
   core::TimePoint now_ = core::Clock::now();
+  bool knows_time_ = true;  ///< of this turn: a clock costs as much as an empty turn
   core::TimePoint last_work_ = now_;
   std::uint32_t turns_to_look_ = 0;
   bool armed_ = false;             ///< the pollables are

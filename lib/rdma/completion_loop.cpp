@@ -13,8 +13,8 @@ CompletionLoop::CompletionLoop(const DeviceContext& device, progress::Engine& en
 }
 
 CompletionLoop::~CompletionLoop() {
-  if (!sinks_.empty()) {
-    core::log_error("a completion queue ends while {} connections use it", sinks_.size());
+  if (const auto users = places_.size() - free_.size(); users != 0) {
+    core::log_error("a completion queue ends while {} connections use it", users);
   }
   engine_->deactivate(*this);
   engine_->unwatch(channel_.fd(), *this);
@@ -29,15 +29,27 @@ std::uint32_t CompletionLoop::add(CompletionSink& sink, std::uint32_t depth) {
                       "a completion queue has room for " + std::to_string(room_) + " of the " +
                           std::to_string(depth) + " completions that a connection may have");
   }
-  const std::uint32_t tag = next_tag_++;
-  sinks_.emplace(tag, &sink);
+  if (free_.empty()) {
+    if (places_.size() > kPlaceMask) {
+      throw core::Error(core::ErrorCode::full, "a completion queue has no place for another user");
+    }
+    free_.reserve(places_.size() + 1);  // so that remove() allocates nothing
+    free_.push_back(static_cast<std::uint32_t>(places_.size()));
+    places_.push_back({nullptr, free_.back()});
+  }
+  Place& place = places_[free_.back()];
+  free_.pop_back();
+  place.sink = &sink;
   room_ -= depth;
-  return tag;
+  return place.tag;
 }
 
 void CompletionLoop::remove(std::uint32_t tag, std::uint32_t depth,
                             std::size_t under_way) noexcept {
-  sinks_.erase(tag);
+  Place& place = places_[tag & kPlaceMask];
+  place.sink = nullptr;
+  place.tag += 1U << kPlaceBits;
+  free_.push_back(tag & kPlaceMask);
   room_ += depth;
   under_way_ -= under_way;
 }
@@ -57,13 +69,17 @@ bool CompletionLoop::poll() {
   const auto done = queue_.poll(completions_);
   for (const ibv_wc& completion : done) {
     // A sink may go while it is told, and others with it.
-    const auto sink = sinks_.find(static_cast<std::uint32_t>(completion.wr_id >> 32));
-    if (sink == sinks_.end()) continue;
-    sink->second->on_completion(static_cast<std::uint32_t>(completion.wr_id), completion);
+    const auto tag = static_cast<std::uint32_t>(completion.wr_id >> 32);
+    if ((tag & kPlaceMask) >= places_.size()) continue;
+    const Place& place = places_[tag & kPlaceMask];
+    if (place.tag != tag || place.sink == nullptr) continue;
+    place.sink->on_completion(static_cast<std::uint32_t>(completion.wr_id), completion);
   }
   if (queue_.failed() && !failed_) {
     failed_ = true;
-    for (const auto& [tag, sink] : sinks_) sink->on_queue_failed();
+    for (const Place& place : places_) {
+      if (place.sink != nullptr) place.sink->on_queue_failed();
+    }
   }
   if (under_way_ == 0 || failed_) engine_->deactivate(*this);
   return !done.empty();

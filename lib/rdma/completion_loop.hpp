@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
+#include <vector>
 
 #include "progress/engine.hpp"
 #include "rdma/completion_queue.hpp"
@@ -53,6 +53,15 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   void drain();
 
  private:
+  /// Of a sink, or of none. A tag is a place and, above it, how often that was taken: what still
+  /// comes for the one before is nobody's.
+  struct Place {
+    CompletionSink* sink = nullptr;
+    std::uint32_t tag = 0;
+  };
+  static constexpr unsigned kPlaceBits = 20;
+  static constexpr std::uint32_t kPlaceMask = (1U << kPlaceBits) - 1;
+
   bool poll() override;
   [[nodiscard]] progress::Expecting expecting() const override {
     return progress::Expecting::from_device;
@@ -65,8 +74,8 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   CompletionChannel channel_;
   CompletionQueue queue_;
   std::uint32_t room_;
-  std::uint32_t next_tag_ = 0;
-  std::unordered_map<std::uint32_t, CompletionSink*> sinks_;
+  std::vector<Place> places_;
+  std::vector<std::uint32_t> free_;  ///< places
   std::size_t under_way_ = 0;
   bool armed_ = false;  ///< and no event has come since
   bool failed_ = false;

@@ -39,7 +39,7 @@ void check_options(const ConnectionOptions& options, const std::string& name) {
 }  // namespace
 
 Connection::Connection(const Endpoint& endpoint, const ConnectionOptions& options, std::string name)
-    : Context(std::move(name)),
+    : Context(std::move(name), Turns::on_request),
       endpoint_(endpoint),
       options_(options),
       sends_(options.queues.send_depth, options.queues.gather),
@@ -241,6 +241,7 @@ bool Connection::on_poll(std::size_t most) {
     Operation& task = sends_.size() != 0 ? sends_.pop() : receives_.pop();
     complete(task, ErrorCode::driver);
   }
+  if (!queue_ && in_flight() != 0) request_turn();
   return ended != 0;
 }
 

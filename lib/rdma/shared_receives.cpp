@@ -13,7 +13,7 @@ using core::Status;
 SharedReceives::SharedReceives(const ProtectionDomain& domain, const Registrar& registrar,
                                CompletionLoop& completions, std::uint32_t depth,
                                std::uint32_t scatter, std::string name)
-    : Context(std::move(name)),
+    : Context(std::move(name), Turns::on_request),
       domain_(domain),
       registrar_(registrar),
       completions_(completions),
@@ -96,6 +96,7 @@ bool SharedReceives::on_poll(std::size_t most) {
     free_.push_back(number);
     complete(*std::exchange(slots_[number].task, nullptr), ErrorCode::driver);
   }
+  if (!refused_.empty()) request_turn();
   return ended != 0;
 }
 

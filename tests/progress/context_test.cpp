@@ -193,6 +193,33 @@ TEST(Contexts, ThatAreIdleArePolledNeverHoweverManyThereAre) {
   for (auto& context : contexts) context->stop();
 }
 
+TEST(Contexts, ThatOthersTellAreAskedForTurnsOnRequest) {
+  Engine engine;
+  FakeContext context("told", Context::Turns::on_request);
+  context.connect(engine);
+  Outcomes outcomes;
+  TaskPool<FakeTask> pool(context, 2, outcomes.callbacks());
+  context.start();
+  ASSERT_TRUE(context.submit(*pool.allocate()).ok());
+  ASSERT_TRUE(context.submit(*pool.allocate()).ok());
+  for (int turns = 0; turns < 100; ++turns) engine.progress();
+  EXPECT_EQ(context.polls, 0);
+  EXPECT_EQ(engine.arm(), Duration::max());
+  engine.disarm();
+
+  context.complete(*context.first_in_flight(), {});
+  EXPECT_EQ(outcomes.all.size(), 1U);
+  context.request_turn();
+  for (int turns = 0; turns < 100; ++turns) engine.progress();
+  EXPECT_EQ(context.polls, 1);
+
+  context.stop_takes_time = true;
+  context.stop();
+  for (int turns = 0; turns < 100; ++turns) engine.progress();
+  EXPECT_EQ(context.polls, 101);
+  context.stopped();
+}
+
 TEST_F(ContextTest, IsArmedWhileTasksAreInFlight) {
   context_.sleep = std::chrono::milliseconds(3);
   context_.start();

@@ -25,13 +25,15 @@ class FakeTask final : public Task {
 /// Does what the test says, and counts what is asked of it.
 class FakeContext final : public Context {
  public:
-  explicit FakeContext(std::string name = "fake") : Context(std::move(name)) {}
+  explicit FakeContext(std::string name = "fake", Turns turns = Turns::while_in_flight)
+      : Context(std::move(name), turns) {}
   ~FakeContext() override {
     if (ends_itself) end();
   }
 
   using Context::complete;
   using Context::first_in_flight;
+  using Context::request_turn;
   using Context::started;
   using Context::stopped;
 

@@ -233,6 +233,17 @@ TEST_F(ConnectionTest, WhatIsToldOfFormerWorkIsDropped) {
   fake().finish_send(queue());
   turn();
   EXPECT_EQ(outcomes_.all, Lines{"ok"});
+
+  connection_.stop();
+  start_connected();
+  EXPECT_EQ(send(), Status());
+  stale.wr_id = 1;  // that send's number, and the tag of before
+  fake().completions.push_back(stale);
+  turn();
+  EXPECT_EQ(outcomes_.all, Lines{"ok"});
+  fake().finish_send(queue());
+  turn();
+  EXPECT_EQ(outcomes_.all, (Lines{"ok", "ok"}));
 }
 
 TEST_F(ConnectionTest, AnEngineSleepsUntilTheChannelRings) {
