@@ -73,9 +73,10 @@ ConnectionDescriptor Connection::descriptor() const {
   return pairing_->describe(*queue_);
 }
 
-void Connection::connect_to(const ConnectionDescriptor& peer) {
+void Connection::connect_to(const ConnectionDescriptor& peer,
+                            std::optional<std::uint32_t> first_packet) {
   require_queue("connect");
-  pairing_->connect(*queue_, peer);
+  pairing_->connect(*queue_, peer, first_packet);
 }
 
 void Connection::require_queue(const char* action) const {

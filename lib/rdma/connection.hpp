@@ -58,7 +58,8 @@ class Connection final : public progress::Context, CompletionSink {
   /// What the peer needs for connect_to. Throws Error (bad_state) unless it is running.
   [[nodiscard]] ConnectionDescriptor descriptor() const;
   /// Throws Error: bad_state unless it is running and not connected, else as Pairing::connect.
-  void connect_to(const ConnectionDescriptor& peer);
+  void connect_to(const ConnectionDescriptor& peer,
+                  std::optional<std::uint32_t> first_packet = std::nullopt);
   /// Whether operations are taken: since connect_to, until one failed or stop().
   [[nodiscard]] bool connected() const noexcept;
 

@@ -63,11 +63,17 @@ Error failure_of(const CmEvent& event) {
 
 }  // namespace
 
-ConnectRequest::ConnectRequest(const CmEvent& event)
-    : id_(event.id, "a connection request"), peer_(take_offer(event.private_data, private_data_)) {}
+ConnectRequest::ConnectRequest(const CmEvent& event, Peers peers)
+    : id_(event.id, "a connection request") {
+  if (peers == Peers::any) {
+    private_data_ = event.private_data;
+  } else {
+    peer_ = take_offer(event.private_data, private_data_);
+  }
+}
 
-Listener::Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request)
-    : on_request_(std::move(on_request)), id_(engine, *this) {
+Listener::Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request, Peers peers)
+    : on_request_(std::move(on_request)), peers_(peers), id_(engine, *this) {
   sockaddr_storage address = at.native();
   const std::string text = "listen at " + at.address + " port " + std::to_string(at.port);
   check(rdma_bind_addr(id_.get(), reinterpret_cast<sockaddr*>(&address)), text);
@@ -85,7 +91,7 @@ void Listener::on_cm_event(const CmEvent& event) {
   }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   try {
-    on_request_(ConnectRequest(event));
+    on_request_(ConnectRequest(event, peers_));
   } catch (const Error& error) {
     if (!turned_away_log_.allow(core::Clock::now())) return;
     core::log_warning("a peer is turned away: {} ({} more were not logged)", error.what(),
@@ -93,8 +99,8 @@ void Listener::on_cm_event(const CmEvent& event) {
   }
 }
 
-Link::Link(progress::Engine& engine, Connection& connection, Callbacks callbacks)
-    : engine_(&engine), connection_(&connection), callbacks_(std::move(callbacks)) {}
+Link::Link(progress::Engine& engine, Connection& connection, Callbacks callbacks, Peers peers)
+    : engine_(&engine), connection_(&connection), callbacks_(std::move(callbacks)), peers_(peers) {}
 
 Link::~Link() {
   engine_->deactivate(*this);
@@ -106,7 +112,11 @@ void Link::begin(core::Duration limit, std::span<const std::byte> private_data) 
     throw Error(ErrorCode::invalid_value,
                 "private data of more than " + std::to_string(kMostPrivateData) + " bytes");
   }
-  offer_ = offer_of(connection_->descriptor(), private_data);
+  if (peers_ == Peers::any) {
+    offer_.assign(private_data.begin(), private_data.end());
+  } else {
+    offer_ = offer_of(connection_->descriptor(), private_data);
+  }
   deadline_ = core::Clock::now() + limit;
 }
 
@@ -128,12 +138,17 @@ void Link::connect(const CmAddress& to, core::Duration limit,
 
 void Link::accept(ConnectRequest request, core::Duration limit,
                   std::span<const std::byte> private_data) {
+  peers_ = request.peer_ ? Peers::described : Peers::any;
   begin(limit, private_data);
   peer_data_ = std::move(request.private_data_);
   CmSink& sink = *this;
   id_.emplace(*engine_, sink, std::move(request.id_));
   try {
-    connection_->connect_to(request.peer_);
+    if (request.peer_) {
+      connection_->connect_to(*request.peer_);
+    } else {
+      connect_as_told();
+    }
     rdma_conn_param offered = parameters();
     check(rdma_accept(id_->get(), &offered), "accept a connection");
   } catch (...) {
@@ -155,13 +170,35 @@ rdma_conn_param Link::parameters() const {
   rdma_conn_param parameters{};
   parameters.private_data = offer_.data();
   parameters.private_data_len = static_cast<std::uint8_t>(offer_.size());
-  // What the queue pairs do is in the descriptors; these are what librdmacm wants to hear.
-  parameters.responder_resources = 1;
-  parameters.initiator_depth = 1;
+  // What the queue pairs do is in the descriptors, if there are any: then these are but what
+  // librdmacm wants to hear.
+  parameters.responder_resources = peers_ == Peers::any ? RDMA_MAX_RESP_RES : 1;
+  parameters.initiator_depth = peers_ == Peers::any ? RDMA_MAX_INIT_DEPTH : 1;
   parameters.retry_count = kRetries;
   parameters.rnr_retry_count = kRetries;
   parameters.qp_num = queue->number();
   return parameters;
+}
+
+/// What the messages of librdmacm itself said of the peer, and told it of this end.
+void Link::connect_as_told() {
+  const auto told_of = [this](ibv_qp_state state) {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = state;
+    int mask = 0;
+    check(rdma_init_qp_attr(id_->get(), &attributes, &mask), "ask librdmacm about the peer");
+    return attributes;
+  };
+  const ibv_qp_attr to_receive = told_of(IBV_QPS_RTR);
+  const ibv_qp_attr to_send = told_of(IBV_QPS_RTS);
+  ConnectionDescriptor peer = connection_->descriptor();  // transport and link layer are the same
+  peer.lid = to_receive.ah_attr.dlid;
+  peer.gid = to_receive.ah_attr.grh.dgid;
+  peer.queue_pair = to_receive.dest_qp_num;
+  peer.first_packet = to_receive.rq_psn;
+  peer.mtu = to_receive.path_mtu;
+  peer.reads_in = to_send.max_rd_atomic;
+  connection_->connect_to(peer, to_send.sq_psn);
 }
 
 int Link::milliseconds_left() const noexcept {
@@ -190,7 +227,12 @@ void Link::advance(const CmEvent& event) {
       return;
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      connection_->connect_to(take_offer(event.private_data, peer_data_));
+      if (peers_ == Peers::any) {
+        peer_data_ = event.private_data;
+        connect_as_told();
+      } else {
+        connection_->connect_to(take_offer(event.private_data, peer_data_));
+      }
       check(rdma_establish(id_->get()), "establish a connection");
       establish();
       return;

@@ -23,24 +23,34 @@ namespace offload::rdma {
 /// A user's bytes beside the descriptor, at most: a request of librdmacm carries 56 in all.
 inline constexpr std::size_t kMostPrivateData = 56 - kDescriptorBytes - 1;
 
+/// Whom one connects with.
+enum class Peers : std::uint8_t {
+  described,  ///< Links, which tell each other their descriptors
+  any,        ///< whoever uses librdmacm, such as rping: what its own messages tell has to do
+};
+
 /// A peer that wants to connect. It is turned away if nobody accepts it. Move-only.
 class ConnectRequest {
  public:
-  /// Throws Error (bad_message, unsupported_version) for what no Link sends.
-  explicit ConnectRequest(const CmEvent& event);
+  /// Throws Error (bad_message, unsupported_version) for what no Link sends, unless it may be of
+  /// any peer.
+  ConnectRequest(const CmEvent& event, Peers peers);
 
   /// The device that it came in by: the Connection that is to accept it must be on that.
   [[nodiscard]] std::string device_name() const { return id_->verbs->device->name; }
   [[nodiscard]] Route route() const { return Route::of(*id_.get()); }
   /// Who asks, for people: "10.0.0.2".
-  [[nodiscard]] std::string peer_name() const { return to_string(peer_.gid); }
+  [[nodiscard]] std::string peer_name() const {
+    return to_string(peer_ ? peer_->gid : id_->route.addr.addr.ibaddr.dgid);
+  }
+  /// Of one that is not described, with zeroes behind.
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return private_data_; }
 
  private:
   friend class Link;
   NativeCmId id_;
   std::vector<std::byte> private_data_;
-  ConnectionDescriptor peer_;  ///< what it is read from fills private_data_ too
+  std::optional<ConnectionDescriptor> peer_;  ///< what it is read from fills private_data_ too
 };
 
 /// Accepts peers at an address, as many as come. One thread, that of the engine, which outlives it.
@@ -50,7 +60,8 @@ class Listener final : CmSink {
   using OnRequest = std::function<void(ConnectRequest)>;
 
   /// Port 0 for any free one. Throws Error: in_use, invalid_value, or whatever librdmacm says.
-  Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request);
+  Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request,
+           Peers peers = Peers::described);
 
   [[nodiscard]] std::uint16_t port() const noexcept;
 
@@ -58,6 +69,7 @@ class Listener final : CmSink {
   void on_cm_event(const CmEvent& event) override;
 
   OnRequest on_request_;
+  Peers peers_;
   core::RateLimit turned_away_log_;
   CmId id_;
 };
@@ -75,7 +87,9 @@ class Link final : CmSink, progress::Pollable {
     std::function<void(Link&, const core::Error& why)> ended;
   };
 
-  Link(progress::Engine& engine, Connection& connection, Callbacks callbacks);
+  /// `peers`: whom it connects to; what it accepts says that itself.
+  Link(progress::Engine& engine, Connection& connection, Callbacks callbacks,
+       Peers peers = Peers::described);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link();
@@ -96,6 +110,7 @@ class Link final : CmSink, progress::Pollable {
 
  private:
   void begin(core::Duration limit, std::span<const std::byte> private_data);
+  void connect_as_told();
   void on_cm_event(const CmEvent& event) override;
   void advance(const CmEvent& event);
   void establish();
@@ -113,6 +128,7 @@ class Link final : CmSink, progress::Pollable {
   progress::Engine* engine_;
   Connection* connection_;
   Callbacks callbacks_;
+  Peers peers_;
   State state_ = State::idle;
   core::TimePoint deadline_;
   std::vector<std::byte> offer_;  ///< what goes to the peer as private data

@@ -39,7 +39,8 @@ ConnectionDescriptor Pairing::describe(const QueuePair& queue) const {
   return descriptor;
 }
 
-void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer) {
+void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer,
+                      std::optional<std::uint32_t> first_packet) {
   if (peer.transport != queue.transport() || peer.ethernet != port_.ethernet) {
     throw Error(ErrorCode::invalid_value,
                 queue.described() + ": the peer has another transport or link layer");
@@ -62,7 +63,7 @@ void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer) {
   to.receiver_not_ready_timer = options_.receiver_not_ready_timer;
   queue.ready_to_receive(to);
   SendOptions sending = options_.sending;
-  sending.first_packet = first_packet_;
+  sending.first_packet = first_packet.value_or(first_packet_);
   sending.reads_out = std::min(limits_.reads_out, peer.reads_in);
   queue.ready_to_send(sending);
   reads_out_ = sending.reads_out;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "rdma/connection_descriptor.hpp"
 #include "rdma/device_context.hpp"
@@ -28,9 +29,11 @@ class Pairing {
 
   /// What the peer needs to connect to `queue`, which is one of the device's, in INIT.
   [[nodiscard]] ConnectionDescriptor describe(const QueuePair& queue) const;
-  /// INIT → RTS. Throws Error: invalid_value for a peer of another transport or link layer; what
-  /// the device says.
-  void connect(QueuePair& queue, const ConnectionDescriptor& peer);
+  /// INIT → RTS. `first_packet`: this end's, if the peer was told of another than describe() says.
+  /// Throws Error: invalid_value for a peer of another transport or link layer; what the device
+  /// says.
+  void connect(QueuePair& queue, const ConnectionDescriptor& peer,
+               std::optional<std::uint32_t> first_packet = std::nullopt);
   /// Reads and atomics that may be under way once it is connected.
   [[nodiscard]] std::uint8_t reads_out() const noexcept { return reads_out_; }
 
