@@ -85,9 +85,10 @@ void Engine::deactivate(Pollable& pollable) noexcept {
 
 bool Engine::run_once(TimePoint deadline) {
   const UsageCheck::Turn in_turn(usage_, "run_once");
-  knows_time_ = false;
+  now_ = core::Clock::now();
+  knows_time_ = true;
   const bool polled = poll_all();
-  const bool may_spin = !polled && now() - last_work_ < spin_;
+  const bool may_spin = !polled && now_ - last_work_ < spin_;
   const Expecting expected = may_spin ? expecting() : Expecting::nothing;
   if (!polled && expected == Expecting::nothing) return sleep(deadline);  // which looks at events
   if (end_turn(polled, /*look=*/polled)) return true;
@@ -139,12 +140,12 @@ bool Engine::end_turn(bool worked, bool look) {
 }
 
 bool Engine::sleep(TimePoint deadline) {
-  const Duration timeout = std::min(std::max(deadline - now(), Duration{}), arm_all());
+  const Duration timeout = std::min(std::max(deadline - now_, Duration{}), arm_all());
   // What came before a peer saw the arming is found here; what comes after rings.
   bool worked = poll_all();
   if (!worked) worked = take_events(has_unarmed_work_ ? Duration{} : timeout);
   disarm_all();
-  last_work_ = now();  // spin anew after each sleep
+  last_work_ = core::Clock::now();  // spin anew after each sleep
   return worked;
 }
 
@@ -182,7 +183,6 @@ void Engine::disarm_all() {
 bool Engine::take_events(Duration timeout) {
   event_count_ = static_cast<std::size_t>(
       wait_for_events(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout));
-  if (timeout != Duration{}) knows_time_ = false;  // it may have slept
   for (next_event_ = 0; next_event_ < event_count_;) {
     const epoll_event event = events_[next_event_++];
     if (event.data.ptr != nullptr)

@@ -109,7 +109,8 @@ class Engine {
   /// Ends the sleep of run_once, or makes fd() readable. Any thread.
   void notify() noexcept;
 
-  /// The time as of this turn, for what need not be exact: saves reading the clock.
+  /// The time as of this turn, for what need not be exact: saves reading the clock. Of a turn of
+  /// run_once its begin; of one of progress() when it was first asked for.
   [[nodiscard]] core::TimePoint now() noexcept {
     if (!knows_time_) now_ = core::Clock::now();
     knows_time_ = true;
@@ -132,9 +133,9 @@ class Engine {
   core::Fd epoll_;
   core::Fd wake_;
   core::Duration spin_;
-  core::TimePoint now_ = core::Clock::now();
-  bool knows_time_ = true;  ///< of this turn: a clock costs as much as an empty turn
-  core::TimePoint last_work_ = now_;
+  core::TimePoint now_;
+  bool knows_time_ = false;  ///< of this turn: a clock costs as much as an empty turn
+  core::TimePoint last_work_ = core::Clock::now();
   std::uint32_t turns_to_look_ = 0;
   bool armed_ = false;             ///< the pollables are
   bool armed_by_caller_ = false;   ///< with arm(), not by sleep()

@@ -34,8 +34,8 @@ std::uint32_t CompletionLoop::add(CompletionSink& sink, std::uint32_t depth) {
       throw core::Error(core::ErrorCode::full, "a completion queue has no place for another user");
     }
     free_.reserve(places_.size() + 1);  // so that remove() allocates nothing
-    free_.push_back(static_cast<std::uint32_t>(places_.size()));
-    places_.push_back({nullptr, free_.back()});
+    places_.push_back({nullptr, static_cast<std::uint32_t>(places_.size())});
+    free_.push_back(places_.back().tag);
   }
   Place& place = places_[free_.back()];
   free_.pop_back();

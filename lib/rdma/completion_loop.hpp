@@ -53,8 +53,8 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   void drain();
 
  private:
-  /// Of a sink, or of none. A tag is a place and, above it, how often that was taken: what still
-  /// comes for the one before is nobody's.
+  /// Of a sink, or of none. A tag is a place and, above it, how often that was taken, modulo 4096:
+  /// what still comes for the ones before is nobody's.
   struct Place {
     CompletionSink* sink = nullptr;
     std::uint32_t tag = 0;

@@ -223,15 +223,17 @@ void Connection::end_task(Operation& task, const ibv_wc* completion) {
 }
 
 bool Connection::on_poll(std::size_t most) {
-  if (lost_) end_queue();
-  if (state() == State::stopping) {
-    if (queue_ && core::Clock::now() < flush_end()) return false;
+  const bool stopping = state() == State::stopping;
+  if (queue_ && (lost_ || (stopping && core::Clock::now() >= flush_end()))) {
     // A driver may drop what a queue pair has in the completion queue when that ends.
-    if (queue_ && has_shared_receives()) endpoint_.completions.drain();
-    if (queue_ && under_way() != 0) {
+    if (has_shared_receives()) endpoint_.completions.drain();
+    if (!lost_ && under_way() != 0) {
       core::log_error("connection '{}' was not flushed in time", name());
     }
     end_queue();
+  }
+  if (stopping) {
+    if (queue_) return false;  // on_completion may end it
     sends_.clear();
     receives_.clear();
     stopped();
@@ -255,7 +257,7 @@ core::Duration Connection::arm() {
 progress::Context::Step Connection::on_stop() noexcept {
   sends_.drop_unposted();
   receives_.drop_unposted();
-  if (queue_ && !lost_ && (under_way() != 0 || has_shared_receives())) {
+  if (queue_ && (has_shared_receives() || (under_way() != 0 && !lost_))) {
     try {
       queue_->fail();
       const auto now = core::Clock::now();

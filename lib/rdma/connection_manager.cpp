@@ -106,24 +106,26 @@ Link::~Link() {
   engine_->deactivate(*this);
 }
 
-void Link::begin(core::Duration limit, std::span<const std::byte> private_data) {
+void Link::begin(Peers peers, core::Duration limit, std::span<const std::byte> private_data) {
   if (state_ != State::idle) core::throw_bad_state("a link", "in use", "connect");
   if (private_data.size() > kMostPrivateData) {
     throw Error(ErrorCode::invalid_value,
                 "private data of more than " + std::to_string(kMostPrivateData) + " bytes");
   }
-  if (peers_ == Peers::any) {
+  const ConnectionDescriptor descriptor = connection_->descriptor();
+  if (peers == Peers::any) {
     offer_.assign(private_data.begin(), private_data.end());
   } else {
-    offer_ = offer_of(connection_->descriptor(), private_data);
+    offer_ = offer_of(descriptor, private_data);
   }
+  described_ = peers == Peers::described;
   deadline_ = core::Clock::now() + limit;
 }
 
 void Link::connect(const CmAddress& to, core::Duration limit,
                    std::span<const std::byte> private_data) {
   sockaddr_storage address = to.native();
-  begin(limit, private_data);
+  begin(peers_, limit, private_data);
   CmSink& sink = *this;
   id_.emplace(*engine_, sink);
   const int result = rdma_resolve_addr(id_->get(), nullptr, reinterpret_cast<sockaddr*>(&address),
@@ -138,8 +140,7 @@ void Link::connect(const CmAddress& to, core::Duration limit,
 
 void Link::accept(ConnectRequest request, core::Duration limit,
                   std::span<const std::byte> private_data) {
-  peers_ = request.peer_ ? Peers::described : Peers::any;
-  begin(limit, private_data);
+  begin(request.peer_ ? Peers::described : Peers::any, limit, private_data);
   peer_data_ = std::move(request.private_data_);
   CmSink& sink = *this;
   id_.emplace(*engine_, sink, std::move(request.id_));
@@ -172,8 +173,8 @@ rdma_conn_param Link::parameters() const {
   parameters.private_data_len = static_cast<std::uint8_t>(offer_.size());
   // What the queue pairs do is in the descriptors, if there are any: then these are but what
   // librdmacm wants to hear.
-  parameters.responder_resources = peers_ == Peers::any ? RDMA_MAX_RESP_RES : 1;
-  parameters.initiator_depth = peers_ == Peers::any ? RDMA_MAX_INIT_DEPTH : 1;
+  parameters.responder_resources = described_ ? 1 : RDMA_MAX_RESP_RES;
+  parameters.initiator_depth = described_ ? 1 : RDMA_MAX_INIT_DEPTH;
   parameters.retry_count = kRetries;
   parameters.rnr_retry_count = kRetries;
   parameters.qp_num = queue->number();
@@ -182,6 +183,15 @@ rdma_conn_param Link::parameters() const {
 
 /// What the messages of librdmacm itself said of the peer, and told it of this end.
 void Link::connect_as_told() {
+  ConnectionDescriptor peer = connection_->descriptor();  // the link layer is the same
+  if (peer.transport != Transport::rc) {
+    throw Error(ErrorCode::invalid_value, "a peer that is not described has RC alone");
+  }
+  const auto told = Route::of(*id_->get()).gid.address;
+  if (told && std::memcmp(&*told, &peer.gid, sizeof peer.gid) != 0) {
+    throw Error(ErrorCode::invalid_value, "the connection is of " + to_string(peer.gid) +
+                                              ", and the peer was told " + to_string(*told));
+  }
   const auto told_of = [this](ibv_qp_state state) {
     ibv_qp_attr attributes{};
     attributes.qp_state = state;
@@ -191,7 +201,6 @@ void Link::connect_as_told() {
   };
   const ibv_qp_attr to_receive = told_of(IBV_QPS_RTR);
   const ibv_qp_attr to_send = told_of(IBV_QPS_RTS);
-  ConnectionDescriptor peer = connection_->descriptor();  // transport and link layer are the same
   peer.lid = to_receive.ah_attr.dlid;
   peer.gid = to_receive.ah_attr.grh.dgid;
   peer.queue_pair = to_receive.dest_qp_num;
@@ -227,11 +236,11 @@ void Link::advance(const CmEvent& event) {
       return;
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      if (peers_ == Peers::any) {
+      if (described_) {
+        connection_->connect_to(take_offer(event.private_data, peer_data_));
+      } else {
         peer_data_ = event.private_data;
         connect_as_told();
-      } else {
-        connection_->connect_to(take_offer(event.private_data, peer_data_));
       }
       check(rdma_establish(id_->get()), "establish a connection");
       establish();

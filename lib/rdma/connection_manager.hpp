@@ -26,7 +26,9 @@ inline constexpr std::size_t kMostPrivateData = 56 - kDescriptorBytes - 1;
 /// Whom one connects with.
 enum class Peers : std::uint8_t {
   described,  ///< Links, which tell each other their descriptors
-  any,        ///< whoever uses librdmacm, such as rping: what its own messages tell has to do
+  /// Whoever uses librdmacm, such as rping: what its own messages tell has to do. The Connection is
+  /// RC, by the port and GID of the route (ConnectRequest::route, route_to).
+  any,
 };
 
 /// A peer that wants to connect. It is turned away if nobody accepts it. Move-only.
@@ -50,7 +52,7 @@ class ConnectRequest {
   friend class Link;
   NativeCmId id_;
   std::vector<std::byte> private_data_;
-  std::optional<ConnectionDescriptor> peer_;  ///< what it is read from fills private_data_ too
+  std::optional<ConnectionDescriptor> peer_;
 };
 
 /// Accepts peers at an address, as many as come. One thread, that of the engine, which outlives it.
@@ -109,7 +111,7 @@ class Link final : CmSink, progress::Pollable {
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return peer_data_; }
 
  private:
-  void begin(core::Duration limit, std::span<const std::byte> private_data);
+  void begin(Peers peers, core::Duration limit, std::span<const std::byte> private_data);
   void connect_as_told();
   void on_cm_event(const CmEvent& event) override;
   void advance(const CmEvent& event);
@@ -128,7 +130,8 @@ class Link final : CmSink, progress::Pollable {
   progress::Engine* engine_;
   Connection* connection_;
   Callbacks callbacks_;
-  Peers peers_;
+  Peers peers_;             ///< whom it connects to
+  bool described_ = false;  ///< the peer that it connects to or accepts
   State state_ = State::idle;
   core::TimePoint deadline_;
   std::vector<std::byte> offer_;  ///< what goes to the peer as private data

@@ -39,9 +39,7 @@ progress::Context::Step SharedReceives::on_start() {
   queue_ = std::move(queue);
   free_.resize(depth);
   std::iota(free_.begin(), free_.end(), 0U);
-  unposted_.clear();
-  refused_.clear();
-  under_way_ = 0;
+  for (Slot& slot : slots_) slot.task = nullptr;
   failed_ = false;
   return Step::done;
 }
@@ -123,6 +121,8 @@ void SharedReceives::end_queue() noexcept {
   if (!queue_) return;
   completions_.remove(tag_, static_cast<std::uint32_t>(slots_.size()), under_way_);
   under_way_ = 0;
+  unposted_.clear();
+  refused_.clear();
   queue_.reset();
 }
 

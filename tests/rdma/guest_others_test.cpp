@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <map>
+#include <thread>
 
 #include "protocol/bytes.hpp"
 #include "rdma/connection_manager.hpp"
@@ -96,7 +97,7 @@ TEST_F(DeviceTest, IsWhatIbvDevinfoSays) {
     std::array<char, 16> name{};
     std::snprintf(name.data(), name.size(), "GID[%3u]", unsigned{gid.index});
     const std::string& shown = fields[name.data()];
-    EXPECT_NE(shown.find(gid.type == GidType::roce_v2 ? "RoCE v2" : ""), std::string::npos);
+    EXPECT_EQ(gid.type == GidType::roce_v2, shown.find("RoCE v2") != std::string::npos);
     EXPECT_TRUE(shown.starts_with(to_string(gid.value)) ||
                 shown.starts_with("::ffff:" + to_string(gid.value)))
         << shown << " is not " << to_string(gid.value);
@@ -228,6 +229,25 @@ TEST_F(RpingTest, ItsClientFindsItsOwnDataAgain) {
   std::string output;
   EXPECT_EQ(client.wait(output), 0) << output;
   EXPECT_NE(output.find("ping data: rdma-ping-0"), std::string::npos) << output;
+}
+
+TEST_F(RpingTest, IsTurnedAwayWhereLinksAreExpected) {
+  int requests = 0;
+  const Listener listener(engine_, {address_, 0}, [&](const ConnectRequest&) { ++requests; });
+  bool ended = false;
+  std::string output;
+  int status = 0;
+  std::thread client([&] {
+    Program rping("rping -c -a " + address_ + " -p " + std::to_string(listener.port()) + " -C 1");
+    status = rping.wait(output);
+    __atomic_store_n(&ended, true, __ATOMIC_RELEASE);  // pairs with the load below
+    engine_.notify();
+  });
+  EXPECT_TRUE(until([&] { return __atomic_load_n(&ended, __ATOMIC_ACQUIRE); }));
+  client.join();
+  EXPECT_NE(status, 0);
+  EXPECT_NE(output.find("REJECTED"), std::string::npos) << output;
+  EXPECT_EQ(requests, 0);
 }
 
 }  // namespace

@@ -2,8 +2,12 @@
 
 #include <arpa/inet.h>
 
+#include <chrono>
+#include <thread>
+
 #include "memory/inventory.hpp"
 #include "rdma/connection.hpp"
+#include "tests/rdma/connection_fixture.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/outcomes.hpp"
 #include "tests/support/thrown.hpp"
@@ -128,6 +132,19 @@ TEST_F(SharedReceivesTest, WhatTheDeviceDoesNotTakeFails) {
   EXPECT_EQ(outcomes_.all.back(), "ok");
 }
 
+TEST_F(SharedReceivesTest, AStopFromTheCallbackOfOneRefusedEndsTheOthersOnce) {
+  shared_.start();
+  fake().fail_at = static_cast<int>(fake().calls.size());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(shared_.submit_unflushed(task()), Status());
+  ASSERT_EQ(shared_.flush(), Status());
+  outcomes_.to_stop = &shared_;
+  turn();
+  EXPECT_EQ(outcomes_.all, (Lines{"driver", "shutdown", "shutdown"}));
+  EXPECT_EQ(shared_.in_flight(), 0U);
+  shared_.start();
+  EXPECT_EQ(shared_.submit(task()), Status());
+}
+
 TEST_F(SharedReceivesTest, StoppingEndsThemAllAndTheQueue) {
   shared_.start();
   ASSERT_NE(shared_.queue(), nullptr);
@@ -184,6 +201,7 @@ class SharingConnectionTest : public SharedReceivesTest {
     connection_.emplace(Endpoint{device_, domain_, registrar_, loop_}, options);
     connection_->connect(engine_);
     own_receives_.emplace(*connection_, 1, outcomes_.callbacks<ReceiveTask>());
+    own_sends_.emplace(*connection_, 1, outcomes_.callbacks<SendTask>());
     connection_->start();
   }
   ~SharingConnectionTest() override { end_connection(); }
@@ -195,6 +213,7 @@ class SharingConnectionTest : public SharedReceivesTest {
 
   std::optional<Connection> connection_;
   std::optional<progress::TaskPool<ReceiveTask>> own_receives_;
+  std::optional<progress::TaskPool<SendTask>> own_sends_;
 };
 
 TEST_F(SharingConnectionTest, HasNoReceivesOfItsOwn) {
@@ -212,12 +231,34 @@ TEST_F(SharingConnectionTest, LosesNoneThatWasFilledBeforeItStopped) {
 
 TEST_F(SharingConnectionTest, LosesNoneThatIsFlushedWhileItStops) {
   ASSERT_EQ(shared_.submit(task()), Status());
+  const std::uint32_t its = number();
   connection_->stop();
-  turn();
   EXPECT_EQ(connection_->state(), Context::State::stopping);
-  finish(0, number(), IBV_WC_WR_FLUSH_ERR);
+  finish(0, its, IBV_WC_WR_FLUSH_ERR);
   end_connection();
   EXPECT_EQ(outcomes_.all, (Lines{"io_failed"}));
+}
+
+TEST_F(SharingConnectionTest, TakesWhatIsThereBeforeItsQueuePairGoes) {
+  const std::uint32_t its = number();
+  connection_->stop();  // first, so that it is polled before the completion queue
+  ASSERT_EQ(shared_.submit(task()), Status());
+  finish(0, its);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its time is over
+  engine_.progress();
+  EXPECT_EQ(connection_->state(), Context::State::idle);
+  EXPECT_EQ(outcomes_.all, Lines{"ok"});
+}
+
+TEST_F(SharingConnectionTest, LosesNoneWhenItBreaks) {
+  connection_->connect_to(a_peer());
+  ASSERT_EQ(shared_.submit(task()), Status());
+  finish(0, number());
+  fake().fail_call = "post_send";
+  ASSERT_EQ(connection_->submit(*own_sends_->allocate()), Status());
+  turn();
+  EXPECT_EQ(connection_->queue_pair(), nullptr);
+  EXPECT_EQ(outcomes_.all, (Lines{"ok", "driver"}));
 }
 
 }  // namespace
