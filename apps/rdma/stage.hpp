@@ -38,10 +38,8 @@ class Stage final : progress::EventHandler {
     if (ready()) return;
     turn(look);
     const core::TimePoint deadline = engine_.now() + timeout_;
-    for (std::uint32_t turns = 0; !ready(); ++turns) {
-      // A look at the clock costs as much as a turn that finds nothing.
-      const bool look_at_clock = event_driven_ || turns % kTurnsPerClock == 0;
-      if (look_at_clock && engine_.now() >= deadline) throw_late(what);
+    while (!ready()) {
+      if (engine_.now() >= deadline) throw_late(what);
       turn(look);
     }
   }
@@ -57,8 +55,6 @@ class Stage final : progress::EventHandler {
   void peer_has_gone() noexcept;
 
  private:
-  static constexpr std::uint32_t kTurnsPerClock = 64;
-
   void on_events(std::uint32_t epoll_events) override;
   void turn(core::Duration look);
   void check() const;

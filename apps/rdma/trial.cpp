@@ -176,7 +176,6 @@ void Trial::finish_reach(Wire& wire, std::uint64_t iteration) {
   const std::uint64_t number = wire.submitted() - later;
   wire.wait_completed(number + 1);
   if (options_.in_flight == 1) result_.latency.record(Clock::now() - begun_[wire.number()]);
-  if (!options_.verify) return;
   const bool read = options_.operation == Operation::read;
   check(wire.outgoing(number).first(size_), wire, false,
         read ? iteration % (std::uint64_t{options_.in_flight} + 1) : iteration);

@@ -153,7 +153,6 @@ class Wire {
 
   // Counted from the start.
   std::uint64_t submitted_ = 0;
-  std::size_t place_ = 0;  ///< of the next: submitted_ % in_flight, without a division
   std::uint64_t completed_ = 0;
   std::uint64_t controls_submitted_ = 0;
   std::uint64_t controls_completed_ = 0;

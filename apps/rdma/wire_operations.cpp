@@ -6,18 +6,18 @@ namespace offload::rdma_tool {
 template <class Task>
 Task& Wire::next(progress::TaskPool<Task>& pool) noexcept {
   // Operations end in their order, and room() has seen that of the one before in this place.
-  return pool.tasks()[place_];
+  return pool.tasks()[submitted_ % options_.in_flight];
 }
 
 memory::Buffer* Wire::slot_buffer(std::size_t length) noexcept {
-  memory::Buffer* const buffer = outgoing_[place_].get();
+  memory::Buffer* const buffer = outgoing_[submitted_ % options_.in_flight].get();
   static_cast<void>(buffer->set_data(0, length));
   return buffer;
 }
 
 std::span<std::byte> Wire::room() {
   if (submitted_ >= options_.in_flight) wait_completed(submitted_ + 1 - options_.in_flight);
-  return slice(place_ * stride_, stride_);
+  return outgoing(submitted_);
 }
 
 void Wire::wait_completed(std::uint64_t count) {
@@ -28,7 +28,6 @@ void Wire::wait_completed(std::uint64_t count) {
 
 void Wire::submit(rdma::Operation& task) {
   ++submitted_;
-  if (++place_ == options_.in_flight) place_ = 0;
   ++unflushed_;
   require(connection_.submit_unflushed(task), "take an operation");
   if (unflushed_ >= options_.batch) flush();
