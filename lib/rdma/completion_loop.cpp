@@ -33,7 +33,8 @@ std::uint32_t CompletionLoop::add(CompletionSink& sink, std::uint32_t depth) {
     if (places_.size() > kPlaceMask) {
       throw core::Error(core::ErrorCode::full, "a completion queue has no place for another user");
     }
-    free_.reserve(places_.size() + 1);  // so that remove() allocates nothing
+    // So that remove() allocates nothing.
+    if (free_.capacity() == places_.size()) free_.reserve(2 * places_.size() + 1);
     places_.push_back({nullptr, static_cast<std::uint32_t>(places_.size())});
     free_.push_back(places_.back().tag);
   }

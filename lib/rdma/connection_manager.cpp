@@ -1,7 +1,6 @@
 #include "rdma/connection_manager.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/log.hpp"
@@ -99,8 +98,8 @@ void Listener::on_cm_event(const CmEvent& event) {
   }
 }
 
-Link::Link(progress::Engine& engine, Connection& connection, Callbacks callbacks, Peers peers)
-    : engine_(&engine), connection_(&connection), callbacks_(std::move(callbacks)), peers_(peers) {}
+Link::Link(progress::Engine& engine, Connection& connection, Callbacks callbacks)
+    : engine_(&engine), connection_(&connection), callbacks_(std::move(callbacks)) {}
 
 Link::~Link() {
   engine_->deactivate(*this);
@@ -118,14 +117,14 @@ void Link::begin(Peers peers, core::Duration limit, std::span<const std::byte> p
   } else {
     offer_ = offer_of(descriptor, private_data);
   }
-  described_ = peers == Peers::described;
+  peers_ = peers;
   deadline_ = core::Clock::now() + limit;
 }
 
 void Link::connect(const CmAddress& to, core::Duration limit,
-                   std::span<const std::byte> private_data) {
+                   std::span<const std::byte> private_data, Peers peers) {
   sockaddr_storage address = to.native();
-  begin(peers_, limit, private_data);
+  begin(peers, limit, private_data);
   CmSink& sink = *this;
   id_.emplace(*engine_, sink);
   const int result = rdma_resolve_addr(id_->get(), nullptr, reinterpret_cast<sockaddr*>(&address),
@@ -173,8 +172,9 @@ rdma_conn_param Link::parameters() const {
   parameters.private_data_len = static_cast<std::uint8_t>(offer_.size());
   // What the queue pairs do is in the descriptors, if there are any: then these are but what
   // librdmacm wants to hear.
-  parameters.responder_resources = described_ ? 1 : RDMA_MAX_RESP_RES;
-  parameters.initiator_depth = described_ ? 1 : RDMA_MAX_INIT_DEPTH;
+  const bool described = peers_ == Peers::described;
+  parameters.responder_resources = described ? 1 : RDMA_MAX_RESP_RES;
+  parameters.initiator_depth = described ? 1 : RDMA_MAX_INIT_DEPTH;
   parameters.retry_count = kRetries;
   parameters.rnr_retry_count = kRetries;
   parameters.qp_num = queue->number();
@@ -188,7 +188,7 @@ void Link::connect_as_told() {
     throw Error(ErrorCode::invalid_value, "a peer that is not described has RC alone");
   }
   const auto told = Route::of(*id_->get()).gid.address;
-  if (told && std::memcmp(&*told, &peer.gid, sizeof peer.gid) != 0) {
+  if (told && !equal(*told, peer.gid)) {
     throw Error(ErrorCode::invalid_value, "the connection is of " + to_string(peer.gid) +
                                               ", and the peer was told " + to_string(*told));
   }
@@ -236,7 +236,7 @@ void Link::advance(const CmEvent& event) {
       return;
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      if (described_) {
+      if (peers_ == Peers::described) {
         connection_->connect_to(take_offer(event.private_data, peer_data_));
       } else {
         peer_data_ = event.private_data;

@@ -89,9 +89,7 @@ class Link final : CmSink, progress::Pollable {
     std::function<void(Link&, const core::Error& why)> ended;
   };
 
-  /// `peers`: whom it connects to; what it accepts says that itself.
-  Link(progress::Engine& engine, Connection& connection, Callbacks callbacks,
-       Peers peers = Peers::described);
+  Link(progress::Engine& engine, Connection& connection, Callbacks callbacks);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link();
@@ -99,7 +97,7 @@ class Link final : CmSink, progress::Pollable {
   /// Begins to connect; a callback tells the end, after `limit` at the latest. Throws Error:
   /// bad_state unless it is idle, invalid_value for more than kMostPrivateData.
   void connect(const CmAddress& to, core::Duration limit,
-               std::span<const std::byte> private_data = {});
+               std::span<const std::byte> private_data = {}, Peers peers = Peers::described);
   /// Accepts a peer; all else as above.
   void accept(ConnectRequest request, core::Duration limit,
               std::span<const std::byte> private_data = {});
@@ -130,8 +128,7 @@ class Link final : CmSink, progress::Pollable {
   progress::Engine* engine_;
   Connection* connection_;
   Callbacks callbacks_;
-  Peers peers_;             ///< whom it connects to
-  bool described_ = false;  ///< the peer that it connects to or accepts
+  Peers peers_ = Peers::described;
   State state_ = State::idle;
   core::TimePoint deadline_;
   std::vector<std::byte> offer_;  ///< what goes to the peer as private data

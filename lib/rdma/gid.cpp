@@ -14,10 +14,6 @@ namespace {
 constexpr std::size_t kGidBytes = sizeof(ibv_gid::raw);
 constexpr std::array<std::uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-bool equal(const ibv_gid& a, const ibv_gid& b) noexcept {
-  return std::memcmp(a.raw, b.raw, kGidBytes) == 0;
-}
-
 bool matches(const Gid& gid, const GidRule& rule) noexcept {
   if (rule.address && !equal(*rule.address, gid.value)) return false;
   if (gid.type == GidType::infiniband) return true;
@@ -56,6 +52,14 @@ std::string described(std::span<const Gid> table) {
 Family family_of(const ibv_gid& gid) noexcept {
   return std::memcmp(gid.raw, kMappedPrefix.data(), kMappedPrefix.size()) == 0 ? Family::ipv4
                                                                                : Family::ipv6;
+}
+
+bool equal(const ibv_gid& a, const ibv_gid& b) noexcept {
+  return std::memcmp(a.raw, b.raw, kGidBytes) == 0;
+}
+
+bool is_unspecified(const ibv_gid& gid) noexcept {
+  return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
 }
 
 bool is_link_local(const ibv_gid& gid) noexcept {

@@ -26,6 +26,9 @@ struct Gid {
 Family family_of(const ibv_gid& gid) noexcept;
 /// Of one network only: fe80::/10.
 bool is_link_local(const ibv_gid& gid) noexcept;
+bool equal(const ibv_gid& a, const ibv_gid& b) noexcept;
+/// All zeroes: none.
+bool is_unspecified(const ibv_gid& gid) noexcept;
 /// "10.77.0.1" of a mapped IPv4 address, else as IPv6 is written.
 std::string to_string(const ibv_gid& gid);
 /// Of an IPv4 or IPv6 address. Throws Error (invalid_value).

@@ -50,8 +50,7 @@ void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer,
   to.path.lid = peer.lid;
   // Over InfiniBand too: a port, such as a virtual function's, may be reached by its GID alone, and
   // neither end knows what the other's is.
-  to.path.global = std::any_of(std::begin(peer.gid.raw), std::end(peer.gid.raw),
-                               [](std::uint8_t byte) { return byte != 0; });
+  to.path.global = !is_unspecified(peer.gid);
   to.path.gid = peer.gid;
   to.path.source_gid = gid_.index;
   to.path.hop_limit = options_.hop_limit;

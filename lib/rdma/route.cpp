@@ -31,9 +31,7 @@ Route Route::of(const rdma_cm_id& id) {
   route.device = id.verbs->device->name;
   route.port = id.port_num;
   const ibv_gid& own = id.route.addr.addr.ibaddr.sgid;
-  const bool known = std::any_of(std::begin(own.raw), std::end(own.raw),
-                                 [](std::uint8_t byte) { return byte != 0; });
-  if (known) route.gid.address = own;
+  if (!is_unspecified(own)) route.gid.address = own;
   return route;
 }
 

@@ -30,6 +30,9 @@ TEST(Gid, IsWrittenAsTheAddressThatItIs) {
   EXPECT_EQ(family_of(parse_gid("fe80::1")), Family::ipv6);
   EXPECT_TRUE(is_link_local(parse_gid("febf::1")));
   EXPECT_FALSE(is_link_local(parse_gid("fec0::1")));
+  EXPECT_TRUE(is_unspecified(parse_gid("::")));
+  EXPECT_FALSE(is_unspecified(parse_gid("::1")));
+  EXPECT_FALSE(is_unspecified(parse_gid("fe80::")));
   for (const char* text : {"", "10.1.2", "host", "10.1.2.3.4", "::g"}) {
     EXPECT_EQ(thrown_by([&] { parse_gid(text); }).code(), ErrorCode::invalid_value) << text;
   }

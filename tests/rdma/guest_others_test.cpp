@@ -174,8 +174,8 @@ TEST_F(RpingTest, ItsServerReadsAndWritesOurMemory) {
   const auto limit = core::Clock::now() + kLimit;
   do {  // it takes its time to listen
     told_.clear();
-    link.emplace(engine_, side_.connection, callbacks(), Peers::any);
-    link->connect({address_, 7174}, kLimit);
+    link.emplace(engine_, side_.connection, callbacks());
+    link->connect({address_, 7174}, kLimit, {}, Peers::any);
     ASSERT_TRUE(until([&] { return !told_.empty(); }));
   } while (told_.front() != "connected" && core::Clock::now() < limit);
   ASSERT_EQ(told_, Lines{"connected"});
