@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/options.hpp"
-#include "kernels/slot.hpp"
+#include "kernels/channel_layout.hpp"
 
 /// What the benchmarks that measure and leave have in common.
 namespace offload::bench {

@@ -43,7 +43,7 @@ static_assert(sizeof(RequestBatch) % sizeof(Block) == 0 && sizeof(RequestBatch) 
 static_assert(sizeof(ResponseBatch) % sizeof(Block) == 0 && sizeof(ResponseBatch) >= kSlack);
 
 /// The least that a message takes up: an answer may be as long to a shorter request.
-inline constexpr std::uint32_t kLeastRoom = 4 * kVectorData;
+inline constexpr std::uint32_t kLeastRoom = 4 * kPacketData;
 static_assert(kLeastRoom % sizeof(Block) == 0);
 
 /// Bytes that a request of `length` takes up, at most kMaxMessageLength, and its answer too.

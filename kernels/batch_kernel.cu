@@ -10,7 +10,7 @@ namespace {
 /// Of a block where messages may be long: 64 KiB are one round of the reads that FlatResponse has
 /// under way at once. A packed one has no work for more than a warp.
 constexpr unsigned kThreadsForLong = 512;
-constexpr unsigned kThreadsForPacked = 32;
+constexpr unsigned kThreadsForShort = 32;
 
 template <class Service>
 __global__ void __launch_bounds__(kThreadsForLong) serve_batch(Batch batch) {
@@ -24,7 +24,7 @@ cudaError_t add_batch_kernel(std::string_view service, const Batch& batch, cudaG
   cudaKernelNodeParams kernel{};
   // As many as can be in it.
   kernel.gridDim = dim3(std::clamp(batch.capacity / kLeastRoom, 1U, kMostInBatch));
-  kernel.blockDim = dim3(batch.max_length > kMaxPacked ? kThreadsForLong : kThreadsForPacked);
+  kernel.blockDim = dim3(batch.max_length > kMaxPacketPayload ? kThreadsForLong : kThreadsForShort);
   void* arguments[] = {const_cast<Batch*>(&batch)};
   kernel.kernelParams = arguments;
   with_service(service, [&](auto chosen) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/vector_access.hpp"
+#include "kernels/packet_access.hpp"
 
 /// A request as a service reads it and a response as it writes it.
 namespace offload::kernels {
@@ -23,7 +23,7 @@ OFFLOAD_HOST_DEVICE inline Block reversed(Block block) {
   return {{swap(block.words[3]), swap(block.words[2]), swap(block.words[1]), swap(block.words[0])}};
 }
 
-/// A whole request, contiguous: staged out of its vectors, or plain where it lies. Any 16 bytes
+/// A whole request, contiguous: staged out of its packets, or plain where it lies. Any 16 bytes
 /// that overlap the payload can be read; those outside it are of no meaning.
 class Request {
  public:
@@ -65,15 +65,15 @@ class Request {
   std::uint32_t length_;
 };
 
-/// Writes a response of at most kMaxPacked bytes as self-validating vectors.
-class PackedResponse {
+/// Writes a response of at most kMaxPacketPayload bytes as self-validating packets.
+class PacketResponse {
  public:
   /// Blocks are asked for at multiples of it, bytes.
-  static constexpr std::uint32_t kStep = kVectorData;
+  static constexpr std::uint32_t kStep = kPacketData;
 
-  OFFLOAD_HOST_DEVICE PackedResponse(Part part, std::uint32_t turn, std::uint32_t length,
+  OFFLOAD_HOST_DEVICE PacketResponse(Slot slot, std::uint32_t flag, std::uint32_t length,
                                      Status status = Status::ok)
-      : part_(part), turn_(turn), length_(length), status_(status) {}
+      : slot_(slot), flag_(flag), length_(length), status_(status) {}
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
@@ -81,18 +81,18 @@ class PackedResponse {
   /// The whole group calls it once.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
-    const std::uint32_t count = vectors_for(length_);
+    const std::uint32_t count = packets_for(length_);
     for (std::uint32_t i = group.lane(); i < count; i += group.size()) {
       const std::uint32_t v = count - 1 - i;  // the header last, for readers that look there first
       const Block block = v == 0 ? Block{{length_, static_cast<std::uint32_t>(status_), 0, 0}}
-                                 : block_at((v - 1) * kVectorData);
-      store_vector(part_.vectors + v, {{block.words[0], block.words[1], block.words[2]}, turn_});
+                                 : block_at((v - 1) * kPacketData);
+      store_packet(slot_.packets + v, {{block.words[0], block.words[1], block.words[2]}, flag_});
     }
   }
 
  private:
-  Part part_;
-  std::uint32_t turn_;
+  Slot slot_;
+  std::uint32_t flag_;
   std::uint32_t length_;
   Status status_;
 };
@@ -108,7 +108,7 @@ class FlatResponse {
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
-  /// As PackedResponse::fill.
+  /// As PacketResponse::fill.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
     // Several blocks a lane before the first is written: that many reads are in flight at once.
@@ -146,27 +146,27 @@ class PlainResponse {
  public:
   static constexpr std::uint32_t kStep = FlatResponse::kStep;
 
-  OFFLOAD_HOST_DEVICE PlainResponse(Part part, std::uint32_t turn, std::uint32_t length,
+  OFFLOAD_HOST_DEVICE PlainResponse(Slot slot, std::uint32_t flag, std::uint32_t length,
                                     const BeforeFence& before_fence = {})
-      : part_(part), turn_(turn), length_(length), before_fence_(before_fence) {}
+      : slot_(slot), flag_(flag), length_(length), before_fence_(before_fence) {}
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
-  /// As PackedResponse::fill.
+  /// As PacketResponse::fill.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
-    FlatResponse(part_.plain, length_).fill(group, block_at);
+    FlatResponse(slot_.plain, length_).fill(group, block_at);
     group.sync();
     before_fence_();
     if (group.lane() == 0) {
       release_plain_payload();
-      store_vector(part_.vectors, {{length_, static_cast<std::uint32_t>(Status::ok), 0}, turn_});
+      store_packet(slot_.packets, {{length_, static_cast<std::uint32_t>(Status::ok), 0}, flag_});
     }
   }
 
  private:
-  Part part_;
-  std::uint32_t turn_;
+  Slot slot_;
+  std::uint32_t flag_;
   std::uint32_t length_;
   BeforeFence before_fence_;
 };

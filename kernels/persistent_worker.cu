@@ -20,23 +20,23 @@ constexpr std::uint32_t kFewestThreads = 64;
 
 /// What one warp receives of a channel: every groups_per_channel-th message. Consecutive messages
 /// are in the hands of different warps, and each knows the one slot to look at.
-class Share {
+class WarpPoller {
  public:
-  __device__ Share(const PersistentWorker& worker, std::uint32_t group)
+  __device__ WarpPoller(const PersistentWorker& worker, std::uint32_t group)
       : worker_(worker),
         own_(worker.channels[group / worker.groups_per_channel]),
         rank_(group % worker.groups_per_channel),
         sequence_(own_.first_sequence + rank_) {}
 
   [[nodiscard]] __device__ std::uint64_t sequence() const { return sequence_; }
-  [[nodiscard]] __device__ const Channel& channel() const { return own_.channel; }
+  [[nodiscard]] __device__ const ChannelView& channel() const { return own_.channel; }
 
   /// Waits for its next message. `may_look`: whether to look for it yet. False: the worker is to
   /// end.
   template <class MayLook>
   __device__ bool wait(Staging& staging, Received& received, const MayLook& may_look) {
     bool looked = false;
-    for (std::uint32_t quiet_polls = 0;; ++turn_) {
+    for (std::uint32_t quiet_polls = 0;; ++polls_) {
       // Asked for before the poll and looked at after it, so that both are under way together.
       const std::uint32_t stop = load_word(worker_.stop);
       const bool looks = may_look();
@@ -54,7 +54,7 @@ class Share {
         quiet_polls = 0;
       }
     }
-    ++turn_;
+    ++polls_;
     return true;
   }
 
@@ -63,8 +63,8 @@ class Share {
   __device__ void answer(const Service& service, Staging& staging, Received received) {
     respond(Warp{}, own_.channel, sequence_, service, staging, received);
     if (received.arrival == Arrival::too_long && Warp::lane() == 0) {
-      const std::uint32_t slot = own_.channel.layout.slot_of(sequence_);
-      store_vector(own_.fault, {{slot, received.length, static_cast<std::uint32_t>(sequence_)}, 1});
+      const std::uint32_t slot = own_.channel.layout.slot_index(sequence_);
+      store_packet(own_.fault, {{slot, received.length, static_cast<std::uint32_t>(sequence_)}, 1});
     }
     next();
   }
@@ -80,8 +80,8 @@ class Share {
 
  private:
   __device__ void beat() const {
-    if (rank_ != 0 || turn_ % kPollsPerHeartbeat != 0 || Warp::lane() != 0) return;
-    *static_cast<volatile std::uint64_t*>(own_.heartbeat) = turn_ / kPollsPerHeartbeat + 1ULL;
+    if (rank_ != 0 || polls_ % kPollsPerHeartbeat != 0 || Warp::lane() != 0) return;
+    *static_cast<volatile std::uint64_t*>(own_.heartbeat) = polls_ / kPollsPerHeartbeat + 1ULL;
   }
 
   /// Whether any message of the channel was found since this was asked before. A group's own are
@@ -105,7 +105,7 @@ class Share {
       if (looks && (!looked || has_header(Warp{}, own_.channel, sequence_))) return;
       if (channel_moved() || Warp::from_first(stop) != 0) return;
       looked = looks;
-      ++turn_;
+      ++polls_;
       beat();
     }
   }
@@ -115,7 +115,7 @@ class Share {
   std::uint32_t rank_;
   std::uint64_t sequence_;
   std::uint32_t latest_ = 0;  ///< as last seen, in the first lane
-  std::uint32_t turn_ = 0;
+  std::uint32_t polls_ = 0;
 };
 
 /// Which of a channel's messages may be looked for. A fence, which a long answer takes, waits for
@@ -158,17 +158,17 @@ class Gate {
   unsigned long long known_ = 0;
 };
 
-/// Where no message is longer than a warp's vectors.
+/// Where no message is longer than a warp's packets.
 template <class Service>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     serve_by_warps(const __grid_constant__ PersistentWorker worker) {
   __shared__ Staging staging_of[kWarpsPerBlock];
   const std::uint32_t in_block = threadIdx.x / 32;
   Staging& staging = staging_of[in_block];
-  Share share(worker, blockIdx.x * kWarpsPerBlock + in_block);
+  WarpPoller poller(worker, blockIdx.x * kWarpsPerBlock + in_block);
   const auto always = [] { return true; };
-  for (Received received{}; share.wait(staging, received, always);) {
-    share.answer(Service{}, staging, received);
+  for (Received received{}; poller.wait(staging, received, always);) {
+    poller.answer(Service{}, staging, received);
   }
 }
 
@@ -182,12 +182,12 @@ struct Job {
 
 /// Answers short messages until a long one has come, or the end.
 template <class Service>
-__device__ Job next_job(Share& share, Gate& gate, const Service& service, Staging& staging) {
-  const auto may_look = [&] { return gate.is_open(share.sequence()); };
-  for (Received received{}; share.wait(staging, received, may_look);) {
-    const bool opened = gate.found(share.sequence(), received);
-    if (received.arrival == Arrival::plain) return {false, !opened, share.sequence(), received};
-    share.answer(service, staging, received);
+__device__ Job next_job(WarpPoller& poller, Gate& gate, const Service& service, Staging& staging) {
+  const auto may_look = [&] { return gate.is_open(poller.sequence()); };
+  for (Received received{}; poller.wait(staging, received, may_look);) {
+    const bool opened = gate.found(poller.sequence(), received);
+    if (received.arrival == Arrival::plain) return {false, !opened, poller.sequence(), received};
+    poller.answer(service, staging, received);
   }
   return {true, false, 0, {}};
 }
@@ -199,13 +199,13 @@ __global__ void __launch_bounds__(kMostThreads)
     serve_by_blocks(const __grid_constant__ PersistentWorker worker) {
   __shared__ Staging staging;
   __shared__ Job job;
-  Share share(worker, blockIdx.x);
+  WarpPoller poller(worker, blockIdx.x);
   Gate gate(worker, blockIdx.x);
   for (;;) {
     if (threadIdx.x < 32) {
-      const Job next = next_job(share, gate, Service{}, staging);
+      const Job next = next_job(poller, gate, Service{}, staging);
       if (threadIdx.x == 0) job = next;
-      share.next();
+      poller.next();
     }
     ThreadBlock::sync();
     if (job.end) return;
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(kMostThreads)
     const auto open_gate = [&] {
       if (job.opens_gate && threadIdx.x == 32) gate.open_next(job.sequence);
     };
-    respond(ThreadBlock{}, share.channel(), job.sequence, Service{}, staging, job.received,
+    respond(ThreadBlock{}, poller.channel(), job.sequence, Service{}, staging, job.received,
             open_gate);
   }
 }
@@ -265,8 +265,8 @@ cudaError_t launch_persistent_worker(std::string_view service, const PersistentW
   cudaError_t status = cudaErrorInvalidValue;
   with_service(service, [&](auto chosen) {
     using Service = decltype(chosen);
-    if (worker.max_length <= kMaxPacked) {
-      constexpr std::uint32_t kThreads = kWarpsPerBlock * 32;  // each of the warps has its share
+    if (worker.max_length <= kMaxPacketPayload) {
+      constexpr std::uint32_t kThreads = kWarpsPerBlock * 32;  // each of the warps has its poller
       status = launch(serve_by_warps<Service>, worker, groups / kWarpsPerBlock, kThreads, kThreads,
                       stream);
     } else {

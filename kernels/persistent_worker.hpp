@@ -5,22 +5,22 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"
-#include "kernels/slot.hpp"
 
 /// The persistent kernel: the worker loop of serve.hpp on a GPU. A message is in the hands of a
-/// group: a warp where all are short enough for vectors, a block of threads where one may be
+/// group: a warp where all are short enough for packets, a block of threads where one may be
 /// longer.
 namespace offload::kernels {
 
 /// A channel as the kernel serves it. The pointers are the GPU's.
 struct DeviceChannel {
-  Channel channel;
+  ChannelView channel;
   std::uint64_t first_sequence;  ///< from take_over
   /// In host memory, both written by the kernel alone: a word that moves while the channel is
   /// served; and the last request refused, as {slot, length, message, 1}.
   std::uint64_t* heartbeat;
-  Vector* fault;
+  Packet* fault;
   /// In device memory: the last message that may be looked for, by number. From first_sequence on.
   unsigned long long* gate;
   /// In device memory: a number that moves while messages come, whichever group has them.

@@ -4,23 +4,23 @@
 #include "kernels/message.hpp"
 
 /// The worker's two steps, the same on GPU and CPU: receive the request `sequence` if it has come,
-/// respond to it. In the words of comch: the request part is a posted receive; filling the response
-/// part is the send; the server taking the response completes it and reposts the receive.
+/// respond to it. In the words of comch: the request slot is a posted receive; filling the response
+/// slot is the send; the server taking the response completes it and reposts the receive.
 namespace offload::kernels {
 
 /// Where a packed request is laid out contiguously: shared memory on the GPU, one per warp; the
 /// stack or a member on a CPU.
 struct alignas(16) Staging {
   std::uint8_t before[kSlack];
-  std::uint8_t bytes[kMaxPacked];
+  std::uint8_t bytes[kMaxPacketPayload];
   std::uint8_t after[kSlack];
 };
 static_assert(sizeof(Staging) % 16 == 0);
 
-/// What a look at a request part found.
+/// What a look at a request slot found.
 enum class Arrival : std::uint32_t {
   none,      ///< not all of it is there yet
-  packed,    ///< a request, laid out in the staging
+  packets,   ///< a request, laid out in the staging
   plain,     ///< a request, where it lies
   too_long,  ///< a request over the channel's limit, unread
 };
@@ -39,21 +39,21 @@ enum class Outcome : std::uint32_t {
 /// `service` may answer differently long than it was asked: this picks the response's form.
 template <class Group, class Service, class BeforeFence = Nothing>
 OFFLOAD_HOST_DEVICE void answer(const Group& group, const Service& service, const Request& request,
-                                Part part, std::uint32_t turn,
+                                Slot slot, std::uint32_t flag,
                                 const BeforeFence& before_fence = {}) {
   const std::uint32_t length = Service::response_length(request.length());
-  if (length <= kMaxPacked) {
+  if (length <= kMaxPacketPayload) {
     before_fence();  // it takes none
-    service(group, request, PackedResponse(part, turn, length));
+    service(group, request, PacketResponse(slot, flag, length));
   } else {
-    service(group, request, PlainResponse(part, turn, length, before_fence));
+    service(group, request, PlainResponse(slot, flag, length, before_fence));
   }
 }
 
 /// Answers that the request's length is over the limit.
 template <class Group>
-OFFLOAD_HOST_DEVICE void refuse(const Group& group, Part part, std::uint32_t turn) {
-  PackedResponse(part, turn, 0, Status::bad_length).fill(group, [](std::uint32_t) {
+OFFLOAD_HOST_DEVICE void refuse(const Group& group, Slot slot, std::uint32_t flag) {
+  PacketResponse(slot, flag, 0, Status::bad_length).fill(group, [](std::uint32_t) {
     return Block{};
   });
 }
@@ -61,46 +61,46 @@ OFFLOAD_HOST_DEVICE void refuse(const Group& group, Part part, std::uint32_t tur
 /// Whether the header of message `sequence` has come: 16 bytes, where receive() reads all that the
 /// longest message has. Called by every lane of the group, with the same arguments.
 template <class Group>
-OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const Channel& channel,
+OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& channel,
                                     std::uint64_t sequence) {
-  Vector header{};
-  if (group.lane() == 0) header = load_vector(channel.request(sequence).vectors);
-  return group.from_first(header.turn == channel.layout.turn_of(sequence));
+  Packet header{};
+  if (group.lane() == 0) header = load_packet(channel.request(sequence).packets);
+  return group.from_first(header.flag == channel.layout.flag_of(sequence));
 }
 
 /// Looks for message `sequence` of `channel`. Called by every lane of the group, with the same
 /// arguments; `staging` is the group's own. What it found holds until the message is answered.
 template <class Group>
-OFFLOAD_HOST_DEVICE Received receive(const Group& group, const Channel& channel,
+OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& channel,
                                      std::uint64_t sequence, Staging& staging) {
-  const std::uint32_t turn = channel.layout.turn_of(sequence);
-  const Part request = channel.request(sequence);
+  const std::uint32_t flag = channel.layout.flag_of(sequence);
+  const Slot request = channel.request(sequence);
 
-  // Every lane reads its own vector in one go; most polls end here.
+  // Every lane reads its own packet in one go; most polls end here.
   const std::uint32_t lane = group.lane();
-  Vector vector{};
-  if (lane < channel.layout.vectors) vector = load_vector(request.vectors + lane);
-  if (!group.from_first(vector.turn == turn)) return {Arrival::none, 0};
+  Packet packet{};
+  if (lane < channel.layout.packets) packet = load_packet(request.packets + lane);
+  if (!group.from_first(packet.flag == flag)) return {Arrival::none, 0};
 
   // The length is a stranger's word: it is read once, and checked before it counts anything.
-  const std::uint32_t length = group.from_first(vector.data[0]);
+  const std::uint32_t length = group.from_first(packet.data[0]);
   if (length > channel.layout.max_length) return {Arrival::too_long, length};
 
-  if (length > kMaxPacked) {
-    if (lane == 0) acquire_plain_payload(request.vectors);
+  if (length > kMaxPacketPayload) {
+    if (lane == 0) acquire_plain_payload(request.packets);
     group.sync();
     return {Arrival::plain, length};
   }
 
   bool complete = true;
-  for (std::uint32_t v = lane; v < vectors_for(length); v += group.size()) {
-    if (v != lane) vector = load_vector(request.vectors + v);
-    complete = complete && vector.turn == turn;
-    if (v != 0) std::memcpy(staging.bytes + (v - 1) * kVectorData, vector.data, kVectorData);
+  for (std::uint32_t v = lane; v < packets_for(length); v += group.size()) {
+    if (v != lane) packet = load_packet(request.packets + v);
+    complete = complete && packet.flag == flag;
+    if (v != 0) std::memcpy(staging.bytes + (v - 1) * kPacketData, packet.data, kPacketData);
   }
   if (!group.all(complete)) return {Arrival::none, 0};  // on its way: the next poll has it
   group.sync();
-  return {Arrival::packed, length};
+  return {Arrival::packets, length};
 }
 
 /// Answers what was received as message `sequence`. Called by every lane of the group, with the
@@ -108,40 +108,40 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const Channel& channel,
 /// `before_fence` is called by every lane once, before the fence that publishing a long response
 /// takes.
 template <class Group, class Service, class BeforeFence = Nothing>
-OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const Channel& channel,
+OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& channel,
                                     std::uint64_t sequence, const Service& service,
                                     const Staging& staging, Received received,
                                     const BeforeFence& before_fence = {}) {
   if (received.arrival == Arrival::none) return Outcome::nothing;
-  const std::uint32_t turn = channel.layout.turn_of(sequence);
-  const Part response = channel.response(sequence);
+  const std::uint32_t flag = channel.layout.flag_of(sequence);
+  const Slot response = channel.response(sequence);
   if (received.arrival == Arrival::too_long) {
-    refuse(group, response, turn);
+    refuse(group, response, flag);
     return Outcome::refused;
   }
   const std::uint8_t* const payload =
       received.arrival == Arrival::plain ? channel.request(sequence).plain : staging.bytes;
-  answer(group, service, Request(payload, received.length), response, turn, before_fence);
+  answer(group, service, Request(payload, received.length), response, flag, before_fence);
   group.sync();  // the staging is free again
   return Outcome::answered;
 }
 
 /// Serves message `sequence` of `channel` if it is there: both steps by one group.
 template <class Group, class Service>
-OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const Channel& channel,
+OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const ChannelView& channel,
                                   std::uint64_t sequence, const Service& service,
                                   Staging& staging) {
   return respond(group, channel, sequence, service, staging,
                  receive(group, channel, sequence, staging));
 }
 
-/// Whether the part holds message `turn` whole. For the CPU.
-inline bool is_complete(const Part& part, std::uint32_t turn, const ChannelLayout& layout) {
-  const Vector header = load_vector(part.vectors);
-  if (header.turn != turn) return false;
-  if (header.data[0] > layout.max_length || header.data[0] > kMaxPacked) return true;
-  for (std::uint32_t v = 1; v < vectors_for(header.data[0]); ++v) {
-    if (load_vector(part.vectors + v).turn != turn) return false;
+/// Whether the slot holds message `flag` whole. For the CPU.
+inline bool is_complete(const Slot& slot, std::uint32_t flag, const ChannelLayout& layout) {
+  const Packet header = load_packet(slot.packets);
+  if (header.flag != flag) return false;
+  if (header.data[0] > layout.max_length || header.data[0] > kMaxPacketPayload) return true;
+  for (std::uint32_t v = 1; v < packets_for(header.data[0]); ++v) {
+    if (load_packet(slot.packets + v).flag != flag) return false;
   }
   return true;
 }
@@ -150,12 +150,12 @@ inline bool is_complete(const Part& part, std::uint32_t turn, const ChannelLayou
 /// unanswered and returns the sequence to go on from. `consumed`: the channel header's, all before
 /// it are done; from there to the first message not posted yet, some may be answered and some not.
 template <class Service>
-std::uint64_t take_over(const Channel& channel, std::uint64_t consumed, const Service& service,
+std::uint64_t take_over(const ChannelView& channel, std::uint64_t consumed, const Service& service,
                         Staging& staging) {
   std::uint64_t sequence = consumed;
   for (; sequence != consumed + channel.layout.depth; ++sequence) {
-    const std::uint32_t turn = channel.layout.turn_of(sequence);
-    if (is_complete(channel.response(sequence), turn, channel.layout)) continue;
+    const std::uint32_t flag = channel.layout.flag_of(sequence);
+    if (is_complete(channel.response(sequence), flag, channel.layout)) continue;
     if (serve(SingleLane{}, channel, sequence, service, staging) == Outcome::nothing) break;
   }
   return sequence;

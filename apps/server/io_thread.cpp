@@ -20,7 +20,7 @@ using protocol::Refusal;
 constexpr std::size_t kBatch = 2 * progress::Context::kCompletionsAtOnce;
 /// A payload up to this long is copied behind its header, so that a batch is one piece; the copy of
 /// a longer one would cost more than the piece of its own.
-constexpr std::size_t kShortPayload = kernels::kMaxPacked;
+constexpr std::size_t kShortPayload = kernels::kMaxPacketPayload;
 /// Error frames are short too.
 constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 /// One recv takes up to this much, and always a whole frame.
@@ -35,18 +35,18 @@ std::size_t receive_buffer_size(std::uint32_t max_message_length) {
   return std::max(kReceiveSize, 2 * (protocol::kFrameHeaderSize + max_message_length));
 }
 
-comch::Peer peer_of(WorkerState state) {
+channel::Peer peer_of(WorkerState state) {
   switch (state) {
-    case WorkerState::rings: return comch::Peer::rings;
-    case WorkerState::silent: return comch::Peer::silent;
-    case WorkerState::relayed: return comch::Peer::relayed;
-    default: return comch::Peer::absent;
+    case WorkerState::rings: return channel::Peer::rings;
+    case WorkerState::silent: return channel::Peer::silent;
+    case WorkerState::relayed: return channel::Peer::relayed;
+    default: return channel::Peer::absent;
   }
 }
 
 }  // namespace
 
-IoThread::IoThread(const Config& config, comch::Channel& channel)
+IoThread::IoThread(const Config& config, channel::Channel& channel)
     : config_(config),
       engine_(config.spin),
       server_end_(channel.server_end()),
@@ -54,10 +54,10 @@ IoThread::IoThread(const Config& config, comch::Channel& channel)
       consumer_(server_end_, producer_),
       sends_(producer_, producer_.capacity(), {free_send, free_send, this}),
       receives_(consumer_, producer_.capacity(),
-                {[](comch::PostRecvTask& task, void* self) {
+                {[](channel::PostRecvTask& task, void* self) {
                    static_cast<IoThread*>(self)->deliver(task);
                  },
-                 [](comch::PostRecvTask&, void*) {}, this}),
+                 [](channel::PostRecvTask&, void*) {}, this}),
       buffers_(receive_buffer_size(config.max_message_length),
                std::max(kKeptBuffers, kKeptBytes / receive_buffer_size(config.max_message_length))),
       gather_(kBatch, kFrameRoom) {
@@ -100,7 +100,7 @@ void IoThread::give_order(Change change) {
   if (!told) engine_.notify();
 }
 
-void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::Line> line) {
+void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> line) {
   give_order([&] {
     worker_order_ = state;
     line_order_ = std::move(line);
@@ -150,7 +150,7 @@ bool IoThread::poll() {
 bool IoThread::apply_orders() {
   if (!has_orders_.load(std::memory_order_acquire)) return false;  // pairs with give_order
   std::optional<WorkerState> worker;
-  std::unique_ptr<comch::Line> line;
+  std::unique_ptr<comch::DataEndpoint> line;
   bool drain = false;
   {
     const std::lock_guard lock(orders_mutex_);
@@ -167,7 +167,7 @@ bool IoThread::apply_orders() {
   return true;
 }
 
-void IoThread::apply_worker_order(WorkerState state, std::unique_ptr<comch::Line> line) {
+void IoThread::apply_worker_order(WorkerState state, std::unique_ptr<comch::DataEndpoint> line) {
   worker_ = state;
   consumer_.set_peer(peer_of(worker_));
   remote_.reset();
@@ -190,7 +190,7 @@ void IoThread::look_after_line() {
 }
 
 void IoThread::abandon_requests(Refusal reason) {
-  for (comch::SendTask& request : sends_.tasks()) {
+  for (channel::SendTask& request : sends_.tasks()) {
     // The slot stays taken: whoever attaches next answers it, and that answer is dropped.
     void* const user = std::exchange(request.user_data, nullptr);
     if (user == nullptr) continue;
@@ -212,7 +212,7 @@ void IoThread::start_draining() {
 }
 
 void IoThread::go_on_draining() {
-  if (consumer_.peer() == comch::Peer::absent && consumer_.awaited() != 0) {
+  if (consumer_.peer() == channel::Peer::absent && consumer_.awaited() != 0) {
     abandon_requests(Refusal::shutting_down);
   }
   // Release: pairs with drained().
@@ -353,7 +353,7 @@ bool IoThread::forward(Connection& connection, std::span<const std::byte> payloa
     append_error(connection, draining_ ? Refusal::shutting_down : Refusal::worker_unavailable);
     return true;
   }
-  comch::SendTask* const task = sends_.allocate();
+  channel::SendTask* const task = sends_.allocate();
   if (task == nullptr) return false;
   task->message = payload;
   task->user_data = &connection;
@@ -379,22 +379,22 @@ void IoThread::refuse(Connection& connection, Refusal reason) {
 void IoThread::post_receives() {
   producer_.start();
   consumer_.start();
-  while (comch::PostRecvTask* const task = receives_.allocate()) {
+  while (channel::PostRecvTask* const task = receives_.allocate()) {
     if (const core::Status posted = consumer_.submit_unflushed(*task); !posted.ok()) {
       throw core::Error(posted.error(), "cannot post a receive");
     }
   }
 }
 
-void IoThread::free_send(comch::SendTask& task, void* self) {
+void IoThread::free_send(channel::SendTask& task, void* self) {
   task.user_data = nullptr;
   (void)static_cast<IoThread*>(self)->sends_.release(task);
 }
 
 /// Called by the consumer's polls, which poll() follows in the same turn.
-void IoThread::deliver(comch::PostRecvTask& task) {
+void IoThread::deliver(channel::PostRecvTask& task) {
   received_.push_back(&task);
-  comch::SendTask* const request = task.request();
+  channel::SendTask* const request = task.request();
   if (request->user_data == nullptr) return;  // abandoned: its client has had an error
   auto& connection = *static_cast<Connection*>(std::exchange(request->user_data, nullptr));
   connection.remove_request();
@@ -423,7 +423,7 @@ void IoThread::deliver(comch::PostRecvTask& task) {
 bool IoThread::finish_batch() {
   if (received_.empty()) return false;
   send_touched();
-  for (comch::PostRecvTask* const task : received_) {
+  for (channel::PostRecvTask* const task : received_) {
     [[maybe_unused]] const core::Status posted = consumer_.submit_unflushed(*task);
     assert(posted.ok());
   }

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "apps/server/connection.hpp"
-#include "comch/channel.hpp"
-#include "comch/consumer.hpp"
-#include "comch/producer.hpp"
-#include "comch/remote_worker.hpp"
+#include "channel/channel_memory.hpp"
+#include "channel/consumer.hpp"
+#include "channel/producer.hpp"
+#include "comch/proxy/worker_proxy.hpp"
 #include "core/cpu.hpp"
 #include "core/intrusive_list.hpp"
 #include "core/log.hpp"
@@ -49,7 +49,7 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   };
 
   /// `channel` outlives it, and has no other producer and consumer.
-  IoThread(const Config& config, comch::Channel& channel);
+  IoThread(const Config& config, channel::Channel& channel);
   ~IoThread();
 
   /// Throws Error if it cannot be pinned.
@@ -58,7 +58,7 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   // For the control thread, before and while it runs:
 
   /// `line`: to a worker that is relayed.
-  void set_worker(WorkerState state, std::unique_ptr<comch::Line> line = {});
+  void set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> line = {});
   /// A client's socket: connected, non-blocking. Not after drain().
   void take(core::Fd socket);
   /// Clients that it was given and that are not gone.
@@ -88,15 +88,15 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   template <class Change>
   void give_order(Change change);
   bool apply_orders();
-  void apply_worker_order(WorkerState state, std::unique_ptr<comch::Line> line);
+  void apply_worker_order(WorkerState state, std::unique_ptr<comch::DataEndpoint> line);
   void welcome(core::Fd socket);
   void look_after_line();
   void abandon_requests(protocol::Refusal reason);
   void start_draining();
   void go_on_draining();
   void post_receives();
-  static void free_send(comch::SendTask& task, void* self);
-  void deliver(comch::PostRecvTask& task);
+  static void free_send(channel::SendTask& task, void* self);
+  void deliver(channel::PostRecvTask& task);
   bool finish_batch();
   [[nodiscard]] bool refuses_requests() const noexcept;
   [[nodiscard]] bool full() const noexcept;
@@ -125,11 +125,11 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   Config config_;
   Bell bell_;
   progress::Engine engine_;
-  comch::ServerEnd server_end_;
-  comch::Producer producer_;
-  comch::Consumer consumer_;
-  progress::TaskPool<comch::SendTask> sends_;
-  progress::TaskPool<comch::PostRecvTask> receives_;
+  channel::ServerEnd server_end_;
+  channel::Producer producer_;
+  channel::Consumer consumer_;
+  progress::TaskPool<channel::SendTask> sends_;
+  progress::TaskPool<channel::PostRecvTask> receives_;
   memory::BlockCache buffers_;
   net::Gather gather_;
   std::vector<std::unique_ptr<Connection>> connections_;
@@ -138,11 +138,11 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   Connections serving_;  ///< of either, in this round
   core::IntrusiveList<Connection, Lingering> lingering_;  ///< the first to be closed in front
   std::vector<Connection*> touched_;                      ///< have output in gather_
-  std::vector<comch::PostRecvTask*> received_;            ///< in this batch, to be posted again
+  std::vector<channel::PostRecvTask*> received_;          ///< in this batch, to be posted again
   WorkerState worker_ = WorkerState::absent;
   /// While the worker is relayed, and until this goes: a worker whose line ends takes its server
   /// for lost.
-  std::optional<comch::RemoteWorker> remote_;
+  std::optional<comch::WorkerProxy> remote_;
   bool draining_ = false;
 
   std::uint64_t accepted_ = 0;
@@ -163,7 +163,7 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   std::atomic<bool> stop_order_{false};                                ///< relaxed; then a join
   std::mutex orders_mutex_;
   std::optional<WorkerState> worker_order_;
-  std::unique_ptr<comch::Line> line_order_;
+  std::unique_ptr<comch::DataEndpoint> line_order_;
   std::vector<core::Fd> socket_orders_;
   bool drain_order_ = false;
 

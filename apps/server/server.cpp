@@ -42,12 +42,12 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   if (cpus_.empty()) cpus_.assign(options_.threads, -1);
   const int limit = core::raise_descriptor_limit();
   engine_.watch(signals_->fd(), EPOLLIN, *this);
-  comch::WorkerLink::Offer offer{{}, options_.max_message_length, options_.service, kKeepAlive};
+  comch::ServerSession::Offer offer{{}, options_.max_message_length, options_.service, kKeepAlive};
   for (std::size_t i = 0; i < cpus_.size(); ++i) {
     const int node = cpus_[i] < 0 ? -1 : core::numa_node_of(cpus_[i]);
-    channels_.push_back(std::make_unique<comch::Channel>(static_cast<std::uint32_t>(i),
-                                                         options_.max_concurrent_messages,
-                                                         options_.max_message_length, node));
+    channels_.push_back(std::make_unique<channel::Channel>(static_cast<std::uint32_t>(i),
+                                                           options_.max_concurrent_messages,
+                                                           options_.max_message_length, node));
     offer.channels.push_back(channels_.back().get());
   }
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
@@ -55,7 +55,7 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
   net::give_up_after(listener_.get(), options_.client_timeout);
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
-                std::move(offer), static_cast<comch::WorkerObserver&>(*this));
+                std::move(offer), static_cast<comch::ServerSessionObserver&>(*this));
   first_reserved_fd_ =
       limit - reserved_descriptors(limit, link_->address().local(), channels_.size());
 }
@@ -116,7 +116,8 @@ void Server::tell_threads(WorkerState state) {
   if (!threads_.empty()) lines_.clear();
 }
 
-void Server::on_worker_attached(comch::Peer peer, std::vector<std::unique_ptr<comch::Line>> lines) {
+void Server::on_worker_attached(channel::Peer peer,
+                                std::vector<std::unique_ptr<comch::DataEndpoint>> lines) {
   core::log_info("the worker serves all channels");
   worker_deadline_ = core::TimePoint::max();
   lines_ = std::move(lines);
@@ -125,8 +126,8 @@ void Server::on_worker_attached(comch::Peer peer, std::vector<std::unique_ptr<co
     loss_.reset();  // of the worker before
   }
   switch (peer) {
-    case comch::Peer::rings: return tell_threads(WorkerState::rings);
-    case comch::Peer::relayed: return tell_threads(WorkerState::relayed);
+    case channel::Peer::rings: return tell_threads(WorkerState::rings);
+    case channel::Peer::relayed: return tell_threads(WorkerState::relayed);
     default: return tell_threads(WorkerState::silent);
   }
 }

@@ -9,8 +9,8 @@
 #include "apps/server/acceptor.hpp"
 #include "apps/server/io_thread.hpp"
 #include "apps/server/options.hpp"
-#include "comch/channel.hpp"
-#include "comch/worker_link.hpp"
+#include "channel/channel_memory.hpp"
+#include "comch/session/server_session.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
 
@@ -20,7 +20,7 @@ namespace offload::server {
 ///
 /// First the control phase, until a worker serves all channels; then the TCP phase, in which
 /// workers may go and come; then the shutdown: clients are drained, the worker is told.
-class Server final : comch::WorkerObserver, progress::EventHandler {
+class Server final : comch::ServerSessionObserver, progress::EventHandler {
  public:
   /// Makes the channels and listens for a worker. Throws Error.
   Server(const Options& options, core::ShutdownSignals& signals);
@@ -30,8 +30,8 @@ class Server final : comch::WorkerObserver, progress::EventHandler {
   void run();
 
  private:
-  void on_worker_attached(comch::Peer peer,
-                          std::vector<std::unique_ptr<comch::Line>> lines) override;
+  void on_worker_attached(channel::Peer peer,
+                          std::vector<std::unique_ptr<comch::DataEndpoint>> lines) override;
   void on_worker_lost() override;
   void on_shutdown_requested() override;
   void on_events(std::uint32_t epoll_events) override;
@@ -50,12 +50,12 @@ class Server final : comch::WorkerObserver, progress::EventHandler {
   int first_reserved_fd_ = 0;
   progress::Engine engine_;
   core::Fd listener_;  ///< the acceptor's until that is there
-  std::vector<std::unique_ptr<comch::Channel>> channels_;
-  std::optional<comch::WorkerLink> link_;
+  std::vector<std::unique_ptr<channel::Channel>> channels_;
+  std::optional<comch::ServerSession> link_;
   std::vector<std::unique_ptr<IoThread>> threads_;
   std::optional<Acceptor> acceptor_;  ///< in the TCP phase
   /// To the worker, until the I/O threads have them.
-  std::vector<std::unique_ptr<comch::Line>> lines_;
+  std::vector<std::unique_ptr<comch::DataEndpoint>> lines_;
   // Of the first line that ended, from its I/O thread; engine_.notify() follows.
   std::mutex loss_mutex_;
   std::optional<std::string> loss_;

@@ -2,12 +2,12 @@
 
 #include <optional>
 
+#include "backend/backend.hpp"
 #include "cli/options.hpp"
 #include "comch/address_options.hpp"
 #include "device/device.hpp"
-#include "gpu/backend.hpp"
+#include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"
-#include "kernels/slot.hpp"
 
 namespace offload::worker {
 namespace {
@@ -55,8 +55,8 @@ void add_backend(cli::CommandLine& line, Options& options) {
            "cuda: messages of a channel that are worked on at once")
       .type_name("COUNT")
       .default_str(fmt::format("{}, or {} for messages over {} bytes",
-                               gpu::CudaOptions::kWarpsForShort, gpu::CudaOptions::kWarpsForLong,
-                               kernels::kMaxPacked));
+                               backend::CudaOptions::kWarpsForShort,
+                               backend::CudaOptions::kWarpsForLong, kernels::kMaxPacketPayload));
   cli::add(line, "--idle-sleep", options.idle_sleep, read_idle_sleep,
            "a time from 0 to 1ms, such as 20us",
            "cuda: pause between two looks at a channel that has been quiet for some milliseconds; "

@@ -5,7 +5,7 @@
 
 namespace offload::worker {
 
-Watchdog::Watchdog(std::vector<kernels::Channel> channels, core::Duration stuck_after)
+Watchdog::Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after)
     : stuck_after_(stuck_after) {
   const auto now = core::Clock::now();
   for (const auto& channel : channels) {
@@ -28,9 +28,9 @@ bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now
   const auto& layout = watched.channel.layout;
   // Relaxed: the server's counter, looked at for change only.
   const auto due = __atomic_load_n(&watched.channel.header().consumed, __ATOMIC_RELAXED);
-  const std::uint32_t turn = layout.turn_of(due);
-  const bool pending = kernels::is_complete(watched.channel.request(due), turn, layout) &&
-                       !kernels::is_complete(watched.channel.response(due), turn, layout);
+  const std::uint32_t flag = layout.flag_of(due);
+  const bool pending = kernels::is_complete(watched.channel.request(due), flag, layout) &&
+                       !kernels::is_complete(watched.channel.response(due), flag, layout);
   if (!pending || due != watched.waiting) {
     watched.waiting = due;
     watched.since = now;
@@ -44,7 +44,7 @@ bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now
     core::log_error(
         "channel {} is stuck: its slot {} (message {}) has been unanswered for {:.1f} s; "
         "last sign of life {:.1f} s ago",
-        index, layout.slot_of(due), due, core::to_seconds(now - watched.since),
+        index, layout.slot_index(due), due, core::to_seconds(now - watched.since),
         core::to_seconds(now - watched.beat_at));
   } else if (!stuck && watched.reported) {
     core::log_info("channel {} goes on", index);

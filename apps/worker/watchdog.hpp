@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/backend.hpp"
 #include "core/clock.hpp"
-#include "gpu/backend.hpp"
-#include "kernels/slot.hpp"
+#include "kernels/channel_layout.hpp"
 
 namespace offload::worker {
 
@@ -13,14 +13,14 @@ namespace offload::worker {
 /// a request stays unanswered, and when its back end last gave a sign of life. It changes nothing.
 class Watchdog {
  public:
-  Watchdog(std::vector<kernels::Channel> channels, core::Duration stuck_after);
+  Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after);
 
   /// `heartbeats`: Backend::heartbeats(). Returns how many channels are stuck.
   std::size_t look(core::TimePoint now, const std::vector<std::uint64_t>& heartbeats);
 
  private:
   struct Watched {
-    kernels::Channel channel;
+    kernels::ChannelView channel;
     std::uint64_t waiting = 0;  ///< the sequence that is due
     core::TimePoint since{};
     std::uint64_t heartbeat = 0;

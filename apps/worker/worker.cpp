@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "kernels/slot.hpp"
+#include "kernels/channel_layout.hpp"
 
 namespace offload::worker {
 namespace {
@@ -24,20 +24,20 @@ constexpr core::Duration kWatchInterval = std::chrono::milliseconds(250);
 /// What the back end is granted to end; a GPU's warps see the stop word within microseconds.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
-std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
+std::unique_ptr<backend::Backend> open_backend(const Options& options) {
   if (options.backend == "graph") {
-    return gpu::make_graph_backend({options.gpu_pci_address, options.spin});
+    return backend::make_graph_backend({options.gpu_pci_address, options.spin});
   }
   if (options.backend != "cpu") {
     try {
-      return gpu::make_cuda_backend(
+      return backend::make_cuda_backend(
           {options.gpu_pci_address, options.warps_per_channel, options.idle_sleep});
     } catch (const Error& error) {
       if (options.backend == "cuda" || !options.gpu_pci_address.empty()) throw;
       core::log_info("no CUDA back end ({}): serving on the CPU", error.what());
     }
   }
-  return gpu::make_cpu_backend(options.spin);
+  return backend::make_cpu_backend(options.spin);
 }
 
 /// Whether it may work later: the server is not there yet, or has no time to accept.
@@ -77,7 +77,7 @@ bool Worker::connect() {
   for (core::Duration wait = kFirstRetry; !leave_by_; wait = std::min(2 * wait, kLongestRetry)) {
     try {
       lost_ = false;
-      link_.emplace(engine_, server_, hello(), static_cast<comch::ServerObserver&>(*this));
+      link_.emplace(engine_, server_, hello(), static_cast<comch::WorkerSessionObserver&>(*this));
       // Until the channels are there, a loss is one more reason to try again.
       while (!lost_ && !watchdog_ && !leave_by_ && core::Clock::now() < deadline) {
         engine_.run_once(std::min(deadline, link_->next_tick()));
@@ -123,7 +123,7 @@ void Worker::serve() {
 }
 
 void Worker::watch_over() {
-  for (const gpu::Fault& fault : backend_->check()) {
+  for (const backend::Fault& fault : backend_->check()) {
     core::log_error("channel {} slot {}: refused a request of {} bytes, over the channel's limit",
                     fault.channel, fault.slot, fault.length);
   }
@@ -160,16 +160,16 @@ protocol::Hello Worker::hello() const {
 void Worker::on_channels(const std::string& service, std::vector<comch::AttachedChannel> channels) {
   try {
     channels_ = std::move(channels);
-    std::vector<gpu::BackendChannel> served;
-    std::vector<kernels::Channel> watched;
+    std::vector<backend::BackendChannel> served;
+    std::vector<kernels::ChannelView> watched;
     for (const auto& attached : channels_) {
-      const comch::ChannelImport& channel = attached.import();
+      const channel::ChannelImport& channel = attached.import();
       served.push_back({channel.index(), channel.channel(), channel.region(), channel.waiter(),
                         channel.ringer()});
       watched.push_back(channel.channel());
     }
     backend_->start(std::move(served), service);
-    const comch::Peer peer = backend_->rings() ? comch::Peer::rings : comch::Peer::silent;
+    const channel::Peer peer = backend_->rings() ? channel::Peer::rings : channel::Peer::silent;
     for (const auto& attached : channels_) {
       if (attached.remote() == nullptr) continue;
       attached.remote()->start(peer, [this] { engine_.notify(); });

@@ -7,16 +7,16 @@
 
 #include "apps/worker/options.hpp"
 #include "apps/worker/watchdog.hpp"
-#include "comch/server_link.hpp"
+#include "backend/backend.hpp"
+#include "comch/session/worker_session.hpp"
 #include "core/signals.hpp"
-#include "gpu/backend.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::worker {
 
 /// The program: attaches a back end to a server, watches it, ends it. All of it in one thread; the
 /// back end has its own, or is a GPU.
-class Worker final : comch::ServerObserver, progress::EventHandler {
+class Worker final : comch::WorkerSessionObserver, progress::EventHandler {
  public:
   /// Opens the back end. Throws Error.
   Worker(const Options& options, core::ShutdownSignals& signals);
@@ -46,9 +46,9 @@ class Worker final : comch::ServerObserver, progress::EventHandler {
   comch::Address server_;
   progress::Engine engine_;
   std::vector<comch::AttachedChannel> channels_;  ///< outlive the back end's use of them
-  std::unique_ptr<gpu::Backend> backend_;
+  std::unique_ptr<backend::Backend> backend_;
   std::optional<Watchdog> watchdog_;
-  std::optional<comch::ServerLink> link_;
+  std::optional<comch::WorkerSession> link_;
   std::string last_refusal_;    ///< said once, not at each try
   std::exception_ptr failure_;  ///< of the back end, inside an observer's call
   bool lost_ = false;

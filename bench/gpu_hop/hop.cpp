@@ -26,7 +26,7 @@ std::size_t patterns_of(std::uint32_t size) {
   return size < 4096 ? 61 : 5;
 }
 
-comch::ChannelImport import_channel(const comch::Channel& channel) {
+channel::ChannelImport import_channel(const channel::Channel& channel) {
   const std::array<int, 3> own = channel.fds();
   std::array<core::Fd, 3> fds;
   std::transform(own.begin(), own.end(), fds.begin(),
@@ -34,8 +34,8 @@ comch::ChannelImport import_channel(const comch::Channel& channel) {
   return {channel.descriptor(), std::move(fds)};
 }
 
-void release(comch::SendTask& task, void* pool) {
-  (void)static_cast<progress::TaskPool<comch::SendTask>*>(pool)->release(task);
+void release(channel::SendTask& task, void* pool) {
+  (void)static_cast<progress::TaskPool<channel::SendTask>*>(pool)->release(task);
 }
 
 /// Everything here is in its limits: what is refused is a fault of this program.
@@ -62,10 +62,10 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, bool silent
       consumer_(channel_.server_end(), producer_),
       sends_(producer_, depth, {release, release, &sends_}),
       receives_(consumer_, depth,
-                {[](comch::PostRecvTask& task, void* self) {
+                {[](channel::PostRecvTask& task, void* self) {
                    static_cast<Hop*>(self)->batch_.push_back(&task);
                  },
-                 [](comch::PostRecvTask&, void*) {}, this}),
+                 [](channel::PostRecvTask&, void*) {}, this}),
       usual_(load.size, index + 1),
       large_(load.large, index + 2),
       mixed_(load.large != 0),
@@ -76,7 +76,7 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, bool silent
   producer_.start();
   consumer_.start();
   while (auto* const task = receives_.allocate()) check(consumer_.submit(*task));
-  consumer_.set_peer(silent ? comch::Peer::silent : comch::Peer::rings);
+  consumer_.set_peer(silent ? channel::Peer::silent : channel::Peer::rings);
 }
 
 Hop::~Hop() {
@@ -84,7 +84,7 @@ Hop::~Hop() {
   producer_.stop();
 }
 
-gpu::BackendChannel Hop::worker_end() const {
+backend::BackendChannel Hop::worker_end() const {
   return {import_.index(), import_.channel(), import_.region(), import_.waiter(), import_.ringer()};
 }
 
@@ -114,7 +114,7 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
       continue;
     }
     last = core::Clock::now();
-    for (const comch::PostRecvTask* const task : batch_) {
+    for (const channel::PostRecvTask* const task : batch_) {
       if (received_ == warm_up) begin = last;
       const auto posted = std::exchange(posted_[received_ % posted_.size()], core::TimePoint{});
       if (received_ >= warm_up && posted != core::TimePoint{}) latency_.record(last - posted);
@@ -131,7 +131,7 @@ bool Hop::is_large(std::uint64_t message) const {
 }
 
 void Hop::send(std::uint64_t message) {
-  comch::SendTask* const task = sends_.allocate();
+  channel::SendTask* const task = sends_.allocate();
   task->message = patterns(message).request(message);
   const bool timed = !is_large(message) && (times_all_ || message % kTimedEvery == 0);
   const auto begin = timed ? core::Clock::now() : core::TimePoint{};
@@ -142,7 +142,7 @@ void Hop::send(std::uint64_t message) {
   fill_.record(posted - begin);
 }
 
-void Hop::check_response(std::uint64_t message, const comch::PostRecvTask& task) {
+void Hop::check_response(std::uint64_t message, const channel::PostRecvTask& task) {
   const auto& expected = patterns(message).response(message);
   const auto payload = task.payload();
   if (task.response_status() != kernels::Status::ok || payload.size() != expected.size() ||
@@ -152,7 +152,7 @@ void Hop::check_response(std::uint64_t message, const comch::PostRecvTask& task)
 }
 
 void Hop::finish_batch() {
-  for (comch::PostRecvTask* const task : batch_) check(consumer_.submit_unflushed(*task));
+  for (channel::PostRecvTask* const task : batch_) check(consumer_.submit_unflushed(*task));
   check(consumer_.flush());
   batch_.clear();
 }

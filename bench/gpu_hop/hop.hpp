@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "comch/channel.hpp"
-#include "comch/consumer.hpp"
-#include "comch/producer.hpp"
+#include "backend/backend.hpp"
+#include "channel/channel_memory.hpp"
+#include "channel/consumer.hpp"
+#include "channel/producer.hpp"
 #include "core/clock.hpp"
-#include "gpu/backend.hpp"
 #include "metrics/latency_histogram.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
@@ -54,7 +54,7 @@ class Hop {
   Hop& operator=(const Hop&) = delete;
 
   /// Valid while this lives.
-  [[nodiscard]] gpu::BackendChannel worker_end() const;
+  [[nodiscard]] backend::BackendChannel worker_end() const;
 
   /// Sends `messages` and checks each response, `in_flight` at a time, with a pause of `gap` before
   /// it sends again. Ends early with a fault.
@@ -74,18 +74,18 @@ class Hop {
     return is_large(message) ? large_ : usual_;
   }
   void send(std::uint64_t message);
-  void check_response(std::uint64_t message, const comch::PostRecvTask& task);
+  void check_response(std::uint64_t message, const channel::PostRecvTask& task);
   void finish_batch();
 
   bool silent_;
-  comch::Channel channel_;
-  comch::ChannelImport import_;
+  channel::Channel channel_;
+  channel::ChannelImport import_;
   progress::Engine engine_;
-  comch::Producer producer_;
-  comch::Consumer consumer_;
-  progress::TaskPool<comch::SendTask> sends_;
-  progress::TaskPool<comch::PostRecvTask> receives_;
-  std::vector<comch::PostRecvTask*> batch_;  ///< responses of one turn
+  channel::Producer producer_;
+  channel::Consumer consumer_;
+  progress::TaskPool<channel::SendTask> sends_;
+  progress::TaskPool<channel::PostRecvTask> receives_;
+  std::vector<channel::PostRecvTask*> batch_;  ///< responses of one turn
   Patterns usual_;
   Patterns large_;
   bool mixed_;

@@ -11,12 +11,12 @@
 #include <thread>
 #include <vector>
 
+#include "backend/backend.hpp"
 #include "bench/gpu_hop/hop.hpp"
 #include "bench/program.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
-#include "gpu/backend.hpp"
 
 namespace offload::bench {
 namespace {
@@ -30,19 +30,19 @@ struct Options {
   std::uint32_t channels = 1;
   std::uint32_t depth = 128;
   std::uint32_t warps = 0;  ///< 0: the back end's choice
-  std::uint32_t batches = gpu::GraphOptions{}.batches;
+  std::uint32_t batches = backend::GraphOptions{}.batches;
   std::uint64_t messages = 200'000;
   core::Duration idle_sleep = std::chrono::microseconds(20);
   core::Duration gap{};
   std::string json_file;
 };
 
-std::unique_ptr<gpu::Backend> open_backend(const Options& options) {
+std::unique_ptr<backend::Backend> open_backend(const Options& options) {
   constexpr core::Duration kSpin = std::chrono::milliseconds(1);  // no thread sleeps meanwhile
-  if (options.backend == "cpu") return gpu::make_cpu_backend(kSpin);
-  if (options.backend == "graph") return gpu::make_graph_backend({"", kSpin, options.batches});
+  if (options.backend == "cpu") return backend::make_cpu_backend(kSpin);
+  if (options.backend == "graph") return backend::make_graph_backend({"", kSpin, options.batches});
   const auto warps = options.warps == 0 ? std::nullopt : std::optional(options.warps);
-  return gpu::make_cuda_backend({"", warps, options.idle_sleep});
+  return backend::make_cuda_backend({"", warps, options.idle_sleep});
 }
 
 double mean_size(const Load& load) {
@@ -54,7 +54,7 @@ nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
   const auto backend = open_backend(options);
   const Load load{size, options.large, std::max({size, options.large, options.max_length})};
   std::vector<std::unique_ptr<Hop>> hops;
-  std::vector<gpu::BackendChannel> served;
+  std::vector<backend::BackendChannel> served;
   for (std::uint32_t i = 0; i < options.channels; ++i) {
     hops.push_back(std::make_unique<Hop>(i, options.depth, load, !backend->rings()));
     served.push_back(hops.back()->worker_end());

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "bench/hop_times/timed_worker.hpp"
-#include "comch/packed.hpp"
-#include "comch/stream_copy.hpp"
+#include "channel/packets.hpp"
+#include "channel/stream_copy.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "gpu/cuda_memory.hpp"
-#include "kernels/slot.hpp"
+#include "kernels/channel_layout.hpp"
 
 namespace offload::bench {
 namespace {
@@ -37,7 +37,7 @@ std::int64_t nanoseconds(core::TimePoint time) {
 /// The server's side of a channel in pinned memory.
 class Client {
  public:
-  Client(const kernels::Channel& channel, std::uint32_t size)
+  Client(const kernels::ChannelView& channel, std::uint32_t size)
       : channel_(channel), request_(size), response_(size + kernels::kSlack) {
     std::minstd_rand random(size);
     for (auto& byte : request_) byte = static_cast<std::byte>(random());
@@ -47,16 +47,16 @@ class Client {
   HostTimes round_trip(std::uint64_t message) {
     vary(message);
     HostTimes times;
-    const kernels::Part request = channel_.request(message);
-    const std::uint32_t turn = channel_.layout.turn_of(message);
+    const kernels::Slot request = channel_.request(message);
+    const std::uint32_t flag = channel_.layout.flag_of(message);
     times.begin = core::Clock::now();
     if (is_long()) {
-      write_long(request, turn);
+      write_long(request, flag);
     } else {
-      comch::write_packed(request.vectors, turn, request_.data(), length());
+      channel::write_packets(request.packets, flag, request_.data(), length());
     }
     times.posted = core::Clock::now();
-    while (!seen(message, turn)) {
+    while (!seen(message, flag)) {
       if (core::Clock::now() - times.posted > kLimit) {
         throw core::Error(core::ErrorCode::timed_out, "the GPU does not answer");
       }
@@ -68,7 +68,7 @@ class Client {
 
  private:
   [[nodiscard]] std::uint32_t length() const { return static_cast<std::uint32_t>(request_.size()); }
-  [[nodiscard]] bool is_long() const { return length() > kernels::kMaxPacked; }
+  [[nodiscard]] bool is_long() const { return length() > kernels::kMaxPacketPayload; }
 
   /// No two of the messages that a channel holds at once are the same.
   void vary(std::uint64_t message) {
@@ -76,28 +76,28 @@ class Client {
     request_.front() = expected_.back() = static_cast<std::byte>(message);
   }
 
-  void write_long(const kernels::Part& part, std::uint32_t turn) {
-    comch::copy_for_device(part.plain, request_.data(), request_.size());
-    kernels::store_vector(part.vectors, {{length(), 0, 0}, turn});
+  void write_long(const kernels::Slot& slot, std::uint32_t flag) {
+    channel::copy_for_device(slot.plain, request_.data(), request_.size());
+    kernels::store_packet(slot.packets, {{length(), 0, 0}, flag});
   }
 
-  bool seen(std::uint64_t message, std::uint32_t turn) {
-    const kernels::Part part = channel_.response(message);
-    if (kernels::load_vector(part.vectors).turn != turn) return false;
-    return is_long() || comch::read_packed(part.vectors, turn, response_.data(), length());
+  bool seen(std::uint64_t message, std::uint32_t flag) {
+    const kernels::Slot slot = channel_.response(message);
+    if (kernels::load_packet(slot.packets).flag != flag) return false;
+    return is_long() || channel::read_packets(slot.packets, flag, response_.data(), length());
   }
 
   void check(std::uint64_t message) const {
-    const kernels::Part part = channel_.response(message);
-    const void* const payload = is_long() ? static_cast<void*>(part.plain) : response_.data();
-    if (kernels::load_vector(part.vectors).data[0] != length() ||
+    const kernels::Slot slot = channel_.response(message);
+    const void* const payload = is_long() ? static_cast<void*>(slot.plain) : response_.data();
+    if (kernels::load_packet(slot.packets).data[0] != length() ||
         (!expected_.empty() && std::memcmp(payload, expected_.data(), expected_.size()) != 0)) {
       throw core::Error(core::ErrorCode::unexpected,
                         "message " + std::to_string(message) + ": wrong response");
     }
   }
 
-  kernels::Channel channel_;
+  kernels::ChannelView channel_;
   std::vector<std::byte> request_;
   std::vector<std::byte> expected_;
   std::vector<std::byte> response_;
@@ -138,8 +138,8 @@ void add_window(HopTimes& times, std::span<const HostTimes> host, std::span<cons
 
 HopTimes measure_hop(std::uint32_t size, std::uint32_t messages) {
   const auto layout = kernels::make_layout(kDepth, size);
-  const gpu::PinnedArray<kernels::Vector> memory(layout.bytes / sizeof(kernels::Vector));
-  const kernels::Channel channel{reinterpret_cast<std::uint8_t*>(memory.get()), layout};
+  const gpu::PinnedArray<kernels::Packet> memory(layout.bytes / sizeof(kernels::Packet));
+  const kernels::ChannelView channel{reinterpret_cast<std::uint8_t*>(memory.get()), layout};
   const gpu::DeviceArray<Stamps> stamps(messages);
   Client client(channel, size);
   std::vector<HostTimes> host(messages);

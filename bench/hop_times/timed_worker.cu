@@ -17,7 +17,7 @@ __device__ std::uint64_t now() {
 }
 
 /// Looks for message `sequence` until it has come. By a warp.
-__device__ Received wait(const Channel& channel, std::uint64_t sequence, Staging& staging,
+__device__ Received wait(const ChannelView& channel, std::uint64_t sequence, Staging& staging,
                          std::uint64_t deadline, Stamps& stamps) {
   for (;;) {
     stamps.looked = now();
@@ -30,8 +30,8 @@ __device__ Received wait(const Channel& channel, std::uint64_t sequence, Staging
 }
 
 __global__ void __launch_bounds__(kThreads)
-    timed_worker(const __grid_constant__ Channel channel, std::uint32_t messages, Stamps* results,
-                 std::uint64_t limit_ns) {
+    timed_worker(const __grid_constant__ ChannelView channel, std::uint32_t messages,
+                 Stamps* results, std::uint64_t limit_ns) {
   __shared__ Staging staging;
   __shared__ Received received;
   for (std::uint32_t sequence = 0; sequence < messages; ++sequence) {
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x < 32) {
       const Received found = wait(channel, sequence, staging, deadline, stamps);
       if (threadIdx.x == 0) received = found;
-      if (found.arrival == Arrival::packed) {
+      if (found.arrival == Arrival::packets) {
         respond(Warp{}, channel, sequence, Reverse{}, staging, found);
         stamps.published = now();
       }
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-cudaError_t launch_timed_worker(const Channel& channel, std::uint32_t messages, Stamps* stamps,
+cudaError_t launch_timed_worker(const ChannelView& channel, std::uint32_t messages, Stamps* stamps,
                                 std::uint64_t limit_ns, cudaStream_t stream) {
   timed_worker<<<1, kThreads, 0, stream>>>(channel, messages, stamps, limit_ns);
   return cudaGetLastError();

@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
-#include "kernels/slot.hpp"
+#include "kernels/channel_layout.hpp"
 
 namespace offload::bench {
 
 /// When what happened to a message on the GPU: its global timer, ns.
 struct Stamps {
   std::uint64_t looked;     ///< the look that found it began
-  std::uint64_t found;      ///< its vectors were there
+  std::uint64_t found;      ///< its packets were there
   std::uint64_t written;    ///< a long answer was written but for its header; else 0
   std::uint64_t published;  ///< its header was on its way
 };
@@ -19,7 +19,7 @@ struct Stamps {
 /// Launches a block that answers the first `messages` of `channel` with their bytes reversed, by
 /// the steps of the persistent kernel, and writes their stamps, in device memory. Ends by itself
 /// when none has come for `limit_ns`.
-cudaError_t launch_timed_worker(const kernels::Channel& channel, std::uint32_t messages,
+cudaError_t launch_timed_worker(const kernels::ChannelView& channel, std::uint32_t messages,
                                 Stamps* stamps, std::uint64_t limit_ns, cudaStream_t stream);
 
 }  // namespace offload::bench

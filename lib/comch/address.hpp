@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "comch/key.hpp"
+#include "comch/session/key.hpp"
 
 namespace offload::comch {
 

@@ -13,7 +13,7 @@
 
 #include "core/cpu.hpp"
 #include "core/error.hpp"
-#include "progress/doorbell.hpp"
+#include "core/fence.hpp"
 #include "protocol/bytes.hpp"
 
 namespace offload::sync {
@@ -93,7 +93,7 @@ std::uint64_t SyncEvent::add(std::uint64_t count) noexcept {
 
 /// Publisher: value, fence, sleepers. Sleeper: sleepers, fence, value. One of them sees the other.
 void SyncEvent::wake_sleepers() noexcept {
-  progress::full_fence();
+  core::full_fence();
   if (__atomic_load_n(&words_->sleepers, __ATOMIC_RELAXED) == 0) return;  // ordered by the fence
   ::syscall(SYS_futex, futex_word(*words_), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -121,7 +121,7 @@ void SyncEvent::sleep(std::uint64_t threshold, core::TimePoint deadline) noexcep
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
   const timespec timeout{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
   __atomic_fetch_add(&words_->sleepers, 1, __ATOMIC_RELAXED);  // ordered by the fence
-  progress::full_fence();
+  core::full_fence();
   const std::uint64_t seen = get();
   if (seen <= threshold) {
     ::syscall(SYS_futex, futex_word(*words_), FUTEX_WAIT, static_cast<std::uint32_t>(seen),

@@ -2,8 +2,8 @@
 #include <new>
 #include <vector>
 
-#include "comch/consumer.hpp"
-#include "comch/producer.hpp"
+#include "channel/consumer.hpp"
+#include "channel/producer.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
 #include "progress/task_pool.hpp"
@@ -15,8 +15,8 @@ namespace offload::fuzz {
 namespace {
 
 using kernels::Outcome;
-using kernels::Part;
-using kernels::Vector;
+using kernels::Packet;
+using kernels::Slot;
 
 /// On the heap, of exactly its size: a checker sees every access beyond it.
 class Memory {
@@ -29,57 +29,57 @@ class Memory {
   [[nodiscard]] std::uint8_t* data() const { return data_; }
 
  private:
-  static constexpr std::align_val_t kAlignment{kernels::kPartAlignment};
+  static constexpr std::align_val_t kAlignment{kernels::kSlotAlignment};
   std::uint8_t* data_;
 };
 
-/// One vector somewhere, in four bytes and its data: with the turn that is looked for, or another.
-void poke(Input& input, const kernels::Channel& channel, std::uint64_t start) {
+/// One packet somewhere, in four bytes and its data: with the flag that is looked for, or another.
+void poke(Input& input, const kernels::ChannelView& channel, std::uint64_t start) {
   const auto where = input.integer<std::uint8_t>();
   const auto which = input.integer<std::uint8_t>();
   const std::uint64_t sequence = start + (where & 7U);
-  const Part part = (where & 8U) != 0 ? channel.response(sequence) : channel.request(sequence);
-  Vector vector{};
+  const Slot slot = (where & 8U) != 0 ? channel.response(sequence) : channel.request(sequence);
+  Packet packet{};
   const auto data = input.integer<std::uint32_t>();
   // Lengths around the limits are as likely as all others together.
-  vector.data[0] = (where & 16U) != 0 ? data : channel.layout.max_length - 8 + data % 16;
-  vector.data[1] = input.integer<std::uint8_t>();
-  vector.turn = channel.layout.turn_of(sequence) + ((where & 0xe0U) == 0 ? 1 : 0);
-  kernels::store_vector(part.vectors + which % channel.layout.vectors, vector);
+  packet.data[0] = (where & 16U) != 0 ? data : channel.layout.max_length - 8 + data % 16;
+  packet.data[1] = input.integer<std::uint8_t>();
+  packet.flag = channel.layout.flag_of(sequence) + ((where & 0xe0U) == 0 ? 1 : 0);
+  kernels::store_packet(slot.packets + which % channel.layout.packets, packet);
 }
 
 template <class Service>
-void serve_all(const kernels::Channel& channel, std::uint64_t start, Service service) {
+void serve_all(const kernels::ChannelView& channel, std::uint64_t start, Service service) {
   kernels::Staging staging{};
   for (std::uint64_t i = 0; i < channel.layout.depth; ++i) {
-    const auto length = kernels::load_vector(channel.request(start + i).vectors).data[0];
+    const auto length = kernels::load_packet(channel.request(start + i).packets).data[0];
     const Outcome outcome =
         kernels::serve(kernels::SingleLane{}, channel, start + i, service, staging);
     if (outcome == Outcome::nothing) continue;
     require((outcome == Outcome::refused) == (length > channel.layout.max_length),
             "a request is refused for its length");
-    require(kernels::is_complete(channel.response(start + i), channel.layout.turn_of(start + i),
+    require(kernels::is_complete(channel.response(start + i), channel.layout.flag_of(start + i),
                                  channel.layout),
             "what was answered is there whole");
   }
 }
 
 /// The server's look at what the worker, or anybody, wrote.
-void receive_all(const kernels::Channel& channel, std::uint64_t start) {
+void receive_all(const kernels::ChannelView& channel, std::uint64_t start) {
   kernels::ChannelHeader& header = channel.header();
-  comch::Cursors cursors{start + channel.layout.depth, start, start};
-  const comch::ServerEnd end{0, channel, &cursors, {header.requests, -1}, {header.responses, -1}};
+  channel::Cursors cursors{start + channel.layout.depth, start, start};
+  const channel::ServerEnd end{0, channel, &cursors, {header.requests, -1}, {header.responses, -1}};
   progress::Engine engine;
-  comch::Producer producer(end);
-  comch::Consumer consumer(end, producer);
-  const auto look = [](comch::PostRecvTask& task, void* layout) {
+  channel::Producer producer(end);
+  channel::Consumer consumer(end, producer);
+  const auto look = [](channel::PostRecvTask& task, void* layout) {
     require(task.payload().size() <= static_cast<kernels::ChannelLayout*>(layout)->max_length,
             "no payload is over the limit");
     const std::vector<std::byte> copy(task.payload().begin(), task.payload().end());
   };
   auto layout = channel.layout;
-  progress::TaskPool<comch::PostRecvTask> receives(
-      consumer, layout.depth, {look, [](comch::PostRecvTask&, void*) {}, &layout});
+  progress::TaskPool<channel::PostRecvTask> receives(
+      consumer, layout.depth, {look, [](channel::PostRecvTask&, void*) {}, &layout});
   consumer.connect(engine);
   consumer.start();
   while (auto* const task = receives.allocate()) {
@@ -96,7 +96,7 @@ void run(Input input) {
   const auto layout = kernels::make_layout(1U << (shape & 3U), max_length);
   const Memory memory(layout.bytes);
   std::memset(memory.data(), input.integer<std::uint8_t>(), layout.bytes);
-  const kernels::Channel channel{memory.data(), layout};
+  const kernels::ChannelView channel{memory.data(), layout};
   while (!input.rest().empty()) poke(input, channel, start);
 
   const std::vector<std::uint8_t> before(memory.data(), memory.data() + layout.responses);

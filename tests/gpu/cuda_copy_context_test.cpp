@@ -131,8 +131,8 @@ TEST_F(CudaCopy, AListOfMoreThanItTakesIsRefused) {
   context_.start();
   const BufferRef list = take(*pinned_, 0);
   while (list->fits(context_.most_elements())) {
-    BufferRef part = take(*pinned_, 0);
-    ASSERT_TRUE(list->append_chain(part));
+    BufferRef slot = take(*pinned_, 0);
+    ASSERT_TRUE(list->append_chain(slot));
   }
   EXPECT_EQ(context_.submit(make(list, take(*pinned_, 1))), ErrorCode::not_supported);
 }

@@ -32,7 +32,7 @@ class HostRunner {
     [[nodiscard]] std::uint8_t* data() const { return data_; }
 
    private:
-    static constexpr std::align_val_t kAlignment{kPartAlignment};
+    static constexpr std::align_val_t kAlignment{kSlotAlignment};
     std::uint8_t* data_;
   };
 

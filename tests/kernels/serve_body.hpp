@@ -14,7 +14,7 @@ namespace offload::kernels::test {
 
 template <class Service>
 struct ServeOnce {
-  Channel channel;
+  ChannelView channel;
   std::uint64_t sequence;
   Outcome* outcome;
 
@@ -35,7 +35,7 @@ Outcome serve_once(const TestChannel<Runner>& channel, std::uint64_t sequence) {
 }
 
 struct AskForHeader {
-  Channel channel;
+  ChannelView channel;
   std::uint64_t sequence;
   bool* there;
 
@@ -84,18 +84,18 @@ TYPED_TEST_P(Serve, WhatIsNotWholeIsNothingYet) {
     const std::uint64_t sequence = 77 * 4 + 2;
     const auto message = random_octets(length);
     channel.post(sequence, message);
-    Vector* const vectors = channel.channel().request(sequence).vectors;
-    for (std::uint32_t v = 0; v < vectors_for(length); ++v) {
-      const Vector whole = load_vector(vectors + v);
-      for (const std::uint32_t other : {whole.turn - 1, whole.turn + 1, 0U}) {
-        Vector torn = whole;
-        torn.turn = other;
-        store_vector(vectors + v, torn);
+    Packet* const packets = channel.channel().request(sequence).packets;
+    for (std::uint32_t v = 0; v < packets_for(length); ++v) {
+      const Packet whole = load_packet(packets + v);
+      for (const std::uint32_t other : {whole.flag - 1, whole.flag + 1, 0U}) {
+        Packet torn = whole;
+        torn.flag = other;
+        store_packet(packets + v, torn);
         const auto before = channel.bytes();
         EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << v;
         EXPECT_EQ(channel.bytes(), before);
       }
-      store_vector(vectors + v, whole);
+      store_packet(packets + v, whole);
     }
     EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered);
     EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
@@ -106,7 +106,7 @@ TYPED_TEST_P(Serve, AHeaderIsThereForItsOwnLapAlone) {
   for (const std::uint32_t length : {0U, 20U, 600U}) {
     TestChannel<TypeParam> channel(4, 1000);
     EXPECT_FALSE(header_is_there(channel, 1));
-    channel.post_header(4 * 4 + 1, length);  // of its vectors this one alone
+    channel.post_header(4 * 4 + 1, length);  // of its packets this one alone
     EXPECT_TRUE(header_is_there(channel, 4 * 4 + 1));
     EXPECT_FALSE(header_is_there(channel, 3 * 4 + 1));
     EXPECT_FALSE(header_is_there(channel, 5 * 4 + 1));
@@ -124,9 +124,9 @@ TYPED_TEST_P(Serve, VectorsBehindTheMessageDoNotMatter) {
 
 /// The bytes of a response that a message of `length` may change.
 inline bool may_change(std::uint32_t offset, std::uint32_t length) {
-  if (length <= kMaxPacked) return offset < vectors_for(length) * sizeof(Vector);
-  const auto plain = static_cast<std::uint32_t>(kMaxVectors * sizeof(Vector));
-  return offset < sizeof(Vector) || (offset >= plain && offset < plain + length + kSlack);
+  if (length <= kMaxPacketPayload) return offset < packets_for(length) * sizeof(Packet);
+  const auto plain = static_cast<std::uint32_t>(kMaxPackets * sizeof(Packet));
+  return offset < sizeof(Packet) || (offset >= plain && offset < plain + length + kSlack);
 }
 
 template <class Runner>
@@ -135,7 +135,7 @@ void expect_untouched_but_response(const TestChannel<Runner>& channel, const Oct
   const auto after = channel.bytes();
   const auto start = channel.offset_of(channel.channel().response(sequence));
   for (std::size_t i = 0; i < after.size(); ++i) {
-    const bool own = i >= start && i < start + channel.layout().part_stride &&
+    const bool own = i >= start && i < start + channel.layout().slot_stride &&
                      may_change(static_cast<std::uint32_t>(i - start), response_length);
     ASSERT_TRUE(own || after[i] == before[i]) << "byte " << i << ", response at " << start;
   }
@@ -165,8 +165,8 @@ TYPED_TEST_P(Serve, ALengthOverTheLimitIsRefused) {
       channel.post_header(2, length);
       const auto before = channel.bytes();
       ASSERT_EQ(serve_once<Reverse>(channel, 2), Outcome::refused);
-      const Vector header = load_vector(channel.channel().response(2).vectors);
-      EXPECT_EQ(header.turn, channel.layout().turn_of(2));
+      const Packet header = load_packet(channel.channel().response(2).packets);
+      EXPECT_EQ(header.flag, channel.layout().flag_of(2));
       EXPECT_EQ(header.data[0], 0U);
       EXPECT_EQ(header.data[1], static_cast<std::uint32_t>(Status::bad_length));
       expect_untouched_but_response(channel, before, 2, 0);

@@ -23,7 +23,7 @@ TEST(Services, ReverseIsTheDefault) {
 TEST(Services, AnswersAreNoLongerThanTheLongerOfRequestAndFourVectors) {
   for_each_service([](auto service) {
     for (const std::uint32_t length : {0U, 1U, 48U, 372U, 373U, kMaxMessageLength}) {
-      EXPECT_LE(service.response_length(length), std::max(length, 4 * kVectorData));
+      EXPECT_LE(service.response_length(length), std::max(length, 4 * kPacketData));
     }
   });
 }

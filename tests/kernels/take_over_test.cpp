@@ -31,7 +31,7 @@ class TakeOver : public testing::Test {
   /// The channel as it is when `consumed` messages are done and `left` tells of those after them.
   void leave(std::uint64_t consumed, const std::vector<Left>& left) {
     channel_.fill(0);
-    // The lap before, done: its turns are all over the slots.
+    // The lap before, done: its flags are all over the slots.
     for (std::uint64_t sequence = consumed - kDepth; sequence != consumed; ++sequence) {
       channel_.post(sequence, request_of(sequence));
       channel_.answer(sequence, former_answer(sequence));
@@ -43,16 +43,16 @@ class TakeOver : public testing::Test {
     }
   }
 
-  /// Takes back one vector of the answer, another one for each message: vectors may be published
+  /// Takes back one packet of the answer, another one for each message: packets may be published
   /// in any order.
   void tear(std::uint64_t sequence) {
-    const Part part = channel_.channel().response(sequence);
+    const Slot slot = channel_.channel().response(sequence);
     const auto size = static_cast<std::uint32_t>(request_of(sequence).size());
-    const std::uint32_t count = size > kMaxPacked ? 1 : vectors_for(size);
-    Vector* const vector = part.vectors + sequence % count;
-    Vector torn = load_vector(vector);
-    --torn.turn;
-    store_vector(vector, torn);
+    const std::uint32_t count = size > kMaxPacketPayload ? 1 : packets_for(size);
+    Packet* const packet = slot.packets + sequence % count;
+    Packet torn = load_packet(packet);
+    --torn.flag;
+    store_packet(packet, torn);
   }
 
   void expect_taken_over(std::uint64_t consumed, const std::vector<Left>& left) {
@@ -88,7 +88,7 @@ class TakeOver : public testing::Test {
 
 TEST_F(TakeOver, EveryMixtureOfAnsweredHalfAnsweredAndUnanswered) {
   const std::uint64_t wrap = std::uint64_t{0xffff'ffff} * kDepth;
-  // At the start of a lap and inside one; where the turns of a channel wrap around.
+  // At the start of a lap and inside one; where the flags of a channel wrap around.
   for (const std::uint64_t consumed :
        {std::uint64_t{400}, std::uint64_t{403}, wrap - 2, wrap + 1}) {
     for (std::size_t posted = 0; posted <= kDepth; ++posted) {
@@ -107,10 +107,10 @@ TEST_F(TakeOver, AFreshChannel) {
 
 TEST_F(TakeOver, AMessageThatIsBeingPostedIsLeftToTheLoop) {
   leave(400, {Left::unanswered, Left::unanswered, Left::unanswered});
-  Vector* const vectors = channel_.channel().request(402).vectors;
-  Vector torn = load_vector(vectors);
-  --torn.turn;
-  store_vector(vectors, torn);
+  Packet* const packets = channel_.channel().request(402).packets;
+  Packet torn = load_packet(packets);
+  --torn.flag;
+  store_packet(packets, torn);
   Staging staging{};
   EXPECT_EQ(take_over(channel_.channel(), 400, Reverse{}, staging), 402U);
   EXPECT_FALSE(channel_.response(402));
@@ -121,7 +121,7 @@ TEST_F(TakeOver, ARefusedRequestIsAnsweredOnce) {
   channel_.post_header(400, kMaxLength + 1);
   Staging staging{};
   EXPECT_EQ(take_over(channel_.channel(), 400, Reverse{}, staging), 401U);
-  const Vector header = load_vector(channel_.channel().response(400).vectors);
+  const Packet header = load_packet(channel_.channel().response(400).packets);
   EXPECT_EQ(header.data[1], static_cast<std::uint32_t>(Status::bad_length));
   const auto before = channel_.bytes();
   EXPECT_EQ(take_over(channel_.channel(), 400, Reverse{}, staging), 401U);
@@ -142,31 +142,31 @@ TEST(IsComplete, NeedsEveryVector) {
   for (const std::uint32_t length : {0U, 12U, 100U, 372U}) {
     const TestChannel<HostRunner> empty(kDepth, kMaxLength);
     TestChannel<HostRunner> channel(kDepth, kMaxLength);
-    const auto turn = channel.layout().turn_of(1);
-    EXPECT_FALSE(is_complete(empty.channel().request(1), turn, channel.layout()));
+    const auto flag = channel.layout().flag_of(1);
+    EXPECT_FALSE(is_complete(empty.channel().request(1), flag, channel.layout()));
     channel.post(1, random_octets(length));
-    const Part part = channel.channel().request(1);
-    EXPECT_TRUE(is_complete(part, turn, channel.layout()));
-    EXPECT_FALSE(is_complete(part, turn + 1, channel.layout()));
-    for (std::uint32_t v = 0; v < vectors_for(length); ++v) {
-      const Vector whole = load_vector(part.vectors + v);
-      Vector torn = whole;
-      ++torn.turn;
-      store_vector(part.vectors + v, torn);
-      EXPECT_FALSE(is_complete(part, turn, channel.layout())) << v << " of " << length;
-      store_vector(part.vectors + v, whole);
+    const Slot slot = channel.channel().request(1);
+    EXPECT_TRUE(is_complete(slot, flag, channel.layout()));
+    EXPECT_FALSE(is_complete(slot, flag + 1, channel.layout()));
+    for (std::uint32_t v = 0; v < packets_for(length); ++v) {
+      const Packet whole = load_packet(slot.packets + v);
+      Packet torn = whole;
+      ++torn.flag;
+      store_packet(slot.packets + v, torn);
+      EXPECT_FALSE(is_complete(slot, flag, channel.layout())) << v << " of " << length;
+      store_packet(slot.packets + v, whole);
     }
   }
 }
 
 TEST(IsComplete, ALongMessageIsThereWithItsHeader) {
   TestChannel<HostRunner> channel(kDepth, kMaxLength);
-  const auto turn = channel.layout().turn_of(1);
-  const Part part = channel.channel().request(1);
+  const auto flag = channel.layout().flag_of(1);
+  const Slot slot = channel.channel().request(1);
   for (const std::uint32_t length : {373U, kMaxLength, kMaxLength + 1, 0xffff'ffffU}) {
     channel.post_header(1, length);
-    EXPECT_TRUE(is_complete(part, turn, channel.layout()));
-    EXPECT_FALSE(is_complete(part, turn - 1, channel.layout()));
+    EXPECT_TRUE(is_complete(slot, flag, channel.layout()));
+    EXPECT_FALSE(is_complete(slot, flag - 1, channel.layout()));
   }
 }
 

@@ -6,9 +6,9 @@
 #include <iostream>
 #include <thread>
 
+#include "channel/doorbell.hpp"
 #include "core/fd.hpp"
 #include "progress/context.hpp"
-#include "progress/doorbell.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
 #include "tests/progress/race.hpp"
@@ -78,8 +78,8 @@ class EventContext final : public Context, EventHandler {
   Engine* engine_;
   kernels::Doorbell word_{};
   core::Fd eventfd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  Waiter waiter_{word_, eventfd_.get()};
-  Ringer ringer_{word_, eventfd_.get()};
+  channel::Waiter waiter_{word_, eventfd_.get()};
+  channel::Ringer ringer_{word_, eventfd_.get()};
   alignas(128) std::atomic<std::uint32_t> submitted_{0};
   alignas(128) std::atomic<std::uint32_t> finished_{0};
 };

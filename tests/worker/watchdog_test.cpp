@@ -4,10 +4,10 @@
 
 #include <deque>
 
-#include "comch/channel.hpp"
+#include "channel/channel_memory.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
-#include "tests/comch/channel_fixture.hpp"
+#include "tests/channel/channel_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 
 namespace offload::worker {
@@ -25,7 +25,7 @@ class WatchdogTest : public testing::Test {
   void post(std::size_t channel, std::size_t length = 20) {
     ASSERT_TRUE(channels_[channel].server.post(support::random_bytes(length, 1)));
   }
-  /// The worker's and the server's part of a message, start to end.
+  /// The worker's and the server's slot of a message, start to end.
   void pass_one(std::size_t channel) {
     const auto sequence = channels_[channel].server.cursors.posted;
     post(channel);
@@ -38,13 +38,13 @@ class WatchdogTest : public testing::Test {
   }
 
   support::LogCapture log_;
-  std::deque<comch::test::Ends> channels_ = make_channels();
+  std::deque<channel::test::Ends> channels_ = make_channels();
   core::TimePoint start_ = core::Clock::now();
   Watchdog watchdog_{{channels_[0].worker.channel(), channels_[1].worker.channel()}, 2s};
 
  private:
-  static std::deque<comch::test::Ends> make_channels() {
-    std::deque<comch::test::Ends> channels;
+  static std::deque<channel::test::Ends> make_channels() {
+    std::deque<channel::test::Ends> channels;
     channels.emplace_back(4, 600);
     channels.emplace_back(4, 600);
     return channels;
@@ -126,7 +126,7 @@ TEST_F(WatchdogTest, ABusyChannelIsNotStuck) {
   }
 }
 
-// It is the server's turn then.
+// It is the server's flag then.
 TEST_F(WatchdogTest, AnAnswerThatTheServerDoesNotTakeIsNoFaultOfTheWorker) {
   post(0);
   ASSERT_EQ(channels_[0].serve(0), kernels::Outcome::answered);

@@ -14,13 +14,13 @@ constexpr core::Duration kRest = std::chrono::milliseconds(1);
 }  // namespace
 
 ServerSide::ServerSide(const Address& address) {
-  WorkerLink::Offer offer{{}, kLongest, "reverse", kKeepAlive};
+  ServerSession::Offer offer{{}, kLongest, "reverse", kKeepAlive};
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     ends.push_back(std::make_unique<End>(i));
     offer.channels.push_back(&ends.back()->channel);
   }
-  link = std::make_unique<WorkerLink>(engine_, address, std::move(offer),
-                                      static_cast<WorkerObserver&>(*this));
+  link = std::make_unique<ServerSession>(engine_, address, std::move(offer),
+                                         static_cast<ServerSessionObserver&>(*this));
   address_ = link->address();
   thread_ = std::thread([this] { run(); });
 }
@@ -60,12 +60,13 @@ void ServerSide::turn() {
   }
 }
 
-void ServerSide::on_worker_attached(Peer peer, std::vector<std::unique_ptr<Line>> lines) {
+void ServerSide::on_worker_attached(channel::Peer peer,
+                                    std::vector<std::unique_ptr<DataEndpoint>> lines) {
   ++attached;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     End& end = *ends[i];
     end.server.consumer.set_peer(peer);
-    if (peer != Peer::relayed) continue;
+    if (peer != channel::Peer::relayed) continue;
     end.remote.emplace(end.server.engine, end.channel.server_end(), std::move(lines[i]));
   }
 }
@@ -73,16 +74,16 @@ void ServerSide::on_worker_attached(Peer peer, std::vector<std::unique_ptr<Line>
 void ServerSide::on_worker_lost() {
   ++lost;
   for (const auto& end : ends) {
-    end->server.consumer.set_peer(Peer::absent);
+    end->server.consumer.set_peer(channel::Peer::absent);
     end->remote.reset();
   }
 }
 
 WorkerSide::WorkerSide(const Address& address, Until until, std::optional<protocol::Hello> hello)
     : until_(until),
-      backend_(gpu::make_cpu_backend({})),
-      link_(std::make_unique<ServerLink>(engine_, address, hello.value_or(conformance::hello()),
-                                         static_cast<ServerObserver&>(*this))) {
+      backend_(backend::make_cpu_backend({})),
+      link_(std::make_unique<WorkerSession>(engine_, address, hello.value_or(conformance::hello()),
+                                            static_cast<WorkerSessionObserver&>(*this))) {
   if (until_ == Until::greeted) return;
   EXPECT_TRUE(run_until(
       [&] { return lost || (until_ == Until::offered ? !channels_.empty() : attached == 1); }));
@@ -95,16 +96,16 @@ WorkerSide::~WorkerSide() {
 
 void WorkerSide::on_channels(const std::string& service, std::vector<AttachedChannel> channels) {
   channels_ = std::move(channels);
-  std::vector<gpu::BackendChannel> served;
+  std::vector<backend::BackendChannel> served;
   for (const auto& attached_channel : channels_) {
-    const ChannelImport& channel = attached_channel.import();
+    const channel::ChannelImport& channel = attached_channel.import();
     served.push_back(
         {channel.index(), channel.channel(), channel.region(), channel.waiter(), channel.ringer()});
   }
   backend_->start(std::move(served), service);
   for (const auto& attached_channel : channels_) {
-    RemoteServer* const remote = attached_channel.remote();
-    if (remote != nullptr) remote->start(Peer::rings, [this] { engine_.notify(); });
+    ServerProxy* const remote = attached_channel.remote();
+    if (remote != nullptr) remote->start(channel::Peer::rings, [this] { engine_.notify(); });
   }
 }
 

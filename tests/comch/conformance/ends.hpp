@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "comch/remote_worker.hpp"
-#include "comch/server_link.hpp"
-#include "comch/worker_link.hpp"
-#include "gpu/backend.hpp"
-#include "tests/comch/channel_fixture.hpp"
+#include "backend/backend.hpp"
+#include "comch/proxy/worker_proxy.hpp"
+#include "comch/session/server_session.hpp"
+#include "comch/session/worker_session.hpp"
+#include "tests/channel/channel_fixture.hpp"
 #include "tests/support/eventually.hpp"
 
 /// A server and workers as the programs have them, less TCP clients and processes.
@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kLongest = 20'000;
 
 /// A server that runs on a thread of its own, as connecting to it may wait for it. What tests do
 /// with it they do there, by with().
-class ServerSide final : WorkerObserver {
+class ServerSide final : ServerSessionObserver {
  public:
   explicit ServerSide(const Address& address);
   ~ServerSide();
@@ -52,20 +52,21 @@ class ServerSide final : WorkerObserver {
   struct End {
     explicit End(std::uint32_t index)
         : channel(index, kDepth, kLongest, -1), server(channel.server_end()) {}
-    Channel channel;
-    test::Server server;
-    std::optional<RemoteWorker> remote;
+    channel::Channel channel;
+    channel::test::Server server;
+    std::optional<WorkerProxy> remote;
     std::deque<support::Bytes> responses;
   };
   std::vector<std::unique_ptr<End>> ends;
-  std::unique_ptr<WorkerLink> link;
+  std::unique_ptr<ServerSession> link;
   int attached = 0;
   int lost = 0;
   int shutdown_requests = 0;
   std::string line_lost;  ///< why, last
 
  private:
-  void on_worker_attached(Peer peer, std::vector<std::unique_ptr<Line>> lines) override;
+  void on_worker_attached(channel::Peer peer,
+                          std::vector<std::unique_ptr<DataEndpoint>> lines) override;
   void on_worker_lost() override;
   void on_shutdown_requested() override { ++shutdown_requests; }
 
@@ -83,12 +84,12 @@ class ServerSide final : WorkerObserver {
 };
 
 /// A worker with the CPU back end. It dies with the object, without a word.
-class WorkerSide final : ServerObserver {
+class WorkerSide final : WorkerSessionObserver {
  public:
   /// How far it goes by itself.
   enum class Until : std::uint8_t { greeted, offered, attached };
 
-  /// Throws Error as ServerLink. `hello`: what it says of itself.
+  /// Throws Error as WorkerSession. `hello`: what it says of itself.
   explicit WorkerSide(const Address& address, Until until = Until::attached,
                       std::optional<protocol::Hello> hello = {});
   ~WorkerSide();
@@ -101,7 +102,7 @@ class WorkerSide final : ServerObserver {
       look_after_lines();
     });
   }
-  [[nodiscard]] ServerLink& link() noexcept { return *link_; }
+  [[nodiscard]] WorkerSession& link() noexcept { return *link_; }
 
   int attached = 0;
   int start_shutdowns = 0;
@@ -118,8 +119,8 @@ class WorkerSide final : ServerObserver {
   Until until_;
   progress::Engine engine_;
   std::vector<AttachedChannel> channels_;
-  std::unique_ptr<gpu::Backend> backend_;
-  std::unique_ptr<ServerLink> link_;
+  std::unique_ptr<backend::Backend> backend_;
+  std::unique_ptr<WorkerSession> link_;
 };
 
 /// What a worker of this suite says of itself.

@@ -1,4 +1,4 @@
-#include "comch/handshake.hpp"
+#include "comch/session/handshake.hpp"
 #include "tests/comch/conformance/suite.hpp"
 
 namespace offload::comch::conformance {
@@ -10,13 +10,13 @@ using support::Bytes;
 using support::random_bytes;
 
 /// A worker that takes whatever comes, and answers what it likes.
-class Liar final : CarriedEnd {
+class Liar final : DataHandler {
  public:
   explicit Liar(const Address& address);
 
   void say(const DataHeader& header) {
     const auto* const in_slot = reinterpret_cast<const std::byte*>(view_.response(0).plain);
-    carrier_->push(header, header.length > kernels::kMaxPacked ? in_slot : payload_.data());
+    carrier_->push(header, header.length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
   }
   /// Nothing that it says arrives any more: over RDMA, what is not due finds no receive.
   [[nodiscard]] bool failed() const { return carrier_->failed(); }
@@ -39,14 +39,14 @@ class Liar final : CarriedEnd {
   }
   void on_taken() override {}
 
-  Channel own_{0, kDepth, kLongest, -1};
-  kernels::Channel view_ = own_.server_end().channel;
+  channel::Channel own_{0, kDepth, kLongest, -1};
+  kernels::ChannelView view_ = own_.server_end().channel;
   Bytes payload_ = random_bytes(100, 1);
   std::size_t asked_ = 0;
   progress::Engine engine_;
   ControlSocket control_;
-  std::vector<std::unique_ptr<Line>> lines_;
-  std::unique_ptr<Carrier> carrier_;
+  std::vector<std::unique_ptr<DataEndpoint>> lines_;
+  std::unique_ptr<DataConnection> carrier_;
 };
 
 Liar::Liar(const Address& address) : control_(ControlSocket::connect(address)) {

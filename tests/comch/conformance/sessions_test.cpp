@@ -1,4 +1,4 @@
-#include "comch/handshake.hpp"
+#include "comch/session/handshake.hpp"
 #include "tests/comch/conformance/suite.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -65,8 +65,8 @@ TEST_P(Sessions, BothDirectionsFull) {
     for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
       posted[channel] += post(channel, std::span(requests).subspan(posted[channel]));
       if (got[channel].size() == kMessages) continue;
-      auto part = responses(channel, 1);
-      std::move(part.begin(), part.end(), std::back_inserter(got[channel]));
+      auto slot = responses(channel, 1);
+      std::move(slot.begin(), slot.end(), std::back_inserter(got[channel]));
       all = false;
     }
     return all;

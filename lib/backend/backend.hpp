@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "channel/doorbell.hpp"
+#include "core/clock.hpp"
+#include "kernels/channel_layout.hpp"
+#include "memory/region.hpp"
+
+namespace offload::backend {
+
+/// A channel to be served.
+struct BackendChannel {
+  std::uint32_t index;
+  kernels::ChannelView channel;
+  /// The channel's memory, one range. A back end starts it, unless it is started, and holds it for
+  /// as long as it uses it.
+  std::shared_ptr<memory::MemoryRegion> region;
+  channel::Waiter waiter;
+  channel::Ringer ringer;
+};
+
+/// A request that was refused by the worker loop: the server should never have let it through.
+struct Fault {
+  std::uint32_t channel;
+  std::uint32_t slot;
+  std::uint32_t length;  ///< what its header claimed, bytes
+};
+
+/// Who processes the requests: GPU or CPU. One life: start → (serves by itself) → stop. All calls
+/// from one thread.
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  /// Stops, with a bound, if stop was not called.
+  virtual ~Backend() = default;
+
+  /// "cpu", "graph gpu:0 ...", "cuda gpu:0 NVIDIA H100 80GB HBM3 at 0000:01:00.0"
+  [[nodiscard]] virtual std::string name() const = 0;
+
+  /// Whether it wakes a server that sleeps; one that does not is polled for.
+  [[nodiscard]] virtual bool rings() const = 0;
+
+  /// Answers what a former worker left behind, then serves `channels` until stop. `service`: one
+  /// of kernels::service_names(). Throws Error.
+  virtual void start(std::vector<BackendChannel> channels, const std::string& service) = 0;
+
+  /// Ends serving. Returns false if it could not be ended within `limit`: then the channels are
+  /// still in use and only the end of the process frees them.
+  virtual bool stop(core::Duration limit) = 0;
+
+  /// A number per channel that moves while the channel is served.
+  [[nodiscard]] virtual std::vector<std::uint64_t> heartbeats() const = 0;
+
+  /// The faults since the last call; the latest of each channel. Throws Error (driver) if serving
+  /// has ended by itself.
+  virtual std::vector<Fault> check() = 0;
+};
+
+/// The same loop on CPU threads, one a channel. It spins for `spin` after the last request, then
+/// sleeps until the server rings.
+std::unique_ptr<Backend> make_cpu_backend(core::Duration spin);
+
+struct CudaOptions {
+  /// As measured (docs/benchmarks.md): more warps answer more messages that fit in packets; where
+  /// a block of threads stands for each, they are in each other's way.
+  static constexpr std::uint32_t kWarpsForShort = 32;
+  static constexpr std::uint32_t kWarpsForLong = 16;
+
+  std::string pci_address;  ///< "0000:01:00.0", or as device::find takes it; empty: first
+  /// So many messages of a channel are worked on at once. None: by the longest message that any
+  /// channel takes.
+  std::optional<std::uint32_t> warps_per_channel;
+  core::Duration idle_sleep;  ///< between polls of a channel that is quiet; 0: never sleep
+};
+
+/// The persistent kernel. Throws Error: not_supported where the build has no CUDA, not_found where
+/// the machine has no such GPU.
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
+
+struct GraphOptions {
+  std::string pci_address;  ///< as CudaOptions's
+  core::Duration spin;      ///< as make_cpu_backend's
+  std::uint32_t batches =
+      2;  ///< of a channel, under way at once: one is filled beside one on the GPU
+};
+
+/// What one would write without a persistent kernel: a thread a channel that copies the requests
+/// there are to the GPU, launches a kernel over them and copies the answers back, each batch as one
+/// CUDA graph. Throws as make_cuda_backend.
+std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options);
+
+}  // namespace offload::backend

@@ -1,0 +1,103 @@
+#include "backend/batch_worker.hpp"
+
+#include <utility>
+
+namespace offload::backend {
+
+namespace {
+
+/// Between two looks at what is under way when it ends: a batch takes some tens of microseconds.
+constexpr core::Duration kDrainPoll = std::chrono::microseconds(100);
+
+}  // namespace
+
+using progress::Expecting;
+using State = BatchProcessor::State;
+using Taken = StagedBatch::Taken;
+
+BatchWorker::BatchWorker(const BackendChannel& channel, core::Duration spin,
+                         std::unique_ptr<BatchProcessor> processor)
+    : ChannelThread(channel, spin), processor_(std::move(processor)) {
+  for (std::uint32_t i = 0; i < processor_->batches(); ++i) {
+    batches_.emplace_back(processor_->requests(i), processor_->responses(i),
+                          processor_->capacity());
+  }
+}
+
+bool BatchWorker::poll() {
+  // Relaxed: this thread's own.
+  if (failed_.load(std::memory_order_relaxed)) return false;
+  const bool launched = launch_next();
+  return answer_oldest() || launched;
+}
+
+Expecting BatchWorker::expecting() const {
+  return is_waiting() ? Expecting::from_device : Expecting::from_thread;
+}
+
+core::Duration BatchWorker::arm() {
+  // A GPU wakes nobody: it is looked at until it is done.
+  if (is_waiting() && !failed_.load(std::memory_order_relaxed)) return {};
+  return ChannelThread::arm();
+}
+
+/// Takes what has come, if there is a batch to put it in, and launches that.
+bool BatchWorker::launch_next() {
+  if (launched_ - answered_ == batches_.size()) return false;
+  const auto i = static_cast<std::uint32_t>(launched_ % batches_.size());
+  StagedBatch& batch = batches_[i];
+  batch.clear();
+  bool refused = false;
+  for (Taken taken{}; (taken = batch.take(channel(), sequence_, staging_)) != Taken::nothing &&
+                      taken != Taken::full;
+       ++sequence_) {
+    if (taken != Taken::refused) continue;
+    report(sequence_);
+    refused = true;
+  }
+  if (refused) ring();
+  if (batch.count() == 0) return refused;
+  if (!processor_->launch(i, batch.bytes())) {
+    fail();
+    return false;
+  }
+  ++launched_;
+  return true;
+}
+
+/// Answers the batch that was launched first, if it is done: the server takes answers in order.
+bool BatchWorker::answer_oldest() {
+  if (!is_waiting()) return false;
+  const auto i = static_cast<std::uint32_t>(answered_ % batches_.size());
+  const State state = processor_->look(i);
+  if (state == State::running) return false;
+  ++answered_;
+  if (state == State::failed) {
+    fail();
+    return false;
+  }
+  for (std::uint32_t message = 0; message < batches_[i].count(); ++message) {
+    if (!batches_[i].answer(channel(), message)) report(batches_[i].sequence(message));
+  }
+  ring();
+  return true;
+}
+
+void BatchWorker::fail() {
+  failed_.store(true, std::memory_order_release);  // pairs with failure, which reads why
+}
+
+std::string BatchWorker::failure() const {
+  return failed_.load(std::memory_order_acquire) ? processor_->failure() : std::string();
+}
+
+bool BatchWorker::drain(core::TimePoint deadline) {
+  while (is_waiting()) {
+    if (answer_oldest() || !is_waiting()) continue;
+    if (core::Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kDrainPoll);
+  }
+  return true;
+}
+
+}  // namespace offload::backend

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/batch_processor.hpp"
+#include "backend/channel_thread.hpp"
+#include "backend/staged_batch.hpp"
+
+namespace offload::backend {
+
+/// Serves a channel in batches: gathers what requests there are, has a processor answer them, and
+/// writes the answers, while it gathers the next batch.
+class BatchWorker final : public ChannelThread {
+ public:
+  BatchWorker(const BackendChannel& channel, core::Duration spin,
+              std::unique_ptr<BatchProcessor> processor);
+  ~BatchWorker() { stop(); }
+  BatchWorker(const BatchWorker&) = delete;
+  BatchWorker& operator=(const BatchWorker&) = delete;
+
+  /// Answers what a former worker left, here, then starts the thread.
+  template <class Service>
+  void start(Service service) {
+    sequence_ = kernels::take_over(channel(), consumed(), service, staging_);
+    ring();
+    ChannelThread::start();
+  }
+
+  /// After stop: answers the batches that were under way. False if one is still running at
+  /// `deadline`.
+  bool drain(core::TimePoint deadline);
+
+  /// Why it serves no longer; empty if it does.
+  [[nodiscard]] std::string failure() const;
+
+ private:
+  bool poll() override;
+  [[nodiscard]] progress::Expecting expecting() const override;
+  void on_start() override { processor_->start_thread(); }
+  core::Duration arm() override;
+
+  [[nodiscard]] bool is_waiting() const { return answered_ != launched_; }
+  bool launch_next();
+  bool answer_oldest();
+  void fail();
+
+  std::unique_ptr<BatchProcessor> processor_;
+  std::vector<StagedBatch> batches_;
+  std::uint64_t sequence_ = 0;  ///< the message to be taken in next
+  std::uint64_t launched_ = 0;  ///< batches
+  std::uint64_t answered_ = 0;  ///< batches, in the order of their launches
+  kernels::Staging staging_{};
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace offload::backend

@@ -1,0 +1,68 @@
+#include "backend/channel_thread.hpp"
+
+#include <string>
+
+#include "core/cpu.hpp"
+#include "kernels/packet_access.hpp"
+
+namespace offload::backend {
+namespace {
+
+/// How long a thread sleeps at most; it is woken by the doorbell or by stop.
+constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
+
+}  // namespace
+
+ChannelThread::ChannelThread(const BackendChannel& channel, core::Duration spin)
+    : channel_(channel), engine_(spin) {
+  engine_.attach(*this);
+  engine_.watch(channel_.waiter.fd(), EPOLLIN | EPOLLET, *this);
+}
+
+void ChannelThread::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void ChannelThread::stop() {
+  stop_.store(true, std::memory_order_relaxed);  // notify wakes the thread and orders it
+  engine_.notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ChannelThread::run() {
+  core::name_this_thread(("worker-" + std::to_string(channel_.index)).c_str());
+  on_start();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const bool worked = engine_.run_once(core::Clock::now() + kLongestSleep);
+    if (!worked && expecting() == progress::Expecting::from_device) continue;
+    // Relaxed, one writer: a counter for the watchdog.
+    turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+}
+
+core::Duration ChannelThread::arm() {
+  channel_.waiter.arm();
+  return core::Duration::max();
+}
+
+std::uint64_t ChannelThread::consumed() const {
+  // Relaxed: the control channel orders it after the server's last word.
+  return __atomic_load_n(&channel_.channel.header().consumed, __ATOMIC_RELAXED);
+}
+
+bool ChannelThread::take_fault(Fault& fault) {
+  // Acquire: pairs with the release in report; the fields were written before.
+  if (!has_fault_.load(std::memory_order_acquire)) return false;
+  fault = fault_;
+  has_fault_.store(false, std::memory_order_release);
+  return true;
+}
+
+void ChannelThread::report(std::uint64_t sequence) {
+  if (has_fault_.load(std::memory_order_acquire)) return;  // the last one is not read yet
+  fault_ = {channel_.index, channel_.channel.layout.slot_index(sequence),
+            kernels::load_packet(channel_.channel.request(sequence).packets).data[0]};
+  has_fault_.store(true, std::memory_order_release);  // pairs with take_fault
+}
+
+}  // namespace offload::backend

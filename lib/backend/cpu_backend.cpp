@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <string>
+
+#include "backend/channel_thread.hpp"
+#include "core/error.hpp"
+#include "kernels/serve.hpp"
+#include "kernels/services.hpp"
+
+namespace offload::backend {
+namespace {
+
+/// What is served before the server is told: so many requests, fewer where they may be long.
+constexpr std::uint32_t kBatch = 64;
+constexpr std::uint32_t kBatchBytes = 256 * 1024;
+
+/// One channel and the thread that serves it.
+class CpuWorker final : public ChannelThread {
+ public:
+  CpuWorker(const BackendChannel& channel, core::Duration spin)
+      : ChannelThread(channel, spin),
+        batch_(std::clamp(kBatchBytes / channel.channel.layout.max_length, 1U, kBatch)) {}
+  ~CpuWorker() { stop(); }
+  CpuWorker(const CpuWorker&) = delete;
+  CpuWorker& operator=(const CpuWorker&) = delete;
+
+  template <class Service>
+  void start(Service service) {
+    sequence_ = kernels::take_over(channel(), consumed(), service, staging_);
+    ring();
+    serve_batch_ = [](CpuWorker& self) { return self.serve_batch(Service{}); };
+    ChannelThread::start();
+  }
+
+ private:
+  bool poll() override { return serve_batch_(*this); }
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return progress::Expecting::from_thread;
+  }
+
+  template <class Service>
+  bool serve_batch(Service service) {
+    std::uint32_t served = 0;
+    for (; served < batch_; ++served) {
+      const auto outcome =
+          kernels::serve(kernels::SingleLane{}, channel(), sequence_, service, staging_);
+      if (outcome == kernels::Outcome::nothing) break;
+      if (outcome == kernels::Outcome::refused) report(sequence_);
+      ++sequence_;
+    }
+    if (served != 0) ring();
+    return served != 0;
+  }
+
+  std::uint32_t batch_;
+  std::uint64_t sequence_ = 0;
+  kernels::Staging staging_{};
+  bool (*serve_batch_)(CpuWorker&) = nullptr;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(core::Duration spin) : spin_(spin) {}
+
+  [[nodiscard]] std::string name() const override { return "cpu"; }
+  [[nodiscard]] bool rings() const override { return true; }
+
+  void start(std::vector<BackendChannel> channels, const std::string& service) override {
+    for (const BackendChannel& channel : channels) {
+      if (!channel.region->started()) channel.region->start();
+      workers_.push_back(std::make_unique<CpuWorker>(channel, spin_));
+    }
+    const bool known = kernels::with_service(service, [&](auto chosen) {
+      for (auto& worker : workers_) worker->start(chosen);
+    });
+    if (!known) throw core::Error(core::ErrorCode::not_found, "no service '" + service + "'");
+  }
+
+  bool stop(core::Duration) override {
+    // A thread's turn is bounded, and so is this.
+    workers_.clear();
+    return true;
+  }
+
+  [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override {
+    return heartbeats_of(workers_);
+  }
+  std::vector<Fault> check() override { return take_faults_of(workers_); }
+
+ private:
+  core::Duration spin_;
+  std::vector<std::unique_ptr<CpuWorker>> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(core::Duration spin) {
+  return std::make_unique<CpuBackend>(spin);
+}
+
+}  // namespace offload::backend

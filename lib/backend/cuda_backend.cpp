@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "backend/backend.hpp"
+#include "gpu/cuda_device.hpp"
+#include "gpu/cuda_memory.hpp"
+#include "gpu/cuda_ranges.hpp"
+#include "kernels/persistent_worker.hpp"
+#include "kernels/serve.hpp"
+#include "kernels/services.hpp"
+
+namespace offload::backend {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+/// Empty polls of a group after which it sleeps, if the channel had no message meanwhile: some 12
+/// ms, as a poll is one PCIe round trip.
+constexpr std::uint32_t kPollsUntilIdle = 8192;
+/// What the destructor grants a kernel to end.
+constexpr core::Duration kStopTime = std::chrono::seconds(2);
+
+/// Where the GPU sees the memory of `channel`, which is registered with it if it is not yet.
+std::uint8_t* map(const BackendChannel& channel) {
+  static gpu::CudaRegistrar registrar;  // outlives every region
+  memory::MemoryRegion& region = *channel.region;
+  if (!region.started()) {
+    region.add_registrar(registrar);
+    region.start();
+  }
+  const memory::Key* const key = region.key(registrar, 0);
+  if (key == nullptr) {
+    throw Error(ErrorCode::bad_state, "region '" + region.name() + "' was started without the GPU");
+  }
+  return static_cast<std::uint8_t*>(key->handle);
+}
+
+/// What exists from start to stop. Members are destroyed in reverse order: the streams first.
+struct Run {
+  explicit Run(std::size_t count)
+      : device_channels(count),
+        heartbeats(count),
+        faults(count),
+        gates(count),
+        latest(count),
+        stop(1),
+        one(1) {}
+
+  std::vector<BackendChannel> channels;  ///< with their regions, which the GPU is in
+  gpu::DeviceArray<kernels::DeviceChannel> device_channels;
+  gpu::PinnedArray<std::uint64_t> heartbeats;
+  gpu::PinnedArray<kernels::Packet> faults;
+  gpu::DeviceArray<unsigned long long> gates;
+  gpu::DeviceArray<std::uint32_t> latest;
+  gpu::DeviceArray<std::uint32_t> stop;
+  gpu::PinnedArray<std::uint32_t> one;
+  std::vector<std::uint64_t> faults_seen;  ///< message + 1, by channel; 0: none
+  gpu::Stream control;
+  gpu::Stream kernel;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const CudaOptions& options)
+      : options_(options), device_(gpu::open_gpu(options.pci_address)) {}
+
+  ~CudaBackend() override {
+    if (run_ && !stop(kStopTime)) {
+      core::log_error("the GPU did not stop; its memory is left to the end of the process");
+    }
+  }
+
+  [[nodiscard]] std::string name() const override { return "cuda " + device_.describe(); }
+  [[nodiscard]] bool rings() const override { return false; }
+
+  void start(std::vector<BackendChannel> channels, const std::string& service) override {
+    if (left_running_) core::throw_bad_state("CUDA back end", "still serving", "start");
+    auto run = std::make_unique<Run>(channels.size());
+    run->channels = std::move(channels);
+    run->faults_seen.assign(run->channels.size(), 0);
+    std::vector<kernels::DeviceChannel> device_channels;
+    for (std::size_t i = 0; i < run->channels.size(); ++i) {
+      device_channels.push_back(make_device_channel(*run, i, service));
+    }
+    gpu::check_cuda(
+        cudaMemcpy(run->device_channels.get(), device_channels.data(),
+                   device_channels.size() * sizeof(kernels::DeviceChannel), cudaMemcpyHostToDevice),
+        "cudaMemcpy of the channels");
+    *run->one.get() = 1;
+    // The kernel's stream does not wait for the copies and fills that went before.
+    gpu::check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+
+    kernels::PersistentWorker worker{};
+    worker.channels = run->device_channels.get();
+    worker.channel_count = static_cast<std::uint32_t>(run->channels.size());
+    for (const BackendChannel& channel : run->channels) {
+      worker.max_length = std::max(worker.max_length, channel.channel.layout.max_length);
+    }
+    worker.groups_per_channel = options_.warps_per_channel.value_or(
+        worker.max_length <= kernels::kMaxPacketPayload ? CudaOptions::kWarpsForShort
+                                                        : CudaOptions::kWarpsForLong);
+    worker.stop = run->stop.get();
+    worker.polls_until_idle = kPollsUntilIdle;
+    worker.idle_sleep_ns = static_cast<std::uint32_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(options_.idle_sleep).count());
+    gpu::check_cuda(kernels::launch_persistent_worker(service, worker, run->kernel.get()),
+                    "cannot launch the persistent kernel");
+    run_ = std::move(run);
+  }
+
+  bool stop(core::Duration limit) override {
+    if (!run_) return !left_running_;
+    const auto deadline = core::Clock::now() + limit;
+    gpu::note_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
+                                   cudaMemcpyHostToDevice, run_->control.get()),
+                   "cudaMemcpyAsync of the stop word");
+    while (cudaStreamQuery(run_->kernel.get()) == cudaErrorNotReady) {
+      if (core::Clock::now() > deadline) {
+        // Freeing would wait for the kernel, for ever.
+        [[maybe_unused]] const Run* left_behind = run_.release();
+        left_running_ = true;
+        return false;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    run_.reset();
+    return true;
+  }
+
+  [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override {
+    std::vector<std::uint64_t> beats;
+    if (!run_) return beats;
+    for (std::size_t i = 0; i < run_->channels.size(); ++i) {
+      // Relaxed: the GPU's counter, looked at for change only.
+      beats.push_back(__atomic_load_n(run_->heartbeats.get() + i, __ATOMIC_RELAXED));
+    }
+    return beats;
+  }
+
+  std::vector<Fault> check() override {
+    std::vector<Fault> faults;
+    if (!run_) return faults;
+    for (std::size_t i = 0; i < run_->channels.size(); ++i) {
+      const kernels::Packet fault = kernels::load_packet(run_->faults.get() + i);
+      // A message is refused once, so the one reported last is known by its number.
+      const std::uint64_t message = fault.flag == 0 ? 0 : fault.data[2] + std::uint64_t{1};
+      if (message == run_->faults_seen[i]) continue;
+      run_->faults_seen[i] = message;
+      faults.push_back({run_->channels[i].index, fault.data[0], fault.data[1]});
+    }
+    if (const auto status = cudaStreamQuery(run_->kernel.get()); status != cudaErrorNotReady) {
+      throw Error(ErrorCode::driver,
+                  std::string("the persistent kernel has ended: ") + cudaGetErrorString(status),
+                  gpu::cuda_cause(status));
+    }
+    return faults;
+  }
+
+ private:
+  static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i,
+                                                    const std::string& service) {
+    const BackendChannel& channel = run.channels[i];
+    kernels::DeviceChannel device{};
+    device.channel = channel.channel;
+    device.channel.base = map(channel);
+    device.heartbeat = run.heartbeats.get() + i;
+    device.fault = run.faults.get() + i;
+    // Relaxed: the control channel orders it after the server's last word.
+    const auto consumed = __atomic_load_n(&channel.channel.header().consumed, __ATOMIC_RELAXED);
+    const bool known = kernels::with_service(service, [&](auto chosen) {
+      kernels::Staging staging{};
+      device.first_sequence = kernels::take_over(channel.channel, consumed, chosen, staging);
+    });
+    if (!known) throw Error(ErrorCode::not_found, "no service '" + service + "'");
+    device.latest = run.latest.get() + i;
+    device.gate = run.gates.get() + i;
+    gpu::check_cuda(cudaMemcpy(device.gate, &device.first_sequence, sizeof *device.gate,
+                               cudaMemcpyHostToDevice),
+                    "cudaMemcpy of a channel's first message");
+    return device;
+  }
+
+  CudaOptions options_;
+  device::Device device_;
+  std::unique_ptr<Run> run_;
+  bool left_running_ = false;  ///< a kernel that did not stop
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace offload::backend

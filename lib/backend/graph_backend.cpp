@@ -1,0 +1,96 @@
+#include <cstdlib>
+#include <memory>
+
+#include "backend/backend.hpp"
+#include "backend/batch_worker.hpp"
+#include "backend/graph_processor.hpp"
+#include "gpu/cuda_device.hpp"
+#include "kernels/services.hpp"
+
+namespace offload::backend {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+/// What the destructor grants the batches under way to end.
+constexpr core::Duration kStopTime = std::chrono::seconds(2);
+
+class GraphBackend final : public Backend {
+ public:
+  explicit GraphBackend(const GraphOptions& options)
+      : options_(options), device_(gpu::open_gpu(options.pci_address)) {}
+
+  ~GraphBackend() override {
+    if (!stop(kStopTime)) {
+      core::log_error("the GPU did not stop; its memory is left to the end of the process");
+    }
+  }
+
+  [[nodiscard]] std::string name() const override { return "graph " + device_.describe(); }
+  [[nodiscard]] bool rings() const override { return true; }
+
+  void start(std::vector<BackendChannel> channels, const std::string& service) override {
+    if (left_running_) core::throw_bad_state("CUDA graph back end", "still serving", "start");
+    const bool known = kernels::with_service(service, [&](auto chosen) {
+      for (const BackendChannel& channel : channels) {
+        if (!channel.region->started()) channel.region->start();
+        workers_.push_back(make_worker(channel, service));
+      }
+      for (auto& worker : workers_) worker->start(chosen);
+    });
+    if (!known) throw Error(ErrorCode::not_found, "no service '" + service + "'");
+  }
+
+  bool stop(core::Duration limit) override {
+    const auto deadline = core::Clock::now() + limit;
+    for (auto& worker : workers_) worker->stop();
+    for (auto& worker : workers_) {
+      if (worker->drain(deadline)) continue;
+      // Freeing would wait for the GPU, for ever.
+      [[maybe_unused]] const BatchWorker* left_behind = worker.release();
+      left_running_ = true;
+    }
+    workers_.clear();
+    return !left_running_;
+  }
+
+  [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override {
+    return heartbeats_of(workers_);
+  }
+
+  std::vector<Fault> check() override {
+    auto faults = take_faults_of(workers_);
+    for (const auto& worker : workers_) {
+      if (const std::string failure = worker->failure(); !failure.empty()) {
+        throw Error(ErrorCode::driver, "the GPU serves no longer: " + failure);
+      }
+    }
+    return faults;
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<BatchWorker> make_worker(const BackendChannel& channel,
+                                                         const std::string& service) const {
+    auto processor =
+        std::make_unique<GraphProcessor>(static_cast<int>(device_.index), service,
+                                         channel.channel.layout.max_length, options_.batches);
+    return std::make_unique<BatchWorker>(channel, options_.spin, std::move(processor));
+  }
+
+  GraphOptions options_;
+  device::Device device_;
+  std::vector<std::unique_ptr<BatchWorker>> workers_;
+  bool left_running_ = false;  ///< a batch that did not end
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options) {
+  // Before the first CUDA call: the most there are. Streams share these, and then wait for each
+  // other; each channel has some.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  return std::make_unique<GraphBackend>(options);
+}
+
+}  // namespace offload::backend

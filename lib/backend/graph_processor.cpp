@@ -1,0 +1,133 @@
+#include "backend/graph_processor.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/batch_kernel.hpp"
+
+namespace offload::backend {
+namespace {
+
+/// Payload bytes of the smallest class: one short message.
+constexpr std::uint32_t kLeastClass = 64;
+/// What a batch holds at least: some microseconds of a copy, so that more at once would save
+/// little, and the host can work on one batch while the GPU has another.
+constexpr std::uint32_t kBatchBytes = 256 * 1024;
+
+/// Which class holds `bytes` of payloads, at least 1.
+std::uint32_t class_of(std::uint32_t bytes) {
+  return static_cast<std::uint32_t>(std::bit_width((bytes - 1) / kLeastClass));
+}
+
+/// A graph that is being made.
+class Graph {
+ public:
+  Graph() { gpu::check_cuda(cudaGraphCreate(&graph_, 0), "cudaGraphCreate"); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() { gpu::note_cuda(cudaGraphDestroy(graph_), "cudaGraphDestroy"); }
+  [[nodiscard]] cudaGraph_t get() const noexcept { return graph_; }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+};
+
+}  // namespace
+
+GraphExec::GraphExec(cudaGraph_t graph) {
+  gpu::check_cuda(cudaGraphInstantiateWithFlags(&exec_, graph, 0), "cudaGraphInstantiate");
+}
+
+GraphExec::~GraphExec() {
+  if (exec_ != nullptr) gpu::note_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy");
+}
+
+GraphProcessor::Slot::Slot(std::uint32_t capacity)
+    : requests(sizeof(kernels::RequestBatch) + capacity + kernels::kSlack),
+      responses(sizeof(kernels::ResponseBatch) + capacity + kernels::kSlack),
+      device_requests(sizeof(kernels::RequestBatch) + capacity + kernels::kSlack),
+      device_responses(sizeof(kernels::ResponseBatch) + capacity + kernels::kSlack) {}
+
+GraphProcessor::GraphProcessor(int device, const std::string& service, std::uint32_t max_length,
+                               std::uint32_t batches)
+    : device_(device),
+      capacity_(std::bit_ceil(std::max(kBatchBytes, kernels::room_in_batch(max_length)))) {
+  for (std::uint32_t i = 0; i < batches; ++i) {
+    Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(capacity_));
+    for (std::uint32_t bytes = kLeastClass; bytes <= capacity_; bytes *= 2) {
+      slot.graphs.push_back(make_graph(slot, service, max_length, bytes));
+      // Else the first launch of each would take the time.
+      gpu::check_cuda(cudaGraphUpload(slot.graphs.back().get(), slot.stream.get()),
+                      "cudaGraphUpload");
+    }
+    gpu::check_cuda(cudaStreamSynchronize(slot.stream.get()), "cudaStreamSynchronize");
+  }
+}
+
+/// Copy there, kernel, copy back: of the entries and of `bytes` of payloads.
+GraphExec GraphProcessor::make_graph(const Slot& slot, const std::string& service,
+                                     std::uint32_t max_length, std::uint32_t bytes) {
+  const Graph graph;
+  cudaGraphNode_t copy = nullptr;
+  gpu::check_cuda(
+      cudaGraphAddMemcpyNode1D(&copy, graph.get(), nullptr, 0, slot.device_requests.get(),
+                               slot.requests.get(), sizeof(kernels::RequestBatch) + bytes,
+                               cudaMemcpyHostToDevice),
+      "cudaGraphAddMemcpyNode1D");
+  kernels::Batch batch{};
+  batch.requests = reinterpret_cast<const kernels::RequestBatch*>(slot.device_requests.get());
+  batch.responses = reinterpret_cast<kernels::ResponseBatch*>(slot.device_responses.get());
+  batch.capacity = bytes;
+  batch.max_length = max_length;
+  cudaGraphNode_t kernel = nullptr;
+  gpu::check_cuda(kernels::add_batch_kernel(service, batch, graph.get(), copy, &kernel),
+                  "cudaGraphAddKernelNode");
+  cudaGraphNode_t copy_back = nullptr;
+  gpu::check_cuda(
+      cudaGraphAddMemcpyNode1D(&copy_back, graph.get(), &kernel, 1, slot.responses.get(),
+                               slot.device_responses.get(), sizeof(kernels::ResponseBatch) + bytes,
+                               cudaMemcpyDeviceToHost),
+      "cudaGraphAddMemcpyNode1D");
+  return GraphExec(graph.get());
+}
+
+kernels::RequestBatch* GraphProcessor::requests(std::uint32_t i) {
+  return reinterpret_cast<kernels::RequestBatch*>(slots_[i]->requests.get());
+}
+
+kernels::ResponseBatch* GraphProcessor::responses(std::uint32_t i) {
+  return reinterpret_cast<kernels::ResponseBatch*>(slots_[i]->responses.get());
+}
+
+void GraphProcessor::start_thread() {
+  note(cudaSetDevice(device_), "cudaSetDevice");
+}
+
+bool GraphProcessor::launch(std::uint32_t i, std::uint32_t bytes) {
+  const Slot& slot = *slots_[i];
+  return status_ == cudaSuccess &&
+         note(cudaGraphLaunch(slot.graphs[class_of(bytes)].get(), slot.stream.get()),
+              "cudaGraphLaunch");
+}
+
+BatchProcessor::State GraphProcessor::look(std::uint32_t i) {
+  const cudaError_t status = cudaStreamQuery(slots_[i]->stream.get());
+  if (status == cudaErrorNotReady) return State::running;
+  return note(status, "the batch") ? State::done : State::failed;
+}
+
+/// Whether it went well; the first that did not is remembered.
+bool GraphProcessor::note(cudaError_t status, const char* action) {
+  if (status == cudaSuccess) return true;
+  if (status_ == cudaSuccess) {
+    status_ = status;
+    failed_action_ = action;
+  }
+  return false;
+}
+
+std::string GraphProcessor::failure() const {
+  return std::string(failed_action_) + ": " + cudaGetErrorString(status_);
+}
+
+}  // namespace offload::backend

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/batch_processor.hpp"
+#include "gpu/cuda_memory.hpp"
+
+namespace offload::backend {
+
+/// A CUDA graph that can be launched again and again.
+class GraphExec {
+ public:
+  /// As `graph` is now. Throws Error.
+  explicit GraphExec(cudaGraph_t graph);
+  GraphExec(GraphExec&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
+  GraphExec& operator=(GraphExec&&) = delete;
+  GraphExec(const GraphExec&) = delete;
+  GraphExec& operator=(const GraphExec&) = delete;
+  ~GraphExec();
+  [[nodiscard]] cudaGraphExec_t get() const noexcept { return exec_; }
+
+ private:
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+/// A GPU that answers batches: each is one launch of a graph of copy, kernel and copy, made
+/// beforehand for each size from kLeastClass up, by powers of two.
+class GraphProcessor final : public BatchProcessor {
+ public:
+  /// On the GPU `device`, the calling thread's, for messages of up to `max_length` bytes. Throws
+  /// Error.
+  GraphProcessor(int device, const std::string& service, std::uint32_t max_length,
+                 std::uint32_t batches);
+
+  [[nodiscard]] std::uint32_t batches() const override {
+    return static_cast<std::uint32_t>(slots_.size());
+  }
+  [[nodiscard]] std::uint32_t capacity() const override { return capacity_; }
+  kernels::RequestBatch* requests(std::uint32_t i) override;
+  kernels::ResponseBatch* responses(std::uint32_t i) override;
+  void start_thread() override;
+  bool launch(std::uint32_t i, std::uint32_t bytes) override;
+  State look(std::uint32_t i) override;
+  [[nodiscard]] std::string failure() const override;
+
+ private:
+  /// What one batch has; on its own stream, so that the copies of one run beside another's.
+  struct Slot {
+    explicit Slot(std::uint32_t capacity);
+    gpu::PinnedArray<std::uint8_t> requests;
+    gpu::PinnedArray<std::uint8_t> responses;
+    gpu::DeviceArray<std::uint8_t> device_requests;
+    gpu::DeviceArray<std::uint8_t> device_responses;
+    gpu::Stream stream;
+    std::vector<GraphExec> graphs;  ///< by class
+  };
+  static GraphExec make_graph(const Slot& slot, const std::string& service,
+                              std::uint32_t max_length, std::uint32_t bytes);
+  bool note(cudaError_t status, const char* action);
+
+  int device_;
+  std::uint32_t capacity_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  cudaError_t status_ = cudaSuccess;
+  const char* failed_action_ = "";
+};
+
+}  // namespace offload::backend

@@ -1,0 +1,14 @@
+#include "backend/backend.hpp"
+#include "core/error.hpp"
+
+namespace offload::backend {
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&) {
+  throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA back end");
+}
+
+std::unique_ptr<Backend> make_graph_backend(const GraphOptions&) {
+  throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA back end");
+}
+
+}  // namespace offload::backend

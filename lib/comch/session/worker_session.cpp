@@ -1,0 +1,180 @@
+#include "comch/session/worker_session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+using protocol::MessageId;
+
+/// Until the server has said what its interval is.
+constexpr core::Duration kFirstKeepAlive = std::chrono::seconds(1);
+
+Error bad_message(const std::string& what) {
+  return {ErrorCode::bad_message, what};
+}
+
+}  // namespace
+
+WorkerSession::WorkerSession(progress::Engine& engine, const Address& address,
+                             const protocol::Hello& hello, WorkerSessionObserver& observer)
+    : engine_(&engine),
+      observer_(&observer),
+      address_(address),
+      socket_(ControlSocket::connect(address)),
+      keep_alive_(kFirstKeepAlive),
+      heard_(core::Clock::now()) {
+  socket_.send(MessageId::hello, hello.encode());
+  engine_->watch(socket_.fd(), EPOLLIN, *this);
+}
+
+WorkerSession::~WorkerSession() {
+  engine_->unwatch(socket_.fd(), *this);
+}
+
+void WorkerSession::on_events(std::uint32_t) {
+  try {
+    while (!lost_) {
+      auto message = socket_.receive();
+      if (!message) break;
+      heard_ = core::Clock::now();
+      handle(*std::move(message));
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::unsupported_version) {
+      socket_.refuse(protocol::Refusal::bad_version, error.what());
+      return lose(error.what(), protocol::Refusal::bad_version);  // asking again would not help
+    }
+    if (error.code() != ErrorCode::connection_reset && error.code() != ErrorCode::timed_out) {
+      socket_.refuse(protocol::Refusal::bad_hello, error.what());
+    }
+    lose(error.what());
+  }
+}
+
+void WorkerSession::handle(ControlMessage message) {
+  switch (message.id) {
+    case MessageId::welcome: return take_welcome(protocol::Welcome::decode(message.payload));
+    case MessageId::channel_descriptor: return take_descriptor(std::move(message));
+    case MessageId::exchange_consumer_id_response:
+      return take_consumer_id(protocol::ExchangeConsumerId::decode(message.payload));
+    case MessageId::keep_alive:
+      if (!protocol::KeepAlive::decode(message.payload)) throw bad_message("malformed keep-alive");
+      return;
+    case MessageId::start_shutdown:
+      if (!message.payload.empty()) throw bad_message("malformed start of shutdown");
+      return observer_->on_start_shutdown();
+    case MessageId::error: {
+      const auto refusal = protocol::parse_error(message.payload);
+      return lose(refusal.text, refusal.code);
+    }
+    default:
+      throw bad_message("message " + std::to_string(static_cast<std::uint32_t>(message.id)) +
+                        " does not belong on a control channel");
+  }
+}
+
+void WorkerSession::take_welcome(const std::optional<protocol::Welcome>& welcome) {
+  if (!welcome || welcome_) throw bad_message("malformed or second welcome");
+  if (welcome->version != protocol::kControlVersion) {
+    throw Error(ErrorCode::unsupported_version,
+                "the server speaks control version " + std::to_string(welcome->version) +
+                    ", this worker " + std::to_string(protocol::kControlVersion));
+  }
+  if (welcome->channel_count == 0 || welcome->keep_alive_ms == 0) {
+    throw bad_message("a welcome without channels or keep-alive");
+  }
+  welcome_ = welcome;
+  keep_alive_ = std::chrono::milliseconds(welcome->keep_alive_ms);
+}
+
+void WorkerSession::take_descriptor(ControlMessage message) {
+  const auto descriptor = protocol::ChannelDescriptor::decode(message.payload);
+  const bool complete = ids_requested_ != 0;
+  if (!welcome_ || complete || !descriptor || descriptor->channel != channels_.size()) {
+    throw bad_message("malformed or misplaced channel descriptor");
+  }
+  channels_.push_back(attach(*descriptor, std::move(message.fds)));
+  if (channels_.size() < welcome_->channel_count) return;
+
+  observer_->on_channels(welcome_->service, std::exchange(channels_, {}));
+  request_consumer_id();
+  heard_ = core::Clock::now();  // starting may have taken long
+}
+
+/// One after the other, so that no more is under way than a control channel has room for.
+void WorkerSession::request_consumer_id() {
+  const protocol::ExchangeConsumerId request{ids_requested_, ids_requested_};
+  ++ids_requested_;
+  socket_.send(MessageId::exchange_consumer_id_request, request.encode());
+}
+
+AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descriptor,
+                                      std::vector<core::Fd> fds) const {
+  if (socket_.local()) {
+    std::array<core::Fd, 3> passed;
+    if (fds.size() != passed.size()) throw bad_message("malformed or misplaced channel descriptor");
+    std::move(fds.begin(), fds.end(), passed.begin());
+    return AttachedChannel(channel::ChannelImport(descriptor, std::move(passed)));
+  }
+  protocol::AttachChannel request{descriptor.channel};
+  if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
+  std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
+  auto line = socket_.connect_again(address_).request_line(request, descriptor.depth);
+  return AttachedChannel(std::make_unique<ServerProxy>(descriptor, std::move(line)));
+}
+
+void WorkerSession::take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response) {
+  if (!response || response->channel != ids_received_ || ids_received_ == ids_requested_) {
+    throw bad_message("malformed or misplaced consumer id");
+  }
+  if (++ids_received_ == welcome_->channel_count) return observer_->on_attached();
+  request_consumer_id();
+}
+
+void WorkerSession::tick(core::TimePoint now) {
+  next_tick_ = now + keep_alive_;
+  if (lost_) return;
+  if (now - heard_ > protocol::kSilentIntervals * keep_alive_) {
+    return lose("it has been silent for too long");
+  }
+  try {
+    if (welcome_) {
+      socket_.send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
+    }
+  } catch (const Error& error) {
+    lose(error.what());
+  }
+}
+
+void WorkerSession::request_shutdown() {
+  try {
+    socket_.send(MessageId::start_shutdown, {});
+  } catch (const Error& error) {
+    lose(error.what());
+  }
+}
+
+void WorkerSession::complete() {
+  try {
+    socket_.send(MessageId::shutdown_complete, {});
+  } catch (const Error& error) {
+    core::log_warning("the server could not be told that this worker has stopped: {}",
+                      error.what());
+  }
+}
+
+void WorkerSession::lose(const std::string& reason, std::optional<protocol::Refusal> refused) {
+  if (std::exchange(lost_, true)) return;
+  engine_->unwatch(socket_.fd(), *this);
+  observer_->on_lost(reason, refused);
+}
+
+}  // namespace offload::comch

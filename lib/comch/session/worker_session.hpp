@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comch/session/attached_channel.hpp"
+#include "comch/session/control_socket.hpp"
+#include "progress/engine.hpp"
+#include "protocol/control.hpp"
+
+namespace offload::comch {
+
+/// What the worker's program does at the steps of its attachment.
+class WorkerSessionObserver {
+ public:
+  /// The server's channels are there: start serving them. When it returns, the server is told.
+  /// An Error that it throws ends the attachment: on_lost follows.
+  virtual void on_channels(const std::string& service, std::vector<AttachedChannel> channels) = 0;
+  /// The server knows: requests come.
+  virtual void on_attached() = 0;
+  /// The server has got all its answers and wants this worker to stop; then call complete().
+  virtual void on_start_shutdown() = 0;
+  /// The attachment is over. `refused`: the server refused, or speaks another version; `reason`
+  /// says so in words.
+  virtual void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) = 0;
+
+ protected:
+  ~WorkerSessionObserver() = default;
+};
+
+/// The worker's side of the control channel: one attachment to one server. One thread: the
+/// engine's.
+class WorkerSession final : progress::EventHandler {
+ public:
+  /// Connects and greets; over a network that waits for the server's proof. Throws Error: what
+  /// ControlSocket::connect does.
+  WorkerSession(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
+                WorkerSessionObserver& observer);
+  ~WorkerSession();
+  WorkerSession(const WorkerSession&) = delete;
+  WorkerSession& operator=(const WorkerSession&) = delete;
+
+  /// Keep-alives and time-outs; to be called at least every next_tick().
+  void tick(core::TimePoint now);
+  [[nodiscard]] core::TimePoint next_tick() const noexcept { return next_tick_; }
+
+  /// Asks the server to end.
+  void request_shutdown();
+  /// Says that this worker has stopped.
+  void complete();
+
+ private:
+  void on_events(std::uint32_t epoll_events) override;
+  void handle(ControlMessage message);
+  void take_welcome(const std::optional<protocol::Welcome>& welcome);
+  void take_descriptor(ControlMessage message);
+  [[nodiscard]] AttachedChannel attach(const protocol::ChannelDescriptor& descriptor,
+                                       std::vector<core::Fd> fds) const;
+  void request_consumer_id();
+  void take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response);
+  void lose(const std::string& reason, std::optional<protocol::Refusal> refused = {});
+
+  progress::Engine* engine_;
+  WorkerSessionObserver* observer_;
+  Address address_;
+  ControlSocket socket_;
+  std::optional<protocol::Welcome> welcome_;
+  std::vector<AttachedChannel> channels_;
+  std::uint32_t ids_requested_ = 0;  ///< of the channels, from the first on
+  std::uint32_t ids_received_ = 0;
+  core::Duration keep_alive_;
+  core::TimePoint heard_;
+  core::TimePoint next_tick_{};
+  std::uint64_t keep_alives_ = 0;
+  bool lost_ = false;
+};
+
+}  // namespace offload::comch

@@ -1,0 +1,215 @@
+#include "comch/transport/rdma/data.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace offload::comch {
+namespace {
+
+using protocol::DataHeader;
+using protocol::kDataHeaderSize;
+
+/// Completions of one turn; then the others on the engine have theirs.
+constexpr std::size_t kCompletionsAtOnce = 64;
+/// Of a wr_id: what tells a receive from a send.
+constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
+
+memory::Range slots_of(const kernels::ChannelView& channel) {
+  return memory::borrow_range({reinterpret_cast<std::byte*>(channel.base), channel.layout.bytes});
+}
+
+/// The requests from `first` to before `end` as one list; the last of them.
+template <class Request, class Place>
+Request& chain(std::vector<Request>& requests, std::uint64_t first, std::uint64_t end,
+               Place place) {
+  for (; first + 1 != end; ++first) requests[place(first)].next = &requests[place(first + 1)];
+  Request& last = requests[place(first)];
+  last.next = nullptr;
+  return last;
+}
+
+}  // namespace
+
+RdmaDataConnection::Registered::Registered(rdma::Registrar& by, memory::Range of)
+    : registrar(&by),
+      range(std::move(of)),
+      key(registrar->register_range(range, memory::kLocalAccess)) {}
+
+RdmaDataConnection::RdmaDataConnection(progress::Engine& engine, RdmaQueue queue,
+                                       const kernels::ChannelView& channel, DataHandler& end,
+                                       std::uint32_t unasked)
+    : engine_(&engine),
+      end_(&end),
+      max_length_(channel.layout.max_length),
+      unasked_(unasked),
+      inline_size_(queue.pair.capacity().max_inline_data),
+      adapter_(std::move(queue.adapter)),
+      slots_(adapter_->registrar, slots_of(channel)),
+      staging_(adapter_->registrar,
+               memory::allocate_range(2 * sizeof(Staged) * channel.layout.depth)),
+      staged_(reinterpret_cast<Staged*>(staging_.range.address)),
+      events_(std::move(queue.events)),
+      completions_(std::move(queue.completions)),
+      pair_(std::move(queue.pair)),
+      sends_(channel.layout.depth),
+      send_pieces_(channel.layout.depth),
+      receives_(channel.layout.depth),
+      receive_pieces_(channel.layout.depth),
+      arrived_bytes_(channel.layout.depth) {
+  for (std::uint32_t i = 0; i < unasked_; ++i) prepare_receive();
+  if (!post()) throw core::Error(core::ErrorCode::driver, reason());
+  engine_->watch(events_.fd(), EPOLLIN, *this);
+  engine_->activate(*this);
+}
+
+RdmaDataConnection::~RdmaDataConnection() {
+  engine_->deactivate(*this);
+  engine_->unwatch(events_.fd(), *this);
+}
+
+bool RdmaDataConnection::poll() {
+  if (failed()) return false;
+  bool worked = end_->collect();
+  if (!post()) return true;
+  worked = take_completions() || worked;
+  if (take_messages()) {
+    end_->on_taken();
+    worked = true;
+  }
+  return worked;
+}
+
+progress::Expecting RdmaDataConnection::expecting() const {
+  if (failed()) return progress::Expecting::nothing;
+  // A worker's peer may ask at any time; a server's answers.
+  const bool comes = unasked_ != 0 || taken_ != pushed_;
+  return comes ? progress::Expecting::from_device : progress::Expecting::nothing;
+}
+
+core::Duration RdmaDataConnection::arm() {
+  if (failed()) return core::Duration::max();
+  if (!armed_) armed_ = completions_.arm().ok();
+  return armed_ ? core::Duration::max() : core::Duration{};
+}
+
+void RdmaDataConnection::on_events(std::uint32_t) {
+  if (events_.take_events() != 0) armed_ = false;
+}
+
+// ---- Sending
+
+void RdmaDataConnection::push(const DataHeader& header, const std::byte* payload) noexcept {
+  prepare_receive();
+  const std::uint64_t number = pushed_++;
+  Staged& staged = outgoing(number);
+  header.store(staged.header.data());
+  ibv_send_wr& request = sends_[place(number)];
+  auto& pieces = send_pieces_[place(number)];
+  request = {};
+  request.wr_id = number;
+  request.sg_list = pieces.data();
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  pieces[0] = staging_.piece(&staged, kDataHeaderSize);
+  if (header.length > kernels::kMaxPacketPayload) {
+    pieces[1] = slots_.piece(payload, header.length);
+    request.num_sge = 2;
+  } else if (kDataHeaderSize + header.length <= inline_size_) {
+    request.send_flags = IBV_SEND_INLINE;
+    pieces[1] = {reinterpret_cast<std::uintptr_t>(payload), header.length, 0};  // no key is needed
+    request.num_sge = header.length != 0 ? 2 : 1;
+  } else {
+    std::memcpy(staged.payload.data(), payload, header.length);
+    pieces[0].length += header.length;
+  }
+}
+
+/// For the next message of the peer.
+void RdmaDataConnection::prepare_receive() noexcept {
+  const std::uint64_t number = prepared_++;
+  ibv_recv_wr& request = receives_[place(number)];
+  auto& pieces = receive_pieces_[place(number)];
+  request = {kReceive | number, nullptr, pieces.data(), 1};
+  pieces[0] = staging_.piece(&incoming(number), kDataHeaderSize);
+  if (max_length_ > kernels::kMaxPacketPayload) {
+    pieces[1] = slots_.piece(end_->room(number), max_length_);
+    request.num_sge = 2;
+  } else {
+    pieces[0].length += max_length_;
+  }
+}
+
+/// One doorbell for the receives, then one for the sends. False if the connection has failed.
+bool RdmaDataConnection::post() {
+  const auto at = [this](std::uint64_t number) { return place(number); };
+  core::Status status;
+  if (receivable_ != prepared_) {
+    chain(receives_, receivable_, prepared_, at);
+    ibv_recv_wr* bad = nullptr;
+    status = pair_.post_receive(receives_[place(receivable_)], bad);
+    receivable_ = prepared_;
+  }
+  if (posted_ != pushed_ && status.ok()) {
+    // Sends end in their order: the end of the last is that of all.
+    chain(sends_, posted_, pushed_, at).send_flags |= IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    status = pair_.post_send(sends_[place(posted_)], bad);
+    posted_ = pushed_;
+  }
+  if (!status.ok()) fail("a message cannot be posted: " + std::string(describe(status.error())));
+  return status.ok();
+}
+
+// ---- What has ended
+
+bool RdmaDataConnection::take_completions() {
+  std::array<ibv_wc, kCompletionsAtOnce> room;
+  const auto done = completions_.poll(room);
+  if (completions_.failed()) fail("the device has failed");
+  for (const ibv_wc& completion : done) {
+    if (completion.status != IBV_WC_SUCCESS) {
+      fail("the connection broke: " + rdma::explain(completion.status, completion.vendor_err));
+      break;
+    }
+    if ((completion.wr_id & kReceive) != 0) {
+      arrived_bytes_[place(arrived_++)] = completion.byte_len;
+      continue;
+    }
+    const std::uint64_t before = std::exchange(sent_, completion.wr_id + 1);
+    end_->on_sent(sent_ - before);
+  }
+  return !done.empty();
+}
+
+/// A message is taken once what let the peer send it is told as sent: the two may be told in either
+/// order, and until then the slot is not the end's.
+bool RdmaDataConnection::take_messages() {
+  const std::uint64_t before = taken_;
+  while (taken_ != arrived_ && taken_ < sent_ + unasked_ && !failed()) {
+    take_message(arrived_bytes_[place(taken_)]);
+    ++taken_;
+  }
+  return taken_ != before;
+}
+
+void RdmaDataConnection::take_message(std::uint32_t bytes) {
+  Staged& staged = incoming(taken_);
+  const DataHeader header = DataHeader::load(staged.header.data());
+  if (bytes < kDataHeaderSize || header.length != bytes - kDataHeaderSize ||
+      header.length > max_length_) {
+    return fail("the peer sent " + std::to_string(bytes) + " bytes for a message of " +
+                std::to_string(header.length));
+  }
+  if (!end_->is_due(header)) return fail("the peer sent a message that is not due");
+  const std::byte* const payload =
+      max_length_ > kernels::kMaxPacketPayload ? end_->room(taken_) : staged.payload.data();
+  if (!end_->take(header, {payload, header.length})) {
+    fail("a message of the peer cannot be taken");
+  }
+}
+
+}  // namespace offload::comch

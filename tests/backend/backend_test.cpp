@@ -1,0 +1,287 @@
+#include "backend/backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+
+#include "core/error.hpp"
+#include "kernels/serve.hpp"
+#include "kernels/services.hpp"
+#include "tests/backend/served_channel.hpp"
+#include "tests/kernels/reference.hpp"
+#include "tests/support/thrown.hpp"
+
+/// What every back end does, with each of them that can run here.
+namespace offload::backend {
+namespace {
+
+using namespace std::chrono_literals;
+using core::Clock;
+using kernels::Status;
+using support::Bytes;
+using test::ServedChannel;
+
+struct Kind {
+  const char* name;
+  std::function<std::unique_ptr<Backend>()> make;
+};
+
+std::ostream& operator<<(std::ostream& out, const Kind& kind) {
+  return out << kind.name;
+}
+
+Bytes expected(const std::string& service, const Bytes& request) {
+  kernels::test::Octets octets;
+  for (const std::byte byte : request) octets.push_back(std::to_integer<std::uint8_t>(byte));
+  return support::copy_of(std::as_bytes(
+      std::span<const std::uint8_t>(kernels::test::expected_response(service, octets))));
+}
+
+class Backends : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    try {
+      backend_ = GetParam().make();
+    } catch (const core::Error& error) {
+      if (error.code() != core::ErrorCode::not_found &&
+          error.code() != core::ErrorCode::not_supported) {
+        throw;
+      }
+      GTEST_SKIP() << error.what();
+    }
+  }
+  void TearDown() override {
+    if (backend_) {
+      EXPECT_NO_THROW(backend_->check());
+      EXPECT_TRUE(backend_->stop(5s));
+    }
+  }
+
+  ServedChannel& make_channel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_length) {
+    return channels_.emplace_back(index, depth, max_length);
+  }
+
+  void start(const std::vector<ServedChannel*>& channels, const std::string& service) {
+    std::vector<BackendChannel> served;
+    for (const auto* channel : channels) served.push_back(channel->to_backend());
+    backend_->start(std::move(served), service);
+  }
+
+  /// Keeps the channel full with `count` messages of `length(i)` bytes, and looks at every answer.
+  template <class Length>
+  void expect_right_answers(ServedChannel& channel, const std::string& service, std::uint32_t count,
+                            Length length) {
+    std::deque<Bytes> due;
+    std::uint32_t posted = 0;
+    for (std::uint32_t answered = 0; answered < count; ++answered) {
+      for (; posted < count; ++posted) {
+        auto message = support::random_bytes(length(posted), posted);
+        if (!channel.post(message)) break;
+        due.push_back(expected(service, message));
+      }
+      const auto response = channel.await();
+      ASSERT_TRUE(response.has_value()) << service << ", message " << answered;
+      ASSERT_EQ(*response, due.front()) << service << ", message " << answered;
+      due.pop_front();
+    }
+  }
+
+  std::deque<ServedChannel> channels_;  // outlive the back end's use of them
+  std::unique_ptr<Backend> backend_;
+};
+
+TEST_P(Backends, HasAName) {
+  EXPECT_EQ(backend_->name().rfind(GetParam().name, 0), 0U) << backend_->name();
+}
+
+TEST_P(Backends, AnswersMessagesOfAllSizes) {
+  constexpr std::uint32_t kLongest = 100'000;
+  constexpr std::uint32_t kSizes[] = {0,   1,   11,  12,  13,  15,   16,   17,    255,     256,
+                                      371, 372, 373, 500, 511, 4095, 4096, 65536, kLongest};
+  for (const std::string service : {"reverse", "echo", "crc32c"}) {
+    backend_ = GetParam().make();
+    ServedChannel& channel = make_channel(0, 8, kLongest);
+    start({&channel}, service);
+    expect_right_answers(channel, service, 3 * std::size(kSizes),
+                         [&](std::uint32_t i) { return kSizes[i % std::size(kSizes)]; });
+    ASSERT_TRUE(backend_->stop(5s));
+  }
+}
+
+TEST_P(Backends, AnswersManySmallMessages) {
+  ServedChannel& channel = make_channel(0, 64, 256);
+  start({&channel}, "reverse");
+  expect_right_answers(channel, "reverse", 20'000, [](std::uint32_t i) { return i % 257; });
+}
+
+TEST_P(Backends, AnswersOneAtATime) {
+  ServedChannel& channel = make_channel(0, 4, 256);
+  start({&channel}, "echo");
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    const auto message = support::random_bytes(i % 257, i);
+    ASSERT_TRUE(channel.post(message));
+    ASSERT_EQ(channel.await(), message) << i;
+  }
+}
+
+TEST_P(Backends, ServesEveryChannel) {
+  std::vector<ServedChannel*> all;
+  for (std::uint32_t i = 0; i < 4; ++i) all.push_back(&make_channel(i, 16, 400 * i));
+  start(all, "reverse");
+  EXPECT_EQ(backend_->heartbeats().size(), 4U);
+  for (ServedChannel* channel : all) {
+    const auto longest = channel->memory().layout.max_length;
+    expect_right_answers(*channel, "reverse", 200,
+                         [&](std::uint32_t i) { return i * 31 % (longest + 1); });
+  }
+}
+
+/// Writes a request's header as no producer would, and wakes whoever waits for it.
+void forge(ServedChannel& channel, std::uint32_t length) {
+  const std::uint64_t sequence = channel.server.cursors.posted;
+  const kernels::ChannelView memory = channel.memory();
+  kernels::store_packet(memory.request(sequence).packets,
+                        {{length, 0, 0}, memory.layout.flag_of(sequence)});
+  ASSERT_TRUE(channel.server.producer.flush().ok());
+}
+
+TEST_P(Backends, ReportsARequestOverTheLimitAndGoesOn) {
+  ServedChannel& channel = make_channel(3, 8, 500);
+  start({&channel}, "reverse");
+  for (const std::uint32_t length : {501U, 0x8000'0000U, 0xffff'ffffU}) {
+    expect_right_answers(channel, "reverse", 5, [](std::uint32_t i) { return 100 * i; });
+    EXPECT_TRUE(backend_->check().empty());
+    const auto slot = channel.memory().layout.slot_index(channel.server.cursors.posted);
+    forge(channel, length);
+    std::vector<Fault> faults;
+    ASSERT_TRUE(support::eventually([&] { return !(faults = backend_->check()).empty(); }));
+    ASSERT_EQ(faults.size(), 1U);
+    EXPECT_EQ(faults[0].channel, 3U);
+    EXPECT_EQ(faults[0].slot, slot);
+    EXPECT_EQ(faults[0].length, length);
+    EXPECT_TRUE(backend_->check().empty());
+    // The refusal stands where the answer to the message of that place is looked for.
+    ASSERT_TRUE(channel.post({}));
+    const auto response = channel.await();
+    ASSERT_TRUE(response.has_value());
+    EXPECT_TRUE(response->empty());
+    EXPECT_EQ(channel.server.last_status, Status::bad_length);
+  }
+}
+
+TEST_P(Backends, AnswersWhatAFormerWorkerLeftAndNothingTwice) {
+  ServedChannel& channel = make_channel(0, 8, 500);
+  std::vector<Bytes> messages;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    messages.push_back(support::random_bytes(i % 2 == 0 ? 40 * i : 400 + i, i));
+    ASSERT_TRUE(channel.post(messages.back()));
+  }
+  // The former one echoed every other message before it was killed.
+  kernels::Staging staging{};
+  for (std::uint64_t i = 0; i < 6; i += 2) {
+    kernels::serve(kernels::SingleLane{}, channel.memory(), i, kernels::Echo{}, staging);
+  }
+  start({&channel}, "reverse");
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(channel.await(), i % 2 == 0 ? messages[i] : support::reversed(messages[i])) << i;
+  }
+  expect_right_answers(channel, "reverse", 100, [](std::uint32_t i) { return i; });
+}
+
+TEST_P(Backends, TakesOverInTheMiddleOfALap) {
+  ServedChannel& channel = make_channel(0, 4, 100);
+  start({&channel}, "reverse");
+  expect_right_answers(channel, "reverse", 4 * 7 + 3, [](std::uint32_t i) { return i; });
+  ASSERT_TRUE(backend_->stop(5s));
+  const auto message = support::random_bytes(77, 1);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(channel.post(message));
+  EXPECT_FALSE(channel.take());  // nobody is at it
+  backend_ = GetParam().make();
+  start({&channel}, "reverse");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(channel.await(), support::reversed(message));
+}
+
+TEST_P(Backends, AHeartbeatPerChannelMoves) {
+  ServedChannel& first = make_channel(0, 4, 100);
+  ServedChannel& second = make_channel(1, 4, 100);
+  start({&first, &second}, "reverse");
+  const auto before = backend_->heartbeats();
+  ASSERT_EQ(before.size(), 2U);
+  EXPECT_TRUE(support::eventually([&] {
+    const auto now = backend_->heartbeats();
+    return now[0] != before[0] && now[1] != before[1];
+  }));
+}
+
+TEST_P(Backends, StopsWithinABound) {
+  ServedChannel& idle = make_channel(0, 4, 100);
+  ServedChannel& busy = make_channel(1, 64, 100);
+  start({&idle, &busy}, "reverse");
+  while (busy.post(support::random_bytes(100, 1))) continue;
+  const auto begin = Clock::now();
+  EXPECT_TRUE(backend_->stop(5s));
+  EXPECT_LT(Clock::now() - begin, 1s);
+  EXPECT_TRUE(backend_->stop(5s));  // once more is nothing
+}
+
+TEST_P(Backends, StopsWhenItIsDestroyed) {
+  ServedChannel& channel = make_channel(0, 4, 100);
+  start({&channel}, "reverse");
+  const auto begin = Clock::now();
+  backend_.reset();
+  EXPECT_LT(Clock::now() - begin, 1s);
+  ASSERT_TRUE(channel.post(support::random_bytes(10, 1)));
+  EXPECT_FALSE(channel.take());
+}
+
+TEST_P(Backends, AnUnknownServiceIsAnError) {
+  ServedChannel& channel = make_channel(0, 4, 100);
+  const auto error = support::thrown_by([&] { start({&channel}, "rot13"); });
+  EXPECT_EQ(error.code(), core::ErrorCode::not_found);
+  EXPECT_STREQ(error.what(), "no service 'rot13'");
+}
+
+INSTANTIATE_TEST_SUITE_P(, Backends,
+                         testing::Values(Kind{"cpu", [] { return make_cpu_backend(20us); }},
+                                         Kind{"cuda",
+                                              [] {
+                                                return make_cuda_backend({"", 16, 20us});
+                                              }},
+                                         Kind{"graph",
+                                              [] {
+                                                return make_graph_backend({"", 20us});
+                                              }}),
+                         testing::PrintToStringParamName());
+
+TEST(CudaBackend, AnAddressWithoutAGpuIsRefused) {
+  const auto error = support::thrown_by([] { make_cuda_backend({"ffff:ff:1f.7", 16, 0us}); });
+  EXPECT_TRUE(error.code() == core::ErrorCode::not_found ||
+              error.code() == core::ErrorCode::not_supported)
+      << error.what();
+}
+
+TEST(GraphBackend, AnAddressWithoutAGpuIsRefused) {
+  const auto error = support::thrown_by([] { make_graph_backend({"ffff:ff:1f.7", 0us}); });
+  EXPECT_TRUE(error.code() == core::ErrorCode::not_found ||
+              error.code() == core::ErrorCode::not_supported)
+      << error.what();
+}
+
+/// CUDA keeps the error of a failed lookup for whoever asks next; a launch is not to take it for
+/// its own.
+TEST(CudaBackend, StartsAfterAnAddressWithoutAGpu) {
+  support::thrown_by([] { make_cuda_backend({"ffff:ff:1f.7", 16, 0us}); });
+  std::unique_ptr<Backend> backend;
+  try {
+    backend = make_cuda_backend({"", 16, 0us});
+  } catch (const core::Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  ServedChannel channel(0, 8, 100);
+  backend->start({channel.to_backend()}, "reverse");
+  EXPECT_TRUE(backend->stop(5s));
+}
+
+}  // namespace
+}  // namespace offload::backend

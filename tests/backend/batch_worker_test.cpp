@@ -1,0 +1,152 @@
+#include "backend/batch_worker.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "kernels/services.hpp"
+#include "tests/backend/host_processor.hpp"
+#include "tests/backend/served_channel.hpp"
+
+/// The thread that serves a channel in batches, with a processor that does what the test says.
+namespace offload::backend {
+namespace {
+
+using namespace std::chrono_literals;
+using support::Bytes;
+using support::eventually;
+using test::ServedChannel;
+
+class Worker : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kLongest = 1000;
+
+  void start(std::uint32_t batches = 2) {
+    auto processor =
+        std::make_unique<test::HostProcessor>(orders_, "reverse", kLongest, batches, 16'384);
+    worker_ = std::make_unique<BatchWorker>(channel_.to_backend(), 20us, std::move(processor));
+    worker_->start(kernels::Reverse{});
+  }
+  void TearDown() override {
+    if (!worker_) return;
+    orders_.hold = false;
+    worker_->stop();
+    EXPECT_TRUE(worker_->drain(core::Clock::now() + support::kBound));
+  }
+  Bytes post(std::uint32_t length) {
+    auto message = support::random_bytes(length, length);
+    EXPECT_TRUE(channel_.post(message));
+    return message;
+  }
+
+  ServedChannel channel_{5, 64, kLongest};
+  test::Orders orders_;
+  std::unique_ptr<BatchWorker> worker_;
+};
+
+TEST_F(Worker, AnswersInOrderWithAnyNumberOfBatches) {
+  for (const std::uint32_t batches : {1U, 2U, 3U}) {
+    start(batches);
+    std::deque<Bytes> due;
+    std::uint32_t posted = 0;
+    for (std::uint32_t answered = 0; answered < 3000; ++answered) {
+      for (; posted < 3000; ++posted) {
+        const auto message = support::random_bytes(posted * 7 % (kLongest + 1), posted);
+        if (!channel_.post(message)) break;
+        due.push_back(support::reversed(message));
+      }
+      ASSERT_EQ(channel_.await(), due.front()) << answered << ", " << batches << " batches";
+      due.pop_front();
+    }
+    TearDown();
+    worker_.reset();
+  }
+  EXPECT_GT(orders_.most_messages, 1U);
+}
+
+TEST_F(Worker, FillsOneBatchWhileAnotherIsUnderWay) {
+  orders_.hold = true;
+  start(2);
+  const auto first = post(10);
+  ASSERT_TRUE(eventually([&] { return orders_.launched == 1; }));
+  const auto second = post(20);
+  ASSERT_TRUE(eventually([&] { return orders_.launched == 2; }));
+  const auto third = post(30);  // waits for a batch
+  const auto fourth = post(40);
+  EXPECT_FALSE(channel_.take());
+  orders_.hold = false;
+  for (const auto& message : {first, second, third, fourth}) {
+    EXPECT_EQ(channel_.await(), support::reversed(message));
+  }
+  EXPECT_EQ(orders_.launched, 3U);
+  EXPECT_EQ(orders_.most_messages, 2U);
+}
+
+TEST_F(Worker, ABatchThatDoesNotEndIsNoSignOfLife) {
+  orders_.hold = true;
+  start();
+  post(10);
+  ASSERT_TRUE(eventually([&] { return orders_.launched == 1; }));
+  // Turns that were begun before may still count, and the doorbell's event.
+  const auto is_still = [&] {
+    const auto before = worker_->heartbeat();
+    std::this_thread::sleep_for(20ms);
+    return worker_->heartbeat() == before;
+  };
+  EXPECT_TRUE(eventually(is_still, [] {}));
+  orders_.hold = false;
+  const auto before = worker_->heartbeat();
+  EXPECT_TRUE(channel_.await());
+  EXPECT_TRUE(eventually([&] { return worker_->heartbeat() != before; }));
+}
+
+TEST_F(Worker, StopsWhileABatchDoesNotEndAndSaysSo) {
+  orders_.hold = true;
+  start();
+  const auto message = post(10);
+  ASSERT_TRUE(eventually([&] { return orders_.launched == 1; }));
+  worker_->stop();
+  EXPECT_FALSE(worker_->drain(core::Clock::now()));
+  EXPECT_FALSE(channel_.take());
+  orders_.hold = false;
+  EXPECT_TRUE(worker_->drain(core::Clock::now() + support::kBound));
+  EXPECT_EQ(channel_.take(), support::reversed(message));
+}
+
+TEST_F(Worker, AFailedLaunchEndsItsService) {
+  orders_.fail_launch = true;
+  start();
+  EXPECT_EQ(worker_->failure(), "");
+  post(10);
+  EXPECT_TRUE(eventually([&] { return worker_->failure() == "as the test said"; }));
+  orders_.fail_launch = false;
+  post(10);
+  worker_->stop();
+  EXPECT_TRUE(worker_->drain(core::Clock::now()));
+  EXPECT_FALSE(channel_.take());
+  EXPECT_EQ(orders_.launched, 0U);
+}
+
+TEST_F(Worker, AFailedBatchEndsItsService) {
+  orders_.fail_batch = true;
+  start();
+  post(10);
+  EXPECT_TRUE(eventually([&] { return !worker_->failure().empty(); }));
+  EXPECT_FALSE(channel_.take());
+}
+
+TEST_F(Worker, AnAnswerThatIsNoneIsAFault) {
+  orders_.spoil = true;
+  start();
+  const auto message = post(10);
+  EXPECT_EQ(channel_.await(), Bytes{});
+  EXPECT_EQ(channel_.server.last_status, kernels::Status::bad_length);
+  Fault fault{};
+  ASSERT_TRUE(eventually([&] { return worker_->take_fault(fault); }));
+  EXPECT_EQ(fault.channel, 5U);
+  EXPECT_EQ(fault.slot, 0U);
+  EXPECT_EQ(fault.length, message.size());
+}
+
+}  // namespace
+}  // namespace offload::backend

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <functional>
+
+#include "backend/backend.hpp"
+#include "core/error.hpp"
+#include "tests/backend/served_channel.hpp"
+
+/// What back ends with a thread a channel do besides: they sleep, are woken and wake.
+namespace offload::backend {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ServedChannel;
+
+struct RingingKind {
+  const char* name;
+  std::function<std::unique_ptr<Backend>(core::Duration spin)> make;
+};
+
+std::ostream& operator<<(std::ostream& out, const RingingKind& kind) {
+  return out << kind.name;
+}
+
+class RingingBackends : public testing::TestWithParam<RingingKind> {
+ protected:
+  void SetUp() override {
+    try {
+      GetParam().make(0us);
+    } catch (const core::Error& error) {
+      if (error.code() != core::ErrorCode::not_found &&
+          error.code() != core::ErrorCode::not_supported) {
+        throw;
+      }
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  void start(core::Duration spin) {
+    backend_ = GetParam().make(spin);
+    backend_->start({channel_.to_backend()}, "reverse");
+  }
+
+  /// Whether its thread has armed the doorbell: it sleeps, or is about to.
+  [[nodiscard]] bool sleeps() const {
+    return __atomic_load_n(&channel_.memory().header().requests.armed, __ATOMIC_RELAXED) != 0;
+  }
+
+  ServedChannel channel_{0, 4, 100};
+  std::unique_ptr<Backend> backend_;
+};
+
+std::chrono::microseconds processor_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+TEST_P(RingingBackends, IdleItUsesNoProcessorTime) {
+  start(20us);
+  ASSERT_TRUE(channel_.post(support::random_bytes(10, 1)));
+  ASSERT_TRUE(channel_.await());
+  ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
+  const auto before = processor_time();
+  std::this_thread::sleep_for(1s);
+  EXPECT_LT(processor_time() - before, 20ms);
+}
+
+TEST_P(RingingBackends, ARequestWakesIt) {
+  start(0us);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
+    const auto message = support::random_bytes(50, i);
+    ASSERT_TRUE(channel_.post(message));
+    ASSERT_EQ(channel_.await(), support::reversed(message)) << i;
+  }
+}
+
+TEST_P(RingingBackends, AnAnswerWakesTheServer) {
+  start(0us);
+  EXPECT_TRUE(backend_->rings());
+  channel::Consumer& consumer = channel_.server.consumer;
+  consumer.set_peer(channel::Peer::rings);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
+    ASSERT_TRUE(channel_.server.post(support::random_bytes(50, i)));
+    consumer.arm();
+    ASSERT_TRUE(channel_.server.producer.flush().ok());
+    pollfd watched{consumer.wake_fd(), POLLIN, 0};
+    constexpr int kMilliseconds = 20'000;
+    ASSERT_EQ(::poll(&watched, 1, kMilliseconds), 1);
+    EXPECT_EQ(channel_.take(), support::reversed(support::random_bytes(50, i)));
+    consumer.disarm();
+    std::uint64_t rings = 0;
+    EXPECT_EQ(::read(consumer.wake_fd(), &rings, sizeof rings), 8);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, RingingBackends,
+                         testing::Values(RingingKind{"cpu", make_cpu_backend},
+                                         RingingKind{"graph",
+                                                     [](core::Duration spin) {
+                                                       return make_graph_backend({"", spin});
+                                                     }}),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace offload::backend

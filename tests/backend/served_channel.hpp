@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <thread>
+
+#include "backend/backend.hpp"
+#include "channel/channel_memory.hpp"
+#include "tests/channel/channel_fixture.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/eventually.hpp"
+
+namespace offload::backend::test {
+
+/// A channel with its server's end played by the test, to be served by a back end.
+class ServedChannel {
+ public:
+  ServedChannel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_length)
+      : channel(index, depth, max_length, -1),
+        server(channel.server_end()),
+        import_(channel.descriptor(), channel::test::passed_fds(channel)) {}
+
+  [[nodiscard]] BackendChannel to_backend() const {
+    return {import_.index(), import_.channel(), import_.region(), import_.waiter(),
+            import_.ringer()};
+  }
+  /// The memory, for what no producer would write.
+  [[nodiscard]] kernels::ChannelView memory() const { return import_.channel(); }
+
+  /// False if the channel is full.
+  bool post(std::span<const std::byte> message) {
+    return server.post(message) && server.producer.flush().ok();
+  }
+
+  /// The next response, if it is there; reposted at once.
+  std::optional<support::Bytes> take() { return server.take(); }
+
+  /// The next response, waited for; nothing if it does not come within a bound.
+  std::optional<support::Bytes> await() {
+    std::optional<support::Bytes> response;
+    support::eventually([&] { return (response = take()).has_value(); },
+                        [] { std::this_thread::yield(); });
+    return response;
+  }
+
+  channel::Channel channel;
+  channel::test::Server server;
+
+ private:
+  channel::ChannelImport import_;
+};
+
+}  // namespace offload::backend::test

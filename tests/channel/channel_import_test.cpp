@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <utility>
+
+#include "channel/channel_memory.hpp"
+#include "core/error.hpp"
+#include "memory/region_blob.hpp"
+#include "tests/channel/channel_fixture.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::channel {
+namespace {
+
+using core::ErrorCode;
+using memory::DescriptorKind;
+using support::thrown_by;
+
+constexpr std::uint32_t kDepth = 4;
+constexpr std::uint32_t kLength = 600;
+const std::uint64_t kBytes = kernels::make_layout(kDepth, kLength).bytes;
+
+class Import : public testing::Test {
+ protected:
+  ErrorCode refused(const protocol::ChannelDescriptor& descriptor) {
+    return thrown_by([&] { ChannelImport(descriptor, test::passed_fds(channel_)); }).code();
+  }
+
+  /// The good one but for its region, of one memfd.
+  protocol::ChannelDescriptor with(memory::Access access,
+                                   decltype(memory::RegionBlob::ranges) ranges) {
+    auto descriptor = good_;
+    descriptor.access = memory::RegionBlob{access, std::move(ranges)}.encode();
+    return descriptor;
+  }
+  protocol::ChannelDescriptor with_length(std::uint64_t length) {
+    return with(memory::kLocalAccess | memory::Access::peer_pcie,
+                std::vector<memory::PassedRange>{{DescriptorKind::memfd, 0, length}});
+  }
+
+  Channel channel_{7, kDepth, kLength, -1};
+  protocol::ChannelDescriptor good_ = channel_.descriptor();
+};
+
+TEST_F(Import, SeesTheSameMemory) {
+  const ChannelImport import(good_, test::passed_fds(channel_));
+  EXPECT_EQ(import.index(), 7U);
+  EXPECT_EQ(import.channel().layout.depth, kDepth);
+  EXPECT_EQ(import.channel().layout.max_length, kLength);
+  EXPECT_FALSE(import.region()->started());
+  EXPECT_EQ(import.channel().layout.bytes, import.region()->ranges().front().length);
+  test::Server server(channel_.server_end());
+  ASSERT_TRUE(server.post(support::bytes_of("hello")));
+  const auto header = kernels::load_packet(import.channel().request(0).packets);
+  EXPECT_EQ(header.flag, 1U);
+  EXPECT_EQ(header.data[0], 5U);
+}
+
+TEST_F(Import, RefusesImpossibleShapes) {
+  for (const std::uint32_t depth : {0U, 3U, kernels::kMaxDepth * 2, 0xffff'ffffU}) {
+    auto descriptor = good_;
+    descriptor.depth = depth;
+    EXPECT_EQ(refused(descriptor), ErrorCode::bad_message) << depth;
+  }
+  for (const std::uint32_t length : {kernels::kMaxMessageLength + 1, 0xffff'ffffU}) {
+    auto descriptor = good_;
+    descriptor.max_message_length = length;
+    EXPECT_EQ(refused(descriptor), ErrorCode::bad_message) << length;
+  }
+}
+
+// A worker of another build that lays it out differently would corrupt it.
+TEST_F(Import, RefusesAShapeThatDoesNotGiveItsSize) {
+  auto shallower = good_;
+  shallower.depth = kDepth / 2;
+  EXPECT_EQ(refused(shallower), ErrorCode::bad_message);
+  auto shorter = good_;
+  shorter.max_message_length = 48;
+  EXPECT_EQ(refused(shorter), ErrorCode::bad_message);
+  EXPECT_EQ(refused(with_length(kBytes - 4096)), ErrorCode::bad_message);
+}
+
+TEST_F(Import, RefusesMemoryThatIsSmallerThanItSays) {
+  auto deeper = with_length(kernels::make_layout(64, kLength).bytes);
+  deeper.depth = 64;
+  EXPECT_EQ(refused(deeper), ErrorCode::invalid_value);
+  EXPECT_EQ(refused(with_length(std::uint64_t{1} << 62)), ErrorCode::invalid_value);
+  EXPECT_EQ(refused(with_length(~std::uint64_t{0})), ErrorCode::bad_message);
+  EXPECT_EQ(refused(with_length(0)), ErrorCode::bad_message);
+}
+
+TEST_F(Import, RefusesARegionThatIsNoneOrForOthers) {
+  auto forged = good_;
+  forged.access[20] ^= std::byte{1};
+  EXPECT_EQ(refused(forged), ErrorCode::bad_message);
+  auto cut_off = good_;
+  cut_off.access.pop_back();
+  EXPECT_EQ(refused(cut_off), ErrorCode::bad_message);
+  auto none = good_;
+  none.access.clear();
+  EXPECT_EQ(refused(none), ErrorCode::bad_message);
+  const auto read_only = with(memory::Access::local_read,
+                              std::vector<memory::PassedRange>{{DescriptorKind::memfd, 0, kBytes}});
+  EXPECT_EQ(refused(read_only), ErrorCode::bad_message);
+  const auto for_a_peer =
+      with(memory::Access::remote_read, std::vector<memory::RemoteRange>{{4096, kBytes, 1}});
+  EXPECT_EQ(refused(for_a_peer), ErrorCode::bad_message);
+}
+
+TEST_F(Import, RefusesMemoryThatCouldShrinkUnderIt) {
+  auto fds = test::passed_fds(channel_);
+  fds[0] = core::Fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(fds[0].get(), static_cast<off_t>(kBytes)), 0);
+  const auto error = thrown_by([&] { ChannelImport(good_, std::move(fds)); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_value);
+}
+
+TEST_F(Import, RefusesWhatIsNoMemory) {
+  auto fds = test::passed_fds(channel_);
+  std::swap(fds[0], fds[1]);
+  EXPECT_THROW(ChannelImport(good_, std::move(fds)), core::Error);
+}
+
+}  // namespace
+}  // namespace offload::channel

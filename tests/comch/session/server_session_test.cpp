@@ -1,0 +1,354 @@
+#include "comch/session/server_session.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+
+#include "tests/channel/channel_fixture.hpp"
+#include "tests/comch/session/session_fixture.hpp"
+#include "tests/support/bytes.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::Clock;
+using protocol::ExchangeConsumerId;
+using protocol::KeepAlive;
+using protocol::MessageId;
+using protocol::Refusal;
+using test::hello;
+using test::kSilence;
+
+/// The server's link with a hand-made worker.
+class WorkerLinkTest : public test::LinkTest {
+ protected:
+  void SetUp() override {
+    LinkTest::SetUp();
+    listen();
+    worker_.emplace(ControlSocket::connect(address_));
+  }
+
+  void send(MessageId id, std::span<const std::byte> payload = {}) { worker_->send(id, payload); }
+  void greet() { send(MessageId::hello, hello().encode()); }
+  void exchange(std::uint32_t channel) {
+    send(MessageId::exchange_consumer_id_request, ExchangeConsumerId{channel, channel}.encode());
+  }
+
+  void greet_and_take_the_offer() {
+    greet();
+    EXPECT_EQ(next(*worker_).id, MessageId::welcome);
+    for (std::uint32_t i = 0; i < kChannels; ++i) {
+      EXPECT_EQ(next(*worker_).id, MessageId::channel_descriptor);
+    }
+  }
+  void attach_by_hand() {
+    greet_and_take_the_offer();
+    for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+    ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+    for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
+  }
+
+  /// The worker is refused so, and disconnected.
+  void expect_refused(Refusal code, const std::string& part_of_text) {
+    const auto message = next(*worker_);
+    ASSERT_EQ(message.id, MessageId::error);
+    const auto refusal = protocol::parse_error(message.payload);
+    EXPECT_EQ(refusal.code, code) << refusal.text;
+    EXPECT_NE(refusal.text.find(part_of_text), std::string::npos) << refusal.text;
+    EXPECT_TRUE(is_closed_on(*worker_));
+  }
+
+  /// The link is as good as new: the next worker gets through.
+  void expect_next_worker_attaches() {
+    worker_.emplace(ControlSocket::connect(address_));
+    const int before = worker_events_.attached;
+    greet_and_take_the_offer();
+    for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+    EXPECT_TRUE(run_until([&] { return worker_events_.attached == before + 1; }));
+  }
+
+  std::optional<ControlSocket> worker_;
+};
+
+TEST_F(WorkerLinkTest, OffersWelcomeAndChannels) {
+  greet();
+  const auto message = next(*worker_);
+  ASSERT_EQ(message.id, MessageId::welcome);
+  const auto welcome = protocol::Welcome::decode(message.payload);
+  ASSERT_TRUE(welcome);
+  EXPECT_EQ(welcome->version, protocol::kControlVersion);
+  EXPECT_EQ(welcome->channel_count, kChannels);
+  EXPECT_EQ(welcome->keep_alive_ms, 1000U);
+  EXPECT_EQ(welcome->service, "reverse");
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    const auto offer = next(*worker_);
+    ASSERT_EQ(offer.id, MessageId::channel_descriptor);
+    EXPECT_EQ(offer.fds.size(), 3U);
+    const auto descriptor = protocol::ChannelDescriptor::decode(offer.payload);
+    ASSERT_TRUE(descriptor);
+    EXPECT_EQ(descriptor->channel, i);
+    EXPECT_EQ(descriptor->depth, 4U);
+    EXPECT_EQ(descriptor->max_message_length, kMaxLength);
+  }
+  EXPECT_EQ(worker_events_.attached, 0);
+}
+
+TEST_F(WorkerLinkTest, IsAttachedOnlyWhenAllChannelsAreReady) {
+  greet_and_take_the_offer();
+  exchange(1);  // in any order
+  const auto response = next(*worker_);
+  EXPECT_EQ(response.id, MessageId::exchange_consumer_id_response);
+  const auto id = ExchangeConsumerId::decode(response.payload);
+  ASSERT_TRUE(id);
+  EXPECT_EQ(id->channel, 1U);
+  EXPECT_EQ(worker_events_.attached, 0);
+  exchange(0);
+  EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+}
+
+TEST_F(WorkerLinkTest, AWorkerThatCannotRingIsSilent) {
+  auto mute = hello();
+  mute.capabilities = 0;
+  send(MessageId::hello, mute.encode());
+  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+  EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+  EXPECT_EQ(worker_events_.kind, channel::Peer::silent);
+}
+
+TEST_F(WorkerLinkTest, RefusesAnotherVersionByItsNumber) {
+  auto other = hello();
+  other.version = 2;
+  auto message = other.encode();
+  message.resize(message.size() + 10);  // it may say more
+  send(MessageId::hello, message);
+  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 1");
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, RefusesAMalformedGreeting) {
+  auto message = hello().encode();
+  message.pop_back();
+  send(MessageId::hello, message);
+  expect_refused(Refusal::bad_hello, "malformed");
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, RefusesAGreetingWithoutTheMagic) {
+  send(MessageId::hello, support::bytes_of("GET / HTTP/1.1"));
+  expect_refused(Refusal::bad_hello, "malformed");
+}
+
+TEST_F(WorkerLinkTest, RefusesAWorkerForTooFewChannels) {
+  auto small = hello();
+  small.max_channels = kChannels - 1;
+  send(MessageId::hello, small.encode());
+  expect_refused(Refusal::bad_hello, "the worker serves 1 channels, this server has 2");
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, RefusesAWorkerForTooShortMessages) {
+  auto small = hello();
+  small.max_message_length = kMaxLength - 1;
+  send(MessageId::hello, small.encode());
+  expect_refused(Refusal::bad_hello, "messages of 599 bytes, this server's are up to 600");
+}
+
+TEST_F(WorkerLinkTest, AWorkerThatJustFitsIsTaken) {
+  auto exact = hello();
+  exact.max_channels = kChannels;
+  exact.max_message_length = kMaxLength;
+  send(MessageId::hello, exact.encode());
+  EXPECT_EQ(next(*worker_).id, MessageId::welcome);
+}
+
+TEST_F(WorkerLinkTest, RefusesWhoDoesNotGreetFirst) {
+  for (const MessageId id : {MessageId::keep_alive, MessageId::exchange_consumer_id_request,
+                             MessageId::start_shutdown, MessageId::shutdown_complete}) {
+    worker_.emplace(ControlSocket::connect(address_));
+    send(id, KeepAlive{}.encode());
+    expect_refused(Refusal::bad_hello, "a worker greets first");
+  }
+  EXPECT_EQ(worker_events_.shutdown_requests, 0);
+}
+
+TEST_F(WorkerLinkTest, RefusesASecondGreeting) {
+  greet_and_take_the_offer();
+  greet();
+  expect_refused(Refusal::misplaced_message, "message 16 does not belong");
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, RefusesConsumerIdsThatAreWrong) {
+  using Action = std::function<void()>;
+  const Action wrong[] = {
+      [this] { exchange(kChannels); },
+      [this] { exchange(0xffff'ffff); },
+      [this] { exchange(0), next(*worker_), exchange(0); },
+      [this] {
+        send(MessageId::exchange_consumer_id_request, support::bytes({1, 2, 3}));
+      },
+  };
+  for (const auto& action : wrong) {
+    worker_.emplace(ControlSocket::connect(address_));
+    greet_and_take_the_offer();
+    action();
+    expect_refused(Refusal::bad_hello, "consumer id");
+  }
+  EXPECT_EQ(worker_events_.attached, 0);
+}
+
+TEST_F(WorkerLinkTest, RefusesMessagesThatDoNotBelong) {
+  for (const MessageId id :
+       {MessageId::client_request, MessageId::client_response, MessageId::welcome,
+        MessageId::channel_descriptor, MessageId::exchange_consumer_id_response}) {
+    worker_.emplace(ControlSocket::connect(address_));
+    greet_and_take_the_offer();
+    send(id);
+    expect_refused(Refusal::misplaced_message, "does not belong on a control channel");
+  }
+}
+
+TEST_F(WorkerLinkTest, RefusesAMalformedKeepAlive) {
+  attach_by_hand();
+  send(MessageId::keep_alive, support::bytes({1}));
+  expect_refused(Refusal::length_mismatch, "malformed keep-alive");
+  EXPECT_EQ(worker_events_.lost, 1);
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, RefusesAMalformedStartOfShutdown) {
+  attach_by_hand();
+  send(MessageId::start_shutdown, support::bytes({1}));
+  expect_refused(Refusal::length_mismatch, "malformed start of shutdown");
+  EXPECT_EQ(worker_events_.shutdown_requests, 0);
+}
+
+TEST_F(WorkerLinkTest, TheNextWorkerIsToldWhereToGoOnWhateverTheFormerOneWrote) {
+  const channel::ChannelImport import(channels_[0]->descriptor(),
+                                      channel::test::passed_fds(*channels_[0]));
+  import.channel().header().consumed = 12345;
+  greet_and_take_the_offer();
+  EXPECT_EQ(import.channel().header().consumed, 0U);
+}
+
+TEST_F(WorkerLinkTest, RefusesWhatIsNoFrame) {
+  attach_by_hand();
+  ASSERT_EQ(::send(worker_->fd(), "junk", 4, 0), 4);
+  expect_refused(Refusal::unknown_message, "not one whole frame");
+  EXPECT_EQ(worker_events_.lost, 1);
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, AWorkerMayRefuseAndLeave) {
+  greet_and_take_the_offer();
+  worker_->refuse(Refusal::bad_hello, "I do not like these channels");
+  EXPECT_TRUE(is_closed_on(*worker_));
+  EXPECT_TRUE(log_.has("I do not like these channels")) << log_.text();
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, AStrangerThatSaysNothingKeepsNoWorkerOut) {
+  const auto stranger = *std::move(worker_);
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, AStrangerThatSaysNothingIsDroppedInTheEnd) {
+  server_engine_.run_once(Clock::now() + support::kBound);
+  worker_link_->tick(Clock::now() + std::chrono::seconds(4));
+  EXPECT_FALSE(worker_->receive());
+  worker_link_->tick(Clock::now() + std::chrono::seconds(6));
+  EXPECT_TRUE(is_closed_on(*worker_));
+}
+
+TEST_F(WorkerLinkTest, AStrangerThatTalksNonsenseIsDroppedAtOnce) {
+  ASSERT_EQ(::send(worker_->fd(), "junk", 4, 0), 4);
+  expect_refused(Refusal::bad_hello, "not one whole frame");
+}
+
+TEST_F(WorkerLinkTest, ManyStrangersMakeFewLinesOfLog) {
+  for (int i = 0; i < 20; ++i) {
+    worker_.emplace(ControlSocket::connect(address_));
+    send(MessageId::keep_alive, KeepAlive{}.encode());
+    expect_refused(Refusal::bad_hello, "greets first");
+  }
+  const std::string text = log_.text();
+  EXPECT_TRUE(log_.has("is refused: a worker greets first (0 more were not logged)")) << text;
+  EXPECT_LT(std::ranges::count(text, '\n'), 10) << text;
+}
+
+TEST_F(WorkerLinkTest, AWorkerThatIsNotReadyAfterAMinuteIsDropped) {
+  greet_and_take_the_offer();
+  worker_link_->tick(Clock::now() + std::chrono::seconds(59));
+  exchange(0);
+  EXPECT_EQ(next(*worker_).id, MessageId::exchange_consumer_id_response);
+  worker_link_->tick(Clock::now() + std::chrono::seconds(61));
+  EXPECT_TRUE(is_closed_on(*worker_));
+  EXPECT_EQ(worker_events_.lost, 0);  // it never was attached
+  expect_next_worker_attaches();
+}
+
+TEST_F(WorkerLinkTest, AWorkerThatStartsForLongIsNotPressed) {
+  greet_and_take_the_offer();
+  worker_link_->tick(Clock::now() + 3 * kSilence);  // a GPU may take that long
+  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+  EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+}
+
+TEST_F(WorkerLinkTest, KeepAlivesAreSentToAnAttachedWorkerOnly) {
+  greet_and_take_the_offer();
+  worker_link_->tick(Clock::now());
+  EXPECT_FALSE(worker_->receive());
+  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+  ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+  for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    worker_link_->tick(Clock::now());
+    const auto message = next(*worker_);
+    EXPECT_EQ(message.id, MessageId::keep_alive);
+    const auto keep_alive = KeepAlive::decode(message.payload);
+    ASSERT_TRUE(keep_alive);
+    EXPECT_EQ(keep_alive->sequence, i);
+  }
+}
+
+TEST_F(WorkerLinkTest, AWorkerThatDoesNotReadIsLost) {
+  attach_by_hand();
+  for (int i = 0; i < 100'000 && worker_events_.lost == 0; ++i) worker_link_->tick(Clock::now());
+  EXPECT_EQ(worker_events_.lost, 1);
+}
+
+// It may still have its hands in the channels: its GPU work ends after its sockets.
+TEST_F(WorkerLinkTest, TheNextWorkerWaitsForTheFormerOnesProcessToEnd) {
+  worker_.reset();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    try {
+      auto socket = ControlSocket::connect(address_);
+      socket.send(MessageId::hello, hello().encode());
+      pollfd watched{socket.fd(), POLLIN, 0};
+      ::poll(&watched, 1, -1);
+    } catch (const core::Error&) {
+      std::_Exit(1);
+    }
+    for (;;) ::pause();  // its socket is closed, it is not
+  }
+  ASSERT_TRUE(run_until([&] { return log_.has("process " + std::to_string(child) + " is gone"); }));
+
+  worker_.emplace(ControlSocket::connect(address_));
+  greet();
+  expect_refused(Refusal::busy, "process " + std::to_string(child) + ", has not ended yet");
+
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  expect_next_worker_attaches();
+}
+
+}  // namespace
+}  // namespace offload::comch

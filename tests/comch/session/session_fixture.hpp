@@ -1,0 +1,143 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comch/session/server_session.hpp"
+#include "comch/session/worker_session.hpp"
+#include "core/error.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+/// Both links over a real socket, and hand-made peers for what no link would send.
+namespace offload::comch::test {
+
+/// Notes what the server's program is told.
+class WorkerEvents final : public ServerSessionObserver {
+ public:
+  void on_worker_attached(channel::Peer peer,
+                          std::vector<std::unique_ptr<DataEndpoint>> attached_lines) override {
+    ++attached;
+    kind = peer;
+    lines = std::move(attached_lines);
+  }
+  void on_worker_lost() override { ++lost; }
+  void on_shutdown_requested() override { ++shutdown_requests; }
+
+  int attached = 0;
+  int lost = 0;
+  int shutdown_requests = 0;
+  channel::Peer kind = channel::Peer::absent;
+  std::vector<std::unique_ptr<DataEndpoint>> lines;
+};
+
+/// Notes what the worker's program is told.
+class ServerEvents final : public WorkerSessionObserver {
+ public:
+  void on_channels(const std::string& name,
+                   std::vector<AttachedChannel> attached_channels) override {
+    service = name;
+    channels = std::move(attached_channels);
+    if (fail_to_start) throw core::Error(core::ErrorCode::driver, "the back end is out of order");
+  }
+  void on_attached() override { ++attached; }
+  void on_start_shutdown() override { ++start_shutdowns; }
+  void on_lost(const std::string& why, std::optional<protocol::Refusal> by) override {
+    ++lost;
+    reason = why;
+    refused = by;
+  }
+
+  bool fail_to_start = false;
+  std::string service;
+  std::vector<AttachedChannel> channels;
+  int attached = 0;
+  int start_shutdowns = 0;
+  int lost = 0;
+  std::string reason;
+  std::optional<protocol::Refusal> refused;
+};
+
+/// Shorter than the 5 keep-alives after which silence is a loss; tests that wait for none tick at
+/// made-up times.
+inline constexpr core::Duration kKeepAlive = std::chrono::seconds(1);
+inline constexpr core::Duration kSilence = 5 * kKeepAlive;
+
+inline protocol::Hello hello() {
+  protocol::Hello hello;
+  hello.capabilities = protocol::kRingsDoorbell;
+  hello.max_channels = 16;
+  hello.max_message_length = 4096;
+  hello.backend = "test";
+  return hello;
+}
+
+class LinkTest : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kChannels = 2;
+  static constexpr std::uint32_t kMaxLength = 600;
+
+  void SetUp() override {
+    for (std::uint32_t i = 0; i < kChannels; ++i) {
+      channels_.push_back(std::make_unique<channel::Channel>(i, 4, kMaxLength, -1));
+    }
+  }
+
+  /// The server's link.
+  void listen() {
+    ServerSession::Offer offer{{}, kMaxLength, "reverse", kKeepAlive};
+    for (const auto& channel : channels_) offer.channels.push_back(channel.get());
+    worker_link_.emplace(server_engine_, address_, std::move(offer), worker_events_);
+  }
+
+  /// A worker's link.
+  void attach() { server_link_.emplace(worker_engine_, address_, hello(), server_events_); }
+
+  /// Runs both sides until `condition` holds; false if it does not within a bound.
+  template <class Condition>
+  bool run_until(Condition condition) {
+    return support::eventually(condition, [this] {
+      const auto soon = core::Clock::now() + std::chrono::milliseconds(1);
+      server_engine_.run_once(soon);
+      worker_engine_.run_once(soon);
+    });
+  }
+
+  /// The next message for a hand-made peer; a failure if none comes.
+  ControlMessage next(ControlSocket& socket) {
+    std::optional<ControlMessage> message;
+    EXPECT_TRUE(run_until([&] { return (message = socket.receive()).has_value(); }));
+    return message ? *std::move(message) : ControlMessage{};
+  }
+
+  /// Whether the other side closes the connection, whatever it sends before.
+  bool is_closed_on(ControlSocket& socket) {
+    return run_until([&] {
+      try {
+        socket.receive();
+        return false;
+      } catch (const core::Error& error) {
+        return error.code() == core::ErrorCode::connection_reset;
+      }
+    });
+  }
+
+  support::LogCapture log_;
+  support::TempDir dir_;
+  Address address_{dir_.file("comch")};
+  std::vector<std::unique_ptr<channel::Channel>> channels_;
+  progress::Engine server_engine_;
+  progress::Engine worker_engine_;
+  WorkerEvents worker_events_;
+  ServerEvents server_events_;
+  std::optional<ServerSession> worker_link_;
+  std::optional<WorkerSession> server_link_;
+};
+
+}  // namespace offload::comch::test

@@ -1,0 +1,177 @@
+#include <gtest/gtest.h>
+
+#include "kernels/serve.hpp"
+#include "kernels/services.hpp"
+#include "tests/channel/channel_fixture.hpp"
+#include "tests/comch/session/session_fixture.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::Clock;
+using test::kKeepAlive;
+using test::kSilence;
+
+/// Server and worker against each other.
+class Links : public test::LinkTest {
+ protected:
+  void attach_one() {
+    listen();
+    attach();
+    ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+    ASSERT_TRUE(run_until([&] { return server_events_.attached == 1; }));
+  }
+};
+
+TEST_F(Links, AWorkerAttaches) {
+  attach_one();
+  EXPECT_EQ(worker_events_.kind, channel::Peer::rings);
+  EXPECT_EQ(server_events_.service, "reverse");
+  EXPECT_EQ(worker_events_.lost + server_events_.lost, 0);
+  ASSERT_EQ(server_events_.channels.size(), kChannels);
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    EXPECT_EQ(server_events_.channels[i].import().index(), i);
+  }
+}
+
+TEST_F(Links, ChannelsThatWereHandedOverWork) {
+  attach_one();
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    const auto message = support::random_bytes(500, i);
+    channel::test::Server server(channels_[i]->server_end());
+    ASSERT_TRUE(server.post(message));
+    kernels::Staging staging{};
+    kernels::serve(kernels::SingleLane{}, server_events_.channels[i].import().channel(), 0,
+                   kernels::Reverse{}, staging);
+    EXPECT_EQ(server.take(), support::reversed(message));
+  }
+}
+
+TEST_F(Links, WithoutAServerThereIsNothingToAttachTo) {
+  const auto error = support::thrown_by([this] { attach(); });
+  EXPECT_EQ(error.code(), core::ErrorCode::not_found);
+}
+
+TEST_F(Links, ASecondWorkerIsRefused) {
+  attach_one();
+  progress::Engine engine;
+  test::ServerEvents events;
+  const WorkerSession second(engine, address_, test::hello(), events);
+  EXPECT_TRUE(run_until([&] {
+    engine.run_once(Clock::now());
+    return events.lost == 1;
+  }));
+  EXPECT_EQ(events.refused, protocol::Refusal::busy);
+  EXPECT_NE(events.reason.find("process " + std::to_string(::getpid())), std::string::npos);
+  EXPECT_EQ(worker_events_.lost, 0);
+  EXPECT_EQ(server_events_.lost, 0);
+}
+
+TEST_F(Links, AWorkerThatGoesIsReplacedByTheNext) {
+  attach_one();
+  server_link_.reset();
+  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+  EXPECT_FALSE(worker_link_->done());
+  attach();
+  EXPECT_TRUE(run_until([&] { return worker_events_.attached == 2; }));
+  EXPECT_TRUE(run_until([&] { return server_events_.attached == 2; }));
+}
+
+TEST_F(Links, AServerThatGoesIsNoticed) {
+  attach_one();
+  worker_link_.reset();
+  EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_FALSE(server_events_.refused);
+  server_link_->tick(Clock::now() + kSilence * 2);
+  EXPECT_EQ(server_events_.lost, 1);
+}
+
+TEST_F(Links, ABackEndThatDoesNotStartEndsTheAttachment) {
+  server_events_.fail_to_start = true;
+  listen();
+  attach();
+  EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_EQ(server_events_.reason, "the back end is out of order");
+  server_link_.reset();
+  EXPECT_TRUE(run_until([&] { return log_.has("is gone"); }));
+  EXPECT_EQ(worker_events_.attached, 0);
+  EXPECT_EQ(worker_events_.lost, 0);  // it never was attached
+}
+
+TEST_F(Links, TheServerShutsDown) {
+  attach_one();
+  worker_link_->start_shutdown();
+  EXPECT_FALSE(worker_link_->done());
+  ASSERT_TRUE(run_until([&] { return server_events_.start_shutdowns == 1; }));
+  EXPECT_FALSE(worker_link_->done());
+  server_link_->complete();
+  EXPECT_TRUE(run_until([&] { return worker_link_->done(); }));
+}
+
+TEST_F(Links, AShutdownWithoutAWorkerIsDoneAtOnce) {
+  listen();
+  EXPECT_FALSE(worker_link_->done());
+  worker_link_->start_shutdown();
+  EXPECT_TRUE(worker_link_->done());
+}
+
+TEST_F(Links, AWorkerThatIsLostInAShutdownEndsIt) {
+  attach_one();
+  worker_link_->start_shutdown();
+  server_link_.reset();
+  EXPECT_TRUE(run_until([&] { return worker_link_->done(); }));
+}
+
+TEST_F(Links, NobodyAttachesDuringAShutdown) {
+  listen();
+  worker_link_->start_shutdown();
+  attach();
+  EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_EQ(server_events_.refused, protocol::Refusal::shutting_down);
+}
+
+TEST_F(Links, TheWorkerAsksForTheShutdown) {
+  attach_one();
+  server_link_->request_shutdown();
+  EXPECT_TRUE(run_until([&] { return worker_events_.shutdown_requests == 1; }));
+  EXPECT_EQ(worker_events_.lost, 0);
+}
+
+TEST_F(Links, KeepAlivesKeepItAlive) {
+  attach_one();
+  const auto start = Clock::now();
+  for (int i = 1; i <= 3; ++i) {
+    // Each side speaks; what it says arrives before the other one's patience ends.
+    worker_link_->tick(start + i * kKeepAlive);
+    server_link_->tick(start + i * kKeepAlive);
+    EXPECT_EQ(worker_link_->next_tick(), start + (i + 1) * kKeepAlive);
+    EXPECT_EQ(server_link_->next_tick(), start + (i + 1) * kKeepAlive);
+    server_engine_.run_once(Clock::now() + support::kBound);
+    worker_engine_.run_once(Clock::now() + support::kBound);
+  }
+  // Both were heard just now, in real time: a tick within the limit of that is no loss.
+  worker_link_->tick(Clock::now() + kSilence - kKeepAlive);
+  server_link_->tick(Clock::now() + kSilence - kKeepAlive);
+  EXPECT_EQ(worker_events_.lost, 0);
+  EXPECT_EQ(server_events_.lost, 0);
+}
+
+TEST_F(Links, ASilentWorkerIsGone) {
+  attach_one();
+  worker_link_->tick(Clock::now() + kSilence + kKeepAlive);
+  EXPECT_EQ(worker_events_.lost, 1);
+  EXPECT_TRUE(log_.has("silent for too long")) << log_.text();
+  EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+}
+
+TEST_F(Links, ASilentServerIsGone) {
+  attach_one();
+  server_link_->tick(Clock::now() + kSilence + kKeepAlive);
+  EXPECT_EQ(server_events_.lost, 1);
+  EXPECT_EQ(server_events_.reason, "it has been silent for too long");
+}
+
+}  // namespace
+}  // namespace offload::comch

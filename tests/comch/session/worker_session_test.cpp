@@ -1,0 +1,262 @@
+#include "comch/session/worker_session.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "tests/comch/session/session_fixture.hpp"
+#include "tests/support/bytes.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::Clock;
+using protocol::ExchangeConsumerId;
+using protocol::MessageId;
+using protocol::Refusal;
+using protocol::Welcome;
+using test::kSilence;
+
+/// The worker's link with a hand-made server.
+class ServerLinkTest : public test::LinkTest {
+ protected:
+  void SetUp() override {
+    LinkTest::SetUp();
+    listener_.emplace(address_);
+    attach();
+    server_ = listener_->accept();
+    ASSERT_TRUE(server_.has_value());
+    const auto message = next(*server_);
+    ASSERT_EQ(message.id, MessageId::hello);
+    hello_ = protocol::Hello::decode(message.payload);
+  }
+
+  static Welcome welcome() { return {protocol::kControlVersion, kChannels, 1000, "reverse"}; }
+  void send(MessageId id, std::span<const std::byte> payload = {}) { server_->send(id, payload); }
+  void send_welcome() { send(MessageId::welcome, welcome().encode()); }
+  void send_channel(std::uint32_t index) {
+    server_->send(MessageId::channel_descriptor, channels_[index]->descriptor().encode(),
+                  channels_[index]->fds());
+  }
+  void send_consumer_id(std::uint32_t channel) {
+    send(MessageId::exchange_consumer_id_response, ExchangeConsumerId{channel, channel}.encode());
+  }
+  void offer_all() {
+    send_welcome();
+    for (std::uint32_t i = 0; i < kChannels; ++i) send_channel(i);
+  }
+  void attach_by_hand() {
+    offer_all();
+    for (std::uint32_t i = 0; i < kChannels; ++i) {
+      EXPECT_EQ(next(*server_).id, MessageId::exchange_consumer_id_request);
+      send_consumer_id(i);
+    }
+    ASSERT_TRUE(run_until([&] { return server_events_.attached == 1; }));
+  }
+
+  /// The worker says what it does not like, once, and gives up.
+  void expect_given_up(const std::string& part_of_reason) {
+    ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+    EXPECT_NE(server_events_.reason.find(part_of_reason), std::string::npos)
+        << server_events_.reason;
+    EXPECT_FALSE(server_events_.refused);
+    for (auto message = next(*server_); message.id != MessageId::error;) message = next(*server_);
+  }
+
+  std::optional<ControlListener> listener_;
+  std::optional<ControlSocket> server_;
+  std::optional<protocol::Hello> hello_;
+};
+
+TEST_F(ServerLinkTest, GreetsFirst) {
+  ASSERT_TRUE(hello_);
+  EXPECT_EQ(hello_->version, protocol::kControlVersion);
+  EXPECT_EQ(hello_->max_channels, 16U);
+  EXPECT_EQ(hello_->backend, "test");
+}
+
+TEST_F(ServerLinkTest, AnnouncesEachChannelOnceItIsServed) {
+  offer_all();
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    const auto message = next(*server_);
+    ASSERT_EQ(message.id, MessageId::exchange_consumer_id_request);
+    EXPECT_EQ(server_events_.channels.size(), kChannels);
+    const auto id = ExchangeConsumerId::decode(message.payload);
+    ASSERT_TRUE(id);
+    EXPECT_EQ(id->channel, i);
+    EXPECT_EQ(server_events_.attached, 0);
+    send_consumer_id(i);
+  }
+  EXPECT_TRUE(run_until([&] { return server_events_.attached == 1; }));
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAnotherVersion) {
+  auto other = welcome();
+  other.version = 7;
+  send(MessageId::welcome, other.encode());
+  ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_EQ(server_events_.reason, "the server speaks control version 7, this worker 1");
+  EXPECT_EQ(server_events_.refused, protocol::Refusal::bad_version);
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAMalformedWelcome) {
+  auto message = welcome().encode();
+  message.pop_back();
+  send(MessageId::welcome, message);
+  expect_given_up("malformed or second welcome");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnASecondWelcome) {
+  send_welcome();
+  send_welcome();
+  expect_given_up("malformed or second welcome");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAWelcomeToNothing) {
+  auto empty = welcome();
+  empty.channel_count = 0;
+  send(MessageId::welcome, empty.encode());
+  expect_given_up("without channels or keep-alive");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAWelcomeWithoutKeepAlive) {
+  auto silent = welcome();
+  silent.keep_alive_ms = 0;
+  send(MessageId::welcome, silent.encode());
+  expect_given_up("without channels or keep-alive");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAChannelBeforeTheWelcome) {
+  send_channel(0);
+  expect_given_up("misplaced channel descriptor");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnChannelsOutOfOrder) {
+  send_welcome();
+  send_channel(1);
+  expect_given_up("misplaced channel descriptor");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAChannelWithoutAllItsDescriptors) {
+  send_welcome();
+  const auto fds = channels_[0]->fds();
+  server_->send(MessageId::channel_descriptor, channels_[0]->descriptor().encode(),
+                std::span(fds).first(2));
+  expect_given_up("malformed or misplaced channel descriptor");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAMalformedChannel) {
+  send_welcome();
+  auto message = channels_[0]->descriptor().encode();
+  message.pop_back();
+  server_->send(MessageId::channel_descriptor, message, channels_[0]->fds());
+  expect_given_up("malformed or misplaced channel descriptor");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAnImpossibleChannel) {
+  send_welcome();
+  auto descriptor = channels_[0]->descriptor();
+  descriptor.depth = 3;
+  server_->send(MessageId::channel_descriptor, descriptor.encode(), channels_[0]->fds());
+  expect_given_up("impossible shape: depth 3");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnOneChannelTooMany) {
+  attach_by_hand();
+  send_channel(0);
+  ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_EQ(server_events_.service, "reverse");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnConsumerIdsOutOfPlace) {
+  send_consumer_id(0);
+  expect_given_up("misplaced consumer id");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnConsumerIdsOutOfOrder) {
+  offer_all();
+  send_consumer_id(1);
+  expect_given_up("misplaced consumer id");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnOneConsumerIdTooMany) {
+  attach_by_hand();
+  send_consumer_id(kChannels);
+  expect_given_up("misplaced consumer id");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnMessagesThatDoNotBelong) {
+  send(MessageId::client_request);
+  expect_given_up("message 4 does not belong on a control channel");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAMalformedKeepAlive) {
+  send(MessageId::keep_alive, support::bytes({1}));
+  expect_given_up("malformed keep-alive");
+}
+
+TEST_F(ServerLinkTest, GivesUpOnAMalformedStartOfShutdown) {
+  attach_by_hand();
+  send(MessageId::start_shutdown, support::bytes({1}));
+  expect_given_up("malformed start of shutdown");
+  EXPECT_EQ(server_events_.start_shutdowns, 0);
+}
+
+TEST_F(ServerLinkTest, GivesUpOnWhatIsNoFrame) {
+  ASSERT_EQ(::send(server_->fd(), "junk", 4, 0), 4);
+  expect_given_up("not one whole frame");
+}
+
+TEST_F(ServerLinkTest, PassesARefusalOn) {
+  server_->refuse(Refusal::busy, "another worker is attached");
+  ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_EQ(server_events_.refused, Refusal::busy);
+  EXPECT_EQ(server_events_.reason, "another worker is attached");
+}
+
+TEST_F(ServerLinkTest, HearsOfTheShutdownAndSaysWhenItHasStopped) {
+  attach_by_hand();
+  send(MessageId::start_shutdown);
+  ASSERT_TRUE(run_until([&] { return server_events_.start_shutdowns == 1; }));
+  server_link_->complete();
+  EXPECT_EQ(next(*server_).id, MessageId::shutdown_complete);
+}
+
+TEST_F(ServerLinkTest, AsksForTheShutdown) {
+  attach_by_hand();
+  server_link_->request_shutdown();
+  EXPECT_EQ(next(*server_).id, MessageId::start_shutdown);
+}
+
+TEST_F(ServerLinkTest, ToAServerThatIsGoneItSaysNothing) {
+  attach_by_hand();
+  server_.reset();
+  server_link_->complete();
+  server_link_->request_shutdown();
+  EXPECT_EQ(server_events_.lost, 1);
+}
+
+TEST_F(ServerLinkTest, AServerThatNeverAnswersTheGreetingIsGone) {
+  server_link_->tick(Clock::now() + std::chrono::seconds(4));
+  EXPECT_EQ(server_events_.lost, 0);
+  EXPECT_FALSE(server_->receive()) << "no keep-alive before the welcome";
+  server_link_->tick(Clock::now() + std::chrono::seconds(6));
+  EXPECT_EQ(server_events_.lost, 1);
+}
+
+TEST_F(ServerLinkTest, TheWelcomeSetsThePace) {
+  auto slow = welcome();
+  slow.keep_alive_ms = 20'000;
+  send(MessageId::welcome, slow.encode());
+  send_channel(0);
+  send_channel(1);
+  EXPECT_EQ(next(*server_).id, MessageId::exchange_consumer_id_request);
+  const auto now = Clock::now();
+  server_link_->tick(now + 5 * kSilence);
+  EXPECT_EQ(server_events_.lost, 0);
+  EXPECT_EQ(server_link_->next_tick(), now + 5 * kSilence + std::chrono::seconds(20));
+  EXPECT_EQ(next(*server_).id, MessageId::keep_alive);
+}
+
+}  // namespace
+}  // namespace offload::comch

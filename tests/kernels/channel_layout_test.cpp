@@ -1,0 +1,188 @@
+#include "kernels/channel_layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <ostream>
+#include <vector>
+
+namespace offload::kernels {
+namespace {
+
+struct Shape {
+  std::uint32_t depth;
+  std::uint32_t max_length;
+};
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << "depth " << shape.depth << ", messages of " << shape.max_length;
+}
+
+/// All depths with all lengths at which something changes.
+std::vector<Shape> shapes() {
+  std::vector<Shape> all;
+  for (std::uint32_t depth = 1; depth <= kMaxDepth; depth *= 2) {
+    for (const std::uint32_t length : {0U, 1U, 47U, 48U, 49U, 84U, 85U, 256U, 371U, 372U, 373U,
+                                       496U, 497U, 4096U, 65536U, kMaxMessageLength}) {
+      all.push_back({depth, length});
+    }
+  }
+  return all;
+}
+
+TEST(Layout, EveryPartHasRoomForItsMessages) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(testing::Message() << shape);
+    const auto layout = make_layout(shape.depth, shape.max_length);
+    EXPECT_EQ(layout.depth, shape.depth);
+    EXPECT_EQ(1U << layout.depth_log2, shape.depth);
+    EXPECT_GE(layout.max_length, shape.max_length);
+    EXPECT_LE(layout.packets, kMaxPackets);
+    if (layout.max_length <= kMaxPacketPayload) {
+      EXPECT_GE(layout.packets, packets_for(layout.max_length));
+      EXPECT_GE(layout.slot_stride, layout.packets * sizeof(Packet));
+    } else {
+      EXPECT_EQ(layout.packets, kMaxPackets);
+      EXPECT_GE(layout.slot_stride, kMaxPackets * sizeof(Packet) + layout.max_length + kSlack);
+    }
+  }
+}
+
+TEST(Layout, NothingOverlaps) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(testing::Message() << shape);
+    const auto layout = make_layout(shape.depth, shape.max_length);
+    EXPECT_GE(layout.requests, sizeof(ChannelHeader));
+    EXPECT_GE(layout.responses, layout.requests + layout.depth * layout.slot_stride);
+    EXPECT_GE(layout.bytes, layout.responses + layout.depth * layout.slot_stride);
+  }
+}
+
+TEST(Layout, EverythingIsAligned) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(testing::Message() << shape);
+    const auto layout = make_layout(shape.depth, shape.max_length);
+    EXPECT_EQ(layout.requests % kSlotAlignment, 0U);
+    EXPECT_EQ(layout.responses % kSlotAlignment, 0U);
+    EXPECT_EQ(layout.slot_stride % kSlotAlignment, 0U);
+    EXPECT_EQ(layout.bytes % 4096, 0U);
+  }
+}
+
+// Whatever a service answers, a few packets of it always fit.
+TEST(Layout, ShortLimitsAreRaisedToFourVectors) {
+  for (const std::uint32_t length : {0U, 1U, 47U, 48U}) {
+    EXPECT_EQ(make_layout(4, length).max_length, 48U);
+  }
+  EXPECT_EQ(make_layout(4, 49).max_length, 49U);
+}
+
+// Server and worker may be of different builds: where things are must never change.
+TEST(Layout, Golden) {
+  const auto small = make_layout(128, 256);
+  EXPECT_EQ(small.packets, 23U);
+  EXPECT_EQ(small.slot_stride, 384U);
+  EXPECT_EQ(small.requests, 384U);
+  EXPECT_EQ(small.responses, 384U + 128 * 384);
+  EXPECT_EQ(small.bytes, 102'400U);
+  const auto large = make_layout(16, 65536);
+  EXPECT_EQ(large.packets, 32U);
+  EXPECT_EQ(large.slot_stride, 512U + 65536 + 128);
+  EXPECT_EQ(large.requests, 384U);
+  EXPECT_EQ(large.responses, 384U + 16 * 66176);
+  EXPECT_EQ(large.bytes, 2'121'728U);
+  EXPECT_EQ(offsetof(ChannelHeader, consumed), 0U);
+  EXPECT_EQ(offsetof(ChannelHeader, requests), 128U);
+  EXPECT_EQ(offsetof(ChannelHeader, responses), 256U);
+  EXPECT_EQ(offsetof(Packet, flag), 12U);
+}
+
+TEST(Layout, ValidShapes) {
+  for (const Shape& shape : shapes()) {
+    EXPECT_TRUE(is_valid_shape(shape.depth, shape.max_length)) << shape;
+  }
+  for (const std::uint32_t depth : {0U, 3U, 5U, 127U, 4095U, 4097U, 8192U, 0x8000'0000U, ~0U}) {
+    EXPECT_FALSE(is_valid_shape(depth, 64)) << depth;
+  }
+  for (const std::uint32_t length : {kMaxMessageLength + 1, 0x8000'0000U, ~0U}) {
+    EXPECT_FALSE(is_valid_shape(8, length)) << length;
+  }
+}
+
+TEST(Packets, TwelveBytesEachAndAHeader) {
+  EXPECT_EQ(packets_for(0), 1U);
+  EXPECT_EQ(packets_for(1), 2U);
+  EXPECT_EQ(packets_for(12), 2U);
+  EXPECT_EQ(packets_for(13), 3U);
+  EXPECT_EQ(packets_for(kMaxPacketPayload), kMaxPackets);
+  EXPECT_EQ(kMaxPacketPayload, 372U);
+}
+
+TEST(Turns, GoOnByOneEachLap) {
+  for (const std::uint32_t depth : {1U, 2U, 128U, kMaxDepth}) {
+    const auto layout = make_layout(depth, 64);
+    for (const std::uint64_t lap :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{77}, std::uint64_t{0xffff'fffd}}) {
+      for (std::uint32_t slot = 0; slot < depth; ++slot) {
+        const std::uint64_t sequence = lap * depth + slot;
+        ASSERT_EQ(layout.slot_index(sequence), slot);
+        ASSERT_EQ(layout.flag_of(sequence), lap + 1);
+      }
+    }
+  }
+}
+
+TEST(Turns, FreshMemoryIsNothingYetAndALapNeverLooksLikeTheOneBefore) {
+  const auto layout = make_layout(8, 64);
+  EXPECT_NE(layout.flag_of(0), 0U);
+  for (const std::uint64_t lap : {std::uint64_t{0}, std::uint64_t{0xffff'fffe},
+                                  std::uint64_t{0xffff'ffff}, std::uint64_t{1} << 32}) {
+    EXPECT_NE(layout.flag_of(lap * 8), layout.flag_of((lap + 1) * 8));
+  }
+}
+
+// Slots are picked by masking: no sequence leads out of the memory.
+TEST(ChannelView, EverySequenceLeadsIntoTheMemory) {
+  for (const Shape shape : {Shape{1, 0}, Shape{8, 100}, Shape{4, 1000}}) {
+    const auto layout = make_layout(shape.depth, shape.max_length);
+    std::vector<Packet> memory(layout.bytes / sizeof(Packet));
+    auto* const base = reinterpret_cast<std::uint8_t*>(memory.data());
+    const ChannelView channel{base, layout};
+    const std::uint64_t room = layout.max_length <= kMaxPacketPayload
+                                   ? layout.packets * sizeof(Packet)
+                                   : kMaxPackets * sizeof(Packet) + layout.max_length + kSlack;
+    for (const std::uint64_t start :
+         {std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{99}}) {
+      for (std::uint64_t i = 0; i < 100; ++i) {
+        for (const Slot& slot : {channel.request(start + i), channel.response(start + i)}) {
+          auto* const packets = reinterpret_cast<std::uint8_t*>(slot.packets);
+          ASSERT_GE(packets, base + sizeof(ChannelHeader));
+          ASSERT_LE(packets + room, base + layout.bytes);
+          ASSERT_EQ(slot.plain, packets + kMaxPackets * sizeof(Packet));
+        }
+      }
+    }
+  }
+}
+
+TEST(ChannelView, PartsOfDifferentSlotsAreDisjoint) {
+  const auto layout = make_layout(4, 1000);
+  std::vector<Packet> memory(layout.bytes / sizeof(Packet));
+  const ChannelView channel{reinterpret_cast<std::uint8_t*>(memory.data()), layout};
+  std::vector<std::uint8_t*> starts;
+  for (std::uint64_t slot = 0; slot < 4; ++slot) {
+    starts.push_back(reinterpret_cast<std::uint8_t*>(channel.request(slot).packets));
+    starts.push_back(reinterpret_cast<std::uint8_t*>(channel.response(slot).packets));
+  }
+  for (const auto* a : starts) {
+    for (const auto* b : starts) {
+      if (a < b) {
+        EXPECT_GE(static_cast<std::uint64_t>(b - a), layout.slot_stride);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace offload::kernels

@@ -1,0 +1,98 @@
+#include "kernels/packet_access.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace offload::kernels {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// All of whose words follow from its flag.
+Packet vector_of(std::uint32_t flag) {
+  return {{flag * 3, ~flag, flag * 7}, flag};
+}
+
+bool agrees(const Packet& packet) {
+  const Packet whole = vector_of(packet.flag);
+  return packet.data[0] == whole.data[0] && packet.data[1] == whole.data[1] &&
+         packet.data[2] == whole.data[2];
+}
+
+TEST(VectorAccess, LoadsWhatWasStoredAndTouchesNothingElse) {
+  Packet packets[3] = {vector_of(1), vector_of(2), vector_of(3)};
+  store_packet(packets + 1, {{0x0102'0304, 0x0506'0708, 0x090a'0b0c}, 0x0d0e'0f10});
+  const Packet loaded = load_packet(packets + 1);
+  EXPECT_EQ(loaded.data[0], 0x0102'0304U);
+  EXPECT_EQ(loaded.data[1], 0x0506'0708U);
+  EXPECT_EQ(loaded.data[2], 0x090a'0b0cU);
+  EXPECT_EQ(loaded.flag, 0x0d0e'0f10U);
+  EXPECT_EQ(std::memcmp(&packets[1], &loaded, sizeof loaded), 0);
+  EXPECT_TRUE(agrees(packets[0]) && packets[0].flag == 1);
+  EXPECT_TRUE(agrees(packets[2]) && packets[2].flag == 3);
+}
+
+// As in a channel: written anew only once its reader is done.
+TEST(VectorAccess, ATurnIsNeverSeenBeforeItsData) {
+  Packet shared = vector_of(0);
+  std::atomic<std::uint32_t> taken{0};
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (std::uint32_t flag = 1; !stop; ++flag) {
+      store_packet(&shared, vector_of(flag));
+      while (taken != flag && !stop) std::this_thread::yield();
+    }
+  });
+  std::uint32_t wrong = 0;
+  const auto end = std::chrono::steady_clock::now() + 1s;
+  while (taken < 100'000 && std::chrono::steady_clock::now() < end) {
+    const Packet packet = load_packet(&shared);
+    if (packet.flag == taken) {
+      std::this_thread::yield();  // or the writer may not get to run on a busy machine
+      continue;
+    }
+    if (!agrees(packet)) ++wrong;
+    taken = packet.flag;
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_GT(taken, 10U);
+}
+
+#if !defined(OFFLOAD_PORTABLE_PACKETS)
+
+// What one aligned 16-byte access gives beyond that.
+TEST(VectorAccess, IsNeverTornEvenWhenWrittenWithoutPause) {
+  Packet shared = vector_of(0);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (std::uint32_t flag = 1; !stop.load(std::memory_order_relaxed); ++flag) {
+      store_packet(&shared, vector_of(flag));
+    }
+  });
+  std::uint32_t wrong = 0;
+  std::uint32_t changes = 0;
+  std::uint32_t last = 0;
+  const auto end = std::chrono::steady_clock::now() + 300ms;
+  while (std::chrono::steady_clock::now() < end) {
+    for (int i = 0; i < 1000; ++i) {
+      const Packet packet = load_packet(&shared);
+      if (!agrees(packet)) ++wrong;
+      if (packet.flag != last) ++changes;
+      last = packet.flag;
+    }
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_GT(changes, 1U);
+}
+
+#endif
+
+}  // namespace
+}  // namespace offload::kernels
