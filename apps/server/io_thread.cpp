@@ -16,7 +16,7 @@ using protocol::FrameView;
 using protocol::MessageId;
 using protocol::Refusal;
 
-/// Frames of one batch: those of one poll of the consumer, and as many errors before them.
+/// Frames of one batch: those of one poll of the requester, and as many errors before them.
 constexpr std::size_t kBatch = 2 * progress::Context::kCompletionsAtOnce;
 /// A payload up to this long is copied behind its header, so that a batch is one piece; the copy of
 /// a longer one would cost more than the piece of its own.
@@ -35,37 +35,17 @@ std::size_t receive_buffer_size(std::uint32_t max_message_length) {
   return std::max(kReceiveSize, 2 * (protocol::kFrameHeaderSize + max_message_length));
 }
 
-channel::Peer peer_of(WorkerState state) {
-  switch (state) {
-    case WorkerState::rings: return channel::Peer::rings;
-    case WorkerState::silent: return channel::Peer::silent;
-    case WorkerState::relayed: return channel::Peer::relayed;
-    default: return channel::Peer::absent;
-  }
-}
-
 }  // namespace
 
-IoThread::IoThread(const Config& config, channel::Channel& channel)
+IoThread::IoThread(const Config& config, channel::ChannelMemory& memory)
     : config_(config),
       engine_(config.spin),
-      server_end_(channel.server_end()),
-      producer_(server_end_),
-      consumer_(server_end_, producer_),
-      sends_(producer_, producer_.capacity(), {free_send, free_send, this}),
-      receives_(consumer_, producer_.capacity(),
-                {[](channel::PostRecvTask& task, void* self) {
-                   static_cast<IoThread*>(self)->deliver(task);
-                 },
-                 [](channel::PostRecvTask&, void*) {}, this}),
+      requester_(memory.endpoint(), *this),
       buffers_(receive_buffer_size(config.max_message_length),
                std::max(kKeptBuffers, kKeptBytes / receive_buffer_size(config.max_message_length))),
       gather_(kBatch, kFrameRoom) {
-  received_.reserve(producer_.capacity());
-  producer_.connect(engine_);
-  consumer_.connect(engine_);
+  received_.reserve(requester_.capacity());
   engine_.attach(*this);
-  engine_.watch(consumer_.wake_fd(), EPOLLIN | EPOLLET, bell_);
 }
 
 IoThread::~IoThread() {
@@ -78,7 +58,7 @@ void IoThread::start() {
     try {
       core::name_this_thread(("io-" + std::to_string(config_.index)).c_str());
       if (config_.cpu >= 0) core::pin_this_thread(config_.cpu);
-      post_receives();
+      requester_.open(engine_);
       started.set_value();
     } catch (...) {
       started.set_exception(std::current_exception());
@@ -131,8 +111,7 @@ void IoThread::run() {
     engine_.run_once(first != nullptr ? first->linger_deadline() : engine_.now() + kLongestSleep);
   }
   connections_.clear();
-  consumer_.stop();
-  producer_.stop();
+  requester_.stop();
 }
 
 bool IoThread::poll() {
@@ -169,16 +148,16 @@ bool IoThread::apply_orders() {
 
 void IoThread::apply_worker_order(WorkerState state, std::unique_ptr<comch::DataEndpoint> line) {
   worker_ = state;
-  consumer_.set_peer(peer_of(worker_));
+  requester_.set_wakeup(worker_.wakeup);
   remote_.reset();
-  if (worker_ == WorkerState::relayed) {
+  if (worker_.wakeup == channel::Wakeup::engine) {
     try {
-      remote_.emplace(engine_, server_end_, std::move(line));
+      remote_.emplace(requester_, std::move(line));
     } catch (const core::Error& error) {
       config_.on_line_lost(error.what());
     }
   }
-  if (worker_ == WorkerState::expired) abandon_requests(Refusal::worker_unavailable);
+  if (worker_.expired) abandon_requests(Refusal::worker_unavailable);
 }
 
 /// Says once that the line to the worker has ended; the control thread says what follows.
@@ -190,16 +169,16 @@ void IoThread::look_after_line() {
 }
 
 void IoThread::abandon_requests(Refusal reason) {
-  for (channel::SendTask& request : sends_.tasks()) {
-    // The slot stays taken: whoever attaches next answers it, and that answer is dropped.
+  requester_.for_each_pending([&](channel::SendTask& request) {
+    // The slot stays taken: the next worker answers it, and that answer is dropped.
     void* const user = std::exchange(request.user_data, nullptr);
-    if (user == nullptr) continue;
+    if (user == nullptr) return;
     auto& connection = *static_cast<Connection*>(user);
     connection.remove_request();
     if (gather_.full()) send_touched();
     append_error(connection, reason);
     on_ready(connection);
-  }
+  });
   send_touched();
 }
 
@@ -212,7 +191,7 @@ void IoThread::start_draining() {
 }
 
 void IoThread::go_on_draining() {
-  if (consumer_.peer() == channel::Peer::absent && consumer_.awaited() != 0) {
+  if (!worker_.attached() && requester_.awaited() != 0) {
     abandon_requests(Refusal::shutting_down);
   }
   // Release: pairs with drained().
@@ -251,12 +230,12 @@ void IoThread::enqueue(Connection& connection, Connection::Queue queue) {
 // ---- Requests go
 
 bool IoThread::refuses_requests() const noexcept {
-  return worker_ == WorkerState::expired || (draining_ && worker_ == WorkerState::absent);
+  return worker_.expired || (draining_ && !worker_.attached());
 }
 
 /// Whether there is no room for a request.
 bool IoThread::full() const noexcept {
-  return sends_.available() == 0 && !refuses_requests();
+  return requester_.full() && !refuses_requests();
 }
 
 /// Serves everyone at most once, and nobody for whom there is no room: with many clients, those
@@ -264,7 +243,7 @@ bool IoThread::full() const noexcept {
 bool IoThread::serve_ready() {
   if (ready_.empty() && (waiting_.empty() || full())) return false;
   bool worked = false;
-  const std::size_t in_flight = producer_.in_flight();
+  const std::uint64_t posted = requester_.posted();
   serving_.splice_back(ready_);
   while (Connection* const connection = serving_.pop_front()) {
     connection->queue = Connection::Queue::none;
@@ -280,7 +259,7 @@ bool IoThread::serve_ready() {
   // Who got room and wants more stands behind who got none: one deep pipeline starves nobody.
   serving_.splice_back(waiting_);
   waiting_.splice_back(serving_);
-  if (producer_.in_flight() != in_flight) (void)producer_.flush();
+  if (requester_.posted() != posted) (void)requester_.flush();
   send_touched();
   return worked;
 }
@@ -353,14 +332,7 @@ bool IoThread::forward(Connection& connection, std::span<const std::byte> payloa
     append_error(connection, draining_ ? Refusal::shutting_down : Refusal::worker_unavailable);
     return true;
   }
-  channel::SendTask* const task = sends_.allocate();
-  if (task == nullptr) return false;
-  task->message = payload;
-  task->user_data = &connection;
-  if (!producer_.submit_unflushed(*task).ok()) {
-    free_send(*task, this);
-    return false;
-  }
+  if (!requester_.post(payload, &connection).ok()) return false;
   connection.add_request();
   return true;
 }
@@ -376,27 +348,10 @@ void IoThread::refuse(Connection& connection, Refusal reason) {
 
 // ---- Responses come
 
-void IoThread::post_receives() {
-  producer_.start();
-  consumer_.start();
-  while (channel::PostRecvTask* const task = receives_.allocate()) {
-    if (const core::Status posted = consumer_.submit_unflushed(*task); !posted.ok()) {
-      throw core::Error(posted.error(), "cannot post a receive");
-    }
-  }
-}
-
-void IoThread::free_send(channel::SendTask& task, void* self) {
-  task.user_data = nullptr;
-  (void)static_cast<IoThread*>(self)->sends_.release(task);
-}
-
-/// Called by the consumer's polls, which poll() follows in the same turn.
-void IoThread::deliver(channel::PostRecvTask& task) {
+void IoThread::on_response(channel::PostRecvTask& task) {
   received_.push_back(&task);
-  channel::SendTask* const request = task.request();
-  if (request->user_data == nullptr) return;  // abandoned: its client has had an error
-  auto& connection = *static_cast<Connection*>(std::exchange(request->user_data, nullptr));
+  if (task.user_data == nullptr) return;  // given up: its client has had an error
+  auto& connection = *static_cast<Connection*>(task.user_data);
   connection.remove_request();
   ++answered_;
   if (gather_.full()) send_touched();
@@ -418,16 +373,16 @@ void IoThread::deliver(channel::PostRecvTask& task) {
   }
 }
 
-/// Sends what was delivered and posts the receives again: only now, as long payloads are sent from
-/// where they lie.
+/// Sends what was received and releases the slots: only now, as long payloads are sent from where
+/// they lie.
 bool IoThread::finish_batch() {
   if (received_.empty()) return false;
   send_touched();
   for (channel::PostRecvTask* const task : received_) {
-    [[maybe_unused]] const core::Status posted = consumer_.submit_unflushed(*task);
-    assert(posted.ok());
+    [[maybe_unused]] const core::Status released = requester_.release(*task);
+    assert(released.ok());
   }
-  (void)consumer_.flush();
+  (void)requester_.flush();
   received_.clear();
   return true;
 }

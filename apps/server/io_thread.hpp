@@ -12,8 +12,7 @@
 
 #include "apps/server/connection.hpp"
 #include "channel/channel_memory.hpp"
-#include "channel/consumer.hpp"
-#include "channel/producer.hpp"
+#include "channel/requester.hpp"
 #include "comch/proxy/worker_proxy.hpp"
 #include "core/cpu.hpp"
 #include "core/intrusive_list.hpp"
@@ -21,20 +20,20 @@
 #include "memory/block_cache.hpp"
 #include "net/gather.hpp"
 #include "progress/engine.hpp"
-#include "progress/task_pool.hpp"
 
 namespace offload::server {
 
 /// What the control thread knows of the worker, told to the I/O threads.
-enum class WorkerState : std::uint8_t {
-  absent,   ///< requests wait
-  rings,    ///< attached, wakes a sleeping server
-  silent,   ///< attached, must be polled
-  relayed,  ///< attached, at the other end of a line
-  expired,  ///< absent for longer than --worker-timeout: requests are refused
+struct WorkerState {
+  /// How the attached worker's responses are noticed; none: no worker is attached, requests wait.
+  channel::Wakeup wakeup = channel::Wakeup::none;
+  /// No worker for longer than --worker-timeout: requests are refused.
+  bool expired = false;
+
+  [[nodiscard]] bool attached() const noexcept { return wakeup != channel::Wakeup::none; }
 };
 
-/// One I/O thread: connections, a channel's producer and consumer, an engine; shares none of it.
+/// One I/O thread: connections, a channel's requester, an engine; shares none of it.
 /// Requests go from socket to slot in one copy. Short responses go through the cache to one
 /// gathered write, long ones into it from where they lie.
 class IoThread final : progress::Pollable, ConnectionOwner {
@@ -48,8 +47,8 @@ class IoThread final : progress::Pollable, ConnectionOwner {
     std::function<void(const std::string& reason)> on_line_lost;
   };
 
-  /// `channel` outlives it, and has no other producer and consumer.
-  IoThread(const Config& config, channel::Channel& channel);
+  /// `memory` outlives it, and has no other requester.
+  IoThread(const Config& config, channel::ChannelMemory& memory);
   ~IoThread();
 
   /// Throws Error if it cannot be pinned.
@@ -57,7 +56,7 @@ class IoThread final : progress::Pollable, ConnectionOwner {
 
   // For the control thread, before and while it runs:
 
-  /// `line`: to a worker that is relayed.
+  /// `line`: to a worker whose responses come by a connection.
   void set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> line = {});
   /// A client's socket: connected, non-blocking. Not after drain().
   void take(core::Fd socket);
@@ -72,11 +71,14 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   /// Ends it, drained or not, and logs what it did.
   void stop() noexcept;
 
+  /// Called in turns of the engine, which poll() follows.
+  void on_response(channel::PostRecvTask& task);
+
  private:
   void run();
 
   bool poll() override;
-  // What comes is the consumer's to expect and to be woken for.
+  // What comes is the requester's to expect and to be woken for.
   [[nodiscard]] progress::Expecting expecting() const override {
     return progress::Expecting::nothing;
   }
@@ -94,9 +96,6 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   void abandon_requests(protocol::Refusal reason);
   void start_draining();
   void go_on_draining();
-  void post_receives();
-  static void free_send(channel::SendTask& task, void* self);
-  void deliver(channel::PostRecvTask& task);
   bool finish_batch();
   [[nodiscard]] bool refuses_requests() const noexcept;
   [[nodiscard]] bool full() const noexcept;
@@ -115,21 +114,11 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   void erase(Connection& connection);
   void count_gone() noexcept;
 
-  /// The channel's doorbell only has to end the sleep.
-  struct Bell final : progress::EventHandler {
-    void on_events(std::uint32_t) override {}
-  };
-
   using Connections = core::IntrusiveList<Connection>;
 
   Config config_;
-  Bell bell_;
   progress::Engine engine_;
-  channel::ServerEnd server_end_;
-  channel::Producer producer_;
-  channel::Consumer consumer_;
-  progress::TaskPool<channel::SendTask> sends_;
-  progress::TaskPool<channel::PostRecvTask> receives_;
+  channel::Requester requester_;
   memory::BlockCache buffers_;
   net::Gather gather_;
   std::vector<std::unique_ptr<Connection>> connections_;
@@ -138,10 +127,10 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   Connections serving_;  ///< of either, in this round
   core::IntrusiveList<Connection, Lingering> lingering_;  ///< the first to be closed in front
   std::vector<Connection*> touched_;                      ///< have output in gather_
-  std::vector<channel::PostRecvTask*> received_;          ///< in this batch, to be posted again
-  WorkerState worker_ = WorkerState::absent;
-  /// While the worker is relayed, and until this goes: a worker whose line ends takes its server
-  /// for lost.
+  std::vector<channel::PostRecvTask*> received_;          ///< in this batch, to be released
+  WorkerState worker_;
+  /// Of a worker on another machine. It closes its line to that worker when it goes, which thereby
+  /// loses its server.
   std::optional<comch::WorkerProxy> remote_;
   bool draining_ = false;
 

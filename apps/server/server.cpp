@@ -45,9 +45,9 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   comch::ServerSession::Offer offer{{}, options_.max_message_length, options_.service, kKeepAlive};
   for (std::size_t i = 0; i < cpus_.size(); ++i) {
     const int node = cpus_[i] < 0 ? -1 : core::numa_node_of(cpus_[i]);
-    channels_.push_back(std::make_unique<channel::Channel>(static_cast<std::uint32_t>(i),
-                                                           options_.max_concurrent_messages,
-                                                           options_.max_message_length, node));
+    channels_.push_back(std::make_unique<channel::ChannelMemory>(
+        static_cast<std::uint32_t>(i), options_.max_concurrent_messages,
+        options_.max_message_length, node));
     offer.channels.push_back(channels_.back().get());
   }
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
@@ -73,7 +73,7 @@ void Server::run() {
 }
 
 bool Server::has_worker() const {
-  return worker_ != WorkerState::absent && worker_ != WorkerState::expired;
+  return worker_.attached();
 }
 
 void Server::turn(core::TimePoint deadline) {
@@ -84,10 +84,10 @@ void Server::turn(core::TimePoint deadline) {
   const auto now = core::Clock::now();
   if (acceptor_) acceptor_->tick(now);
   if (now >= link_->next_tick()) link_->tick(now);
-  if (now >= worker_deadline_ && worker_ == WorkerState::absent) {
+  if (now >= worker_deadline_ && !worker_.attached() && !worker_.expired) {
     core::log_warning("no worker for {} s: requests are refused until one attaches",
                       core::to_seconds(options_.worker_timeout));
-    tell_threads(WorkerState::expired);
+    tell_threads({channel::Wakeup::none, true});
     worker_deadline_ = core::TimePoint::max();
   }
 }
@@ -116,7 +116,7 @@ void Server::tell_threads(WorkerState state) {
   if (!threads_.empty()) lines_.clear();
 }
 
-void Server::on_worker_attached(channel::Peer peer,
+void Server::on_worker_attached(channel::Wakeup wakeup,
                                 std::vector<std::unique_ptr<comch::DataEndpoint>> lines) {
   core::log_info("the worker serves all channels");
   worker_deadline_ = core::TimePoint::max();
@@ -125,11 +125,7 @@ void Server::on_worker_attached(channel::Peer peer,
     const std::lock_guard lock(loss_mutex_);
     loss_.reset();  // of the worker before
   }
-  switch (peer) {
-    case channel::Peer::rings: return tell_threads(WorkerState::rings);
-    case channel::Peer::relayed: return tell_threads(WorkerState::relayed);
-    default: return tell_threads(WorkerState::silent);
-  }
+  tell_threads({wakeup});
 }
 
 /// On an I/O thread.
@@ -153,7 +149,7 @@ void Server::take_line_loss() {
 void Server::on_worker_lost() {
   lines_.clear();
   worker_deadline_ = core::Clock::now() + options_.worker_timeout;
-  tell_threads(WorkerState::absent);
+  tell_threads({});
 }
 
 void Server::on_shutdown_requested() {

@@ -30,7 +30,7 @@ class Server final : comch::ServerSessionObserver, progress::EventHandler {
   void run();
 
  private:
-  void on_worker_attached(channel::Peer peer,
+  void on_worker_attached(channel::Wakeup wakeup,
                           std::vector<std::unique_ptr<comch::DataEndpoint>> lines) override;
   void on_worker_lost() override;
   void on_shutdown_requested() override;
@@ -50,7 +50,7 @@ class Server final : comch::ServerSessionObserver, progress::EventHandler {
   int first_reserved_fd_ = 0;
   progress::Engine engine_;
   core::Fd listener_;  ///< the acceptor's until that is there
-  std::vector<std::unique_ptr<channel::Channel>> channels_;
+  std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;
   std::optional<comch::ServerSession> link_;
   std::vector<std::unique_ptr<IoThread>> threads_;
   std::optional<Acceptor> acceptor_;  ///< in the TCP phase
@@ -59,7 +59,7 @@ class Server final : comch::ServerSessionObserver, progress::EventHandler {
   // Of the first line that ended, from its I/O thread; engine_.notify() follows.
   std::mutex loss_mutex_;
   std::optional<std::string> loss_;
-  WorkerState worker_ = WorkerState::absent;
+  WorkerState worker_;
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;
 };

@@ -133,8 +133,8 @@ void Worker::watch_over() {
 /// A channel's line ends on its own thread, which has woken this one.
 void Worker::look_after_lines() {
   for (const auto& attached : channels_) {
-    if (lost_ || attached.remote() == nullptr) continue;
-    if (const std::string* const reason = attached.remote()->failure()) on_lost(*reason, {});
+    if (lost_ || !attached.proxy) continue;
+    if (const std::string* const reason = attached.proxy->failure()) on_lost(*reason, {});
   }
 }
 
@@ -150,7 +150,8 @@ void Worker::detach() {
 
 protocol::Hello Worker::hello() const {
   protocol::Hello hello;
-  hello.capabilities = backend_->rings() ? std::uint32_t{protocol::kRingsDoorbell} : 0;
+  hello.capabilities =
+      backend_->wakeup() == channel::Wakeup::doorbell ? protocol::kRingsDoorbell : 0U;
   hello.max_channels = kMostChannels;
   hello.max_message_length = kernels::kMaxMessageLength;
   hello.backend = backend_->name();
@@ -160,19 +161,15 @@ protocol::Hello Worker::hello() const {
 void Worker::on_channels(const std::string& service, std::vector<comch::AttachedChannel> channels) {
   try {
     channels_ = std::move(channels);
-    std::vector<backend::BackendChannel> served;
+    std::vector<channel::SharedChannel> served;
     std::vector<kernels::ChannelView> watched;
     for (const auto& attached : channels_) {
-      const channel::ChannelImport& channel = attached.import();
-      served.push_back({channel.index(), channel.channel(), channel.region(), channel.waiter(),
-                        channel.ringer()});
-      watched.push_back(channel.channel());
+      served.push_back(attached.channel);
+      watched.push_back(attached.channel->view());
     }
     backend_->start(std::move(served), service);
-    const channel::Peer peer = backend_->rings() ? channel::Peer::rings : channel::Peer::silent;
     for (const auto& attached : channels_) {
-      if (attached.remote() == nullptr) continue;
-      attached.remote()->start(peer, [this] { engine_.notify(); });
+      if (attached.proxy) attached.proxy->start(backend_->wakeup(), [this] { engine_.notify(); });
     }
     watchdog_.emplace(std::move(watched), options_.stuck_after);
     core::log_info("serving {} channels, service {}", channels_.size(), service);

@@ -26,16 +26,12 @@ std::size_t patterns_of(std::uint32_t size) {
   return size < 4096 ? 61 : 5;
 }
 
-channel::ChannelImport import_channel(const channel::Channel& channel) {
-  const std::array<int, 3> own = channel.fds();
+channel::SharedChannel import_channel(const channel::ChannelMemory& memory) {
+  const std::array<int, 3> own = memory.fds();
   std::array<core::Fd, 3> fds;
   std::transform(own.begin(), own.end(), fds.begin(),
                  [](int fd) { return core::Fd(core::check_errno(::dup(fd), "dup")); });
-  return {channel.descriptor(), std::move(fds)};
-}
-
-void release(channel::SendTask& task, void* pool) {
-  (void)static_cast<progress::TaskPool<channel::SendTask>*>(pool)->release(task);
+  return std::make_shared<channel::ImportedChannel>(memory.descriptor(), std::move(fds));
 }
 
 /// Everything here is in its limits: what is refused is a fault of this program.
@@ -54,44 +50,23 @@ Patterns::Patterns(std::uint32_t size, std::uint32_t seed) {
   }
 }
 
-Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, bool silent)
-    : silent_(silent),
-      channel_(index, depth, load.max_length, -1),
-      import_(import_channel(channel_)),
-      producer_(channel_.server_end()),
-      consumer_(channel_.server_end(), producer_),
-      sends_(producer_, depth, {release, release, &sends_}),
-      receives_(consumer_, depth,
-                {[](channel::PostRecvTask& task, void* self) {
-                   static_cast<Hop*>(self)->batch_.push_back(&task);
-                 },
-                 [](channel::PostRecvTask&, void*) {}, this}),
+Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wakeup wakeup)
+    : memory_(index, depth, load.max_length, -1),
+      import_(import_channel(memory_)),
+      requester_(memory_.endpoint(), *this),
       usual_(load.size, index + 1),
       large_(load.large, index + 2),
       mixed_(load.large != 0),
       posted_(depth) {
   batch_.reserve(depth);
-  producer_.connect(engine_);
-  consumer_.connect(engine_);
-  producer_.start();
-  consumer_.start();
-  while (auto* const task = receives_.allocate()) check(consumer_.submit(*task));
-  consumer_.set_peer(silent ? channel::Peer::silent : channel::Peer::rings);
-}
-
-Hop::~Hop() {
-  consumer_.stop();
-  producer_.stop();
-}
-
-backend::BackendChannel Hop::worker_end() const {
-  return {import_.index(), import_.channel(), import_.region(), import_.waiter(), import_.ringer()};
+  requester_.set_wakeup(wakeup);
+  requester_.open(engine_);
 }
 
 void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration gap) {
   const std::uint64_t warm_up = std::min<std::uint64_t>(messages / 10, 10'000);
   const std::uint64_t total = messages + warm_up;
-  const std::uint64_t window = std::min<std::uint64_t>(in_flight, producer_.capacity());
+  const std::uint64_t window = std::min<std::uint64_t>(in_flight, requester_.capacity());
   times_all_ = window == 1;
   auto begin = core::Clock::now();
   auto last = begin;
@@ -101,7 +76,7 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
     const bool may_send = gap == core::Duration{} || core::Clock::now() - last >= gap;
     if (may_send && sent < total && sent - received_ < window) {
       for (; sent < total && sent - received_ < window; ++sent) send(sent);
-      check(producer_.flush());
+      check(requester_.flush());
     }
     engine_.progress();
     if (batch_.empty()) {
@@ -110,7 +85,7 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
       }
       if (!fault_.empty()) return;
       // As the server does: a thread that is to answer may need this very processor.
-      if (!silent_) std::this_thread::yield();
+      if (requester_.wakeup() == channel::Wakeup::doorbell) std::this_thread::yield();
       continue;
     }
     last = core::Clock::now();
@@ -131,11 +106,9 @@ bool Hop::is_large(std::uint64_t message) const {
 }
 
 void Hop::send(std::uint64_t message) {
-  channel::SendTask* const task = sends_.allocate();
-  task->message = patterns(message).request(message);
   const bool timed = !is_large(message) && (times_all_ || message % kTimedEvery == 0);
   const auto begin = timed ? core::Clock::now() : core::TimePoint{};
-  check(producer_.submit_unflushed(*task));  // posts it as the last thing that it does
+  check(requester_.post(patterns(message).request(message), nullptr));
   if (!timed) return;
   const auto posted = core::Clock::now();
   posted_[message % posted_.size()] = posted;
@@ -152,8 +125,8 @@ void Hop::check_response(std::uint64_t message, const channel::PostRecvTask& tas
 }
 
 void Hop::finish_batch() {
-  for (channel::PostRecvTask* const task : batch_) check(consumer_.submit_unflushed(*task));
-  check(consumer_.flush());
+  for (channel::PostRecvTask* const task : batch_) check(requester_.release(*task));
+  check(requester_.flush());
   batch_.clear();
 }
 

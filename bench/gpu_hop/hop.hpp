@@ -7,12 +7,10 @@
 
 #include "backend/backend.hpp"
 #include "channel/channel_memory.hpp"
-#include "channel/consumer.hpp"
-#include "channel/producer.hpp"
+#include "channel/requester.hpp"
 #include "core/clock.hpp"
 #include "metrics/latency_histogram.hpp"
 #include "progress/engine.hpp"
-#include "progress/task_pool.hpp"
 
 namespace offload::bench {
 
@@ -47,14 +45,12 @@ class Patterns {
 /// back end.
 class Hop {
  public:
-  /// `silent`: the back end does not ring.
-  Hop(std::uint32_t index, std::uint32_t depth, const Load& load, bool silent);
-  ~Hop();
+  /// `wakeup`: the back end's.
+  Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wakeup wakeup);
   Hop(const Hop&) = delete;
   Hop& operator=(const Hop&) = delete;
 
-  /// Valid while this lives.
-  [[nodiscard]] backend::BackendChannel worker_end() const;
+  [[nodiscard]] const channel::SharedChannel& worker_end() const noexcept { return import_; }
 
   /// Sends `messages` and checks each response, `in_flight` at a time, with a pause of `gap` before
   /// it sends again. Ends early with a fault.
@@ -68,6 +64,9 @@ class Hop {
   /// Empty if every response was right.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
+  /// For the requester.
+  void on_response(channel::PostRecvTask& task) { batch_.push_back(&task); }
+
  private:
   [[nodiscard]] bool is_large(std::uint64_t message) const;
   [[nodiscard]] const Patterns& patterns(std::uint64_t message) const {
@@ -77,14 +76,10 @@ class Hop {
   void check_response(std::uint64_t message, const channel::PostRecvTask& task);
   void finish_batch();
 
-  bool silent_;
-  channel::Channel channel_;
-  channel::ChannelImport import_;
+  channel::ChannelMemory memory_;
+  channel::SharedChannel import_;
   progress::Engine engine_;
-  channel::Producer producer_;
-  channel::Consumer consumer_;
-  progress::TaskPool<channel::SendTask> sends_;
-  progress::TaskPool<channel::PostRecvTask> receives_;
+  channel::Requester requester_;
   std::vector<channel::PostRecvTask*> batch_;  ///< responses of one turn
   Patterns usual_;
   Patterns large_;

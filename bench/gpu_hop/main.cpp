@@ -54,9 +54,9 @@ nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
   const auto backend = open_backend(options);
   const Load load{size, options.large, std::max({size, options.large, options.max_length})};
   std::vector<std::unique_ptr<Hop>> hops;
-  std::vector<backend::BackendChannel> served;
+  std::vector<channel::SharedChannel> served;
   for (std::uint32_t i = 0; i < options.channels; ++i) {
-    hops.push_back(std::make_unique<Hop>(i, options.depth, load, !backend->rings()));
+    hops.push_back(std::make_unique<Hop>(i, options.depth, load, backend->wakeup()));
     served.push_back(hops.back()->worker_end());
   }
   backend->start(std::move(served), "reverse");

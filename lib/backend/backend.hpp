@@ -6,23 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "channel/doorbell.hpp"
+#include "channel/channel_memory.hpp"
+#include "channel/wakeup.hpp"
 #include "core/clock.hpp"
-#include "kernels/channel_layout.hpp"
-#include "memory/region.hpp"
 
 namespace offload::backend {
-
-/// A channel to be served.
-struct BackendChannel {
-  std::uint32_t index;
-  kernels::ChannelView channel;
-  /// The channel's memory, one range. A back end starts it, unless it is started, and holds it for
-  /// as long as it uses it.
-  std::shared_ptr<memory::MemoryRegion> region;
-  channel::Waiter waiter;
-  channel::Ringer ringer;
-};
 
 /// A request that was refused by the worker loop: the server should never have let it through.
 struct Fault {
@@ -44,12 +32,13 @@ class Backend {
   /// "cpu", "graph gpu:0 ...", "cuda gpu:0 NVIDIA H100 80GB HBM3 at 0000:01:00.0"
   [[nodiscard]] virtual std::string name() const = 0;
 
-  /// Whether it wakes a server that sleeps; one that does not is polled for.
-  [[nodiscard]] virtual bool rings() const = 0;
+  /// How a requester learns of its responses: doorbell or polling.
+  [[nodiscard]] virtual channel::Wakeup wakeup() const = 0;
 
-  /// Answers what a former worker left behind, then serves `channels` until stop. `service`: one
-  /// of kernels::service_names(). Throws Error.
-  virtual void start(std::vector<BackendChannel> channels, const std::string& service) = 0;
+  /// Answers what a former worker left unanswered, then serves `channels` until stop(). Registers
+  /// and starts their regions, unless they are started. `service`: one of kernels::service_names().
+  /// Throws Error.
+  virtual void start(std::vector<channel::SharedChannel> channels, const std::string& service) = 0;
 
   /// Ends serving. Returns false if it could not be ended within `limit`: then the channels are
   /// still in use and only the end of the process frees them.

@@ -15,7 +15,7 @@ using progress::Expecting;
 using State = BatchProcessor::State;
 using Taken = StagedBatch::Taken;
 
-BatchWorker::BatchWorker(const BackendChannel& channel, core::Duration spin,
+BatchWorker::BatchWorker(const channel::SharedChannel& channel, core::Duration spin,
                          std::unique_ptr<BatchProcessor> processor)
     : ChannelThread(channel, spin), processor_(std::move(processor)) {
   for (std::uint32_t i = 0; i < processor_->batches(); ++i) {

@@ -13,7 +13,7 @@ namespace offload::backend {
 /// writes the answers, while it gathers the next batch.
 class BatchWorker final : public ChannelThread {
  public:
-  BatchWorker(const BackendChannel& channel, core::Duration spin,
+  BatchWorker(const channel::SharedChannel& channel, core::Duration spin,
               std::unique_ptr<BatchProcessor> processor);
   ~BatchWorker() { stop(); }
   BatchWorker(const BatchWorker&) = delete;

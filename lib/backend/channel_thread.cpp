@@ -13,10 +13,10 @@ constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
 
-ChannelThread::ChannelThread(const BackendChannel& channel, core::Duration spin)
-    : channel_(channel), engine_(spin) {
+ChannelThread::ChannelThread(const channel::SharedChannel& channel, core::Duration spin)
+    : channel_(channel), waiter_(channel->waiter()), ringer_(channel->ringer()), engine_(spin) {
   engine_.attach(*this);
-  engine_.watch(channel_.waiter.fd(), EPOLLIN | EPOLLET, *this);
+  engine_.watch(waiter_.fd(), EPOLLIN | EPOLLET, *this);
 }
 
 void ChannelThread::start() {
@@ -30,7 +30,7 @@ void ChannelThread::stop() {
 }
 
 void ChannelThread::run() {
-  core::name_this_thread(("worker-" + std::to_string(channel_.index)).c_str());
+  core::name_this_thread(("worker-" + std::to_string(channel_->index())).c_str());
   on_start();
   while (!stop_.load(std::memory_order_relaxed)) {
     const bool worked = engine_.run_once(core::Clock::now() + kLongestSleep);
@@ -41,13 +41,13 @@ void ChannelThread::run() {
 }
 
 core::Duration ChannelThread::arm() {
-  channel_.waiter.arm();
+  waiter_.arm();
   return core::Duration::max();
 }
 
 std::uint64_t ChannelThread::consumed() const {
   // Relaxed: the control channel orders it after the server's last word.
-  return __atomic_load_n(&channel_.channel.header().consumed, __ATOMIC_RELAXED);
+  return __atomic_load_n(&channel_->view().header().consumed, __ATOMIC_RELAXED);
 }
 
 bool ChannelThread::take_fault(Fault& fault) {
@@ -60,8 +60,8 @@ bool ChannelThread::take_fault(Fault& fault) {
 
 void ChannelThread::report(std::uint64_t sequence) {
   if (has_fault_.load(std::memory_order_acquire)) return;  // the last one is not read yet
-  fault_ = {channel_.index, channel_.channel.layout.slot_index(sequence),
-            kernels::load_packet(channel_.channel.request(sequence).packets).data[0]};
+  fault_ = {channel_->index(), channel_->view().layout.slot_index(sequence),
+            kernels::load_packet(channel_->view().request(sequence).packets).data[0]};
   has_fault_.store(true, std::memory_order_release);  // pairs with take_fault
 }
 

@@ -17,7 +17,7 @@ namespace offload::backend {
 /// All is called by the thread that made it, but poll, expecting and arm by the one started.
 class ChannelThread : protected progress::Pollable, progress::EventHandler {
  public:
-  ChannelThread(const BackendChannel& channel, core::Duration spin);
+  ChannelThread(const channel::SharedChannel& channel, core::Duration spin);
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
 
@@ -38,11 +38,11 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   /// On the thread, before its first turn.
   virtual void on_start() {}
   core::Duration arm() override;
-  void disarm() override { channel_.waiter.disarm(); }
+  void disarm() override { waiter_.disarm(); }
 
-  [[nodiscard]] const kernels::ChannelView& channel() const { return channel_.channel; }
+  [[nodiscard]] const kernels::ChannelView& channel() const { return channel_->view(); }
   /// Tells the server of answers.
-  void ring() { channel_.ringer.ring(); }
+  void ring() { ringer_.ring(); }
   /// Notes that a request was refused; one at a time until it is taken.
   void report(std::uint64_t sequence);
   /// Where a worker that attaches starts to look: all before it is done.
@@ -52,7 +52,9 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   void run();
   void on_events(std::uint32_t) override {}  // the wake-up itself is all there is to it
 
-  BackendChannel channel_;
+  channel::SharedChannel channel_;
+  channel::Waiter waiter_;
+  channel::Ringer ringer_;
   progress::Engine engine_;
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> turns_{0};

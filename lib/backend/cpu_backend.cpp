@@ -16,9 +16,9 @@ constexpr std::uint32_t kBatchBytes = 256 * 1024;
 /// One channel and the thread that serves it.
 class CpuWorker final : public ChannelThread {
  public:
-  CpuWorker(const BackendChannel& channel, core::Duration spin)
+  CpuWorker(const channel::SharedChannel& channel, core::Duration spin)
       : ChannelThread(channel, spin),
-        batch_(std::clamp(kBatchBytes / channel.channel.layout.max_length, 1U, kBatch)) {}
+        batch_(std::clamp(kBatchBytes / channel->view().layout.max_length, 1U, kBatch)) {}
   ~CpuWorker() { stop(); }
   CpuWorker(const CpuWorker&) = delete;
   CpuWorker& operator=(const CpuWorker&) = delete;
@@ -62,11 +62,11 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(core::Duration spin) : spin_(spin) {}
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
-  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] channel::Wakeup wakeup() const override { return channel::Wakeup::doorbell; }
 
-  void start(std::vector<BackendChannel> channels, const std::string& service) override {
-    for (const BackendChannel& channel : channels) {
-      if (!channel.region->started()) channel.region->start();
+  void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
+    for (const channel::SharedChannel& channel : channels) {
+      if (!channel->region()->started()) channel->region()->start();
       workers_.push_back(std::make_unique<CpuWorker>(channel, spin_));
     }
     const bool known = kernels::with_service(service, [&](auto chosen) {

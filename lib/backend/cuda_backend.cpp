@@ -23,9 +23,9 @@ constexpr std::uint32_t kPollsUntilIdle = 8192;
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
 /// Where the GPU sees the memory of `channel`, which is registered with it if it is not yet.
-std::uint8_t* map(const BackendChannel& channel) {
+std::uint8_t* map(const channel::SharedChannel& channel) {
   static gpu::CudaRegistrar registrar;  // outlives every region
-  memory::MemoryRegion& region = *channel.region;
+  memory::MemoryRegion& region = *channel->region();
   if (!region.started()) {
     region.add_registrar(registrar);
     region.start();
@@ -48,7 +48,7 @@ struct Run {
         stop(1),
         one(1) {}
 
-  std::vector<BackendChannel> channels;  ///< with their regions, which the GPU is in
+  std::vector<channel::SharedChannel> channels;  ///< with their regions, which the GPU is in
   gpu::DeviceArray<kernels::DeviceChannel> device_channels;
   gpu::PinnedArray<std::uint64_t> heartbeats;
   gpu::PinnedArray<kernels::Packet> faults;
@@ -73,9 +73,9 @@ class CudaBackend final : public Backend {
   }
 
   [[nodiscard]] std::string name() const override { return "cuda " + device_.describe(); }
-  [[nodiscard]] bool rings() const override { return false; }
+  [[nodiscard]] channel::Wakeup wakeup() const override { return channel::Wakeup::polling; }
 
-  void start(std::vector<BackendChannel> channels, const std::string& service) override {
+  void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     if (left_running_) core::throw_bad_state("CUDA back end", "still serving", "start");
     auto run = std::make_unique<Run>(channels.size());
     run->channels = std::move(channels);
@@ -95,8 +95,8 @@ class CudaBackend final : public Backend {
     kernels::PersistentWorker worker{};
     worker.channels = run->device_channels.get();
     worker.channel_count = static_cast<std::uint32_t>(run->channels.size());
-    for (const BackendChannel& channel : run->channels) {
-      worker.max_length = std::max(worker.max_length, channel.channel.layout.max_length);
+    for (const channel::SharedChannel& channel : run->channels) {
+      worker.max_length = std::max(worker.max_length, channel->view().layout.max_length);
     }
     worker.groups_per_channel = options_.warps_per_channel.value_or(
         worker.max_length <= kernels::kMaxPacketPayload ? CudaOptions::kWarpsForShort
@@ -148,7 +148,7 @@ class CudaBackend final : public Backend {
       const std::uint64_t message = fault.flag == 0 ? 0 : fault.data[2] + std::uint64_t{1};
       if (message == run_->faults_seen[i]) continue;
       run_->faults_seen[i] = message;
-      faults.push_back({run_->channels[i].index, fault.data[0], fault.data[1]});
+      faults.push_back({run_->channels[i]->index(), fault.data[0], fault.data[1]});
     }
     if (const auto status = cudaStreamQuery(run_->kernel.get()); status != cudaErrorNotReady) {
       throw Error(ErrorCode::driver,
@@ -161,17 +161,17 @@ class CudaBackend final : public Backend {
  private:
   static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i,
                                                     const std::string& service) {
-    const BackendChannel& channel = run.channels[i];
+    const channel::SharedChannel& channel = run.channels[i];
     kernels::DeviceChannel device{};
-    device.channel = channel.channel;
+    device.channel = channel->view();
     device.channel.base = map(channel);
     device.heartbeat = run.heartbeats.get() + i;
     device.fault = run.faults.get() + i;
     // Relaxed: the control channel orders it after the server's last word.
-    const auto consumed = __atomic_load_n(&channel.channel.header().consumed, __ATOMIC_RELAXED);
+    const auto consumed = __atomic_load_n(&channel->view().header().consumed, __ATOMIC_RELAXED);
     const bool known = kernels::with_service(service, [&](auto chosen) {
       kernels::Staging staging{};
-      device.first_sequence = kernels::take_over(channel.channel, consumed, chosen, staging);
+      device.first_sequence = kernels::take_over(channel->view(), consumed, chosen, staging);
     });
     if (!known) throw Error(ErrorCode::not_found, "no service '" + service + "'");
     device.latest = run.latest.get() + i;

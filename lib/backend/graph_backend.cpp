@@ -28,13 +28,13 @@ class GraphBackend final : public Backend {
   }
 
   [[nodiscard]] std::string name() const override { return "graph " + device_.describe(); }
-  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] channel::Wakeup wakeup() const override { return channel::Wakeup::doorbell; }
 
-  void start(std::vector<BackendChannel> channels, const std::string& service) override {
+  void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     if (left_running_) core::throw_bad_state("CUDA graph back end", "still serving", "start");
     const bool known = kernels::with_service(service, [&](auto chosen) {
-      for (const BackendChannel& channel : channels) {
-        if (!channel.region->started()) channel.region->start();
+      for (const channel::SharedChannel& channel : channels) {
+        if (!channel->region()->started()) channel->region()->start();
         workers_.push_back(make_worker(channel, service));
       }
       for (auto& worker : workers_) worker->start(chosen);
@@ -70,11 +70,11 @@ class GraphBackend final : public Backend {
   }
 
  private:
-  [[nodiscard]] std::unique_ptr<BatchWorker> make_worker(const BackendChannel& channel,
+  [[nodiscard]] std::unique_ptr<BatchWorker> make_worker(const channel::SharedChannel& channel,
                                                          const std::string& service) const {
     auto processor =
         std::make_unique<GraphProcessor>(static_cast<int>(device_.index), service,
-                                         channel.channel.layout.max_length, options_.batches);
+                                         channel->view().layout.max_length, options_.batches);
     return std::make_unique<BatchWorker>(channel, options_.spin, std::move(processor));
   }
 

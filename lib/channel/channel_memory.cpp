@@ -31,7 +31,7 @@ memory::RegionExport start_and_export(MemoryRegion& region) {
   return export_region(region, kAccess);
 }
 
-kernels::ChannelView view(const MemoryRegion& region, const kernels::ChannelLayout& layout) {
+kernels::ChannelView view_of(const MemoryRegion& region, const kernels::ChannelLayout& layout) {
   return {reinterpret_cast<std::uint8_t*>(region.ranges().front().address), layout};
 }
 
@@ -63,8 +63,8 @@ std::vector<core::Fd> one(core::Fd fd) {
 
 }  // namespace
 
-Channel::Channel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_message_length,
-                 int numa_node)
+ChannelMemory::ChannelMemory(std::uint32_t index, std::uint32_t depth,
+                             std::uint32_t max_message_length, int numa_node)
     : region_(
           {name_of(index), kAccess},
           {memory::share_range("offload-channel-" + std::to_string(index),
@@ -72,30 +72,30 @@ Channel::Channel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_mes
       export_(start_and_export(region_)),
       request_bell_(make_eventfd()),
       response_bell_(make_eventfd()),
-      channel_(view(region_, kernels::make_layout(depth, max_message_length))),
+      view_(view_of(region_, kernels::make_layout(depth, max_message_length))),
       descriptor_{index, depth, max_message_length, export_.blob} {}
 
-ServerEnd Channel::server_end() noexcept {
+Endpoint ChannelMemory::endpoint() noexcept {
   return {descriptor_.channel,
-          channel_,
-          &cursors_,
-          {channel_.header().requests, request_bell_.get()},
-          {channel_.header().responses, response_bell_.get()}};
+          view_,
+          {view_.header().requests, request_bell_.get()},
+          {view_.header().responses, response_bell_.get()},
+          &consumed_};
 }
 
-void Channel::repair_header() noexcept {
-  // Relaxed, both: see Consumer::on_flush.
-  const auto published = cursors_.published.load(std::memory_order_relaxed);
-  __atomic_store_n(&channel_.header().consumed, published, __ATOMIC_RELAXED);
+void ChannelMemory::repair_header() noexcept {
+  // Relaxed, both: see Requester::on_flush.
+  const auto consumed = consumed_.load(std::memory_order_relaxed);
+  __atomic_store_n(&view_.header().consumed, consumed, __ATOMIC_RELAXED);
 }
 
-ChannelImport::ChannelImport(const protocol::ChannelDescriptor& descriptor,
-                             std::array<core::Fd, 3> fds)
+ImportedChannel::ImportedChannel(const protocol::ChannelDescriptor& descriptor,
+                                 std::array<core::Fd, 3> fds)
     : index_(descriptor.channel),
       region_(new MemoryRegion(memory::import_region(name_of(descriptor.channel), descriptor.access,
                                                      one(std::move(fds[0]))))),
       request_bell_(std::move(fds[1])),
       response_bell_(std::move(fds[2])),
-      channel_(view(*region_, checked_layout(descriptor, *region_))) {}
+      view_(view_of(*region_, checked_layout(descriptor, *region_))) {}
 
 }  // namespace offload::channel

@@ -1,38 +1,38 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
 #include "channel/doorbell.hpp"
-#include "channel/server_end.hpp"
+#include "channel/requester.hpp"
 #include "core/fd.hpp"
 #include "kernels/channel_layout.hpp"
 #include "memory/region.hpp"
 #include "memory/region_export.hpp"
 #include "protocol/control.hpp"
 
-/// A data channel over shared memory. The words are comch's: a producer sends tasks, a consumer has
-/// receives posted. A slot of the channel serves one of each: the request goes out in the slot's
-/// request slot, the response arrives in its response slot, and posting its receive anew frees
-/// both.
+/// The memory of a data channel: made and exported by the server, imported by the worker. A slot of
+/// the channel carries a request in its request half and the response in its response half.
 namespace offload::channel {
 
-/// A channel as the server makes it: its memory, an exported region, and two doorbells.
-class Channel {
+/// A channel's memory as its maker has it: an exported region and two doorbells.
+class ChannelMemory {
  public:
   /// A valid shape (kernels::is_valid_shape). `numa_node`: where its memory is; -1 for anywhere.
   /// Throws Error.
-  Channel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_message_length,
-          int numa_node);
-  Channel(const Channel&) = delete;
-  Channel& operator=(const Channel&) = delete;
+  ChannelMemory(std::uint32_t index, std::uint32_t depth, std::uint32_t max_message_length,
+                int numa_node);
+  ChannelMemory(const ChannelMemory&) = delete;
+  ChannelMemory& operator=(const ChannelMemory&) = delete;
 
-  /// For its Producer and Consumer, one of each, both of one thread.
-  [[nodiscard]] ServerEnd server_end() noexcept;
+  /// For its one requester.
+  [[nodiscard]] Endpoint endpoint() noexcept;
 
-  /// Puts right what a former worker may have scribbled over, before the next is told. The control
-  /// thread, at any time: what it writes may be older than what is there, which does no harm.
+  /// Writes the header's `consumed` anew, which a former worker may have overwritten, before the
+  /// next worker is told. Any thread: what it writes may be older than what is there, which does no
+  /// harm.
   void repair_header() noexcept;
 
   /// What the worker is told, and the descriptors that go with it. Any thread.
@@ -50,19 +50,19 @@ class Channel {
   memory::RegionExport export_;
   core::Fd request_bell_;
   core::Fd response_bell_;
-  kernels::ChannelView channel_;
-  Cursors cursors_;
+  kernels::ChannelView view_;
+  std::atomic<std::uint64_t> consumed_{0};  ///< Endpoint::consumed
   protocol::ChannelDescriptor descriptor_;
 };
 
-/// A channel as the worker maps it.
-class ChannelImport {
+/// A channel's memory as a worker maps it: all that a back end needs to serve the channel.
+class ImportedChannel {
  public:
   /// Checks everything that the server said. Throws Error: bad_message, invalid_value, and what
   /// memory::import_region throws.
-  ChannelImport(const protocol::ChannelDescriptor& descriptor, std::array<core::Fd, 3> fds);
+  ImportedChannel(const protocol::ChannelDescriptor& descriptor, std::array<core::Fd, 3> fds);
 
-  [[nodiscard]] const kernels::ChannelView& channel() const noexcept { return channel_; }
+  [[nodiscard]] const kernels::ChannelView& view() const noexcept { return view_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   /// The channel's memory, one range, stopped: whoever serves the channel registers what it needs
   /// and starts it. It keeps the memory mapped.
@@ -71,11 +71,11 @@ class ChannelImport {
   }
   /// Where requests are waited for.
   [[nodiscard]] Waiter waiter() const noexcept {
-    return {channel_.header().requests, request_bell_.get()};
+    return {view_.header().requests, request_bell_.get()};
   }
   /// Where responses are announced.
   [[nodiscard]] Ringer ringer() const noexcept {
-    return {channel_.header().responses, response_bell_.get()};
+    return {view_.header().responses, response_bell_.get()};
   }
 
  private:
@@ -83,7 +83,10 @@ class ChannelImport {
   std::shared_ptr<memory::MemoryRegion> region_;
   core::Fd request_bell_;
   core::Fd response_bell_;
-  kernels::ChannelView channel_;
+  kernels::ChannelView view_;
 };
+
+/// Shared by who attached it and the back end that serves it, for as long as either uses it.
+using SharedChannel = std::shared_ptr<const ImportedChannel>;
 
 }  // namespace offload::channel

@@ -78,7 +78,7 @@ class Context : Pollable {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] State state() const noexcept { return state_; }
   /// Null until it is connected.
-  [[nodiscard]] const Engine* engine() const noexcept { return engine_; }
+  [[nodiscard]] Engine* engine() const noexcept { return engine_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_count_; }
 
  protected:
@@ -120,6 +120,14 @@ class Context : Pollable {
     core::IntrusiveList<Task>::remove(task);
     --in_flight_count_;
     task.finish(status);
+  }
+  /// Ends a task well whose owner is the subclass itself: no callback is called.
+  void retire(Task& task) noexcept {
+    assert(task.state_ == Task::State::submitted && task.context_ == this);
+    core::IntrusiveList<Task>::remove(task);
+    --in_flight_count_;
+    task.state_ = Task::State::done;
+    task.status_ = {};
   }
   /// What is in flight, in the order of submission. Null: there is no other.
   [[nodiscard]] Task* first_in_flight() noexcept { return in_flight_.front(); }

@@ -29,14 +29,24 @@ class TaskPool {
     void* user_data = nullptr;  ///< handed to both
   };
 
+  /// One function for both, called without the pool in between.
+  using Receiver = Task::Receiver;
+
   /// Throws Error: invalid_value for no tasks or a callback that is null, bad_state if `context` is
   /// not idle.
   TaskPool(typename T::ContextType& context, std::size_t size, Callbacks callbacks)
-      : context_(&context), size_(size), callbacks_(callbacks) {
+      : TaskPool(context, size, Receiver{&TaskPool::deliver, this}) {
+    if (callbacks.completed == nullptr || callbacks.failed == nullptr) {
+      throw core::Error(core::ErrorCode::invalid_value, "a task pool takes both callbacks");
+    }
+    callbacks_ = callbacks;
+  }
+  /// The same; `receiver` looks at task.status() itself.
+  TaskPool(typename T::ContextType& context, std::size_t size, Receiver receiver)
+      : context_(&context), size_(size), receiver_(receiver) {
     context_->expect_idle("get a task pool");
-    if (size == 0 || callbacks.completed == nullptr || callbacks.failed == nullptr) {
-      throw core::Error(core::ErrorCode::invalid_value,
-                        "a task pool takes one task or more, and both callbacks");
+    if (size == 0) {
+      throw core::Error(core::ErrorCode::invalid_value, "a task pool takes one task or more");
     }
     tasks_ = std::make_unique<T[]>(size);
     free_ = std::make_unique<T*[]>(size);
@@ -85,16 +95,16 @@ class TaskPool {
     free_[available_++] = &added;
   }
 
-  void deliver(Task& task) {
-    const Callback call = task.status().ok() ? callbacks_.completed : callbacks_.failed;
-    call(static_cast<T&>(task), callbacks_.user_data);
+  static void deliver(Task& task, void* pool) {
+    const Callbacks& callbacks = static_cast<TaskPool*>(pool)->callbacks_;
+    const Callback call = task.status().ok() ? callbacks.completed : callbacks.failed;
+    call(static_cast<T&>(task), callbacks.user_data);
   }
 
   Context* context_;
   std::size_t size_;
-  Callbacks callbacks_;
-  Task::Receiver receiver_{
-      [](Task& done, void* pool) { static_cast<TaskPool*>(pool)->deliver(done); }, this};
+  Callbacks callbacks_{};
+  Receiver receiver_;
   std::unique_ptr<T[]> tasks_;
   std::unique_ptr<T*[]> free_;  ///< the first available_, the warmest last
   std::size_t available_ = 0;

@@ -63,7 +63,7 @@ class Backends : public testing::TestWithParam<Kind> {
   }
 
   void start(const std::vector<ServedChannel*>& channels, const std::string& service) {
-    std::vector<BackendChannel> served;
+    std::vector<channel::SharedChannel> served;
     for (const auto* channel : channels) served.push_back(channel->to_backend());
     backend_->start(std::move(served), service);
   }
@@ -139,11 +139,11 @@ TEST_P(Backends, ServesEveryChannel) {
 
 /// Writes a request's header as no producer would, and wakes whoever waits for it.
 void forge(ServedChannel& channel, std::uint32_t length) {
-  const std::uint64_t sequence = channel.server.cursors.posted;
+  const std::uint64_t sequence = channel.server.requester.posted();
   const kernels::ChannelView memory = channel.memory();
   kernels::store_packet(memory.request(sequence).packets,
                         {{length, 0, 0}, memory.layout.flag_of(sequence)});
-  ASSERT_TRUE(channel.server.producer.flush().ok());
+  ASSERT_TRUE(channel.server.requester.flush().ok());
 }
 
 TEST_P(Backends, ReportsARequestOverTheLimitAndGoesOn) {
@@ -152,7 +152,7 @@ TEST_P(Backends, ReportsARequestOverTheLimitAndGoesOn) {
   for (const std::uint32_t length : {501U, 0x8000'0000U, 0xffff'ffffU}) {
     expect_right_answers(channel, "reverse", 5, [](std::uint32_t i) { return 100 * i; });
     EXPECT_TRUE(backend_->check().empty());
-    const auto slot = channel.memory().layout.slot_index(channel.server.cursors.posted);
+    const auto slot = channel.memory().layout.slot_index(channel.server.requester.posted());
     forge(channel, length);
     std::vector<Fault> faults;
     ASSERT_TRUE(support::eventually([&] { return !(faults = backend_->check()).empty(); }));

@@ -81,21 +81,21 @@ TEST_P(RingingBackends, ARequestWakesIt) {
 
 TEST_P(RingingBackends, AnAnswerWakesTheServer) {
   start(0us);
-  EXPECT_TRUE(backend_->rings());
-  channel::Consumer& consumer = channel_.server.consumer;
-  consumer.set_peer(channel::Peer::rings);
+  EXPECT_EQ(backend_->wakeup(), channel::Wakeup::doorbell);
+  channel::Requester& requester = channel_.server.requester;
+  requester.set_wakeup(channel::Wakeup::doorbell);
   for (std::uint32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
     ASSERT_TRUE(channel_.server.post(support::random_bytes(50, i)));
-    consumer.arm();
-    ASSERT_TRUE(channel_.server.producer.flush().ok());
-    pollfd watched{consumer.wake_fd(), POLLIN, 0};
+    requester.arm();
+    ASSERT_TRUE(channel_.server.requester.flush().ok());
+    pollfd watched{channel_.channel_memory.endpoint().waiter.fd(), POLLIN, 0};
     constexpr int kMilliseconds = 20'000;
     ASSERT_EQ(::poll(&watched, 1, kMilliseconds), 1);
     EXPECT_EQ(channel_.take(), support::reversed(support::random_bytes(50, i)));
-    consumer.disarm();
+    requester.disarm();
     std::uint64_t rings = 0;
-    EXPECT_EQ(::read(consumer.wake_fd(), &rings, sizeof rings), 8);
+    EXPECT_EQ(::read(channel_.channel_memory.endpoint().waiter.fd(), &rings, sizeof rings), 8);
   }
 }
 

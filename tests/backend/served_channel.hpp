@@ -15,20 +15,18 @@ namespace offload::backend::test {
 class ServedChannel {
  public:
   ServedChannel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_length)
-      : channel(index, depth, max_length, -1),
-        server(channel.server_end()),
-        import_(channel.descriptor(), channel::test::passed_fds(channel)) {}
+      : channel_memory(index, depth, max_length, -1),
+        server(channel_memory.endpoint()),
+        import_(std::make_shared<channel::ImportedChannel>(
+            channel_memory.descriptor(), channel::test::passed_fds(channel_memory))) {}
 
-  [[nodiscard]] BackendChannel to_backend() const {
-    return {import_.index(), import_.channel(), import_.region(), import_.waiter(),
-            import_.ringer()};
-  }
-  /// The memory, for what no producer would write.
-  [[nodiscard]] kernels::ChannelView memory() const { return import_.channel(); }
+  [[nodiscard]] const channel::SharedChannel& to_backend() const { return import_; }
+  /// The memory, for what no requester would write.
+  [[nodiscard]] kernels::ChannelView memory() const { return import_->view(); }
 
   /// False if the channel is full.
   bool post(std::span<const std::byte> message) {
-    return server.post(message) && server.producer.flush().ok();
+    return server.post(message) && server.requester.flush().ok();
   }
 
   /// The next response, if it is there; reposted at once.
@@ -42,11 +40,11 @@ class ServedChannel {
     return response;
   }
 
-  channel::Channel channel;
+  channel::ChannelMemory channel_memory;
   channel::test::Server server;
 
  private:
-  channel::ChannelImport import_;
+  channel::SharedChannel import_;
 };
 
 }  // namespace offload::backend::test

@@ -101,7 +101,7 @@ TEST_F(Staged, WhatComesBackIsCheckedToo) {
   for (const Bad& bad : cases) {
     ASSERT_TRUE(channel_.post(support::random_bytes(10, 1)));
     batch_.clear();
-    ASSERT_EQ(take(channel_.server.cursors.posted - 1), Taken::added);
+    ASSERT_EQ(take(channel_.server.requester.posted() - 1), Taken::added);
     run();
     processor_.responses(0)->entries[0] = {bad.length, bad.status};
     EXPECT_FALSE(batch_.answer(channel_.memory(), 0));

@@ -9,54 +9,32 @@
 #include <optional>
 
 #include "channel/channel_memory.hpp"
-#include "channel/consumer.hpp"
-#include "channel/producer.hpp"
+#include "channel/requester.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
-#include "progress/task_pool.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace offload::channel::test {
 
 /// The descriptors of a channel as they arrive at a worker: copies.
-inline std::array<core::Fd, 3> passed_fds(const Channel& channel) {
+inline std::array<core::Fd, 3> passed_fds(const ChannelMemory& memory) {
   std::array<core::Fd, 3> passed;
   for (std::size_t i = 0; i < passed.size(); ++i) {
-    passed[i] = core::Fd(::fcntl(channel.fds()[i], F_DUPFD_CLOEXEC, 0));
+    passed[i] = core::Fd(::fcntl(memory.fds()[i], F_DUPFD_CLOEXEC, 0));
   }
   return passed;
 }
 
-/// A server's producer and consumer of one channel with all their tasks, on an engine of their own.
+/// A requester on an engine of its own, whose responses are taken one by one.
 class Server {
  public:
-  explicit Server(const ServerEnd& end)
-      : cursors(*end.cursors),
-        producer(end),
-        consumer(end, producer),
-        sends(producer, producer.capacity(), {free_send, free_send, this}),
-        receives(consumer, producer.capacity(), {keep, note_failure, this}) {
-    producer.connect(engine);
-    consumer.connect(engine);
-    producer.start();
-    consumer.start();
-    while (auto* const task = receives.allocate()) {
-      EXPECT_TRUE(consumer.submit(*task).ok());
-    }
-  }
-  ~Server() {
-    if (consumer.state() == progress::Context::State::running) consumer.stop();
-    if (producer.state() == progress::Context::State::running) producer.stop();
-  }
+  explicit Server(const Endpoint& endpoint) : requester(endpoint, *this) { requester.open(engine); }
 
   /// False if the channel is full. Not flushed.
   bool post(std::span<const std::byte> message, void* user_data = nullptr) {
-    SendTask* const task = sends.allocate();
-    if (task == nullptr) return false;
-    task->message = message;
-    task->user_data = user_data;
-    EXPECT_TRUE(producer.submit_unflushed(*task).ok());
-    return true;
+    const core::Status status = requester.post(message, user_data);
+    EXPECT_TRUE(status.ok() || status.error() == core::ErrorCode::again);
+    return status.ok();
   }
 
   /// The next response's task, if it is there.
@@ -68,36 +46,24 @@ class Server {
     return task;
   }
 
-  /// The next response's payload, its receive posted again; nothing if it is not there.
+  /// The next response's payload, its slot freed; nothing if it is not there.
   std::optional<support::Bytes> take() {
     PostRecvTask* const task = receive();
     if (task == nullptr) return std::nullopt;
     last_status = task->response_status();
     auto payload = support::copy_of(task->payload());
-    EXPECT_TRUE(consumer.submit(*task).ok());
+    EXPECT_TRUE(requester.release(*task).ok());
+    EXPECT_TRUE(requester.flush().ok());
     return payload;
   }
 
-  const Cursors& cursors;
+  void on_response(PostRecvTask& task) { received_.push_back(&task); }
+
   progress::Engine engine;
-  Producer producer;
-  Consumer consumer;
-  progress::TaskPool<SendTask> sends;
-  progress::TaskPool<PostRecvTask> receives;
+  Requester requester;
   kernels::Status last_status = kernels::Status::ok;
-  int receives_failed = 0;
 
  private:
-  static void free_send(SendTask& task, void* self) {
-    EXPECT_TRUE(static_cast<Server*>(self)->sends.release(task).ok());
-  }
-  static void keep(PostRecvTask& task, void* self) {
-    static_cast<Server*>(self)->received_.push_back(&task);
-  }
-  static void note_failure(PostRecvTask&, void* self) {
-    ++static_cast<Server*>(self)->receives_failed;
-  }
-
   std::deque<PostRecvTask*> received_;
 };
 
@@ -105,19 +71,19 @@ class Server {
 class Ends {
  public:
   Ends(std::uint32_t depth, std::uint32_t max_length)
-      : channel(0, depth, max_length, -1),
-        server(channel.server_end()),
-        worker(channel.descriptor(), passed_fds(channel)) {}
+      : memory(0, depth, max_length, -1),
+        server(memory.endpoint()),
+        worker(memory.descriptor(), passed_fds(memory)) {}
 
   /// Reverses the request `sequence`, if it is there.
   kernels::Outcome serve(std::uint64_t sequence) {
-    return kernels::serve(kernels::SingleLane{}, worker.channel(), sequence, kernels::Reverse{},
+    return kernels::serve(kernels::SingleLane{}, worker.view(), sequence, kernels::Reverse{},
                           staging_);
   }
 
-  Channel channel;
+  ChannelMemory memory;
   Server server;
-  ChannelImport worker;
+  ImportedChannel worker;
 
  private:
   kernels::Staging staging_{};

@@ -1,15 +1,15 @@
-#include <array>
+#include <sys/eventfd.h>
+
+#include <atomic>
 #include <new>
 #include <vector>
 
-#include "channel/consumer.hpp"
-#include "channel/producer.hpp"
+#include "channel/requester.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
-#include "progress/task_pool.hpp"
 #include "tests/fuzz/input.hpp"
 
-/// A channel whose memory holds anything: neither the worker's loop nor the server's consumer may
+/// A channel whose memory holds anything: neither the worker's loop nor the server's requester may
 /// be led outside it, and the worker writes responses only.
 namespace offload::fuzz {
 namespace {
@@ -65,29 +65,36 @@ void serve_all(const kernels::ChannelView& channel, std::uint64_t start, Service
 }
 
 /// The server's look at what the worker, or anybody, wrote.
-void receive_all(const kernels::ChannelView& channel, std::uint64_t start) {
-  kernels::ChannelHeader& header = channel.header();
-  channel::Cursors cursors{start + channel.layout.depth, start, start};
-  const channel::ServerEnd end{0, channel, &cursors, {header.requests, -1}, {header.responses, -1}};
-  progress::Engine engine;
-  channel::Producer producer(end);
-  channel::Consumer consumer(end, producer);
-  const auto look = [](channel::PostRecvTask& task, void* layout) {
-    require(task.payload().size() <= static_cast<kernels::ChannelLayout*>(layout)->max_length,
-            "no payload is over the limit");
-    const std::vector<std::byte> copy(task.payload().begin(), task.payload().end());
-  };
-  auto layout = channel.layout;
-  progress::TaskPool<channel::PostRecvTask> receives(
-      consumer, layout.depth, {look, [](channel::PostRecvTask&, void*) {}, &layout});
-  consumer.connect(engine);
-  consumer.start();
-  while (auto* const task = receives.allocate()) {
-    require(consumer.submit(*task).ok(), "as many receives as slots can be posted");
+class Receiver {
+ public:
+  Receiver(const kernels::ChannelView& view, std::uint64_t start)
+      : max_length_(view.layout.max_length),
+        bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        requester_({0,
+                    view,
+                    {view.header().requests, bell_.get()},
+                    {view.header().responses, bell_.get()},
+                    &consumed_,
+                    start},
+                   *this) {
+    requester_.open(engine_);
+    while (!requester_.full()) require(requester_.post({}, nullptr).ok(), "a lap can be posted");
   }
-  engine.progress();
-  consumer.stop();
-}
+
+  void receive_all() { engine_.progress(); }
+
+  void on_response(channel::PostRecvTask& task) const {
+    require(task.payload().size() <= max_length_, "no payload is over the limit");
+    const std::vector<std::byte> copy(task.payload().begin(), task.payload().end());
+  }
+
+ private:
+  std::size_t max_length_;
+  core::Fd bell_;
+  std::atomic<std::uint64_t> consumed_{0};
+  progress::Engine engine_;
+  channel::Requester requester_;
+};
 
 void run(Input input) {
   const auto shape = input.integer<std::uint8_t>();
@@ -111,7 +118,8 @@ void run(Input input) {
   });
   require(std::memcmp(memory.data(), before.data(), before.size()) == 0,
           "a worker writes responses only");
-  receive_all(channel, start);
+  // Its requests take the place of those above; what the responses hold stays.
+  Receiver(channel, start).receive_all();
 }
 
 }  // namespace

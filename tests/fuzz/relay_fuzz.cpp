@@ -1,6 +1,8 @@
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,10 @@
 namespace offload::fuzz {
 namespace {
 
+struct Ignore {
+  void on_response(channel::PostRecvTask&) {}
+};
+
 void run(Input input) {
   const auto shape = input.integer<std::uint8_t>();
   const auto max_length = input.integer<std::uint16_t>() % 1500U;
@@ -22,20 +28,26 @@ void run(Input input) {
   std::vector<kernels::Packet> memory(layout.bytes / sizeof(kernels::Packet));
   const kernels::ChannelView channel{reinterpret_cast<std::uint8_t*>(memory.data()), layout};
 
-  channel::Cursors cursors{(shape >> 2U) % (layout.depth + 1), 0, 0};
-  for (std::uint64_t i = 0; i < cursors.posted; ++i) {
-    kernels::store_packet(channel.request(i).packets, {{0, 0, 0}, layout.flag_of(i)});
-  }
+  const core::Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::atomic<std::uint64_t> consumed{0};
+  progress::Engine engine;
+  Ignore ignore;
+  channel::Requester requester({0,
+                                channel,
+                                {channel.header().requests, bell.get()},
+                                {channel.header().responses, bell.get()},
+                                &consumed},
+                               ignore);
+  requester.open(engine);
+  const std::uint64_t posted = (shape >> 2U) % (layout.depth + 1);
+  while (requester.posted() != posted) require(requester.post({}, nullptr).ok(), "there is room");
   const std::vector<kernels::Packet> before = memory;
 
   std::array<int, 2> fds{};
   require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()) == 0, "a connection");
   const core::Fd peer(fds[1]);
-  progress::Engine engine;
-  comch::WorkerProxy worker(
-      engine,
-      {0, channel, &cursors, {channel.header().requests, -1}, {channel.header().responses, -1}},
-      std::make_unique<comch::TcpDataEndpoint>(core::Fd(fds[0])));
+  const comch::WorkerProxy worker(requester,
+                                  std::make_unique<comch::TcpDataEndpoint>(core::Fd(fds[0])));
   engine.progress();  // the requests go first
   const auto bytes = input.rest();
   require(::send(peer.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
@@ -48,7 +60,7 @@ void run(Input input) {
   bool answered = true;
   for (std::uint64_t i = 0; i < layout.depth; ++i) {
     const bool is = kernels::load_packet(channel.response(i).packets).flag == layout.flag_of(i);
-    require(!is || (answered && i < cursors.posted), "what was asked is answered, in order");
+    require(!is || (answered && i < posted), "what was asked is answered, in order");
     answered = is;
   }
 }

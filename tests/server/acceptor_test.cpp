@@ -25,7 +25,7 @@ class AcceptorTest : public testing::Test {
  protected:
   void open(std::size_t threads, int first_reserved_fd = 1 << 20) {
     for (std::uint32_t i = 0; i < threads; ++i) {
-      channels_.push_back(std::make_unique<channel::Channel>(i, kDepth, kLongest, -1));
+      channels_.push_back(std::make_unique<channel::ChannelMemory>(i, kDepth, kLongest, -1));
       const IoThread::Config config{i, -1, kLongest, core::Duration{}, [](const std::string&) {}};
       threads_.push_back(std::make_unique<IoThread>(config, *channels_.back()));
       threads_.back()->start();
@@ -61,7 +61,7 @@ class AcceptorTest : public testing::Test {
   }
 
   progress::Engine engine_;
-  std::vector<std::unique_ptr<channel::Channel>> channels_;
+  std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;
   std::vector<std::unique_ptr<IoThread>> threads_;
   net::SocketAddress address_;
   std::optional<Acceptor> acceptor_;

@@ -27,20 +27,20 @@ class WatchdogTest : public testing::Test {
   }
   /// The worker's and the server's slot of a message, start to end.
   void pass_one(std::size_t channel) {
-    const auto sequence = channels_[channel].server.cursors.posted;
+    const auto sequence = channels_[channel].server.requester.posted();
     post(channel);
     ASSERT_EQ(channels_[channel].serve(sequence), kernels::Outcome::answered);
     take(channel);
   }
   void take(std::size_t channel) {
     ASSERT_TRUE(channels_[channel].server.take().has_value());
-    channels_[channel].server.consumer.flush();
+    channels_[channel].server.requester.flush();
   }
 
   support::LogCapture log_;
   std::deque<channel::test::Ends> channels_ = make_channels();
   core::TimePoint start_ = core::Clock::now();
-  Watchdog watchdog_{{channels_[0].worker.channel(), channels_[1].worker.channel()}, 2s};
+  Watchdog watchdog_{{channels_[0].worker.view(), channels_[1].worker.view()}, 2s};
 
  private:
   static std::deque<channel::test::Ends> make_channels() {

@@ -20,13 +20,13 @@ constexpr core::Duration kSpin = std::chrono::microseconds(50);
 /// How long it sleeps at most; it is woken by the connection, the back end or the end.
 constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
-channel::ChannelImport import_own(const channel::Channel& channel) {
-  const auto own = channel.fds();
+channel::SharedChannel import_own(const channel::ChannelMemory& memory) {
+  const auto own = memory.fds();
   std::array<core::Fd, 3> fds;
   std::transform(own.begin(), own.end(), fds.begin(), [](int fd) {
     return core::Fd(core::check_errno(::fcntl(fd, F_DUPFD_CLOEXEC, 0), "duplicate a descriptor"));
   });
-  return {channel.descriptor(), std::move(fds)};
+  return std::make_shared<channel::ImportedChannel>(memory.descriptor(), std::move(fds));
 }
 
 const protocol::ChannelDescriptor& checked(const protocol::ChannelDescriptor& shape) {
@@ -37,106 +37,72 @@ const protocol::ChannelDescriptor& checked(const protocol::ChannelDescriptor& sh
 
 }  // namespace
 
-class ServerProxy::Proxy final : DataHandler {
+/// What the thread works on. It never changes hands after start().
+class ServerProxy::Relay final : DataHandler {
  public:
-  Proxy(progress::Engine& engine, const channel::ServerEnd& end, std::unique_ptr<DataEndpoint> line)
+  Relay(progress::Engine& engine, channel::ChannelMemory& memory,
+        std::unique_ptr<DataEndpoint> line)
       : engine_(&engine),
-        channel_(end.channel),
-        producer_(end),
-        consumer_(end, producer_),
-        sends_(producer_, producer_.capacity(), {free_send, free_send, this}),
-        receives_(consumer_, producer_.capacity(),
-                  {deliver, [](channel::PostRecvTask&, void*) {}, this}),
-        carrier_(line->carry(engine, channel_, *this, producer_.capacity())) {
-    answering_.resize(producer_.capacity());
-    producer_.connect(engine);
-    consumer_.connect(engine);
-    engine.watch(consumer_.wake_fd(), EPOLLIN | EPOLLET, bell_);
-  }
-  ~Proxy() {
-    engine_->unwatch(consumer_.wake_fd(), bell_);
-    if (consumer_.state() == progress::Context::State::running) consumer_.stop();
-    if (producer_.state() == progress::Context::State::running) producer_.stop();
-  }
+        requester_(memory.endpoint(), *this),
+        connection_(line->carry(engine, requester_.view(), *this, requester_.capacity())),
+        answering_(requester_.capacity()) {}
 
-  void start(channel::Peer peer) {
-    consumer_.set_peer(peer);
-    producer_.start();
-    consumer_.start();
-    while (channel::PostRecvTask* const task = receives_.allocate()) {
-      if (const core::Status posted = consumer_.submit_unflushed(*task); !posted.ok()) {
-        throw core::Error(posted.error(), "cannot post a receive");
-      }
-    }
+  void start(channel::Wakeup wakeup) {
+    requester_.set_wakeup(wakeup);
+    requester_.open(*engine_);
   }
 
   [[nodiscard]] const std::string* failure() const noexcept {
-    return carrier_->failed() ? &carrier_->reason() : nullptr;
-  }
-
- private:
-  /// The channel's doorbell only has to end the sleep.
-  struct Bell final : progress::EventHandler {
-    void on_events(std::uint32_t) override {}
-  };
-
-  static void free_send(channel::SendTask& task, void* self) {
-    (void)static_cast<Proxy*>(self)->sends_.release(task);
+    return connection_->failed() ? &connection_->reason() : nullptr;
   }
 
   /// The back end has answered: from turns of the engine.
-  static void deliver(channel::PostRecvTask& task, void* object) {
-    auto& self = *static_cast<Proxy*>(object);
+  void on_response(channel::PostRecvTask& task) {
     const auto payload = task.payload();
-    self.answering_[self.answered_ % self.answering_.size()] = &task;
-    self.carrier_->push({self.answered_++, static_cast<std::uint32_t>(payload.size()),
-                         static_cast<std::uint32_t>(task.response_status())},
-                        payload.data());
+    answering_[answered_ % answering_.size()] = &task;
+    connection_->push({answered_++, static_cast<std::uint32_t>(payload.size()),
+                       static_cast<std::uint32_t>(task.response_status())},
+                      payload.data());
   }
-  bool collect() override { return false; }  // deliver() pushes
+
+ private:
+  bool collect() override { return false; }  // on_response() pushes
 
   void on_sent(std::size_t count) override {
     for (; count != 0; --count) {
-      (void)consumer_.submit_unflushed(*answering_[answers_sent_++ % answering_.size()]);
+      (void)requester_.release(*answering_[answers_sent_++ % answering_.size()]);
     }
-    (void)consumer_.flush();
+    (void)requester_.flush();
   }
 
   /// The server sends no more than fits: it waits for the responses.
   [[nodiscard]] bool is_due(const DataHeader& header) const override {
-    return header.sequence == requested_ && sends_.available() != 0;
+    return header.sequence == requested_ && !requester_.full();
   }
   std::byte* room(std::uint64_t sequence) override {
-    return reinterpret_cast<std::byte*>(channel_.request(sequence).plain);
+    return reinterpret_cast<std::byte*>(requester_.view().request(sequence).plain);
   }
   bool take(const DataHeader&, std::span<const std::byte> payload) override {
-    channel::SendTask& task = *sends_.allocate();
-    task.message = payload;
     ++requested_;
-    return producer_.submit_unflushed(task).ok();
+    return requester_.post(payload, nullptr).ok();
   }
-  void on_taken() override { (void)producer_.flush(); }
+  void on_taken() override { (void)requester_.flush(); }
 
   progress::Engine* engine_;
-  Bell bell_;
-  kernels::ChannelView channel_;
-  channel::Producer producer_;
-  channel::Consumer consumer_;
-  progress::TaskPool<channel::SendTask> sends_;
-  progress::TaskPool<channel::PostRecvTask> receives_;
+  channel::Requester requester_;
+  std::unique_ptr<DataConnection> connection_;
   std::vector<channel::PostRecvTask*> answering_;  ///< whose responses are being sent, in order
   std::uint64_t requested_ = 0;
   std::uint64_t answered_ = 0;
   std::uint64_t answers_sent_ = 0;
-  std::unique_ptr<DataConnection> carrier_;
 };
 
 ServerProxy::ServerProxy(const protocol::ChannelDescriptor& shape,
                          std::unique_ptr<DataEndpoint> line)
-    : channel_(checked(shape).channel, shape.depth, shape.max_message_length, -1),
-      import_(import_own(channel_)),
+    : memory_(checked(shape).channel, shape.depth, shape.max_message_length, -1),
+      channel_(import_own(memory_)),
       engine_(kSpin),
-      proxy_(std::make_unique<Proxy>(engine_, channel_.server_end(), std::move(line))) {}
+      relay_(std::make_unique<Relay>(engine_, memory_, std::move(line))) {}
 
 ServerProxy::~ServerProxy() {
   stop_.store(true, std::memory_order_relaxed);
@@ -144,22 +110,22 @@ ServerProxy::~ServerProxy() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ServerProxy::start(channel::Peer peer, std::function<void()> on_failure) {
+void ServerProxy::start(channel::Wakeup wakeup, std::function<void()> on_failure) {
   on_failure_ = std::move(on_failure);
-  proxy_->start(peer);
+  relay_->start(wakeup);
   thread_ = std::thread([this] { run(); });
 }
 
 const std::string* ServerProxy::failure() const noexcept {
-  return proxy_->failure();
+  return relay_->failure();
 }
 
 void ServerProxy::run() {
-  core::name_this_thread(("relay-" + std::to_string(import_.index())).c_str());
-  while (!stop_.load(std::memory_order_relaxed) && proxy_->failure() == nullptr) {
+  core::name_this_thread(("relay-" + std::to_string(channel_->index())).c_str());
+  while (!stop_.load(std::memory_order_relaxed) && relay_->failure() == nullptr) {
     engine_.run_once(engine_.now() + kLongestSleep);
   }
-  if (proxy_->failure() != nullptr) on_failure_();
+  if (relay_->failure() != nullptr) on_failure_();
 }
 
 }  // namespace offload::comch

@@ -3,22 +3,18 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <thread>
-#include <vector>
 
 #include "channel/channel_memory.hpp"
-#include "channel/consumer.hpp"
-#include "channel/producer.hpp"
+#include "channel/requester.hpp"
 #include "comch/transport/data_connection.hpp"
-#include "progress/task_pool.hpp"
+#include "progress/engine.hpp"
 
 namespace offload::comch {
 
-/// The worker's half of a channel to a server on another machine: a channel of this machine's own,
-/// whose server it stands in for. A thread between the connection and the slots that the back end
-/// polls: a request that came is posted, a response that was given is sent, and what is sent is
-/// posted again.
+/// A server on another machine, as the worker's back end sees it: a channel of this machine whose
+/// requester is a thread between the connection and the slots. It posts each request that comes,
+/// sends each response, and releases what is sent.
 ///
 /// One thread makes, starts and ends it; it runs one of its own in between.
 class ServerProxy {
@@ -31,24 +27,23 @@ class ServerProxy {
   ~ServerProxy();
 
   /// The channel as a back end takes it.
-  [[nodiscard]] const channel::ChannelImport& channel() const noexcept { return import_; }
+  [[nodiscard]] const channel::SharedChannel& channel() const noexcept { return channel_; }
 
-  /// `peer`: how the back end tells that it answered. `on_failure` is called on the thread once the
-  /// connection has ended. Throws Error.
-  void start(channel::Peer peer, std::function<void()> on_failure);
+  /// `wakeup`: the back end's. `on_failure` is called on the thread once the connection has ended.
+  /// Throws Error.
+  void start(channel::Wakeup wakeup, std::function<void()> on_failure);
   /// Why the connection has ended; null while it has not. Any thread.
   [[nodiscard]] const std::string* failure() const noexcept;
 
  private:
-  /// The thread's own: it never changes hands after start().
-  class Proxy;
+  class Relay;
 
   void run();
 
-  channel::Channel channel_;
-  channel::ChannelImport import_;
+  channel::ChannelMemory memory_;
+  channel::SharedChannel channel_;
   progress::Engine engine_;
-  std::unique_ptr<Proxy> proxy_;
+  std::unique_ptr<Relay> relay_;
   std::function<void()> on_failure_;
   std::atomic<bool> stop_{false};  ///< relaxed; notify() orders it
   std::thread thread_;

@@ -7,13 +7,16 @@
 namespace offload::comch {
 namespace {
 
-/// The first message whose response is not in its slot: what was written there came whole.
-std::uint64_t first_unanswered(const kernels::ChannelView& channel,
-                               const channel::Cursors& cursors) {
-  std::uint64_t sequence = cursors.received;
-  while (sequence != cursors.posted) {
-    const kernels::Packet header = kernels::load_packet(channel.response(sequence).packets);
-    if (header.flag != channel.layout.flag_of(sequence)) break;
+using channel::kPacketRoom;
+
+/// The first message whose response is not in its slot. A former proxy wrote responses whole, so a
+/// header is enough to look at.
+std::uint64_t first_unanswered(const channel::Requester& requester) {
+  const kernels::ChannelView& view = requester.view();
+  std::uint64_t sequence = requester.received();
+  while (sequence != requester.posted()) {
+    const kernels::Packet header = kernels::load_packet(view.response(sequence).packets);
+    if (header.flag != view.layout.flag_of(sequence)) break;
     ++sequence;
   }
   return sequence;
@@ -21,44 +24,42 @@ std::uint64_t first_unanswered(const kernels::ChannelView& channel,
 
 }  // namespace
 
-WorkerProxy::WorkerProxy(progress::Engine& engine, const channel::ServerEnd& end,
-                         std::unique_ptr<DataEndpoint> line)
-    : channel_(end.channel),
-      cursors_(end.cursors),
-      first_(first_unanswered(channel_, *cursors_)),
+WorkerProxy::WorkerProxy(const channel::Requester& requester, std::unique_ptr<DataEndpoint> line)
+    : requester_(&requester),
+      view_(requester.view()),
+      first_(first_unanswered(requester)),
       collected_(first_),
       answered_(first_),
-      packed_(std::make_unique<std::byte[]>(channel_.layout.depth * channel::kPacketRoom)),
-      carrier_(line->carry(engine, channel_, *this, 0)) {}
+      requests_(std::make_unique<std::byte[]>(view_.layout.depth * kPacketRoom)),
+      connection_(line->carry(*requester.engine(), view_, *this, 0)) {}
 
 bool WorkerProxy::collect() {
   bool worked = false;
-  for (; collected_ != cursors_->posted; ++collected_, worked = true) {
-    const kernels::Slot slot = channel_.request(collected_);
+  for (; collected_ != requester_->posted(); ++collected_, worked = true) {
+    const kernels::Slot slot = view_.request(collected_);
     const std::uint32_t length = kernels::load_packet(slot.packets).data[0];
     const std::byte* payload = reinterpret_cast<const std::byte*>(slot.plain);
     if (length <= kernels::kMaxPacketPayload) {
-      std::byte* const to =
-          packed_.get() + channel_.layout.slot_index(collected_) * channel::kPacketRoom;
-      (void)channel::read_packets(slot.packets, channel_.layout.flag_of(collected_), to, length);
+      std::byte* const to = requests_.get() + view_.layout.slot_index(collected_) * kPacketRoom;
+      (void)channel::read_packets(slot.packets, view_.layout.flag_of(collected_), to, length);
       payload = to;
     }
-    carrier_->push({collected_ - first_, length, 0}, payload);
+    connection_->push({collected_ - first_, length, 0}, payload);
   }
   return worked;
 }
 
 bool WorkerProxy::is_due(const protocol::DataHeader& header) const {
-  return header.sequence == answered_ - first_ && header.sequence < carrier_->sent();
+  return header.sequence == answered_ - first_ && header.sequence < connection_->sent();
 }
 
 std::byte* WorkerProxy::room(std::uint64_t sequence) {
-  return reinterpret_cast<std::byte*>(channel_.response(first_ + sequence).plain);
+  return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain);
 }
 
 bool WorkerProxy::take(const protocol::DataHeader& header, std::span<const std::byte> payload) {
-  const kernels::Slot slot = channel_.response(answered_);
-  const std::uint32_t flag = channel_.layout.flag_of(answered_);
+  const kernels::Slot slot = view_.response(answered_);
+  const std::uint32_t flag = view_.layout.flag_of(answered_);
   if (header.length <= kernels::kMaxPacketPayload) {
     channel::write_packets(slot.packets, flag, payload.data(), header.length, header.status);
   } else {

@@ -13,6 +13,7 @@
 namespace offload::comch {
 namespace {
 
+using channel::Wakeup;
 using core::Error;
 using core::TimePoint;
 using protocol::MessageId;
@@ -161,12 +162,12 @@ void ServerSession::admit(PendingConnection& pending, const ControlMessage& mess
   const bool rings = (hello->capabilities & protocol::kRingsDoorbell) != 0;
   Session session{std::move(pending.socket)};
   session.name = session.socket.peer_name();
-  session.kind = rings ? channel::Peer::rings : channel::Peer::silent;
+  session.wakeup = rings ? Wakeup::doorbell : Wakeup::polling;
   if (session.socket.local()) {
     session.peer = session.socket.peer();
     session.process = open_pidfd(session.peer.pid);
   } else {
-    session.kind = channel::Peer::relayed;
+    session.wakeup = Wakeup::engine;
     randomize(session.token);
   }
   session.ready.resize(offer_.channels.size());
@@ -219,7 +220,7 @@ void ServerSession::offer_channels() {
     session_->socket.send(MessageId::welcome, welcome.encode());
     // A remote worker is offered one after the other, when it has the one before: no more is under
     // way than a control channel has room for.
-    const std::size_t count = session_->kind == channel::Peer::relayed ? 1 : offer_.channels.size();
+    const std::size_t count = session_->wakeup == Wakeup::engine ? 1 : offer_.channels.size();
     for (std::size_t i = 0; i < count; ++i) offer_channel(i);
   } catch (const Error& error) {
     drop(error.what());
@@ -227,8 +228,8 @@ void ServerSession::offer_channels() {
 }
 
 void ServerSession::offer_channel(std::size_t index) {
-  channel::Channel& channel = *offer_.channels[index];
-  if (session_->kind == channel::Peer::relayed) {
+  channel::ChannelMemory& channel = *offer_.channels[index];
+  if (session_->wakeup == Wakeup::engine) {
     auto descriptor = channel.descriptor();
     descriptor.access.assign(session_->token.begin(), session_->token.end());
     return session_->socket.send(MessageId::channel_descriptor, descriptor.encode());
@@ -289,7 +290,7 @@ void ServerSession::exchange_consumer_id(
   if (!request || request->channel >= session_->ready.size() || session_->ready[request->channel]) {
     return refuse(Refusal::bad_hello, "malformed or repeated consumer id");
   }
-  if (session_->kind == channel::Peer::relayed && request->channel >= session_->lines.size()) {
+  if (session_->wakeup == Wakeup::engine && request->channel >= session_->lines.size()) {
     return refuse(Refusal::bad_hello, "a consumer without a line");
   }
   session_->ready[request->channel] = true;
@@ -300,7 +301,7 @@ void ServerSession::exchange_consumer_id(
     return;
   }
   session_->attached = true;
-  observer_->on_worker_attached(session_->kind, std::move(session_->lines));
+  observer_->on_worker_attached(session_->wakeup, std::move(session_->lines));
 }
 
 void ServerSession::tick(TimePoint now) {

@@ -19,7 +19,7 @@ class ServerSessionObserver {
  public:
   /// A worker serves all channels from now on. `lines`: if it is on another machine, one a channel,
   /// to its RemoteServers; else none.
-  virtual void on_worker_attached(channel::Peer peer,
+  virtual void on_worker_attached(channel::Wakeup wakeup,
                                   std::vector<std::unique_ptr<DataEndpoint>> lines) = 0;
   /// It is gone: killed, silent, or at odds with the protocol.
   virtual void on_worker_lost() = 0;
@@ -42,7 +42,7 @@ class ServerSessionObserver {
 class ServerSession final : progress::EventHandler {
  public:
   struct Offer {
-    std::vector<channel::Channel*> channels;
+    std::vector<channel::ChannelMemory*> channels;
     std::uint32_t max_message_length;
     std::string service;
     core::Duration keep_alive;
@@ -83,7 +83,7 @@ class ServerSession final : progress::EventHandler {
     std::string name{};      ///< for people
     PeerCredentials peer{};  ///< of a local one
     core::Fd process{};      ///< its pidfd; invalid where there is none to be had
-    channel::Peer kind = channel::Peer::absent;
+    channel::Wakeup wakeup = channel::Wakeup::none;
     protocol::Token token{};                             ///< for its lines
     std::vector<std::unique_ptr<DataEndpoint>> lines{};  ///< by channel, as far as they are there
     std::vector<bool> ready{};                           ///< by channel

@@ -122,13 +122,14 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
     std::array<core::Fd, 3> passed;
     if (fds.size() != passed.size()) throw bad_message("malformed or misplaced channel descriptor");
     std::move(fds.begin(), fds.end(), passed.begin());
-    return AttachedChannel(channel::ChannelImport(descriptor, std::move(passed)));
+    return {std::make_shared<channel::ImportedChannel>(descriptor, std::move(passed))};
   }
   protocol::AttachChannel request{descriptor.channel};
   if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
   auto line = socket_.connect_again(address_).request_line(request, descriptor.depth);
-  return AttachedChannel(std::make_unique<ServerProxy>(descriptor, std::move(line)));
+  auto proxy = std::make_unique<ServerProxy>(descriptor, std::move(line));
+  return {proxy->channel(), std::move(proxy)};
 }
 
 void WorkerSession::take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response) {

@@ -17,7 +17,7 @@ ServerSide::ServerSide(const Address& address) {
   ServerSession::Offer offer{{}, kLongest, "reverse", kKeepAlive};
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     ends.push_back(std::make_unique<End>(i));
-    offer.channels.push_back(&ends.back()->channel);
+    offer.channels.push_back(&ends.back()->memory);
   }
   link = std::make_unique<ServerSession>(engine_, address, std::move(offer),
                                          static_cast<ServerSessionObserver&>(*this));
@@ -51,7 +51,7 @@ void ServerSide::run() {
 void ServerSide::turn() {
   engine_.run_once(core::Clock::now() + kRest);
   for (const auto& end : ends) {
-    (void)end->server.producer.flush();
+    (void)end->server.requester.flush();
     while (auto response = end->server.take()) end->responses.push_back(*std::move(response));
     if (!end->remote || end->remote->failure() == nullptr) continue;
     line_lost = *end->remote->failure();
@@ -60,21 +60,21 @@ void ServerSide::turn() {
   }
 }
 
-void ServerSide::on_worker_attached(channel::Peer peer,
+void ServerSide::on_worker_attached(channel::Wakeup wakeup,
                                     std::vector<std::unique_ptr<DataEndpoint>> lines) {
   ++attached;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     End& end = *ends[i];
-    end.server.consumer.set_peer(peer);
-    if (peer != channel::Peer::relayed) continue;
-    end.remote.emplace(end.server.engine, end.channel.server_end(), std::move(lines[i]));
+    end.server.requester.set_wakeup(wakeup);
+    if (wakeup != channel::Wakeup::engine) continue;
+    end.remote.emplace(end.server.requester, std::move(lines[i]));
   }
 }
 
 void ServerSide::on_worker_lost() {
   ++lost;
   for (const auto& end : ends) {
-    end->server.consumer.set_peer(channel::Peer::absent);
+    end->server.requester.set_wakeup(channel::Wakeup::none);
     end->remote.reset();
   }
 }
@@ -96,16 +96,12 @@ WorkerSide::~WorkerSide() {
 
 void WorkerSide::on_channels(const std::string& service, std::vector<AttachedChannel> channels) {
   channels_ = std::move(channels);
-  std::vector<backend::BackendChannel> served;
-  for (const auto& attached_channel : channels_) {
-    const channel::ChannelImport& channel = attached_channel.import();
-    served.push_back(
-        {channel.index(), channel.channel(), channel.region(), channel.waiter(), channel.ringer()});
-  }
+  std::vector<channel::SharedChannel> served;
+  for (const auto& attached_channel : channels_) served.push_back(attached_channel.channel);
   backend_->start(std::move(served), service);
   for (const auto& attached_channel : channels_) {
-    ServerProxy* const remote = attached_channel.remote();
-    if (remote != nullptr) remote->start(channel::Peer::rings, [this] { engine_.notify(); });
+    if (!attached_channel.proxy) continue;
+    attached_channel.proxy->start(channel::Wakeup::doorbell, [this] { engine_.notify(); });
   }
 }
 
@@ -116,8 +112,8 @@ void WorkerSide::on_lost(const std::string& reason, std::optional<protocol::Refu
 
 void WorkerSide::look_after_lines() {
   for (const auto& channel : channels_) {
-    if (lost || channel.remote() == nullptr) continue;
-    if (const std::string* const reason = channel.remote()->failure()) on_lost(*reason, {});
+    if (lost || !channel.proxy) continue;
+    if (const std::string* const reason = channel.proxy->failure()) on_lost(*reason, {});
   }
 }
 

@@ -51,8 +51,8 @@ class ServerSide final : ServerSessionObserver {
 
   struct End {
     explicit End(std::uint32_t index)
-        : channel(index, kDepth, kLongest, -1), server(channel.server_end()) {}
-    channel::Channel channel;
+        : memory(index, kDepth, kLongest, -1), server(memory.endpoint()) {}
+    channel::ChannelMemory memory;
     channel::test::Server server;
     std::optional<WorkerProxy> remote;
     std::deque<support::Bytes> responses;
@@ -65,7 +65,7 @@ class ServerSide final : ServerSessionObserver {
   std::string line_lost;  ///< why, last
 
  private:
-  void on_worker_attached(channel::Peer peer,
+  void on_worker_attached(channel::Wakeup wakeup,
                           std::vector<std::unique_ptr<DataEndpoint>> lines) override;
   void on_worker_lost() override;
   void on_shutdown_requested() override { ++shutdown_requests; }

@@ -39,8 +39,8 @@ class Liar final : DataHandler {
   }
   void on_taken() override {}
 
-  channel::Channel own_{0, kDepth, kLongest, -1};
-  kernels::ChannelView view_ = own_.server_end().channel;
+  channel::ChannelMemory own_{0, kDepth, kLongest, -1};
+  kernels::ChannelView view_ = own_.endpoint().view;
   Bytes payload_ = random_bytes(100, 1);
   std::size_t asked_ = 0;
   progress::Engine engine_;

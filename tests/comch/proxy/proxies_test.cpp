@@ -54,11 +54,11 @@ class RemoteTest : public testing::Test {
     auto [here, there] = connection();
     peer_ = std::move(there);
     attach(std::move(here));
-    server_.consumer.set_peer(channel::Peer::relayed);
+    server_.requester.set_wakeup(channel::Wakeup::engine);
   }
   void attach(core::Fd fd) {
     remote_worker_.reset();
-    remote_worker_.emplace(server_.engine, channel_.server_end(), line_over(std::move(fd)));
+    remote_worker_.emplace(server_.requester, line_over(std::move(fd)));
   }
 
   template <class Condition>
@@ -69,9 +69,7 @@ class RemoteTest : public testing::Test {
   }
   std::optional<Bytes> next_response() {
     std::optional<Bytes> response;
-    if (run_until([&] { return (response = server_.take()).has_value(); })) {
-      server_.consumer.flush();
-    }
+    run_until([&] { return (response = server_.take()).has_value(); });
     return response;
   }
   void expect_failed(const std::string& slot) {
@@ -110,8 +108,8 @@ class RemoteTest : public testing::Test {
     return message({sequence, static_cast<std::uint32_t>(payload.size()), 0}, payload);
   }
 
-  channel::Channel channel_{3, kSlots, kLongest, -1};
-  channel::test::Server server_{channel_.server_end()};
+  channel::ChannelMemory memory_{3, kSlots, kLongest, -1};
+  channel::test::Server server_{memory_.endpoint()};
   std::optional<WorkerProxy> remote_worker_;
   core::Fd peer_;
 };
@@ -210,17 +208,17 @@ TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
 /// Both sides, and a back end of one thread that reverses.
 class RemotePair : public RemoteTest {
  protected:
-  RemotePair() : remote_(channel_.descriptor(), line_over(std::move(peer_))) {
-    remote_.start(channel::Peer::rings, [] {});
+  RemotePair() : remote_(memory_.descriptor(), line_over(std::move(peer_))) {
+    remote_.start(channel::Wakeup::doorbell, [] {});
     backend_ = std::thread([this] {
       std::uint64_t sequence = 0;
       while (!stop_.load(std::memory_order_relaxed)) {
-        if (kernels::serve(kernels::SingleLane{}, remote_.channel().channel(), sequence,
+        if (kernels::serve(kernels::SingleLane{}, remote_.channel()->view(), sequence,
                            kernels::Reverse{}, staging_) == kernels::Outcome::nothing) {
           std::this_thread::yield();
         } else {
           ++sequence;
-          remote_.channel().ringer().ring();
+          channel::Ringer(remote_.channel()->ringer()).ring();
         }
       }
     });
@@ -247,7 +245,7 @@ TEST_F(RemotePair, EverySizeInOrder) {
     if (i < sizes.size()) {
       auto request = random_bytes(sizes[i], static_cast<std::uint32_t>(i));
       if (server_.post(request)) {
-        (void)server_.producer.flush();
+        (void)server_.requester.flush();
         std::reverse(request.begin(), request.end());
         expected.push_back(std::move(request));
         ++i;
@@ -271,9 +269,10 @@ class RemoteServerTest : public testing::Test {
   RemoteServerTest() {
     auto [here, there] = connection();
     server_ = std::move(there);
-    remote_.emplace(channel::Channel(0, kSlots, kLongest, -1).descriptor(),
+    remote_.emplace(channel::ChannelMemory(0, kSlots, kLongest, -1).descriptor(),
                     line_over(std::move(here)));
-    remote_->start(channel::Peer::rings, [this] { told_.store(true, std::memory_order_release); });
+    remote_->start(channel::Wakeup::doorbell,
+                   [this] { told_.store(true, std::memory_order_release); });
   }
   void send(const DataHeader& header, std::size_t payload) {
     Bytes bytes(kDataHeaderSize + payload);

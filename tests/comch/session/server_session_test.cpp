@@ -117,7 +117,7 @@ TEST_F(WorkerLinkTest, AWorkerThatCannotRingIsSilent) {
   send(MessageId::hello, mute.encode());
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
-  EXPECT_EQ(worker_events_.kind, channel::Peer::silent);
+  EXPECT_EQ(worker_events_.how, channel::Wakeup::polling);
 }
 
 TEST_F(WorkerLinkTest, RefusesAnotherVersionByItsNumber) {
@@ -229,11 +229,11 @@ TEST_F(WorkerLinkTest, RefusesAMalformedStartOfShutdown) {
 }
 
 TEST_F(WorkerLinkTest, TheNextWorkerIsToldWhereToGoOnWhateverTheFormerOneWrote) {
-  const channel::ChannelImport import(channels_[0]->descriptor(),
-                                      channel::test::passed_fds(*channels_[0]));
-  import.channel().header().consumed = 12345;
+  const channel::ImportedChannel import(channels_[0]->descriptor(),
+                                        channel::test::passed_fds(*channels_[0]));
+  import.view().header().consumed = 12345;
   greet_and_take_the_offer();
-  EXPECT_EQ(import.channel().header().consumed, 0U);
+  EXPECT_EQ(import.view().header().consumed, 0U);
 }
 
 TEST_F(WorkerLinkTest, RefusesWhatIsNoFrame) {

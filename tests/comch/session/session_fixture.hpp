@@ -21,10 +21,10 @@ namespace offload::comch::test {
 /// Notes what the server's program is told.
 class WorkerEvents final : public ServerSessionObserver {
  public:
-  void on_worker_attached(channel::Peer peer,
+  void on_worker_attached(channel::Wakeup wakeup,
                           std::vector<std::unique_ptr<DataEndpoint>> attached_lines) override {
     ++attached;
-    kind = peer;
+    how = wakeup;
     lines = std::move(attached_lines);
   }
   void on_worker_lost() override { ++lost; }
@@ -33,7 +33,7 @@ class WorkerEvents final : public ServerSessionObserver {
   int attached = 0;
   int lost = 0;
   int shutdown_requests = 0;
-  channel::Peer kind = channel::Peer::absent;
+  channel::Wakeup how = channel::Wakeup::none;
   std::vector<std::unique_ptr<DataEndpoint>> lines;
 };
 
@@ -85,7 +85,7 @@ class LinkTest : public testing::Test {
 
   void SetUp() override {
     for (std::uint32_t i = 0; i < kChannels; ++i) {
-      channels_.push_back(std::make_unique<channel::Channel>(i, 4, kMaxLength, -1));
+      channels_.push_back(std::make_unique<channel::ChannelMemory>(i, 4, kMaxLength, -1));
     }
   }
 
@@ -131,7 +131,7 @@ class LinkTest : public testing::Test {
   support::LogCapture log_;
   support::TempDir dir_;
   Address address_{dir_.file("comch")};
-  std::vector<std::unique_ptr<channel::Channel>> channels_;
+  std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;
   progress::Engine server_engine_;
   progress::Engine worker_engine_;
   WorkerEvents worker_events_;

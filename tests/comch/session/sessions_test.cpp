@@ -27,12 +27,12 @@ class Links : public test::LinkTest {
 
 TEST_F(Links, AWorkerAttaches) {
   attach_one();
-  EXPECT_EQ(worker_events_.kind, channel::Peer::rings);
+  EXPECT_EQ(worker_events_.how, channel::Wakeup::doorbell);
   EXPECT_EQ(server_events_.service, "reverse");
   EXPECT_EQ(worker_events_.lost + server_events_.lost, 0);
   ASSERT_EQ(server_events_.channels.size(), kChannels);
   for (std::uint32_t i = 0; i < kChannels; ++i) {
-    EXPECT_EQ(server_events_.channels[i].import().index(), i);
+    EXPECT_EQ(server_events_.channels[i].channel->index(), i);
   }
 }
 
@@ -40,10 +40,10 @@ TEST_F(Links, ChannelsThatWereHandedOverWork) {
   attach_one();
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     const auto message = support::random_bytes(500, i);
-    channel::test::Server server(channels_[i]->server_end());
+    channel::test::Server server(channels_[i]->endpoint());
     ASSERT_TRUE(server.post(message));
     kernels::Staging staging{};
-    kernels::serve(kernels::SingleLane{}, server_events_.channels[i].import().channel(), 0,
+    kernels::serve(kernels::SingleLane{}, server_events_.channels[i].channel->view(), 0,
                    kernels::Reverse{}, staging);
     EXPECT_EQ(server.take(), support::reversed(message));
   }

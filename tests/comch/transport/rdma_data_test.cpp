@@ -62,7 +62,7 @@ class RdmaCarrierTest : public rdma::FakeDeviceTest {
   /// As a server has it (none comes unasked), or a worker.
   void carry(std::uint32_t unasked = 0, std::uint32_t max_length = kLongest) {
     channel_.emplace(0, kSlots, max_length, -1);
-    const kernels::ChannelView view = channel_->server_end().channel;
+    const kernels::ChannelView view = channel_->endpoint().view;
     end_.emplace(view);
     RdmaDataEndpoint line = open_line(kSlots);
     line.connect(line.endpoint());
@@ -70,7 +70,7 @@ class RdmaCarrierTest : public rdma::FakeDeviceTest {
   }
   void push(std::uint64_t sequence, std::uint32_t length) {
     const auto* const in_slot =
-        reinterpret_cast<const std::byte*>(channel_->server_end().channel.request(sequence).plain);
+        reinterpret_cast<const std::byte*>(channel_->endpoint().view.request(sequence).plain);
     carrier_->push({sequence, length, 0},
                    length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
   }
@@ -93,7 +93,7 @@ class RdmaCarrierTest : public rdma::FakeDeviceTest {
   support::LogCapture log_;
   Bytes payload_ = random_bytes(kernels::kMaxPacketPayload, 1);
   progress::Engine engine_;
-  std::optional<channel::Channel> channel_;
+  std::optional<channel::ChannelMemory> channel_;
   std::optional<NotingEnd> end_;
   std::unique_ptr<DataConnection> carrier_;
 };
@@ -137,7 +137,7 @@ TEST_F(RdmaCarrierTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
   EXPECT_EQ(queue().sends[2].send.send_flags, unsigned{IBV_SEND_SIGNALED}) << "the last tells all";
   ASSERT_EQ(queue().sends[2].pieces.size(), 2U);
   EXPECT_EQ(queue().sends[2].pieces[1].addr,
-            reinterpret_cast<std::uintptr_t>(channel_->server_end().channel.request(2).plain))
+            reinterpret_cast<std::uintptr_t>(channel_->endpoint().view.request(2).plain))
       << "from where it lies";
 }
 

@@ -1,9 +1,10 @@
+#include "channel/channel_memory.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <utility>
 
-#include "channel/channel_memory.hpp"
 #include "core/error.hpp"
 #include "memory/region_blob.hpp"
 #include "tests/channel/channel_fixture.hpp"
@@ -20,10 +21,10 @@ constexpr std::uint32_t kDepth = 4;
 constexpr std::uint32_t kLength = 600;
 const std::uint64_t kBytes = kernels::make_layout(kDepth, kLength).bytes;
 
-class Import : public testing::Test {
+class ChannelMemoryTest : public testing::Test {
  protected:
   ErrorCode refused(const protocol::ChannelDescriptor& descriptor) {
-    return thrown_by([&] { ChannelImport(descriptor, test::passed_fds(channel_)); }).code();
+    return thrown_by([&] { ImportedChannel(descriptor, test::passed_fds(memory_)); }).code();
   }
 
   /// The good one but for its region, of one memfd.
@@ -38,25 +39,25 @@ class Import : public testing::Test {
                 std::vector<memory::PassedRange>{{DescriptorKind::memfd, 0, length}});
   }
 
-  Channel channel_{7, kDepth, kLength, -1};
-  protocol::ChannelDescriptor good_ = channel_.descriptor();
+  ChannelMemory memory_{7, kDepth, kLength, -1};
+  protocol::ChannelDescriptor good_ = memory_.descriptor();
 };
 
-TEST_F(Import, SeesTheSameMemory) {
-  const ChannelImport import(good_, test::passed_fds(channel_));
+TEST_F(ChannelMemoryTest, SeesTheSameMemory) {
+  const ImportedChannel import(good_, test::passed_fds(memory_));
   EXPECT_EQ(import.index(), 7U);
-  EXPECT_EQ(import.channel().layout.depth, kDepth);
-  EXPECT_EQ(import.channel().layout.max_length, kLength);
+  EXPECT_EQ(import.view().layout.depth, kDepth);
+  EXPECT_EQ(import.view().layout.max_length, kLength);
   EXPECT_FALSE(import.region()->started());
-  EXPECT_EQ(import.channel().layout.bytes, import.region()->ranges().front().length);
-  test::Server server(channel_.server_end());
+  EXPECT_EQ(import.view().layout.bytes, import.region()->ranges().front().length);
+  test::Server server(memory_.endpoint());
   ASSERT_TRUE(server.post(support::bytes_of("hello")));
-  const auto header = kernels::load_packet(import.channel().request(0).packets);
+  const auto header = kernels::load_packet(import.view().request(0).packets);
   EXPECT_EQ(header.flag, 1U);
   EXPECT_EQ(header.data[0], 5U);
 }
 
-TEST_F(Import, RefusesImpossibleShapes) {
+TEST_F(ChannelMemoryTest, RefusesImpossibleShapes) {
   for (const std::uint32_t depth : {0U, 3U, kernels::kMaxDepth * 2, 0xffff'ffffU}) {
     auto descriptor = good_;
     descriptor.depth = depth;
@@ -70,7 +71,7 @@ TEST_F(Import, RefusesImpossibleShapes) {
 }
 
 // A worker of another build that lays it out differently would corrupt it.
-TEST_F(Import, RefusesAShapeThatDoesNotGiveItsSize) {
+TEST_F(ChannelMemoryTest, RefusesAShapeThatDoesNotGiveItsSize) {
   auto shallower = good_;
   shallower.depth = kDepth / 2;
   EXPECT_EQ(refused(shallower), ErrorCode::bad_message);
@@ -80,7 +81,7 @@ TEST_F(Import, RefusesAShapeThatDoesNotGiveItsSize) {
   EXPECT_EQ(refused(with_length(kBytes - 4096)), ErrorCode::bad_message);
 }
 
-TEST_F(Import, RefusesMemoryThatIsSmallerThanItSays) {
+TEST_F(ChannelMemoryTest, RefusesMemoryThatIsSmallerThanItSays) {
   auto deeper = with_length(kernels::make_layout(64, kLength).bytes);
   deeper.depth = 64;
   EXPECT_EQ(refused(deeper), ErrorCode::invalid_value);
@@ -89,7 +90,7 @@ TEST_F(Import, RefusesMemoryThatIsSmallerThanItSays) {
   EXPECT_EQ(refused(with_length(0)), ErrorCode::bad_message);
 }
 
-TEST_F(Import, RefusesARegionThatIsNoneOrForOthers) {
+TEST_F(ChannelMemoryTest, RefusesARegionThatIsNoneOrForOthers) {
   auto forged = good_;
   forged.access[20] ^= std::byte{1};
   EXPECT_EQ(refused(forged), ErrorCode::bad_message);
@@ -107,18 +108,18 @@ TEST_F(Import, RefusesARegionThatIsNoneOrForOthers) {
   EXPECT_EQ(refused(for_a_peer), ErrorCode::bad_message);
 }
 
-TEST_F(Import, RefusesMemoryThatCouldShrinkUnderIt) {
-  auto fds = test::passed_fds(channel_);
+TEST_F(ChannelMemoryTest, RefusesMemoryThatCouldShrinkUnderIt) {
+  auto fds = test::passed_fds(memory_);
   fds[0] = core::Fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(fds[0].get(), static_cast<off_t>(kBytes)), 0);
-  const auto error = thrown_by([&] { ChannelImport(good_, std::move(fds)); });
+  const auto error = thrown_by([&] { ImportedChannel(good_, std::move(fds)); });
   EXPECT_EQ(error.code(), ErrorCode::invalid_value);
 }
 
-TEST_F(Import, RefusesWhatIsNoMemory) {
-  auto fds = test::passed_fds(channel_);
+TEST_F(ChannelMemoryTest, RefusesWhatIsNoMemory) {
+  auto fds = test::passed_fds(memory_);
   std::swap(fds[0], fds[1]);
-  EXPECT_THROW(ChannelImport(good_, std::move(fds)), core::Error);
+  EXPECT_THROW(ImportedChannel(good_, std::move(fds)), core::Error);
 }
 
 }  // namespace

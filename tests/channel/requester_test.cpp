@@ -2,6 +2,8 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <atomic>
+#include <utility>
 #include <vector>
 
 #include "channel/channel_memory.hpp"
@@ -23,7 +25,7 @@ bool is_readable(int fd) {
   return ::poll(&watched, 1, 0) == 1;
 }
 
-TEST(Channel, ARequestGoesOutAndItsResponseComesBack) {
+TEST(Requester, ARequestGoesOutAndItsResponseComesBack) {
   Ends ends(4, 1000);
   std::uint64_t sequence = 0;
   for (const std::size_t length : {0U, 1U, 12U, 13U, 255U, 371U, 372U, 373U, 999U, 1000U}) {
@@ -36,7 +38,7 @@ TEST(Channel, ARequestGoesOutAndItsResponseComesBack) {
   }
 }
 
-TEST(Channel, TheLongestMessageThereCanBe) {
+TEST(Requester, TheLongestMessageThereCanBe) {
   Ends ends(1, kernels::kMaxMessageLength);
   const auto message = random_bytes(kernels::kMaxMessageLength, 1);
   ASSERT_TRUE(ends.server.post(message));
@@ -44,66 +46,59 @@ TEST(Channel, TheLongestMessageThereCanBe) {
   EXPECT_EQ(ends.server.take(), reversed(message));
 }
 
-TEST(Channel, WhenAllTasksAreInFlightThereIsNone) {
+TEST(Requester, WhenAllTasksAreInFlightThereIsNone) {
   Ends ends(4, 64);
-  EXPECT_EQ(ends.server.producer.capacity(), 4U);
+  EXPECT_EQ(ends.server.requester.capacity(), 4U);
   for (std::uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(ends.server.post(random_bytes(i, i)));
-  EXPECT_EQ(ends.server.sends.available(), 0U);
-  EXPECT_EQ(ends.server.consumer.awaited(), 4U);
+  EXPECT_TRUE(ends.server.requester.full());
+  EXPECT_EQ(ends.server.requester.awaited(), 4U);
   ASSERT_EQ(ends.serve(0), Outcome::answered);
   // Received is not enough: its payload may still be read out of the slot.
   PostRecvTask* const task = ends.server.receive();
   ASSERT_NE(task, nullptr);
-  EXPECT_EQ(ends.server.sends.available(), 0U);
-  EXPECT_EQ(ends.server.consumer.awaited(), 3U);
-  ASSERT_TRUE(ends.server.consumer.submit_unflushed(*task).ok());
-  EXPECT_EQ(ends.server.sends.available(), 0U);
-  ASSERT_TRUE(ends.server.consumer.flush().ok());
-  EXPECT_EQ(ends.server.sends.available(), 1U);
+  EXPECT_TRUE(ends.server.requester.full());
+  EXPECT_EQ(ends.server.requester.awaited(), 3U);
+  ASSERT_TRUE(ends.server.requester.release(*task).ok());
+  EXPECT_TRUE(ends.server.requester.full());
+  ASSERT_TRUE(ends.server.requester.flush().ok());
+  EXPECT_FALSE(ends.server.requester.full());
 }
 
-TEST(Channel, MoreTasksThanSlotsHaveToWait) {
+TEST(Requester, AFullChannelTakesNoMessage) {
   Ends ends(2, 64);
-  ends.server.producer.stop();
-  ends.server.consumer.stop();
-  progress::TaskPool<SendTask> more(ends.server.producer, 3,
-                                    {[](SendTask&, void*) {}, [](SendTask&, void*) {}});
-  ends.server.producer.start();
-  ends.server.consumer.start();
-  for (SendTask* task : {more.allocate(), more.allocate()}) {
-    EXPECT_TRUE(ends.server.producer.submit(*task).ok());
-  }
-  SendTask* const third = more.allocate();
-  EXPECT_EQ(ends.server.producer.submit(*third), core::Status(core::ErrorCode::again));
-  ends.server.producer.stop();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(ends.server.post({}));
+  EXPECT_EQ(ends.server.requester.post({}, nullptr), core::Status(core::ErrorCode::again));
+  EXPECT_EQ(ends.server.requester.awaited(), 2U);
+  ASSERT_EQ(ends.serve(0), Outcome::answered);
+  ASSERT_TRUE(ends.server.take().has_value());
+  EXPECT_TRUE(ends.server.requester.post({}, nullptr).ok());
 }
 
-TEST(Channel, AMessageOverTheLimitIsNotTaken) {
+TEST(Requester, AMessageOverTheLimitIsNotTaken) {
   Ends ends(2, 64);
-  SendTask* const task = ends.server.sends.allocate();
   const auto message = random_bytes(65, 1);
-  task->message = message;
-  EXPECT_EQ(ends.server.producer.submit(*task), core::Status(core::ErrorCode::invalid_value));
-  EXPECT_EQ(ends.server.consumer.awaited(), 0U);
-  task->message = std::span(message).first(64);
-  EXPECT_TRUE(ends.server.producer.submit(*task).ok());
+  EXPECT_EQ(ends.server.requester.post(message, nullptr),
+            core::Status(core::ErrorCode::invalid_value));
+  EXPECT_EQ(ends.server.requester.awaited(), 0U);
+  EXPECT_TRUE(ends.server.requester.post(std::span(message).first(64), nullptr).ok());
 }
 
-TEST(Channel, MoreReceivesThanSlotsAreTooMany) {
-  Ends ends(2, 64);
-  ends.server.consumer.stop();
-  EXPECT_EQ(ends.server.receives_failed, 2);
-  progress::TaskPool<PostRecvTask> more(ends.server.consumer, 3,
-                                        {[](PostRecvTask&, void*) {}, [](PostRecvTask&, void*) {}});
-  ends.server.consumer.start();
-  for (PostRecvTask* task : {more.allocate(), more.allocate()}) {
-    EXPECT_TRUE(ends.server.consumer.submit(*task).ok());
-  }
-  EXPECT_EQ(ends.server.consumer.submit(*more.allocate()), core::Status(core::ErrorCode::full));
-  ends.server.consumer.stop();
+TEST(Requester, TakesNothingUnlessItIsOpen) {
+  ChannelMemory memory(0, 2, 64, -1);
+  struct Ignore {
+    void on_response(PostRecvTask&) {}
+  } ignore;
+  Requester requester(memory.endpoint(), ignore);
+  EXPECT_EQ(requester.post({}, nullptr), core::Status(core::ErrorCode::bad_state));
+  progress::Engine engine;
+  requester.open(engine);
+  EXPECT_TRUE(requester.post({}, nullptr).ok());
+  requester.stop();
+  EXPECT_EQ(requester.in_flight(), 0U);
+  EXPECT_EQ(requester.post({}, nullptr), core::Status(core::ErrorCode::bad_state));
 }
 
-TEST(Channel, ReceivesArePostedAgainInOrder) {
+TEST(Requester, ReceivesArePostedAgainInOrder) {
   Ends ends(4, 64);
   for (std::uint64_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(ends.server.post({}));
@@ -112,24 +107,32 @@ TEST(Channel, ReceivesArePostedAgainInOrder) {
   PostRecvTask* const first = ends.server.receive();
   PostRecvTask* const second = ends.server.receive();
   ASSERT_NE(second, nullptr);
-  EXPECT_EQ(ends.server.consumer.submit(*second), core::Status(core::ErrorCode::invalid_value));
-  EXPECT_TRUE(ends.server.consumer.submit(*first).ok());
-  EXPECT_TRUE(ends.server.consumer.submit(*second).ok());
-  EXPECT_EQ(ends.server.sends.available(), 4U);
+  EXPECT_EQ(ends.server.requester.release(*second), core::Status(core::ErrorCode::invalid_value));
+  EXPECT_TRUE(ends.server.requester.release(*first).ok());
+  EXPECT_TRUE(ends.server.requester.release(*second).ok());
+  EXPECT_EQ(ends.server.requester.release(*second), core::Status(core::ErrorCode::bad_state));
 }
 
-TEST(Channel, ARequestThatIsGivenUpHasNoTaskWhenItsResponseComes) {
+TEST(Requester, ARequestThatIsGivenUpIsAnsweredToNobody) {
   Ends ends(4, 64);
-  ASSERT_TRUE(ends.server.post({}));
-  ends.server.producer.stop();
-  EXPECT_EQ(ends.server.sends.available(), 4U);
+  int users[3] = {};
+  for (int& user : users) ASSERT_TRUE(ends.server.post({}, &user));
   ASSERT_EQ(ends.serve(0), Outcome::answered);
-  PostRecvTask* const task = ends.server.receive();
-  ASSERT_NE(task, nullptr);
-  EXPECT_EQ(task->request(), nullptr);
+  PostRecvTask* const first = ends.server.receive();
+  ASSERT_NE(first, nullptr);
+  std::vector<void*> pending;
+  ends.server.requester.for_each_pending(
+      [&](SendTask& request) { pending.push_back(std::exchange(request.user_data, nullptr)); });
+  EXPECT_EQ(pending, (std::vector<void*>{users + 1, users + 2}));
+  EXPECT_EQ(first->user_data, users);
+  ASSERT_EQ(ends.serve(1), Outcome::answered);
+  PostRecvTask* const second = ends.server.receive();
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->user_data, nullptr);
+  EXPECT_EQ(ends.server.requester.awaited(), 1U);
 }
 
-TEST(Channel, ResponsesComeInTheOrderOfTheirRequests) {
+TEST(Requester, ResponsesComeInTheOrderOfTheirRequests) {
   Ends ends(4, 64);
   for (std::uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(ends.server.post(random_bytes(20, i)));
   for (const std::uint64_t sequence : {3U, 1U, 2U}) {
@@ -141,7 +144,7 @@ TEST(Channel, ResponsesComeInTheOrderOfTheirRequests) {
     EXPECT_EQ(ends.server.take(), reversed(random_bytes(20, i)));
 }
 
-TEST(Channel, AResponseKnowsItsRequest) {
+TEST(Requester, AResponseKnowsItsRequest) {
   Ends ends(4, 64);
   int users[6] = {};
   for (std::uint64_t i = 0; i < 6; ++i) {
@@ -149,14 +152,15 @@ TEST(Channel, AResponseKnowsItsRequest) {
     ASSERT_EQ(ends.serve(i), Outcome::answered);
     PostRecvTask* const task = ends.server.receive();
     ASSERT_NE(task, nullptr);
-    EXPECT_EQ(task->request()->user_data, users + i);
-    EXPECT_EQ(task->request()->sequence(), i);
+    EXPECT_EQ(task->user_data, users + i);
+    EXPECT_EQ(task->sequence(), i);
     EXPECT_EQ(task->response_status(), Status::ok);
-    ASSERT_TRUE(ends.server.consumer.submit(*task).ok());
+    ASSERT_TRUE(ends.server.requester.release(*task).ok());
+    ASSERT_TRUE(ends.server.requester.flush().ok());
   }
 }
 
-TEST(Channel, ManyLapsOfAllSizes) {
+TEST(Requester, ManyLapsOfAllSizes) {
   for (const std::uint32_t depth : {1U, 2U, 8U}) {
     Ends ends(depth, 600);
     for (std::uint64_t i = 0; i < 5000; ++i) {
@@ -169,7 +173,7 @@ TEST(Channel, ManyLapsOfAllSizes) {
   }
 }
 
-TEST(Channel, PayloadsOfAllKindsInFlightAtOnce) {
+TEST(Requester, PayloadsOfAllKindsInFlightAtOnce) {
   Ends ends(8, 5000);
   std::vector<Bytes> messages;
   for (std::uint32_t i = 0; i < 8; ++i) {
@@ -180,12 +184,12 @@ TEST(Channel, PayloadsOfAllKindsInFlightAtOnce) {
   for (const Bytes& message : messages) EXPECT_EQ(ends.server.take(), reversed(message));
 }
 
-TEST(Channel, AResponseThatIsNotWholeIsNotReceived) {
+TEST(Requester, AResponseThatIsNotWholeIsNotReceived) {
   Ends ends(4, 1000);
   const auto message = random_bytes(100, 1);
   ASSERT_TRUE(ends.server.post(message));
   ASSERT_EQ(ends.serve(0), Outcome::answered);
-  kernels::Packet* const packets = ends.worker.channel().response(0).packets;
+  kernels::Packet* const packets = ends.worker.view().response(0).packets;
   for (std::uint32_t v = 0; v < kernels::packets_for(100); ++v) {
     --packets[v].flag;
     EXPECT_EQ(ends.server.receive(), nullptr) << v;
@@ -195,12 +199,12 @@ TEST(Channel, AResponseThatIsNotWholeIsNotReceived) {
 }
 
 // The worker is a stranger too.
-TEST(Channel, AResponseOverTheLimitHasNoPayload) {
+TEST(Requester, AResponseOverTheLimitHasNoPayload) {
   for (const std::uint32_t max_length : {48U, 300U, 1000U}) {
     for (const std::uint32_t length : {max_length + 1, 0x8000'0000U, 0xffff'ffffU}) {
       Ends ends(4, max_length);
       ASSERT_TRUE(ends.server.post({}));
-      kernels::store_packet(ends.worker.channel().response(0).packets, {{length, 0, 0}, 1});
+      kernels::store_packet(ends.worker.view().response(0).packets, {{length, 0, 0}, 1});
       PostRecvTask* const task = ends.server.receive();
       ASSERT_NE(task, nullptr);
       EXPECT_EQ(task->response_status(), Status::bad_length);
@@ -209,10 +213,10 @@ TEST(Channel, AResponseOverTheLimitHasNoPayload) {
   }
 }
 
-TEST(Channel, ARefusalIsPassedOn) {
+TEST(Requester, ARefusalIsPassedOn) {
   Ends ends(4, 1000);
   ASSERT_TRUE(ends.server.post(random_bytes(20, 1)));
-  kernels::store_packet(ends.worker.channel().request(0).packets, {{1001, 0, 0}, 1});
+  kernels::store_packet(ends.worker.view().request(0).packets, {{1001, 0, 0}, 1});
   ASSERT_EQ(ends.serve(0), Outcome::refused);
   PostRecvTask* const task = ends.server.receive();
   ASSERT_NE(task, nullptr);
@@ -220,87 +224,87 @@ TEST(Channel, ARefusalIsPassedOn) {
   EXPECT_TRUE(task->payload().empty());
 }
 
-TEST(Channel, HeaderSaysHowFarItGot) {
+TEST(Requester, HeaderSaysHowFarItGot) {
   Ends ends(4, 64);
-  const kernels::ChannelHeader& header = ends.worker.channel().header();
+  const kernels::ChannelHeader& header = ends.worker.view().header();
   ASSERT_TRUE(ends.server.post({}));
   ASSERT_EQ(ends.serve(0), Outcome::answered);
   PostRecvTask* const task = ends.server.receive();
   ASSERT_NE(task, nullptr);
-  ASSERT_TRUE(ends.server.consumer.flush().ok());
+  ASSERT_TRUE(ends.server.requester.flush().ok());
   EXPECT_EQ(header.consumed, 0U);  // a worker that comes now may not reuse what is being read
-  ASSERT_TRUE(ends.server.consumer.submit_unflushed(*task).ok());
+  ASSERT_TRUE(ends.server.requester.release(*task).ok());
   EXPECT_EQ(header.consumed, 0U);
-  ASSERT_TRUE(ends.server.consumer.flush().ok());
+  ASSERT_TRUE(ends.server.requester.flush().ok());
   EXPECT_EQ(header.consumed, 1U);
 }
 
-TEST(Channel, WhatAWorkerScribblesOverIsPutRight) {
+TEST(Requester, WhatAWorkerScribblesOverIsPutRight) {
   Ends ends(4, 64);
   for (std::uint64_t i = 0; i < 5; ++i) {
     ASSERT_TRUE(ends.server.post({}));
     ASSERT_EQ(ends.serve(i), Outcome::answered);
     ASSERT_TRUE(ends.server.take().has_value());
   }
-  ends.worker.channel().header().consumed = 0xdead'beef;
-  ends.channel.repair_header();
-  EXPECT_EQ(ends.worker.channel().header().consumed, 5U);
+  ends.worker.view().header().consumed = 0xdead'beef;
+  ends.memory.repair_header();
+  EXPECT_EQ(ends.worker.view().header().consumed, 5U);
 }
 
-TEST(Channel, FlushRingsAWorkerThatSleeps) {
+TEST(Requester, FlushRingsAWorkerThatSleeps) {
   Ends ends(4, 64);
   Waiter waiter = ends.worker.waiter();
   ASSERT_TRUE(ends.server.post({}));
-  ASSERT_TRUE(ends.server.producer.flush().ok());
+  ASSERT_TRUE(ends.server.requester.flush().ok());
   EXPECT_FALSE(is_readable(waiter.fd()));
   waiter.arm();
   ASSERT_TRUE(ends.server.post({}));
   EXPECT_FALSE(is_readable(waiter.fd()));
-  ASSERT_TRUE(ends.server.producer.flush().ok());
+  ASSERT_TRUE(ends.server.requester.flush().ok());
   EXPECT_TRUE(is_readable(waiter.fd()));
 }
 
-TEST(Channel, AWorkerThatRingsWakesAServerThatArmed) {
+TEST(Requester, AWorkerThatRingsWakesAServerThatArmed) {
   Ends ends(4, 64);
-  Consumer& consumer = ends.server.consumer;
-  consumer.set_peer(Peer::rings);
+  Requester& requester = ends.server.requester;
+  requester.set_wakeup(Wakeup::doorbell);
   ASSERT_TRUE(ends.server.post({}));
   ends.worker.ringer().ring();
-  EXPECT_FALSE(is_readable(consumer.wake_fd()));
-  EXPECT_EQ(consumer.arm(), core::Duration::max());
+  EXPECT_FALSE(is_readable(ends.memory.endpoint().waiter.fd()));
+  EXPECT_EQ(requester.arm(), core::Duration::max());
   ends.worker.ringer().ring();
-  EXPECT_TRUE(is_readable(consumer.wake_fd()));
-  consumer.disarm();
-  EXPECT_EQ(ends.worker.channel().header().responses.armed, 0U);
+  EXPECT_TRUE(is_readable(ends.memory.endpoint().waiter.fd()));
+  requester.disarm();
+  EXPECT_EQ(ends.worker.view().header().responses.armed, 0U);
 }
 
-TEST(Channel, ASilentWorkerIsLookedForSoon) {
+TEST(Requester, ASilentWorkerIsLookedForSoon) {
   Ends ends(4, 64);
-  Consumer& consumer = ends.server.consumer;
-  consumer.set_peer(Peer::silent);
-  EXPECT_EQ(consumer.arm(), core::Duration::max());  // nothing is due
+  Requester& requester = ends.server.requester;
+  requester.set_wakeup(Wakeup::polling);
+  EXPECT_EQ(requester.arm(), core::Duration::max());  // nothing is due
   ASSERT_TRUE(ends.server.post({}));
-  EXPECT_GT(consumer.arm(), core::Duration{});
-  EXPECT_LE(consumer.arm(), std::chrono::milliseconds(1));
-  EXPECT_EQ(ends.worker.channel().header().responses.armed, 0U);
+  EXPECT_GT(requester.arm(), core::Duration{});
+  EXPECT_LE(requester.arm(), std::chrono::milliseconds(1));
+  EXPECT_EQ(ends.worker.view().header().responses.armed, 0U);
 }
 
-TEST(Channel, WithoutAWorkerOrARequestThereIsNothingToWaitFor) {
+TEST(Requester, WithoutAWorkerOrARequestThereIsNothingToWaitFor) {
   Ends ends(4, 64);
-  Consumer& consumer = ends.server.consumer;
-  EXPECT_EQ(consumer.peer(), Peer::absent);
+  Requester& requester = ends.server.requester;
+  EXPECT_EQ(requester.wakeup(), Wakeup::none);
   ASSERT_TRUE(ends.server.post({}));
-  EXPECT_EQ(consumer.arm(), core::Duration::max());
-  EXPECT_EQ(ends.worker.channel().header().responses.armed, 0U);
+  EXPECT_EQ(requester.arm(), core::Duration::max());
+  EXPECT_EQ(ends.worker.view().header().responses.armed, 0U);
   ASSERT_EQ(ends.serve(0), Outcome::answered);
   ASSERT_TRUE(ends.server.take().has_value());
-  consumer.set_peer(Peer::rings);
-  EXPECT_EQ(consumer.arm(), core::Duration::max());
-  EXPECT_EQ(ends.worker.channel().header().responses.armed, 0U);
+  requester.set_wakeup(Wakeup::doorbell);
+  EXPECT_EQ(requester.arm(), core::Duration::max());
+  EXPECT_EQ(ends.worker.view().header().responses.armed, 0U);
 }
 
 /// A channel that has run for very long: no test would live to see it otherwise.
-TEST(Channel, TurnsWrapAroundAfterFourBillionLaps) {
+TEST(Requester, FlagsWrapAroundAfterFourBillionLaps) {
   const std::uint32_t depth = 2;
   const auto layout = kernels::make_layout(depth, 600);
   std::vector<kernels::Packet> memory(layout.bytes / sizeof(kernels::Packet),
@@ -309,12 +313,13 @@ TEST(Channel, TurnsWrapAroundAfterFourBillionLaps) {
   channel.header() = {};
   const core::Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   const std::uint64_t start = std::uint64_t{0xffff'fffd} * depth;
-  Cursors cursors{start, start, start};
+  std::atomic<std::uint64_t> consumed{start};
   test::Server server({0,
                        channel,
-                       &cursors,
                        {channel.header().requests, bell.get()},
-                       {channel.header().responses, bell.get()}});
+                       {channel.header().responses, bell.get()},
+                       &consumed,
+                       start});
   kernels::Staging staging{};
   for (std::uint64_t sequence = start; sequence < start + 6 * depth; ++sequence) {
     const auto message =

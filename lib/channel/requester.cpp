@@ -1,0 +1,190 @@
+#include "channel/requester.hpp"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "channel/packets.hpp"
+#include "channel/stream_copy.hpp"
+#include "core/error.hpp"
+
+namespace offload::channel {
+namespace {
+
+using core::ErrorCode;
+using core::Status;
+using kernels::kMaxPacketPayload;
+using kernels::Packet;
+using kernels::Slot;
+
+/// How long the requester sleeps at most before it looks for the response of a worker that cannot
+/// ring.
+constexpr core::Duration kPollingInterval = std::chrono::microseconds(50);
+
+/// Not part of its caller, which is quicker without the call in here.
+[[gnu::noinline]] void write_plain(const Slot& slot, std::uint32_t flag,
+                                   std::span<const std::byte> message, bool for_device) noexcept {
+  if (reinterpret_cast<const std::uint8_t*>(message.data()) != slot.plain) {
+    if (for_device) {
+      copy_for_device(slot.plain, message.data(), message.size());
+    } else {
+      std::memcpy(slot.plain, message.data(), message.size());
+    }
+  }
+  kernels::release_plain_payload();
+  kernels::store_packet(slot.packets, {{static_cast<std::uint32_t>(message.size()), 0, 0}, flag});
+}
+
+}  // namespace
+
+Requester::Requester(const Endpoint& endpoint, ReceivePool::Receiver on_response)
+    : Context("requester of channel " + std::to_string(endpoint.index)),
+      view_(endpoint.view),
+      ringer_(endpoint.ringer),
+      waiter_(endpoint.waiter),
+      consumed_(endpoint.consumed),
+      posted_(endpoint.first),
+      received_(endpoint.first),
+      released_(endpoint.first),
+      freed_(endpoint.first),
+      announced_(endpoint.first),
+      // A send ends with its response, of which the receive tells.
+      sends_(*this, capacity(), {[](progress::Task&, void*) {}, nullptr}),
+      receives_(*this, capacity(), on_response),
+      pending_(capacity()),
+      payloads_(std::make_unique<std::byte[]>(capacity() * kPacketRoom)) {}
+
+Requester::~Requester() {
+  if (state() == State::running) stop();
+  if (progress::Engine* const engine = this->engine()) engine->unwatch(waiter_.fd(), *this);
+}
+
+void Requester::open(progress::Engine& engine) {
+  connect(engine);
+  engine.watch(waiter_.fd(), EPOLLIN | EPOLLET, *this);
+  start();
+  while (PostRecvTask* const task = receives_.allocate()) {
+    if (const Status posted = submit_unflushed(*task); !posted.ok()) {
+      throw core::Error(posted.error(), "cannot post a receive");
+    }
+  }
+}
+
+Status Requester::post(std::span<const std::byte> message, void* user_data) noexcept {
+  SendTask* const task = sends_.allocate();
+  if (task == nullptr) return ErrorCode::again;
+  task->message_ = message;
+  task->user_data = user_data;
+  const Status status = submit_unflushed(*task);
+  if (!status.ok()) (void)sends_.release(*task);
+  return status;
+}
+
+Status Requester::on_submit(progress::Task& submitted) noexcept {
+  auto& task = static_cast<RequesterTask&>(submitted);
+  return task.kind_ == RequesterTask::Kind::send ? send(static_cast<SendTask&>(task))
+                                                 : post_receive(static_cast<PostRecvTask&>(task));
+}
+
+Status Requester::send(SendTask& task) noexcept {
+  if (task.message_.size() > max_length()) return ErrorCode::invalid_value;
+  if (full()) return ErrorCode::again;
+  const Slot slot = view_.request(posted_);
+  const std::uint32_t flag = view_.layout.flag_of(posted_);
+  if (task.message_.size() <= kMaxPacketPayload) {
+    write_packets(slot.packets, flag, task.message_.data(),
+                  static_cast<std::uint32_t>(task.message_.size()));
+  } else {
+    write_plain(slot, flag, task.message_, /*for_device=*/wakeup_ == Wakeup::polling);
+  }
+  fetch_ahead<1>(view_.request(posted_ + kFetchAhead));
+  task.sequence_ = posted_;
+  pending_[view_.layout.slot_index(posted_)] = &task;
+  ++posted_;
+  return {};
+}
+
+Status Requester::post_receive(PostRecvTask& task) noexcept {
+  if (!task.holds_slot_) return {};  // from open()
+  if (task.sequence_ != released_) return ErrorCode::invalid_value;
+  task.holds_slot_ = false;
+  ++released_;
+  return {};
+}
+
+void Requester::on_flush() noexcept {
+  // Relaxed, both: a worker that attaches, and repair_header, do as well with an older value.
+  freed_ = released_;
+  consumed_->store(freed_, std::memory_order_relaxed);
+  __atomic_store_n(&view_.header().consumed, freed_, __ATOMIC_RELAXED);
+  if (std::exchange(announced_, posted_) != posted_) ringer_.ring();
+}
+
+bool Requester::on_poll(std::size_t most) {
+  std::size_t count = 0;
+  for (; count < most && awaited() != 0; ++count) {
+    // Receives are posted again in order, so each stays with its slot.
+    PostRecvTask& task = receives_.tasks()[view_.layout.slot_index(received_)];
+    if (!take_response(task)) break;
+    complete(task, {});
+  }
+  return count != 0;
+}
+
+/// Fills `task` with the next response, which ends its request. False if that response is not
+/// there, whole.
+bool Requester::take_response(PostRecvTask& task) noexcept {
+  const Slot slot = view_.response(received_);
+  const std::uint32_t flag = view_.layout.flag_of(received_);
+  const Packet header = kernels::load_packet(slot.packets);
+  if (header.flag != flag) return false;
+
+  const std::uint32_t length = header.data[0];
+  const std::uint32_t index = view_.layout.slot_index(received_);
+  task.response_status_ = static_cast<kernels::Status>(header.data[1]);
+  if (length > max_length()) {
+    task.response_status_ = kernels::Status::bad_length;
+    task.payload_ = {};
+  } else if (length > kMaxPacketPayload) {
+    kernels::acquire_plain_payload(slot.packets);
+    task.payload_ = {reinterpret_cast<std::byte*>(slot.plain), length};
+  } else {
+    std::byte* const to = payloads_.get() + index * kPacketRoom;
+    if (!read_packets(slot.packets, flag, to, length)) return false;
+    task.payload_ = {to, length};
+  }
+  fetch_ahead<0>(view_.response(received_ + kFetchAhead));
+  SendTask& request = *pending_[index];
+  task.user_data = request.user_data;
+  task.sequence_ = received_;
+  task.holds_slot_ = true;
+  retire(request);
+  (void)sends_.release(request);
+  ++received_;
+  return true;
+}
+
+progress::Expecting Requester::expecting() const {
+  if (awaited() == 0) return progress::Expecting::nothing;
+  switch (wakeup_) {
+    case Wakeup::doorbell: return progress::Expecting::from_thread;
+    case Wakeup::polling: return progress::Expecting::from_device;
+    case Wakeup::engine:  // the connection's own event comes first
+    case Wakeup::none: break;
+  }
+  return progress::Expecting::nothing;
+}
+
+core::Duration Requester::arm() {
+  if (wakeup_ == Wakeup::polling && awaited() != 0) return kPollingInterval;
+  if (wakeup_ != Wakeup::doorbell || awaited() == 0) return core::Duration::max();
+  waiter_.arm();
+  armed_ = true;
+  return core::Duration::max();
+}
+
+void Requester::disarm() {
+  if (std::exchange(armed_, false)) waiter_.disarm();
+}
+
+}  // namespace offload::channel

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "channel/doorbell.hpp"
+#include "channel/tasks.hpp"
+#include "channel/wakeup.hpp"
+#include "core/clock.hpp"
+#include "core/status.hpp"
+#include "kernels/channel_layout.hpp"
+#include "progress/context.hpp"
+#include "progress/engine.hpp"
+#include "progress/task_pool.hpp"
+
+namespace offload::channel {
+
+/// The requester's end of a channel's memory, which outlives the requester.
+struct Endpoint {
+  std::uint32_t index;
+  kernels::ChannelView view;
+  Ringer ringer;  ///< wakes the worker
+  Waiter waiter;  ///< for its responses
+  /// The requester's count of released messages as of its last flush(), where the worker cannot
+  /// write. Relaxed: an older value does (ChannelMemory::repair_header).
+  std::atomic<std::uint64_t>* consumed;
+  std::uint64_t first = 0;  ///< the sequence of the first message to be sent
+};
+
+/// Sends requests over a channel and receives their responses, in order. It owns a SendTask and a
+/// PostRecvTask for each slot; where all slots are taken the channel is full, which is
+/// back-pressure and no error. A slot is taken from post() until its response is released.
+///
+///     post(payload, pointer)   ...   flush()                     wakes the worker if it sleeps
+///     on_response(task), task.user_data == pointer               from turns of the engine
+///     release(task)            ...   flush()                     frees the slots
+///
+/// A progress::Context, of its engine's thread. Nothing allocates after construction.
+class Requester final : public progress::Context, progress::EventHandler {
+ public:
+  /// `handler`.on_response(PostRecvTask&) is called with each response, from turns of the engine.
+  /// It may post and release. It outlives the requester.
+  template <class Handler>
+  Requester(const Endpoint& endpoint, Handler& handler)
+      : Requester(endpoint, ReceiveHandler<Handler>::callbacks(handler)) {}
+  ~Requester() override;
+
+  /// Connects to `engine`, starts, and posts all receives. Once; stop(), or the end of the object,
+  /// ends it. Throws Error.
+  void open(progress::Engine& engine);
+
+  /// Copies `message`, of at most max_length() bytes, into the next slot, unless it is a long one
+  /// that lies there already. `again`: the channel is full. `invalid_value`: it is too long.
+  [[nodiscard]] core::Status post(std::span<const std::byte> message, void* user_data) noexcept;
+  /// Posts the receive again, which frees its slot. In the order of the responses, else
+  /// invalid_value.
+  [[nodiscard]] core::Status release(PostRecvTask& task) noexcept { return submit_unflushed(task); }
+
+  /// Calls `visit`(SendTask&) for each request without a response, oldest first. One whose
+  /// user_data is set to null is given up: its response still comes, with null.
+  template <class Visit>
+  void for_each_pending(Visit visit) {
+    for (std::uint64_t i = received_; i != posted_; ++i)
+      visit(*pending_[view_.layout.slot_index(i)]);
+  }
+
+  void set_wakeup(Wakeup wakeup) noexcept { wakeup_ = wakeup; }
+  [[nodiscard]] Wakeup wakeup() const noexcept { return wakeup_; }
+
+  /// Messages that fit into the channel, and bytes of a message.
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return view_.layout.depth; }
+  [[nodiscard]] std::uint32_t max_length() const noexcept { return view_.layout.max_length; }
+  [[nodiscard]] bool full() const noexcept { return posted_ - freed_ == capacity(); }
+  /// Requests without a response yet.
+  [[nodiscard]] std::uint64_t awaited() const noexcept { return posted_ - received_; }
+
+  // For a proxy of the worker, on the same engine.
+
+  [[nodiscard]] const kernels::ChannelView& view() const noexcept { return view_; }
+  /// Up to here messages were posted, and their responses received: sequences.
+  [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
+  [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
+
+  [[nodiscard]] progress::Expecting expecting() const override;
+  core::Duration arm() override;
+  void disarm() override;
+
+ private:
+  using ReceivePool = progress::TaskPool<PostRecvTask>;
+  /// Calls the handler's on_response directly; a receive that ends without a response is nobody's.
+  template <class Handler>
+  struct ReceiveHandler {
+    static ReceivePool::Receiver callbacks(Handler& handler) noexcept {
+      return {[](progress::Task& task, void* object) {
+                if (!task.status().ok()) return;
+                static_cast<Handler*>(object)->on_response(static_cast<PostRecvTask&>(task));
+              },
+              &handler};
+    }
+  };
+
+  Requester(const Endpoint& endpoint, ReceivePool::Receiver on_response);
+
+  core::Status on_submit(progress::Task& task) noexcept override;
+  void on_flush() noexcept override;
+  bool on_poll(std::size_t most) override;
+  void on_events(std::uint32_t) override {}  // the doorbell only has to end the sleep
+
+  core::Status send(SendTask& task) noexcept;
+  core::Status post_receive(PostRecvTask& task) noexcept;
+  bool take_response(PostRecvTask& task) noexcept;
+
+  kernels::ChannelView view_;
+  Ringer ringer_;
+  Waiter waiter_;
+  std::atomic<std::uint64_t>* consumed_;
+  Wakeup wakeup_ = Wakeup::none;
+  bool armed_ = false;
+  // Sequences: posted >= received >= released >= freed.
+  std::uint64_t posted_;
+  std::uint64_t received_;
+  std::uint64_t released_;
+  std::uint64_t freed_;      ///< released_ as of the last flush
+  std::uint64_t announced_;  ///< posted_ as of the last ring
+  progress::TaskPool<SendTask> sends_;
+  ReceivePool receives_;
+  std::vector<SendTask*> pending_;         ///< by slot
+  std::unique_ptr<std::byte[]> payloads_;  ///< out of packets, by slot
+};
+
+}  // namespace offload::channel
