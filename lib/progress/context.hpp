@@ -121,7 +121,15 @@ class Context : Pollable {
     --in_flight_count_;
     task.finish(status);
   }
-  /// Ends a task well whose owner is the subclass itself: no callback is called.
+  /// Puts a task in flight that the subclass has taken in a call of its own, as on_submit() does.
+  void accept(Task& task) noexcept {
+    assert(state_ == State::running && task.context_ == this && task.may_be_submitted());
+    task.state_ = Task::State::submitted;
+    in_flight_.push_back(task);
+    ++in_flight_count_;
+    if (turns_ == Turns::while_in_flight) request_turn();
+  }
+  /// Ends such a task well, without its pool's callback.
   void retire(Task& task) noexcept {
     assert(task.state_ == Task::State::submitted && task.context_ == this);
     core::IntrusiveList<Task>::remove(task);
@@ -168,10 +176,7 @@ inline core::Status Context::submit_unflushed(Task& task) noexcept {
   if (task.context_ != this) return core::ErrorCode::invalid_value;
   if (state_ != State::running || !task.may_be_submitted()) return core::ErrorCode::bad_state;
   if (const core::Status status = on_submit(task); !status.ok()) return status;
-  task.state_ = Task::State::submitted;
-  in_flight_.push_back(task);
-  ++in_flight_count_;
-  if (turns_ == Turns::while_in_flight) request_turn();
+  accept(task);
   return {};
 }
 
