@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "memory/page.hpp"
+#include "memory/shared_memory.hpp"
 
 namespace offload::memory {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "memory/page.hpp"
 #include "memory/shared_memory.hpp"
 
 namespace offload::memory {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "memory/page.hpp"
 
 namespace offload::memory {
 namespace {

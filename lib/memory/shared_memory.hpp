@@ -1,11 +1,18 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <string>
 
 #include "core/fd.hpp"
 
 namespace offload::memory {
+
+/// The size of this machine's base pages, bytes.
+inline std::size_t page_size() noexcept {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 /// Memory that two processes share, as a sealed memfd and this process's mapping of it. Move-only;
 /// unmaps on destruction. The descriptor can be passed to another process over a Unix socket.
