@@ -11,8 +11,8 @@
 #include "progress/context.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
-#include "tests/progress/race.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/race.hpp"
 #include "tests/support/readable.hpp"
 
 namespace offload::progress {
@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 using core::Clock;
 using core::Duration;
 using core::TimePoint;
+namespace race = support::race;
 
 class EventContext;
 
