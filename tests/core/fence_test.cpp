@@ -32,7 +32,7 @@ TEST(FullFence, OneOfTwoThreadsSeesTheOthersWrite) {
   support::race::run(
       [&] {
         for (std::uint32_t round = 1; round <= kRounds; ++round) {
-          support::race::pause(round % 32);
+          support::race::pause(round % 8);
           seen_by_one = enter(one, other, round);
           support::race::await(other_done, round);
           if (seen_by_one < round && seen_by_other < round) ++both_missed;
@@ -41,7 +41,7 @@ TEST(FullFence, OneOfTwoThreadsSeesTheOthersWrite) {
       },
       [&] {
         for (std::uint32_t round = 1; round <= kRounds; ++round) {
-          support::race::pause(round % 61);
+          support::race::pause(round % 5);
           seen_by_other = enter(other, one, round);
           other_done.store(round, std::memory_order_release);
           support::race::await(one_done, round);
