@@ -9,26 +9,26 @@
 
 namespace offload::memory {
 
-/// Memory of a peer, as a network card addresses it. Plain numbers: nothing here dereferences them.
+/// A memory range of a peer, as a network card addresses it. Nothing here dereferences the address.
 struct RemoteRange {
   std::uint64_t address = 0;
   std::uint64_t length = 0;  ///< bytes
-  std::uint32_t key = 0;
+  std::uint32_t key = 0;     ///< rkey
 
   friend bool operator==(const RemoteRange&, const RemoteRange&) = default;
 };
 
-/// What a peer lets this process do with its memory over the network. Any thread: nothing changes.
+/// The memory that a peer lets this process access over the network. Immutable, so for any thread.
 class RemoteRegion {
  public:
   RemoteRegion(Access access, std::vector<RemoteRange> ranges)
       : access_(access), ranges_(std::move(ranges)) {}
 
-  /// Of the remote flags.
+  /// The rights that the peer granted: remote flags only.
   [[nodiscard]] Access access() const noexcept { return access_; }
   [[nodiscard]] const std::vector<RemoteRange>& ranges() const noexcept { return ranges_; }
 
-  /// The range, and so the key, that [address, address + length) lies in wholly; null if none.
+  /// The range that contains [address, address + length); null if none does.
   [[nodiscard]] const RemoteRange* find(std::uint64_t address,
                                         std::uint64_t length) const noexcept {
     for (const RemoteRange& range : ranges_) {
@@ -45,12 +45,11 @@ class RemoteRegion {
   std::vector<RemoteRange> ranges_;
 };
 
-/// A part of a peer's memory, one byte or more, that lies wholly in one range of what the peer lets
-/// this process reach: what the far end of a one-sided transfer is named by. A value; nothing here
-/// is dereferenced. Any thread.
+/// A piece of one range of a RemoteRegion, one byte or more: the remote side of an RDMA read, write
+/// or atomic. An immutable value. Any thread.
 class RemoteBuffer {
  public:
-  /// Nothing if `length` is 0 or the bytes are not all in one range of `region`.
+  /// A piece of `region`; nothing if `length` is 0 or no range contains all bytes.
   [[nodiscard]] static std::optional<RemoteBuffer> of(const RemoteRegion& region,
                                                       std::uint64_t address,
                                                       std::uint64_t length) noexcept {
@@ -59,7 +58,8 @@ class RemoteBuffer {
     return RemoteBuffer(address, length, range->key, region.access());
   }
 
-  /// `length` bytes from `offset` on; nothing if it is 0 or they are not all in this one.
+  /// `length` bytes from `offset` on; nothing if `length` is 0 or the bytes are not all in this
+  /// piece.
   [[nodiscard]] std::optional<RemoteBuffer> slice(std::uint64_t offset,
                                                   std::uint64_t length) const noexcept {
     if (length == 0 || offset > length_ || length > length_ - offset) return std::nullopt;
@@ -69,7 +69,7 @@ class RemoteBuffer {
   [[nodiscard]] std::uint64_t address() const noexcept { return address_; }
   [[nodiscard]] std::uint64_t length() const noexcept { return length_; }  ///< bytes
   [[nodiscard]] std::uint32_t key() const noexcept { return key_; }
-  /// What the peer has granted, of the remote flags: to be looked at before a card refuses.
+  /// The rights that the peer granted, to be checked before the card refuses.
   [[nodiscard]] Access access() const noexcept { return access_; }
 
   friend bool operator==(const RemoteBuffer&, const RemoteBuffer&) = default;
