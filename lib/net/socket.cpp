@@ -20,7 +20,7 @@ using core::check_errno;
 using core::Error;
 using core::ErrorCode;
 
-/// A connection that is quiet for so long is asked whether its peer is there, then every so often.
+/// Idle time before the first keep-alive probe, and the interval of the next ones (tcp(7)).
 constexpr int kKeepAliveIdleSeconds = 60;
 constexpr int kKeepAliveIntervalSeconds = 10;
 
@@ -38,7 +38,7 @@ core::Fd open_tcp(int family) {
   return fd;
 }
 
-/// The port field, which both families keep at the same place.
+/// The port field, at the same offset in both families.
 in_port_t& port_field(SocketAddress& address) noexcept {
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   return reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port;
