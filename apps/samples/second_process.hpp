@@ -14,7 +14,7 @@
 
 namespace offload::samples {
 
-/// `run`, with an error printed and made an exit status. `name`: the program's.
+/// Runs `run` and returns the exit status: 0, or 1 after printing its error. `name`: the program's.
 template <class Run>
 int status_of(const char* name, Run run) {
   try {
@@ -26,11 +26,11 @@ int status_of(const char* name, Run run) {
   }
 }
 
-/// A process beside this one, with a socket between them that passes descriptors. It shares nothing
-/// else that the samples use.
+/// A second process, connected to this one by a Unix socket that can pass descriptors. The samples
+/// use it as they would use an unrelated process.
 class SecondProcess {
  public:
-  /// Runs `run(socket)` there. Throws Error.
+  /// Forks a process that calls `run(socket)`. Throws Error.
   template <class Run>
   SecondProcess(const char* name, Run run) {
     int ends[2];
@@ -45,7 +45,7 @@ class SecondProcess {
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
 
-  /// Returns when it has come to its end well. Throws Error if it has not.
+  /// Waits until it ends. Throws Error if it failed.
   void wait() const {
     int status = 1;
     core::check_errno(::waitpid(process_, &status, 0), "waitpid");
@@ -55,7 +55,7 @@ class SecondProcess {
   }
 
  private:
-  /// Ends it if nothing else does, and so bounds wait().
+  /// The time after which it is killed, which bounds wait().
   static constexpr unsigned kLimitSeconds = 30;
 
   core::Fd socket_;
