@@ -49,7 +49,7 @@ class Peer:
         return got
 
     def receive(self):
-        """The next message but keep-alives, as (msg_id, payload); None at the end."""
+        """The next message other than a keep-alive, as (msg_id, payload); None at the end."""
         while True:
             header = self.exactly(12)
             if header is None:

@@ -12,7 +12,7 @@ from harness import PATIENCE, wait_until
 from wire import (BAD_HELLO, BAD_VERSION, BUSY, ERROR, MISMATCH, MISPLACED, REQUEST, RESPONSE,
                   UNKNOWN, Wire, frame, payloads, reverse)
 
-# Five keep-alives of a second, and then some.
+# Five keep-alive intervals of a second, and then some.
 SILENCE = 10 + PATIENCE
 
 

@@ -12,7 +12,7 @@ from harness import (LONG, PATIENCE, TIME_FACTOR, Load, needs_cpu_worker, on_one
 from wire import WORKER_UNAVAILABLE, Wire, frame, payloads, reverse
 
 KILLS = 20
-# A worker that a signal has stopped counts as gone after five keep-alives of a second.
+# A worker that a signal has stopped counts as gone after five keep-alive intervals of a second.
 SILENCE = 10 + PATIENCE
 
 
