@@ -19,7 +19,7 @@
 #include "core/intrusive_list.hpp"
 #include "core/log.hpp"
 #include "memory/block_cache.hpp"
-#include "net/gather.hpp"
+#include "net/output_batch.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
 
@@ -131,7 +131,7 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   progress::TaskPool<channel::SendTask> sends_;
   progress::TaskPool<channel::PostRecvTask> receives_;
   memory::BlockCache buffers_;
-  net::Gather gather_;
+  net::OutputBatch gather_;
   std::vector<std::unique_ptr<Connection>> connections_;
   Connections ready_;    ///< want attention
   Connections waiting_;  ///< want room in the channel, who was there first in front
