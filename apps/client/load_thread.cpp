@@ -46,7 +46,7 @@ LoadThread::LoadThread(std::uint32_t number, std::vector<core::Fd> sockets, cons
              .cache = memory::BlockCache(buffer_size(pool), kKeptBuffers),
              .result = {}} {
   // Edge-triggered, as it stays readable after a stop, for the other threads.
-  share_.engine.watch(control.stop_fd(), EPOLLIN | EPOLLET, stop_bell_);
+  share_.engine.watch(control.stop_fd(), EPOLLIN | EPOLLET, stop_event_);
   const std::size_t count = sockets.size();
   connections_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

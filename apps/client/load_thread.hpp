@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "apps/client/event_flag.hpp"
 #include "apps/client/load_connection.hpp"
 #include "core/clock.hpp"
 #include "core/cpu.hpp"
@@ -38,12 +39,6 @@ class alignas(core::kCacheLinePair) LoadThread final {
   }
 
  private:
-  /// The handler of stop_fd(): its event ends the engine's sleep, and needs no other reaction.
-  class Bell final : public progress::EventHandler {
-   public:
-    void on_events(std::uint32_t) override {}
-  };
-
   [[nodiscard]] bool finished() const noexcept;
   void begin_drain();
   [[nodiscard]] core::TimePoint deadline() const noexcept;
@@ -51,7 +46,7 @@ class alignas(core::kCacheLinePair) LoadThread final {
   void check_silence(core::TimePoint now);
 
   LoadShare share_;
-  Bell stop_bell_;
+  EventFlag stop_event_;  ///< ends the engine's sleep; control says whether it stops
   std::vector<std::unique_ptr<LoadConnection>> connections_;
   core::TimePoint silence_check_{};  ///< not later than the earliest deadline of a connection
   std::optional<core::TimePoint> drain_end_;

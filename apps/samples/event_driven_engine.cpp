@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
+#include "apps/samples/exit_status.hpp"
 #include "core/error.hpp"
 #include "core/fd.hpp"
 #include "progress/engine.hpp"
@@ -94,10 +94,5 @@ int run() {
 }  // namespace
 
 int main() {
-  try {
-    return run();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "sample-event-driven-engine: {}\n", error.what());
-    return 1;
-  }
+  return offload::samples::exit_status_of("sample-event-driven-engine", run);
 }

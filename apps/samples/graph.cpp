@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <functional>
 #include <string_view>
 
+#include "apps/samples/exit_status.hpp"
 #include "copy/memory_copy_context.hpp"
 #include "core/error.hpp"
 #include "memory/buffer_pool.hpp"
@@ -160,10 +160,5 @@ int run() {
 }  // namespace
 
 int main() {
-  try {
-    return run();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "sample-graph: {}\n", error.what());
-    return 1;
-  }
+  return offload::samples::exit_status_of("sample-graph", run);
 }

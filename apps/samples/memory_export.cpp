@@ -87,7 +87,7 @@ void second_process(int socket) {
   std::fflush(stdout);
 }
 
-void run() {
+int run() {
   const samples::SecondProcess second(kName, second_process);
   MemoryRegion region({"shared", memory::kLocalAccess}, {memory::share_range("shared", kBytes)});
   region.start();
@@ -97,10 +97,11 @@ void run() {
   send(second.socket(), region, Access::local_read);
   second.wait();
   print("first", region);
+  return 0;
 }
 
 }  // namespace
 
 int main() {
-  return samples::status_of(kName, run);
+  return samples::exit_status_of(kName, run);
 }

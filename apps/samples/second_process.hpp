@@ -1,30 +1,16 @@
 #pragma once
 
-#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
 
+#include "apps/samples/exit_status.hpp"
 #include "core/error.hpp"
 #include "core/fd.hpp"
 
 namespace offload::samples {
-
-/// Runs `run` and returns the exit status: 0, or 1 after printing its error. `name`: the program's.
-template <class Run>
-int status_of(const char* name, Run run) {
-  try {
-    run();
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", name, error.what());
-    return 1;
-  }
-}
 
 /// A second process, connected to this one by a Unix socket that can pass descriptors. The samples
 /// use it as they would use an unrelated process.
@@ -40,7 +26,7 @@ class SecondProcess {
     process_ = core::check_errno(::fork(), "fork");
     if (process_ != 0) return;
     ::alarm(kLimitSeconds);
-    std::_Exit(status_of(name, [&] { run(there.get()); }));
+    std::_Exit(exit_status_of(name, [&] { return run(there.get()), 0; }));
   }
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }

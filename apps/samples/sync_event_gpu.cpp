@@ -4,8 +4,7 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
-
+#include "apps/samples/exit_status.hpp"
 #include "device/gpus.hpp"
 #include "gpu/cuda_memory.hpp"
 #include "sync/sync_event.hpp"
@@ -51,10 +50,5 @@ int run() {
 }  // namespace
 
 int main() {
-  try {
-    return run();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "sample-sync-event-gpu: {}\n", error.what());
-    return 1;
-  }
+  return offload::samples::exit_status_of("sample-sync-event-gpu", run);
 }

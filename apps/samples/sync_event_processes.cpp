@@ -60,7 +60,7 @@ void second_process(int socket) {
   }
 }
 
-void run() {
+int run() {
   const samples::SecondProcess second(kName, second_process);
   sync::SyncEvent ping({.name = "ping"});
   sync::SyncEvent pong({.name = "pong"});
@@ -68,10 +68,11 @@ void run() {
   send(second.socket(), pong);
   first_process(ping, pong);
   second.wait();
+  return 0;
 }
 
 }  // namespace
 
 int main() {
-  return samples::status_of(kName, run);
+  return samples::exit_status_of(kName, run);
 }

@@ -38,12 +38,6 @@ core::Fd open_tcp(int family) {
   return fd;
 }
 
-/// The port field, at the same offset in both families.
-in_port_t& port_field(SocketAddress& address) noexcept {
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  return reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port;
-}
-
 std::string without_brackets(const std::string& host) {
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     return host.substr(1, host.size() - 2);
@@ -54,12 +48,8 @@ std::string without_brackets(const std::string& host) {
 }  // namespace
 
 std::uint16_t SocketAddress::port() const noexcept {
-  SocketAddress copy = *this;
-  return ntohs(port_field(copy));
-}
-
-void SocketAddress::set_port(std::uint16_t port) noexcept {
-  port_field(*this) = htons(port);
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  return ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);
 }
 
 bool SocketAddress::is_loopback() const noexcept {

@@ -21,7 +21,6 @@ struct SocketAddress {
   }
   [[nodiscard]] int family() const noexcept { return storage.ss_family; }
   [[nodiscard]] std::uint16_t port() const noexcept;
-  void set_port(std::uint16_t port) noexcept;
   /// Whether only this machine can connect to it.
   [[nodiscard]] bool is_loopback() const noexcept;
   /// "127.0.0.1", "::1"
