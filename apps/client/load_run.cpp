@@ -93,13 +93,15 @@ bool watch(const LoadThreads& threads, RunControl& control, core::ShutdownSignal
   return interrupted;
 }
 
-/// The running threads, joined at the end of the scope.
+/// The running threads. At the end of the scope they are stopped, which matters only if the main
+/// thread fails before they end, and joined.
 class Running {
  public:
   explicit Running(RunControl& control) : control_(control) {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
   ~Running() {
+    control_.stop();
     for (auto& thread : threads_) thread.join();
   }
 
@@ -113,8 +115,7 @@ class Running {
     control_.start();
     return now;
   } catch (...) {
-    control_.stop();
-    control_.start();
+    control_.start();  // those that were created leave, as the destructor stops them
     throw;
   }
 
