@@ -13,11 +13,8 @@
 #include "core/error.hpp"
 
 namespace offload::client {
-namespace {
 
 using core::Clock;
-
-}  // namespace
 
 LoadConnection::LoadConnection(std::string name, std::uint32_t number, core::Fd socket,
                                LoadShare& share)

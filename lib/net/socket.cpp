@@ -38,6 +38,15 @@ core::Fd open_tcp(int family) {
   return fd;
 }
 
+/// The address that `call`, getsockname or getpeername, reports.
+template <class Call>
+SocketAddress address_by(Call call, int fd, const char* name) {
+  SocketAddress address;
+  address.size = sizeof address.storage;
+  check_errno(call(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size), name);
+  return address;
+}
+
 std::string without_brackets(const std::string& host) {
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     return host.substr(1, host.size() - 2);
@@ -124,19 +133,11 @@ void give_up_after(int fd, core::Duration silence) {
 }
 
 SocketAddress local_address(int fd) {
-  SocketAddress address;
-  address.size = sizeof address.storage;
-  check_errno(::getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size),
-              "getsockname");
-  return address;
+  return address_by(::getsockname, fd, "getsockname");
 }
 
 SocketAddress peer_address(int fd) {
-  SocketAddress address;
-  address.size = sizeof address.storage;
-  check_errno(::getpeername(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size),
-              "getpeername");
-  return address;
+  return address_by(::getpeername, fd, "getpeername");
 }
 
 core::Fd start_connect(const SocketAddress& address) {

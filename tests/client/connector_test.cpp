@@ -20,7 +20,8 @@ using namespace std::chrono_literals;
 using core::Clock;
 using support::kBound;
 
-/// A port of the loopback interface: bound, so that nobody else has it, and listening once asked.
+/// A port of the loopback interface: bound, so that no other program takes it; listens after
+/// listen().
 struct Port {
   Port() : socket(net::bind_tcp(net::resolve("127.0.0.1", 0, true).front())) {}
   [[nodiscard]] std::uint16_t number() const { return net::local_address(socket.get()).port(); }

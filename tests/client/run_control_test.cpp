@@ -33,7 +33,7 @@ TEST(RunControl, ThreadsWaitForTheStart) {
   control.start();
   threads.clear();
   EXPECT_EQ(started, 4);
-  control.wait_for_start();  // who comes later does not wait
+  control.wait_for_start();  // returns at once after the start
 }
 
 TEST(RunControl, AStopIsSeenByAllThreadsAndStays) {

@@ -39,7 +39,7 @@ TEST(Pinning, StartBringsEveryPageInAndChangesNothing) {
   EXPECT_EQ(range.address[kPage], std::byte{7});
 }
 
-// An address that nobody may touch stands for a GPU's memory.
+// Memory without access rights stands for a GPU's memory.
 TEST(Pinning, StartLeavesDeviceMemoryAlone) {
   void* const address = ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(address, MAP_FAILED);

@@ -126,7 +126,7 @@ TEST(Socket, ConnectResultOfNoSocket) {
 }
 
 TEST(Socket, AnAddressOfAnotherMachineCannotBeListenedOn) {
-  // TEST-NET-1: nobody's.
+  // TEST-NET-1 (RFC 5737): no host answers.
   const auto error = thrown_by([] { listen_tcp(loopback("192.0.2.1"), 1); });
   EXPECT_EQ(error.system_errno(), EADDRNOTAVAIL);
 }

@@ -130,7 +130,7 @@ def test_peers_that_come_and_go(stage):
 
 
 def test_a_silent_peer_does_not_keep_workers_out(stage):
-    """Who connects and does not greet is in the way for a few seconds at most."""
+    """A peer that connects and sends no Hello blocks others for a few seconds at most."""
     server = stage.server()
     server.wait_for_log("waiting for a worker")
     with Control.connect(stage.comch):

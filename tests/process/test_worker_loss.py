@@ -107,7 +107,7 @@ def expect_errors(wire, count):
 
 
 def send_pending(wire, requests):
-    """Sends requests that nobody answers now; returns when the server has them."""
+    """Sends requests that no worker answers yet; returns when the server has them."""
     wire.send(b"".join(map(frame, requests)))
     wire.wait_until_read()
 

@@ -83,7 +83,7 @@ TEST_F(GraphTest, AnInstanceOfAnotherPoolOrGraphIsRefused) {
   other.stop();
 }
 
-// It is found out when the node's turn comes: the instance fails there, and the task goes on.
+// It is detected when the node starts: the instance fails there, and the task goes on.
 TEST_F(GraphTest, ATaskThatIsAtWorkOrReleasedFailsItsNode) {
   const NodeId node = graph_.add_node("node", context_);
   graph_.start();

@@ -163,7 +163,7 @@ TEST_F(GraphTest, ATurnTakesSoManyStepsAndNoMore) {
   for (const NodeId node : nodes) EXPECT_TRUE(instance.bind_data(node, &call).ok());
   EXPECT_TRUE(graph_.submit(instance).ok());
   for (std::size_t turns = 1; turns <= 3; ++turns) {
-    EXPECT_EQ(engine_.arm(), core::Duration{});  // there is work: nobody may sleep
+    EXPECT_EQ(engine_.arm(), core::Duration{});  // there is work: no sleep
     engine_.disarm();
     engine_.progress();
     EXPECT_EQ(lines_.size(), turns * Context::kCompletionsAtOnce);

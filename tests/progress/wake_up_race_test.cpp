@@ -143,7 +143,7 @@ class TaskRace {
 // The engine sleeps by itself, and each sleep is a matter of microseconds: fewer rounds.
 TEST(WakeUpRace, RunOnceLosesNone) {
   constexpr std::uint32_t kTasks = race::kRounds / 20;
-  constexpr auto kSleep = 2s;  // who sleeps so long has been forgotten
+  constexpr auto kSleep = 2s;  // a sleep this long has missed its wake-up
   TaskRace race(kTasks);
   race.run([&](TaskRace& self, std::uint32_t) {
     while (!self.is_done()) {
