@@ -7,7 +7,7 @@
 #include "core/fd.hpp"
 #include "core/intrusive_list.hpp"
 #include "net/backlog.hpp"
-#include "net/gather.hpp"
+#include "net/output_batch.hpp"
 #include "net/receive_buffer.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
@@ -66,16 +66,16 @@ class Connection final : public progress::EventHandler,
   }
 
   /// Output of a batch, sent by send().
-  net::GatherChain& chain() noexcept { return chain_; }
+  net::IovecChain& chain() noexcept { return chain_; }
   /// Sends the chain and what was left before. What the client does not take now is kept.
-  void send(net::Gather& gather);
+  void send(net::OutputBatch& gather);
 
   /// Stops reading; after all answers, sends an error frame and closes.
   void refuse(protocol::Refusal reason) noexcept;
   /// Stops reading; after all answers, closes.
   void drain() noexcept;
   /// To be called when the last answer was sent: goes on to lingering or closed.
-  void finish(net::Gather& gather);
+  void finish(net::OutputBatch& gather);
   void close() noexcept;
 
   void add_request() noexcept { ++in_flight_; }
@@ -106,7 +106,7 @@ class Connection final : public progress::EventHandler,
   progress::Engine* engine_;
   ConnectionOwner* owner_;
   net::ReceiveBuffer input_;
-  net::GatherChain chain_;
+  net::IovecChain chain_;
   net::Backlog backlog_;
   State state_ = State::open;
   protocol::Refusal reason_{};

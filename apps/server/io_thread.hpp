@@ -18,7 +18,7 @@
 #include "core/intrusive_list.hpp"
 #include "core/log.hpp"
 #include "memory/block_cache.hpp"
-#include "net/gather.hpp"
+#include "net/output_batch.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::server {
@@ -120,7 +120,7 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   progress::Engine engine_;
   channel::Requester requester_;
   memory::BlockCache buffers_;
-  net::Gather gather_;
+  net::OutputBatch gather_;
   std::vector<std::unique_ptr<Connection>> connections_;
   Connections ready_;    ///< want attention
   Connections waiting_;  ///< want room in the channel, who was there first in front

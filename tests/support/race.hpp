@@ -10,8 +10,8 @@
 #include "core/cpu.hpp"
 #include "tests/support/eventually.hpp"
 
-/// Two threads that are to meet within nanoseconds, a million times.
-namespace offload::progress::race {
+/// A race of two threads, tried a million times with offsets of some nanoseconds between them.
+namespace offload::support::race {
 
 /// Under a sanitizer a round costs twenty times as much, and what it looks for shows in fewer.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -20,17 +20,17 @@ inline constexpr std::uint32_t kRounds = 50'000;
 inline constexpr std::uint32_t kRounds = 1'000'000;
 #endif
 
-/// A number of turns that cost some nanoseconds each. With different periods on the two sides, now
-/// one is sooner and now the other: each offset of the two is met.
-inline void pause(std::uint32_t turns) {
-  for (std::uint32_t i = 0; i < turns; ++i) core::cpu_relax();
+/// A pause of `spins` instructions of some nanoseconds each. With different periods on the two
+/// sides, now one is sooner and now the other: each offset of the two is met.
+inline void pause(std::uint32_t spins) {
+  for (std::uint32_t i = 0; i < spins; ++i) core::cpu_relax();
 }
 
 /// Until `word` is `value`: at once where the other thread runs, and it gets the processor where it
 /// does not. The other thread always comes to that: if not, this ends the test program.
 inline void await(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
   constexpr int kLooks = 2000;
-  const auto deadline = core::Clock::now() + support::kBound;
+  const auto deadline = core::Clock::now() + kBound;
   for (;;) {
     for (int i = 0; i < kLooks; ++i) {
       if (word.load(std::memory_order_acquire) == value) return;  // pairs with the release there
@@ -60,4 +60,4 @@ void run(One one, Other other) {
   second.join();
 }
 
-}  // namespace offload::progress::race
+}  // namespace offload::support::race

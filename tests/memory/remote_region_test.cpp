@@ -1,4 +1,4 @@
-#include "memory/remote_buffer.hpp"
+#include "memory/remote_region.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,20 @@ constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
 /// Two ranges side by side, with keys of their own, and one at the end of the address space.
 RemoteRegion region() {
   return {Access::remote_read, {{1000, 100, 7}, {1100, 50, 8}, {kMost - 10, 10, 9}}};
+}
+
+TEST(RemoteRegion, FindsTheRangeThatHoldsAllOfAPiece) {
+  const RemoteRegion remote = region();
+  EXPECT_EQ(remote.access(), Access::remote_read);
+  EXPECT_EQ(remote.find(1000, 100), &remote.ranges()[0]);
+  EXPECT_EQ(remote.find(1099, 1), &remote.ranges()[0]);
+  EXPECT_EQ(remote.find(1100, 50), &remote.ranges()[1]);
+  EXPECT_EQ(remote.find(kMost - 1, 1), &remote.ranges()[2]);
+  EXPECT_EQ(remote.find(1099, 2), nullptr);  // in two ranges
+  EXPECT_EQ(remote.find(999, 1), nullptr);
+  EXPECT_EQ(remote.find(1000, kMost), nullptr);
+  EXPECT_EQ(remote.find(kMost - 5, 6), nullptr);
+  EXPECT_EQ(remote.find(kMost, kMost), nullptr);
 }
 
 TEST(RemoteBuffer, IsAPartOfARangeWithItsKeyAndAccess) {
