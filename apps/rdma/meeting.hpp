@@ -8,7 +8,7 @@
 
 #include "apps/rdma/options.hpp"
 #include "apps/rdma/wire.hpp"
-#include "rdma/connection_manager.hpp"
+#include "rdma/cm/cm_connection.hpp"
 
 namespace offload::rdma_tool {
 

@@ -9,7 +9,7 @@
 #include "cli/options.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
-#include "rdma/gid.hpp"
+#include "rdma/verbs/gid.hpp"
 
 namespace offload::rdma_tool {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "cli/leave.hpp"
 #include "core/clock.hpp"
-#include "rdma/transport.hpp"
+#include "rdma/verbs/transport.hpp"
 
 namespace offload::rdma_tool {
 

@@ -7,7 +7,7 @@
 #include "apps/rdma/wire.hpp"
 #include "memory/inventory.hpp"
 #include "progress/task_pool.hpp"
-#include "rdma/shared_receives.hpp"
+#include "rdma/connection/shared_receives.hpp"
 
 namespace offload::rdma_tool {
 

@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
-#include "rdma/connection.hpp"
+#include "rdma/connection/connection.hpp"
 
 namespace offload::rdma_tool {
 

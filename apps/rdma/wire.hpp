@@ -11,7 +11,7 @@
 #include "memory/inventory.hpp"
 #include "memory/region_export.hpp"
 #include "progress/task_pool.hpp"
-#include "rdma/connection.hpp"
+#include "rdma/connection/connection.hpp"
 #include "sync/sync_event.hpp"
 
 namespace offload::rdma_tool {

@@ -1,11 +1,11 @@
-#include "rdma/connection_descriptor.hpp"
+#include "rdma/connection/connection_descriptor.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "protocol/bytes.hpp"
-#include "rdma/gid.hpp"
+#include "rdma/verbs/gid.hpp"
 #include "tests/kernels/reference.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/thrown.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "memory/inventory.hpp"
-#include "rdma/connection.hpp"
+#include "rdma/connection/connection.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/outcomes.hpp"
 

@@ -1,4 +1,4 @@
-#include "rdma/connection.hpp"
+#include "rdma/connection/connection.hpp"
 
 #include <algorithm>
 #include <memory>

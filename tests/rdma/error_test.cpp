@@ -1,4 +1,4 @@
-#include "rdma/error.hpp"
+#include "rdma/verbs/error.hpp"
 
 #include <gtest/gtest.h>
 

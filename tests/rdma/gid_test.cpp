@@ -1,4 +1,4 @@
-#include "rdma/gid.hpp"
+#include "rdma/verbs/gid.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <cstring>
 #include <list>
 
-#include "rdma/shared_receives.hpp"
+#include "rdma/connection/shared_receives.hpp"
 #include "tests/rdma/guest_fixture.hpp"
 
 /// What goes wrong over a real device, and what many connections do.

@@ -13,7 +13,7 @@
 #include "device/device.hpp"
 #include "memory/inventory.hpp"
 #include "memory/region_export.hpp"
-#include "rdma/connection.hpp"
+#include "rdma/connection/connection.hpp"
 #include "tests/rdma/outcomes.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/eventually.hpp"

@@ -1,6 +1,6 @@
 #include <list>
 
-#include "rdma/connection_manager.hpp"
+#include "rdma/cm/cm_connection.hpp"
 #include "tests/rdma/guest_fixture.hpp"
 #include "tests/support/thrown.hpp"
 

@@ -1,7 +1,7 @@
 #include <cstring>
 #include <vector>
 
-#include "rdma/async_events.hpp"
+#include "rdma/verbs/async_events.hpp"
 #include "tests/rdma/guest_fixture.hpp"
 #include "tests/support/thrown.hpp"
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "protocol/bytes.hpp"
-#include "rdma/connection_manager.hpp"
+#include "rdma/cm/cm_connection.hpp"
 #include "tests/rdma/guest_fixture.hpp"
 
 /// Beside programs that are not ours: rdma-core's ibv_devinfo and rping (packages ibverbs-utils and

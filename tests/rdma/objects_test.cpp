@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "memory/region.hpp"
-#include "rdma/async_events.hpp"
-#include "rdma/completion_queue.hpp"
-#include "rdma/queue_pair.hpp"
-#include "rdma/registrar.hpp"
+#include "rdma/verbs/async_events.hpp"
+#include "rdma/verbs/completion_queue.hpp"
+#include "rdma/verbs/queue_pair.hpp"
+#include "rdma/verbs/registrar.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/thrown.hpp"

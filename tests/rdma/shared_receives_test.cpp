@@ -1,4 +1,4 @@
-#include "rdma/shared_receives.hpp"
+#include "rdma/connection/shared_receives.hpp"
 
 #include <arpa/inet.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "memory/inventory.hpp"
-#include "rdma/connection.hpp"
+#include "rdma/connection/connection.hpp"
 #include "tests/rdma/connection_fixture.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/outcomes.hpp"

@@ -13,8 +13,8 @@
 #include "memory/inventory.hpp"
 #include "net/socket.hpp"
 #include "progress/task_pool.hpp"
-#include "rdma/async_events.hpp"
-#include "rdma/connection_manager.hpp"
+#include "rdma/cm/cm_connection.hpp"
+#include "rdma/verbs/async_events.hpp"
 
 /// The control channel over RDMA: a queue pair of its own, which librdmacm connects, and a SEND for
 /// each message. Each end has an engine of its own, whose descriptor stands for it like a socket's.

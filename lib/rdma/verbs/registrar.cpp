@@ -1,0 +1,46 @@
+#include "rdma/verbs/registrar.hpp"
+
+#include "core/log.hpp"
+#include "rdma/verbs/access_flags.hpp"
+
+namespace offload::rdma {
+namespace {
+
+memory::Key key_of(ibv_mr* region) noexcept {
+  return {region->lkey, region->rkey, region};
+}
+
+}  // namespace
+
+memory::Key Registrar::register_range(const memory::Range& range, memory::Access access) {
+  const unsigned flags = access_flags(access);
+  std::string refused;
+  if (range.descriptor.kind == memory::DescriptorKind::dma_buf) {
+    ibv_mr* const region = ibv_reg_dmabuf_mr(domain_, range.descriptor.offset, range.length,
+                                             reinterpret_cast<std::uint64_t>(range.address),
+                                             range.descriptor.fd, static_cast<int>(flags));
+    if (region != nullptr) return key_of(region);
+    refused = "by its dma-buf: " + core::describe_errno(errno) + "; ";
+  }
+  ibv_mr* const region = ibv_reg_mr(domain_, range.address, range.length, flags);
+  const int errnum = errno;
+  if (region != nullptr) {
+    if (!refused.empty()) {
+      core::log_debug("{} registers a range by its address, not {}", name(), refused);
+    }
+    return key_of(region);
+  }
+  if (range.location == memory::Location::device) {
+    refused += range.descriptor.kind == memory::DescriptorKind::none ? "it has no dma-buf; " : "";
+  }
+  core::throw_errno(refused + "by its address", errnum);
+}
+
+void Registrar::deregister(const memory::Range&, const memory::Key& key) noexcept {
+  const int errnum = errno_of(ibv_dereg_mr(static_cast<ibv_mr*>(key.handle)));
+  if (errnum != 0) {
+    core::log_error("{} cannot deregister a range: {}", name(), core::describe_errno(errnum));
+  }
+}
+
+}  // namespace offload::rdma
