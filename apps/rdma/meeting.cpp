@@ -86,14 +86,15 @@ void Meeting::read_file() {
 
 void Meeting::make_link(Way& way) {
   way.ended.reset();
-  way.link.emplace(stage_.engine(), way.wire->connection(),
-                   rdma::Link::Callbacks{[](rdma::Link&) {},
-                                         [this, &way](rdma::Link&, const Error& why) {
-                                           if (way.wire->connection().connected()) {
-                                             stage_.peer_has_gone();
-                                           }
-                                           way.ended = why;
-                                         }});
+  way.link.emplace(
+      stage_.engine(), way.wire->connection(),
+      rdma::CmConnection::Callbacks{[](rdma::CmConnection&) {},
+                                    [this, &way](rdma::CmConnection&, const Error& why) {
+                                      if (way.wire->connection().connected()) {
+                                        stage_.peer_has_gone();
+                                      }
+                                      way.ended = why;
+                                    }});
 }
 
 void Meeting::listen() {
@@ -101,7 +102,7 @@ void Meeting::listen() {
                     [this](rdma::ConnectRequest request) { accept(std::move(request)); });
   const auto connected = [this] {
     return ways_.size() == wires_.size() &&
-           ways_.back().link->state() == rdma::Link::State::connected;
+           ways_.back().link->state() == rdma::CmConnection::State::connected;
   };
   stage_.wait(connected, "a peer");
 }
@@ -135,8 +136,9 @@ void Meeting::connect(Way& way) {
   for (const auto end = core::Clock::now() + options_.timeout;;) {
     make_link(way);
     way.link->connect(address(), options_.timeout);
-    stage_.wait([&] { return way.ended || way.link->state() == rdma::Link::State::connected; },
-                "an answer of the peer");
+    stage_.wait(
+        [&] { return way.ended || way.link->state() == rdma::CmConnection::State::connected; },
+        "an answer of the peer");
     if (!way.ended) return;
     if (way.ended->code() != ErrorCode::not_connected || core::Clock::now() > end) {
       throw Error(*way.ended);

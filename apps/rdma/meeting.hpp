@@ -38,7 +38,7 @@ class Meeting {
   };
   struct Way {
     Wire* wire = nullptr;
-    std::optional<rdma::Link> link;
+    std::optional<rdma::CmConnection> link;
     std::optional<core::Error> ended;
   };
 
@@ -57,7 +57,7 @@ class Meeting {
   const Wires& wires_;
   OwnFile file_;
   std::list<Way> ways_;
-  std::optional<rdma::Listener> listener_;
+  std::optional<rdma::CmListener> listener_;
 };
 
 }  // namespace offload::rdma_tool

@@ -129,7 +129,7 @@ void add_work(cli::CommandLine& line, Options& options) {
                                   "Operations posted with one doorbell; not more than in flight");
   cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 1024,
                                   "Connections, on one completion queue");
-  cli::add_integer<std::uint32_t>(line, "--inline", options.inline_size, 0, 1024,
+  cli::add_integer<std::uint32_t>(line, "--inline", options.max_inline_data, 0, 1024,
                                   "Messages up to so many bytes travel in the work request");
   cli::add_flag(line, "--srq", options.shared_receives,
                 "All connections of this end take their messages into shared receives");
@@ -183,7 +183,7 @@ std::string wrong_with(const Options& options) {
   if (options.cm_address.empty() && options.local_descriptor.empty()) {
     return "--cm or --local-descriptor and --remote-descriptor say how to meet the peer";
   }
-  if (options.transport == rdma::Transport::uc && needs_rc(options.operation)) {
+  if (options.qp_type == rdma::QpType::uc && needs_rc(options.operation)) {
     return fmt::format("UC has no {}", name_of(options.operation));
   }
   if (works_on_a_word(options.operation) && options.sizes != kWord) {
@@ -226,7 +226,7 @@ std::string_view name_of(Role role) noexcept {
 
 std::string agreed(const Options& options) {
   return fmt::format("{} {} --size {} --iterations {} --in-flight {} --connections {} --seed {}{}",
-                     name_of(options.operation), name_of(options.transport),
+                     name_of(options.operation), name_of(options.qp_type),
                      fmt::join(options.sizes, ","), options.iterations, options.in_flight,
                      options.connections, options.seed, options.verify ? "" : " --no-verify");
 }
@@ -248,7 +248,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
   options.role = texts.role == "requester" ? Role::requester : Role::responder;
-  options.transport = texts.transport == "uc" ? rdma::Transport::uc : rdma::Transport::rc;
+  options.qp_type = texts.transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
   set_defaults(line, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};

@@ -9,7 +9,7 @@
 
 #include "cli/leave.hpp"
 #include "core/clock.hpp"
-#include "rdma/verbs/transport.hpp"
+#include "rdma/verbs/device_context.hpp"
 
 namespace offload::rdma_tool {
 
@@ -39,7 +39,7 @@ struct Options {
   std::string remote_descriptor;
   std::string cm_address;  ///< empty: descriptor files
   std::uint16_t cm_port = 18515;
-  rdma::Transport transport = rdma::Transport::rc;
+  rdma::QpType qp_type = rdma::QpType::rc;
   bool shared_receives = false;
   bool event_driven = false;
   std::vector<std::uint32_t> sizes = {8};  ///< bytes, one after the other
@@ -47,7 +47,7 @@ struct Options {
   std::uint32_t in_flight = 1;             ///< 1: latency; more: bandwidth
   std::uint32_t batch = 1;                 ///< operations a doorbell
   std::uint32_t connections = 1;
-  std::uint32_t inline_size = 64;
+  std::uint32_t max_inline_data = 64;
   std::uint64_t seed = 1;
   bool verify = true;
   core::Duration timeout = core::seconds(30);

@@ -52,7 +52,7 @@ void SharedPool::remove(const Wire& wire) noexcept {
 }
 
 Wire* SharedPool::wire_of(const rdma::SharedReceiveTask& task) const noexcept {
-  const auto found = wires_.find(task.queue_pair());
+  const auto found = wires_.find(task.qp_num());
   return found == wires_.end() ? nullptr : found->second;
 }
 

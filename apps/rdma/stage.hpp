@@ -25,7 +25,7 @@ class Stage final : progress::EventHandler {
   [[nodiscard]] progress::Engine& engine() noexcept { return engine_; }
   [[nodiscard]] rdma::DeviceContext& device() noexcept { return device_; }
   [[nodiscard]] rdma::Registrar& registrar() noexcept { return registrar_; }
-  [[nodiscard]] rdma::Endpoint endpoint() noexcept {
+  [[nodiscard]] rdma::SharedObjects endpoint() noexcept {
     return {device_, domain_, registrar_, completions_};
   }
   [[nodiscard]] core::Duration timeout() const noexcept { return timeout_; }

@@ -36,12 +36,12 @@ Access access_of(const rdma::DeviceContext& device) noexcept {
 rdma::ConnectionOptions connection_options(const Options& options, Access access,
                                            const SharedPool* shared) {
   rdma::ConnectionOptions result;
-  result.queues.transport = options.transport;
-  result.queues.send_depth = static_cast<std::uint32_t>(options.in_flight + kControls);
-  result.queues.receive_depth = static_cast<std::uint32_t>(receives_of(options));
-  if (shared != nullptr) result.queues.shared_receives = shared->queue();
-  result.queues.gather = 1;
-  result.queues.inline_size = options.inline_size;
+  result.queues.qp_type = options.qp_type;
+  result.queues.max_send_wr = static_cast<std::uint32_t>(options.in_flight + kControls);
+  result.queues.max_recv_wr = static_cast<std::uint32_t>(receives_of(options));
+  if (shared != nullptr) result.queues.srq = shared->queue();
+  result.queues.max_sge = 1;
+  result.queues.max_inline_data = options.max_inline_data;
   result.access = access;
   if (!options.gid.empty()) result.gid.address = rdma::parse_gid(options.gid);
   return result;
@@ -55,7 +55,7 @@ std::size_t receive_room(const Options& options) noexcept {
 
 std::uint32_t Wire::completions(const Options& options) noexcept {
   const auto queues = connection_options(options, Access::none, nullptr).queues;
-  return queues.send_depth + queues.receive_depth;
+  return queues.max_send_wr + queues.max_recv_wr;
 }
 
 template <class Task, auto done>
@@ -91,7 +91,7 @@ Wire::Wire(Stage& stage, const Options& options, std::uint32_t number, SharedPoo
   connection_.connect(stage.engine());
   connection_.start();
   make_tasks();
-  if (shared_ != nullptr) shared_->add(connection_.queue_pair()->number(), *this);
+  if (shared_ != nullptr) shared_->add(connection_.queue_pair()->qp_num(), *this);
 }
 
 Wire::~Wire() {
@@ -156,7 +156,7 @@ std::span<std::byte> Wire::incoming(std::size_t slot) const noexcept {
   return slice((options_.in_flight + slot) * stride_, stride_);
 }
 
-rdma::RemotePlace Wire::remote(std::size_t slot) const noexcept {
+rdma::RemoteAddress Wire::remote(std::size_t slot) const noexcept {
   return {peer_, (options_.in_flight + slot) * stride_};
 }
 

@@ -115,7 +115,7 @@ class Wire {
   core::Status post(rdma::Receive& task) noexcept;
   void take_hello();
   [[nodiscard]] std::span<std::byte> slice(std::size_t offset, std::size_t length) const noexcept;
-  [[nodiscard]] rdma::RemotePlace remote(std::size_t slot) const noexcept;
+  [[nodiscard]] rdma::RemoteAddress remote(std::size_t slot) const noexcept;
   /// Its next task, and the buffer of the next slot with so much data.
   template <class Task>
   Task& next(progress::TaskPool<Task>& pool) noexcept;

@@ -20,9 +20,9 @@ using support::thrown_by;
 ConnectionDescriptor example() {
   ConnectionDescriptor descriptor;
   descriptor.gid = parse_gid("10.1.2.3");
-  descriptor.queue_pair = 0x123456;
-  descriptor.first_packet = 0xabcdef;
-  descriptor.reads_in = 16;
+  descriptor.qp_num = 0x123456;
+  descriptor.psn = 0xabcdef;
+  descriptor.max_dest_rd_atomic = 16;
   return descriptor;
 }
 
@@ -55,13 +55,13 @@ TEST(ConnectionDescriptor, ComesBackAsItWas) {
   EXPECT_EQ(blob.size(), kDescriptorBytes);
   EXPECT_EQ(put_right(blob), blob);
   const auto back = ConnectionDescriptor::decode(blob);
-  EXPECT_EQ(back.transport, Transport::rc);
+  EXPECT_EQ(back.qp_type, QpType::rc);
   EXPECT_TRUE(back.ethernet);
   EXPECT_EQ(to_string(back.gid), "10.1.2.3");
-  EXPECT_EQ(back.queue_pair, 0x123456U);
-  EXPECT_EQ(back.first_packet, 0xabcdefU);
+  EXPECT_EQ(back.qp_num, 0x123456U);
+  EXPECT_EQ(back.psn, 0xabcdefU);
   EXPECT_EQ(back.mtu, IBV_MTU_1024);
-  EXPECT_EQ(back.reads_in, 16);
+  EXPECT_EQ(back.max_dest_rd_atomic, 16);
   EXPECT_EQ(back.encode(), blob);
 }
 
@@ -111,7 +111,7 @@ TEST(ConnectionDescriptor, ForgedFieldsAreRefused) {
   expect_refused(with(28, 0), "MTU");
   expect_refused(with(28, 6), "MTU");
   auto nobody = example();
-  nobody.queue_pair = 1;
+  nobody.qp_num = 1;
   expect_refused(nobody.encode(), "nobody's");
   nobody = example();
   nobody.gid = {};

@@ -93,7 +93,7 @@ TEST_F(ConnectionTest, WhatDoesNotFitIsRefused) {
   auto small = room(256, 7);
   WriteTask& write = *writes_->allocate();
   write.source = source.get();
-  for (const RemotePlace& to : {place(99), place(100, 1), place(100, 101), place(~0ULL, ~0ULL)}) {
+  for (const RemoteAddress& to : {place(99), place(100, 1), place(100, 101), place(~0ULL, ~0ULL)}) {
     write.to = to;
     EXPECT_EQ(connection_.submit(write), ErrorCode::invalid_value);
   }
@@ -148,7 +148,7 @@ TEST_F(ConnectionTest, TooManyPiecesAndForeignMemoryAreRefused) {
 TEST_F(ConnectionTest, ReadsAndAtomicsAreForThoseWhoHaveThem) {
   connection_.start();
   auto peer = a_peer();
-  peer.reads_in = 0;
+  peer.max_dest_rd_atomic = 0;
   connection_.connect_to(peer);
   auto target = room(0, 8);
   ReadTask& read = *reads_->allocate();
@@ -166,7 +166,7 @@ class InlineTest : public ConnectionTest {
  protected:
   static ConnectionOptions options() {
     ConnectionOptions options = small_queues();
-    options.queues.inline_size = 8;
+    options.queues.max_inline_data = 8;
     return options;
   }
   InlineTest() : ConnectionTest(options()) {}

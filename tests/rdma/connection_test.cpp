@@ -20,14 +20,14 @@ TEST_F(ConnectionTest, OptionsThatNameNoConnectionAreRefused) {
   const auto refused = [&](auto change) {
     ConnectionOptions options;
     change(options.queues);
-    const Endpoint endpoint{device_, domain_, registrar_, loop_};
+    const SharedObjects endpoint{device_, domain_, registrar_, loop_};
     EXPECT_EQ(thrown_by([&] { const Connection connection(endpoint, options); }).code(),
               ErrorCode::invalid_value);
   };
-  refused([](QueuePairOptions& queues) { queues.transport = Transport::ud; });
-  refused([](QueuePairOptions& queues) { queues.send_depth = 0; });
-  refused([](QueuePairOptions& queues) { queues.receive_depth = 0; });
-  refused([](QueuePairOptions& queues) { queues.gather = 0; });
+  refused([](QueuePairOptions& queues) { queues.qp_type = QpType::ud; });
+  refused([](QueuePairOptions& queues) { queues.max_send_wr = 0; });
+  refused([](QueuePairOptions& queues) { queues.max_recv_wr = 0; });
+  refused([](QueuePairOptions& queues) { queues.max_sge = 0; });
 }
 
 TEST_F(ConnectionTest, IsDescribedAndConnectedWhileItRuns) {
@@ -36,9 +36,9 @@ TEST_F(ConnectionTest, IsDescribedAndConnectedWhileItRuns) {
   EXPECT_EQ(thrown_by([&] { connection_.connect_to(a_peer()); }).code(), ErrorCode::bad_state);
   connection_.start();
   const auto descriptor = connection_.descriptor();
-  EXPECT_EQ(descriptor.queue_pair, 100U);
+  EXPECT_EQ(descriptor.qp_num, 100U);
   EXPECT_EQ(to_string(descriptor.gid), "10.0.0.1");
-  EXPECT_EQ(descriptor.reads_in, 16);
+  EXPECT_EQ(descriptor.max_dest_rd_atomic, 16);
   EXPECT_FALSE(connection_.connected());
   connection_.connect_to(a_peer());
   EXPECT_TRUE(connection_.connected());
@@ -51,7 +51,7 @@ TEST_F(ConnectionTest, IsDescribedAndConnectedWhileItRuns) {
 TEST_F(ConnectionTest, APeerOfAnotherKindIsRefused) {
   connection_.start();
   auto peer = a_peer();
-  peer.transport = Transport::uc;
+  peer.qp_type = QpType::uc;
   EXPECT_EQ(thrown_by([&] { connection_.connect_to(peer); }).code(), ErrorCode::invalid_value);
   peer = a_peer();
   peer.ethernet = false;

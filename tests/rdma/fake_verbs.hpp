@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <string>

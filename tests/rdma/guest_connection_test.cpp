@@ -87,8 +87,8 @@ TEST_F(PairTest, APeerThatAllowsNoWritesIsARemoteError) {
 
 TEST_F(PairTest, APeerWithoutReceivesIsToldAfterItsRetries) {
   ConnectionOptions options;
-  options.sending.receiver_not_ready_retries = 1;
-  options.receiver_not_ready_timer = 12;
+  options.rnr_retry = 1;
+  options.min_rnr_timer = 12;
   make(options);
   const auto source = data(0, 100);
   const SendTask& task = send(*a_, source);
@@ -172,7 +172,7 @@ TEST_F(PairTest, StopBeforeTheConnectionGivesReceivesBack) {
 
 TEST_F(PairTest, ABatchArrivesInItsOrder) {
   ConnectionOptions options;
-  options.queues.inline_size = 64;
+  options.queues.max_inline_data = 64;
   make(options);
   constexpr std::size_t kCount = 32;
   std::list<memory::BufferRef> targets;
@@ -213,9 +213,9 @@ TEST_F(DeviceTest, ConnectionsShareReceives) {
     ASSERT_EQ(shared.submit(task), Status());
   }
   ConnectionOptions options;
-  options.queues.send_depth = 16;
+  options.queues.max_send_wr = 16;
   ConnectionOptions sharing = options;
-  sharing.queues.shared_receives = shared.queue();
+  sharing.queues.srq = shared.queue();
   std::list<Side> sides;
   std::vector<std::uint32_t> numbers;
   for (std::size_t i = 0; i < kPairs; ++i) {
@@ -224,7 +224,7 @@ TEST_F(DeviceTest, ConnectionsShareReceives) {
     a.connection.start();
     b.connection.start();
     connect(a.connection, b.connection);
-    numbers.push_back(b.connection.queue_pair()->number());
+    numbers.push_back(b.connection.queue_pair()->qp_num());
     buffers.push_back(data(i * 4096, 1000 + i));
     SendTask& send = taken(a.sends);
     send.source = buffers.back().get();
@@ -234,7 +234,7 @@ TEST_F(DeviceTest, ConnectionsShareReceives) {
   EXPECT_EQ(outcomes.all, Lines(kPairs, "ok"));
   for (const SharedReceiveTask& task : tasks.tasks()) {
     if (task.state() != progress::Task::State::done) continue;
-    const auto whose = std::find(numbers.begin(), numbers.end(), task.queue_pair());
+    const auto whose = std::find(numbers.begin(), numbers.end(), task.qp_num());
     ASSERT_NE(whose, numbers.end());
     const auto i = static_cast<std::size_t>(whose - numbers.begin());
     const auto sent = bytes(i * 4096, 1000 + i);
@@ -249,7 +249,7 @@ TEST_F(DeviceTest, ConnectionsShareReceives) {
 TEST_F(DeviceTest, ManyConnectionsShareAnEngineAndACompletionQueue) {
   constexpr std::size_t kPairs = 8;
   ConnectionOptions options;
-  options.queues.send_depth = options.queues.receive_depth = 16;
+  options.queues.max_send_wr = options.queues.max_recv_wr = 16;
   std::list<Side> sides;
   std::list<memory::BufferRef> buffers;
   for (std::size_t i = 0; i < kPairs; ++i) {

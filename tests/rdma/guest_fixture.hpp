@@ -29,7 +29,7 @@ inline DeviceContext open_device() {
 
 /// Peers of whom the tasks of one side are tried.
 struct Side {
-  Side(const Endpoint& endpoint, const ConnectionOptions& options, progress::Engine& engine,
+  Side(const SharedObjects& endpoint, const ConnectionOptions& options, progress::Engine& engine,
        std::string name)
       : connection(endpoint, options, std::move(name)) {
     connection.connect(engine);
@@ -81,7 +81,7 @@ class DeviceTest : public testing::Test {
             .at(0);
   }
 
-  [[nodiscard]] Endpoint endpoint() const { return {device_, domain_, registrar_, loop_}; }
+  [[nodiscard]] SharedObjects endpoint() const { return {device_, domain_, registrar_, loop_}; }
   [[nodiscard]] std::span<std::byte> bytes(std::size_t offset, std::size_t length) const {
     return {region_.ranges()[0].address + offset, length};
   }
@@ -95,7 +95,7 @@ class DeviceTest : public testing::Test {
     return buffers_.take_by_data(region_, bytes(offset, length)).buffer;
   }
   /// Of the region, as the peer addresses it.
-  [[nodiscard]] RemotePlace place(std::size_t offset) const { return {remote_, offset}; }
+  [[nodiscard]] RemoteAddress place(std::size_t offset) const { return {remote_, offset}; }
 
   /// Turns the engine until `condition` holds, asleep between events or looking all the time.
   template <class Condition>

@@ -12,26 +12,28 @@ using core::ErrorCode;
 using core::Status;
 using support::bytes_of;
 using support::thrown_by;
-using State = Link::State;
+using State = CmConnection::State;
 
 /// A connection with its link, and what was told of that.
 struct Linked {
-  Linked(const Endpoint& endpoint, progress::Engine& engine, const std::string& name)
+  Linked(const SharedObjects& endpoint, progress::Engine& engine, const std::string& name)
       : side(endpoint, small(), engine, name),
         link(engine, side.connection,
-             {[this](Link&) { told.emplace_back("connected"); },
-              [this](Link&, const core::Error& why) { told.emplace_back(name_of(why.code())); }}) {
+             {[this](CmConnection&) { told.emplace_back("connected"); },
+              [this](CmConnection&, const core::Error& why) {
+                told.emplace_back(name_of(why.code()));
+              }}) {
     side.connection.start();
   }
   static ConnectionOptions small() {
     ConnectionOptions options;
-    options.queues.send_depth = options.queues.receive_depth = 16;
+    options.queues.max_send_wr = options.queues.max_recv_wr = 16;
     return options;
   }
 
   Side side;
   std::vector<std::string> told;
-  Link link;
+  CmConnection link;
 };
 
 class ManagerTest : public DeviceTest {
@@ -70,7 +72,7 @@ class ManagerTest : public DeviceTest {
   std::vector<std::string> asked_;
   std::list<Linked> clients_;
   std::list<Linked> servers_;
-  std::optional<Listener> listener_;
+  std::optional<CmListener> listener_;
 };
 
 TEST_F(ManagerTest, OneServerTakesManyPeers) {
@@ -171,12 +173,12 @@ TEST_F(ManagerTest, WhatCannotBeIsRefusedAtOnce) {
             }).code(),
             ErrorCode::invalid_value);
   EXPECT_EQ(thrown_by([&] {
-              const Listener listener(engine_, {"somewhere", 9}, {});
+              const CmListener listener(engine_, {"somewhere", 9}, {});
             }).code(),
             ErrorCode::invalid_value);
   listen();
   EXPECT_EQ(thrown_by([&] {
-              const Listener second(engine_, {address_, listener_->port()}, {});
+              const CmListener second(engine_, {address_, listener_->port()}, {});
             }).code(),
             ErrorCode::in_use);
   Linked& connecting = connect("");

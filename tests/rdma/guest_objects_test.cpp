@@ -12,10 +12,10 @@ namespace {
 using core::ErrorCode;
 
 TEST_F(DeviceTest, TellsWhatItIs) {
-  EXPECT_GT(device_.limits().queue_pairs, 0U);
-  EXPECT_GT(device_.limits().reads_in, 0U);
+  EXPECT_GT(device_.limits().max_qp, 0U);
+  EXPECT_GT(device_.limits().max_qp_rd_atom, 0U);
   EXPECT_NE(device_.atomics(), Atomics::none);
-  EXPECT_TRUE(device_.supports(Transport::rc));
+  EXPECT_TRUE(device_.supports(QpType::rc));
   EXPECT_TRUE(device_.port().active());
   EXPECT_EQ(support::thrown_by([&] { static_cast<void>(device_.port(99)); }).code(),
             ErrorCode::invalid_value);
@@ -39,13 +39,13 @@ TEST_F(DeviceTest, ImportedObjectsWorkAsTheirOwn) {
   const auto domain = ProtectionDomain::import(domain_.get());
   const CompletionQueue completions(device, 16);
   const QueuePair queue(domain, completions, completions, {});
-  EXPECT_GT(queue.number(), 1U);
+  EXPECT_GT(queue.qp_num(), 1U);
 }
 
 TEST_F(DeviceTest, WhatTheDeviceRefusesIsAnError) {
   const CompletionQueue completions(device_, 16);
   QueuePairOptions options;
-  options.send_depth = 100'000'000;
+  options.max_send_wr = 100'000'000;
   EXPECT_EQ(support::thrown_by([&] {
               const QueuePair queue(domain_, completions, completions, options);
             }).code(),
@@ -63,16 +63,16 @@ class RawTest : public DeviceTest {
 
   [[nodiscard]] Path path_to_self() const {
     Path path;
-    path.gid = gid_.value;
-    path.source_gid = gid_.index;
+    path.dgid = gid_.value;
+    path.sgid_index = gid_.index;
     return path;
   }
   void connect_to(QueuePair& queue, std::uint32_t number) const {
-    Peer peer;
-    peer.path = path_to_self();
-    peer.queue_pair = number;
+    RtrAttributes rtr;
+    rtr.path = path_to_self();
+    rtr.dest_qp_num = number;
     queue.initialize();
-    queue.ready_to_receive(peer);
+    queue.ready_to_receive(rtr);
     queue.ready_to_send();
   }
   ibv_sge piece(std::size_t offset, std::uint32_t length) {
@@ -97,11 +97,11 @@ TEST_F(RawTest, QueuePairsShareReceivesAndTheirLimitIsAnEvent) {
                           [&](const AsyncEvent& event) { events.push_back(event.type); });
   SharedReceiveQueue receives(domain_, 16);
   QueuePairOptions options;
-  options.shared_receives = &receives;
+  options.srq = &receives;
   QueuePair a(domain_, completions_, completions_, options);
   QueuePair b(domain_, completions_, completions_, options);
-  connect_to(a, b.number());
-  connect_to(b, a.number());
+  connect_to(a, b.qp_num());
+  connect_to(b, a.qp_num());
   ibv_sge targets[2] = {piece(4096, 100), piece(8192, 100)};
   ibv_recv_wr requests[2] = {{1, &requests[1], &targets[0], 1}, {2, nullptr, &targets[1], 1}};
   ibv_recv_wr* bad_receive = nullptr;
@@ -119,7 +119,7 @@ TEST_F(RawTest, QueuePairsShareReceivesAndTheirLimitIsAnEvent) {
     const ibv_wc told = next();
     EXPECT_EQ(told.status, IBV_WC_SUCCESS);
     EXPECT_EQ(told.wr_id, queue == &a ? 1U : 2U);
-    EXPECT_EQ(told.qp_num, queue == &a ? b.number() : a.number());
+    EXPECT_EQ(told.qp_num, queue == &a ? b.qp_num() : a.qp_num());
   }
   EXPECT_EQ(std::memcmp(bytes(0, 100).data(), bytes(4096, 100).data(), 100), 0);
   EXPECT_EQ(std::memcmp(bytes(0, 100).data(), bytes(8192, 100).data(), 100), 0);
@@ -132,7 +132,7 @@ TEST_F(RawTest, ADatagramFindsItsWay) {
   constexpr std::uint32_t kKey = 0x11111111;
   constexpr std::uint32_t kHeader = 40;  // the routing header comes before the bytes
   QueuePairOptions options;
-  options.transport = Transport::ud;
+  options.qp_type = QpType::ud;
   QueuePair from(domain_, completions_, completions_, options);
   QueuePair to(domain_, completions_, completions_, options);
   for (QueuePair* queue : {&from, &to}) {
@@ -151,23 +151,23 @@ TEST_F(RawTest, ADatagramFindsItsWay) {
   send.sg_list = &piece_of_source;
   send.num_sge = 1;
   send.opcode = IBV_WR_SEND;
-  send.wr.ud = {path.get(), to.number(), kKey};
+  send.wr.ud = {path.get(), to.qp_num(), kKey};
   ibv_send_wr* bad = nullptr;
   ASSERT_TRUE(from.post_send(send, bad).ok());
   const ibv_wc told = next();
   EXPECT_EQ(told.status, IBV_WC_SUCCESS);
   EXPECT_EQ(told.byte_len, 100 + kHeader);
-  EXPECT_EQ(told.src_qp, from.number());
+  EXPECT_EQ(told.src_qp, from.qp_num());
   EXPECT_EQ(std::memcmp(bytes(0, 100).data(), bytes(4096 + kHeader, 100).data(), 100), 0);
 }
 
 TEST_F(RawTest, AnErrorShowsInTheStateThatTheDeviceTells) {
   QueuePair a(domain_, completions_, completions_, {});
   QueuePair b(domain_, completions_, completions_, {});
-  connect_to(a, b.number());
-  connect_to(b, a.number());
+  connect_to(a, b.qp_num());
+  connect_to(b, a.qp_num());
   EXPECT_EQ(a.query().qp_state, IBV_QPS_RTS);
-  EXPECT_EQ(a.query().dest_qp_num, b.number());
+  EXPECT_EQ(a.query().dest_qp_num, b.qp_num());
   ibv_sge from = piece(0, 100);
   ibv_send_wr write{};
   write.sg_list = &from;

@@ -11,8 +11,8 @@ using core::Status;
 
 enum class Waiting { polling, events };
 
-/// Transport, bytes of a message, and how the ends wait.
-using Parameters = std::tuple<Transport, std::size_t, Waiting>;
+/// QpType, bytes of a message, and how the ends wait.
+using Parameters = std::tuple<QpType, std::size_t, Waiting>;
 
 class OperationsTest : public DeviceTest, public testing::WithParamInterface<Parameters> {
  protected:
@@ -21,8 +21,8 @@ class OperationsTest : public DeviceTest, public testing::WithParamInterface<Par
 
   OperationsTest() {
     ConnectionOptions options;
-    options.queues.transport = std::get<0>(GetParam());
-    options.queues.inline_size = 64;
+    options.queues.qp_type = std::get<0>(GetParam());
+    options.queues.max_inline_data = 64;
     a_.emplace(endpoint(), options, engine_, "a");
     b_.emplace(endpoint(), options, engine_, "b");
     a_->connection.start();
@@ -35,7 +35,7 @@ class OperationsTest : public DeviceTest, public testing::WithParamInterface<Par
   }
 
   [[nodiscard]] std::size_t size() const { return std::get<1>(GetParam()); }
-  [[nodiscard]] bool is_reliable() const { return std::get<0>(GetParam()) == Transport::rc; }
+  [[nodiscard]] bool is_reliable() const { return std::get<0>(GetParam()) == QpType::rc; }
   bool ended(Side& side, std::size_t count) {
     return until([&] { return side.outcomes.all.size() >= count; },
                  std::get<2>(GetParam()) == Waiting::events);
@@ -156,7 +156,7 @@ std::string name_of_parameters(const testing::TestParamInfo<Parameters>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, OperationsTest,
-                         testing::Combine(testing::Values(Transport::rc, Transport::uc),
+                         testing::Combine(testing::Values(QpType::rc, QpType::uc),
                                           testing::Values(1, 4096, 1 << 20),
                                           testing::Values(Waiting::polling, Waiting::events)),
                          name_of_parameters);
@@ -209,7 +209,7 @@ TEST_P(AtomicsTest, FetchAndAddFromBothEnds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, AtomicsTest,
-                         testing::Combine(testing::Values(Transport::rc), testing::Values(8),
+                         testing::Combine(testing::Values(QpType::rc), testing::Values(8),
                                           testing::Values(Waiting::polling, Waiting::events)),
                          name_of_parameters);
 

@@ -73,15 +73,15 @@ TEST_F(DeviceTest, IsWhatIbvDevinfoSays) {
     return std::stoull(fields[name], nullptr, 0);
   };
   const Limits& limits = device_.limits();
-  EXPECT_EQ(limits.queue_pairs, number("max_qp"));
-  EXPECT_EQ(limits.work_requests, number("max_qp_wr"));
-  EXPECT_EQ(limits.gather, number("max_sge"));
-  EXPECT_EQ(limits.completions, number("max_cqe"));
-  EXPECT_EQ(limits.shared_receives, number("max_srq_wr"));
-  EXPECT_EQ(limits.regions, number("max_mr"));
-  EXPECT_EQ(limits.region_bytes, number("max_mr_size"));
-  EXPECT_EQ(limits.reads_out, number("max_qp_init_rd_atom"));
-  EXPECT_EQ(limits.reads_in, number("max_qp_rd_atom"));
+  EXPECT_EQ(limits.max_qp, number("max_qp"));
+  EXPECT_EQ(limits.max_qp_wr, number("max_qp_wr"));
+  EXPECT_EQ(limits.max_sge, number("max_sge"));
+  EXPECT_EQ(limits.max_cqe, number("max_cqe"));
+  EXPECT_EQ(limits.max_srq_wr, number("max_srq_wr"));
+  EXPECT_EQ(limits.max_mr, number("max_mr"));
+  EXPECT_EQ(limits.max_mr_size, number("max_mr_size"));
+  EXPECT_EQ(limits.max_qp_init_rd_atom, number("max_qp_init_rd_atom"));
+  EXPECT_EQ(limits.max_qp_rd_atom, number("max_qp_rd_atom"));
   EXPECT_EQ(device_.ports(), number("phys_port_cnt"));
   const std::map<Atomics, std::string> atomics{{Atomics::none, "ATOMIC_NONE"},
                                                {Atomics::device, "ATOMIC_HCA"},
@@ -90,7 +90,7 @@ TEST_F(DeviceTest, IsWhatIbvDevinfoSays) {
             atomics.at(device_.atomics()));
   const Port port = device_.port();
   EXPECT_EQ(port.active(), fields["state"].starts_with("PORT_ACTIVE"));
-  EXPECT_EQ(128ULL << port.mtu, number("active_mtu"));
+  EXPECT_EQ(128ULL << port.active_mtu, number("active_mtu"));
   EXPECT_EQ(port.lid, number("port_lid"));
   EXPECT_EQ(port.ethernet, fields["link_layer"] == "Ethernet");
   for (const Gid& gid : device_.gids()) {
@@ -119,9 +119,10 @@ class RpingTest : public DeviceTest {
   }
   ~RpingTest() override { stop(side_.connection); }
 
-  [[nodiscard]] Link::Callbacks callbacks() {
-    return {[this](Link&) { told_.emplace_back("connected"); },
-            [this](Link&, const core::Error& why) { told_.emplace_back(name_of(why.code())); }};
+  [[nodiscard]] CmConnection::Callbacks callbacks() {
+    return {
+        [this](CmConnection&) { told_.emplace_back("connected"); },
+        [this](CmConnection&, const core::Error& why) { told_.emplace_back(name_of(why.code())); }};
   }
   void post_receive() {
     ReceiveTask& receive = taken(side_.receives);
@@ -130,10 +131,10 @@ class RpingTest : public DeviceTest {
     ASSERT_TRUE(side_.connection.submit(receive).ok());
   }
   /// Where rping says that its memory is.
-  RemotePlace await_place(std::size_t number) {
+  RemoteAddress await_place(std::size_t number) {
     EXPECT_TRUE(until([&] { return receives_.at(number)->data().size() == kMessage; }));
     protocol::Reader reader(receives_.at(number)->data());
-    RemotePlace place;
+    RemoteAddress place;
     place.range.address = reader.integer<std::uint64_t>();
     place.range.key = reader.integer<std::uint32_t>();
     place.range.length = reader.integer<std::uint32_t>();
@@ -156,7 +157,7 @@ class RpingTest : public DeviceTest {
   Side side_{endpoint(), options(), engine_, "rping's peer"};
   static ConnectionOptions options() {
     ConnectionOptions options;
-    options.queues.send_depth = options.queues.receive_depth = 16;
+    options.queues.max_send_wr = options.queues.max_recv_wr = 16;
     return options;
   }
   std::string address_ = to_string(choose_gid(device_.gids(), {}).value);
@@ -170,12 +171,12 @@ TEST_F(RpingTest, ItsServerReadsAndWritesOurMemory) {
   Program server("rping -s -a " + address_ + " -p 7174 -C 1 -S 64");
   post_receive();
   post_receive();
-  std::optional<Link> link;
+  std::optional<CmConnection> link;
   const auto limit = core::Clock::now() + kLimit;
   do {  // it takes its time to listen
     told_.clear();
     link.emplace(engine_, side_.connection, callbacks());
-    link->connect({address_, 7174}, kLimit, {}, Peers::any);
+    link->connect({address_, 7174}, kLimit, {}, CmExchange::parameters);
     ASSERT_TRUE(until([&] { return !told_.empty(); }));
   } while (told_.front() != "connected" && core::Clock::now() < limit);
   ASSERT_EQ(told_, Lines{"connected"});
@@ -195,8 +196,8 @@ TEST_F(RpingTest, ItsServerReadsAndWritesOurMemory) {
 }
 
 TEST_F(RpingTest, ItsClientFindsItsOwnDataAgain) {
-  std::optional<Link> link;
-  const Listener listener(
+  std::optional<CmConnection> link;
+  const CmListener listener(
       engine_, {address_, 0},
       [&](ConnectRequest request) {
         EXPECT_EQ(request.peer_name(), address_);
@@ -205,7 +206,7 @@ TEST_F(RpingTest, ItsClientFindsItsOwnDataAgain) {
         link.emplace(engine_, side_.connection, callbacks());
         link->accept(std::move(request), kLimit);
       },
-      Peers::any);
+      CmExchange::parameters);
   Program client("rping -c -a " + address_ + " -p " + std::to_string(listener.port()) +
                  " -C 1 -S 64 -V -v");
   ASSERT_TRUE(until([&] { return !told_.empty(); }));
@@ -233,7 +234,7 @@ TEST_F(RpingTest, ItsClientFindsItsOwnDataAgain) {
 
 TEST_F(RpingTest, IsTurnedAwayWhereLinksAreExpected) {
   int requests = 0;
-  const Listener listener(engine_, {address_, 0}, [&](const ConnectRequest&) { ++requests; });
+  const CmListener listener(engine_, {address_, 0}, [&](const ConnectRequest&) { ++requests; });
   bool ended = false;
   std::string output;
   int status = 0;

@@ -5,8 +5,8 @@
 #include "memory/region.hpp"
 #include "rdma/verbs/async_events.hpp"
 #include "rdma/verbs/completion_queue.hpp"
+#include "rdma/verbs/protection_domain.hpp"
 #include "rdma/verbs/queue_pair.hpp"
-#include "rdma/verbs/registrar.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/thrown.hpp"
@@ -37,7 +37,7 @@ struct Everything {
     region.add_registrar(registrar);
     region.start();
     queue.initialize();
-    queue.ready_to_receive(Peer{});
+    queue.ready_to_receive(RtrAttributes{});
     queue.ready_to_send();
     static_cast<void>(queue.query());
     queue.fail();
@@ -77,7 +77,7 @@ TEST_F(ObjectsTest, ImportedOnesAreLeftToTheirOwner) {
   {
     const auto same = DeviceContext::import(device.get());
     EXPECT_EQ(same.name(), "fake0");
-    EXPECT_EQ(same.limits().gather, 8U);
+    EXPECT_EQ(same.limits().max_sge, 8U);
     const auto same_domain = ProtectionDomain::import(domain.get());
     EXPECT_EQ(same_domain.get(), domain.get());
   }
@@ -110,11 +110,11 @@ TEST_F(ObjectsTest, WithoutDevicesItIsSaidWhy) {
 
 TEST_F(ObjectsTest, ADeviceTellsWhatItCan) {
   const DeviceContext device("fake0");
-  EXPECT_EQ(device.limits().reads_out, 8);
-  EXPECT_EQ(device.limits().reads_in, 16);
+  EXPECT_EQ(device.limits().max_qp_init_rd_atom, 8);
+  EXPECT_EQ(device.limits().max_qp_rd_atom, 16);
   EXPECT_EQ(device.atomics(), Atomics::device);
   EXPECT_EQ(device.ports(), 1);
-  EXPECT_TRUE(device.supports(Transport::uc));
+  EXPECT_TRUE(device.supports(QpType::uc));
   EXPECT_FALSE(device.supports_on_demand_paging());
   EXPECT_TRUE(device.port().active());
   EXPECT_TRUE(device.port().ethernet);
@@ -133,7 +133,8 @@ TEST_F(ObjectsTest, AQueuePairGoesThroughItsStatesInTheirOrder) {
     EXPECT_EQ(error.code(), ErrorCode::bad_state);
     EXPECT_EQ(error.what(), "queue pair 100 (RC) on fake0 is " + why);
   };
-  refused([&] { queue.ready_to_receive(Peer{}); }, "RESET: cannot become ready to receive");
+  refused([&] { queue.ready_to_receive(RtrAttributes{}); },
+          "RESET: cannot become ready to receive");
   refused([&] { queue.ready_to_send(); }, "RESET: cannot become ready to send");
   refused([&] { queue.fail(); }, "RESET: cannot fail");
   ibv_send_wr send{};
@@ -147,8 +148,8 @@ TEST_F(ObjectsTest, AQueuePairGoesThroughItsStatesInTheirOrder) {
   EXPECT_TRUE(queue.post_receive(receive, bad_receive).ok());
   EXPECT_EQ(queue.post_send(send, bad_send), ErrorCode::bad_state);
   EXPECT_EQ(bad_send, &send);
-  queue.ready_to_receive(Peer{});
-  refused([&] { queue.ready_to_receive(Peer{}); }, "RTR: cannot become ready to receive");
+  queue.ready_to_receive(RtrAttributes{});
+  refused([&] { queue.ready_to_receive(RtrAttributes{}); }, "RTR: cannot become ready to receive");
   EXPECT_EQ(queue.post_send(send, bad_send), ErrorCode::bad_state);
   queue.ready_to_send();
   EXPECT_TRUE(queue.post_send(send, bad_send).ok());
@@ -169,7 +170,7 @@ TEST_F(ObjectsTest, AStateThatTheDeviceRefusesIsNotTaken) {
   queue.initialize();
   fake().fail_call = "ibv_modify_qp";
   fake().fail_with = EINVAL;
-  const auto error = thrown_by([&] { queue.ready_to_receive(Peer{}); });
+  const auto error = thrown_by([&] { queue.ready_to_receive(RtrAttributes{}); });
   EXPECT_EQ(error.code(), ErrorCode::invalid_value);
   EXPECT_EQ(std::string(error.what())
                 .rfind("queue pair 100 (RC) on fake0 does not get from INIT "
@@ -185,12 +186,12 @@ TEST_F(ObjectsTest, RetriesHaveAnEnd) {
   const CompletionQueue completions(device, 16);
   QueuePair queue(domain, completions, completions, {});
   queue.initialize();
-  queue.ready_to_receive(Peer{});
-  SendOptions for_ever;
-  for_ever.retries = 7;
+  queue.ready_to_receive(RtrAttributes{});
+  RtsAttributes for_ever;
+  for_ever.retry_cnt = 7;
   EXPECT_EQ(thrown_by([&] { queue.ready_to_send(for_ever); }).code(), ErrorCode::invalid_value);
   for_ever = {};
-  for_ever.receiver_not_ready_retries = 7;
+  for_ever.rnr_retry = 7;
   EXPECT_EQ(thrown_by([&] { queue.ready_to_send(for_ever); }).code(), ErrorCode::invalid_value);
 }
 
@@ -200,12 +201,12 @@ TEST_F(ObjectsTest, DatagramsHaveNoPeer) {
   const CompletionQueue completions(device, 16);
   QueuePairOptions options;
   QueuePair connected(domain, completions, completions, options);
-  options.transport = Transport::ud;
+  options.qp_type = QpType::ud;
   QueuePair datagrams(domain, completions, completions, options);
   connected.initialize();
   datagrams.initialize(1, memory::Access::none, 0x1111);
   EXPECT_EQ(thrown_by([&] { connected.ready_to_receive(); }).code(), ErrorCode::invalid_value);
-  EXPECT_EQ(thrown_by([&] { datagrams.ready_to_receive(Peer{}); }).code(),
+  EXPECT_EQ(thrown_by([&] { datagrams.ready_to_receive(RtrAttributes{}); }).code(),
             ErrorCode::invalid_value);
   datagrams.ready_to_receive();
   datagrams.ready_to_send();
@@ -297,7 +298,7 @@ TEST_F(ObjectsTest, AsynchronousEventsComeInTurnsOfTheEngine) {
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0].about, AsyncEvent::About::port);
   EXPECT_EQ(events[0].port, 1);
-  EXPECT_EQ(events[1].about, AsyncEvent::About::shared_receives);
+  EXPECT_EQ(events[1].about, AsyncEvent::About::srq);
   EXPECT_EQ(events[1].of, receives.get());
   EXPECT_EQ(fake().acknowledged, 2);
 }

@@ -107,7 +107,7 @@ TEST_F(RemoteSyncEventTest, WhatIsNoWordOfThePeersIsRefused) {
   start_connected();
   for (const Action action : {Action::get, Action::set, Action::add}) {
     RemoteSyncEventTask& refused = task(action, 7);
-    for (const RemotePlace& event : {place(7), place(64, 57), place(64, 4), place(64, ~0ULL)}) {
+    for (const RemoteAddress& event : {place(7), place(64, 57), place(64, 4), place(64, ~0ULL)}) {
       refused.event = event;
       EXPECT_EQ(connection_.submit(refused), ErrorCode::invalid_value);
     }
@@ -146,7 +146,7 @@ TEST_F(RemoteSyncEventTest, ScratchIsEightBytesThatTheDeviceMayWrite) {
 TEST_F(RemoteSyncEventTest, WithoutReadsOrAtomicsItCanBeSetAlone) {
   connection_.start();
   auto peer = a_peer();
-  peer.reads_in = 0;
+  peer.max_dest_rd_atomic = 0;
   connection_.connect_to(peer);
   EXPECT_EQ(connection_.submit(task(Action::get)), ErrorCode::not_supported);
   EXPECT_EQ(connection_.submit(task(Action::add)), ErrorCode::not_supported);
@@ -157,7 +157,7 @@ class InlineSyncEventTest : public RemoteSyncEventTest {
  protected:
   static ConnectionOptions options() {
     ConnectionOptions options = small_queues();
-    options.queues.inline_size = 8;
+    options.queues.max_inline_data = 8;
     return options;
   }
   InlineSyncEventTest() : RemoteSyncEventTest(options()) {}

@@ -87,8 +87,8 @@ TEST_F(SharedReceivesTest, ReceivesEndInAnyOrderAndSayWhoseTheyAre) {
   finish(0, 72);
   turn();
   EXPECT_EQ(outcomes_.all, (Lines{"ok", "ok"}));
-  EXPECT_EQ(first.queue_pair(), 72U);
-  EXPECT_EQ(second.queue_pair(), 71U);
+  EXPECT_EQ(first.qp_num(), 72U);
+  EXPECT_EQ(second.qp_num(), 71U);
   EXPECT_EQ(second.length(), 5U);
   EXPECT_EQ(second.immediate(), 9U);
   EXPECT_EQ(room->data().size(), 5U);
@@ -118,7 +118,7 @@ TEST_F(SharedReceivesTest, AFailureHasItsCauseAndTheOthersGoOn) {
   turn();
   EXPECT_EQ(outcomes_.all, (Lines{"io_failed", "ok"}));
   EXPECT_EQ(one.cause().status, IBV_WC_LOC_LEN_ERR);
-  EXPECT_EQ(one.queue_pair(), 7U);
+  EXPECT_EQ(one.qp_num(), 7U);
 }
 
 TEST_F(SharedReceivesTest, WhatTheDeviceDoesNotTakeFails) {
@@ -196,10 +196,10 @@ class SharingConnectionTest : public SharedReceivesTest {
   SharingConnectionTest() {
     shared_.start();
     ConnectionOptions options;
-    options.queues.send_depth = 4;
-    options.queues.receive_depth = 0;
-    options.queues.shared_receives = shared_.queue();
-    connection_.emplace(Endpoint{device_, domain_, registrar_, loop_}, options);
+    options.queues.max_send_wr = 4;
+    options.queues.max_recv_wr = 0;
+    options.queues.srq = shared_.queue();
+    connection_.emplace(SharedObjects{device_, domain_, registrar_, loop_}, options);
     connection_->connect(engine_);
     own_receives_.emplace(*connection_, 1, outcomes_.callbacks<ReceiveTask>());
     own_sends_.emplace(*connection_, 1, outcomes_.callbacks<SendTask>());
@@ -211,7 +211,7 @@ class SharingConnectionTest : public SharedReceivesTest {
     EXPECT_TRUE(support::eventually([&] { return connection_->state() == Context::State::idle; },
                                     [&] { engine_.progress(); }));
   }
-  [[nodiscard]] std::uint32_t number() const { return connection_->queue_pair()->number(); }
+  [[nodiscard]] std::uint32_t number() const { return connection_->queue_pair()->qp_num(); }
 
   std::optional<Connection> connection_;
   std::optional<progress::TaskPool<ReceiveTask>> own_receives_;

@@ -12,28 +12,28 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-constexpr int kBacklog = 128;  // as net/socket's
-constexpr std::uint8_t kRetries = 6;
+constexpr int kBacklog = 128;  // that of net/socket
+constexpr std::uint8_t kRetries = RtsAttributes{}.retry_cnt;
 
-/// A descriptor and the user's bytes, with their length before them: librdmacm pads what it
-/// carries.
-std::vector<std::byte> offer_of(const ConnectionDescriptor& descriptor,
-                                std::span<const std::byte> private_data) {
-  auto offer = descriptor.encode();
-  offer.push_back(static_cast<std::byte>(private_data.size()));
-  offer.insert(offer.end(), private_data.begin(), private_data.end());
-  return offer;
+/// Private data: a descriptor, the length of the user's bytes, and these. librdmacm pads private
+/// data, so it needs the length.
+std::vector<std::byte> pack(const ConnectionDescriptor& descriptor,
+                            std::span<const std::byte> private_data) {
+  auto packed = descriptor.encode();
+  packed.push_back(static_cast<std::byte>(private_data.size()));
+  packed.insert(packed.end(), private_data.begin(), private_data.end());
+  return packed;
 }
 
-ConnectionDescriptor take_offer(std::span<const std::byte> offer,
-                                std::vector<std::byte>& private_data) {
-  // The length is in every version's header, so that a later one is told from garbage.
-  protocol::Reader header(offer);
+ConnectionDescriptor unpack(std::span<const std::byte> packed,
+                            std::vector<std::byte>& private_data) {
+  // The header of every version has the length, so that a later version is recognised.
+  protocol::Reader header(packed);
   static_cast<void>(header.integer<std::uint32_t>());
   static_cast<void>(header.integer<std::uint16_t>());
-  const std::size_t length = std::min<std::size_t>(header.integer<std::uint32_t>(), offer.size());
-  auto descriptor = ConnectionDescriptor::decode(offer.first(length));
-  protocol::Reader rest(offer.subspan(length));
+  const std::size_t length = std::min<std::size_t>(header.integer<std::uint32_t>(), packed.size());
+  auto descriptor = ConnectionDescriptor::decode(packed.first(length));
+  protocol::Reader rest(packed.subspan(length));
   const std::size_t count = rest.integer<std::uint8_t>();
   const auto data = rest.rest();
   if (count > data.size()) {
@@ -43,12 +43,12 @@ ConnectionDescriptor take_offer(std::span<const std::byte> offer,
   return descriptor;
 }
 
-/// What an event says that comes instead of the next step.
+/// The Error of an event that ends the connection.
 Error failure_of(const CmEvent& event) {
   const std::string text = std::string("librdmacm: ") + rdma_event_str(event.type);
   switch (event.type) {
     case RDMA_CM_EVENT_REJECTED:
-      return {ErrorCode::not_connected, text + ": the peer does not listen, or turned it away"};
+      return {ErrorCode::not_connected, text + ": the peer does not listen, or rejected it"};
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -62,71 +62,73 @@ Error failure_of(const CmEvent& event) {
 
 }  // namespace
 
-ConnectRequest::ConnectRequest(const CmEvent& event, Peers peers)
+ConnectRequest::ConnectRequest(const CmEvent& event, CmExchange exchange)
     : id_(event.id, "a connection request") {
-  if (peers == Peers::any) {
+  if (exchange == CmExchange::parameters) {
     private_data_ = event.private_data;
   } else {
-    peer_ = take_offer(event.private_data, private_data_);
+    peer_ = unpack(event.private_data, private_data_);
   }
 }
 
-Listener::Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request, Peers peers)
-    : on_request_(std::move(on_request)), peers_(peers), id_(engine, *this) {
+CmListener::CmListener(progress::Engine& engine, const CmAddress& at, OnRequest on_request,
+                       CmExchange exchange)
+    : on_request_(std::move(on_request)), exchange_(exchange), id_(engine, *this) {
   sockaddr_storage address = at.native();
   const std::string text = "listen at " + at.address + " port " + std::to_string(at.port);
   check(rdma_bind_addr(id_.get(), reinterpret_cast<sockaddr*>(&address)), text);
   check(rdma_listen(id_.get(), kBacklog), text);
 }
 
-std::uint16_t Listener::port() const noexcept {
+std::uint16_t CmListener::port() const noexcept {
   return ntohs(rdma_get_src_port(id_.get()));
 }
 
-void Listener::on_cm_event(const CmEvent& event) {
+void CmListener::on_cm_event(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
     core::log_error(
-        "the RDMA device that was listened on is gone: no peer can come by it any more");
+        "the RDMA device of a listener was removed: no peer can connect by it any more");
   }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   try {
-    on_request_(ConnectRequest(event, peers_));
+    on_request_(ConnectRequest(event, exchange_));
   } catch (const Error& error) {
-    if (!turned_away_log_.allow(core::Clock::now())) return;
-    core::log_warning("a peer is turned away: {} ({} more were not logged)", error.what(),
-                      turned_away_log_.suppressed());
+    if (!rejected_log_.allow(core::Clock::now())) return;
+    core::log_warning("a peer is rejected: {} ({} more were not logged)", error.what(),
+                      rejected_log_.suppressed());
   }
 }
 
-Link::Link(progress::Engine& engine, Connection& connection, Callbacks callbacks)
+CmConnection::CmConnection(progress::Engine& engine, Connection& connection, Callbacks callbacks)
     : engine_(&engine), connection_(&connection), callbacks_(std::move(callbacks)) {}
 
-Link::~Link() {
+CmConnection::~CmConnection() {
   engine_->deactivate(*this);
 }
 
-void Link::begin(Peers peers, core::Duration limit, std::span<const std::byte> private_data) {
-  if (state_ != State::idle) core::throw_bad_state("a link", "in use", "connect");
-  if (private_data.size() > kMostPrivateData) {
+void CmConnection::begin(CmExchange exchange, core::Duration limit,
+                         std::span<const std::byte> private_data) {
+  if (state_ != State::idle) core::throw_bad_state("a CM connection", "in use", "connect");
+  if (private_data.size() > kMaxPrivateData) {
     throw Error(ErrorCode::invalid_value,
-                "private data of more than " + std::to_string(kMostPrivateData) + " bytes");
+                "private data of more than " + std::to_string(kMaxPrivateData) + " bytes");
   }
   const ConnectionDescriptor descriptor = connection_->descriptor();
-  if (peers == Peers::any) {
-    offer_.assign(private_data.begin(), private_data.end());
+  if (exchange == CmExchange::parameters) {
+    private_data_.assign(private_data.begin(), private_data.end());
   } else {
-    offer_ = offer_of(descriptor, private_data);
+    private_data_ = pack(descriptor, private_data);
   }
-  peers_ = peers;
+  exchange_ = exchange;
   deadline_ = core::Clock::now() + limit;
 }
 
-void Link::connect(const CmAddress& to, core::Duration limit,
-                   std::span<const std::byte> private_data, Peers peers) {
+void CmConnection::connect(const CmAddress& to, core::Duration limit,
+                           std::span<const std::byte> private_data, CmExchange exchange) {
   sockaddr_storage address = to.native();
-  begin(peers, limit, private_data);
-  CmSink& sink = *this;
-  id_.emplace(*engine_, sink);
+  begin(exchange, limit, private_data);
+  CmEventHandler& handler = *this;
+  id_.emplace(*engine_, handler);
   const int result = rdma_resolve_addr(id_->get(), nullptr, reinterpret_cast<sockaddr*>(&address),
                                        milliseconds_left());
   if (const int errnum = errno_of(result); errnum != 0) {
@@ -137,86 +139,86 @@ void Link::connect(const CmAddress& to, core::Duration limit,
   engine_->activate(*this);
 }
 
-void Link::accept(ConnectRequest request, core::Duration limit,
-                  std::span<const std::byte> private_data) {
-  begin(request.peer_ ? Peers::described : Peers::any, limit, private_data);
+void CmConnection::accept(ConnectRequest request, core::Duration limit,
+                          std::span<const std::byte> private_data) {
+  begin(request.peer_ ? CmExchange::descriptors : CmExchange::parameters, limit, private_data);
   peer_data_ = std::move(request.private_data_);
-  CmSink& sink = *this;
-  id_.emplace(*engine_, sink, std::move(request.id_));
+  CmEventHandler& handler = *this;
+  id_.emplace(*engine_, handler, std::move(request.id_));
   try {
     if (request.peer_) {
       connection_->connect_to(*request.peer_);
     } else {
-      connect_as_told();
+      connect_by_parameters();
     }
     rdma_conn_param offered = parameters();
     check(rdma_accept(id_->get(), &offered), "accept a connection");
   } catch (...) {
-    id_.reset();  // which turns the peer away
+    id_.reset();  // which rejects the peer
     throw;
   }
   state_ = State::connecting;
   engine_->activate(*this);
 }
 
-void Link::disconnect() noexcept {
+void CmConnection::disconnect() noexcept {
   if (id_) rdma_disconnect(id_->get());
 }
 
-rdma_conn_param Link::parameters() const {
-  // The user may have stopped it, or its device have failed, while librdmacm looked for the peer.
+rdma_conn_param CmConnection::parameters() const {
+  // The user may have stopped it, or its device may have failed, during the resolution.
   const QueuePair* const queue = connection_->queue_pair();
-  if (queue == nullptr) core::throw_bad_state("a link's connection", "not running", "connect");
+  if (queue == nullptr) core::throw_bad_state("the connection", "not running", "connect");
   rdma_conn_param parameters{};
-  parameters.private_data = offer_.data();
-  parameters.private_data_len = static_cast<std::uint8_t>(offer_.size());
-  // What the queue pairs do is in the descriptors, if there are any: then these are but what
-  // librdmacm wants to hear.
-  const bool described = peers_ == Peers::described;
+  parameters.private_data = private_data_.data();
+  parameters.private_data_len = static_cast<std::uint8_t>(private_data_.size());
+  // With descriptors, these parameters take no effect: the queue pairs follow the descriptors.
+  const bool described = exchange_ == CmExchange::descriptors;
   parameters.responder_resources = described ? 1 : RDMA_MAX_RESP_RES;
   parameters.initiator_depth = described ? 1 : RDMA_MAX_INIT_DEPTH;
   parameters.retry_count = kRetries;
   parameters.rnr_retry_count = kRetries;
-  parameters.qp_num = queue->number();
+  parameters.qp_num = queue->qp_num();
   return parameters;
 }
 
-/// What the messages of librdmacm itself said of the peer, and told it of this end.
-void Link::connect_as_told() {
+/// Connects by the attributes that librdmacm made of its own messages (rdma_init_qp_attr(3)).
+void CmConnection::connect_by_parameters() {
   ConnectionDescriptor peer = connection_->descriptor();  // the link layer is the same
-  if (peer.transport != Transport::rc) {
-    throw Error(ErrorCode::invalid_value, "a peer that is not described has RC alone");
+  if (peer.qp_type != QpType::rc) {
+    throw Error(ErrorCode::invalid_value, "a connection by CM parameters is RC");
   }
-  const auto told = Route::of(*id_->get()).gid.address;
-  if (told && !equal(*told, peer.gid)) {
+  const auto sent = Route::of(*id_->get()).gid.address;
+  if (sent && !equal(*sent, peer.gid)) {
     throw Error(ErrorCode::invalid_value, "the connection is of " + to_string(peer.gid) +
-                                              ", and the peer was told " + to_string(*told));
+                                              ", but librdmacm sent the peer " + to_string(*sent));
   }
-  const auto told_of = [this](ibv_qp_state state) {
+  const auto attributes_of = [this](ibv_qp_state state) {
     ibv_qp_attr attributes{};
     attributes.qp_state = state;
     int mask = 0;
-    check(rdma_init_qp_attr(id_->get(), &attributes, &mask), "ask librdmacm about the peer");
+    check(rdma_init_qp_attr(id_->get(), &attributes, &mask),
+          "query the attributes of a CM connection");
     return attributes;
   };
-  const ibv_qp_attr to_receive = told_of(IBV_QPS_RTR);
-  const ibv_qp_attr to_send = told_of(IBV_QPS_RTS);
-  peer.lid = to_receive.ah_attr.dlid;
-  peer.gid = to_receive.ah_attr.grh.dgid;
-  peer.queue_pair = to_receive.dest_qp_num;
-  peer.first_packet = to_receive.rq_psn;
-  peer.mtu = to_receive.path_mtu;
-  peer.reads_in = to_send.max_rd_atomic;
-  connection_->connect_to(peer, to_send.sq_psn);
+  const ibv_qp_attr rtr = attributes_of(IBV_QPS_RTR);
+  const ibv_qp_attr rts = attributes_of(IBV_QPS_RTS);
+  peer.lid = rtr.ah_attr.dlid;
+  peer.gid = rtr.ah_attr.grh.dgid;
+  peer.qp_num = rtr.dest_qp_num;
+  peer.psn = rtr.rq_psn;
+  peer.mtu = rtr.path_mtu;
+  peer.max_dest_rd_atomic = rts.max_rd_atomic;
+  connection_->connect_to(peer, rts.sq_psn);
 }
 
-int Link::milliseconds_left() const noexcept {
+int CmConnection::milliseconds_left() const noexcept {
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - core::Clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 1 << 30));
 }
 
-void Link::on_cm_event(const CmEvent& event) {
+void CmConnection::on_cm_event(const CmEvent& event) {
   if (state_ == State::ended) return;
   try {
     advance(event);
@@ -225,7 +227,7 @@ void Link::on_cm_event(const CmEvent& event) {
   }
 }
 
-void Link::advance(const CmEvent& event) {
+void CmConnection::advance(const CmEvent& event) {
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       check(rdma_resolve_route(id_->get(), milliseconds_left()), "resolve a route");
@@ -236,11 +238,11 @@ void Link::advance(const CmEvent& event) {
       return;
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      if (peers_ == Peers::described) {
-        connection_->connect_to(take_offer(event.private_data, peer_data_));
+      if (exchange_ == CmExchange::descriptors) {
+        connection_->connect_to(unpack(event.private_data, peer_data_));
       } else {
         peer_data_ = event.private_data;
-        connect_as_told();
+        connect_by_parameters();
       }
       check(rdma_establish(id_->get()), "establish a connection");
       establish();
@@ -251,27 +253,27 @@ void Link::advance(const CmEvent& event) {
   }
 }
 
-void Link::establish() {
+void CmConnection::establish() {
   if (state_ != State::connecting) return;
   state_ = State::connected;
   engine_->deactivate(*this);
   callbacks_.connected(*this);
 }
 
-void Link::end(const Error& why) {
+void CmConnection::end(const Error& why) {
   state_ = State::ended;
   engine_->deactivate(*this);
   rdma_disconnect(id_->get());  // answers the peer; an error where there was no connection
   callbacks_.ended(*this, why);
 }
 
-bool Link::poll() {
+bool CmConnection::poll() {
   if (state_ != State::connecting || engine_->now() < deadline_) return false;
   end({ErrorCode::timed_out, "librdmacm: the peer did not answer in time"});
   return true;
 }
 
-core::Duration Link::arm() {
+core::Duration CmConnection::arm() {
   return std::max(deadline_ - core::Clock::now(), core::Duration{});
 }
 

@@ -12,58 +12,59 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "rdma/cm/cm_id.hpp"
-#include "rdma/cm/route.hpp"
 #include "rdma/connection/connection.hpp"
 
-/// Connections by librdmacm: an address and a port instead of an exchange of one's own. It carries
-/// the descriptors of both ends, and a few bytes of the user's, as private data; the queue pairs
-/// stay those of the Connections.
+/// Connecting by librdmacm (rdma_cm(7)): to an address and port, instead of an exchange of
+/// descriptors by other means. The queue pairs stay those of the Connections.
 namespace offload::rdma {
 
-/// A user's bytes beside the descriptor, at most: a request of librdmacm carries 56 in all.
-inline constexpr std::size_t kMostPrivateData = 56 - kDescriptorBytes - 1;
+/// The most bytes of the user beside the descriptor: a connection request has 56 bytes of private
+/// data (rdma_connect(3)).
+inline constexpr std::size_t kMaxPrivateData = 56 - kDescriptorBytes - 1;
 
-/// Whom one connects with.
-enum class Peers : std::uint8_t {
-  described,  ///< Links, which tell each other their descriptors
-  /// Whoever uses librdmacm, such as rping: what its own messages tell has to do. The Connection is
-  /// RC, by the port and GID of the route (ConnectRequest::route, route_to).
-  any,
+/// How the two ends learn each other's queue pair.
+enum class CmExchange : std::uint8_t {
+  descriptors,  ///< by ConnectionDescriptors in the private data, between two CmConnections
+  /// By the parameters of librdmacm's own messages, with any application of it, such as rping. The
+  /// Connection is RC, on the port and GID of the route (ConnectRequest::route, route_to).
+  parameters,
 };
 
-/// A peer that wants to connect. It is turned away if nobody accepts it. Move-only.
+/// A peer's request to connect, which is rejected when it is destroyed unaccepted. Move-only.
 class ConnectRequest {
  public:
-  /// Throws Error (bad_message, unsupported_version) for what no Link sends, unless it may be of
-  /// any peer.
-  ConnectRequest(const CmEvent& event, Peers peers);
+  /// Of an RDMA_CM_EVENT_CONNECT_REQUEST. Throws Error (bad_message, unsupported_version) for
+  /// private data that does not have the descriptor of the exchange.
+  ConnectRequest(const CmEvent& event, CmExchange exchange);
 
-  /// The device that it came in by: the Connection that is to accept it must be on that.
+  /// The device that it arrived at, which the accepting Connection must be on.
   [[nodiscard]] std::string device_name() const { return id_->verbs->device->name; }
   [[nodiscard]] Route route() const { return Route::of(*id_.get()); }
-  /// Who asks, for people: "10.0.0.2".
+  /// The peer's address: "10.0.0.2".
   [[nodiscard]] std::string peer_name() const {
     return to_string(peer_ ? peer_->gid : id_->route.addr.addr.ibaddr.dgid);
   }
-  /// Of one that is not described, with zeroes behind.
+  /// The user's part, which CmExchange::parameters pads with zeroes.
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return private_data_; }
 
  private:
-  friend class Link;
+  friend class CmConnection;
   NativeCmId id_;
   std::vector<std::byte> private_data_;
   std::optional<ConnectionDescriptor> peer_;
 };
 
-/// Accepts peers at an address, as many as come. One thread, that of the engine, which outlives it.
-class Listener final : CmSink {
+/// Listens for connection requests at an address. Used by the engine's thread only; the engine
+/// outlives it.
+class CmListener final : CmEventHandler {
  public:
-  /// Called with each request; whoever keeps it may accept it later.
+  /// Called with each request, which may be kept and accepted later. An Error that it throws is
+  /// logged, and the request is rejected.
   using OnRequest = std::function<void(ConnectRequest)>;
 
-  /// Port 0 for any free one. Throws Error: in_use, invalid_value, or whatever librdmacm says.
-  Listener(progress::Engine& engine, const CmAddress& at, OnRequest on_request,
-           Peers peers = Peers::described);
+  /// Port 0 takes any free port. Throws Error: in_use, invalid_value, librdmacm's errors.
+  CmListener(progress::Engine& engine, const CmAddress& at, OnRequest on_request,
+             CmExchange exchange = CmExchange::descriptors);
 
   [[nodiscard]] std::uint16_t port() const noexcept;
 
@@ -71,46 +72,47 @@ class Listener final : CmSink {
   void on_cm_event(const CmEvent& event) override;
 
   OnRequest on_request_;
-  Peers peers_;
-  core::RateLimit turned_away_log_;
+  CmExchange exchange_;
+  core::RateLimit rejected_log_;
   CmId id_;
 };
 
-/// One end of a connection that librdmacm makes for a Connection, and watches: it tells when the
-/// peer goes. The Connection is started before connect or accept, is the user's to stop, and
-/// outlives the link. One thread, that of the engine, which outlives it as well; it must not be
-/// destroyed from inside a callback.
-class Link final : CmSink, progress::Pollable {
+/// Connects a Connection by librdmacm, and reports when the peer disconnects or its process ends.
+/// The Connection is started before connect or accept, is stopped by its owner, and outlives this.
+///
+/// Used by the engine's thread only; the engine outlives it. A callback must not destroy it.
+class CmConnection final : CmEventHandler, progress::Pollable {
  public:
   enum class State : std::uint8_t { idle, connecting, connected, ended };
-  /// Told once when it is connected, and once when it has ended, with the reason.
   struct Callbacks {
-    std::function<void(Link&)> connected;
-    std::function<void(Link&, const core::Error& why)> ended;
+    std::function<void(CmConnection&)> connected;  ///< called at most once
+    /// Called once, after connect or accept, with the reason of the end.
+    std::function<void(CmConnection&, const core::Error& why)> ended;
   };
 
-  Link(progress::Engine& engine, Connection& connection, Callbacks callbacks);
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
-  ~Link();
+  CmConnection(progress::Engine& engine, Connection& connection, Callbacks callbacks);
+  CmConnection(const CmConnection&) = delete;
+  CmConnection& operator=(const CmConnection&) = delete;
+  ~CmConnection();
 
-  /// Begins to connect; a callback tells the end, after `limit` at the latest. Throws Error:
-  /// bad_state unless it is idle, invalid_value for more than kMostPrivateData.
+  /// Begins to connect. One of the callbacks is called within `limit`. Throws Error: bad_state
+  /// unless it is idle, invalid_value for more than kMaxPrivateData or an address that is a name.
   void connect(const CmAddress& to, core::Duration limit,
-               std::span<const std::byte> private_data = {}, Peers peers = Peers::described);
-  /// Accepts a peer; all else as above.
+               std::span<const std::byte> private_data = {},
+               CmExchange exchange = CmExchange::descriptors);
+  /// Begins to accept a request; else like connect.
   void accept(ConnectRequest request, core::Duration limit,
               std::span<const std::byte> private_data = {});
-  /// Tells the peer that it is over. The end is told when the peer has said so too.
+  /// Begins to disconnect. Callbacks::ended is called once the peer has disconnected too.
   void disconnect() noexcept;
 
   [[nodiscard]] State state() const noexcept { return state_; }
-  /// The peer's, once it is connected.
+  /// The peer's user part, while it is connected.
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return peer_data_; }
 
  private:
-  void begin(Peers peers, core::Duration limit, std::span<const std::byte> private_data);
-  void connect_as_told();
+  void begin(CmExchange exchange, core::Duration limit, std::span<const std::byte> private_data);
+  void connect_by_parameters();
   void on_cm_event(const CmEvent& event) override;
   void advance(const CmEvent& event);
   void establish();
@@ -128,10 +130,10 @@ class Link final : CmSink, progress::Pollable {
   progress::Engine* engine_;
   Connection* connection_;
   Callbacks callbacks_;
-  Peers peers_ = Peers::described;
+  CmExchange exchange_ = CmExchange::descriptors;
   State state_ = State::idle;
   core::TimePoint deadline_;
-  std::vector<std::byte> offer_;  ///< what goes to the peer as private data
+  std::vector<std::byte> private_data_;  ///< of this end's CM message
   std::vector<std::byte> peer_data_;
   std::optional<CmId> id_;
 };

@@ -4,41 +4,68 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "progress/engine.hpp"
-#include "rdma/verbs/handle.hpp"
+#include "rdma/verbs/error.hpp"
+#include "rdma/verbs/gid.hpp"
 
+/// librdmacm's identifiers, events, addresses and routes (rdma_cm(7)).
 namespace offload::rdma {
 
-/// Something that librdmacm tells, as a copy: it is acknowledged already.
+/// An address to listen or connect at: a numeric IPv4 or IPv6 address, and a port.
+struct CmAddress {
+  std::string address;
+  std::uint16_t port = 0;
+
+  /// Throws Error (invalid_value) for a name.
+  [[nodiscard]] sockaddr_storage native() const;
+};
+
+/// The local device, port and GID of a connection.
+struct Route {
+  std::string device;
+  std::uint8_t port_num = 1;
+  GidRule gid;  ///< the one GID of the route, if librdmacm knows it
+
+  /// The route of an identifier that is bound to a device.
+  static Route of(const rdma_cm_id& id);
+};
+
+/// The route to a peer. Blocks for at most `limit`. Throws Error: not_connected, timed_out,
+/// not_supported if no RDMA device leads there.
+Route route_to(const CmAddress& to, core::Duration limit);
+
+/// A copy of an rdma_cm_event, which is acknowledged (rdma_get_cm_event(3)).
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_CONNECT_ERROR;
   int status = 0;            ///< of an error: an errno, or the reason of a rejection
-  rdma_cm_id* id = nullptr;  ///< of a connection request: the new one, its receiver's to end
-  std::vector<std::byte> private_data;  ///< the peer's, with zeroes behind
+  rdma_cm_id* id = nullptr;  ///< of a connection request: a new identifier, which the handler owns
+  std::vector<std::byte> private_data;  ///< the peer's, padded with zeroes
 };
 
-/// Takes the events of an identifier, on the engine's thread.
-class CmSink {
+/// Receives the events of an identifier, on the engine's thread.
+class CmEventHandler {
  public:
   virtual void on_cm_event(const CmEvent& event) = 0;
 
  protected:
-  ~CmSink() = default;
+  ~CmEventHandler() = default;
 };
 
 using NativeCmId = Handle<rdma_cm_id, rdma_destroy_id>;
 
-/// An identifier of librdmacm with an event channel of its own, on an engine, which outlives it.
-/// One thread, the engine's; it must not be ended by its sink from inside an event.
+/// An identifier of librdmacm (rdma_cm_id) with an event channel of its own, watched by an engine,
+/// which outlives it. Used by the engine's thread only; its handler must not destroy it during an
+/// event.
 class CmId final : progress::EventHandler {
  public:
-  /// A new one for a connection. Throws Error.
-  CmId(progress::Engine& engine, CmSink& sink);
-  /// One that a request came with. Throws Error.
-  CmId(progress::Engine& engine, CmSink& sink, NativeCmId requested);
+  /// A new identifier. Throws Error.
+  CmId(progress::Engine& engine, CmEventHandler& handler);
+  /// The identifier of a connection request. Throws Error.
+  CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested);
   CmId(const CmId&) = delete;
   CmId& operator=(const CmId&) = delete;
   ~CmId();
@@ -58,7 +85,7 @@ class CmId final : progress::EventHandler {
   };
 
   progress::Engine* engine_;
-  CmSink* sink_;
+  CmEventHandler* handler_;
   Channel channel_;
   NativeCmId id_;
 };

@@ -13,14 +13,14 @@ CompletionLoop::CompletionLoop(const DeviceContext& device, progress::Engine& en
 }
 
 CompletionLoop::~CompletionLoop() {
-  if (const auto users = places_.size() - free_.size(); users != 0) {
+  if (const auto users = slots_.size() - free_.size(); users != 0) {
     core::log_error("a completion queue ends while {} connections use it", users);
   }
   engine_->deactivate(*this);
   engine_->unwatch(channel_.fd(), *this);
 }
 
-std::uint32_t CompletionLoop::add(CompletionSink& sink, std::uint32_t depth) {
+std::uint32_t CompletionLoop::add(CompletionHandler& handler, std::uint32_t depth) {
   if (failed_) {
     throw core::Error(core::ErrorCode::driver, "a completion queue that has failed");
   }
@@ -30,59 +30,59 @@ std::uint32_t CompletionLoop::add(CompletionSink& sink, std::uint32_t depth) {
                           std::to_string(depth) + " completions that a connection may have");
   }
   if (free_.empty()) {
-    if (places_.size() > kPlaceMask) {
+    if (slots_.size() > kIndexMask) {
       throw core::Error(core::ErrorCode::full, "a completion queue has no place for another user");
     }
-    // So that remove() allocates nothing.
-    if (free_.capacity() == places_.size()) free_.reserve(2 * places_.size() + 1);
-    places_.push_back({nullptr, static_cast<std::uint32_t>(places_.size())});
-    free_.push_back(places_.back().tag);
+    // remove() must not allocate.
+    if (free_.capacity() == slots_.size()) free_.reserve(2 * slots_.size() + 1);
+    slots_.push_back({nullptr, static_cast<std::uint32_t>(slots_.size())});
+    free_.push_back(slots_.back().tag);
   }
-  Place& place = places_[free_.back()];
+  Slot& slot = slots_[free_.back()];
   free_.pop_back();
-  place.sink = &sink;
+  slot.handler = &handler;
   room_ -= depth;
-  return place.tag;
+  return slot.tag;
 }
 
 void CompletionLoop::remove(std::uint32_t tag, std::uint32_t depth,
-                            std::size_t under_way) noexcept {
-  Place& place = places_[tag & kPlaceMask];
-  place.sink = nullptr;
-  place.tag += 1U << kPlaceBits;
-  free_.push_back(tag & kPlaceMask);
+                            std::size_t outstanding) noexcept {
+  Slot& slot = slots_[tag & kIndexMask];
+  slot.handler = nullptr;
+  slot.tag += 1U << kIndexBits;
+  free_.push_back(tag & kIndexMask);
   room_ += depth;
-  under_way_ -= under_way;
+  outstanding_ -= outstanding;
 }
 
-void CompletionLoop::began(std::size_t count) noexcept {
-  under_way_ += count;
+void CompletionLoop::on_posted(std::size_t count) noexcept {
+  outstanding_ += count;
   engine_->activate(*this);
 }
 
 void CompletionLoop::drain() {
-  // What is taken makes room for more: no more than the queue holds at once.
-  for (std::size_t taken = 0; taken < queue_.depth() && poll(); taken += kAtOnce) {
+  // The queue may refill meanwhile: bounded by what it holds at once.
+  for (std::size_t taken = 0; taken < queue_.depth() && poll(); taken += kBatch) {
   }
 }
 
 bool CompletionLoop::poll() {
   const auto done = queue_.poll(completions_);
   for (const ibv_wc& completion : done) {
-    // A sink may go while it is told, and others with it.
+    // A handler may remove itself and others while it is called.
     const auto tag = static_cast<std::uint32_t>(completion.wr_id >> 32);
-    if ((tag & kPlaceMask) >= places_.size()) continue;
-    const Place& place = places_[tag & kPlaceMask];
-    if (place.tag != tag || place.sink == nullptr) continue;
-    place.sink->on_completion(static_cast<std::uint32_t>(completion.wr_id), completion);
+    if ((tag & kIndexMask) >= slots_.size()) continue;
+    const Slot& slot = slots_[tag & kIndexMask];
+    if (slot.tag != tag || slot.handler == nullptr) continue;
+    slot.handler->on_completion(static_cast<std::uint32_t>(completion.wr_id), completion);
   }
   if (queue_.failed() && !failed_) {
     failed_ = true;
-    for (const Place& place : places_) {
-      if (place.sink != nullptr) place.sink->on_queue_failed();
+    for (const Slot& slot : slots_) {
+      if (slot.handler != nullptr) slot.handler->on_queue_failed();
     }
   }
-  if (under_way_ == 0 || failed_) engine_->deactivate(*this);
+  if (outstanding_ == 0 || failed_) engine_->deactivate(*this);
   return !done.empty();
 }
 

@@ -1,12 +1,9 @@
 #include "rdma/connection/connection.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/log.hpp"
-#include "rdma/connection/append.hpp"
-#include "rdma/connection/scatter.hpp"
 
 namespace offload::rdma {
 namespace {
@@ -15,36 +12,38 @@ using core::Error;
 using core::ErrorCode;
 using core::Status;
 
-/// What flushing gets when the connection stops; a device takes microseconds.
+/// How long a stop waits for flushed completions; a device takes microseconds.
 constexpr core::Duration kFlushTime = std::chrono::seconds(2);
-/// What it gets for the shared receives that the peer's messages have taken: what they are is not
-/// known here, and not every device has the asynchronous event that tells the last of them.
+/// How long it waits for shared receives that the peer's messages have taken. Their number is not
+/// known here, and not every device has the event for the last (IBV_EVENT_QP_LAST_WQE_REACHED).
 constexpr core::Duration kSharedFlushTime = std::chrono::milliseconds(10);
-/// The bit of a wr_id that tells a receive from a send.
+/// The bit of a wr_id that marks a receive.
 constexpr std::uint32_t kReceive = 1U << 31;
 
 void check_options(const ConnectionOptions& options, const std::string& name) {
   const QueuePairOptions& queues = options.queues;
   const char* wrong = nullptr;
-  if (queues.transport == Transport::ud) wrong = "UD has no connections";
-  const bool shared = queues.shared_receives != nullptr;
-  if (queues.send_depth == 0 || (queues.receive_depth == 0 && !shared)) {
+  if (queues.qp_type == QpType::ud) wrong = "UD has no connections";
+  const bool shared = queues.srq != nullptr;
+  if (queues.max_send_wr == 0 || (queues.max_recv_wr == 0 && !shared)) {
     wrong = "a queue without room";
   }
-  if (queues.gather == 0) wrong = "no pieces of memory";
+  if (queues.max_sge == 0) wrong = "no scatter/gather elements";
   if (wrong == nullptr) return;
   throw Error(ErrorCode::invalid_value, "connection '" + name + "': " + wrong);
 }
 
 }  // namespace
 
-Connection::Connection(const Endpoint& endpoint, const ConnectionOptions& options, std::string name)
+Connection::Connection(const SharedObjects& objects, const ConnectionOptions& options,
+                       std::string name)
     : Context(std::move(name), Turns::on_request),
-      endpoint_(endpoint),
+      objects_(objects),
       options_(options),
-      sends_(options.queues.send_depth, options.queues.gather),
-      receives_(options.queues.shared_receives == nullptr ? options.queues.receive_depth : 0,
-                options.queues.gather) {
+      builder_(objects.registrar, options.queues.max_inline_data),
+      sends_(options.queues.max_send_wr, options.queues.max_sge),
+      receives_(options.queues.srq == nullptr ? options.queues.max_recv_wr : 0,
+                options.queues.max_sge) {
   check_options(options, this->name());
 }
 
@@ -58,11 +57,11 @@ bool Connection::connected() const noexcept {
 }
 
 progress::Context::Step Connection::on_start() {
-  pairing_.emplace(endpoint_.device, options_);
-  const CompletionQueue& completions = endpoint_.completions.queue();
-  QueuePair queue(endpoint_.domain, completions, completions, options_.queues);
-  queue.initialize(options_.port, options_.access);
-  tag_ = endpoint_.completions.add(*this, depth());
+  pairing_.emplace(objects_.device, options_);
+  const CompletionQueue& completions = objects_.completions.queue();
+  QueuePair queue(objects_.domain, completions, completions, options_.queues);
+  queue.initialize(options_.port_num, options_.access);
+  tag_ = objects_.completions.add(*this, depth());
   queue_ = std::move(queue);
   failed_ = lost_ = false;
   return Step::done;
@@ -73,10 +72,11 @@ ConnectionDescriptor Connection::descriptor() const {
   return pairing_->describe(*queue_);
 }
 
-void Connection::connect_to(const ConnectionDescriptor& peer,
-                            std::optional<std::uint32_t> first_packet) {
+void Connection::connect_to(const ConnectionDescriptor& peer, std::optional<std::uint32_t> sq_psn) {
   require_queue("connect");
-  pairing_->connect(*queue_, peer, first_packet);
+  pairing_->connect(*queue_, peer, sq_psn);
+  const bool reads = pairing_->max_rd_atomic() != 0 && queue_->type() == QpType::rc;
+  builder_.allow(reads, reads && objects_.device.atomics() != Atomics::none);
 }
 
 void Connection::require_queue(const char* action) const {
@@ -87,7 +87,7 @@ void Connection::require_queue(const char* action) const {
 
 Status Connection::on_submit(progress::Task& task) noexcept {
   auto& operation = static_cast<Operation&>(task);
-  operation.completion_ = IBV_WC_SUCCESS;
+  operation.wc_status_ = IBV_WC_SUCCESS;
   operation.vendor_ = 0;
   if (operation.kind_ == Operation::Kind::receive) {
     return prepare_receive(static_cast<ReceiveTask&>(operation));
@@ -97,13 +97,13 @@ Status Connection::on_submit(progress::Task& task) noexcept {
 
 Status Connection::prepare_receive(ReceiveTask& task) noexcept {
   if (!queue_ || failed_) return ErrorCode::not_connected;
-  if (has_shared_receives()) return ErrorCode::not_supported;
+  if (shares_receives()) return ErrorCode::not_supported;
   if (receives_.is_full()) return ErrorCode::full;
   task.clear();
   ibv_recv_wr& request = receives_.next(std::uint64_t{tag_} << 32 | kReceive);
   std::uint64_t length = 0;
-  const Status status = scatter(endpoint_.registrar, task.destination, kMostBytes,
-                                receives_.pieces(), request.num_sge, length);
+  const Status status = scatter(objects_.registrar, task.destination, kMaxMessage,
+                                receives_.sg_list(), request.num_sge, length);
   if (status.ok()) receives_.add(task);
   return status;
 }
@@ -112,22 +112,7 @@ Status Connection::prepare_send(Operation& task) noexcept {
   if (!connected()) return ErrorCode::not_connected;
   if (sends_.is_full()) return ErrorCode::full;
   ibv_send_wr& request = sends_.next(std::uint64_t{tag_} << 32);
-  Status status;
-  switch (task.kind_) {
-    case Operation::Kind::send: status = fill(static_cast<SendTask&>(task), request); break;
-    case Operation::Kind::write: status = fill(static_cast<WriteTask&>(task), request); break;
-    case Operation::Kind::read: status = fill(static_cast<ReadTask&>(task), request); break;
-    case Operation::Kind::compare_and_swap:
-      status = fill(static_cast<CompareAndSwapTask&>(task), request);
-      break;
-    case Operation::Kind::fetch_and_add:
-      status = fill(static_cast<FetchAndAddTask&>(task), request);
-      break;
-    case Operation::Kind::sync_event:
-      status = fill(static_cast<RemoteSyncEventTask&>(task), request);
-      break;
-    case Operation::Kind::receive: status = ErrorCode::unexpected; break;
-  }
+  const Status status = builder_.fill(task, sends_.sg_list(), request);
   if (status.ok()) sends_.add(task);
   return status;
 }
@@ -139,18 +124,18 @@ void Connection::on_flush() noexcept {
   if (ibv_recv_wr* const first = receives_.unposted(last_receive); first != nullptr) {
     ibv_recv_wr* bad = nullptr;
     status = queue_->post_receive(*first, bad);
-    endpoint_.completions.began(receives_.mark_posted());
+    objects_.completions.on_posted(receives_.mark_posted());
   }
   ibv_send_wr* last_send = nullptr;
   if (ibv_send_wr* const first = sends_.unposted(last_send); first != nullptr && status.ok()) {
-    // Sends end in their order: the end of the last is that of all.
+    // Sends complete in order (IBTA volume 1, 10.8): the last completion stands for all.
     last_send->send_flags |= IBV_SEND_SIGNALED;
     ibv_send_wr* bad = nullptr;
     status = queue_->post_send(*first, bad);
-    endpoint_.completions.began(sends_.mark_posted());
+    objects_.completions.on_posted(sends_.mark_posted());
   }
-  // Of the part that was posted the end may never be told: nothing but ending the queue pair gets
-  // hold of it again.
+  // The part that was posted may never complete, as its last request was not: only ending the
+  // queue pair takes its tasks back.
   if (!status.ok()) on_queue_failed();
 }
 
@@ -161,32 +146,32 @@ void Connection::on_queue_failed() noexcept {
 
 void Connection::on_completion(std::uint32_t number, const ibv_wc& completion) {
   if ((number & kReceive) != 0) {
-    on_ended(receives_, number & ~kReceive, completion);
+    end_tasks(receives_, number & ~kReceive, completion);
   } else {
-    on_ended(sends_, number, completion);
+    end_tasks(sends_, number, completion);
   }
-  if (state() == State::stopping && under_way() == 0 && !has_shared_receives()) {
+  if (state() == State::stopping && outstanding() == 0 && !shares_receives()) {
     end_queue();
     stopped();
   }
 }
 
 template <class Request>
-void Connection::on_ended(WorkQueue<Request>& queue, std::uint32_t number,
-                          const ibv_wc& completion) {
+void Connection::end_tasks(WorkQueue<Request>& queue, std::uint32_t number,
+                           const ibv_wc& completion) {
   const std::uint32_t tag = tag_;
   for (std::size_t left = queue.count_up_to(number); left != 0; --left) {
     Operation& task = queue.pop();
-    endpoint_.completions.ended(1);
+    objects_.completions.on_completed(1);
     end_task(task, left == 1 ? &completion : nullptr);
-    if (!queue_ || tag != tag_) return;  // ended, and perhaps begun anew, by the task's owner
+    if (!queue_ || tag != tag_) return;  // the callback stopped it
   }
 }
 
-/// `completion`: null if it was told with that of a later one, so that it ended well.
+/// `completion`: null for a send that succeeded before a later one that is signalled.
 void Connection::end_task(Operation& task, const ibv_wc* completion) {
   if (completion != nullptr && completion->status != IBV_WC_SUCCESS) {
-    task.completion_ = completion->status;
+    task.wc_status_ = completion->status;
     task.vendor_ = completion->vendor_err;
     failed_ = true;
     const bool flushed = completion->status == IBV_WC_WR_FLUSH_ERR;
@@ -194,46 +179,22 @@ void Connection::end_task(Operation& task, const ibv_wc* completion) {
              flushed && state() == State::stopping ? ErrorCode::shutdown : ErrorCode::io_failed);
     return;
   }
-  switch (task.kind_) {
-    case Operation::Kind::receive:
-      if (completion != nullptr)
-        static_cast<void>(static_cast<ReceiveTask&>(task).take(*completion));
-      break;
-    case Operation::Kind::read: {
-      const auto& read = static_cast<ReadTask&>(task);
-      append(read.destination, read.length);
-      break;
-    }
-    case Operation::Kind::compare_and_swap:
-      append(static_cast<CompareAndSwapTask&>(task).destination, sizeof(std::uint64_t));
-      break;
-    case Operation::Kind::fetch_and_add:
-      append(static_cast<FetchAndAddTask&>(task).destination, sizeof(std::uint64_t));
-      break;
-    case Operation::Kind::sync_event: {
-      auto& event = static_cast<RemoteSyncEventTask&>(task);
-      if (event.action == RemoteSyncEventTask::Action::set) break;
-      std::memcpy(&event.result, event.scratch->dataroom().data(), sizeof event.result);
-      break;
-    }
-    case Operation::Kind::send:
-    case Operation::Kind::write: break;
-  }
+  WorkRequestBuilder::finish(task, completion);
   complete(task, {});
 }
 
 bool Connection::on_poll(std::size_t most) {
   const bool stopping = state() == State::stopping;
   if (queue_ && (lost_ || (stopping && core::Clock::now() >= flush_end()))) {
-    // A driver may drop what a queue pair has in the completion queue when that ends.
-    if (has_shared_receives()) endpoint_.completions.drain();
-    if (!lost_ && under_way() != 0) {
+    // A driver may drop the completions of a queue pair that ends.
+    if (shares_receives()) objects_.completions.drain();
+    if (!lost_ && outstanding() != 0) {
       core::log_error("connection '{}' was not flushed in time", name());
     }
     end_queue();
   }
   if (stopping) {
-    if (queue_) return false;  // on_completion may end it
+    if (queue_) return false;
     sends_.clear();
     receives_.clear();
     stopped();
@@ -257,7 +218,7 @@ core::Duration Connection::arm() {
 progress::Context::Step Connection::on_stop() noexcept {
   sends_.drop_unposted();
   receives_.drop_unposted();
-  if (queue_ && (has_shared_receives() || (under_way() != 0 && !lost_))) {
+  if (queue_ && (shares_receives() || (outstanding() != 0 && !lost_))) {
     try {
       queue_->fail();
       const auto now = core::Clock::now();
@@ -274,10 +235,10 @@ progress::Context::Step Connection::on_stop() noexcept {
   return Step::done;
 }
 
-/// Once this returns, the device touches no memory for it.
+/// After it the device touches no memory of the connection.
 void Connection::end_queue() noexcept {
   if (!queue_) return;
-  endpoint_.completions.remove(tag_, depth(), under_way());
+  objects_.completions.remove(tag_, depth(), outstanding());
   queue_.reset();
 }
 

@@ -35,34 +35,33 @@ void read_address(Reader& reader, ConnectionDescriptor& into) {
 
 std::vector<std::byte> ConnectionDescriptor::encode() const {
   Writer writer;
-  writer.integer(static_cast<std::uint8_t>(transport))
+  writer.integer(static_cast<std::uint8_t>(qp_type))
       .integer(ethernet ? kEthernet : kInfiniBand)
       .integer(lid)
       .fixed(std::as_bytes(std::span(gid.raw)))
-      .integer(queue_pair)
-      .integer(first_packet)
+      .integer(qp_num)
+      .integer(psn)
       .integer(static_cast<std::uint8_t>(mtu))
-      .integer(reads_in);
+      .integer(max_dest_rd_atomic);
   return kDescriptorEnvelope.wrap(writer.take());
 }
 
 ConnectionDescriptor ConnectionDescriptor::decode(std::span<const std::byte> bytes) {
   Reader reader(kDescriptorEnvelope.unwrap(bytes));
   ConnectionDescriptor result;
-  result.transport = static_cast<Transport>(reader.integer<std::uint8_t>());
-  require(result.transport == Transport::rc || result.transport == Transport::uc,
+  result.qp_type = static_cast<QpType>(reader.integer<std::uint8_t>());
+  require(result.qp_type == QpType::rc || result.qp_type == QpType::uc,
           "a transport that has no connections");
   read_address(reader, result);
-  result.queue_pair = reader.integer<std::uint32_t>();
-  result.first_packet = reader.integer<std::uint32_t>();
-  require(result.queue_pair <= kMost24Bits && result.first_packet <= kMost24Bits,
-          "a number of more than 24 bits");
-  // 0 and 1 are the management's own.
-  require(result.queue_pair > 1, "a queue pair that is nobody's");
+  result.qp_num = reader.integer<std::uint32_t>();
+  result.psn = reader.integer<std::uint32_t>();
+  require(result.qp_num <= kMax24Bits && result.psn <= kMax24Bits, "a number of more than 24 bits");
+  // Queue pairs 0 and 1 are for management: SMI and GSI (IBTA volume 1, chapter 13).
+  require(result.qp_num > 1, "a queue pair that is nobody's");
   const auto mtu = reader.integer<std::uint8_t>();
   require(mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096, "an MTU that is unknown");
   result.mtu = static_cast<ibv_mtu>(mtu);
-  result.reads_in = reader.integer<std::uint8_t>();
+  result.max_dest_rd_atomic = reader.integer<std::uint8_t>();
   require(reader.finished(), "its body is of another length");
   return result;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,23 +18,24 @@ namespace offload::rdma {
 
 class Connection;
 class SharedReceives;
+class WorkRequestBuilder;
 
-/// One piece of work for a connection. Buffers must be of regions that are registered with the
-/// connection's registrar, and stay as they are until the task is done; a source is the data of a
-/// buffer and those linked to it, a destination their tailrooms, whose data grows by what came. A
-/// buffer that is null is one of no bytes.
+/// An RDMA operation: a task of a Connection. Its buffers belong to regions that are registered
+/// with the connection's registrar, and stay unchanged until the task is done. A source is the data
+/// of a buffer and of those linked to it, a destination their tailrooms, which become data as far
+/// as bytes arrive. A null buffer has no bytes.
 ///
-/// A task that fails in the network ends with io_failed, and cause() and explain() say more.
+/// A task that fails in the network ends with io_failed; cause() and explain() have the reason.
 class Operation : public progress::Task {
  public:
   using ContextType = Connection;
 
-  /// The completion's status and vendor's code. Nothing if it ended well or was not tried.
+  /// Status and vendor_err of the failed completion; empty after a success or without one.
   [[nodiscard]] core::Cause cause() const noexcept {
-    return completion_ == IBV_WC_SUCCESS ? core::Cause{} : cause_of(completion_, vendor_);
+    return wc_status_ == IBV_WC_SUCCESS ? core::Cause{} : cause_of(wc_status_, vendor_);
   }
-  /// The same for people, with what usually causes it.
-  [[nodiscard]] std::string explain() const { return rdma::explain(completion_, vendor_); }
+  /// The same as text, with the usual cause.
+  [[nodiscard]] std::string explain() const { return rdma::explain(wc_status_, vendor_); }
 
  protected:
   enum class Kind : std::uint8_t {
@@ -49,11 +52,21 @@ class Operation : public progress::Task {
 
  private:
   friend Connection;
+  friend WorkRequestBuilder;
   friend class Receive;
   Kind kind_;
-  ibv_wc_status completion_ = IBV_WC_SUCCESS;
+  ibv_wc_status wc_status_ = IBV_WC_SUCCESS;
   std::uint32_t vendor_ = 0;
 };
+
+/// Makes `length` bytes of the tailrooms of a destination its data.
+inline void append(memory::Buffer* buffer, std::uint64_t length) noexcept {
+  for (; buffer != nullptr && length != 0; buffer = buffer->next()) {
+    const std::uint64_t part = std::min<std::uint64_t>(length, buffer->tailroom().size());
+    static_cast<void>(buffer->append(part));
+    length -= part;
+  }
+}
 
 /// Sends a message into the peer's next receive.
 class SendTask final : public Operation {
@@ -61,21 +74,21 @@ class SendTask final : public Operation {
   SendTask() noexcept : Operation(Kind::send) {}
 
   const memory::Buffer* source = nullptr;
-  std::optional<std::uint32_t> immediate;  ///< told with the peer's receive
-  bool solicited = false;                  ///< wakes a peer that asked to be woken by such alone
+  std::optional<std::uint32_t> immediate;  ///< delivered with the peer's receive
+  bool solicited = false;  ///< wakes a peer that armed for solicited completions alone
 };
 
-/// Takes a message, or the notice of a write with an immediate.
+/// Receives a message, or the notification of a write with an immediate.
 class Receive : public Operation {
  public:
   memory::Buffer* destination = nullptr;
 
-  // Once it ended well.
+  // Results of a success.
 
-  /// Bytes that were sent, or written elsewhere.
+  /// Bytes of the message, or of the peer's write.
   [[nodiscard]] std::uint32_t length() const noexcept { return length_; }
   [[nodiscard]] std::optional<std::uint32_t> immediate() const noexcept { return immediate_; }
-  /// The bytes are not in the destination, but where the peer wrote them.
+  /// Whether it was a write with an immediate, whose bytes are not in the destination.
   [[nodiscard]] bool written_elsewhere() const noexcept { return written_elsewhere_; }
 
  protected:
@@ -85,86 +98,104 @@ class Receive : public Operation {
  private:
   friend Connection;
   friend SharedReceives;
-  /// For another submission.
-  void clear() noexcept;
-  /// What came of it; the destination's data grows if it ended well.
-  core::Status take(const ibv_wc& completion) noexcept;
+  friend WorkRequestBuilder;
+  /// Prepares another submission.
+  void clear() noexcept {
+    wc_status_ = IBV_WC_SUCCESS;
+    vendor_ = 0;
+    length_ = 0;
+    immediate_.reset();
+    written_elsewhere_ = false;
+  }
+  /// Takes the results from its completion; after a success the destination's data grows.
+  core::Status take(const ibv_wc& completion) noexcept {
+    if (completion.status != IBV_WC_SUCCESS) {
+      wc_status_ = completion.status;
+      vendor_ = completion.vendor_err;
+      return core::ErrorCode::io_failed;
+    }
+    length_ = completion.byte_len;
+    written_elsewhere_ = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+    if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) immediate_ = ntohl(completion.imm_data);
+    if (!written_elsewhere_) append(destination, length_);
+    return {};
+  }
 
   std::uint32_t length_ = 0;
   std::optional<std::uint32_t> immediate_;
   bool written_elsewhere_ = false;
 };
 
-/// A connection's own. They are used in the order in which they were submitted.
+/// A receive of one connection. Messages take them in the order of submission.
 class ReceiveTask final : public Receive {};
 
-/// One for whichever connection has a message next.
+/// A receive of SharedReceives, for the next message of any of its connections.
 class SharedReceiveTask final : public Receive {
  public:
   using ContextType = SharedReceives;
 
-  /// Whose message it has, or whose failure: QueuePair::number().
-  [[nodiscard]] std::uint32_t queue_pair() const noexcept { return queue_pair_; }
+  /// QueuePair::qp_num() of the connection whose message, or failure, it has.
+  [[nodiscard]] std::uint32_t qp_num() const noexcept { return qp_num_; }
 
  private:
   friend SharedReceives;
-  std::uint32_t queue_pair_ = 0;
+  std::uint32_t qp_num_ = 0;
 };
 
-/// Where in a peer's memory: from `offset` bytes into the range on.
-struct RemotePlace {
+/// An address in the peer's memory: `offset` bytes into a range that it exported.
+struct RemoteAddress {
   memory::RemoteRange range;
   std::uint64_t offset = 0;
 };
 
-/// Writes to the peer's memory; the peer is told only if there is an immediate, which takes one of
-/// its receives.
+/// Writes to the peer's memory. The peer is notified only by an immediate, which takes one of its
+/// receives.
 class WriteTask final : public Operation {
  public:
   WriteTask() noexcept : Operation(Kind::write) {}
 
   const memory::Buffer* source = nullptr;
-  RemotePlace to;
+  RemoteAddress to;
   std::optional<std::uint32_t> immediate;
 };
 
-/// Reads `length` bytes of the peer's memory. RC alone.
+/// Reads `length` bytes of the peer's memory. RC only.
 class ReadTask final : public Operation {
  public:
   ReadTask() noexcept : Operation(Kind::read) {}
 
   memory::Buffer* destination = nullptr;
-  RemotePlace from;
+  RemoteAddress from;
   std::uint64_t length = 0;
 };
 
-/// Makes `swap` of the peer's eight bytes if they are `compare`. What they were goes to the
-/// destination, as an integer of this machine. RC alone; the place is aligned to 8 bytes.
+/// Replaces the peer's 8 bytes by `swap` if they equal `compare`. Their former value goes to the
+/// destination, in the byte order of this machine. RC only; the address is aligned to 8 bytes.
 class CompareAndSwapTask final : public Operation {
  public:
   CompareAndSwapTask() noexcept : Operation(Kind::compare_and_swap) {}
 
   memory::Buffer* destination = nullptr;
-  RemotePlace at;
+  RemoteAddress at;
   std::uint64_t compare = 0;
   std::uint64_t swap = 0;
 };
 
-/// Adds to the peer's eight bytes; all else as above.
+/// Adds to the peer's 8 bytes; else like CompareAndSwapTask.
 class FetchAndAddTask final : public Operation {
  public:
   FetchAndAddTask() noexcept : Operation(Kind::fetch_and_add) {}
 
   memory::Buffer* destination = nullptr;
-  RemotePlace at;
+  RemoteAddress at;
   std::uint64_t add = 0;
 };
 
-/// One operation on a sync event (lib/sync) in the peer's memory, with no buffers but room for the
-/// device. What this connection wrote before a set or an add is there for who sees it. A card wakes
-/// nobody: the event's publisher is Publisher::gpu, so that who sleeps on it looks by itself. RC
-/// alone, but for a set. An add is atomic beside others by the peer's card; beside its processors
-/// only where DeviceContext::atomics() is global there.
+/// An operation on a sync event (lib/sync) in the peer's memory. Earlier writes of this connection
+/// are visible to a thread that sees its set or add. A device wakes no thread, so the event's
+/// publisher is Publisher::gpu, whose waiters poll. RC only, except for set. An add is atomic with
+/// respect to others through the peer's device, and to the peer's processors only where
+/// DeviceContext::atomics() is global there.
 class RemoteSyncEventTask final : public Operation {
  public:
   RemoteSyncEventTask() noexcept : Operation(Kind::sync_event) {}
@@ -175,12 +206,12 @@ class RemoteSyncEventTask final : public Operation {
     add,  ///< `argument`
   };
   Action action = Action::get;
-  RemotePlace event;  ///< where its words begin, aligned to 8 bytes
+  RemoteAddress event;  ///< of its first word, aligned to 8 bytes
   std::uint64_t argument = 0;
-  /// Whose first eight bytes are the device's until the task is done: host memory that may be
-  /// written. What is its data does not matter, and stays.
+  /// Its first 8 bytes are the device's until the task is done: registered, writable host memory.
+  /// Its data does not matter and stays as it is.
   memory::Buffer* scratch = nullptr;
-  /// Once it ended well: what get read, what was there before add.
+  /// Result of a success: the value that get read, or that add found.
   std::uint64_t result = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "rdma/connection/scatter.hpp"
+#include "rdma/connection/work_request.hpp"
 
 namespace offload::rdma {
 
@@ -11,21 +11,21 @@ using core::ErrorCode;
 using core::Status;
 
 SharedReceives::SharedReceives(const ProtectionDomain& domain, const Registrar& registrar,
-                               CompletionLoop& completions, std::uint32_t depth,
-                               std::uint32_t scatter, std::string name)
+                               CompletionLoop& completions, std::uint32_t max_wr,
+                               std::uint32_t max_sge, std::string name)
     : Context(std::move(name), Turns::on_request),
       domain_(domain),
       registrar_(registrar),
       completions_(completions),
-      scatter_(scatter),
-      slots_(depth),
-      pieces_(std::size_t{depth} * scatter) {
-  if (pieces_.empty()) {
+      max_sge_(max_sge),
+      slots_(max_wr),
+      elements_(std::size_t{max_wr} * max_sge) {
+  if (elements_.empty()) {
     throw core::Error(ErrorCode::invalid_value, "'" + this->name() + "': a queue without room");
   }
-  free_.reserve(depth);
-  unposted_.reserve(depth);
-  refused_.reserve(depth);
+  free_.reserve(max_wr);
+  unposted_.reserve(max_wr);
+  refused_.reserve(max_wr);
 }
 
 SharedReceives::~SharedReceives() {
@@ -33,11 +33,11 @@ SharedReceives::~SharedReceives() {
 }
 
 progress::Context::Step SharedReceives::on_start() {
-  const auto depth = static_cast<std::uint32_t>(slots_.size());
-  SharedReceiveQueue queue(domain_, depth, scatter_);
-  tag_ = completions_.add(*this, depth);
+  const auto max_wr = static_cast<std::uint32_t>(slots_.size());
+  SharedReceiveQueue queue(domain_, max_wr, max_sge_);
+  tag_ = completions_.add(*this, max_wr);
   queue_ = std::move(queue);
-  free_.resize(depth);
+  free_.resize(max_wr);
   std::iota(free_.begin(), free_.end(), 0U);
   for (Slot& slot : slots_) slot.task = nullptr;
   failed_ = false;
@@ -50,13 +50,13 @@ Status SharedReceives::on_submit(progress::Task& submitted) noexcept {
   if (free_.empty()) return ErrorCode::full;
   const std::uint32_t number = free_.back();
   Slot& slot = slots_[number];
-  const auto pieces = std::span(pieces_).subspan(std::size_t{number} * scatter_, scatter_);
+  const auto sg_list = std::span(elements_).subspan(std::size_t{number} * max_sge_, max_sge_);
   slot.request = {};
   slot.request.wr_id = std::uint64_t{tag_} << 32 | number;
-  slot.request.sg_list = pieces.data();
+  slot.request.sg_list = sg_list.data();
   std::uint64_t length = 0;
   const Status status =
-      scatter(registrar_, task.destination, kMostBytes, pieces, slot.request.num_sge, length);
+      scatter(registrar_, task.destination, kMaxMessage, sg_list, slot.request.num_sge, length);
   if (!status.ok()) return status;
   task.clear();
   slot.task = &task;
@@ -81,11 +81,12 @@ void SharedReceives::on_flush() noexcept {
     request_turn();
   }
   unposted_.clear();
-  under_way_ += posted;
-  completions_.began(posted);
+  outstanding_ += posted;
+  completions_.on_posted(posted);
 }
 
-/// What the device did not take is told of here, not from inside a submission.
+/// Completes the tasks that the device did not take: not in on_flush, so that no callback runs
+/// inside a submission.
 bool SharedReceives::on_poll(std::size_t most) {
   std::size_t ended = 0;
   for (; ended < most && !refused_.empty(); ++ended) {
@@ -106,9 +107,9 @@ void SharedReceives::on_completion(std::uint32_t number, const ibv_wc& completio
   if (number >= slots_.size() || slots_[number].task == nullptr) return;
   SharedReceiveTask& task = *std::exchange(slots_[number].task, nullptr);
   free_.push_back(number);
-  --under_way_;
-  completions_.ended(1);
-  task.queue_pair_ = completion.qp_num;
+  --outstanding_;
+  completions_.on_completed(1);
+  task.qp_num_ = completion.qp_num;
   complete(task, task.take(completion));
 }
 
@@ -119,8 +120,8 @@ progress::Context::Step SharedReceives::on_stop() noexcept {
 
 void SharedReceives::end_queue() noexcept {
   if (!queue_) return;
-  completions_.remove(tag_, static_cast<std::uint32_t>(slots_.size()), under_way_);
-  under_way_ = 0;
+  completions_.remove(tag_, static_cast<std::uint32_t>(slots_.size()), outstanding_);
+  outstanding_ = 0;
   unposted_.clear();
   refused_.clear();
   queue_.reset();

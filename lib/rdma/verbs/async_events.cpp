@@ -24,8 +24,7 @@ AsyncEvent translate(const ibv_async_event& event) noexcept {
     case IBV_EVENT_QP_LAST_WQE_REACHED:
       return {event.event_type, About::queue_pair, 0, event.element.qp};
     case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
-      return {event.event_type, About::shared_receives, 0, event.element.srq};
+    case IBV_EVENT_SRQ_LIMIT_REACHED: return {event.event_type, About::srq, 0, event.element.srq};
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_LID_CHANGE:
@@ -53,7 +52,8 @@ AsyncEvents::~AsyncEvents() {
 }
 
 void AsyncEvents::on_events(std::uint32_t) {
-  // One a turn: the descriptor stays readable while there are more, and the callback may end this.
+  // One event a call: the descriptor stays readable while there are more, and the callback may end
+  // this object.
   ibv_async_event event{};
   if (ibv_get_async_event(device_, &event) != 0) return;
   callback_(translate(event));

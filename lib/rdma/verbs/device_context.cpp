@@ -90,11 +90,11 @@ DeviceContext::DeviceContext(Native native) : native_(std::move(native)) {
   ports_ = attributes.phys_port_cnt;
 }
 
-device::Support DeviceContext::supports(Transport transport) const {
+device::Support DeviceContext::supports(QpType type) const {
   switch (native_->device->transport_type) {
     case IBV_TRANSPORT_IB: return {true, {}};
     case IBV_TRANSPORT_IWARP:
-      if (transport == Transport::rc) return {true, {}};
+      if (type == QpType::rc) return {true, {}};
       return {false, "an iWARP device has reliable connections alone"};
     default: return {false, "a device of another transport than InfiniBand's"};
   }
@@ -117,7 +117,7 @@ Port DeviceContext::port(std::uint8_t number) const {
 }
 
 std::vector<Gid> DeviceContext::gids(std::uint8_t port) const {
-  // An index is a byte in a path. The table is of all ports, and one too long is an error.
+  // sgid_index has 8 bits. The call wants room for the tables of all ports at once.
   std::vector<ibv_gid_entry> entries(std::max<std::size_t>(ports_, 1) * 256);
   const auto found = ibv_query_gid_table(get(), entries.data(), entries.size(), 0);
   if (found < 0) check(static_cast<int>(found), "read the GID table of " + name());

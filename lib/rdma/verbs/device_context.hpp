@@ -8,54 +8,79 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "rdma/verbs/error.hpp"
 #include "rdma/verbs/gid.hpp"
-#include "rdma/verbs/handle.hpp"
-#include "rdma/verbs/transport.hpp"
 
 namespace offload::rdma {
 
-/// What atomic operations of peers are atomic with respect to.
+/// The transport service of a queue pair (ibv_qp_type, ibv_create_qp(3)).
+enum class QpType : std::uint8_t {
+  rc,  ///< reliable connection: every operation arrives once and in order, or ends with an error
+  uc,  ///< unreliable connection: sends and writes; a loss is not reported
+  ud,  ///< unreliable datagram: sends of at most the MTU, to any peer
+};
+
+/// "RC", "UC", "UD".
+constexpr std::string_view name_of(QpType type) noexcept {
+  switch (type) {
+    case QpType::rc: return "RC";
+    case QpType::uc: return "UC";
+    case QpType::ud: return "UD";
+  }
+  return "unknown";
+}
+
+constexpr ibv_qp_type to_native(QpType type) noexcept {
+  switch (type) {
+    case QpType::uc: return IBV_QPT_UC;
+    case QpType::ud: return IBV_QPT_UD;
+    case QpType::rc: break;
+  }
+  return IBV_QPT_RC;
+}
+
+/// What an atomic operation of a peer is atomic with respect to (ibv_atomic_cap).
 enum class Atomics : std::uint8_t {
-  none,    ///< there are none
-  device,  ///< each other, through this device
-  global,  ///< the processors and other devices too
+  none,    ///< the device has no atomics
+  device,  ///< other atomics through this device (IBV_ATOMIC_HCA)
+  global,  ///< the processors and other devices too (IBV_ATOMIC_GLOB)
 };
 
-/// The most that a device takes.
+/// A device's limits, named as in ibv_device_attr (ibv_query_device(3)).
 struct Limits {
-  std::uint32_t queue_pairs = 0;
-  std::uint32_t work_requests = 0;  ///< of one queue
-  std::uint32_t gather = 0;         ///< pieces of memory in one request
-  std::uint32_t completions = 0;    ///< of one completion queue
-  std::uint32_t shared_receives = 0;
-  std::uint32_t regions = 0;
-  std::uint64_t region_bytes = 0;
-  /// Reads and atomics under way of one queue pair: as the one who asks, and as the one who
-  /// answers.
-  std::uint8_t reads_out = 0;
-  std::uint8_t reads_in = 0;
+  std::uint32_t max_qp = 0;
+  std::uint32_t max_qp_wr = 0;   ///< work requests of one queue
+  std::uint32_t max_sge = 0;     ///< scatter/gather elements of one work request
+  std::uint32_t max_cqe = 0;     ///< entries of one completion queue
+  std::uint32_t max_srq_wr = 0;  ///< work requests of one shared receive queue
+  std::uint32_t max_mr = 0;
+  std::uint64_t max_mr_size = 0;  ///< bytes
+  /// Outstanding reads and atomics of one queue pair, as initiator and as responder.
+  std::uint8_t max_qp_init_rd_atom = 0;
+  std::uint8_t max_qp_rd_atom = 0;
 };
 
+/// The state of a port (ibv_port_attr).
 struct Port {
   std::uint8_t number = 1;
   ibv_port_state state = IBV_PORT_NOP;
-  ibv_mtu mtu = IBV_MTU_256;
-  bool ethernet = false;  ///< RoCE, where a path is a GID; else InfiniBand
+  ibv_mtu active_mtu = IBV_MTU_256;
+  bool ethernet = false;  ///< RoCE, which addresses by GID; else InfiniBand
   std::uint16_t lid = 0;
 
   [[nodiscard]] bool active() const noexcept { return state == IBV_PORT_ACTIVE; }
 };
 
-/// A device that is open for use. What is made on it must end before it. Move-only; the questions
-/// may be asked by any thread.
+/// An open RDMA device (ibv_context). It outlives every object made on it. Move-only; any thread
+/// may call the const functions.
 class DeviceContext {
  public:
-  /// `name`: as libibverbs lists it, "mlx5_0". Throws Error: not_found, with what there is;
-  /// whatever opening says.
+  /// `name`: libibverbs' name of the device, such as "mlx5_0". Throws Error: not_found, which lists
+  /// the devices; the errno of ibv_open_device.
   explicit DeviceContext(std::string_view name);
-  /// Throws Error: invalid_value for a device of another kind, else as above.
+  /// Throws Error: invalid_value for a device of another kind, else as the constructor by name.
   explicit DeviceContext(const device::Device& device);
-  /// One that another library has open, such as librdmacm, and closes. Throws Error.
+  /// Borrows a context that another library, such as librdmacm, opened and closes. Throws Error.
   static DeviceContext import(ibv_context* native);
 
   [[nodiscard]] ibv_context* get() const noexcept { return native_.get(); }
@@ -65,14 +90,14 @@ class DeviceContext {
   [[nodiscard]] Atomics atomics() const noexcept { return atomics_; }
   [[nodiscard]] std::uint8_t ports() const noexcept { return ports_; }
 
-  /// Whether it has queue pairs of that kind.
-  [[nodiscard]] device::Support supports(Transport transport) const;
-  /// Whether memory need not be locked to be registered (on-demand paging).
+  /// Whether the device has queue pairs of this type.
+  [[nodiscard]] device::Support supports(QpType type) const;
+  /// Whether memory can be registered without locking it (on-demand paging).
   [[nodiscard]] device::Support supports_on_demand_paging() const;
 
-  /// Its state now. Throws Error.
+  /// Queries a port, numbered from 1. Throws Error.
   [[nodiscard]] Port port(std::uint8_t number = 1) const;
-  /// Its addresses now. Throws Error.
+  /// Queries the GID table of a port. Throws Error.
   [[nodiscard]] std::vector<Gid> gids(std::uint8_t port = 1) const;
 
  private:

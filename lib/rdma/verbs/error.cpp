@@ -22,7 +22,7 @@ std::string_view usual_cause(ibv_wc_status status) noexcept {
     case IBV_WC_LOC_LEN_ERR:
       return "a message is longer than the receive posted for it, or than the device can send";
     case IBV_WC_LOC_QP_OP_ERR:
-      // The latter is what Soft-RoCE tells where the interface below it is down.
+      // Soft-RoCE reports the latter while its network interface is down.
       return "the work request is malformed or of a kind not allowed here, or no route leads "
              "to the peer any more";
     case IBV_WC_LOC_PROT_ERR:

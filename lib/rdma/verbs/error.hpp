@@ -5,27 +5,30 @@
 #include <cerrno>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/status.hpp"
 
-/// How the calls of libibverbs and librdmacm fail, made one here. Some return a positive errno,
-/// some -1 with the number in errno, some a negative errno, some null with the number in errno.
+/// The result conventions of libibverbs and librdmacm, normalised to one. Their calls return a
+/// positive errno (ibv_post_send(3)), -1 with errno set (rdma_connect(3)), a negative errno
+/// (ibv_query_gid_table), or null with errno set (ibv_create_qp(3)).
 namespace offload::rdma {
 
-/// The errno behind a result, 0 for success. To be called before errno can change.
+/// The errno of a result, 0 for success. Call it before errno can change.
 inline int errno_of(int result) noexcept {
   if (result == -1) return errno != 0 ? errno : EIO;
   return result < 0 ? -result : result;
 }
 
-/// Throws the Error for a result that is none of success.
+/// Throws the Error of a result that is not success.
 inline void check(int result, std::string_view action) {
   const int errnum = errno_of(result);
   if (errnum != 0) core::throw_errno(std::string(action), errnum);
 }
 
-/// Passes the object through; throws the Error for null.
+/// Returns the object, or throws the Error if it is null.
 template <class Object>
 Object* check_pointer(Object* object, std::string_view action) {
   const int errnum = errno;
@@ -33,20 +36,57 @@ Object* check_pointer(Object* object, std::string_view action) {
   return object;
 }
 
-/// For the data path, of a call that posts: full if the queue has no room, invalid_value for what
-/// the device does not take, else driver.
+/// The Status of a call that posts, for the data path: full if the queue has no room, invalid_value
+/// for what the device does not take, else driver.
 core::Status post_status(int result) noexcept;
 
-/// What a completion that is no success tells: "remote access error", what usually causes it, and
-/// the vendor's own code.
+/// The text of a failed completion: the status ("remote access error"), its usual cause, and
+/// vendor_err.
 std::string explain(ibv_wc_status status, std::uint32_t vendor);
 
-/// What usually causes it, in a line; empty for success.
+/// The usual cause of a completion status, in one line; empty for success.
 std::string_view usual_cause(ibv_wc_status status) noexcept;
 
-/// The cause of an error that a completion told.
+/// The Cause of an error that a completion reported.
 inline core::Cause cause_of(ibv_wc_status status, std::uint32_t vendor) noexcept {
   return {core::Cause::Domain::work_completion, status, vendor};
 }
+
+/// Owner of an object of libibverbs or librdmacm, or a borrower of one that another library owns.
+/// Move-only. An owner ends its object with `destroy` and logs a failure, such as EBUSY while other
+/// objects still use it.
+template <class Object, auto destroy>
+class Handle {
+ public:
+  Handle() noexcept = default;
+  /// `kind`: a string literal that names the object in the log.
+  Handle(Object* owned, const char* kind) noexcept : object_(owned), kind_(kind) {}
+  static Handle borrow(Object* object) noexcept {
+    Handle handle(object, "");
+    handle.owned_ = false;
+    return handle;
+  }
+  Handle(Handle&& other) noexcept
+      : object_(std::exchange(other.object_, nullptr)), kind_(other.kind_), owned_(other.owned_) {}
+  Handle& operator=(Handle other) noexcept {
+    std::swap(object_, other.object_);
+    std::swap(kind_, other.kind_);
+    std::swap(owned_, other.owned_);
+    return *this;
+  }
+  ~Handle() {
+    if (object_ == nullptr || !owned_) return;
+    const int errnum = errno_of(destroy(object_));
+    if (errnum != 0) core::log_error("cannot end {}: {}", kind_, core::describe_errno(errnum));
+  }
+
+  [[nodiscard]] Object* get() const noexcept { return object_; }
+  Object* operator->() const noexcept { return object_; }
+
+ private:
+  Object* object_ = nullptr;
+  const char* kind_ = "";
+  bool owned_ = true;
+};
 
 }  // namespace offload::rdma

@@ -21,7 +21,7 @@ bool matches(const Gid& gid, const GidRule& rule) noexcept {
   return rule.family == Family::any || rule.family == family_of(gid.value);
 }
 
-/// The lower, the better.
+/// The lowest is chosen.
 int rank(const Gid& gid) noexcept {
   if (gid.type == GidType::infiniband) return 0;
   if (family_of(gid.value) == Family::ipv4) return 0;
@@ -37,7 +37,7 @@ std::string_view name_of(GidType type) noexcept {
   return "unknown";
 }
 
-std::string described(std::span<const Gid> table) {
+std::string listed(std::span<const Gid> table) {
   std::string text;
   for (const Gid& gid : table) {
     if (!text.empty()) text += ", ";
@@ -91,7 +91,7 @@ Gid choose_gid(std::span<const Gid> table, const GidRule& rule) {
   }
   if (best == nullptr) {
     throw core::Error(core::ErrorCode::not_found,
-                      "the port has no GID of the kind asked for: " + described(table));
+                      "the port has no GID of the requested kind: " + listed(table));
   }
   return *best;
 }

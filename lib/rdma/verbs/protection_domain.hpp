@@ -3,27 +3,27 @@
 #include <infiniband/verbs.h>
 
 #include "device/device.hpp"
+#include "memory/registrar.hpp"
 #include "rdma/verbs/device_context.hpp"
-#include "rdma/verbs/handle.hpp"
 
 namespace offload::rdma {
 
-/// Which queue pairs may use which registered memory: those of the same domain. The device outlives
-/// it, and it outlives what is made in it. Move-only.
+/// The ibv_access_flags of an Access. Verbs always allow local reads (ibv_reg_mr(3)).
+unsigned access_flags(memory::Access access) noexcept;
+
+/// A protection domain (ibv_pd): its queue pairs may use the memory that is registered in it. The
+/// device outlives it, and it outlives what is made in it. Move-only.
 class ProtectionDomain {
  public:
   /// Throws Error.
-  explicit ProtectionDomain(const DeviceContext& device)
-      : native_(check_pointer(ibv_alloc_pd(device.get()),
-                              "make a protection domain on " + device.name()),
-                "a protection domain") {}
-  /// One that another library made, and ends. Throws Error (invalid_value) for null.
+  explicit ProtectionDomain(const DeviceContext& device);
+  /// Borrows one that another library made and ends. Throws Error (invalid_value) for null.
   static ProtectionDomain import(ibv_pd* native);
 
   [[nodiscard]] ibv_pd* get() const noexcept { return native_.get(); }
   [[nodiscard]] std::string device_name() const { return native_->context->device->name; }
 
-  /// Whether dma-bufs can be registered: the memory of GPUs, without a copy through the host's.
+  /// Whether dma-bufs can be registered, such as GPU memory.
   [[nodiscard]] device::Support supports_dma_buf() const;
 
  private:
@@ -31,6 +31,25 @@ class ProtectionDomain {
   explicit ProtectionDomain(Native native) : native_(std::move(native)) {}
 
   Native native_;
+};
+
+/// Registers memory regions (ibv_mr) in a protection domain. A range with a dma-buf is registered
+/// by it where the device can, else by its address; the Error of a failure has the reason of each
+/// attempt.
+///
+/// The domain outlives it. Only the thread that starts and stops a region calls it.
+class Registrar final : public memory::Registrar {
+ public:
+  explicit Registrar(const ProtectionDomain& domain) noexcept : domain_(domain.get()) {}
+
+  [[nodiscard]] std::string name() const override { return domain_->context->device->name; }
+  memory::Key register_range(const memory::Range& range, memory::Access access) override;
+  void deregister(const memory::Range& range, const memory::Key& key) noexcept override;
+
+  [[nodiscard]] ibv_pd* domain() const noexcept { return domain_; }
+
+ private:
+  ibv_pd* domain_;
 };
 
 }  // namespace offload::rdma

@@ -1,7 +1,5 @@
 #include "rdma/verbs/queue_pair.hpp"
 
-#include "rdma/verbs/access_flags.hpp"
-
 namespace offload::rdma {
 namespace {
 
@@ -9,7 +7,8 @@ using core::Error;
 using core::ErrorCode;
 using State = QueuePair::State;
 
-constexpr std::uint8_t kMostRetries = 6;  // 7 has no end
+/// 7 retries for ever.
+constexpr std::uint8_t kMaxRetries = 6;
 
 ibv_qp_state to_native(State state) noexcept {
   switch (state) {
@@ -35,27 +34,47 @@ std::string_view name_of(State state) noexcept {
   return "unknown";
 }
 
+ibv_ah_attr to_native(const Path& path) noexcept {
+  ibv_ah_attr attributes{};
+  attributes.port_num = path.port_num;
+  attributes.dlid = path.dlid;
+  attributes.sl = path.service_level;
+  attributes.is_global = path.is_global ? 1 : 0;
+  if (path.is_global) {
+    attributes.grh = {path.dgid, path.flow_label, path.sgid_index, path.hop_limit,
+                      path.traffic_class};
+  }
+  return attributes;
+}
+
+AddressHandle::AddressHandle(const ProtectionDomain& domain, const Path& path) {
+  ibv_ah_attr attributes = to_native(path);
+  native_ = {check_pointer(ibv_create_ah(domain.get(), &attributes),
+                           "make a path to " + to_string(path.dgid)),
+             "a path"};
+}
+
 QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
                      const CompletionQueue& receives, const QueuePairOptions& options)
-    : transport_(options.transport) {
+    : type_(options.qp_type) {
   ibv_qp_init_attr attributes{};
   attributes.send_cq = sends.get();
   attributes.recv_cq = receives.get();
-  attributes.srq = options.shared_receives == nullptr ? nullptr : options.shared_receives->get();
-  attributes.qp_type = rdma::to_native(options.transport);
-  attributes.sq_sig_all = options.signal_all ? 1 : 0;
-  attributes.cap = {options.send_depth, options.receive_depth, options.gather, options.gather,
-                    options.inline_size};
+  attributes.srq = options.srq == nullptr ? nullptr : options.srq->get();
+  attributes.qp_type = rdma::to_native(options.qp_type);
+  attributes.sq_sig_all = options.sq_sig_all ? 1 : 0;
+  attributes.cap = {options.max_send_wr, options.max_recv_wr, options.max_sge, options.max_sge,
+                    options.max_inline_data};
   native_ = {check_pointer(ibv_create_qp(domain.get(), &attributes),
-                           "make an " + std::string(name_of(transport_)) + " queue pair on " +
+                           "make an " + std::string(name_of(type_)) + " queue pair on " +
                                domain.device_name()),
              "a queue pair"};
   capacity_ = attributes.cap;
 }
 
 std::string QueuePair::described() const {
-  return "queue pair " + std::to_string(number()) + " (" + std::string(name_of(transport_)) +
-         ") on " + native_->context->device->name;
+  return "queue pair " + std::to_string(qp_num()) + " (" + std::string(name_of(type_)) + ") on " +
+         native_->context->device->name;
 }
 
 void QueuePair::expect(State state, std::string_view action) const {
@@ -73,56 +92,56 @@ void QueuePair::modify(ibv_qp_attr& attributes, int mask, State to) {
   state_ = to;
 }
 
-void QueuePair::initialize(std::uint8_t port, memory::Access access, std::uint32_t key) {
+void QueuePair::initialize(std::uint8_t port_num, memory::Access access, std::uint32_t qkey) {
   expect(State::reset, "be initialised");
   ibv_qp_attr attributes{};
-  attributes.port_num = port;
-  attributes.pkey_index = 0;  // the default partition, which every port is in
+  attributes.port_num = port_num;
+  attributes.pkey_index = 0;  // the default partition, which has every port
   attributes.qp_access_flags = access_flags(access & memory::kRemoteAccess);
-  attributes.qkey = key;
-  const int last = transport_ == Transport::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  attributes.qkey = qkey;
+  const int last = type_ == QpType::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
   modify(attributes, IBV_QP_PORT | IBV_QP_PKEY_INDEX | last, State::init);
 }
 
-void QueuePair::ready_to_receive(const Peer& peer) {
+void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
   expect(State::init, "become ready to receive");
-  if (transport_ == Transport::ud) {
+  if (type_ == QpType::ud) {
     throw Error(ErrorCode::invalid_value, described() + " has no peer");
   }
   ibv_qp_attr attributes{};
-  attributes.ah_attr = rdma::to_native(peer.path);
-  attributes.path_mtu = peer.mtu;
-  attributes.dest_qp_num = peer.queue_pair;
-  attributes.rq_psn = peer.first_packet;
-  attributes.max_dest_rd_atomic = peer.reads_in;
-  attributes.min_rnr_timer = peer.receiver_not_ready_timer;
+  attributes.ah_attr = rdma::to_native(rtr.path);
+  attributes.path_mtu = rtr.path_mtu;
+  attributes.dest_qp_num = rtr.dest_qp_num;
+  attributes.rq_psn = rtr.rq_psn;
+  attributes.max_dest_rd_atomic = rtr.max_dest_rd_atomic;
+  attributes.min_rnr_timer = rtr.min_rnr_timer;
   int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-  if (transport_ == Transport::rc) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (type_ == QpType::rc) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   modify(attributes, mask, State::ready_to_receive);
 }
 
 void QueuePair::ready_to_receive() {
   expect(State::init, "become ready to receive");
-  if (transport_ != Transport::ud) {
+  if (type_ != QpType::ud) {
     throw Error(ErrorCode::invalid_value, described() + " needs a peer");
   }
   ibv_qp_attr attributes{};
   modify(attributes, 0, State::ready_to_receive);
 }
 
-void QueuePair::ready_to_send(const SendOptions& options) {
+void QueuePair::ready_to_send(const RtsAttributes& rts) {
   expect(State::ready_to_receive, "become ready to send");
-  if (options.retries > kMostRetries || options.receiver_not_ready_retries > kMostRetries) {
+  if (rts.retry_cnt > kMaxRetries || rts.rnr_retry > kMaxRetries) {
     throw Error(ErrorCode::invalid_value, described() + ": retries are 6 at most, as 7 has no end");
   }
   ibv_qp_attr attributes{};
-  attributes.sq_psn = options.first_packet;
-  attributes.timeout = options.timeout;
-  attributes.retry_cnt = options.retries;
-  attributes.rnr_retry = options.receiver_not_ready_retries;
-  attributes.max_rd_atomic = options.reads_out;
+  attributes.sq_psn = rts.sq_psn;
+  attributes.timeout = rts.timeout;
+  attributes.retry_cnt = rts.retry_cnt;
+  attributes.rnr_retry = rts.rnr_retry;
+  attributes.max_rd_atomic = rts.max_rd_atomic;
   int mask = IBV_QP_SQ_PSN;
-  if (transport_ == Transport::rc) {
+  if (type_ == QpType::rc) {
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   }
   modify(attributes, mask, State::ready_to_send);

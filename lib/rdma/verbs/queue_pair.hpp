@@ -9,50 +9,77 @@
 #include "core/status.hpp"
 #include "memory/access.hpp"
 #include "rdma/verbs/completion_queue.hpp"
-#include "rdma/verbs/path.hpp"
 #include "rdma/verbs/protection_domain.hpp"
 #include "rdma/verbs/shared_receive_queue.hpp"
-#include "rdma/verbs/transport.hpp"
 
 namespace offload::rdma {
 
+/// The path to a peer's port (ibv_ah_attr and its ibv_global_route, ibv_create_ah(3)). RoCE
+/// addresses by GID; InfiniBand by LID, with a GID across subnets.
+struct Path {
+  std::uint8_t port_num = 1;  ///< of this device
+  std::uint16_t dlid = 0;     ///< 0 over RoCE
+  bool is_global = true;      ///< whether packets carry the fields below; always over RoCE
+  ibv_gid dgid{};
+  std::uint8_t sgid_index = 0;
+  std::uint8_t hop_limit = 64;  ///< the usual one of IP
+  std::uint8_t traffic_class = 0;
+  std::uint32_t flow_label = 0;
+  std::uint8_t service_level = 0;  ///< sl
+};
+
+ibv_ah_attr to_native(const Path& path) noexcept;
+
+/// An address handle (ibv_ah): the path of a datagram. Move-only; the domain outlives it.
+class AddressHandle {
+ public:
+  /// Throws Error.
+  AddressHandle(const ProtectionDomain& domain, const Path& path);
+  [[nodiscard]] ibv_ah* get() const noexcept { return native_.get(); }
+
+ private:
+  Handle<ibv_ah, ibv_destroy_ah> native_;
+};
+
+/// What a queue pair is created with, named as in ibv_qp_init_attr and ibv_qp_cap
+/// (ibv_create_qp(3)).
 struct QueuePairOptions {
-  Transport transport = Transport::rc;
-  std::uint32_t send_depth = 128;  ///< work requests under way
-  std::uint32_t receive_depth = 128;
-  std::uint32_t gather = 4;  ///< pieces of memory in one work request, of either queue
-  std::uint32_t inline_size =
-      0;                    ///< bytes copied into the request itself: no key, no read by the card
-  bool signal_all = false;  ///< every send is told, not only those marked IBV_SEND_SIGNALED
-  const SharedReceiveQueue* shared_receives = nullptr;  ///< instead of receives of its own
+  QpType qp_type = QpType::rc;
+  std::uint32_t max_send_wr = 128;  ///< outstanding work requests
+  std::uint32_t max_recv_wr = 128;
+  std::uint32_t max_sge = 4;          ///< scatter/gather elements of a work request of either queue
+  std::uint32_t max_inline_data = 0;  ///< bytes that IBV_SEND_INLINE copies into the work request
+  bool sq_sig_all = false;            ///< every send completes, not only IBV_SEND_SIGNALED ones
+  const SharedReceiveQueue* srq = nullptr;  ///< replaces the receive queue
 };
 
-/// What a queue pair must know to take packets: who sends them and how.
-struct Peer {
-  Path path;
-  std::uint32_t queue_pair = 0;    ///< the peer's number
-  std::uint32_t first_packet = 0;  ///< the peer's, 24 bits
-  ibv_mtu mtu = IBV_MTU_1024;      ///< the smaller of the two ports'
-  std::uint8_t reads_in = 1;       ///< RC: reads and atomics of the peer at a time
-  /// RC: how long a peer is to wait where no receive is posted: 10 ms. The code is the standard's.
-  std::uint8_t receiver_not_ready_timer = 20;
+/// The attributes of INIT → RTR, named as in ibv_qp_attr (ibv_modify_qp(3)).
+struct RtrAttributes {
+  Path path;  ///< ah_attr
+  std::uint32_t dest_qp_num = 0;
+  std::uint32_t rq_psn = 0;         ///< packet sequence number of the peer's first packet, 24 bits
+  ibv_mtu path_mtu = IBV_MTU_1024;  ///< the smaller of the two ports' active MTUs
+  std::uint8_t max_dest_rd_atomic = 1;  ///< RC: reads and atomics of the peer, answered at a time
+  /// RC: the wait that an RNR NAK asks of the peer, as a code: 20 is 10.24 ms (IBTA volume 1,
+  /// 9.7.5.2.8, table 45).
+  std::uint8_t min_rnr_timer = 20;
 };
 
-/// How it sends, and how long it tries.
-struct SendOptions {
-  std::uint32_t first_packet = 0;  ///< its own, 24 bits
-  std::uint8_t reads_out = 1;      ///< RC: reads and atomics at a time; no more than the peer takes
-  /// RC: an answer is awaited for 4.096 us * 2^timeout (67 ms), then asked for again.
+/// The attributes of RTR → RTS, named as in ibv_qp_attr (ibv_modify_qp(3)).
+struct RtsAttributes {
+  std::uint32_t sq_psn = 0;        ///< packet sequence number of the first packet, 24 bits
+  std::uint8_t max_rd_atomic = 1;  ///< RC: outstanding reads and atomics; the peer answers as many
+  /// RC: the local ACK timeout is 4.096 us * 2^timeout, 67 ms (IBTA volume 1, 9.7.6.1.3).
   std::uint8_t timeout = 14;
-  /// RC: how often. 7 means for ever where no receive is posted, and with some devices altogether,
-  /// so no more than 6 is taken.
-  std::uint8_t retries = 6;
-  std::uint8_t receiver_not_ready_retries = 6;
+  /// RC: retries after a timeout, and after an RNR NAK. An rnr_retry of 7 retries for ever, and so
+  /// does a retry_cnt of 7 on some devices; 6 is the most that is taken.
+  std::uint8_t retry_cnt = 6;
+  std::uint8_t rnr_retry = 6;
 };
 
-/// Two queues of work for a device. Made in RESET, it goes INIT → RTR → RTS, and from any state to
-/// ERR or back to RESET; a call out of turn is a bad_state that names queue pair and state.
-/// Receives may be posted from INIT on, sends in RTS.
+/// A queue pair (ibv_qp). Made in RESET, it goes INIT → RTR → RTS, and from any state to ERR or
+/// back to RESET (IBTA volume 1, 10.3.1); a call in another state is a bad_state that names queue
+/// pair and state. Receives may be posted from INIT on, sends in RTS.
 ///
 /// Move-only; domain, completion queues and shared receive queue outlive it. One thread changes its
 /// state and posts.
@@ -64,36 +91,36 @@ class QueuePair {
   QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
             const CompletionQueue& receives, const QueuePairOptions& options);
 
-  /// RESET → INIT. `access`: what peers may do through this queue pair; remote flags count. `key`:
-  /// UD alone, what datagrams must carry. Throws Error.
-  void initialize(std::uint8_t port = 1, memory::Access access = memory::kRemoteAccess,
-                  std::uint32_t key = 0);
+  /// RESET → INIT. `access`: what the peer may do; only the remote flags count. `qkey`: UD alone,
+  /// the key that datagrams must carry. Throws Error.
+  void initialize(std::uint8_t port_num = 1, memory::Access access = memory::kRemoteAccess,
+                  std::uint32_t qkey = 0);
   /// INIT → RTR. Throws Error.
-  void ready_to_receive(const Peer& peer);
-  /// The same of a UD one, which has no peer.
+  void ready_to_receive(const RtrAttributes& rtr);
+  /// INIT → RTR of a UD queue pair, which has no peer. Throws Error.
   void ready_to_receive();
   /// RTR → RTS. Throws Error: invalid_value for retries beyond 6.
-  void ready_to_send(const SendOptions& options = {});
-  /// Any state but RESET → ERR: what is posted is told as flushed. Throws Error.
+  void ready_to_send(const RtsAttributes& rts = {});
+  /// Any state but RESET → ERR: outstanding work completes as flushed. Throws Error.
   void fail();
-  /// Any state → RESET: what is posted is forgotten, and the device touches its memory no more.
-  /// Throws Error.
+  /// Any state → RESET: drops outstanding work; the device touches its memory no more. Throws
+  /// Error.
   void reset();
 
-  /// As the calls above left it.
+  /// The state that the calls above left it in.
   [[nodiscard]] State state() const noexcept { return state_; }
-  /// What the device says now, its state too: an error of the connection shows there. Throws Error.
+  /// Queries the device, whose state also shows errors of the connection (ERR). Throws Error.
   [[nodiscard]] ibv_qp_attr query() const;
 
-  /// Posts the list that `first` heads, with one doorbell. On an error those before `bad` are
-  /// posted: bad_state, full, invalid_value, driver.
+  /// Post the list from `first` on, with one doorbell. After an error (bad_state, full,
+  /// invalid_value, driver) those before `bad` are posted.
   core::Status post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept;
   core::Status post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept;
 
   [[nodiscard]] ibv_qp* get() const noexcept { return native_.get(); }
-  [[nodiscard]] std::uint32_t number() const noexcept { return native_->qp_num; }
-  [[nodiscard]] Transport transport() const noexcept { return transport_; }
-  /// What the device made of the options: at least what was asked for.
+  [[nodiscard]] std::uint32_t qp_num() const noexcept { return native_->qp_num; }
+  [[nodiscard]] QpType type() const noexcept { return type_; }
+  /// What the device granted: at least what the options asked for.
   [[nodiscard]] const ibv_qp_cap& capacity() const noexcept { return capacity_; }
   /// "queue pair 17 (RC) on mlx5_0": for errors.
   [[nodiscard]] std::string described() const;
@@ -103,7 +130,7 @@ class QueuePair {
   void modify(ibv_qp_attr& attributes, int mask, State to);
 
   Handle<ibv_qp, ibv_destroy_qp> native_;
-  Transport transport_;
+  QpType type_;
   ibv_qp_cap capacity_{};
   State state_ = State::reset;
 };

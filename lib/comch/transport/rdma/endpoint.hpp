@@ -9,8 +9,8 @@
 #include "comch/transport/data_connection.hpp"
 #include "rdma/connection/pairing.hpp"
 #include "rdma/verbs/completion_queue.hpp"
+#include "rdma/verbs/protection_domain.hpp"
 #include "rdma/verbs/queue_pair.hpp"
-#include "rdma/verbs/registrar.hpp"
 
 namespace offload::comch {
 
