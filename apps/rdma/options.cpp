@@ -91,7 +91,7 @@ struct Texts {
   std::string transport = "rc";
 };
 
-void add_meeting(cli::CommandLine& line, Options& options) {
+void add_rendezvous(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--device", options.device,
                 "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the first")
       .type_name("DEVICE");
@@ -241,7 +241,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
       .required();
   cli::add_choice(line, "--role", texts.role, {"requester", "responder"}, "Which end this one is")
       .required();
-  add_meeting(line, options);
+  add_rendezvous(line, options);
   cli::add_choice(line, "--transport", texts.transport, {"rc", "uc"},
                   "Reliable or unreliable connection");
   add_work(line, options);

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
+#include "apps/rdma/benchmark.hpp"
 #include "apps/rdma/options.hpp"
-#include "apps/rdma/trial.hpp"
 
 namespace offload::rdma_tool {
 

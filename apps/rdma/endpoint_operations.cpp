@@ -1,45 +1,45 @@
-#include "apps/rdma/wire.hpp"
+#include "apps/rdma/endpoint.hpp"
 
-/// What a wire submits.
+/// What a endpoint submits.
 namespace offload::rdma_tool {
 
 template <class Task>
-Task& Wire::next(progress::TaskPool<Task>& pool) noexcept {
+Task& Endpoint::next(progress::TaskPool<Task>& pool) noexcept {
   // Operations end in their order, and room() has seen that of the one before in this place.
   return pool.tasks()[submitted_ % options_.in_flight];
 }
 
-memory::Buffer* Wire::slot_buffer(std::size_t length) noexcept {
+memory::Buffer* Endpoint::slot_buffer(std::size_t length) noexcept {
   memory::Buffer* const buffer = outgoing_[submitted_ % options_.in_flight].get();
   static_cast<void>(buffer->set_data(0, length));
   return buffer;
 }
 
-std::span<std::byte> Wire::room() {
+std::span<std::byte> Endpoint::room() {
   if (submitted_ >= options_.in_flight) wait_completed(submitted_ + 1 - options_.in_flight);
   return outgoing(submitted_);
 }
 
-void Wire::wait_completed(std::uint64_t count) {
+void Endpoint::wait_completed(std::uint64_t count) {
   if (completed_ >= count) return;
   flush();
-  stage_.wait([&] { return completed_ >= count; }, "the end of an operation");
+  environment_.wait([&] { return completed_ >= count; }, "the end of an operation");
 }
 
-void Wire::submit(rdma::Operation& task) {
+void Endpoint::submit(rdma::Operation& task) {
   ++submitted_;
   ++unflushed_;
   require(connection_.submit_unflushed(task), "take an operation");
   if (unflushed_ >= options_.batch) flush();
 }
 
-void Wire::flush() noexcept {
+void Endpoint::flush() noexcept {
   if (unflushed_ == 0) return;
   unflushed_ = 0;
   static_cast<void>(connection_.flush());  // what it finds wrong, the tasks tell
 }
 
-void Wire::send(std::size_t length, std::optional<std::uint32_t> immediate) {
+void Endpoint::send(std::size_t length, std::optional<std::uint32_t> immediate) {
   wait_credit();
   auto& task = next(sends_);
   task.source = slot_buffer(length);
@@ -47,8 +47,8 @@ void Wire::send(std::size_t length, std::optional<std::uint32_t> immediate) {
   submit(task);
 }
 
-void Wire::write(std::size_t remote_slot, std::size_t length,
-                 std::optional<std::uint32_t> immediate) {
+void Endpoint::write(std::size_t remote_slot, std::size_t length,
+                     std::optional<std::uint32_t> immediate) {
   if (immediate) wait_credit();
   auto& task = next(writes_);
   task.source = slot_buffer(length);
@@ -57,7 +57,7 @@ void Wire::write(std::size_t remote_slot, std::size_t length,
   submit(task);
 }
 
-void Wire::read(std::size_t remote_slot, std::size_t length) {
+void Endpoint::read(std::size_t remote_slot, std::size_t length) {
   auto& task = next(reads_);
   task.destination = slot_buffer(0);
   task.from = remote(remote_slot);
@@ -65,7 +65,7 @@ void Wire::read(std::size_t remote_slot, std::size_t length) {
   submit(task);
 }
 
-void Wire::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
+void Endpoint::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
   auto& task = next(adds_);
   task.destination = slot_buffer(0);
   task.at = remote(remote_slot);
@@ -73,7 +73,8 @@ void Wire::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
   submit(task);
 }
 
-void Wire::compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std::uint64_t swap) {
+void Endpoint::compare_and_swap(std::size_t remote_slot, std::uint64_t compare,
+                                std::uint64_t swap) {
   auto& task = next(swaps_);
   task.destination = slot_buffer(0);
   task.at = remote(remote_slot);
@@ -82,8 +83,8 @@ void Wire::compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std:
   submit(task);
 }
 
-std::uint64_t Wire::work_on_event(rdma::RemoteSyncEventTask::Action action,
-                                  std::uint64_t argument) {
+std::uint64_t Endpoint::work_on_event(rdma::RemoteSyncEventTask::Action action,
+                                      std::uint64_t argument) {
   auto& task = next(events_);
   task.action = action;
   task.event = {peer_event_, 0};
@@ -94,7 +95,7 @@ std::uint64_t Wire::work_on_event(rdma::RemoteSyncEventTask::Action action,
   return task.result;
 }
 
-rdma::ReadTask& Wire::prepared_read(std::size_t remote_slot, std::size_t length) noexcept {
+rdma::ReadTask& Endpoint::prepared_read(std::size_t remote_slot, std::size_t length) noexcept {
   auto& task = reads_.tasks()[0];
   task.destination = slot_buffer(0);
   task.from = remote(remote_slot);
@@ -102,7 +103,7 @@ rdma::ReadTask& Wire::prepared_read(std::size_t remote_slot, std::size_t length)
   return task;
 }
 
-rdma::SendTask& Wire::prepared_send(const memory::Buffer& source) noexcept {
+rdma::SendTask& Endpoint::prepared_send(const memory::Buffer& source) noexcept {
   auto& task = sends_.tasks()[0];
   task.source = &source;
   return task;

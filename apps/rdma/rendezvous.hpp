@@ -6,26 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "apps/rdma/endpoint.hpp"
 #include "apps/rdma/options.hpp"
-#include "apps/rdma/wire.hpp"
 #include "rdma/cm/cm_connection.hpp"
 
 namespace offload::rdma_tool {
 
-using Wires = std::vector<std::unique_ptr<Wire>>;
+using Endpoints = std::vector<std::unique_ptr<Endpoint>>;
 
-/// Connects wires to those of the peer, by files or by librdmacm, and keeps what that takes. The
-/// wires outlive it.
+/// Connects endpoints to those of the peer, by files or by librdmacm, and keeps what that takes.
+/// The endpoints outlive it.
 ///
 /// By files: the requester writes its own and waits for the responder's, which connects to what it
 /// reads and only then writes its own. So the responder is ready for whatever the requester sends.
-class Meeting {
+class Rendezvous {
  public:
-  /// Throws as Stage::wait does, and Error: bad_message for a file that is not the peer's.
-  Meeting(Stage& stage, const Options& options, const Wires& wires);
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
-  ~Meeting() = default;
+  /// Throws as Environment::wait does, and Error: bad_message for a file that is not the peer's.
+  Rendezvous(Environment& environment, const Options& options, const Endpoints& endpoints);
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+  ~Rendezvous() = default;
 
  private:
   /// This end's file, which is gone after the run.
@@ -37,12 +37,12 @@ class Meeting {
     std::string path;  ///< empty: there is none
   };
   struct Way {
-    Wire* wire = nullptr;
+    Endpoint* endpoint = nullptr;
     std::optional<rdma::CmConnection> link;
     std::optional<core::Error> ended;
   };
 
-  void meet_by_files();
+  void exchange_files();
   void write_file();
   void read_file();
   void listen();
@@ -52,9 +52,9 @@ class Meeting {
   void accept(rdma::ConnectRequest request);
   [[nodiscard]] rdma::CmAddress address() const { return {options_.cm_address, options_.cm_port}; }
 
-  Stage& stage_;
+  Environment& environment_;
   const Options& options_;
-  const Wires& wires_;
+  const Endpoints& endpoints_;
   OwnFile file_;
   std::list<Way> ways_;
   std::optional<rdma::CmListener> listener_;

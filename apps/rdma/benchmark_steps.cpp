@@ -1,4 +1,4 @@
-#include "apps/rdma/trial.hpp"
+#include "apps/rdma/benchmark.hpp"
 #include "progress/graph.hpp"
 
 /// Operations that are made of several.
@@ -10,18 +10,19 @@ using core::Clock;
 }  // namespace
 
 /// The event counts up by one an iteration, set or added to.
-void Trial::publish() {
+void Benchmark::publish() {
   using Work = Variant::Work;
   using Action = rdma::RemoteSyncEventTask::Action;
   const bool sets = variant_.work == Work::set;
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
-    for (const auto& wire : wires_) {
+    for (const auto& endpoint : endpoints_) {
       auto begun = Clock::now();
-      std::uint64_t found = wire->work_on_event(sets ? Action::set : Action::add, sets ? i + 1 : 1);
+      std::uint64_t found =
+          endpoint->work_on_event(sets ? Action::set : Action::add, sets ? i + 1 : 1);
       std::uint64_t expected = i;
       if (variant_.work == Work::get) {
         begun = Clock::now();
-        found = wire->work_on_event(Action::get, 0);
+        found = endpoint->work_on_event(Action::get, 0);
         expected = i + 1;
       }
       result_.latency.record(Clock::now() - begun);
@@ -32,11 +33,12 @@ void Trial::publish() {
   }
 }
 
-void Trial::subscribe() {
+void Benchmark::subscribe() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
-    for (const auto& wire : wires_) {
-      stage_.wait([&] { return wire->event().get() > i; }, "the event", kPeerLookInterval);
-      if (wire->event().get() > options_.iterations) wrong(i, "the event is too far");
+    for (const auto& endpoint : endpoints_) {
+      environment_.wait([&] { return endpoint->event().get() > i; }, "the event",
+                        kPeerLookInterval);
+      if (endpoint->event().get() > options_.iterations) wrong(i, "the event is too far");
       ++result_.checked;
     }
   }
@@ -44,9 +46,9 @@ void Trial::subscribe() {
 
 /// What one connection reads, the other sends, from the same buffer: were it sent before the read
 /// has ended, the peer would see nothing, or what was read before.
-void Trial::read_then_send() {
-  Wire& first = *wires_[0];
-  Wire& second = *wires_[1];
+void Benchmark::read_then_send() {
+  Endpoint& first = *endpoints_[0];
+  Endpoint& second = *endpoints_[1];
   struct Run {
     bool ended = false;
     bool well = false;
@@ -55,7 +57,7 @@ void Trial::read_then_send() {
     *static_cast<Run*>(user_data) = {true, instance.status().ok()};
   };
   progress::Graph graph("read, then send", 1, {ended, ended, &run});
-  graph.connect(stage_.engine());
+  graph.connect(environment_.engine());
   const auto read = graph.add_node("read", first.connection());
   const auto send = graph.add_node("send", second.connection());
   graph.add_dependency(read, send);
@@ -71,7 +73,7 @@ void Trial::read_then_send() {
         !graph.submit(instance).ok()) {
       throw core::Error(core::ErrorCode::unexpected, "the graph does not take its tasks");
     }
-    stage_.wait([&] { return run.ended; }, "the end of the graph");
+    environment_.wait([&] { return run.ended; }, "the end of the graph");
     if (!run.well) {
       const bool reads = instance.failed_node() == read;
       throw core::Error(core::ErrorCode::io_failed,
@@ -83,9 +85,9 @@ void Trial::read_then_send() {
   graph.stop();
 }
 
-void Trial::expect_send_of_read() {
-  Wire& first = *wires_[0];
-  Wire& second = *wires_[1];
+void Benchmark::expect_send_of_read() {
+  Endpoint& first = *endpoints_[0];
+  Endpoint& second = *endpoints_[1];
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     make(first.incoming(0).first(size_), first, false, i);
     first.sync();

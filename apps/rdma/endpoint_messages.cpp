@@ -1,34 +1,35 @@
 #include <algorithm>
 
+#include "apps/rdma/endpoint.hpp"
 #include "apps/rdma/shared_pool.hpp"
-#include "apps/rdma/wire.hpp"
 #include "protocol/bytes.hpp"
 
-/// What a wire and the peer's tell each other.
+/// What a endpoint and the peer's tell each other.
 namespace offload::rdma_tool {
 
 using core::Error;
 using core::ErrorCode;
 
 /// One in flight is a ping-pong, where the peer's answer is the credit.
-void Wire::wait_credit() {
+void Endpoint::wait_credit() {
   if (options_.in_flight == 1) return;
   if (++streamed_ <= credited_ + window(options_)) return;
   flush();
-  stage_.wait([&] { return streamed_ <= credited_ + window(options_); },
-              "word of receives of the peer");
+  environment_.wait([&] { return streamed_ <= credited_ + window(options_); },
+                    "word of receives of the peer");
 }
 
-void Wire::failed(const rdma::Operation& task) noexcept {
+void Endpoint::failed(const rdma::Operation& task) noexcept {
   if (task.status() == ErrorCode::shutdown) return;
   const bool told = task.cause().domain != core::Cause::Domain::none;
-  stage_.fail({task.status().error(),
-               described() + ": " +
-                   (told ? task.explain() : std::string(core::describe(task.status().error()))),
-               task.cause()});
+  environment_.fail(
+      {task.status().error(),
+       described() + ": " +
+           (told ? task.explain() : std::string(core::describe(task.status().error()))),
+       task.cause()});
 }
 
-void Wire::received(rdma::Receive& task) noexcept {
+void Endpoint::received(rdma::Receive& task) noexcept {
   switch (task.immediate().value_or(0)) {
     case kHello: {
       const auto data = task.destination->data();
@@ -42,21 +43,21 @@ void Wire::received(rdma::Receive& task) noexcept {
   static_cast<void>(post(task));  // refused only once the connection has failed
 }
 
-core::Status Wire::post(rdma::Receive& task) noexcept {
+core::Status Endpoint::post(rdma::Receive& task) noexcept {
   task.destination->reset();
   if (shared_ != nullptr) return shared_->post(static_cast<rdma::SharedReceiveTask&>(task));
   return connection_.submit(static_cast<rdma::ReceiveTask&>(task));
 }
 
-rdma::Receive& Wire::receive() {
+rdma::Receive& Endpoint::receive() {
   if (taken_count_ == arrived_count_) {
     flush();
-    stage_.wait([&] { return taken_count_ != arrived_count_; }, "a message of the peer");
+    environment_.wait([&] { return taken_count_ != arrived_count_; }, "a message of the peer");
   }
   return *arrived_[taken_count_++ % arrived_.size()];
 }
 
-void Wire::give_back(rdma::Receive& task) {
+void Endpoint::give_back(rdma::Receive& task) {
   if (options_.in_flight == 1 || shared_ != nullptr) {
     require(post(task), "post a receive");
   } else {
@@ -67,29 +68,29 @@ void Wire::give_back(rdma::Receive& task) {
   if (options_.in_flight != 1 && ++given_back_ % options_.in_flight == 0) control(kCredit);
 }
 
-void Wire::control(Control what, const memory::Buffer* source) {
+void Endpoint::control(Control what, const memory::Buffer* source) {
   flush();
-  stage_.wait([&] { return controls_submitted_ - controls_completed_ < kControls; },
-              "the end of a control message");
+  environment_.wait([&] { return controls_submitted_ - controls_completed_ < kControls; },
+                    "the end of a control message");
   auto& task = controls_.tasks()[controls_submitted_++ % kControls];
   task.source = source;
   task.immediate = what;
   require(connection_.submit(task), "send a control message");
 }
 
-void Wire::sync() {
+void Endpoint::sync() {
   control(kSync);
   ++syncs_sent_;
-  stage_.wait(
+  environment_.wait(
       [&] { return syncs_heard_ >= syncs_sent_ && controls_completed_ == controls_submitted_; },
       "the peer");
 }
 
-void Wire::meet() {
+void Endpoint::meet() {
   const std::string mine = agreed(options_);
   const auto hello = protocol::Writer()
                          .bytes(std::as_bytes(std::span(mine)))
-                         .bytes(memory::export_remote(region_, stage_.registrar(),
+                         .bytes(memory::export_remote(region_, environment_.registrar(),
                                                       region_.access() & memory::kRemoteAccess))
                          .take();
   if (hello.size() > kHelloBytes) throw Error(ErrorCode::invalid_value, "too many sizes");
@@ -97,13 +98,13 @@ void Wire::meet() {
   static_cast<void>(hello_->set_data(0, hello.size()));
   // The responder was connected first, so it hears the requester, and knows then that it is heard.
   if (options_.role == Role::requester) control(kHello, hello_.get());
-  stage_.wait([&] { return !peer_hello_.empty(); }, "the peer's hello");
+  environment_.wait([&] { return !peer_hello_.empty(); }, "the peer's hello");
   if (options_.role == Role::responder) control(kHello, hello_.get());
   sync();
   take_hello();
 }
 
-void Wire::take_hello() {
+void Endpoint::take_hello() {
   protocol::Reader reader(peer_hello_);
   const auto text = reader.bytes();
   const auto blob = reader.bytes();

@@ -14,18 +14,18 @@ namespace offload::rdma_tool {
 struct Interrupted {};
 
 /// What the connections of a run stand on, and how the run waits. One thread.
-class Stage final : progress::EventHandler {
+class Environment final : progress::EventHandler {
  public:
   /// `completions`: of all connections together. Throws Error.
-  Stage(const Options& options, core::ShutdownSignals& signals, std::uint32_t completions);
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
-  ~Stage();
+  Environment(const Options& options, core::ShutdownSignals& signals, std::uint32_t completions);
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment();
 
   [[nodiscard]] progress::Engine& engine() noexcept { return engine_; }
   [[nodiscard]] rdma::DeviceContext& device() noexcept { return device_; }
   [[nodiscard]] rdma::Registrar& registrar() noexcept { return registrar_; }
-  [[nodiscard]] rdma::SharedObjects endpoint() noexcept {
+  [[nodiscard]] rdma::SharedObjects objects() noexcept {
     return {device_, domain_, registrar_, completions_};
   }
   [[nodiscard]] core::Duration timeout() const noexcept { return timeout_; }

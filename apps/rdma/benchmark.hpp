@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 
-#include "apps/rdma/meeting.hpp"
+#include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
 #include "apps/rdma/pattern.hpp"
-#include "apps/rdma/stage.hpp"
+#include "apps/rdma/rendezvous.hpp"
 #include "core/clock.hpp"
 #include "metrics/latency_histogram.hpp"
 
@@ -38,11 +38,12 @@ struct Variant {
 std::vector<Variant> variants_of(const Options& options);
 
 /// Both ends' part in an operation of one size, over connections that have met. Wrong data is an
-/// Error (unexpected) with operation, iteration and offset; else it throws as Stage::wait does.
-class Trial {
+/// Error (unexpected) with operation, iteration and offset; else it throws as Environment::wait
+/// does.
+class Benchmark {
  public:
-  Trial(Stage& stage, const Options& options, const Wires& wires, std::uint32_t size,
-        const Variant& variant);
+  Benchmark(Environment& environment, const Options& options, const Endpoints& endpoints,
+            std::uint32_t size, const Variant& variant);
   Result run();
 
  private:
@@ -60,33 +61,34 @@ class Trial {
   void stream_in();
   void reach_all();
   void look_back();
-  void look_at_words(Wire& wire);
+  void look_at_words(Endpoint& endpoint);
   void publish();
   void subscribe();
   void read_then_send();
   void expect_send_of_read();
 
-  void post(Wire& wire, std::uint64_t iteration);
+  void post(Endpoint& endpoint, std::uint64_t iteration);
   /// Null where the message came by a write, which nothing tells of.
-  rdma::Receive* await(Wire& wire, std::uint64_t iteration);
-  void accept(Wire& wire, std::uint64_t iteration, rdma::Receive* message);
-  void reach(Wire& wire, std::uint64_t iteration);
-  void finish_reach(Wire& wire, std::uint64_t iteration);
-  [[nodiscard]] std::uint64_t word(const Wire& wire, std::uint64_t iteration) const noexcept;
+  rdma::Receive* await(Endpoint& endpoint, std::uint64_t iteration);
+  void accept(Endpoint& endpoint, std::uint64_t iteration, rdma::Receive* message);
+  void reach(Endpoint& endpoint, std::uint64_t iteration);
+  void finish_reach(Endpoint& endpoint, std::uint64_t iteration);
+  [[nodiscard]] std::uint64_t word(const Endpoint& endpoint,
+                                   std::uint64_t iteration) const noexcept;
 
-  void make(std::span<std::byte> message, const Wire& wire, bool from_requester,
+  void make(std::span<std::byte> message, const Endpoint& endpoint, bool from_requester,
             std::uint64_t iteration) const;
-  void check(std::span<const std::byte> message, const Wire& wire, bool from_requester,
+  void check(std::span<const std::byte> message, const Endpoint& endpoint, bool from_requester,
              std::uint64_t iteration);
   [[noreturn]] void wrong(std::uint64_t iteration, const std::string& what) const;
 
-  Stage& stage_;
+  Environment& environment_;
   const Options& options_;
-  const Wires& wires_;
+  const Endpoints& endpoints_;
   std::uint32_t size_;
   Variant variant_;
   Result result_;
-  std::vector<core::TimePoint> begun_;  ///< of each wire's latest operation
+  std::vector<core::TimePoint> begun_;  ///< of each endpoint's latest operation
 };
 
 }  // namespace offload::rdma_tool

@@ -1,4 +1,4 @@
-#include "apps/rdma/meeting.hpp"
+#include "apps/rdma/rendezvous.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -16,10 +16,13 @@ constexpr core::Duration kLookInterval = std::chrono::milliseconds(20);
 
 }  // namespace
 
-Meeting::Meeting(Stage& stage, const Options& options, const Wires& wires)
-    : stage_(stage), options_(options), wires_(wires), file_(options.local_descriptor) {
+Rendezvous::Rendezvous(Environment& environment, const Options& options, const Endpoints& endpoints)
+    : environment_(environment),
+      options_(options),
+      endpoints_(endpoints),
+      file_(options.local_descriptor) {
   if (options.cm_address.empty()) {
-    meet_by_files();
+    exchange_files();
   } else if (options.role == Role::responder) {
     listen();
   } else {
@@ -27,12 +30,12 @@ Meeting::Meeting(Stage& stage, const Options& options, const Wires& wires)
   }
 }
 
-Meeting::OwnFile::~OwnFile() {
+Rendezvous::OwnFile::~OwnFile() {
   std::error_code ignored;
   if (!path.empty()) fs::remove(path, ignored);
 }
 
-void Meeting::meet_by_files() {
+void Rendezvous::exchange_files() {
   std::error_code ignored;
   if (options_.role == Role::requester) {
     fs::remove(options_.remote_descriptor, ignored);  // the answer to a former run
@@ -46,12 +49,12 @@ void Meeting::meet_by_files() {
 }
 
 /// Under another name first, so that nobody reads a part.
-void Meeting::write_file() {
+void Rendezvous::write_file() {
   const std::string draft = file_.path + ".new";
   {
     std::ofstream file(draft, std::ios::binary);
-    for (const auto& wire : wires_) {
-      const auto bytes = wire->connection().descriptor().encode();
+    for (const auto& endpoint : endpoints_) {
+      const auto bytes = endpoint->connection().descriptor().encode();
       file.write(reinterpret_cast<const char*>(bytes.data()),
                  static_cast<std::streamsize>(bytes.size()));
     }
@@ -61,59 +64,59 @@ void Meeting::write_file() {
   fs::rename(draft, file_.path);
 }
 
-void Meeting::read_file() {
+void Rendezvous::read_file() {
   const std::string& path = options_.remote_descriptor;
   for (const auto end = core::Clock::now() + options_.timeout; !fs::exists(path);) {
     if (core::Clock::now() > end) {
       throw Error(ErrorCode::timed_out, "'" + path + "' did not come in time: no peer");
     }
-    stage_.pause(kLookInterval);
+    environment_.pause(kLookInterval);
   }
   std::ifstream file(path, std::ios::binary);
-  std::vector<char> text(rdma::kDescriptorBytes * wires_.size() + 1);
+  std::vector<char> text(rdma::kDescriptorBytes * endpoints_.size() + 1);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (static_cast<std::size_t>(file.gcount()) != text.size() - 1) {
     throw Error(ErrorCode::bad_message, "'" + path + "' does not describe " +
-                                            std::to_string(wires_.size()) + " connections");
+                                            std::to_string(endpoints_.size()) + " connections");
   }
   auto rest = std::as_bytes(std::span(text));
-  for (const auto& wire : wires_) {
+  for (const auto& endpoint : endpoints_) {
     const auto bytes = rest.first(rdma::kDescriptorBytes);
-    wire->connection().connect_to(rdma::ConnectionDescriptor::decode(bytes));
+    endpoint->connection().connect_to(rdma::ConnectionDescriptor::decode(bytes));
     rest = rest.subspan(bytes.size());
   }
 }
 
-void Meeting::make_link(Way& way) {
+void Rendezvous::make_link(Way& way) {
   way.ended.reset();
   way.link.emplace(
-      stage_.engine(), way.wire->connection(),
+      environment_.engine(), way.endpoint->connection(),
       rdma::CmConnection::Callbacks{[](rdma::CmConnection&) {},
                                     [this, &way](rdma::CmConnection&, const Error& why) {
-                                      if (way.wire->connection().connected()) {
-                                        stage_.peer_has_gone();
+                                      if (way.endpoint->connection().connected()) {
+                                        environment_.peer_has_gone();
                                       }
                                       way.ended = why;
                                     }});
 }
 
-void Meeting::listen() {
-  listener_.emplace(stage_.engine(), address(),
+void Rendezvous::listen() {
+  listener_.emplace(environment_.engine(), address(),
                     [this](rdma::ConnectRequest request) { accept(std::move(request)); });
   const auto connected = [this] {
-    return ways_.size() == wires_.size() &&
+    return ways_.size() == endpoints_.size() &&
            ways_.back().link->state() == rdma::CmConnection::State::connected;
   };
-  stage_.wait(connected, "a peer");
+  environment_.wait(connected, "a peer");
 }
 
-void Meeting::accept(rdma::ConnectRequest request) {
-  if (ways_.size() == wires_.size()) throw Error(ErrorCode::full, "one peer is there already");
-  if (request.device_name() != stage_.device().name()) {
+void Rendezvous::accept(rdma::ConnectRequest request) {
+  if (ways_.size() == endpoints_.size()) throw Error(ErrorCode::full, "one peer is there already");
+  if (request.device_name() != environment_.device().name()) {
     throw Error(ErrorCode::invalid_value, "it came by " + request.device_name());
   }
   Way& way = ways_.emplace_back();
-  way.wire = wires_[ways_.size() - 1].get();
+  way.endpoint = endpoints_[ways_.size() - 1].get();
   make_link(way);
   try {
     way.link->accept(std::move(request), options_.timeout);
@@ -123,27 +126,27 @@ void Meeting::accept(rdma::ConnectRequest request) {
   }
 }
 
-void Meeting::connect() {
-  for (const auto& wire : wires_) {
+void Rendezvous::connect() {
+  for (const auto& endpoint : endpoints_) {
     Way& way = ways_.emplace_back();
-    way.wire = wire.get();
+    way.endpoint = endpoint.get();
     connect(way);
   }
 }
 
 /// Again and again, while there is time: the responder may start later.
-void Meeting::connect(Way& way) {
+void Rendezvous::connect(Way& way) {
   for (const auto end = core::Clock::now() + options_.timeout;;) {
     make_link(way);
     way.link->connect(address(), options_.timeout);
-    stage_.wait(
+    environment_.wait(
         [&] { return way.ended || way.link->state() == rdma::CmConnection::State::connected; },
         "an answer of the peer");
     if (!way.ended) return;
     if (way.ended->code() != ErrorCode::not_connected || core::Clock::now() > end) {
       throw Error(*way.ended);
     }
-    stage_.pause(kLookInterval);
+    environment_.pause(kLookInterval);
   }
 }
 

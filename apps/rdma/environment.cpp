@@ -1,4 +1,4 @@
-#include "apps/rdma/stage.hpp"
+#include "apps/rdma/environment.hpp"
 
 #include <fmt/core.h>
 
@@ -19,7 +19,8 @@ rdma::DeviceContext open(const std::string& selector) {
 
 }  // namespace
 
-Stage::Stage(const Options& options, core::ShutdownSignals& signals, std::uint32_t completions)
+Environment::Environment(const Options& options, core::ShutdownSignals& signals,
+                         std::uint32_t completions)
     : signals_(signals),
       timeout_(options.timeout),
       event_driven_(options.event_driven),
@@ -30,20 +31,20 @@ Stage::Stage(const Options& options, core::ShutdownSignals& signals, std::uint32
   engine_.watch(signals_.fd(), EPOLLIN, *this);
 }
 
-Stage::~Stage() {
+Environment::~Environment() {
   engine_.unwatch(signals_.fd(), *this);
 }
 
-void Stage::on_events(std::uint32_t) {
+void Environment::on_events(std::uint32_t) {
   interrupted_ = signals_.take() != 0 || interrupted_;
 }
 
-void Stage::check() const {
+void Environment::check() const {
   if (failure_) throw core::Error(*failure_);
   if (interrupted_) throw Interrupted{};
 }
 
-void Stage::turn(core::Duration look) {
+void Environment::turn(core::Duration look) {
   if (event_driven_) {
     engine_.run_once(core::Clock::now() + std::min(look, timeout_));
   } else {
@@ -52,22 +53,22 @@ void Stage::turn(core::Duration look) {
   check();
 }
 
-void Stage::pause(core::Duration time) {
+void Environment::pause(core::Duration time) {
   for (const auto end = core::Clock::now() + time; core::Clock::now() < end; check()) {
     engine_.run_once(end);
   }
 }
 
-void Stage::throw_late(const char* what) const {
+void Environment::throw_late(const char* what) const {
   throw core::Error(core::ErrorCode::timed_out,
                     fmt::format("{} did not come within {} s", what, core::to_seconds(timeout_)));
 }
 
-void Stage::fail(const core::Error& why) noexcept {
+void Environment::fail(const core::Error& why) noexcept {
   if (!failure_) failure_ = why;
 }
 
-void Stage::peer_has_gone() noexcept {
+void Environment::peer_has_gone() noexcept {
   if (!closing_) fail({core::ErrorCode::connection_reset, "the peer has gone"});
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
-#include "apps/rdma/stage.hpp"
 #include "memory/inventory.hpp"
 #include "memory/region_export.hpp"
 #include "progress/task_pool.hpp"
@@ -42,14 +42,15 @@ std::size_t receive_room(const Options& options) noexcept;
 /// Messages of its own (controls) travel beside those of the operation, told by an immediate: what
 /// both ends say at the start (hello), that one is ready for the next step (sync), and how many
 /// receives were given back (credit), so that a stream never finds none. One thread.
-class Wire {
+class Endpoint {
  public:
   /// Starts the connection; its receives are posted. `shared`: null, or what it takes them from,
   /// which outlives it. Throws Error.
-  Wire(Stage& stage, const Options& options, std::uint32_t number, SharedPool* shared);
-  Wire(const Wire&) = delete;
-  Wire& operator=(const Wire&) = delete;
-  ~Wire();
+  Endpoint(Environment& environment, const Options& options, std::uint32_t number,
+           SharedPool* shared);
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+  ~Endpoint();
 
   /// What one takes of a completion queue.
   static std::uint32_t completions(const Options& options) noexcept;
@@ -57,7 +58,7 @@ class Wire {
   [[nodiscard]] rdma::Connection& connection() noexcept { return connection_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
 
-  // All that waits throws as Stage::wait does.
+  // All that waits throws as Environment::wait does.
 
   /// Once connected: tells the peer what this end runs and where its memory is, and hears the same
   /// of it. Throws Error (invalid_value) if it runs something else.
@@ -73,8 +74,8 @@ class Wire {
   /// Of the first eight bytes of the peer's slot. What they were comes to this end's.
   void compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std::uint64_t swap);
   void fetch_and_add(std::size_t remote_slot, std::uint64_t add);
-  /// For a graph to submit, one at a time and with nothing else on the wire: reads into the first
-  /// slot, and sends what is in a buffer.
+  /// For a graph to submit, one at a time and with nothing else on the endpoint: reads into the
+  /// first slot, and sends what is in a buffer.
   rdma::ReadTask& prepared_read(std::size_t remote_slot, std::size_t length) noexcept;
   rdma::SendTask& prepared_send(const memory::Buffer& source) noexcept;
   /// Operations posted with one doorbell.
@@ -127,7 +128,7 @@ class Wire {
   void require(core::Status status, const char* action) const;
   [[nodiscard]] std::string described() const;
 
-  Stage& stage_;
+  Environment& environment_;
   Options options_;
   std::uint32_t number_;
   SharedPool* shared_;

@@ -1,4 +1,4 @@
-#include "apps/rdma/wire.hpp"
+#include "apps/rdma/endpoint.hpp"
 
 #include <algorithm>
 
@@ -53,58 +53,62 @@ std::size_t receive_room(const Options& options) noexcept {
   return std::max(sends_data(options.operation) ? stride_of(options) : 0, kHelloBytes);
 }
 
-std::uint32_t Wire::completions(const Options& options) noexcept {
+std::uint32_t Endpoint::completions(const Options& options) noexcept {
   const auto queues = connection_options(options, Access::none, nullptr).queues;
   return queues.max_send_wr + queues.max_recv_wr;
 }
 
 template <class Task, auto done>
-typename progress::TaskPool<Task>::Callbacks Wire::callbacks() noexcept {
-  return {[](Task& task, void* wire) { (static_cast<Wire*>(wire)->*done)(task); },
-          [](Task& task, void* wire) { static_cast<Wire*>(wire)->failed(task); }, this};
+typename progress::TaskPool<Task>::Callbacks Endpoint::callbacks() noexcept {
+  return {[](Task& task, void* endpoint) { (static_cast<Endpoint*>(endpoint)->*done)(task); },
+          [](Task& task, void* endpoint) { static_cast<Endpoint*>(endpoint)->failed(task); }, this};
 }
 
-Wire::Wire(Stage& stage, const Options& options, std::uint32_t number, SharedPool* shared)
-    : stage_(stage),
+Endpoint::Endpoint(Environment& environment, const Options& options, std::uint32_t number,
+                   SharedPool* shared)
+    : environment_(environment),
       options_(options),
       number_(number),
       shared_(shared),
       stride_(stride_of(options)),
       incoming_slots_(window(options) + 1),
       region_({"connection " + std::to_string(number),
-               memory::kLocalAccess | access_of(stage.device())}),
+               memory::kLocalAccess | access_of(environment.device())}),
       inventory_(options.in_flight + receives_of(options) + 1),
-      connection_(stage.endpoint(), connection_options(options, access_of(stage.device()), shared),
+      connection_(environment.objects(),
+                  connection_options(options, access_of(environment.device()), shared),
                   "connection " + std::to_string(number)),
-      controls_(connection_, kControls, callbacks<rdma::SendTask, &Wire::control_completed>()),
-      sends_(connection_, options.in_flight, callbacks<rdma::SendTask, &Wire::completed>()),
-      writes_(connection_, options.in_flight, callbacks<rdma::WriteTask, &Wire::completed>()),
-      reads_(connection_, options.in_flight, callbacks<rdma::ReadTask, &Wire::completed>()),
+      controls_(connection_, kControls, callbacks<rdma::SendTask, &Endpoint::control_completed>()),
+      sends_(connection_, options.in_flight, callbacks<rdma::SendTask, &Endpoint::completed>()),
+      writes_(connection_, options.in_flight, callbacks<rdma::WriteTask, &Endpoint::completed>()),
+      reads_(connection_, options.in_flight, callbacks<rdma::ReadTask, &Endpoint::completed>()),
       swaps_(connection_, options.in_flight,
-             callbacks<rdma::CompareAndSwapTask, &Wire::completed>()),
-      adds_(connection_, options.in_flight, callbacks<rdma::FetchAndAddTask, &Wire::completed>()),
+             callbacks<rdma::CompareAndSwapTask, &Endpoint::completed>()),
+      adds_(connection_, options.in_flight,
+            callbacks<rdma::FetchAndAddTask, &Endpoint::completed>()),
       events_(connection_, options.in_flight,
-              callbacks<rdma::RemoteSyncEventTask, &Wire::completed>()),
-      receives_(connection_, receives_of(options), callbacks<rdma::ReceiveTask, &Wire::received>()),
+              callbacks<rdma::RemoteSyncEventTask, &Endpoint::completed>()),
+      receives_(connection_, receives_of(options),
+                callbacks<rdma::ReceiveTask, &Endpoint::received>()),
       arrived_(receives_of(options)) {
   make_buffers();
-  connection_.connect(stage.engine());
+  connection_.connect(environment.engine());
   connection_.start();
   make_tasks();
   if (shared_ != nullptr) shared_->add(connection_.queue_pair()->qp_num(), *this);
 }
 
-Wire::~Wire() {
+Endpoint::~Endpoint() {
   if (shared_ != nullptr) shared_->remove(*this);
   if (connection_.state() == progress::Context::State::idle) return;
   connection_.stop();
   const auto limit = core::Clock::now() + kStopTime;
   while (connection_.state() != progress::Context::State::idle && core::Clock::now() < limit) {
-    stage_.engine().run_once(limit);
+    environment_.engine().run_once(limit);
   }
 }
 
-void Wire::make_buffers() {
+void Endpoint::make_buffers() {
   const std::size_t receives = shared_ == nullptr ? receives_.size() : 0;
   const std::size_t room = receive_room(options_);
   region_.add_range(memory::allocate_range((options_.in_flight + incoming_slots_) * stride_ +
@@ -114,7 +118,7 @@ void Wire::make_buffers() {
     event_.emplace(sync::SyncEvent::Options{"offload-rdma", sync::Publisher::gpu});
     region_.add_range(memory::borrow_range({event_->memory().data(), event_->memory().size()}));
   }
-  region_.add_registrar(stage_.registrar());
+  region_.add_registrar(environment_.registrar());
   region_.start();
   inventory_.start();
   for (std::size_t i = 0; i < options_.in_flight; ++i) {
@@ -128,7 +132,7 @@ void Wire::make_buffers() {
 }
 
 /// All are out for good: each is submitted again in its turn.
-void Wire::make_tasks() {
+void Endpoint::make_tasks() {
   const auto take_all = [](auto&... pools) {
     const auto take = [](auto& pool) {
       while (pool.allocate() != nullptr) continue;
@@ -144,27 +148,27 @@ void Wire::make_tasks() {
   require(connection_.flush(), "post receives");
 }
 
-std::span<std::byte> Wire::slice(std::size_t offset, std::size_t length) const noexcept {
+std::span<std::byte> Endpoint::slice(std::size_t offset, std::size_t length) const noexcept {
   return {region_.ranges()[0].address + offset, length};
 }
 
-std::span<std::byte> Wire::outgoing(std::uint64_t operation) const noexcept {
+std::span<std::byte> Endpoint::outgoing(std::uint64_t operation) const noexcept {
   return slice(operation % options_.in_flight * stride_, stride_);
 }
 
-std::span<std::byte> Wire::incoming(std::size_t slot) const noexcept {
+std::span<std::byte> Endpoint::incoming(std::size_t slot) const noexcept {
   return slice((options_.in_flight + slot) * stride_, stride_);
 }
 
-rdma::RemoteAddress Wire::remote(std::size_t slot) const noexcept {
+rdma::RemoteAddress Endpoint::remote(std::size_t slot) const noexcept {
   return {peer_, (options_.in_flight + slot) * stride_};
 }
 
-std::string Wire::described() const {
+std::string Endpoint::described() const {
   return "connection " + std::to_string(number_);
 }
 
-void Wire::require(core::Status status, const char* action) const {
+void Endpoint::require(core::Status status, const char* action) const {
   if (status.ok()) return;
   throw Error(status.error(), described() + " cannot " + action + ": " +
                                   std::string(core::describe(status.error())));
