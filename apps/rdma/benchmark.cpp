@@ -11,7 +11,7 @@ namespace {
 
 using core::Clock;
 
-/// Immediates are iterations; those from 2^31 on are controls.
+/// Immediates below 2^31 are iterations; those above are an endpoint's control messages.
 constexpr std::uint64_t kImmediates = std::uint64_t{1} << 31;
 
 std::uint32_t immediate_of(std::uint64_t iteration) noexcept {
@@ -26,8 +26,8 @@ bool writes(Operation operation) noexcept {
   return operation == Operation::write || operation == Operation::write_imm;
 }
 
-/// What only one end works on, and the other end does not answer.
-bool reaches(Operation operation) noexcept {
+/// Operations that the other end neither notices nor answers.
+bool is_one_sided(Operation operation) noexcept {
   return operation == Operation::read || operation == Operation::atomic;
 }
 
@@ -61,48 +61,52 @@ Benchmark::Benchmark(Environment& environment, const Options& options, const End
 }
 
 Result Benchmark::run() {
-  prepare();
+  prepare_memory();
   for (const auto& endpoint : endpoints_) {
     endpoint->set_batch(variant_.batch);
     endpoint->sync();
   }
   const auto start = Clock::now();
+  run_operation();
+  if (!is_passive()) result_.duration = Clock::now() - start;
+  // A passive end sleeps, which leaves its processor to the active end.
+  environment_.set_event_driven(options_.event_driven || is_passive());
+  for (const auto& endpoint : endpoints_) endpoint->sync();
+  environment_.set_event_driven(options_.event_driven);
+  check_memory();
+  return std::move(result_);
+}
+
+void Benchmark::run_operation() {
   if (options_.operation == Operation::sync_event) {
     is_requester() ? publish() : subscribe();
   } else if (options_.operation == Operation::ordered) {
     is_requester() ? read_then_send() : expect_send_of_read();
   } else if (is_passive()) {
-    // The next sync tells that it is over.
-  } else if (reaches(options_.operation)) {
-    reach_all();
+    // The next sync ends it.
+  } else if (is_one_sided(options_.operation)) {
+    run_one_sided();
   } else if (options_.in_flight == 1) {
     ping_pong();
-  } else if (begins()) {
-    stream_out();
+  } else if (is_sender()) {
+    send_stream();
   } else {
-    stream_in();
+    receive_stream();
   }
-  if (!is_passive()) result_.duration = Clock::now() - start;
-  // Who has nothing to do leaves its processor to those who have.
-  environment_.set_event_driven(options_.event_driven || is_passive());
-  for (const auto& endpoint : endpoints_) endpoint->sync();
-  environment_.set_event_driven(options_.event_driven);
-  look_back();
-  return std::move(result_);
 }
 
 bool Benchmark::is_passive() const noexcept {
-  if (reaches(options_.operation)) return !is_requester();
-  return options_.operation == Operation::write && options_.in_flight != 1 && !begins();
+  if (is_one_sided(options_.operation)) return !is_requester();
+  return options_.operation == Operation::write && options_.in_flight != 1 && !is_sender();
 }
 
-/// What the peer will write to, without traces of what was before; or what it will read.
-void Benchmark::prepare() {
+/// Clears the memory that the peer will write to, or fills what it will read.
+void Benchmark::prepare_memory() {
   for (const auto& endpoint : endpoints_) {
     if (options_.operation == Operation::sync_event) endpoint->event().set(0);
     for (std::size_t slot = 0; slot < endpoint->incoming_slots(); ++slot) {
       const auto bytes = endpoint->incoming(slot).first(size_);
-      if (reaches(options_.operation)) {
+      if (is_one_sided(options_.operation)) {
         make(bytes, *endpoint, is_requester(), slot);
       } else {
         std::fill(bytes.begin(), bytes.end(), std::byte{0});
@@ -114,51 +118,51 @@ void Benchmark::prepare() {
 void Benchmark::ping_pong() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& endpoint : endpoints_) {
-      if (begins()) post(*endpoint, i);
-      rdma::Receive* const message = await(*endpoint, i);
+      if (is_sender()) post(*endpoint, i);
+      rdma::Receive* const message = wait_for_message(*endpoint, i);
       const auto time = Clock::now() - begun_[endpoint->number()];
-      accept(*endpoint, i, message);
-      if (!begins()) post(*endpoint, i);
-      // What the peer does not wait for comes last. Of the answering end, from its last answer on.
-      if (begins() || i != 0) result_.latency.record(time / 2);
+      check_message(*endpoint, i, message);
+      if (!is_sender()) post(*endpoint, i);
+      // Last, as the peer does not wait for it. The answering end measures from its last answer.
+      if (is_sender() || i != 0) result_.latency.record(time / 2);
       if (message != nullptr) endpoint->give_back(*message);
     }
   }
 }
 
-void Benchmark::stream_out() {
+void Benchmark::send_stream() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& endpoint : endpoints_) post(*endpoint, i);
   }
   for (const auto& endpoint : endpoints_) endpoint->wait_completed(endpoint->submitted());
 }
 
-void Benchmark::stream_in() {
+void Benchmark::receive_stream() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& endpoint : endpoints_) {
-      rdma::Receive* const message = await(*endpoint, i);
-      accept(*endpoint, i, message);
+      rdma::Receive* const message = wait_for_message(*endpoint, i);
+      check_message(*endpoint, i, message);
       endpoint->give_back(*message);
     }
   }
 }
 
-void Benchmark::reach_all() {
+void Benchmark::run_one_sided() {
   const std::uint64_t depth = options_.in_flight;
   for (std::uint64_t i = 0; i < options_.iterations + depth; ++i) {
     for (const auto& endpoint : endpoints_) {
-      if (i >= depth && i - depth < options_.iterations) finish_reach(*endpoint, i - depth);
+      if (i >= depth && i - depth < options_.iterations) finish_one_sided(*endpoint, i - depth);
       if (i >= options_.iterations) continue;
       endpoint->room();
       begun_[endpoint->number()] = Clock::now();
-      reach(*endpoint, i);
+      post_one_sided(*endpoint, i);
     }
   }
 }
 
-/// A read takes from one slot more than this end has, so that what comes to one changes. An atomic
-/// finds the word that the one before in its slot has made.
-void Benchmark::reach(Endpoint& endpoint, std::uint64_t iteration) {
+/// Reads take turns among one slot more than this end has, so that the data of each of its slots
+/// changes. An atomic finds the word that the one before it in its slot made.
+void Benchmark::post_one_sided(Endpoint& endpoint, std::uint64_t iteration) {
   const std::uint64_t depth = options_.in_flight;
   if (options_.operation == Operation::read) return endpoint.read(iteration % (depth + 1), size_);
   const std::uint64_t before = word(endpoint, iteration);
@@ -170,8 +174,8 @@ void Benchmark::reach(Endpoint& endpoint, std::uint64_t iteration) {
   }
 }
 
-void Benchmark::finish_reach(Endpoint& endpoint, std::uint64_t iteration) {
-  // Those after it may be under way.
+void Benchmark::finish_one_sided(Endpoint& endpoint, std::uint64_t iteration) {
+  // Later ones may be outstanding.
   const auto later = std::min<std::uint64_t>(options_.iterations - iteration, options_.in_flight);
   const std::uint64_t number = endpoint.submitted() - later;
   endpoint.wait_completed(number + 1);
@@ -187,14 +191,14 @@ std::uint64_t Benchmark::word(const Endpoint& endpoint, std::uint64_t iteration)
   return std::bit_cast<std::uint64_t>(bytes);
 }
 
-/// What could not be looked at while it went on: what a stream of writes left, what atomics made,
-/// and that reads have changed nothing.
-void Benchmark::look_back() {
+/// Checks what a passive end can check only afterwards: the last writes of a stream, the words that
+/// atomics made, and that reads changed nothing.
+void Benchmark::check_memory() {
   if (!is_passive()) return;
   const bool read = options_.operation == Operation::read;
   for (const auto& endpoint : endpoints_) {
     if (options_.operation == Operation::atomic) {
-      look_at_words(*endpoint);
+      check_words(*endpoint);
       continue;
     }
     const std::uint64_t slots = endpoint->incoming_slots();
@@ -206,7 +210,7 @@ void Benchmark::look_back() {
   }
 }
 
-void Benchmark::look_at_words(Endpoint& endpoint) {
+void Benchmark::check_words(Endpoint& endpoint) {
   const std::uint64_t depth = options_.in_flight;
   for (std::uint64_t slot = 0; slot < depth; ++slot) {
     const std::uint64_t done = (options_.iterations + depth - 1 - slot) / depth;
@@ -226,26 +230,26 @@ void Benchmark::post(Endpoint& endpoint, std::uint64_t iteration) {
   }
 }
 
-rdma::Receive* Benchmark::await(Endpoint& endpoint, std::uint64_t iteration) {
+rdma::Receive* Benchmark::wait_for_message(Endpoint& endpoint, std::uint64_t iteration) {
   if (options_.operation != Operation::write) return &endpoint.receive();
-  // A write puts its bytes in order, the last one last, with every card that is known: perftest
-  // relies on it too. Acquire: pairs with the card.
+  // Known devices write the bytes of a message in order, which perftest relies on too: the last
+  // byte stands for all. Acquire: pairs with the device's write.
   const auto* const last = reinterpret_cast<const std::uint8_t*>(
       &endpoint.incoming(iteration % endpoint.incoming_slots())[size_ - 1]);
   environment_.wait([&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) == last_byte(iteration); },
-                    "a write of the peer", kPeerLookInterval);
+                    "a write of the peer", kPollInterval);
   return nullptr;
 }
 
-void Benchmark::accept(Endpoint& endpoint, std::uint64_t iteration, rdma::Receive* message) {
+void Benchmark::check_message(Endpoint& endpoint, std::uint64_t iteration, rdma::Receive* message) {
   const auto slot = endpoint.incoming(iteration % endpoint.incoming_slots()).first(size_);
   if (message == nullptr) return check(slot, endpoint, !is_requester(), iteration);
   if (message->length() != size_) {
-    wrong(iteration, fmt::format("{} bytes came, not {}", message->length(), size_));
+    throw_wrong(iteration, fmt::format("{} bytes came, not {}", message->length(), size_));
   }
   std::optional<std::uint32_t> immediate;
   if (has_immediate(options_.operation)) immediate = immediate_of(iteration);
-  if (message->immediate() != immediate) wrong(iteration, "the immediate is another");
+  if (message->immediate() != immediate) throw_wrong(iteration, "the immediate is another");
   check(writes(options_.operation) ? slot : message->destination->data(), endpoint, !is_requester(),
         iteration);
 }
@@ -265,14 +269,14 @@ void Benchmark::check(std::span<const std::byte> message, const Endpoint& endpoi
   const auto mismatch =
       find_mismatch(message, {options_.seed, endpoint.number(), from_requester, iteration});
   if (mismatch) {
-    wrong(iteration,
-          fmt::format("connection {}, offset {}: expected {:#04x}, got {:#04x}", endpoint.number(),
-                      mismatch->offset, mismatch->expected, mismatch->got));
+    throw_wrong(iteration, fmt::format("connection {}, offset {}: expected {:#04x}, got {:#04x}",
+                                       endpoint.number(), mismatch->offset, mismatch->expected,
+                                       mismatch->got));
   }
   ++result_.checked;
 }
 
-void Benchmark::wrong(std::uint64_t iteration, const std::string& what) const {
+void Benchmark::throw_wrong(std::uint64_t iteration, const std::string& what) const {
   throw core::Error(core::ErrorCode::unexpected,
                     fmt::format("wrong data: {}, {} bytes, iteration {}: {}",
                                 name_of(options_.operation), size_, iteration, what));

@@ -12,23 +12,22 @@
 
 namespace offload::rdma_tool {
 
-/// Nothing rings when a peer writes memory or works on an event in it: who sleeps looks so often,
-/// as lib/sync does.
-inline constexpr core::Duration kPeerLookInterval = std::chrono::microseconds(50);
+/// How often an event-driven end polls for what makes no event: a peer's write to memory or to a
+/// sync event. lib/sync polls as often.
+inline constexpr core::Duration kPollInterval = std::chrono::microseconds(50);
 
-/// What came of one size. Where latency was measured, the histogram has something; bandwidth is
-/// what all connections made together in `duration`; an end that cannot know when the peer began or
-/// ended has none of either.
+/// The measurements of one size. `latency` is empty in a bandwidth run. `duration` is that of all
+/// connections together; an end that cannot know when the peer begins and ends has none.
 struct Result {
-  std::string name;  ///< what was done
+  std::string name;  ///< of the operation
   std::uint32_t size = 0;
   std::uint64_t operations = 0;
   core::Duration duration{};
   metrics::LatencyHistogram latency;
-  std::uint64_t checked = 0;  ///< messages that this end looked at, byte by byte
+  std::uint64_t checked = 0;  ///< messages whose bytes this end compared
 };
 
-/// A run of one size may be several of these, one after the other.
+/// One of the benchmarks of an operation, which run one after the other for each size.
 struct Variant {
   enum class Work : std::uint8_t { all, swap, add, set, get };
   const char* name;
@@ -37,7 +36,7 @@ struct Variant {
 };
 std::vector<Variant> variants_of(const Options& options);
 
-/// Both ends' part in an operation of one size, over connections that have met. Wrong data is an
+/// One end's part in the benchmark of one size, over endpoints that are connected. Wrong data is an
 /// Error (unexpected) with operation, iteration and offset; else it throws as Environment::wait
 /// does.
 class Benchmark {
@@ -48,31 +47,32 @@ class Benchmark {
 
  private:
   [[nodiscard]] bool is_requester() const noexcept { return options_.role == Role::requester; }
-  /// Whether this end's messages are what is measured.
-  [[nodiscard]] bool begins() const noexcept {
+  /// Whether this end sends first, or alone.
+  [[nodiscard]] bool is_sender() const noexcept {
     return is_requester() == (options_.operation != Operation::recv);
   }
-
-  /// Whether the peer works on this end's memory, and nothing tells of it.
+  /// Whether the peer works on this end's memory without a notification.
   [[nodiscard]] bool is_passive() const noexcept;
-  void prepare();
+
+  void prepare_memory();
+  void run_operation();
   void ping_pong();
-  void stream_out();
-  void stream_in();
-  void reach_all();
-  void look_back();
-  void look_at_words(Endpoint& endpoint);
+  void send_stream();
+  void receive_stream();
+  void run_one_sided();
+  void check_memory();
+  void check_words(Endpoint& endpoint);
   void publish();
   void subscribe();
   void read_then_send();
   void expect_send_of_read();
 
   void post(Endpoint& endpoint, std::uint64_t iteration);
-  /// Null where the message came by a write, which nothing tells of.
-  rdma::Receive* await(Endpoint& endpoint, std::uint64_t iteration);
-  void accept(Endpoint& endpoint, std::uint64_t iteration, rdma::Receive* message);
-  void reach(Endpoint& endpoint, std::uint64_t iteration);
-  void finish_reach(Endpoint& endpoint, std::uint64_t iteration);
+  /// The message of an iteration; null for a plain write, which has no receive.
+  rdma::Receive* wait_for_message(Endpoint& endpoint, std::uint64_t iteration);
+  void check_message(Endpoint& endpoint, std::uint64_t iteration, rdma::Receive* message);
+  void post_one_sided(Endpoint& endpoint, std::uint64_t iteration);
+  void finish_one_sided(Endpoint& endpoint, std::uint64_t iteration);
   [[nodiscard]] std::uint64_t word(const Endpoint& endpoint,
                                    std::uint64_t iteration) const noexcept;
 
@@ -80,7 +80,7 @@ class Benchmark {
             std::uint64_t iteration) const;
   void check(std::span<const std::byte> message, const Endpoint& endpoint, bool from_requester,
              std::uint64_t iteration);
-  [[noreturn]] void wrong(std::uint64_t iteration, const std::string& what) const;
+  [[noreturn]] void throw_wrong(std::uint64_t iteration, const std::string& what) const;
 
   Environment& environment_;
   const Options& options_;
@@ -88,7 +88,7 @@ class Benchmark {
   std::uint32_t size_;
   Variant variant_;
   Result result_;
-  std::vector<core::TimePoint> begun_;  ///< of each endpoint's latest operation
+  std::vector<core::TimePoint> begun_;  ///< when each endpoint's latest operation began
 };
 
 }  // namespace offload::rdma_tool

@@ -1,15 +1,12 @@
 #include "apps/rdma/benchmark.hpp"
 #include "progress/graph.hpp"
 
-/// Operations that are made of several.
+/// Benchmarks whose iterations have several operations.
 namespace offload::rdma_tool {
-namespace {
 
 using core::Clock;
 
-}  // namespace
-
-/// The event counts up by one an iteration, set or added to.
+/// Each iteration counts the sync event up by one, by a set or an add.
 void Benchmark::publish() {
   using Work = Variant::Work;
   using Action = rdma::RemoteSyncEventTask::Action;
@@ -27,7 +24,7 @@ void Benchmark::publish() {
       }
       result_.latency.record(Clock::now() - begun);
       if (sets) continue;
-      if (found != expected) wrong(i, "the event is another");
+      if (found != expected) throw_wrong(i, "the event is another");
       ++result_.checked;
     }
   }
@@ -36,16 +33,15 @@ void Benchmark::publish() {
 void Benchmark::subscribe() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& endpoint : endpoints_) {
-      environment_.wait([&] { return endpoint->event().get() > i; }, "the event",
-                        kPeerLookInterval);
-      if (endpoint->event().get() > options_.iterations) wrong(i, "the event is too far");
+      environment_.wait([&] { return endpoint->event().get() > i; }, "the event", kPollInterval);
+      if (endpoint->event().get() > options_.iterations) throw_wrong(i, "the event is too far");
       ++result_.checked;
     }
   }
 }
 
-/// What one connection reads, the other sends, from the same buffer: were it sent before the read
-/// has ended, the peer would see nothing, or what was read before.
+/// The second connection sends what the first reads, from the same buffer. A send that did not wait
+/// for the read would send the data of the read before it.
 void Benchmark::read_then_send() {
   Endpoint& first = *endpoints_[0];
   Endpoint& second = *endpoints_[1];
@@ -64,7 +60,7 @@ void Benchmark::read_then_send() {
   graph.start();
   progress::GraphInstance& instance = *graph.allocate();
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
-    first.sync();  // the peer has made what is to be read
+    first.sync();  // after it the peer's data can be read
     rdma::ReadTask& reading = first.prepared_read(0, size_);
     rdma::SendTask& sending = second.prepared_send(*reading.destination);
     run = {};
@@ -92,7 +88,7 @@ void Benchmark::expect_send_of_read() {
     make(first.incoming(0).first(size_), first, false, i);
     first.sync();
     rdma::Receive& message = second.receive();
-    if (message.length() != size_) wrong(i, "a message of another length");
+    if (message.length() != size_) throw_wrong(i, "a message of another length");
     check(message.destination->data(), first, false, i);
     second.give_back(message);
   }

@@ -11,7 +11,7 @@ using core::Error;
 using memory::Access;
 
 constexpr std::size_t kCacheLine = 64;
-/// What a connection gets to stop; it takes two seconds at most to flush.
+/// How long a connection may take to stop, of which flushing takes 2 s at most.
 constexpr core::Duration kStopTime = std::chrono::seconds(3);
 
 std::size_t lines(std::size_t bytes) noexcept {
@@ -114,7 +114,7 @@ void Endpoint::make_buffers() {
   region_.add_range(memory::allocate_range((options_.in_flight + incoming_slots_) * stride_ +
                                            receives * room + kHelloBytes));
   if (options_.operation == Operation::sync_event) {
-    // The peer's card cannot wake anybody, no more than a GPU.
+    // The peer's device wakes no thread: this end polls, as for a GPU.
     event_.emplace(sync::SyncEvent::Options{"offload-rdma", sync::Publisher::gpu});
     region_.add_range(memory::borrow_range({event_->memory().data(), event_->memory().size()}));
   }
@@ -131,7 +131,7 @@ void Endpoint::make_buffers() {
   hello_ = inventory_.take(region_, slice(begin + receives * room, kHelloBytes)).buffer;
 }
 
-/// All are out for good: each is submitted again in its turn.
+/// Allocates every task for good: each is submitted again and again.
 void Endpoint::make_tasks() {
   const auto take_all = [](auto&... pools) {
     const auto take = [](auto& pool) {

@@ -18,94 +18,94 @@ namespace offload::rdma_tool {
 
 class SharedPool;
 
-/// Controls under way at a time, of either end: a sync, a hello and some credits.
+/// Outstanding control messages of either end: a sync, a hello and some credits.
 inline constexpr std::size_t kControls = 4;
-/// A hello: the command line in short, and an exported region.
+/// Bytes of a hello: the agreed options, and an exported region.
 inline constexpr std::size_t kHelloBytes = 1024;
 
-/// Messages of an operation that may be on the way to receives: those in flight, and as many while
-/// the credits for the former travel.
+/// Messages that may be on their way to receives: those in flight, and as many while the credits
+/// for the former are on their way back.
 constexpr std::size_t window(const Options& options) noexcept {
   return std::size_t{options.in_flight} * 2;
 }
-/// Receives that a connection has posted at a time.
+/// Receives that a connection has posted.
 constexpr std::size_t receives_of(const Options& options) noexcept {
   return window(options) + kControls;
 }
-/// Room of each, bytes.
+/// Bytes of each receive.
 std::size_t receive_room(const Options& options) noexcept;
 
-/// A connection with its memory and tasks, in the words of the operations. Both ends have it alike:
+/// One end of a connection, with its memory and tasks. Both ends have the same memory layout:
 ///
-///   outgoing: in_flight slots | incoming: for writes and reads of the peer | receives | hello
+///   outgoing: in_flight slots | incoming: slots that the peer writes and reads | receives | hello
 ///
-/// Messages of its own (controls) travel beside those of the operation, told by an immediate: what
-/// both ends say at the start (hello), that one is ready for the next step (sync), and how many
-/// receives were given back (credit), so that a stream never finds none. One thread.
+/// Control messages, marked by their immediates, travel beside those of the operation: a hello at
+/// the start, a sync when an end is ready for the next step, and a credit for receives that were
+/// posted again, so that no message of a stream finds none. One thread.
 class Endpoint {
  public:
-  /// Starts the connection; its receives are posted. `shared`: null, or what it takes them from,
-  /// which outlives it. Throws Error.
+  /// Starts the connection and posts its receives. `shared`: the receives that it shares, which
+  /// outlive it, or null. Throws Error.
   Endpoint(Environment& environment, const Options& options, std::uint32_t number,
            SharedPool* shared);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
 
-  /// What one takes of a completion queue.
+  /// The completion queue entries that an endpoint needs.
   static std::uint32_t completions(const Options& options) noexcept;
 
   [[nodiscard]] rdma::Connection& connection() noexcept { return connection_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
 
-  // All that waits throws as Environment::wait does.
+  // Functions that wait throw as Environment::wait does.
 
-  /// Once connected: tells the peer what this end runs and where its memory is, and hears the same
-  /// of it. Throws Error (invalid_value) if it runs something else.
-  void meet();
-  /// Until the peer has come to the same point.
+  /// Exchanges hellos with the peer, which have the agreed options and the memory of each. Throws
+  /// Error (invalid_value) if the peer runs something else.
+  void exchange_hello();
+  /// Waits for the peer's sync().
   void sync();
 
-  /// The slot that the next operation takes its bytes from, or puts them into, once it is free.
+  /// Waits for the slot of the next operation's bytes to be free, and returns it.
   std::span<std::byte> room();
   void send(std::size_t length, std::optional<std::uint32_t> immediate);
   void write(std::size_t remote_slot, std::size_t length, std::optional<std::uint32_t> immediate);
   void read(std::size_t remote_slot, std::size_t length);
-  /// Of the first eight bytes of the peer's slot. What they were comes to this end's.
+  /// On the first 8 bytes of the peer's slot. Their former value goes to this end's slot.
   void compare_and_swap(std::size_t remote_slot, std::uint64_t compare, std::uint64_t swap);
   void fetch_and_add(std::size_t remote_slot, std::uint64_t add);
-  /// For a graph to submit, one at a time and with nothing else on the endpoint: reads into the
-  /// first slot, and sends what is in a buffer.
+  /// Tasks for a graph to submit, one at a time and with no other outstanding: a read into the
+  /// first slot, and a send of a buffer.
   rdma::ReadTask& prepared_read(std::size_t remote_slot, std::size_t length) noexcept;
   rdma::SendTask& prepared_send(const memory::Buffer& source) noexcept;
-  /// Operations posted with one doorbell.
+  /// Sets the number of operations posted with one doorbell.
   void set_batch(std::uint32_t batch) noexcept { options_.batch = batch; }
-  /// Until so many operations have ended, of all since the start.
+  /// Waits until `count` operations have completed since the start.
   void wait_completed(std::uint64_t count);
   [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_; }
 
-  /// The slot of the operation of that number, counted from the start.
+  /// The slot of an operation, numbered from the start.
   [[nodiscard]] std::span<std::byte> outgoing(std::uint64_t operation) const noexcept;
-  /// Where the peer writes to and reads from.
+  /// A slot that the peer writes and reads.
   [[nodiscard]] std::span<std::byte> incoming(std::size_t slot) const noexcept;
   [[nodiscard]] std::size_t incoming_slots() const noexcept { return incoming_slots_; }
-  /// One that the peer works on, by the function below; only of the operation sync-event.
+  /// The event of this end, which the peer works on; only for the operation sync-event.
   [[nodiscard]] sync::SyncEvent& event() noexcept { return *event_; }
-  /// Waits for the end of it, so there is one at a time. Returns the task's result.
+  /// Operates on the peer's event and waits for the completion. Returns the task's result.
   std::uint64_t work_on_event(rdma::RemoteSyncEventTask::Action action, std::uint64_t argument);
 
-  /// The peer's next message, in the order of their arrival; to be given back.
+  /// Waits for the peer's next message. give_back() posts its receive again.
   rdma::Receive& receive();
   void give_back(rdma::Receive& task);
 
-  /// For callbacks: a receive has come, or an operation failed.
+  /// Called when a receive has completed, and when an operation has failed.
   void received(rdma::Receive& task) noexcept;
   void failed(const rdma::Operation& task) noexcept;
 
  private:
   enum Control : std::uint32_t { kHello = 0xffff'ff00, kSync, kCredit };
 
-  /// Callbacks that call `done` of this at the end of a task.
+  /// Callbacks that call `done` when a task has succeeded.
   template <class Task, auto done>
   typename progress::TaskPool<Task>::Callbacks callbacks() noexcept;
   void completed(rdma::Operation&) noexcept { ++completed_; }
@@ -117,7 +117,7 @@ class Endpoint {
   void take_hello();
   [[nodiscard]] std::span<std::byte> slice(std::size_t offset, std::size_t length) const noexcept;
   [[nodiscard]] rdma::RemoteAddress remote(std::size_t slot) const noexcept;
-  /// Its next task, and the buffer of the next slot with so much data.
+  /// The next task of a pool, and the buffer of the next slot with `length` bytes of data.
   template <class Task>
   Task& next(progress::TaskPool<Task>& pool) noexcept;
   memory::Buffer* slot_buffer(std::size_t length) noexcept;
@@ -157,14 +157,14 @@ class Endpoint {
   std::uint64_t completed_ = 0;
   std::uint64_t controls_submitted_ = 0;
   std::uint64_t controls_completed_ = 0;
-  std::uint64_t streamed_ = 0;  ///< messages that took a receive of the peer
-  std::uint64_t credited_ = 0;  ///< receives that the peer said it gave back
+  std::uint64_t streamed_ = 0;  ///< messages sent to receives of the peer
+  std::uint64_t credited_ = 0;  ///< receives that the peer has posted again
   std::uint64_t given_back_ = 0;
   std::uint64_t syncs_sent_ = 0;
-  std::uint64_t syncs_heard_ = 0;
+  std::uint64_t syncs_received_ = 0;
   std::uint32_t unflushed_ = 0;
   std::vector<std::byte> peer_hello_;
-  std::vector<rdma::Receive*> arrived_;  ///< a ring: of so many, so many were taken
+  std::vector<rdma::Receive*> arrived_;  ///< a ring
   std::uint64_t arrived_count_ = 0;
   std::uint64_t taken_count_ = 0;
 };

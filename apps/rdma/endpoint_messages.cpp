@@ -4,19 +4,19 @@
 #include "apps/rdma/shared_pool.hpp"
 #include "protocol/bytes.hpp"
 
-/// What a endpoint and the peer's tell each other.
+/// Messages of an Endpoint: receives, credits and control messages.
 namespace offload::rdma_tool {
 
 using core::Error;
 using core::ErrorCode;
 
-/// One in flight is a ping-pong, where the peer's answer is the credit.
+/// With one in flight, a ping-pong, the peer's answer is the credit.
 void Endpoint::wait_credit() {
   if (options_.in_flight == 1) return;
   if (++streamed_ <= credited_ + window(options_)) return;
   flush();
   environment_.wait([&] { return streamed_ <= credited_ + window(options_); },
-                    "word of receives of the peer");
+                    "a credit of the peer");
 }
 
 void Endpoint::failed(const rdma::Operation& task) noexcept {
@@ -36,7 +36,7 @@ void Endpoint::received(rdma::Receive& task) noexcept {
       peer_hello_.assign(data.begin(), data.end());
       break;
     }
-    case kSync: ++syncs_heard_; break;
+    case kSync: ++syncs_received_; break;
     case kCredit: credited_ += options_.in_flight; break;
     default: arrived_[arrived_count_++ % arrived_.size()] = &task; return;
   }
@@ -61,7 +61,7 @@ void Endpoint::give_back(rdma::Receive& task) {
   if (options_.in_flight == 1 || shared_ != nullptr) {
     require(post(task), "post a receive");
   } else {
-    // In a stream with the next credit; until then the peer sends no more than there are.
+    // In a stream it is posted with the next credit.
     task.destination->reset();
     require(connection_.submit_unflushed(static_cast<rdma::ReceiveTask&>(task)), "post a receive");
   }
@@ -82,11 +82,11 @@ void Endpoint::sync() {
   control(kSync);
   ++syncs_sent_;
   environment_.wait(
-      [&] { return syncs_heard_ >= syncs_sent_ && controls_completed_ == controls_submitted_; },
+      [&] { return syncs_received_ >= syncs_sent_ && controls_completed_ == controls_submitted_; },
       "the peer");
 }
 
-void Endpoint::meet() {
+void Endpoint::exchange_hello() {
   const std::string mine = agreed(options_);
   const auto hello = protocol::Writer()
                          .bytes(std::as_bytes(std::span(mine)))
@@ -96,7 +96,7 @@ void Endpoint::meet() {
   if (hello.size() > kHelloBytes) throw Error(ErrorCode::invalid_value, "too many sizes");
   std::copy(hello.begin(), hello.end(), hello_->dataroom().begin());
   static_cast<void>(hello_->set_data(0, hello.size()));
-  // The responder was connected first, so it hears the requester, and knows then that it is heard.
+  // The responder connected first, so it receives the requester's hello, and answers.
   if (options_.role == Role::requester) control(kHello, hello_.get());
   environment_.wait([&] { return !peer_hello_.empty(); }, "the peer's hello");
   if (options_.role == Role::responder) control(kHello, hello_.get());
@@ -108,7 +108,7 @@ void Endpoint::take_hello() {
   protocol::Reader reader(peer_hello_);
   const auto text = reader.bytes();
   const auto blob = reader.bytes();
-  if (!reader.finished()) throw Error(ErrorCode::bad_message, "the peer's hello is none");
+  if (!reader.finished()) throw Error(ErrorCode::bad_message, "the peer's hello is malformed");
   const std::string theirs(reinterpret_cast<const char*>(text.data()), text.size());
   const std::string mine = agreed(options_);
   if (mine != theirs) {

@@ -1,11 +1,11 @@
 #include "apps/rdma/endpoint.hpp"
 
-/// What a endpoint submits.
+/// Operations of an Endpoint.
 namespace offload::rdma_tool {
 
 template <class Task>
 Task& Endpoint::next(progress::TaskPool<Task>& pool) noexcept {
-  // Operations end in their order, and room() has seen that of the one before in this place.
+  // Operations complete in order, and room() has waited for the last one of this slot.
   return pool.tasks()[submitted_ % options_.in_flight];
 }
 
@@ -36,7 +36,7 @@ void Endpoint::submit(rdma::Operation& task) {
 void Endpoint::flush() noexcept {
   if (unflushed_ == 0) return;
   unflushed_ = 0;
-  static_cast<void>(connection_.flush());  // what it finds wrong, the tasks tell
+  static_cast<void>(connection_.flush());  // errors end the tasks
 }
 
 void Endpoint::send(std::size_t length, std::optional<std::uint32_t> immediate) {

@@ -44,9 +44,9 @@ void Environment::check() const {
   if (interrupted_) throw Interrupted{};
 }
 
-void Environment::turn(core::Duration look) {
+void Environment::turn(core::Duration interval) {
   if (event_driven_) {
-    engine_.run_once(core::Clock::now() + std::min(look, timeout_));
+    engine_.run_once(core::Clock::now() + std::min(interval, timeout_));
   } else {
     engine_.progress();
   }
@@ -59,7 +59,7 @@ void Environment::pause(core::Duration time) {
   }
 }
 
-void Environment::throw_late(const char* what) const {
+void Environment::throw_timeout(const char* what) const {
   throw core::Error(core::ErrorCode::timed_out,
                     fmt::format("{} did not come within {} s", what, core::to_seconds(timeout_)));
 }
@@ -68,7 +68,7 @@ void Environment::fail(const core::Error& why) noexcept {
   if (!failure_) failure_ = why;
 }
 
-void Environment::peer_has_gone() noexcept {
+void Environment::on_peer_disconnected() noexcept {
   if (!closing_) fail({core::ErrorCode::connection_reset, "the peer has gone"});
 }
 

@@ -10,13 +10,13 @@
 
 namespace offload::rdma_tool {
 
-/// A signal has come.
+/// Thrown after SIGINT or SIGTERM.
 struct Interrupted {};
 
-/// What the connections of a run stand on, and how the run waits. One thread.
+/// The device objects of a run, its engine, and its bounded waits. One thread.
 class Environment final : progress::EventHandler {
  public:
-  /// `completions`: of all connections together. Throws Error.
+  /// `completions`: those of all connections together. Throws Error.
   Environment(const Options& options, core::ShutdownSignals& signals, std::uint32_t completions);
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
@@ -28,37 +28,36 @@ class Environment final : progress::EventHandler {
   [[nodiscard]] rdma::SharedObjects objects() noexcept {
     return {device_, domain_, registrar_, completions_};
   }
-  [[nodiscard]] core::Duration timeout() const noexcept { return timeout_; }
 
-  /// Turns the engine until `ready()`. `look`: where nothing rings, how long to sleep at most
-  /// between two looks. Throws what fail() was told, Interrupted, and Error (timed_out), which says
-  /// that `what` did not come.
+  /// Turns the engine until `ready()`. `interval`: the longest sleep between two calls of it, for
+  /// conditions without an event. Throws the Error of fail(), Interrupted, and Error (timed_out),
+  /// which names `what` did not come.
   template <class Condition>
-  void wait(Condition ready, const char* what, core::Duration look = core::Duration::max()) {
+  void wait(Condition ready, const char* what, core::Duration interval = core::Duration::max()) {
     if (ready()) return;
-    turn(look);
+    turn(interval);
     const core::TimePoint deadline = engine_.now() + timeout_;
     while (!ready()) {
-      if (engine_.now() >= deadline) throw_late(what);
-      turn(look);
+      if (engine_.now() >= deadline) throw_timeout(what);
+      turn(interval);
     }
   }
-  /// Whether waits sleep until something rings, or look all the time.
+  /// Whether waits sleep until an event, or poll.
   void set_event_driven(bool event_driven) noexcept { event_driven_ = event_driven; }
-  /// Lets time go by. Throws as wait does.
+  /// Turns the engine for a time. Throws as wait does.
   void pause(core::Duration time);
 
-  /// From callbacks, which must not throw: the run is over. The first counts.
+  /// Ends the run with this error, from a callback, which must not throw. The first error counts.
   void fail(const core::Error& why) noexcept;
-  /// The peer may go from now on.
+  /// From now on the peer may disconnect, which is an error before.
   void close() noexcept { closing_ = true; }
-  void peer_has_gone() noexcept;
+  void on_peer_disconnected() noexcept;
 
  private:
   void on_events(std::uint32_t epoll_events) override;
-  void turn(core::Duration look);
+  void turn(core::Duration interval);
   void check() const;
-  [[noreturn]] void throw_late(const char* what) const;
+  [[noreturn]] void throw_timeout(const char* what) const;
 
   core::ShutdownSignals& signals_;
   core::Duration timeout_;

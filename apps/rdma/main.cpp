@@ -31,7 +31,7 @@ int run(const Options& options, core::ShutdownSignals& signals) {
         std::make_unique<Endpoint>(environment, options, i, shared ? &*shared : nullptr));
   }
   const Rendezvous rendezvous(environment, options, endpoints);
-  for (const auto& endpoint : endpoints) endpoint->meet();
+  for (const auto& endpoint : endpoints) endpoint->exchange_hello();
 
   std::vector<Result> results;
   for (const std::uint32_t size : options.sizes) {

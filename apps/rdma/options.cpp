@@ -15,7 +15,7 @@ namespace offload::rdma_tool {
 namespace {
 
 constexpr std::uint32_t kLargest = std::uint32_t{64} << 20;
-/// Of all buffers of a process: what is asked for by mistake is not to take the machine down.
+/// Bytes of all buffers of a process, so that a mistyped option does not exhaust the machine.
 constexpr std::uint64_t kMostMemory = std::uint64_t{8} << 30;
 
 constexpr const char* kDescription =
@@ -85,7 +85,7 @@ std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
   return cli::read_sizes(text, 1, kLargest);
 }
 
-/// What options hold as text until all are known.
+/// Options that are texts until all are parsed.
 struct Texts {
   std::string role;
   std::string transport = "rc";
@@ -151,7 +151,7 @@ void add_output(cli::CommandLine& line, Options& options) {
   cli::add_log_level(line, options.log_level);
 }
 
-/// What the operation wants unless the user says otherwise.
+/// The defaults of the operation.
 void set_defaults(const cli::CommandLine& line, Options& options) {
   if (options.operation == Operation::burst) {
     if (!line.has("--in-flight")) options.in_flight = 64;
@@ -178,7 +178,7 @@ bool one_at_a_time(Operation operation) noexcept {
   return operation == Operation::sync_event || operation == Operation::ordered;
 }
 
-/// What single options cannot say; empty if all is well.
+/// The conflict between options; empty if there is none.
 std::string wrong_with(const Options& options) {
   if (options.cm_address.empty() && options.local_descriptor.empty()) {
     return "--cm or --local-descriptor and --remote-descriptor say how to meet the peer";

@@ -11,8 +11,8 @@ using core::Error;
 using core::ErrorCode;
 namespace fs = std::filesystem;
 
-/// Between two looks for a peer that is not there yet.
-constexpr core::Duration kLookInterval = std::chrono::milliseconds(20);
+/// Between two attempts to find a peer.
+constexpr core::Duration kRetryInterval = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -26,7 +26,7 @@ Rendezvous::Rendezvous(Environment& environment, const Options& options, const E
   } else if (options.role == Role::responder) {
     listen();
   } else {
-    connect();
+    for (const auto& endpoint : endpoints) connect(*endpoint);
   }
 }
 
@@ -38,7 +38,7 @@ Rendezvous::OwnFile::~OwnFile() {
 void Rendezvous::exchange_files() {
   std::error_code ignored;
   if (options_.role == Role::requester) {
-    fs::remove(options_.remote_descriptor, ignored);  // the answer to a former run
+    fs::remove(options_.remote_descriptor, ignored);  // of an earlier run
     write_file();
     read_file();
   } else {
@@ -48,7 +48,7 @@ void Rendezvous::exchange_files() {
   }
 }
 
-/// Under another name first, so that nobody reads a part.
+/// Writes a draft and renames it, so that the peer never reads a part.
 void Rendezvous::write_file() {
   const std::string draft = file_.path + ".new";
   {
@@ -70,7 +70,7 @@ void Rendezvous::read_file() {
     if (core::Clock::now() > end) {
       throw Error(ErrorCode::timed_out, "'" + path + "' did not come in time: no peer");
     }
-    environment_.pause(kLookInterval);
+    environment_.pause(kRetryInterval);
   }
   std::ifstream file(path, std::ios::binary);
   std::vector<char> text(rdma::kDescriptorBytes * endpoints_.size() + 1);
@@ -87,66 +87,56 @@ void Rendezvous::read_file() {
   }
 }
 
-void Rendezvous::make_link(Way& way) {
-  way.ended.reset();
-  way.link.emplace(
-      environment_.engine(), way.endpoint->connection(),
-      rdma::CmConnection::Callbacks{[](rdma::CmConnection&) {},
-                                    [this, &way](rdma::CmConnection&, const Error& why) {
-                                      if (way.endpoint->connection().connected()) {
-                                        environment_.peer_has_gone();
-                                      }
-                                      way.ended = why;
-                                    }});
+void Rendezvous::make_cm(Connector& connector) {
+  connector.ended.reset();
+  const auto ended = [this, &connector](rdma::CmConnection&, const Error& why) {
+    if (connector.endpoint->connection().connected()) environment_.on_peer_disconnected();
+    connector.ended = why;
+  };
+  connector.cm.emplace(environment_.engine(), connector.endpoint->connection(),
+                       rdma::CmConnection::Callbacks{[](rdma::CmConnection&) {}, ended});
 }
 
 void Rendezvous::listen() {
   listener_.emplace(environment_.engine(), address(),
                     [this](rdma::ConnectRequest request) { accept(std::move(request)); });
-  const auto connected = [this] {
-    return ways_.size() == endpoints_.size() &&
-           ways_.back().link->state() == rdma::CmConnection::State::connected;
-  };
-  environment_.wait(connected, "a peer");
+  environment_.wait(
+      [this] { return connectors_.size() == endpoints_.size() && connectors_.back().connected(); },
+      "a peer");
 }
 
 void Rendezvous::accept(rdma::ConnectRequest request) {
-  if (ways_.size() == endpoints_.size()) throw Error(ErrorCode::full, "one peer is there already");
+  if (connectors_.size() == endpoints_.size()) {
+    throw Error(ErrorCode::full, "one peer is there already");
+  }
   if (request.device_name() != environment_.device().name()) {
     throw Error(ErrorCode::invalid_value, "it came by " + request.device_name());
   }
-  Way& way = ways_.emplace_back();
-  way.endpoint = endpoints_[ways_.size() - 1].get();
-  make_link(way);
+  Connector& connector = connectors_.emplace_back();
+  connector.endpoint = endpoints_[connectors_.size() - 1].get();
+  make_cm(connector);
   try {
-    way.link->accept(std::move(request), options_.timeout);
+    connector.cm->accept(std::move(request), options_.timeout);
   } catch (...) {
-    ways_.pop_back();
+    connectors_.pop_back();
     throw;
   }
 }
 
-void Rendezvous::connect() {
-  for (const auto& endpoint : endpoints_) {
-    Way& way = ways_.emplace_back();
-    way.endpoint = endpoint.get();
-    connect(way);
-  }
-}
-
-/// Again and again, while there is time: the responder may start later.
-void Rendezvous::connect(Way& way) {
+/// Retries until the time-out, as the responder may start later.
+void Rendezvous::connect(Endpoint& endpoint) {
+  Connector& connector = connectors_.emplace_back();
+  connector.endpoint = &endpoint;
   for (const auto end = core::Clock::now() + options_.timeout;;) {
-    make_link(way);
-    way.link->connect(address(), options_.timeout);
-    environment_.wait(
-        [&] { return way.ended || way.link->state() == rdma::CmConnection::State::connected; },
-        "an answer of the peer");
-    if (!way.ended) return;
-    if (way.ended->code() != ErrorCode::not_connected || core::Clock::now() > end) {
-      throw Error(*way.ended);
+    make_cm(connector);
+    connector.cm->connect(address(), options_.timeout);
+    environment_.wait([&] { return connector.ended || connector.connected(); },
+                      "an answer of the peer");
+    if (!connector.ended) return;
+    if (connector.ended->code() != ErrorCode::not_connected || core::Clock::now() > end) {
+      throw Error(*connector.ended);
     }
-    environment_.pause(kLookInterval);
+    environment_.pause(kRetryInterval);
   }
 }
 

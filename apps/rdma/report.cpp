@@ -15,7 +15,7 @@ double microseconds(std::chrono::nanoseconds time) noexcept {
   return static_cast<double>(time.count()) / 1e3;
 }
 
-/// With their names in JSON.
+/// The percentiles, microseconds, with their names in JSON.
 std::array<std::pair<const char*, double>, 6> latencies(const metrics::LatencyHistogram& of) {
   return {{{"min", microseconds(of.min())},
            {"p50", microseconds(of.percentile(0.5))},

@@ -40,7 +40,7 @@ SharedPool::SharedPool(Environment& environment, const Options& options)
       throw core::Error(core::ErrorCode::unexpected, "a shared receive was not taken");
     }
   }
-  static_cast<void>(shared_.flush());  // what it finds wrong, the tasks tell
+  static_cast<void>(shared_.flush());  // errors end the tasks
 }
 
 SharedPool::~SharedPool() {

@@ -11,20 +11,18 @@
 
 namespace offload::rdma_tool {
 
-/// The receives of all endpoints, with their memory, where the endpoints share them. One thread.
+/// The receives that all endpoints share, with their memory. One thread.
 class SharedPool {
  public:
-  /// As many as the endpoints would have, posted. Throws Error.
+  /// Posts as many receives as the endpoints would have unshared. Throws Error.
   SharedPool(Environment& environment, const Options& options);
   SharedPool(const SharedPool&) = delete;
   SharedPool& operator=(const SharedPool&) = delete;
   ~SharedPool();
 
   [[nodiscard]] const rdma::SharedReceiveQueue* queue() const noexcept { return shared_.queue(); }
-  /// `endpoint` is told of what comes for that queue pair, from before it is connected on.
-  void add(std::uint32_t queue_pair, Endpoint& endpoint) {
-    endpoints_.emplace(queue_pair, &endpoint);
-  }
+  /// Passes receives of a queue pair, which is not connected yet, to its endpoint.
+  void add(std::uint32_t qp_num, Endpoint& endpoint) { endpoints_.emplace(qp_num, &endpoint); }
   void remove(const Endpoint& endpoint) noexcept;
   core::Status post(rdma::SharedReceiveTask& task) noexcept { return shared_.submit(task); }
 
