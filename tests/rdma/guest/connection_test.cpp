@@ -2,7 +2,7 @@
 #include <list>
 
 #include "rdma/connection/shared_receives.hpp"
-#include "tests/rdma/guest_fixture.hpp"
+#include "tests/rdma/guest/fixture.hpp"
 
 /// What goes wrong over a real device, and what many connections do.
 namespace offload::rdma {
@@ -16,8 +16,8 @@ class PairTest : public DeviceTest {
  protected:
   /// Started, and connected unless it is said otherwise.
   void make(const ConnectionOptions& options = {}, bool connected = true) {
-    a_.emplace(endpoint(), options, engine_, "a");
-    b_.emplace(endpoint(), options, engine_, "b");
+    a_.emplace(objects(), options, engine_, "a");
+    b_.emplace(objects(), options, engine_, "b");
     a_->connection.start();
     b_->connection.start();
     if (connected) connect(a_->connection, b_->connection);
@@ -219,8 +219,8 @@ TEST_F(DeviceTest, ConnectionsShareReceives) {
   std::list<Side> sides;
   std::vector<std::uint32_t> numbers;
   for (std::size_t i = 0; i < kPairs; ++i) {
-    Side& a = sides.emplace_back(endpoint(), options, engine_, "a");
-    Side& b = sides.emplace_back(endpoint(), sharing, engine_, "b");
+    Side& a = sides.emplace_back(objects(), options, engine_, "a");
+    Side& b = sides.emplace_back(objects(), sharing, engine_, "b");
     a.connection.start();
     b.connection.start();
     connect(a.connection, b.connection);
@@ -253,8 +253,8 @@ TEST_F(DeviceTest, ManyConnectionsShareAnEngineAndACompletionQueue) {
   std::list<Side> sides;
   std::list<memory::BufferRef> buffers;
   for (std::size_t i = 0; i < kPairs; ++i) {
-    Side& a = sides.emplace_back(endpoint(), options, engine_, "a");
-    Side& b = sides.emplace_back(endpoint(), options, engine_, "b");
+    Side& a = sides.emplace_back(objects(), options, engine_, "a");
+    Side& b = sides.emplace_back(objects(), options, engine_, "b");
     a.connection.start();
     b.connection.start();
     connect(a.connection, b.connection);

@@ -29,9 +29,9 @@ inline DeviceContext open_device() {
 
 /// Peers of whom the tasks of one side are tried.
 struct Side {
-  Side(const SharedObjects& endpoint, const ConnectionOptions& options, progress::Engine& engine,
+  Side(const SharedObjects& objects, const ConnectionOptions& options, progress::Engine& engine,
        std::string name)
-      : connection(endpoint, options, std::move(name)) {
+      : connection(objects, options, std::move(name)) {
     connection.connect(engine);
     sends.emplace(connection, 64, outcomes.callbacks<SendTask>());
     receives.emplace(connection, 64, outcomes.callbacks<ReceiveTask>());
@@ -81,7 +81,7 @@ class DeviceTest : public testing::Test {
             .at(0);
   }
 
-  [[nodiscard]] SharedObjects endpoint() const { return {device_, domain_, registrar_, loop_}; }
+  [[nodiscard]] SharedObjects objects() const { return {device_, domain_, registrar_, loop_}; }
   [[nodiscard]] std::span<std::byte> bytes(std::size_t offset, std::size_t length) const {
     return {region_.ranges()[0].address + offset, length};
   }

@@ -1,7 +1,8 @@
+#include "rdma/cm/cm_connection.hpp"
+
 #include <list>
 
-#include "rdma/cm/cm_connection.hpp"
-#include "tests/rdma/guest_fixture.hpp"
+#include "tests/rdma/guest/fixture.hpp"
 #include "tests/support/thrown.hpp"
 
 /// Connections by librdmacm.
@@ -14,15 +15,15 @@ using support::bytes_of;
 using support::thrown_by;
 using State = CmConnection::State;
 
-/// A connection with its link, and what was told of that.
-struct Linked {
-  Linked(const SharedObjects& endpoint, progress::Engine& engine, const std::string& name)
-      : side(endpoint, small(), engine, name),
-        link(engine, side.connection,
-             {[this](CmConnection&) { told.emplace_back("connected"); },
-              [this](CmConnection&, const core::Error& why) {
-                told.emplace_back(name_of(why.code()));
-              }}) {
+/// One end of a CM connection, and its callbacks in order.
+struct End {
+  End(const SharedObjects& objects, progress::Engine& engine, const std::string& name)
+      : side(objects, small(), engine, name),
+        cm(engine, side.connection,
+           {[this](CmConnection&) { told.emplace_back("connected"); },
+            [this](CmConnection&, const core::Error& why) {
+              told.emplace_back(name_of(why.code()));
+            }}) {
     side.connection.start();
   }
   static ConnectionOptions small() {
@@ -33,17 +34,17 @@ struct Linked {
 
   Side side;
   std::vector<std::string> told;
-  CmConnection link;
+  CmConnection cm;
 };
 
-class ManagerTest : public DeviceTest {
+class CmConnectionTest : public DeviceTest {
  protected:
   static constexpr auto kLimit = std::chrono::seconds(10);
 
-  ManagerTest() : address_(to_string(choose_gid(device_.gids(), {}).value)) {}
-  ~ManagerTest() override {
+  CmConnectionTest() : address_(to_string(choose_gid(device_.gids(), {}).value)) {}
+  ~CmConnectionTest() override {
     for (auto* ends : {&clients_, &servers_}) {
-      for (Linked& end : *ends) stop(end.side.connection);
+      for (End& end : *ends) stop(end.side.connection);
     }
   }
 
@@ -52,44 +53,44 @@ class ManagerTest : public DeviceTest {
       asked_.emplace_back(reinterpret_cast<const char*>(request.private_data().data()),
                           request.private_data().size());
       EXPECT_EQ(request.device_name(), device_.name());
-      if (turn_away_) return;
-      Linked& server = servers_.emplace_back(endpoint(), engine_, "server");
-      server.link.accept(std::move(request), kLimit, bytes_of("welcome"));
+      if (reject_) return;
+      End& server = servers_.emplace_back(objects(), engine_, "server");
+      server.cm.accept(std::move(request), kLimit, bytes_of("welcome"));
     });
   }
-  Linked& client() { return clients_.emplace_back(endpoint(), engine_, "client"); }
-  Linked& connect(const std::string& words) {
-    Linked& made = client();
-    made.link.connect({address_, listener_->port()}, kLimit, bytes_of(words));
+  End& client() { return clients_.emplace_back(objects(), engine_, "client"); }
+  End& connect(const std::string& words) {
+    End& made = client();
+    made.cm.connect({address_, listener_->port()}, kLimit, bytes_of(words));
     return made;
   }
-  bool told(const Linked& linked, std::size_t count) {
-    return until([&] { return linked.told.size() >= count; });
+  bool told(const End& end, std::size_t count) {
+    return until([&] { return end.told.size() >= count; });
   }
 
   std::string address_;
-  bool turn_away_ = false;
+  bool reject_ = false;
   std::vector<std::string> asked_;
-  std::list<Linked> clients_;
-  std::list<Linked> servers_;
+  std::list<End> clients_;
+  std::list<End> servers_;
   std::optional<CmListener> listener_;
 };
 
-TEST_F(ManagerTest, OneServerTakesManyPeers) {
+TEST_F(CmConnectionTest, OneServerTakesManyPeers) {
   listen();
   constexpr std::size_t kPeers = 4;
   for (std::size_t i = 0; i < kPeers; ++i) {
-    Linked& peer = connect("peer " + std::to_string(i));
+    End& peer = connect("peer " + std::to_string(i));
     ASSERT_TRUE(told(peer, 1));
     EXPECT_EQ(peer.told, Lines{"connected"});
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(peer.link.private_data().data()),
-                          peer.link.private_data().size()),
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(peer.cm.private_data().data()),
+                          peer.cm.private_data().size()),
               "welcome");
   }
   EXPECT_EQ(asked_, (Lines{"peer 0", "peer 1", "peer 2", "peer 3"}));
   std::size_t number = 0;
   std::list<memory::BufferRef> buffers;
-  for (Linked& server : servers_) {
+  for (End& server : servers_) {
     ASSERT_TRUE(told(server, 1));
     EXPECT_EQ(server.told, Lines{"connected"});
     buffers.push_back(room(65536 + number * 100, 100));
@@ -99,14 +100,14 @@ TEST_F(ManagerTest, OneServerTakesManyPeers) {
     ++number;
   }
   number = 0;
-  for (Linked& peer : clients_) {
+  for (End& peer : clients_) {
     buffers.push_back(data(number * 100, 100));
     SendTask& send = taken(peer.side.sends);
     send.source = buffers.back().get();
     ASSERT_EQ(peer.side.connection.submit(send), Status());
     ++number;
   }
-  for (Linked& server : servers_) {
+  for (End& server : servers_) {
     EXPECT_TRUE(until([&] { return !server.side.outcomes.all.empty(); }));
     EXPECT_EQ(server.side.outcomes.all, Lines{"ok"});
   }
@@ -114,62 +115,62 @@ TEST_F(ManagerTest, OneServerTakesManyPeers) {
   EXPECT_TRUE(std::equal(sent.begin(), sent.end(), bytes(65536, kPeers * 100).begin()));
 }
 
-TEST_F(ManagerTest, APeerThatDisconnectsIsToldToBothEnds) {
+TEST_F(CmConnectionTest, APeerThatDisconnectsIsToldToBothEnds) {
   listen();
-  Linked& peer = connect("");
+  End& peer = connect("");
   ASSERT_TRUE(told(peer, 1));
   ASSERT_TRUE(told(servers_.front(), 1));
-  peer.link.disconnect();
+  peer.cm.disconnect();
   ASSERT_TRUE(told(servers_.front(), 2));
   ASSERT_TRUE(told(peer, 2));
   EXPECT_EQ(servers_.front().told, (Lines{"connected", "connection_reset"}));
-  EXPECT_EQ(servers_.front().link.state(), State::ended);
+  EXPECT_EQ(servers_.front().cm.state(), State::ended);
   EXPECT_EQ(peer.told, (Lines{"connected", "connection_reset"}));
 }
 
-TEST_F(ManagerTest, APeerThatIsTurnedAwayIsTold) {
-  turn_away_ = true;
+TEST_F(CmConnectionTest, APeerThatIsRejectedIsTold) {
+  reject_ = true;
   listen();
-  Linked& peer = connect("please");
+  End& peer = connect("please");
   ASSERT_TRUE(told(peer, 1));
   EXPECT_EQ(peer.told, Lines{"not_connected"});
-  EXPECT_EQ(peer.link.state(), State::ended);
+  EXPECT_EQ(peer.cm.state(), State::ended);
 }
 
-TEST_F(ManagerTest, AConnectionThatIsStoppedMeanwhileEndsItsLink) {
+TEST_F(CmConnectionTest, AConnectionThatIsStoppedMeanwhileEndsIt) {
   listen();
-  Linked& peer = connect("");
+  End& peer = connect("");
   peer.side.connection.stop();
   ASSERT_TRUE(told(peer, 1));
   EXPECT_EQ(peer.told, Lines{"bad_state"});
 }
 
-TEST_F(ManagerTest, NobodyListensIsAnError) {
-  Linked& peer = client();
-  peer.link.connect({address_, 9}, kLimit);
+TEST_F(CmConnectionTest, NobodyListensIsAnError) {
+  End& peer = client();
+  peer.cm.connect({address_, 9}, kLimit);
   ASSERT_TRUE(told(peer, 1));
   EXPECT_EQ(peer.told, Lines{"not_connected"});
 }
 
-TEST_F(ManagerTest, WhoDoesNotAnswerIsGivenUp) {
+TEST_F(CmConnectionTest, WhoDoesNotAnswerIsGivenUp) {
   std::optional<ConnectRequest> kept;
   listener_.emplace(engine_, CmAddress{address_, 0},
                     [&](ConnectRequest request) { kept.emplace(std::move(request)); });
-  Linked& peer = client();
-  peer.link.connect({address_, listener_->port()}, std::chrono::milliseconds(500));
+  End& peer = client();
+  peer.cm.connect({address_, listener_->port()}, std::chrono::milliseconds(500));
   ASSERT_TRUE(told(peer, 1));
   EXPECT_EQ(peer.told, Lines{"timed_out"});
   EXPECT_TRUE(kept);
 }
 
-TEST_F(ManagerTest, WhatCannotBeIsRefusedAtOnce) {
-  Linked& peer = client();
+TEST_F(CmConnectionTest, WhatCannotBeIsRefusedAtOnce) {
+  End& peer = client();
   EXPECT_EQ(thrown_by([&] {
-              peer.link.connect({"somewhere", 9}, kLimit);
+              peer.cm.connect({"somewhere", 9}, kLimit);
             }).code(),
             ErrorCode::invalid_value);
   EXPECT_EQ(thrown_by([&] {
-              peer.link.connect({address_, 9}, kLimit, bytes_of("more than it can carry"));
+              peer.cm.connect({address_, 9}, kLimit, bytes_of("more than it can carry"));
             }).code(),
             ErrorCode::invalid_value);
   EXPECT_EQ(thrown_by([&] {
@@ -181,9 +182,9 @@ TEST_F(ManagerTest, WhatCannotBeIsRefusedAtOnce) {
               const CmListener second(engine_, {address_, listener_->port()}, {});
             }).code(),
             ErrorCode::in_use);
-  Linked& connecting = connect("");
+  End& connecting = connect("");
   EXPECT_EQ(thrown_by([&] {
-              connecting.link.connect({address_, 9}, kLimit);
+              connecting.cm.connect({address_, 9}, kLimit);
             }).code(),
             ErrorCode::bad_state);
   ASSERT_TRUE(told(connecting, 1));

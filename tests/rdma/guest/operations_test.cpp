@@ -1,6 +1,6 @@
 #include <tuple>
 
-#include "tests/rdma/guest_fixture.hpp"
+#include "tests/rdma/guest/fixture.hpp"
 
 /// Every operation over a real device, from end to end.
 namespace offload::rdma {
@@ -23,8 +23,8 @@ class OperationsTest : public DeviceTest, public testing::WithParamInterface<Par
     ConnectionOptions options;
     options.queues.qp_type = std::get<0>(GetParam());
     options.queues.max_inline_data = 64;
-    a_.emplace(endpoint(), options, engine_, "a");
-    b_.emplace(endpoint(), options, engine_, "b");
+    a_.emplace(objects(), options, engine_, "a");
+    b_.emplace(objects(), options, engine_, "b");
     a_->connection.start();
     b_->connection.start();
     connect(a_->connection, b_->connection);

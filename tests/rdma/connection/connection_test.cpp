@@ -20,8 +20,8 @@ TEST_F(ConnectionTest, OptionsThatNameNoConnectionAreRefused) {
   const auto refused = [&](auto change) {
     ConnectionOptions options;
     change(options.queues);
-    const SharedObjects endpoint{device_, domain_, registrar_, loop_};
-    EXPECT_EQ(thrown_by([&] { const Connection connection(endpoint, options); }).code(),
+    const SharedObjects objects{device_, domain_, registrar_, loop_};
+    EXPECT_EQ(thrown_by([&] { const Connection connection(objects, options); }).code(),
               ErrorCode::invalid_value);
   };
   refused([](QueuePairOptions& queues) { queues.qp_type = QpType::ud; });
@@ -48,16 +48,6 @@ TEST_F(ConnectionTest, IsDescribedAndConnectedWhileItRuns) {
   EXPECT_EQ(fake().open["ibv_create_qp"], 0);
 }
 
-TEST_F(ConnectionTest, APeerOfAnotherKindIsRefused) {
-  connection_.start();
-  auto peer = a_peer();
-  peer.qp_type = QpType::uc;
-  EXPECT_EQ(thrown_by([&] { connection_.connect_to(peer); }).code(), ErrorCode::invalid_value);
-  peer = a_peer();
-  peer.ethernet = false;
-  EXPECT_EQ(thrown_by([&] { connection_.connect_to(peer); }).code(), ErrorCode::invalid_value);
-}
-
 TEST_F(ConnectionTest, AStartThatFailsLeavesNothing) {
   fake().port.state = IBV_PORT_DOWN;
   EXPECT_EQ(thrown_by([&] { connection_.start(); }).code(), ErrorCode::not_connected);
@@ -71,16 +61,6 @@ TEST_F(ConnectionTest, AStartThatFailsLeavesNothing) {
   }
   fake().fail_call.clear();
   connection_.start();
-}
-
-TEST_F(ConnectionTest, TheCompletionQueueTakesNoMoreThanItHasRoomFor) {
-  connection_.start();
-  Connection other({device_, domain_, registrar_, loop_}, small_queues(), "other");
-  other.connect(engine_);
-  EXPECT_EQ(thrown_by([&] { other.start(); }).code(), ErrorCode::full);
-  connection_.stop();
-  other.start();
-  other.stop();
 }
 
 TEST_F(ConnectionTest, SendsWaitForThePeerAndReceivesDoNot) {
@@ -244,28 +224,6 @@ TEST_F(ConnectionTest, WhatIsToldOfFormerWorkIsDropped) {
   fake().finish_send(queue());
   turn();
   EXPECT_EQ(outcomes_.all, (Lines{"ok", "ok"}));
-}
-
-TEST_F(ConnectionTest, AnEngineSleepsUntilTheChannelRings) {
-  start_connected();
-  EXPECT_EQ(engine_.arm(), core::Duration::max());
-  engine_.disarm();
-  EXPECT_EQ(fake().arms, 0);  // nothing is under way
-  EXPECT_EQ(receive(), Status());
-  turn();
-  EXPECT_EQ(engine_.arm(), core::Duration::max());
-  EXPECT_EQ(fake().arms, 1);
-  fake().finish_receive(queue(), {});
-  fake().ring();
-  engine_.run_once(core::Clock::now() + std::chrono::seconds(10));
-  engine_.disarm();
-  turn();
-  EXPECT_EQ(outcomes_.all, Lines{"ok"});
-  EXPECT_EQ(receive(), Status());
-  turn();
-  engine_.arm();
-  EXPECT_EQ(fake().arms, 2);  // anew after the event
-  engine_.disarm();
 }
 
 }  // namespace

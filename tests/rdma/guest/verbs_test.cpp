@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "rdma/verbs/async_events.hpp"
-#include "tests/rdma/guest_fixture.hpp"
+#include "tests/rdma/guest/fixture.hpp"
 #include "tests/support/thrown.hpp"
 
 /// Verbs objects of a real device, below connections.

@@ -13,42 +13,6 @@ using core::ErrorCode;
 using core::Status;
 using test::fake;
 
-TEST_F(ConnectionTest, AReceiveTellsWhatCame) {
-  start_connected();
-  auto first = room(0, 10);
-  auto second = room(100, 50);
-  ASSERT_TRUE(first->append_chain(second));
-  ReceiveTask& task = *receives_->allocate();
-  task.destination = first.get();
-  EXPECT_EQ(connection_.submit(task), Status());
-  ASSERT_EQ(queue().receives.at(0).pieces.size(), 2U);
-  EXPECT_EQ(queue().receives.at(0).pieces[1].length, 50U);
-  ibv_wc told{};
-  told.byte_len = 25;
-  told.wc_flags = IBV_WC_WITH_IMM;
-  told.imm_data = htonl(0x12345678);
-  fake().finish_receive(queue(), told);
-  turn();
-  EXPECT_EQ(outcomes_.all, Lines{"ok"});
-  EXPECT_EQ(task.length(), 25U);
-  EXPECT_EQ(task.immediate(), 0x12345678U);
-  EXPECT_FALSE(task.written_elsewhere());
-  EXPECT_EQ(first->data().size(), 10U);
-  EXPECT_EQ(first->next()->data().size(), 15U);
-
-  first->reset();
-  EXPECT_EQ(connection_.submit(task), Status());
-  told = {};
-  told.byte_len = 4096;
-  told.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-  fake().finish_receive(queue(), told);
-  turn();
-  EXPECT_TRUE(task.written_elsewhere());
-  EXPECT_EQ(task.length(), 4096U);
-  EXPECT_EQ(task.immediate(), std::nullopt);
-  EXPECT_TRUE(first->data().empty());
-}
-
 TEST_F(ConnectionTest, WorkRequestsNameWhatTheTasksSay) {
   start_connected();
   auto source = data(16, 100);

@@ -6,7 +6,7 @@
 
 #include "protocol/bytes.hpp"
 #include "rdma/cm/cm_connection.hpp"
-#include "tests/rdma/guest_fixture.hpp"
+#include "tests/rdma/guest/fixture.hpp"
 
 /// Beside programs that are not ours: rdma-core's ibv_devinfo and rping (packages ibverbs-utils and
 /// rdmacm-utils).
@@ -154,7 +154,7 @@ class RpingTest : public DeviceTest {
     ASSERT_TRUE(side_.connection.submit(send).ok());
   }
 
-  Side side_{endpoint(), options(), engine_, "rping's peer"};
+  Side side_{objects(), options(), engine_, "rping's peer"};
   static ConnectionOptions options() {
     ConnectionOptions options;
     options.queues.max_send_wr = options.queues.max_recv_wr = 16;
@@ -171,12 +171,12 @@ TEST_F(RpingTest, ItsServerReadsAndWritesOurMemory) {
   Program server("rping -s -a " + address_ + " -p 7174 -C 1 -S 64");
   post_receive();
   post_receive();
-  std::optional<CmConnection> link;
+  std::optional<CmConnection> cm;
   const auto limit = core::Clock::now() + kLimit;
   do {  // it takes its time to listen
     told_.clear();
-    link.emplace(engine_, side_.connection, callbacks());
-    link->connect({address_, 7174}, kLimit, {}, CmExchange::parameters);
+    cm.emplace(engine_, side_.connection, callbacks());
+    cm->connect({address_, 7174}, kLimit, {}, CmExchange::parameters);
     ASSERT_TRUE(until([&] { return !told_.empty(); }));
   } while (told_.front() != "connected" && core::Clock::now() < limit);
   ASSERT_EQ(told_, Lines{"connected"});
@@ -190,21 +190,21 @@ TEST_F(RpingTest, ItsServerReadsAndWritesOurMemory) {
   send_place(2 * kData);
   await_message(1);  // it has written this
   EXPECT_TRUE(std::equal(text.begin(), text.end(), bytes(2 * kData, kLength).begin()));
-  link->disconnect();
+  cm->disconnect();
   std::string output;
   EXPECT_EQ(server.wait(output), 0) << output;
 }
 
 TEST_F(RpingTest, ItsClientFindsItsOwnDataAgain) {
-  std::optional<CmConnection> link;
+  std::optional<CmConnection> cm;
   const CmListener listener(
       engine_, {address_, 0},
       [&](ConnectRequest request) {
         EXPECT_EQ(request.peer_name(), address_);
         post_receive();
         post_receive();
-        link.emplace(engine_, side_.connection, callbacks());
-        link->accept(std::move(request), kLimit);
+        cm.emplace(engine_, side_.connection, callbacks());
+        cm->accept(std::move(request), kLimit);
       },
       CmExchange::parameters);
   Program client("rping -c -a " + address_ + " -p " + std::to_string(listener.port()) +
@@ -232,7 +232,7 @@ TEST_F(RpingTest, ItsClientFindsItsOwnDataAgain) {
   EXPECT_NE(output.find("ping data: rdma-ping-0"), std::string::npos) << output;
 }
 
-TEST_F(RpingTest, IsTurnedAwayWhereLinksAreExpected) {
+TEST_F(RpingTest, IsRejectedWhereADescriptorIsExpected) {
   int requests = 0;
   const CmListener listener(engine_, {address_, 0}, [&](const ConnectRequest&) { ++requests; });
   bool ended = false;

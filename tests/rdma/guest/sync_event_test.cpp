@@ -1,5 +1,6 @@
 #include "sync/sync_event.hpp"
-#include "tests/rdma/guest_fixture.hpp"
+
+#include "tests/rdma/guest/fixture.hpp"
 
 /// A sync event that a peer works on, over a real device.
 namespace offload::rdma {
@@ -14,8 +15,8 @@ class SyncEventTest : public DeviceTest {
       : event_({"of b", sync::Publisher::gpu}),
         events_region_({"event", memory::kLocalAccess | memory::kRemoteAccess},
                        {memory::borrow_range({event_.memory().data(), event_.memory().size()})}),
-        a_(endpoint(), {}, engine_, "a"),
-        b_(endpoint(), {}, engine_, "b"),
+        a_(objects(), {}, engine_, "a"),
+        b_(objects(), {}, engine_, "b"),
         tasks_(a_.connection, 4, a_.outcomes.callbacks<RemoteSyncEventTask>()),
         scratch_(room(0, 8)) {
     events_region_.add_registrar(registrar_);

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts/rdma-guest"
+SCRIPT = Path(__file__).parents[3] / "scripts/rdma-guest"
 CANNOT_RUN = 77
 
 

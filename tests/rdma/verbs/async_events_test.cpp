@@ -1,0 +1,45 @@
+#include "rdma/verbs/async_events.hpp"
+
+#include <vector>
+
+#include "rdma/verbs/shared_receive_queue.hpp"
+#include "tests/rdma/fake_fixture.hpp"
+
+namespace offload::rdma {
+namespace {
+
+using test::fake;
+
+using AsyncEventsTest = FakeDeviceTest;
+
+TEST_F(AsyncEventsTest, AsynchronousEventsComeInTurnsOfTheEngine) {
+  const DeviceContext device("fake0");
+  const ProtectionDomain domain(device);
+  const SharedReceiveQueue receives(domain, 16);
+  progress::Engine engine;
+  std::vector<AsyncEvent> events;
+  {
+    const AsyncEvents watch(device, engine,
+                            [&](const AsyncEvent& event) { events.push_back(event); });
+    ibv_async_event event{};
+    event.event_type = IBV_EVENT_PORT_ERR;
+    event.element.port_num = 1;
+    fake().add_async_event(event);
+    event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+    event.element.srq = receives.get();
+    fake().add_async_event(event);
+    for (int turns = 0; turns < 100 && events.size() < 2; ++turns) engine.progress();
+    ASSERT_EQ(events.size(), 2U);
+    fake().add_async_event(event);
+  }
+  for (int turns = 0; turns < 100; ++turns) engine.progress();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].about, AsyncEvent::About::port);
+  EXPECT_EQ(events[0].port, 1);
+  EXPECT_EQ(events[1].about, AsyncEvent::About::srq);
+  EXPECT_EQ(events[1].of, receives.get());
+  EXPECT_EQ(fake().acknowledged, 2);
+}
+
+}  // namespace
+}  // namespace offload::rdma
