@@ -37,12 +37,12 @@ struct End {
   CmConnection cm;
 };
 
-class CmConnectionTest : public DeviceTest {
+class CmGuestTest : public DeviceTest {
  protected:
   static constexpr auto kLimit = std::chrono::seconds(10);
 
-  CmConnectionTest() : address_(to_string(choose_gid(device_.gids(), {}).value)) {}
-  ~CmConnectionTest() override {
+  CmGuestTest() : address_(to_string(choose_gid(device_.gids(), {}).value)) {}
+  ~CmGuestTest() override {
     for (auto* ends : {&clients_, &servers_}) {
       for (End& end : *ends) stop(end.side.connection);
     }
@@ -76,7 +76,7 @@ class CmConnectionTest : public DeviceTest {
   std::optional<CmListener> listener_;
 };
 
-TEST_F(CmConnectionTest, OneServerTakesManyPeers) {
+TEST_F(CmGuestTest, OneServerTakesManyPeers) {
   listen();
   constexpr std::size_t kPeers = 4;
   for (std::size_t i = 0; i < kPeers; ++i) {
@@ -115,7 +115,7 @@ TEST_F(CmConnectionTest, OneServerTakesManyPeers) {
   EXPECT_TRUE(std::equal(sent.begin(), sent.end(), bytes(65536, kPeers * 100).begin()));
 }
 
-TEST_F(CmConnectionTest, APeerThatDisconnectsIsToldToBothEnds) {
+TEST_F(CmGuestTest, APeerThatDisconnectsIsToldToBothEnds) {
   listen();
   End& peer = connect("");
   ASSERT_TRUE(told(peer, 1));
@@ -128,7 +128,7 @@ TEST_F(CmConnectionTest, APeerThatDisconnectsIsToldToBothEnds) {
   EXPECT_EQ(peer.told, (Lines{"connected", "connection_reset"}));
 }
 
-TEST_F(CmConnectionTest, APeerThatIsRejectedIsTold) {
+TEST_F(CmGuestTest, APeerThatIsRejectedIsTold) {
   reject_ = true;
   listen();
   End& peer = connect("please");
@@ -137,7 +137,7 @@ TEST_F(CmConnectionTest, APeerThatIsRejectedIsTold) {
   EXPECT_EQ(peer.cm.state(), State::ended);
 }
 
-TEST_F(CmConnectionTest, AConnectionThatIsStoppedMeanwhileEndsIt) {
+TEST_F(CmGuestTest, AConnectionThatIsStoppedMeanwhileEndsIt) {
   listen();
   End& peer = connect("");
   peer.side.connection.stop();
@@ -145,14 +145,14 @@ TEST_F(CmConnectionTest, AConnectionThatIsStoppedMeanwhileEndsIt) {
   EXPECT_EQ(peer.told, Lines{"bad_state"});
 }
 
-TEST_F(CmConnectionTest, NobodyListensIsAnError) {
+TEST_F(CmGuestTest, NobodyListensIsAnError) {
   End& peer = client();
   peer.cm.connect({address_, 9}, kLimit);
   ASSERT_TRUE(told(peer, 1));
   EXPECT_EQ(peer.told, Lines{"not_connected"});
 }
 
-TEST_F(CmConnectionTest, WhoDoesNotAnswerIsGivenUp) {
+TEST_F(CmGuestTest, WhoDoesNotAnswerIsGivenUp) {
   std::optional<ConnectRequest> kept;
   listener_.emplace(engine_, CmAddress{address_, 0},
                     [&](ConnectRequest request) { kept.emplace(std::move(request)); });
@@ -163,7 +163,7 @@ TEST_F(CmConnectionTest, WhoDoesNotAnswerIsGivenUp) {
   EXPECT_TRUE(kept);
 }
 
-TEST_F(CmConnectionTest, WhatCannotBeIsRefusedAtOnce) {
+TEST_F(CmGuestTest, WhatCannotBeIsRefusedAtOnce) {
   End& peer = client();
   EXPECT_EQ(thrown_by([&] {
               peer.cm.connect({"somewhere", 9}, kLimit);
