@@ -45,5 +45,15 @@ TEST_F(RegistrarTest, WhatCannotBeRegisteredSaysWhyForEachWay) {
   EXPECT_NE(std::string(error.what()).find("it has no dma-buf"), std::string::npos);
 }
 
+TEST(AccessFlags, AreThoseOfVerbs) {
+  using memory::Access;
+  EXPECT_EQ(access_flags(Access::local_read), 0U);  // always allowed
+  EXPECT_EQ(access_flags(Access::local_write), unsigned{IBV_ACCESS_LOCAL_WRITE});
+  EXPECT_EQ(access_flags(Access::local_write | Access::remote_read | Access::remote_write |
+                         Access::remote_atomic),
+            unsigned{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                     IBV_ACCESS_REMOTE_ATOMIC});
+}
+
 }  // namespace
 }  // namespace offload::rdma
