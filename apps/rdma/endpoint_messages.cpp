@@ -21,6 +21,12 @@ void Endpoint::wait_credit() {
 
 void Endpoint::failed(const rdma::Operation& task) noexcept {
   if (task.status() == ErrorCode::shutdown) return;
+  // The peer has received this end's last sync, as it has sent its own. Its device may complete
+  // that receive before it acknowledges, and the peer may end its queue pair in between.
+  if (environment_.closing() && syncs_received_ == syncs_sent_) {
+    controls_completed_ = controls_submitted_;
+    return;
+  }
   const bool told = task.cause().domain != core::Cause::Domain::none;
   environment_.fail(
       {task.status().error(),

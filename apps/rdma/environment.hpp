@@ -51,6 +51,7 @@ class Environment final : progress::EventHandler {
   void fail(const core::Error& why) noexcept;
   /// From now on the peer may disconnect, which is an error before.
   void close() noexcept { closing_ = true; }
+  [[nodiscard]] bool closing() const noexcept { return closing_; }
   void on_peer_disconnected() noexcept;
 
  private:
