@@ -13,8 +13,8 @@
 #include "memory/inventory.hpp"
 #include "net/socket.hpp"
 #include "progress/task_pool.hpp"
-#include "rdma/async_events.hpp"
-#include "rdma/connection_manager.hpp"
+#include "rdma/cm/cm_connection.hpp"
+#include "rdma/verbs/async_events.hpp"
 
 /// The control channel over RDMA: a queue pair of its own, which librdmacm connects, and a SEND for
 /// each message. Each end has an engine of its own, whose descriptor stands for it like a socket's.
@@ -52,7 +52,7 @@ rdma::CmAddress resolve(const Address& address, bool passive) {
 
 rdma::PathOptions path_by(const rdma::Route& route) {
   rdma::PathOptions path;
-  path.port = route.port;
+  path.port_num = route.port_num;
   path.gid = route.gid;
   return path;
 }
@@ -60,9 +60,9 @@ rdma::PathOptions path_by(const rdma::Route& route) {
 rdma::ConnectionOptions options_of(const rdma::PathOptions& path) {
   rdma::ConnectionOptions options;
   static_cast<rdma::PathOptions&>(options) = path;
-  options.queues.send_depth = kSends;
-  options.queues.receive_depth = kReceives;
-  options.queues.gather = 1;
+  options.queues.max_send_wr = kSends;
+  options.queues.max_recv_wr = kReceives;
+  options.queues.max_sge = 1;
   options.access = memory::Access{};  // the peer reaches no memory
   return options;
 }
@@ -140,7 +140,7 @@ class RdmaControlConnection final : public ControlConnection {
   rdma::Connection connection_;
   progress::TaskPool<rdma::SendTask> sends_;
   progress::TaskPool<rdma::ReceiveTask> receives_;
-  rdma::Link link_;
+  rdma::CmConnection link_;
   std::deque<std::vector<std::byte>> unsent_;
   std::deque<rdma::ReceiveTask*> unread_;
   std::string failure_;  ///< why it is over; empty while it is not
@@ -163,8 +163,8 @@ RdmaControlConnection::RdmaControlConnection(std::shared_ptr<Adapter> adapter,
       receives_(connection_, kReceives,
                 callbacks<rdma::ReceiveTask, &RdmaControlConnection::received>()),
       link_(engine_, connection_,
-            {[this](rdma::Link&) { send_waiting(); },
-             [this](rdma::Link&, const Error& why) {
+            {[this](rdma::CmConnection&) { send_waiting(); },
+             [this](rdma::CmConnection&, const Error& why) {
                fail(why.code() == ErrorCode::connection_reset
                         ? "the peer closed the control channel"
                         : why.what());
@@ -222,10 +222,10 @@ typename progress::TaskPool<Task>::Callbacks RdmaControlConnection::callbacks() 
 void RdmaControlConnection::connect(const rdma::CmAddress& to) {
   link_.connect(to, kHandshakeTime);
   const auto deadline = core::Clock::now() + 2 * kHandshakeTime;  // the link has its own
-  while (link_.state() == rdma::Link::State::connecting && core::Clock::now() < deadline) {
+  while (link_.state() == rdma::CmConnection::State::connecting && core::Clock::now() < deadline) {
     engine_.run_once(deadline);
   }
-  if (link_.state() != rdma::Link::State::connected) {
+  if (link_.state() != rdma::CmConnection::State::connected) {
     throw Error(ErrorCode::not_connected, "cannot connect to " + peer_name_ + ": " + failure_);
   }
 }
@@ -241,7 +241,7 @@ void RdmaControlConnection::send(std::span<const std::byte> frame, std::span<con
     throw Error(ErrorCode::timed_out, "the peer does not read its messages");
   }
   unsent_.emplace_back(frame.begin(), frame.end());
-  if (link_.state() == rdma::Link::State::connected) send_waiting();
+  if (link_.state() == rdma::CmConnection::State::connected) send_waiting();
 }
 
 /// As far as there is room. The others go when these have arrived.
@@ -331,7 +331,7 @@ class RdmaListener final : public Listener {
   progress::Engine engine_;
   std::map<std::string, Entry> adapters_;  ///< by device
   std::deque<std::unique_ptr<ControlConnection>> arrived_;
-  rdma::Listener listener_;
+  rdma::CmListener listener_;
   bool armed_ = false;
 };
 

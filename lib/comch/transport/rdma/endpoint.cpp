@@ -17,14 +17,14 @@ using rdma::QueuePairOptions;
 QueuePair make_pair(const Adapter& adapter, const rdma::CompletionQueue& completions,
                     std::uint32_t depth) {
   QueuePairOptions options;
-  options.send_depth = options.receive_depth = depth;
-  options.gather = 2;  // a header, and a payload where it lies
-  options.inline_size = protocol::kDataHeaderSize + kernels::kMaxPacketPayload;
+  options.max_send_wr = options.max_recv_wr = depth;
+  options.max_sge = 2;  // a header, and a payload where it lies
+  options.max_inline_data = protocol::kDataHeaderSize + kernels::kMaxPacketPayload;
   try {
     return {adapter.domain, completions, completions, options};
   } catch (const core::Error& error) {
     core::log_debug("no inline messages: {}", error.what());
-    options.inline_size = 0;
+    options.max_inline_data = 0;
     return {adapter.domain, completions, completions, options};
   }
 }
@@ -43,7 +43,7 @@ Adapter::Adapter(std::string_view name) : device(name), domain(device), registra
 
 RdmaDataEndpoint::RdmaDataEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                                    std::uint32_t depth)
-    : queue_(make_queue(std::move(adapter), path.port, depth)),
+    : queue_(make_queue(std::move(adapter), path.port_num, depth)),
       pairing_(queue_.adapter->device, path) {}
 
 std::vector<std::byte> RdmaDataEndpoint::endpoint() const {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "comch/transport/data_connection.hpp"
-#include "rdma/completion_queue.hpp"
-#include "rdma/pairing.hpp"
-#include "rdma/queue_pair.hpp"
-#include "rdma/registrar.hpp"
+#include "rdma/connection/pairing.hpp"
+#include "rdma/verbs/completion_queue.hpp"
+#include "rdma/verbs/protection_domain.hpp"
+#include "rdma/verbs/queue_pair.hpp"
 
 namespace offload::comch {
 
