@@ -28,13 +28,6 @@ TEST(Services, AnswersAreNoLongerThanTheLongerOfRequestAndFourVectors) {
   });
 }
 
-TEST(Services, Crc32cOfPlainBytes) {
-  for (const std::size_t length : {0U, 1U, 9U, 4096U}) {
-    const auto octets = random_octets(length);
-    EXPECT_EQ(Crc32c::of(octets.data(), octets.size()), crc32c_of(octets));
-  }
-}
-
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, ServicesRight, testing::Types<HostRunner>);
 
 }  // namespace offload::kernels::test
