@@ -22,7 +22,7 @@ struct DeviceChannel {
   std::uint64_t* heartbeat;
   Packet* fault;
   /// In device memory: the last message that may be looked for, by number. From first_sequence on.
-  unsigned long long* gate;
+  std::uint64_t* gate;
   /// In device memory: a number that moves while messages come, whichever group has them.
   std::uint32_t* latest;
 };

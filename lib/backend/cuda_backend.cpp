@@ -52,7 +52,7 @@ struct Run {
   gpu::DeviceArray<kernels::DeviceChannel> device_channels;
   gpu::PinnedArray<std::uint64_t> heartbeats;
   gpu::PinnedArray<kernels::Packet> faults;
-  gpu::DeviceArray<unsigned long long> gates;
+  gpu::DeviceArray<std::uint64_t> gates;
   gpu::DeviceArray<std::uint32_t> latest;
   gpu::DeviceArray<std::uint32_t> stop;
   gpu::PinnedArray<std::uint32_t> one;
