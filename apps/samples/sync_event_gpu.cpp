@@ -7,7 +7,8 @@
 #include <cstdio>
 
 #include "device/gpus.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "sync/sync_event.hpp"
 
 namespace {
@@ -42,7 +43,7 @@ int run() {
     if (!pong.wait_greater(turn, sync::Wait::spin, kPatience)) break;
   }
   const auto time = core::Clock::now() - start;
-  gpu::check_cuda(cudaStreamSynchronize(stream.get()), "the kernel");
+  stream.sync();
   fmt::print("{} round trips, {:.1f} us each\n", pong.get(),
              1e6 * core::to_seconds(time) / static_cast<double>(kTurns));
   return turn == kTurns && pong.get() == kTurns ? 0 : 1;

@@ -12,7 +12,8 @@
 #include "bench/program.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "metrics/latency_histogram.hpp"
 
 namespace offload::bench {
@@ -49,7 +50,7 @@ metrics::LatencyHistogram measure(std::uint32_t rounds) {
     }
     if (round > kWarmUp) histogram.record(core::Clock::now() - begin);
   }
-  gpu::check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+  stream.sync();
   return histogram;
 }
 
@@ -73,9 +74,7 @@ double copy_bandwidth(bool to_device, bool to_host) {
                                       cudaMemcpyDeviceToHost, back.stream.get()),
                       "cudaMemcpyAsync");
     }
-    for (const auto* way : {&there, &back}) {
-      gpu::check_cuda(cudaStreamSynchronize(way->stream.get()), "cudaStreamSynchronize");
-    }
+    for (const auto* way : {&there, &back}) way->stream.sync();
   };
   copies(1);
   const auto begin = core::Clock::now();

@@ -13,7 +13,8 @@
 #include "channel/stream_copy.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "kernels/channel_layout.hpp"
 
 namespace offload::bench {
@@ -151,7 +152,7 @@ HopTimes measure_hop(std::uint32_t size, std::uint32_t messages) {
                             stream.get()),
         "launch");
     for (std::uint32_t i = 0; i < messages; ++i) host[i] = client.round_trip(i);
-    gpu::check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+    stream.sync();
   }
   std::vector<Stamps> gpu(messages);
   gpu::check_cuda(

@@ -4,8 +4,9 @@
 
 #include "backend/backend.hpp"
 #include "gpu/cuda_device.hpp"
-#include "gpu/cuda_memory.hpp"
 #include "gpu/cuda_ranges.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
@@ -90,7 +91,7 @@ class CudaBackend final : public Backend {
         "cudaMemcpy of the channels");
     *run->one.get() = 1;
     // The kernel's stream does not wait for the copies and fills that went before.
-    gpu::check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+    gpu::StreamRef(cudaStreamLegacy).sync();
 
     kernels::PersistentWorker worker{};
     worker.channels = run->device_channels.get();
@@ -113,10 +114,10 @@ class CudaBackend final : public Backend {
   bool stop(core::Duration limit) override {
     if (!run_) return !left_running_;
     const auto deadline = core::Clock::now() + limit;
-    gpu::note_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
-                                   cudaMemcpyHostToDevice, run_->control.get()),
-                   "cudaMemcpyAsync of the stop word");
-    while (cudaStreamQuery(run_->kernel.get()) == cudaErrorNotReady) {
+    gpu::log_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
+                                  cudaMemcpyHostToDevice, run_->control.get()),
+                  "cudaMemcpyAsync of the stop word");
+    while (run_->kernel.query() == cudaErrorNotReady) {
       if (core::Clock::now() > deadline) {
         // Freeing would wait for the kernel, for ever.
         [[maybe_unused]] const Run* left_behind = run_.release();
@@ -150,7 +151,7 @@ class CudaBackend final : public Backend {
       run_->faults_seen[i] = message;
       faults.push_back({run_->channels[i].index, fault.data[0], fault.data[1]});
     }
-    if (const auto status = cudaStreamQuery(run_->kernel.get()); status != cudaErrorNotReady) {
+    if (const auto status = run_->kernel.query(); status != cudaErrorNotReady) {
       throw Error(ErrorCode::driver,
                   std::string("the persistent kernel has ended: ") + cudaGetErrorString(status),
                   gpu::cuda_cause(status));

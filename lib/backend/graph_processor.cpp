@@ -25,7 +25,7 @@ class Graph {
   Graph() { gpu::check_cuda(cudaGraphCreate(&graph_, 0), "cudaGraphCreate"); }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
-  ~Graph() { gpu::note_cuda(cudaGraphDestroy(graph_), "cudaGraphDestroy"); }
+  ~Graph() { gpu::log_cuda(cudaGraphDestroy(graph_), "cudaGraphDestroy"); }
   [[nodiscard]] cudaGraph_t get() const noexcept { return graph_; }
 
  private:
@@ -39,7 +39,7 @@ GraphExec::GraphExec(cudaGraph_t graph) {
 }
 
 GraphExec::~GraphExec() {
-  if (exec_ != nullptr) gpu::note_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy");
+  if (exec_ != nullptr) gpu::log_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy");
 }
 
 GraphProcessor::Slot::Slot(std::uint32_t capacity)
@@ -60,7 +60,7 @@ GraphProcessor::GraphProcessor(int device, const std::string& service, std::uint
       gpu::check_cuda(cudaGraphUpload(slot.graphs.back().get(), slot.stream.get()),
                       "cudaGraphUpload");
     }
-    gpu::check_cuda(cudaStreamSynchronize(slot.stream.get()), "cudaStreamSynchronize");
+    slot.stream.sync();
   }
 }
 
@@ -111,7 +111,7 @@ bool GraphProcessor::launch(std::uint32_t i, std::uint32_t bytes) {
 }
 
 BatchProcessor::State GraphProcessor::look(std::uint32_t i) {
-  const cudaError_t status = cudaStreamQuery(slots_[i]->stream.get());
+  const cudaError_t status = slots_[i]->stream.query();
   if (status == cudaErrorNotReady) return State::running;
   return note(status, "the batch") ? State::done : State::failed;
 }

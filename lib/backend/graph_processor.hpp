@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "backend/batch_processor.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 
 namespace offload::backend {
 

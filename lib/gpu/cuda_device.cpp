@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "device/gpus.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/error.hpp"
 
 namespace offload::gpu {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
 
 namespace offload::gpu {
 namespace {
@@ -59,7 +59,7 @@ memory::Key CudaRegistrar::register_range(const memory::Range& range, memory::Ac
 
 void CudaRegistrar::deregister(const memory::Range& range, const memory::Key& key) noexcept {
   if (key.local == kRegisteredBefore) return;
-  note_cuda(cudaHostUnregister(range.address), "cudaHostUnregister");
+  log_cuda(cudaHostUnregister(range.address), "cudaHostUnregister");
 }
 
 }  // namespace offload::gpu
