@@ -1,4 +1,4 @@
-#include "tests/kernels/batch_body.hpp"
+#include "tests/kernels/bodies/batch_body.hpp"
 #include "tests/kernels/host_runner.hpp"
 
 namespace offload::kernels::test {

@@ -1,4 +1,4 @@
-#include "tests/kernels/buffer_array_body.hpp"
+#include "tests/kernels/bodies/buffer_array_body.hpp"
 #include "tests/kernels/host_runner.hpp"
 
 namespace offload::kernels::test {

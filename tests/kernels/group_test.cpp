@@ -1,4 +1,4 @@
-#include "tests/kernels/group_body.hpp"
+#include "tests/kernels/bodies/group_body.hpp"
 #include "tests/kernels/host_runner.hpp"
 
 namespace offload::kernels::test {

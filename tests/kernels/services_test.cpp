@@ -1,5 +1,5 @@
+#include "tests/kernels/bodies/services_body.hpp"
 #include "tests/kernels/host_runner.hpp"
-#include "tests/kernels/services_body.hpp"
 
 namespace offload::kernels::test {
 
