@@ -40,11 +40,10 @@
 /// - GPU, CUDA 12.4 and later: ld and st .relaxed.sys.b128, one scalar access to PTX (type .b128
 ///   since PTX ISA 8.3, with scope .sys since 8.4; sm_70).
 /// - GPU, CUDA before 12.4: ld and st .volatile.v4.u32, which is relaxed.sys. To PTX a vector
-/// access
-///   is four scalar ones in unspecified order ("Memory Consistency Model", "Vector Data-types").
-///   That the hardware makes one 16-byte transaction of an aligned one is relied on, as NCCL's
-///   LL128 and mscclpp's LL16 packets do; scripts/checks/sass sees that it is one instruction, and
-///   tests/kernels/packet_stress_test.cu that no packet is torn (docs/hardware.md).
+///   access is four scalar ones in unspecified order ("Memory Consistency Model", "Vector
+///   Data-types"). It is relied on that the hardware makes one transaction of 16 aligned bytes;
+///   NCCL's LL128 relies on 128 bytes of a warp. scripts/checks/sass sees that it is one
+///   instruction, tests/kernels/packet_stress_test.cu that no packet is torn (docs/hardware.md).
 ///
 /// On a GPU all are relaxed. What is not in the packet itself, a plain payload, takes the two
 /// functions at the end.
@@ -155,9 +154,8 @@ inline void store_packet(Packet* to, Packet packet) {
 ///   orders does not depend on what is done with its value.
 ///
 /// ptxas makes the same of both: it drops the second load and invalidates the L1 cache
-/// (CCTL.IVALL), without a round trip and without waiting for reads that are under way, as
-/// fence.acq_rel does. scripts/checks/sass sees for each architecture built that the invalidation
-/// is there.
+/// (CCTL.IVALL). That takes no round trip and does not wait for reads under way; fence.acq_rel
+/// does. scripts/checks/sass sees, for each architecture built, that the invalidation is there.
 OFFLOAD_HOST_DEVICE inline void acquire_plain_payload([[maybe_unused]] const Packet* header) {
 #if defined(__CUDA_ARCH__)
 #if __CUDA_ARCH__ >= 900 && OFFLOAD_CUDA_VERSION >= 1208
