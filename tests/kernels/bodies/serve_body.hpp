@@ -155,7 +155,7 @@ TYPED_TEST_P(Serve, WritesNothingButTheResponse) {
   }
 }
 
-// A length is a stranger's word: over the limit it counts nothing and moves no pointer.
+// A length is untrusted: over the limit it counts nothing and moves no pointer.
 TYPED_TEST_P(Serve, ALengthOverTheLimitIsRefused) {
   for (const std::uint32_t max_length : {48U, 100U, 372U, 373U, 5000U}) {
     for (const std::uint32_t length : {max_length + 1, max_length + 12, 100'000U, 0x7fff'ffffU,
