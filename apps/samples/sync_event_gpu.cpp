@@ -6,7 +6,8 @@
 
 #include "apps/samples/exit_status.hpp"
 #include "device/gpus.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "sync/sync_event.hpp"
 
 namespace {
@@ -41,7 +42,7 @@ int run() {
     if (!pong.wait_greater(round, sync::Wait::spin, kPatience)) break;
   }
   const auto time = core::Clock::now() - start;
-  gpu::check_cuda(cudaStreamSynchronize(stream.get()), "the kernel");
+  stream.sync();
   fmt::print("{} round trips, {:.1f} us each\n", pong.get(),
              1e6 * core::to_seconds(time) / static_cast<double>(kRounds));
   return round == kRounds && pong.get() == kRounds ? 0 : 1;

@@ -7,8 +7,8 @@
 
 #include "kernels/message.hpp"
 #include "kernels/serve.hpp"
+#include "tests/kernels/bodies/runner_suite.hpp"
 #include "tests/kernels/reference.hpp"
-#include "tests/kernels/runner_suite.hpp"
 
 /// Reading a request in blocks, at every alignment.
 namespace offload::kernels::test {

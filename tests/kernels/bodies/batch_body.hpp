@@ -9,8 +9,8 @@
 #include "kernels/batch.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
+#include "tests/kernels/bodies/runner_suite.hpp"
 #include "tests/kernels/reference.hpp"
-#include "tests/kernels/runner_suite.hpp"
 
 /// Messages of a batch, answered one after the other by one group.
 namespace offload::kernels::test {

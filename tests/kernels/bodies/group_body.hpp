@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/serve.hpp"
-#include "tests/kernels/runner_suite.hpp"
+#include "tests/kernels/bodies/runner_suite.hpp"
 
 /// What the lanes of a group do together.
 namespace offload::kernels::test {

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "tests/kernels/serve_body.hpp"
+#include "tests/kernels/bodies/serve_body.hpp"
 
 /// Every service against its reference.
 namespace offload::kernels::test {

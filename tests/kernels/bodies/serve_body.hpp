@@ -6,7 +6,7 @@
 
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
-#include "tests/kernels/runner_suite.hpp"
+#include "tests/kernels/bodies/runner_suite.hpp"
 #include "tests/kernels/test_channel.hpp"
 
 /// One step of the worker loop: what is taken, what is refused, and what is left alone.
@@ -67,7 +67,7 @@ TYPED_TEST_P(Serve, NothingPostedIsNothing) {
   EXPECT_EQ(channel.bytes(), before);
 }
 
-TYPED_TEST_P(Serve, OnlyItsOwnLapIsItsTurn) {
+TYPED_TEST_P(Serve, OnlyItsOwnLapHasItsFlag) {
   for (const std::uint32_t length : {0U, 20U, 600U}) {
     TestChannel<TypeParam> channel(4, 1000);
     channel.post(4 * 4 + 1, random_octets(length));
@@ -85,17 +85,17 @@ TYPED_TEST_P(Serve, WhatIsNotWholeIsNothingYet) {
     const auto message = random_octets(length);
     channel.post(sequence, message);
     Packet* const packets = channel.channel().request(sequence).packets;
-    for (std::uint32_t v = 0; v < packets_for(length); ++v) {
-      const Packet whole = load_packet(packets + v);
+    for (std::uint32_t index = 0; index < packets_for(length); ++index) {
+      const Packet whole = load_packet(packets + index);
       for (const std::uint32_t other : {whole.flag - 1, whole.flag + 1, 0U}) {
         Packet torn = whole;
         torn.flag = other;
-        store_packet(packets + v, torn);
+        store_packet(packets + index, torn);
         const auto before = channel.bytes();
-        EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << v;
+        EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << index;
         EXPECT_EQ(channel.bytes(), before);
       }
-      store_packet(packets + v, whole);
+      store_packet(packets + index, whole);
     }
     EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered);
     EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
@@ -114,7 +114,7 @@ TYPED_TEST_P(Serve, AHeaderIsThereForItsOwnLapAlone) {
   }
 }
 
-TYPED_TEST_P(Serve, VectorsBehindTheMessageDoNotMatter) {
+TYPED_TEST_P(Serve, PacketsBehindTheMessageDoNotMatter) {
   TestChannel<TypeParam> channel(4, 1000);
   channel.fill(0xa5);
   channel.post(1, random_octets(30));
@@ -155,7 +155,7 @@ TYPED_TEST_P(Serve, WritesNothingButTheResponse) {
   }
 }
 
-// A length is a stranger's word: over the limit it counts nothing and moves no pointer.
+// A length is untrusted: over the limit it counts nothing and moves no pointer.
 TYPED_TEST_P(Serve, ALengthOverTheLimitIsRefused) {
   for (const std::uint32_t max_length : {48U, 100U, 372U, 373U, 5000U}) {
     for (const std::uint32_t length : {max_length + 1, max_length + 12, 100'000U, 0x7fff'ffffU,
@@ -184,7 +184,7 @@ TYPED_TEST_P(Serve, TheLimitItselfIsServed) {
   }
 }
 
-TYPED_TEST_P(Serve, GoesOnWhenTheTurnWrapsAround) {
+TYPED_TEST_P(Serve, GoesOnWhenTheFlagWrapsAround) {
   TestChannel<TypeParam> channel(2, 400);
   channel.fill(0xff);  // as the lap before left it
   const std::uint64_t first = (std::uint64_t{0xffff'ffff} - 2) * 2;
@@ -197,10 +197,10 @@ TYPED_TEST_P(Serve, GoesOnWhenTheTurnWrapsAround) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Serve, NothingPostedIsNothing, OnlyItsOwnLapIsItsTurn,
+REGISTER_TYPED_TEST_SUITE_P(Serve, NothingPostedIsNothing, OnlyItsOwnLapHasItsFlag,
                             WhatIsNotWholeIsNothingYet, AHeaderIsThereForItsOwnLapAlone,
-                            VectorsBehindTheMessageDoNotMatter, WritesNothingButTheResponse,
+                            PacketsBehindTheMessageDoNotMatter, WritesNothingButTheResponse,
                             ALengthOverTheLimitIsRefused, TheLimitItselfIsServed,
-                            GoesOnWhenTheTurnWrapsAround);
+                            GoesOnWhenTheFlagWrapsAround);
 
 }  // namespace offload::kernels::test

@@ -7,7 +7,7 @@
 
 #include "kernels/buffer_array.hpp"
 #include "kernels/serve.hpp"
-#include "tests/kernels/runner_suite.hpp"
+#include "tests/kernels/bodies/runner_suite.hpp"
 
 /// An array of buffers, picked from by every lane.
 namespace offload::kernels::test {
