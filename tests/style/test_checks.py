@@ -40,13 +40,16 @@ def run(check, tree):
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("check", ["layers", "format", "headers", "shell"])
+CHECKS = ["layers", "format", "headers", "shell", "sizes", "words", "spelling"]
+
+
+@pytest.mark.parametrize("check", CHECKS)
 def test_a_good_tree_passes(tree, check):
     status, output = run(check, tree)
     assert status == 0, output
 
 
-@pytest.mark.parametrize("check", ["layers", "format", "headers", "shell"])
+@pytest.mark.parametrize("check", CHECKS)
 def test_an_empty_tree_is_no_success(tmp_path, check):
     assert run(check, tmp_path)[0] != 0
 
@@ -75,6 +78,33 @@ def test_layers_wants_every_folder_declared(tree):
     status, output = run("layers", tree)
     assert status == 1
     assert "lib/stray/stray.hpp:1: lib/stray is in no declared layer" in output
+
+
+@pytest.mark.parametrize("path, include, complaint", [
+    ("transport/tcp/data.cpp", "comch/session/key.hpp", None),
+    ("transport/tcp/data.cpp", "comch/transport/tcp/data.hpp", None),
+    ("transport/tcp/data.cpp", "comch/transport/data_connection.hpp", None),
+    ("transport/tcp/data.cpp", "comch/transport/rdma/data.hpp",
+     "lib/comch/transport/tcp may not include lib/comch/transport/rdma"),
+    ("transport/data_connection.hpp", "comch/transport/tcp/data.hpp",
+     "lib/comch/transport may not include lib/comch/transport/tcp"),
+    ("transport/tcp/data.cpp", "comch/session/session.hpp",
+     "lib/comch/transport/tcp may not include lib/comch/session"),
+    ("proxy/proxy.cpp", "comch/session/session.hpp",
+     "lib/comch/proxy may not include lib/comch/session"),
+    ("address.hpp", "comch/comch.hpp", "lib/comch/address may not include lib/comch"),
+    ("unlisted/file.cpp", "comch/session/session.hpp", None),  # stands where its folder stands
+    ("session/session.cpp", "comch/unlisted/file.hpp",
+     "lib/comch/session may not include lib/comch"),
+])
+def test_layers_looks_into_folders_that_have_rows(tree, path, include, complaint):
+    for header in ("session/key", "session/session", "transport/data_connection",
+                   "transport/tcp/data", "transport/rdma/data", "unlisted/file"):
+        plant(tree, f"lib/comch/{header}.hpp", "#pragma once\n")
+    plant(tree, f"lib/comch/{path}", f'#include "{include}"\n')
+    status, output = run("layers", tree)
+    assert (status == 0) == (complaint is None), output
+    assert (f"lib/comch/{path}:1: {complaint}" if complaint else " 0 violations") in output
 
 
 def test_format_finds_a_file_that_is_not_formatted(tree):
@@ -107,6 +137,57 @@ def test_shell_finds_a_script_that_does_not_parse(tree):
     status, output = run("shell", tree)
     assert status != 0
     assert "scripts/broken" in output
+
+
+@pytest.mark.parametrize("files, complaint", [
+    ({"long.hpp": "\n" * 401}, "lib/core/long.hpp:1: 401 lines"),
+    ({"long.cpp": "\n" * 400}, None),
+    ({"class.hpp": "struct Small {};\nclass Big {\n" + "  int a;\n" * 249 + "};\n"},
+     "lib/core/class.hpp:2: Big has 251 lines"),
+    ({"class.hpp": "struct Outer {\n  struct Inner {\n" + "    int a;\n" * 248 + "  };\n"
+      "  int b;\n};\n"}, "lib/core/class.hpp:1: Outer has 253 lines"),
+    ({"class.hpp": "class Small;\nstruct One { int a; };\n" + "int a;\n" * 250}, None),
+    ({f"{unit}.{suffix}": "\n" for unit in range(15) for suffix in ("hpp", "cpp")}, None),
+    ({f"{unit}.hpp": "\n" for unit in range(16)}, "lib/core: 17 units"),
+    ({f"{part}/{unit}.hpp": "\n" * 300 for part in range(8) for unit in range(10)},
+     "lib and apps: 24024, of 23319 at most EXCEEDED"),
+    ({f"{unit}.hpp": "\n" * 111 for unit in range(15)}, "median: 111, of 110 at most EXCEEDED"),
+    ({f"{unit}.hpp": "\n" * 301 for unit in range(3)}, "90 of 100: 301, of 300 at most EXCEEDED"),
+])
+def test_sizes_finds_what_is_too_large(tree, files, complaint):
+    for name, text in files.items():
+        plant(tree, f"lib/core/{name}", text)
+    status, output = run("sizes", tree)
+    assert (status == 0) == (complaint is None), output
+    assert (complaint or "sizes: ") in output
+
+
+@pytest.mark.parametrize("path, text, finding", [
+    ("lib/comch/old.hpp", "class WorkerLink;\n", "lib/comch/old.hpp:1: 'WorkerLink': write Server"),
+    ("lib/comch/old.hpp", "// One line.\n// As a rule, whoever\n// comes.\n", "old.hpp:2: 'whoever'"),
+    ("lib/comch/old.hpp", "/// Throws as\n/// above.\n", "old.hpp:1: 'as /// above'"),
+    ("docs/old.md", "a self-validating\nvector\n", "docs/old.md:1: 'self-validating vector'"),
+    ("scripts/old", "# whoever calls this\n", "scripts/old:1: 'whoever'"),
+    ("apps/rdma/old.hpp", "class Stage {};\n", "apps/rdma/old.hpp:1: 'class Stage'"),
+    ("tests/process/stage.py", "class Stage:\n", None),  # another folder's word
+    ("lib/comch/good.hpp", "// std::vector, iovec, at once, a share of it, who ever\n", None),
+    ("lib/comch/good.hpp", "int load_vectors, MyTcpCarriers, has_above;\n", None),
+    ("CHANGELOG.md", "WorkerLink is now ServerSession\n", None),
+    ("docs/glossary.md", "WorkerLink: ServerSession\n", None),
+    ("docs/decisions/names.md", "WorkerLink: ServerSession\n", None),
+])
+def test_words_finds_what_was_replaced(tree, path, text, finding):
+    plant(tree, path, text)
+    status, output = run("words", tree)
+    assert (status == 0) == (finding is None), output
+    assert (finding or " 0 to replace") in output
+
+
+def test_spelling_finds_a_misspelt_word(tree):
+    plant(tree, "lib/core/wrong.hpp", "// It will recieve it.\n")
+    status, output = run("spelling", tree)
+    assert status != 0
+    assert "lib/core/wrong.hpp:1: recieve" in output
 
 
 CMAKE_LISTS = """cmake_minimum_required(VERSION 3.25)
