@@ -1,4 +1,4 @@
-# Takes ccache where it is installed, unless told otherwise (-DCMAKE_CXX_COMPILER_LAUNCHER=).
+# Takes ccache where it is installed, unless told otherwise: -DOFFLOAD_CCACHE=OFF.
 find_program(OFFLOAD_CCACHE ccache)
 if(OFFLOAD_CCACHE)
   # Sources with a precompiled header are served only if ccache may pass over these. It takes what they
