@@ -105,6 +105,10 @@ def test_layers_wants_every_folder_declared(tree):
      "lib/comch/transport/tcp may not include lib/comch/session"),
     ("proxy/proxy.cpp", "comch/session/session.hpp",
      "lib/comch/proxy may not include lib/comch/session"),
+    ("transport/schemes.cpp", "comch/transport/tcp/data.hpp", None),
+    ("address.cpp", "comch/transport/data_connection.hpp", None),
+    ("address.hpp", "comch/transport/data_connection.hpp",
+     "lib/comch/address may not include lib/comch/transport"),
     ("address.hpp", "comch/comch.hpp", "lib/comch/address may not include lib/comch"),
     ("unlisted/file.cpp", "comch/session/session.hpp", None),  # stands where its folder stands
     ("session/session.cpp", "comch/unlisted/file.hpp",
