@@ -16,7 +16,7 @@ namespace offload::worker {
 
 /// The program: attaches a back end to a server, watches it, ends it. All of it in one thread; the
 /// back end has its own, or is a GPU.
-class Worker final : comch::WorkerSessionObserver, progress::EventHandler {
+class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
  public:
   /// Opens the back end. Throws Error.
   Worker(const Options& options, core::ShutdownSignals& signals);

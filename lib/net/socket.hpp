@@ -54,10 +54,11 @@ SocketAddress peer_address(int fd);
 /// (connect_result). Throws Error for what fails at once.
 core::Fd start_connect(const SocketAddress& address);
 
-/// The connection breaks once what was sent has not been acknowledged, or there was no room for it
-/// at the peer, for so long: instead of after the kernel's quarter of an hour, or never. 0: as
-/// without. Of a listening socket: those that it accepts. Throws Error.
-void give_up_after(int fd, core::Duration silence);
+/// Ends a connection (ETIMEDOUT) once what was sent on it has not been acknowledged, or has found
+/// the peer's window closed, for `timeout`: TCP_USER_TIMEOUT, tcp(7). 0: the kernel's own limits,
+/// some 15 minutes and none. On a listening socket: for the connections that it accepts. Throws
+/// Error.
+void set_dead_peer_timeout(int fd, core::Duration timeout);
 
 /// 0 when the connect succeeded, else its errno.
 int connect_result(int fd) noexcept;

@@ -39,7 +39,8 @@ const protocol::ChannelDescriptor& checked(const protocol::ChannelDescriptor& sh
 
 class ServerProxy::Proxy final : DataHandler {
  public:
-  Proxy(progress::Engine& engine, const channel::ServerEnd& end, std::unique_ptr<DataEndpoint> line)
+  Proxy(progress::Engine& engine, const channel::ServerEnd& end,
+        std::unique_ptr<DataEndpoint> endpoint)
       : engine_(&engine),
         channel_(end.channel),
         producer_(end),
@@ -47,7 +48,7 @@ class ServerProxy::Proxy final : DataHandler {
         sends_(producer_, producer_.capacity(), {free_send, free_send, this}),
         receives_(consumer_, producer_.capacity(),
                   {deliver, [](channel::PostRecvTask&, void*) {}, this}),
-        carrier_(line->carry(engine, channel_, *this, producer_.capacity())) {
+        connection_(endpoint->start(engine, channel_, *this, producer_.capacity())) {
     answering_.resize(producer_.capacity());
     producer_.connect(engine);
     consumer_.connect(engine);
@@ -71,7 +72,7 @@ class ServerProxy::Proxy final : DataHandler {
   }
 
   [[nodiscard]] const std::string* failure() const noexcept {
-    return carrier_->failed() ? &carrier_->reason() : nullptr;
+    return connection_->failed() ? &connection_->reason() : nullptr;
   }
 
  private:
@@ -89,11 +90,11 @@ class ServerProxy::Proxy final : DataHandler {
     auto& self = *static_cast<Proxy*>(object);
     const auto payload = task.payload();
     self.answering_[self.answered_ % self.answering_.size()] = &task;
-    self.carrier_->push({self.answered_++, static_cast<std::uint32_t>(payload.size()),
-                         static_cast<std::uint32_t>(task.response_status())},
-                        payload.data());
+    self.connection_->post_send({self.answered_++, static_cast<std::uint32_t>(payload.size()),
+                                 static_cast<std::uint32_t>(task.response_status())},
+                                payload.data());
   }
-  bool collect() override { return false; }  // deliver() pushes
+  bool post_sends() override { return false; }  // deliver() pushes
 
   void on_sent(std::size_t count) override {
     for (; count != 0; --count) {
@@ -102,20 +103,16 @@ class ServerProxy::Proxy final : DataHandler {
     (void)consumer_.flush();
   }
 
-  /// The server sends no more than fits: it waits for the responses.
-  [[nodiscard]] bool is_due(const DataHeader& header) const override {
-    return header.sequence == requested_ && sends_.available() != 0;
-  }
-  std::byte* room(std::uint64_t sequence) override {
+  std::byte* receive_buffer(std::uint64_t sequence) override {
     return reinterpret_cast<std::byte*>(channel_.request(sequence).plain);
   }
-  bool take(const DataHeader&, std::span<const std::byte> payload) override {
-    channel::SendTask& task = *sends_.allocate();
-    task.message = payload;
-    ++requested_;
-    return producer_.submit_unflushed(task).ok();
+  bool on_received(const DataHeader&, std::span<const std::byte> payload) override {
+    channel::SendTask* const task = sends_.allocate();
+    if (task == nullptr) return false;  // never: the server has a credit for each task
+    task->message = payload;
+    return producer_.submit_unflushed(*task).ok();
   }
-  void on_taken() override { (void)producer_.flush(); }
+  void on_receives_done() override { (void)producer_.flush(); }
 
   progress::Engine* engine_;
   Bell bell_;
@@ -125,18 +122,17 @@ class ServerProxy::Proxy final : DataHandler {
   progress::TaskPool<channel::SendTask> sends_;
   progress::TaskPool<channel::PostRecvTask> receives_;
   std::vector<channel::PostRecvTask*> answering_;  ///< whose responses are being sent, in order
-  std::uint64_t requested_ = 0;
   std::uint64_t answered_ = 0;
   std::uint64_t answers_sent_ = 0;
-  std::unique_ptr<DataConnection> carrier_;
+  std::unique_ptr<DataConnection> connection_;
 };
 
 ServerProxy::ServerProxy(const protocol::ChannelDescriptor& shape,
-                         std::unique_ptr<DataEndpoint> line)
+                         std::unique_ptr<DataEndpoint> endpoint)
     : channel_(checked(shape).channel, shape.depth, shape.max_message_length, -1),
       import_(import_own(channel_)),
       engine_(kSpin),
-      proxy_(std::make_unique<Proxy>(engine_, channel_.server_end(), std::move(line))) {}
+      proxy_(std::make_unique<Proxy>(engine_, channel_.server_end(), std::move(endpoint))) {}
 
 ServerProxy::~ServerProxy() {
   stop_.store(true, std::memory_order_relaxed);

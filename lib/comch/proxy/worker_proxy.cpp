@@ -22,16 +22,16 @@ std::uint64_t first_unanswered(const kernels::ChannelView& channel,
 }  // namespace
 
 WorkerProxy::WorkerProxy(progress::Engine& engine, const channel::ServerEnd& end,
-                         std::unique_ptr<DataEndpoint> line)
+                         std::unique_ptr<DataEndpoint> endpoint)
     : channel_(end.channel),
       cursors_(end.cursors),
       first_(first_unanswered(channel_, *cursors_)),
       collected_(first_),
       answered_(first_),
       packed_(std::make_unique<std::byte[]>(channel_.layout.depth * channel::kPacketRoom)),
-      carrier_(line->carry(engine, channel_, *this, 0)) {}
+      connection_(endpoint->start(engine, channel_, *this, 0)) {}
 
-bool WorkerProxy::collect() {
+bool WorkerProxy::post_sends() {
   bool worked = false;
   for (; collected_ != cursors_->posted; ++collected_, worked = true) {
     const kernels::Slot slot = channel_.request(collected_);
@@ -43,20 +43,17 @@ bool WorkerProxy::collect() {
       (void)channel::read_packets(slot.packets, channel_.layout.flag_of(collected_), to, length);
       payload = to;
     }
-    carrier_->push({collected_ - first_, length, 0}, payload);
+    connection_->post_send({collected_ - first_, length, 0}, payload);
   }
   return worked;
 }
 
-bool WorkerProxy::is_due(const protocol::DataHeader& header) const {
-  return header.sequence == answered_ - first_ && header.sequence < carrier_->sent();
-}
-
-std::byte* WorkerProxy::room(std::uint64_t sequence) {
+std::byte* WorkerProxy::receive_buffer(std::uint64_t sequence) {
   return reinterpret_cast<std::byte*>(channel_.response(first_ + sequence).plain);
 }
 
-bool WorkerProxy::take(const protocol::DataHeader& header, std::span<const std::byte> payload) {
+bool WorkerProxy::on_received(const protocol::DataHeader& header,
+                              std::span<const std::byte> payload) {
   const kernels::Slot slot = channel_.response(answered_);
   const std::uint32_t flag = channel_.layout.flag_of(answered_);
   if (header.length <= kernels::kMaxPacketPayload) {

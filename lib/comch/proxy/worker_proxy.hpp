@@ -18,22 +18,21 @@ namespace offload::comch {
 /// On the engine of the channel's producer and consumer.
 class WorkerProxy final : DataHandler {
  public:
-  /// `line`: to the worker's ServerProxy; `end`: what the producer works on. Throws Error.
+  /// `endpoint`: to the worker's ServerProxy; `end`: what the producer works on. Throws Error.
   WorkerProxy(progress::Engine& engine, const channel::ServerEnd& end,
-              std::unique_ptr<DataEndpoint> line);
+              std::unique_ptr<DataEndpoint> endpoint);
 
   /// Why the line has ended; null while it has not.
   [[nodiscard]] const std::string* failure() const noexcept {
-    return carrier_->failed() ? &carrier_->reason() : nullptr;
+    return connection_->failed() ? &connection_->reason() : nullptr;
   }
 
  private:
-  bool collect() override;
+  bool post_sends() override;
   void on_sent(std::size_t) override {}
-  std::byte* room(std::uint64_t sequence) override;
-  [[nodiscard]] bool is_due(const protocol::DataHeader& header) const override;
-  bool take(const protocol::DataHeader& header, std::span<const std::byte> payload) override;
-  void on_taken() override {}
+  std::byte* receive_buffer(std::uint64_t sequence) override;
+  bool on_received(const protocol::DataHeader& header, std::span<const std::byte> payload) override;
+  void on_receives_done() override {}
 
   kernels::ChannelView channel_;
   const channel::Cursors* cursors_;
@@ -41,7 +40,7 @@ class WorkerProxy final : DataHandler {
   std::uint64_t collected_;  ///< up to here they have been pushed
   std::uint64_t answered_;   ///< up to here their responses have come
   std::unique_ptr<std::byte[]> packed_;  ///< requests out of packets, by slot
-  std::unique_ptr<DataConnection> carrier_;
+  std::unique_ptr<DataConnection> connection_;
 };
 
 }  // namespace offload::comch

@@ -12,8 +12,8 @@ namespace {
 using rdma::QueuePair;
 using rdma::QueuePairOptions;
 
-/// With room for a short message in the request itself, which spares the card a read, if the device
-/// has that.
+/// With inline sends (IBV_SEND_INLINE) for short messages, which spare the device a read, if it has
+/// them.
 QueuePair make_pair(const Adapter& adapter, const rdma::CompletionQueue& completions,
                     std::uint32_t depth) {
   QueuePairOptions options;
@@ -39,25 +39,25 @@ RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, std::uint8_t port, std::u
 
 }  // namespace
 
-Adapter::Adapter(std::string_view name) : device(name), domain(device), registrar(domain) {}
-
 RdmaDataEndpoint::RdmaDataEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                                    std::uint32_t depth)
     : queue_(make_queue(std::move(adapter), path.port, depth)),
       pairing_(queue_.adapter->device, path) {}
 
-std::vector<std::byte> RdmaDataEndpoint::endpoint() const {
+std::vector<std::byte> RdmaDataEndpoint::descriptor() const {
   return pairing_.describe(queue_.pair).encode();
 }
 
-void RdmaDataEndpoint::connect(std::span<const std::byte> endpoint) {
-  pairing_.connect(queue_.pair, rdma::ConnectionDescriptor::decode(endpoint));
+void RdmaDataEndpoint::connect(std::span<const std::byte> peer) {
+  pairing_.connect(queue_.pair, rdma::ConnectionDescriptor::decode(peer));
 }
 
-std::unique_ptr<DataConnection> RdmaDataEndpoint::carry(progress::Engine& engine,
+std::unique_ptr<DataConnection> RdmaDataEndpoint::start(progress::Engine& engine,
                                                         const kernels::ChannelView& channel,
-                                                        DataHandler& end, std::uint32_t unasked) {
-  return std::make_unique<RdmaDataConnection>(engine, std::move(queue_), channel, end, unasked);
+                                                        DataHandler& handler,
+                                                        std::uint32_t initial_credits) {
+  return std::make_unique<RdmaDataConnection>(engine, std::move(queue_), channel, handler,
+                                              initial_credits);
 }
 
 }  // namespace offload::comch

@@ -3,27 +3,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "comch/transport/data_connection.hpp"
+#include "comch/transport/rdma/adapter.hpp"
 #include "rdma/completion_queue.hpp"
 #include "rdma/pairing.hpp"
 #include "rdma/queue_pair.hpp"
-#include "rdma/registrar.hpp"
 
 namespace offload::comch {
-
-/// An RDMA device, open for control and for the channels of its peers, by whichever of its ports
-/// and addresses each of them comes.
-struct Adapter {
-  /// Throws Error.
-  explicit Adapter(std::string_view name);
-
-  rdma::DeviceContext device;
-  rdma::ProtectionDomain domain;
-  rdma::Registrar registrar;
-};
 
 /// A queue pair with what it stands on. Move-only.
 struct RdmaQueue {
@@ -33,8 +21,8 @@ struct RdmaQueue {
   rdma::QueuePair pair;
 };
 
-/// A reliable connection for a channel's messages. The control channel brings its ends together, so
-/// no port has to be found for it; nobody can connect to it unasked.
+/// A reliably connected (RC) queue pair for a channel's messages. Its ends exchange their
+/// descriptors over the control channel: it listens on no port.
 class RdmaDataEndpoint final : public DataEndpoint {
  public:
   /// `path`: that of the control channel. `depth`: the channel's. Throws Error.
@@ -42,14 +30,15 @@ class RdmaDataEndpoint final : public DataEndpoint {
                    std::uint32_t depth);
 
   /// For the peer's connect().
-  [[nodiscard]] std::vector<std::byte> endpoint() const;
-  /// Throws Error: bad_message for what no endpoint is, and what the device says.
-  void connect(std::span<const std::byte> endpoint);
+  [[nodiscard]] std::vector<std::byte> descriptor() const;
+  /// `peer`: its descriptor(). Throws Error: bad_message for what is none, and what the device
+  /// says.
+  void connect(std::span<const std::byte> peer);
 
-  [[nodiscard]] std::unique_ptr<DataConnection> carry(progress::Engine& engine,
+  [[nodiscard]] std::unique_ptr<DataConnection> start(progress::Engine& engine,
                                                       const kernels::ChannelView& channel,
-                                                      DataHandler& end,
-                                                      std::uint32_t unasked) override;
+                                                      DataHandler& handler,
+                                                      std::uint32_t initial_credits) override;
 
  private:
   RdmaQueue queue_;
