@@ -109,8 +109,8 @@ TEST_F(RdmaDataTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
   EXPECT_EQ(queue().receives.size(), 3U);
   ASSERT_EQ(queue().sends.size(), 3U);
   EXPECT_EQ(fake().doorbells, before + 2) << "one for the receives, one for the sends";
-  EXPECT_EQ(queue().sends[0].send.shandler_flags, unsigned{IBV_SEND_INLINE});
-  EXPECT_EQ(queue().sends[2].send.shandler_flags, unsigned{IBV_SEND_SIGNALED})
+  EXPECT_EQ(queue().sends[0].send.send_flags, unsigned{IBV_SEND_INLINE});
+  EXPECT_EQ(queue().sends[2].send.send_flags, unsigned{IBV_SEND_SIGNALED})
       << "the last tells all";
   ASSERT_EQ(queue().sends[2].pieces.size(), 2U);
   EXPECT_EQ(queue().sends[2].pieces[1].addr,
@@ -131,7 +131,7 @@ TEST_F(RdmaDataTest, WithoutInlineAShortMessageIsStaged) {
   ASSERT_EQ(queue().sends.size(), 1U);
   ASSERT_EQ(queue().sends[0].pieces.size(), 1U);
   EXPECT_EQ(queue().sends[0].pieces[0].length, kDataHeaderSize + 100);
-  EXPECT_EQ(queue().sends[0].send.shandler_flags, unsigned{IBV_SEND_SIGNALED});
+  EXPECT_EQ(queue().sends[0].send.send_flags, unsigned{IBV_SEND_SIGNALED});
 }
 
 TEST_F(RdmaDataTest, AWorkersReceivesAreThereBeforeItIsAsked) {
