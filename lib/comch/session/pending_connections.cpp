@@ -127,7 +127,7 @@ void PendingConnections::tick(core::TimePoint now) {
   }
 }
 
-/// At most a line a second: anybody may connect over a network.
+/// At most once a second: anybody may connect over a network.
 void PendingConnections::log(core::LogLevel level, const std::string& what) {
   if (!log_limit_.allow(core::Clock::now())) return;
   core::log(level, "a control connection {} ({} more were not logged)", what,

@@ -19,7 +19,7 @@ namespace offload::comch {
 ///
 /// A worker of this machine that is gone may still access the channels: a killed process ends its
 /// GPU work after its sockets. So the next one is let in only once the former one's process has
-/// ended, or is the same process, which says by connecting again that it has stopped. One on
+/// ended, or is the same process, which has stopped before it connects again. One on
 /// another machine reaches no slot: its connections end with it.
 ///
 /// One thread: the engine's.

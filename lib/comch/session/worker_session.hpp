@@ -20,15 +20,15 @@ class WorkerSession final : progress::EventHandler {
   /// What the worker's program does at the steps of its attachment.
   class Observer {
    public:
-    /// The server's channels: start serving them. When it returns, the server is told. An Error
-    /// that it throws ends the attachment: on_lost follows.
+    /// The server's channels: start serving them. When it returns, the server gets the consumers'
+    /// ids. An Error that it throws ends the attachment: on_lost follows.
     virtual void on_channels(const std::string& service, std::vector<AttachedChannel> channels) = 0;
-    /// The server knows: requests come.
+    /// The server has them all: requests come.
     virtual void on_attached() = 0;
     /// The server has got all its answers and wants this worker to stop; then call complete().
     virtual void on_start_shutdown() = 0;
-    /// The attachment is over. `refused`: the server refused, or speaks another version; `reason`
-    /// says so in words.
+    /// The attachment is over. `refused`: the server refused, or speaks another version; `reason`:
+    /// the same for people.
     virtual void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) = 0;
 
    protected:

@@ -11,7 +11,8 @@
 namespace offload::comch {
 
 /// A kind of network that server and worker can meet on. A new one is a folder beside this file, a
-/// line in the table of transport.cpp, and a file of tests/comch/conformance.
+/// line in the table of schemes.cpp, and a file of tests/comch/conformance, whose example_transport
+/// is one to copy.
 struct Transport {
   std::string_view scheme;  ///< of its addresses: what comes before the first colon
   std::string_view form;    ///< of the rest, for people: "HOST:PORT"
@@ -33,7 +34,7 @@ struct Transport {
   }
 };
 
-/// All there are.
+/// All there are: the table of schemes.cpp.
 std::span<const Transport> transports() noexcept;
 
 /// Null for an unknown scheme.

@@ -30,8 +30,8 @@ class Handshake : public testing::Test {
   void SetUp() override {
     int fds[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    server_ = make_tcp_connection(core::Fd(fds[0]));
-    worker_ = make_tcp_connection(core::Fd(fds[1]));
+    server_ = make_stream_connection(core::Fd(fds[0]), nullptr);
+    worker_ = make_stream_connection(core::Fd(fds[1]), nullptr);
   }
   /// What prove_as_worker throws; nothing if it goes through.
   std::future<std::optional<Error>> prove(const Key& key) {

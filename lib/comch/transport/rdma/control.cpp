@@ -14,8 +14,8 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Messages that may come before they are looked at, and that may be under way. Of those that both
-/// sides send unasked there is one a second.
+/// Messages that may come before they are read, and that may be under way. A keep-alive a second is
+/// the only message that answers none.
 constexpr std::size_t kReceives = 32;
 constexpr std::size_t kSends = 32;
 /// Messages that wait until the peer is connected, or has received those before.

@@ -43,9 +43,10 @@ core::Fd connect_tcp_socket(const Address& address) {
   return fd;
 }
 
-class TcpControlConnection final : public NetworkControlConnection {
+class StreamControlConnection final : public NetworkControlConnection {
  public:
-  explicit TcpControlConnection(core::Fd fd) noexcept : fd_(std::move(fd)) {}
+  StreamControlConnection(core::Fd fd, ConnectSocket connect) noexcept
+      : fd_(std::move(fd)), connect_(connect) {}
 
   std::optional<ControlMessage> receive() override;
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
@@ -58,7 +59,7 @@ class TcpControlConnection final : public NetworkControlConnection {
   }
   [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const override {
-    return make_tcp_connection(connect_tcp_socket(address));
+    return make_stream_connection(connect_(address), connect_);
   }
 
  private:
@@ -67,10 +68,11 @@ class TcpControlConnection final : public NetworkControlConnection {
   std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override;
 
   core::Fd fd_;
+  ConnectSocket connect_;
   std::vector<std::byte> input_;  ///< bytes that came and are no whole message yet
 };
 
-void TcpControlConnection::send_frame(std::span<const std::byte> frame) {
+void StreamControlConnection::send_frame(std::span<const std::byte> frame) {
   // The socket has room for many times what is under way: less than all of it means that the peer
   // does not read.
   const auto sent = ::send(fd_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
@@ -82,7 +84,7 @@ void TcpControlConnection::send_frame(std::span<const std::byte> frame) {
               "the control channel broke: " + core::describe_errno(errno));
 }
 
-std::optional<ControlMessage> TcpControlConnection::receive() {
+std::optional<ControlMessage> StreamControlConnection::receive() {
   while (true) {
     const auto frame = protocol::parse_frame(input_, protocol::kMaxControlLength);
     if (frame.state == protocol::FrameView::State::bad) {
@@ -105,7 +107,7 @@ std::optional<ControlMessage> TcpControlConnection::receive() {
   }
 }
 
-std::unique_ptr<DataEndpoint> TcpControlConnection::connect_data_endpoint(
+std::unique_ptr<DataEndpoint> StreamControlConnection::connect_data_endpoint(
     std::span<const std::byte> peer) {
   if (!peer.empty()) throw Error(ErrorCode::bad_message, "an endpoint where none belongs");
   if (!input_.empty()) {
@@ -125,7 +127,7 @@ class TcpListener final : public Listener {
     core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) {
       net::set_dead_peer_timeout(fd.get(), kDeadPeerTimeout);
-      return make_tcp_connection(std::move(fd));
+      return make_stream_connection(std::move(fd), connect_tcp_socket);
     }
     if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
       core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
@@ -141,12 +143,13 @@ class TcpListener final : public Listener {
 
 }  // namespace
 
-std::unique_ptr<NetworkControlConnection> make_tcp_connection(core::Fd socket) {
-  return std::make_unique<TcpControlConnection>(std::move(socket));
+std::unique_ptr<NetworkControlConnection> make_stream_connection(core::Fd socket,
+                                                                 ConnectSocket connect) {
+  return std::make_unique<StreamControlConnection>(std::move(socket), connect);
 }
 
 std::unique_ptr<ControlConnection> connect_tcp(const Address& address) {
-  return make_tcp_connection(connect_tcp_socket(address));
+  return make_stream_connection(connect_tcp_socket(address), connect_tcp_socket);
 }
 
 std::unique_ptr<Listener> listen_tcp(const Address& address) {
