@@ -20,11 +20,11 @@ namespace offload::comch {
 /// credit.
 ///
 /// It stands on lib/rdma's QueuePair, CompletionQueue and Registrar, but not on its Connection and
-/// CompletionLoop, for two reasons. A send task of a Connection costs some 400 instructions in a
-/// batch and 980 by itself, where all of the server's part of a message costs some 800
-/// (docs/benchmarks.md); this one keeps its work requests ready by slot. And a CompletionLoop
-/// belongs to an engine when it is made, while a queue pair takes its completion queue when the
-/// session's thread makes it, before the engine that will poll it is known.
+/// CompletionLoop, for two reasons. Tasks cost more: a send alone, with its completion and a turn
+/// of the engine, is some 980 instructions through a Connection; a message each way is some 1,030
+/// here, with three turns (docs/benchmarks.md). And a CompletionLoop belongs to an engine when it
+/// is made, while a queue pair takes its completion queue when the session's thread makes it,
+/// before it is on the I/O thread's engine.
 class RdmaDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
  public:
   /// `queue`: connected. Throws Error.
