@@ -21,9 +21,9 @@ constexpr std::size_t kMostPending = 64;
 }  // namespace
 
 PendingConnections::PendingConnections(progress::Engine& engine, const Address& address,
-                                       Handler& handler)
+                                       OnFirstMessage on_first_message)
     : engine_(&engine),
-      handler_(&handler),
+      on_first_message_(std::move(on_first_message)),
       listener_(transport_of(address.scheme).listen(address)) {
   // Edge-triggered: where a connection cannot be accepted, tick() tries again.
   engine_->watch(listener_->fd(), EPOLLIN | EPOLLET, *this);
@@ -92,7 +92,7 @@ bool PendingConnections::receive(PendingConnection& pending) {
       return true;
     }
     engine_->unwatch(fd, *this);
-    handler_->on_first_message(std::move(pending.connection), *message);
+    on_first_message_(std::move(pending.connection), *message);
   } catch (const Error& error) {
     if (!pending.connection) {
       core::log_debug("a control connection came to nothing: {}", error.what());

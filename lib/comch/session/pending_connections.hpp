@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,18 +19,13 @@ namespace offload::comch {
 /// One thread: the engine's.
 class PendingConnections final : progress::EventHandler {
  public:
-  class Handler {
-   public:
-    /// The first message of a connection whose peer may send one. It is pending no more.
-    virtual void on_first_message(std::unique_ptr<ControlConnection> connection,
-                                  const ControlMessage& message) = 0;
-
-   protected:
-    ~Handler() = default;
-  };
+  /// Gets the first message of a connection whose peer may send one, which is pending no more.
+  using OnFirstMessage = std::function<void(std::unique_ptr<ControlConnection> connection,
+                                            const ControlMessage& message)>;
 
   /// Listens at once. Throws Error: as Transport::listen.
-  PendingConnections(progress::Engine& engine, const Address& address, Handler& handler);
+  PendingConnections(progress::Engine& engine, const Address& address,
+                     OnFirstMessage on_first_message);
   ~PendingConnections();
   PendingConnections(const PendingConnections&) = delete;
   PendingConnections& operator=(const PendingConnections&) = delete;
@@ -60,7 +56,7 @@ class PendingConnections final : progress::EventHandler {
   void log(core::LogLevel level, const std::string& what);
 
   progress::Engine* engine_;
-  Handler* handler_;
+  OnFirstMessage on_first_message_;
   std::unique_ptr<Listener> listener_;
   std::vector<PendingConnection> pending_;
   core::RateLimit log_limit_;

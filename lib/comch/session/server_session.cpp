@@ -15,7 +15,9 @@ ServerSession::ServerSession(progress::Engine& engine, const Address& address, O
     : engine_(&engine),
       offer_(std::move(offer)),
       observer_(&observer),
-      pending_(engine, address, *this) {}
+      pending_(engine, address, [this](auto connection, const ControlMessage& message) {
+        on_first_message(std::move(connection), message);
+      }) {}
 
 ServerSession::~ServerSession() = default;
 

@@ -23,7 +23,7 @@ namespace offload::comch {
 /// another machine reaches no slot: its connections end with it.
 ///
 /// One thread: the engine's.
-class ServerSession final : PendingConnections::Handler {
+class ServerSession {
  public:
   /// What the server's program does when its worker comes and goes.
   class Observer {
@@ -72,7 +72,7 @@ class ServerSession final : PendingConnections::Handler {
   class Attachment;
 
   void on_first_message(std::unique_ptr<ControlConnection> connection,
-                        const ControlMessage& message) override;
+                        const ControlMessage& message);
   void attach_worker(std::unique_ptr<ControlConnection> connection, const ControlMessage& message);
   void attach_channel(NetworkControlConnection& connection, const ControlMessage& message);
   [[nodiscard]] bool former_may_access(const ControlConnection& next) const;

@@ -21,17 +21,12 @@ using protocol::Refusal;
 constexpr std::size_t kMost = 64;
 
 /// Over a network; its peers have the key, or have not.
-class PendingOverTcp : public testing::Test, PendingConnections::Handler {
+class PendingOverTcp : public testing::Test {
  protected:
   static Address address() {
     Address address = Address::parse("tcp:127.0.0.1:0");
     address.key = Key(32, std::byte{7});
     return address;
-  }
-  void on_first_message(std::unique_ptr<ControlConnection> connection,
-                        const ControlMessage& message) override {
-    first_ = message.id;
-    connection_ = std::move(connection);
   }
   template <class Condition>
   bool run_until(Condition condition) {
@@ -68,7 +63,10 @@ class PendingOverTcp : public testing::Test, PendingConnections::Handler {
   progress::Engine engine_;
   std::optional<MessageId> first_;
   std::unique_ptr<ControlConnection> connection_;
-  PendingConnections pending_{engine_, address(), *this};
+  PendingConnections pending_{engine_, address(), [this](auto connection, const auto& message) {
+                                first_ = message.id;
+                                connection_ = std::move(connection);
+                              }};
 };
 
 TEST_F(PendingOverTcp, TheFirstMessageAfterTheProofsIsHandedOn) {

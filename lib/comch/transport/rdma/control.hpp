@@ -9,7 +9,7 @@
 
 #include "comch/transport/control_connection.hpp"
 #include "comch/transport/rdma/adapter.hpp"
-#include "comch/transport/rdma/endpoint.hpp"
+#include "comch/transport/rdma/data.hpp"
 #include "memory/inventory.hpp"
 #include "progress/task_pool.hpp"
 #include "rdma/connection_manager.hpp"
