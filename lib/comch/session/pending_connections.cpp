@@ -94,12 +94,9 @@ bool PendingConnections::receive(PendingConnection& pending) {
     engine_->unwatch(fd, *this);
     on_first_message_(std::move(pending.connection), *message);
   } catch (const Error& error) {
-    if (!pending.connection) {
-      core::log_debug("a control connection came to nothing: {}", error.what());
-      return true;
-    }
-    engine_->unwatch(fd, *this);
-    if (error.code() == core::ErrorCode::bad_message) {
+    const bool handed_on = pending.connection == nullptr;
+    if (!handed_on) engine_->unwatch(fd, *this);
+    if (!handed_on && error.code() == core::ErrorCode::bad_message) {
       refuse(*pending.connection, Refusal::bad_hello, error.what());
     } else {
       core::log_debug("a control connection came to nothing: {}", error.what());

@@ -66,12 +66,12 @@ void ServerSession::Attachment::start() {
 void ServerSession::Attachment::offer_channel(std::size_t index) {
   channel::Channel& channel = *session_->offer_.channels[index];
   auto descriptor = channel.descriptor();
-  if (local_ == nullptr) {
-    descriptor.access.assign(token_.begin(), token_.end());
-    return connection_->send(MessageId::channel_descriptor, descriptor.encode());
+  if (local_ != nullptr) {
+    channel.repair_header();
+    return local_->send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channel.fds());
   }
-  channel.repair_header();
-  local_->send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channel.fds());
+  descriptor.access.assign(token_.begin(), token_.end());
+  connection_->send(MessageId::channel_descriptor, descriptor.encode());
 }
 
 bool ServerSession::Attachment::expects(const protocol::AttachChannel& request) const {

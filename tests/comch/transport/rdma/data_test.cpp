@@ -110,8 +110,7 @@ TEST_F(RdmaDataTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
   ASSERT_EQ(queue().sends.size(), 3U);
   EXPECT_EQ(fake().doorbells, before + 2) << "one for the receives, one for the sends";
   EXPECT_EQ(queue().sends[0].send.send_flags, unsigned{IBV_SEND_INLINE});
-  EXPECT_EQ(queue().sends[2].send.send_flags, unsigned{IBV_SEND_SIGNALED})
-      << "the last tells all";
+  EXPECT_EQ(queue().sends[2].send.send_flags, unsigned{IBV_SEND_SIGNALED}) << "the last tells all";
   ASSERT_EQ(queue().sends[2].pieces.size(), 2U);
   EXPECT_EQ(queue().sends[2].pieces[1].addr,
             reinterpret_cast<std::uintptr_t>(channel_->server_end().channel.request(2).plain))
