@@ -26,8 +26,8 @@ using rdma::test::fake;
 using support::Bytes;
 using support::random_bytes;
 
-constexpr std::uint32_t kSlots = 4;
-constexpr std::uint32_t kLongest = 4096;
+constexpr std::uint32_t kRdmaDepth = 4;
+constexpr std::uint32_t kRdmaLongest = 4096;
 
 RdmaDataEndpoint open_endpoint(std::uint32_t depth) {
   return {std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, depth};
@@ -36,11 +36,11 @@ RdmaDataEndpoint open_endpoint(std::uint32_t depth) {
 class RdmaDataTest : public rdma::FakeDeviceTest {
  protected:
   /// As a server has it (no initial credits), or a worker.
-  void start(std::uint32_t initial_credits = 0, std::uint32_t max_length = kLongest) {
-    channel_.emplace(0, kSlots, max_length, -1);
+  void start(std::uint32_t initial_credits = 0, std::uint32_t max_length = kRdmaLongest) {
+    channel_.emplace(0, kRdmaDepth, max_length, -1);
     const kernels::ChannelView view = channel_->server_end().channel;
     handler_.emplace(view);
-    RdmaDataEndpoint endpoint = open_endpoint(kSlots);
+    RdmaDataEndpoint endpoint = open_endpoint(kRdmaDepth);
     endpoint.connect(endpoint.descriptor());
     connection_ = endpoint.start(engine_, view, *handler_, initial_credits);
   }
@@ -78,7 +78,7 @@ class RdmaDataTest : public rdma::FakeDeviceTest {
 // without where the device refuses them.
 TEST_F(RdmaDataTest, AnyCallMayFailAndNothingLeaks) {
   const auto everything = [this] {
-    start(kSlots);
+    start(kRdmaDepth);
     connection_.reset();
   };
   everything();
@@ -102,7 +102,7 @@ TEST_F(RdmaDataTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
   EXPECT_TRUE(queue().receives.empty()) << "nothing may come unasked";
   post(0, 5);
   post(1, kernels::kMaxPacketPayload);
-  post(2, kLongest);
+  post(2, kRdmaLongest);
   EXPECT_TRUE(queue().sends.empty());
   const int before = fake().doorbells;
   engine_.progress();
@@ -134,15 +134,15 @@ TEST_F(RdmaDataTest, WithoutInlineAShortMessageIsStaged) {
 }
 
 TEST_F(RdmaDataTest, AWorkersReceivesAreThereBeforeItIsAsked) {
-  start(kSlots);
-  EXPECT_EQ(queue().receives.size(), kSlots);
+  start(kRdmaDepth);
+  EXPECT_EQ(queue().receives.size(), kRdmaDepth);
   arrive({0, 10, 0});
   engine_.progress();
   EXPECT_EQ(handler_->taken.size(), 1U);
-  EXPECT_EQ(queue().receives.size(), kSlots - 1);
+  EXPECT_EQ(queue().receives.size(), kRdmaDepth - 1);
   post(0, 10);
   engine_.progress();
-  EXPECT_EQ(queue().receives.size(), kSlots) << "what the answer lets the server send";
+  EXPECT_EQ(queue().receives.size(), kRdmaDepth) << "what the answer lets the server send";
 }
 
 TEST_F(RdmaDataTest, AnAnswerIsTakenOnceItsRequestIsSent) {
@@ -159,8 +159,8 @@ TEST_F(RdmaDataTest, AnAnswerIsTakenOnceItsRequestIsSent) {
 }
 
 TEST_F(RdmaDataTest, APayloadIsFoundWhereItWasReceived) {
-  for (const std::uint32_t max_length : {kLongest, 100U}) {
-    start(kSlots, max_length);
+  for (const std::uint32_t max_length : {kRdmaLongest, 100U}) {
+    start(kRdmaDepth, max_length);
     const auto& pieces = queue().receives.front().pieces;
     auto* const at = max_length > kernels::kMaxPacketPayload
                          ? std::bit_cast<std::byte*>(pieces.at(1).addr)
@@ -182,8 +182,8 @@ TEST_F(RdmaDataTest, LengthsThatLie) {
   for (const Case& lie :
        {Case{10, 15}, Case{10, 0}, Case{10, kDataHeaderSize + 9}, Case{10, kDataHeaderSize + 11},
         Case{~0U, kDataHeaderSize + 10}, Case{~0U, kDataHeaderSize - 1},
-        Case{kLongest + 1, kDataHeaderSize + kLongest + 1}}) {
-    start(kSlots);
+        Case{kRdmaLongest + 1, kDataHeaderSize + kRdmaLongest + 1}}) {
+    start(kRdmaDepth);
     arrive({0, lie.said, 0}, lie.bytes);
     expect_failed("bytes for a message of " + std::to_string(lie.said));
     EXPECT_TRUE(handler_->taken.empty());
@@ -192,7 +192,7 @@ TEST_F(RdmaDataTest, LengthsThatLie) {
 }
 
 TEST_F(RdmaDataTest, WhatIsNotDue) {
-  start(kSlots);
+  start(kRdmaDepth);
   arrive({1, 10, 0});
   expect_failed("not due");
 }
@@ -228,7 +228,7 @@ TEST_F(RdmaDataTest, ADeviceThatFails) {
 }
 
 TEST_F(RdmaDataTest, AnEndpointThatIsNone) {
-  RdmaDataEndpoint endpoint = open_endpoint(kSlots);
+  RdmaDataEndpoint endpoint = open_endpoint(kRdmaDepth);
   const Bytes right = endpoint.descriptor();
   for (std::size_t at = 0; at < right.size(); ++at) {
     Bytes wrong = right;
