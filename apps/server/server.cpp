@@ -53,9 +53,9 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
-  net::give_up_after(listener_.get(), options_.client_timeout);
+  net::set_dead_peer_timeout(listener_.get(), options_.client_timeout);
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
-                std::move(offer), static_cast<comch::ServerSessionObserver&>(*this));
+                std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =
       limit - reserved_descriptors(limit, link_->address().local(), channels_.size());
 }
@@ -143,7 +143,7 @@ void Server::take_line_loss() {
     const std::lock_guard lock(loss_mutex_);
     loss.swap(loss_);
   }
-  if (loss && has_worker()) link_->line_lost(*loss);
+  if (loss && has_worker()) link_->drop_worker(*loss);
 }
 
 void Server::on_worker_lost() {

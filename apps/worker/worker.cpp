@@ -77,7 +77,7 @@ bool Worker::connect() {
   for (core::Duration wait = kFirstRetry; !leave_by_; wait = std::min(2 * wait, kLongestRetry)) {
     try {
       lost_ = false;
-      link_.emplace(engine_, server_, hello(), static_cast<comch::WorkerSessionObserver&>(*this));
+      link_.emplace(engine_, server_, hello(), static_cast<comch::WorkerSession::Observer&>(*this));
       // Until the channels are there, a loss is one more reason to try again.
       while (!lost_ && !watchdog_ && !leave_by_ && core::Clock::now() < deadline) {
         engine_.run_once(std::min(deadline, link_->next_tick()));

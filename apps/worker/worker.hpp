@@ -16,7 +16,7 @@ namespace offload::worker {
 
 /// The worker program: attaches a back end to a server, monitors it, and stops it. It runs in one
 /// thread; the back end has threads of its own, or is a GPU.
-class Worker final : comch::WorkerSessionObserver, progress::EventHandler {
+class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
  public:
   /// Opens the back end. Throws Error.
   Worker(const Options& options, core::ShutdownSignals& signals);

@@ -126,8 +126,8 @@ core::Fd listen_tcp(const SocketAddress& address, int backlog) {
   return fd;
 }
 
-void give_up_after(int fd, core::Duration silence) {
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(silence).count();
+void set_dead_peer_timeout(int fd, core::Duration timeout) {
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
       static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX)), "TCP_USER_TIMEOUT");
 }

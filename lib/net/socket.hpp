@@ -53,11 +53,11 @@ SocketAddress peer_address(int fd);
 /// connect_result() is known. Throws Error if it fails at once.
 core::Fd start_connect(const SocketAddress& address);
 
-/// Sets the dead-peer time-out (TCP_USER_TIMEOUT, tcp(7)): the connection fails when sent data
-/// stays unacknowledged, or the peer's receive window closed, for `silence`. 0: the kernel's
-/// default, about a quarter of an hour or never. Accepted sockets inherit a listener's. Throws
+/// Ends a connection (ETIMEDOUT) once what was sent on it has not been acknowledged, or has found
+/// the peer's window closed, for `timeout`: TCP_USER_TIMEOUT, tcp(7). 0: the kernel's own limits,
+/// some 15 minutes and none. On a listening socket: for the connections that it accepts. Throws
 /// Error.
-void give_up_after(int fd, core::Duration silence);
+void set_dead_peer_timeout(int fd, core::Duration timeout);
 
 /// The result of start_connect(): 0 or an errno.
 int connect_result(int fd) noexcept;

@@ -56,7 +56,7 @@ void expect_traffic(const std::string& host) {
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_NODELAY), 1);
   EXPECT_EQ(option_of(server.get(), SOL_SOCKET, SO_KEEPALIVE), 1);
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_KEEPIDLE), 60);
-  give_up_after(server.get(), std::chrono::seconds(3));
+  set_dead_peer_timeout(server.get(), std::chrono::seconds(3));
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
 }
 

@@ -1,3 +1,5 @@
+#include "comch/transport/rdma/data.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,13 +10,13 @@
 #include <vector>
 
 #include "channel/channel_memory.hpp"
-#include "comch/transport/rdma/data.hpp"
+#include "tests/comch/transport/recording_handler.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/thrown.hpp"
 
-/// A line on a device that is not there: every call can fail, and the peer is the test's word.
+/// A data connection on a fake device: every call can fail, and the test is the peer.
 namespace offload::comch {
 namespace {
 
@@ -24,55 +26,29 @@ using rdma::test::fake;
 using support::Bytes;
 using support::random_bytes;
 
-constexpr std::uint32_t kSlots = 4;
-constexpr std::uint32_t kLongest = 4096;
+constexpr std::uint32_t kRdmaDepth = 4;
+constexpr std::uint32_t kRdmaLongest = 4096;
 
-/// Notes what it is told.
-class NotingEnd final : public DataHandler {
- public:
-  explicit NotingEnd(const kernels::ChannelView& channel) : channel_(channel) {}
-
-  bool collect() override { return false; }
-  void on_sent(std::size_t count) override { sent += count; }
-  std::byte* room(std::uint64_t sequence) override {
-    return reinterpret_cast<std::byte*>(channel_.response(sequence).plain);
-  }
-  [[nodiscard]] bool is_due(const DataHeader& header) const override {
-    return header.sequence == taken.size();
-  }
-  bool take(const DataHeader&, std::span<const std::byte> payload) override {
-    taken.push_back(support::copy_of(payload));
-    return true;
-  }
-  void on_taken() override {}
-
-  std::size_t sent = 0;
-  std::vector<Bytes> taken;
-
- private:
-  kernels::ChannelView channel_;
-};
-
-RdmaDataEndpoint open_line(std::uint32_t depth) {
+RdmaDataEndpoint open_endpoint(std::uint32_t depth) {
   return {std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, depth};
 }
 
-class RdmaCarrierTest : public rdma::FakeDeviceTest {
+class RdmaDataTest : public rdma::FakeDeviceTest {
  protected:
-  /// As a server has it (none comes unasked), or a worker.
-  void carry(std::uint32_t unasked = 0, std::uint32_t max_length = kLongest) {
-    channel_.emplace(0, kSlots, max_length, -1);
+  /// As a server has it (no initial credits), or a worker.
+  void start(std::uint32_t initial_credits = 0, std::uint32_t max_length = kRdmaLongest) {
+    channel_.emplace(0, kRdmaDepth, max_length, -1);
     const kernels::ChannelView view = channel_->endpoint().view;
-    end_.emplace(view);
-    RdmaDataEndpoint line = open_line(kSlots);
-    line.connect(line.endpoint());
-    carrier_ = line.carry(engine_, view, *end_, unasked);
+    handler_.emplace(view);
+    RdmaDataEndpoint endpoint = open_endpoint(kRdmaDepth);
+    endpoint.connect(endpoint.descriptor());
+    connection_ = endpoint.start(engine_, view, *handler_, initial_credits);
   }
-  void push(std::uint64_t sequence, std::uint32_t length) {
+  void post(std::uint64_t sequence, std::uint32_t length) {
     const auto* const in_slot =
         reinterpret_cast<const std::byte*>(channel_->endpoint().view.request(sequence).plain);
-    carrier_->push({sequence, length, 0},
-                   length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
+    connection_->post_send({sequence, length, 0},
+                           length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
   }
   static rdma::test::FakeQueuePair& queue() { return *fake().queue_pairs.back(); }
   /// The device receives so many bytes, which begin with that header.
@@ -86,24 +62,24 @@ class RdmaCarrierTest : public rdma::FakeDeviceTest {
   void arrive(const DataHeader& header) { arrive(header, kDataHeaderSize + header.length); }
   void expect_failed(const std::string& slot) {
     engine_.progress();
-    ASSERT_TRUE(carrier_->failed());
-    EXPECT_NE(carrier_->reason().find(slot), std::string::npos) << carrier_->reason();
+    ASSERT_TRUE(connection_->failed());
+    EXPECT_NE(connection_->reason().find(slot), std::string::npos) << connection_->reason();
   }
 
   support::LogCapture log_;
   Bytes payload_ = random_bytes(kernels::kMaxPacketPayload, 1);
   progress::Engine engine_;
   std::optional<channel::ChannelMemory> channel_;
-  std::optional<NotingEnd> end_;
-  std::unique_ptr<DataConnection> carrier_;
+  std::optional<test::RecordingHandler> handler_;
+  std::unique_ptr<DataConnection> connection_;
 };
 
 // Each call that can fail, in turn; the fixture sees that nothing is left. Inline messages are done
 // without where the device refuses them.
-TEST_F(RdmaCarrierTest, AnyCallMayFailAndNothingLeaks) {
+TEST_F(RdmaDataTest, AnyCallMayFailAndNothingLeaks) {
   const auto everything = [this] {
-    carry(kSlots);
-    carrier_.reset();
+    start(kRdmaDepth);
+    connection_.reset();
   };
   everything();
   const auto calls = fake().calls;
@@ -116,17 +92,17 @@ TEST_F(RdmaCarrierTest, AnyCallMayFailAndNothingLeaks) {
     } else {
       EXPECT_THROW(everything(), core::Error) << calls[i];
     }
-    carrier_.reset();
+    connection_.reset();
     EXPECT_EQ(fake().open_objects(), 0) << calls[i];
   }
 }
 
-TEST_F(RdmaCarrierTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
-  carry();
+TEST_F(RdmaDataTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
+  start();
   EXPECT_TRUE(queue().receives.empty()) << "nothing may come unasked";
-  push(0, 5);
-  push(1, kernels::kMaxPacketPayload);
-  push(2, kLongest);
+  post(0, 5);
+  post(1, kernels::kMaxPacketPayload);
+  post(2, kRdmaLongest);
   EXPECT_TRUE(queue().sends.empty());
   const int before = fake().doorbells;
   engine_.progress();
@@ -141,15 +117,15 @@ TEST_F(RdmaCarrierTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
       << "from where it lies";
 }
 
-TEST_F(RdmaCarrierTest, WithoutInlineAShortMessageIsStaged) {
-  carry();
+TEST_F(RdmaDataTest, WithoutInlineAShortMessageIsStaged) {
+  start();
   const auto calls = fake().calls;
-  carrier_.reset();
+  connection_.reset();
   rdma::test::reset_fake();
   const auto refused = std::find(calls.begin(), calls.end(), "ibv_create_qp");
   fake().fail_at = static_cast<int>(refused - calls.begin());
-  carry();
-  push(0, 100);
+  start();
+  post(0, 100);
   engine_.progress();
   ASSERT_EQ(queue().sends.size(), 1U);
   ASSERT_EQ(queue().sends[0].pieces.size(), 1U);
@@ -157,34 +133,34 @@ TEST_F(RdmaCarrierTest, WithoutInlineAShortMessageIsStaged) {
   EXPECT_EQ(queue().sends[0].send.send_flags, unsigned{IBV_SEND_SIGNALED});
 }
 
-TEST_F(RdmaCarrierTest, AWorkersReceivesAreThereBeforeItIsAsked) {
-  carry(kSlots);
-  EXPECT_EQ(queue().receives.size(), kSlots);
+TEST_F(RdmaDataTest, AWorkersReceivesAreThereBeforeItIsAsked) {
+  start(kRdmaDepth);
+  EXPECT_EQ(queue().receives.size(), kRdmaDepth);
   arrive({0, 10, 0});
   engine_.progress();
-  EXPECT_EQ(end_->taken.size(), 1U);
-  EXPECT_EQ(queue().receives.size(), kSlots - 1);
-  push(0, 10);
+  EXPECT_EQ(handler_->taken.size(), 1U);
+  EXPECT_EQ(queue().receives.size(), kRdmaDepth - 1);
+  post(0, 10);
   engine_.progress();
-  EXPECT_EQ(queue().receives.size(), kSlots) << "what the answer lets the server send";
+  EXPECT_EQ(queue().receives.size(), kRdmaDepth) << "what the answer lets the server send";
 }
 
-TEST_F(RdmaCarrierTest, AnAnswerIsTakenOnceItsRequestIsSent) {
-  carry();
-  push(0, 10);
+TEST_F(RdmaDataTest, AnAnswerIsTakenOnceItsRequestIsSent) {
+  start();
+  post(0, 10);
   engine_.progress();
   arrive({0, 10, 0});
   engine_.progress();
-  EXPECT_TRUE(end_->taken.empty()) << "the request may still be read by the device";
+  EXPECT_TRUE(handler_->taken.empty()) << "the request may still be read by the device";
   fake().finish_send(queue());
   engine_.progress();
-  EXPECT_EQ(end_->sent, 1U);
-  EXPECT_EQ(end_->taken.size(), 1U);
+  EXPECT_EQ(handler_->sent, 1U);
+  EXPECT_EQ(handler_->taken.size(), 1U);
 }
 
-TEST_F(RdmaCarrierTest, APayloadIsFoundWhereItWasReceived) {
-  for (const std::uint32_t max_length : {kLongest, 100U}) {
-    carry(kSlots, max_length);
+TEST_F(RdmaDataTest, APayloadIsFoundWhereItWasReceived) {
+  for (const std::uint32_t max_length : {kRdmaLongest, 100U}) {
+    start(kRdmaDepth, max_length);
     const auto& pieces = queue().receives.front().pieces;
     auto* const at = max_length > kernels::kMaxPacketPayload
                          ? std::bit_cast<std::byte*>(pieces.at(1).addr)
@@ -193,12 +169,12 @@ TEST_F(RdmaCarrierTest, APayloadIsFoundWhereItWasReceived) {
     std::memcpy(at, message.data(), message.size());
     arrive({0, 100, 0});
     engine_.progress();
-    EXPECT_EQ(end_->taken, std::vector<Bytes>{message});
-    carrier_.reset();
+    EXPECT_EQ(handler_->taken, std::vector<Bytes>{message});
+    connection_.reset();
   }
 }
 
-TEST_F(RdmaCarrierTest, LengthsThatLie) {
+TEST_F(RdmaDataTest, LengthsThatLie) {
   struct Case {
     std::uint32_t said;
     std::uint32_t bytes;
@@ -206,61 +182,61 @@ TEST_F(RdmaCarrierTest, LengthsThatLie) {
   for (const Case& lie :
        {Case{10, 15}, Case{10, 0}, Case{10, kDataHeaderSize + 9}, Case{10, kDataHeaderSize + 11},
         Case{~0U, kDataHeaderSize + 10}, Case{~0U, kDataHeaderSize - 1},
-        Case{kLongest + 1, kDataHeaderSize + kLongest + 1}}) {
-    carry(kSlots);
+        Case{kRdmaLongest + 1, kDataHeaderSize + kRdmaLongest + 1}}) {
+    start(kRdmaDepth);
     arrive({0, lie.said, 0}, lie.bytes);
     expect_failed("bytes for a message of " + std::to_string(lie.said));
-    EXPECT_TRUE(end_->taken.empty());
-    carrier_.reset();
+    EXPECT_TRUE(handler_->taken.empty());
+    connection_.reset();
   }
 }
 
-TEST_F(RdmaCarrierTest, WhatIsNotDue) {
-  carry(kSlots);
+TEST_F(RdmaDataTest, WhatIsNotDue) {
+  start(kRdmaDepth);
   arrive({1, 10, 0});
   expect_failed("not due");
 }
 
-TEST_F(RdmaCarrierTest, AConnectionThatBreaks) {
-  carry();
-  push(0, 10);
+TEST_F(RdmaDataTest, AConnectionThatBreaks) {
+  start();
+  post(0, 10);
   engine_.progress();
   fake().finish_send(queue(), IBV_WC_RETRY_EXC_ERR);
   expect_failed("the connection broke: a status");
-  EXPECT_EQ(end_->sent, 0U);
-  push(1, 10);
+  EXPECT_EQ(handler_->sent, 0U);
+  post(1, 10);
   engine_.progress();
   EXPECT_TRUE(queue().sends.empty()) << "nothing is carried any more";
 }
 
-TEST_F(RdmaCarrierTest, ADeviceThatTakesNothing) {
+TEST_F(RdmaDataTest, ADeviceThatTakesNothing) {
   for (const char* const call : {"post_send", "post_recv"}) {
     rdma::test::reset_fake();
-    carry();
+    start();
     fake().fail_call = call;
-    push(0, 10);
+    post(0, 10);
     expect_failed("cannot be posted");
-    carrier_.reset();
+    connection_.reset();
   }
 }
 
-TEST_F(RdmaCarrierTest, ADeviceThatFails) {
-  carry();
-  push(0, 10);
+TEST_F(RdmaDataTest, ADeviceThatFails) {
+  start();
+  post(0, 10);
   fake().fail_call = "poll_cq";
   expect_failed("the device has failed");
 }
 
-TEST_F(RdmaCarrierTest, AnEndpointThatIsNone) {
-  RdmaDataEndpoint line = open_line(kSlots);
-  const Bytes right = line.endpoint();
+TEST_F(RdmaDataTest, AnEndpointThatIsNone) {
+  RdmaDataEndpoint endpoint = open_endpoint(kRdmaDepth);
+  const Bytes right = endpoint.descriptor();
   for (std::size_t at = 0; at < right.size(); ++at) {
     Bytes wrong = right;
     wrong[at] ^= std::byte{1};
-    EXPECT_THROW(line.connect(wrong), core::Error) << at;
+    EXPECT_THROW(endpoint.connect(wrong), core::Error) << at;
   }
-  EXPECT_THROW(line.connect({}), core::Error);
-  EXPECT_NO_THROW(line.connect(right));
+  EXPECT_THROW(endpoint.connect({}), core::Error);
+  EXPECT_NO_THROW(endpoint.connect(right));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "comch/session/control_socket.hpp"
+#include "comch/transport/local/control.hpp"
 #include "core/error.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -24,7 +24,7 @@ namespace {
 using core::ErrorCode;
 using support::thrown_by;
 
-class Listener : public testing::Test {
+class LocalListener : public testing::Test {
  protected:
   /// A socket file without anybody behind it, as a server that was killed leaves it.
   void leave_stale_socket() {
@@ -37,40 +37,40 @@ class Listener : public testing::Test {
 
   support::TempDir dir_;
   std::string path_ = dir_.file("comch");
-  Address address_{path_};
+  Address address_ = Address::parse("unix:" + path_);
 };
 
-TEST_F(Listener, SocketFileIsForThisUserAlone) {
-  const ControlListener listener(address_);
+TEST_F(LocalListener, SocketFileIsForThisUserAlone) {
+  const auto listener = listen_local(address_);
   struct stat status {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
   EXPECT_TRUE(S_ISSOCK(status.st_mode));
   EXPECT_EQ(status.st_mode & 07777, 0600U);
 }
 
-TEST_F(Listener, SocketFileGoesWithIt) {
-  { const ControlListener listener(address_); }
+TEST_F(LocalListener, SocketFileGoesWithIt) {
+  { const auto listener = listen_local(address_); }
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(Listener, TakesOverFromAServerThatWasKilled) {
+TEST_F(LocalListener, TakesOverFromAServerThatWasKilled) {
   leave_stale_socket();
   ASSERT_TRUE(std::filesystem::exists(path_));
-  ControlListener listener(address_);
-  const auto client = ControlSocket::connect(address_);
-  EXPECT_TRUE(listener.accept());
+  const auto listener = listen_local(address_);
+  const auto client = connect_local(address_);
+  EXPECT_TRUE(listener->accept());
 }
 
-TEST_F(Listener, LeavesALivingServerAlone) {
-  ControlListener listener(address_);
-  const auto error = thrown_by([&] { const ControlListener second(address_); });
+TEST_F(LocalListener, LeavesALivingServerAlone) {
+  const auto listener = listen_local(address_);
+  const auto error = thrown_by([&] { const auto second = listen_local(address_); });
   EXPECT_EQ(error.code(), ErrorCode::in_use);
   EXPECT_NE(std::string(error.what()).find(address_.to_string()), std::string::npos);
-  const auto client = ControlSocket::connect(address_);
-  EXPECT_TRUE(listener.accept());
+  const auto client = connect_local(address_);
+  EXPECT_TRUE(listener->accept());
 }
 
-TEST_F(Listener, OfManyThatStartAtOnceOneListens) {
+TEST_F(LocalListener, OfManyThatStartAtOnceOneListens) {
   leave_stale_socket();
   constexpr int kServers = 8;
   std::atomic<int> listening{0};
@@ -79,7 +79,7 @@ TEST_F(Listener, OfManyThatStartAtOnceOneListens) {
   for (int i = 0; i < kServers; ++i) {
     servers.emplace_back([&] {
       try {
-        const ControlListener listener(address_);
+        const auto listener = listen_local(address_);
         ++listening;
         EXPECT_TRUE(support::eventually([&] { return listening + refused == kServers; }));
         EXPECT_TRUE(std::filesystem::exists(path_));
@@ -93,39 +93,42 @@ TEST_F(Listener, OfManyThatStartAtOnceOneListens) {
   EXPECT_EQ(listening, 1);
 }
 
-TEST_F(Listener, LeavesALivingServerWithAFullQueueAlone) {
-  ControlListener listener(address_);
-  std::vector<ControlSocket> waiting;
-  EXPECT_THROW(while (waiting.size() < 1000) waiting.push_back(ControlSocket::connect(address_)),
+TEST_F(LocalListener, LeavesALivingServerWithAFullQueueAlone) {
+  const auto listener = listen_local(address_);
+  std::vector<std::unique_ptr<ControlConnection>> waiting;
+  EXPECT_THROW(while (waiting.size() < 1000) waiting.push_back(connect_local(address_)),
                core::Error);
-  EXPECT_EQ(thrown_by([&] { const ControlListener second(address_); }).code(), ErrorCode::in_use);
+  EXPECT_EQ(thrown_by([&] { const auto second = listen_local(address_); }).code(),
+            ErrorCode::in_use);
   EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
-TEST_F(Listener, LeavesOtherFilesAlone) {
+TEST_F(LocalListener, LeavesOtherFilesAlone) {
   std::ofstream(path_) << "precious";
-  EXPECT_EQ(thrown_by([&] { const ControlListener listener(address_); }).code(), ErrorCode::in_use);
+  EXPECT_EQ(thrown_by([&] { const auto listener = listen_local(address_); }).code(),
+            ErrorCode::in_use);
   std::string text;
   std::ifstream(path_) >> text;
   EXPECT_EQ(text, "precious");
 
-  const Address linked{dir_.file("link")};
+  const auto linked = Address::parse("unix:" + dir_.file("link"));
   std::filesystem::create_symlink(path_, linked.path);
-  EXPECT_EQ(thrown_by([&] { const ControlListener listener(linked); }).code(), ErrorCode::in_use);
-  EXPECT_EQ(thrown_by([&] { const ControlListener listener(Address{dir_.path()}); }).code(),
+  EXPECT_EQ(thrown_by([&] { const auto listener = listen_local(linked); }).code(),
+            ErrorCode::in_use);
+  EXPECT_EQ(thrown_by([&] { listen_local(Address::parse("unix:" + dir_.path())); }).code(),
             ErrorCode::in_use);
 }
 
-TEST_F(Listener, WhereThereIsNoFolder) {
-  const Address nowhere{dir_.file("no/such/comch")};
-  EXPECT_EQ(thrown_by([&] { const ControlListener listener(nowhere); }).code(),
+TEST_F(LocalListener, WhereThereIsNoFolder) {
+  const auto nowhere = Address::parse("unix:" + dir_.file("no/such/comch"));
+  EXPECT_EQ(thrown_by([&] { const auto listener = listen_local(nowhere); }).code(),
             ErrorCode::not_found);
 }
 
-TEST_F(Listener, ConnectingToNobody) {
-  EXPECT_EQ(thrown_by([&] { ControlSocket::connect(address_); }).code(), ErrorCode::not_found);
+TEST_F(LocalListener, ConnectingToNobody) {
+  EXPECT_EQ(thrown_by([&] { connect_local(address_); }).code(), ErrorCode::not_found);
   leave_stale_socket();
-  EXPECT_EQ(thrown_by([&] { ControlSocket::connect(address_); }).code(), ErrorCode::not_connected);
+  EXPECT_EQ(thrown_by([&] { connect_local(address_); }).code(), ErrorCode::not_connected);
 }
 
 /// Runs `action` in a process of another user; returns its exit status, -1 if it does not end.
@@ -147,35 +150,35 @@ int as_another_user(Action action, Meanwhile meanwhile) {
   return ended && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_F(Listener, TurnsAwayOtherUsers) {
+TEST_F(LocalListener, TurnsAwayOtherUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
-  ControlListener listener(address_);
+  const auto listener = listen_local(address_);
   // As if the file's mode had not kept it out already.
   std::filesystem::permissions(dir_.path(), std::filesystem::perms::all);
   std::filesystem::permissions(path_, std::filesystem::perms::all);
   const auto connect_and_wait_for_the_end = [this] {
-    const auto socket = ControlSocket::connect(address_);
-    pollfd watched{socket.fd(), POLLIN, 0};
+    const auto socket = connect_local(address_);
+    pollfd watched{socket->fd(), POLLIN, 0};
     return ::poll(&watched, 1, 10'000) == 1 && (watched.revents & POLLHUP) != 0 ? 7 : 1;
   };
-  EXPECT_EQ(as_another_user(connect_and_wait_for_the_end, [&] { EXPECT_FALSE(listener.accept()); }),
-            7);
+  EXPECT_EQ(
+      as_another_user(connect_and_wait_for_the_end, [&] { EXPECT_FALSE(listener->accept()); }), 7);
 }
 
-TEST_F(Listener, AServerOfAnotherUserIsNotTrusted) {
+TEST_F(LocalListener, AServerOfAnotherUserIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   std::filesystem::permissions(dir_.path(), std::filesystem::perms::all);
   const auto serve_until_somebody_leaves = [this] {
-    ControlListener listener(address_);
-    std::optional<ControlSocket> socket;
-    support::eventually([&] { return (socket = listener.accept()).has_value(); });
+    const auto listener = listen_local(address_);
+    std::unique_ptr<ControlConnection> socket;
+    support::eventually([&] { return (socket = listener->accept()) != nullptr; });
     pollfd watched{socket ? socket->fd() : -1, POLLIN, 0};
     return ::poll(&watched, 1, 10'000) == 1 && (watched.revents & POLLHUP) != 0 ? 7 : 1;
   };
   bool refused = false;
   const auto connect = [&] {
     try {
-      ControlSocket::connect(address_);
+      connect_local(address_);
       ADD_FAILURE() << "connected";
     } catch (const core::Error& error) {
       refused = refused || error.code() == ErrorCode::not_permitted;
