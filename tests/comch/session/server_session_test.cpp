@@ -322,7 +322,7 @@ TEST_F(ServerSessionTest, AWorkerThatDoesNotReadIsLost) {
   EXPECT_EQ(worker_events_.lost, 1);
 }
 
-// It may still have its hands in the channels: its GPU work ends after its sockets.
+// It may still access the channels: its GPU work ends after its sockets.
 TEST_F(ServerSessionTest, TheNextWorkerWaitsForTheFormerOnesProcessToEnd) {
   worker_.reset();
   const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-"""Whoever comes to the control channel and misbehaves is told so and goes; the server stays up, and
+"""A peer that misbehaves on the control channel is refused and disconnected; the server stays up, and
 a real worker attaches afterwards."""
 import os
 import stat
