@@ -58,9 +58,9 @@ void Connection::receive() {
   }
 }
 
-void Connection::send(net::Gather& gather) {
+void Connection::send(net::OutputBatch& output) {
   if (chain_.empty()) return;
-  auto vectors = gather.vectors(std::exchange(chain_, {}));
+  auto vectors = output.vectors(std::exchange(chain_, {}));
   if (state_ == State::closed || state_ == State::lingering) return;
   if (backlog_.empty()) {
     msghdr message{};
@@ -69,7 +69,7 @@ void Connection::send(net::Gather& gather) {
     const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && !would_block()) return close();
     auto rest = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
-    if (rest == net::Gather::size_of(vectors)) return;
+    if (rest == net::OutputBatch::size_of(vectors)) return;
     for (iovec& piece : vectors) {
       const std::size_t taken = std::min(rest, piece.iov_len);
       rest -= taken;
@@ -97,13 +97,13 @@ void Connection::refuse(protocol::Refusal reason) noexcept {
   apply(ConnectionEvent::refuse);
 }
 
-void Connection::finish(net::Gather& gather) {
+void Connection::finish(net::OutputBatch& output) {
   if (state_ == State::refusing) {
     const auto frame = protocol::make_error_frame(reason_, protocol::describe(reason_));
-    std::copy(frame.begin(), frame.end(), gather.room());
-    gather.commit(chain_, frame.size());
+    std::copy(frame.begin(), frame.end(), output.room());
+    output.commit(chain_, frame.size());
     apply(ConnectionEvent::refusal_sent);
-    send(gather);
+    send(output);
     if (!finishing()) return;  // a slow client: the rest goes when it reads
   }
   if (end_of_file_) return close();

@@ -5,7 +5,7 @@
 #include "core/clock.hpp"
 #include "core/fd.hpp"
 #include "net/backlog.hpp"
-#include "net/gather.hpp"
+#include "net/output_batch.hpp"
 #include "net/receive_buffer.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
@@ -83,17 +83,17 @@ class Connection final : progress::EventHandler {
   [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
 
   /// Output of a batch, sent by send().
-  net::GatherChain& chain() noexcept { return chain_; }
+  net::IovecChain& chain() noexcept { return chain_; }
   /// Sends the chain and what was left before. What the client does not take now is kept.
-  void send(net::Gather& gather);
+  void send(net::OutputBatch& output);
 
   /// Stops reading; after all answers, sends an error frame and closes.
   void refuse(protocol::Refusal reason) noexcept;
   /// Stops reading; after all answers, closes.
   void drain() noexcept { apply(ConnectionEvent::drain); }
   /// To be called where finishing(): goes on to lingering or closed. An error frame that is due
-  /// goes through `gather`, which has room; to a slow client it takes another call.
-  void finish(net::Gather& gather);
+  /// goes through `output`, which has room; to a slow client it takes another call.
+  void finish(net::OutputBatch& output);
   void close() noexcept { apply(ConnectionEvent::close); }
 
   void add_request() noexcept { ++in_flight_; }
@@ -122,7 +122,7 @@ class Connection final : progress::EventHandler {
   progress::Engine* engine_;
   ConnectionOwner* owner_;
   net::ReceiveBuffer input_;
-  net::GatherChain chain_;
+  net::IovecChain chain_;
   net::Backlog backlog_;
   State state_ = State::open;
   protocol::Refusal reason_{};

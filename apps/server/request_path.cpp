@@ -29,7 +29,7 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       clients_(&clients),
       max_message_length_(max_message_length),
       requester_(endpoint, *this),
-      gather_(kBatch, kFrameRoom),
+      output_(kBatch, kFrameRoom),
       flushed_(requester_.posted()) {
   received_.reserve(requester_.capacity());
 }
@@ -93,7 +93,7 @@ void RequestPath::disconnect(Client& client, Refusal reason) {
 
 void RequestPath::finish(Client& client) {
   make_room();
-  client.connection().finish(gather_);
+  client.connection().finish(output_);
 }
 
 void RequestPath::end_round() {
@@ -117,17 +117,17 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
 
   make_room();
   const std::span<std::byte> payload = task.payload();
-  std::byte* const frame = gather_.room();
+  std::byte* const frame = output_.room();
   protocol::store_header(frame, MessageId::client_response,
                          static_cast<std::uint32_t>(payload.size()));
   touch(client);
-  net::GatherChain& chain = client.connection().chain();
+  net::IovecChain& chain = client.connection().chain();
   if (payload.size() <= kShortPayload) {
     std::copy(payload.begin(), payload.end(), frame + protocol::kFrameHeaderSize);
-    gather_.commit(chain, protocol::kFrameHeaderSize + payload.size());
+    output_.commit(chain, protocol::kFrameHeaderSize + payload.size());
   } else {
-    gather_.commit(chain, protocol::kFrameHeaderSize);
-    gather_.refer(chain, payload);
+    output_.commit(chain, protocol::kFrameHeaderSize);
+    output_.refer(chain, payload);
   }
 }
 
@@ -150,14 +150,14 @@ void RequestPath::append_error(Client& client, Refusal reason) {
   ++refused_;
   make_room();
   const auto frame = protocol::make_error_frame(reason, protocol::describe(reason));
-  std::copy(frame.begin(), frame.end(), gather_.room());
+  std::copy(frame.begin(), frame.end(), output_.room());
   touch(client);
-  gather_.commit(client.connection().chain(), frame.size());
+  output_.commit(client.connection().chain(), frame.size());
 }
 
-/// For a frame in gather_.
+/// For a frame in output_.
 void RequestPath::make_room() {
-  if (gather_.full()) send_touched();
+  if (output_.full()) send_touched();
 }
 
 void RequestPath::touch(Client& client) {
@@ -166,12 +166,12 @@ void RequestPath::touch(Client& client) {
 
 void RequestPath::send_touched() {
   for (Client* const client : touched_) {
-    client->connection().send(gather_);
+    client->connection().send(output_);
     // More to read now that it was answered, an end to come to, or nothing at all.
     clients_->make_ready(*client);
   }
   touched_.clear();
-  gather_.reset();
+  output_.reset();
 }
 
 }  // namespace offload::server

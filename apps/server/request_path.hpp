@@ -9,7 +9,7 @@
 #include "apps/server/client_table.hpp"
 #include "channel/requester.hpp"
 #include "core/log.hpp"
-#include "net/gather.hpp"
+#include "net/output_batch.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
 
@@ -67,8 +67,8 @@ class RequestPath {
   ClientTable* clients_;
   std::uint32_t max_message_length_;
   channel::Requester requester_;
-  net::Gather gather_;
-  std::vector<Client*> touched_;                  ///< have output in gather_
+  net::OutputBatch output_;
+  std::vector<Client*> touched_;                  ///< have output in output_
   std::vector<channel::PostRecvTask*> received_;  ///< in this batch, to be released
   std::optional<protocol::Refusal> refusal_;      ///< of all requests
   std::uint64_t flushed_;                         ///< requester_.posted() as of the last round

@@ -53,9 +53,9 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
-  net::give_up_after(listener_.get(), options_.client_timeout);
+  net::set_dead_peer_timeout(listener_.get(), options_.client_timeout);
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
-                std::move(offer), static_cast<comch::ServerSessionObserver&>(*this));
+                std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =
       limit - reserved_descriptors(limit, link_->address().local(), channels_.size());
 }
@@ -76,7 +76,7 @@ void Server::turn(core::TimePoint deadline) {
   deadline = std::min(deadline, link_->next_tick());
   if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
   engine_.run_once(deadline);
-  if (const auto loss = loss_.take(); loss && worker_.attached()) link_->line_lost(*loss);
+  if (const auto loss = loss_.take(); loss && worker_.attached()) link_->drop_worker(*loss);
   const auto now = core::Clock::now();
   if (acceptor_) acceptor_->tick(now);
   if (now >= link_->next_tick()) link_->tick(now);

@@ -20,7 +20,7 @@ namespace offload::server {
 ///
 /// First the control phase, until a worker serves all channels; then the TCP phase, in which
 /// workers may go and come; then the shutdown: clients are drained, the worker is told.
-class Server final : comch::ServerSessionObserver, progress::EventHandler {
+class Server final : comch::ServerSession::Observer, progress::EventHandler {
  public:
   /// Makes the channels and listens for a worker. Throws Error.
   Server(const Options& options, core::ShutdownSignals& signals);

@@ -110,7 +110,7 @@ class Control:
         socket.send_fds(self.socket, [message], fds)
 
     def receive(self):
-        """The next message but keep-alives, as (msg_id, payload, descriptors); None at the end."""
+        """The next message other than a keep-alive, as (msg_id, payload, descriptors); None at the end."""
         while True:
             message, fds, _, _ = socket.recv_fds(self.socket, 12 + LONGEST, 3)
             if not message:

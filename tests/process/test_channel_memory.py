@@ -1,5 +1,5 @@
-"""What the two sides find in a channel's memory is a stranger's word: a worker's nonsense harms one
-request at most, a server's nonsense is refused, and another implementation of the layout works."""
+"""Neither side trusts the content of a channel's memory: malformed responses of a worker harm one
+request at most, malformed requests of a server are refused, and another implementation works."""
 import struct
 
 import pytest
@@ -196,8 +196,8 @@ def test_a_server_that_scribbles_over_the_channels_header(real_worker):
 
 @needs_cpu_worker  # a GPU's warps look at all slots at once
 def test_a_worker_names_the_stuck_channel(stage):
-    """A request that stands in a slot where its turn has not come: the worker does not see it, and
-    whoever watches over the channel does."""
+    """A request in a slot that is not the next one: the worker does not see it, and its watchdog
+    reports it."""
     with FakeServer(stage.comch, depth=4, max_length=256) as server:
         worker = stage.worker("--stuck-after", "100ms")
         server.attach()

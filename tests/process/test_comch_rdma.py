@@ -79,5 +79,5 @@ def test_an_idle_channel_takes_no_processor_time(stage):
     before = server.cpu_seconds() + worker.cpu_seconds()
     with pytest.raises(AssertionError):  # it has nothing more to say, for a while
         server.wait_for_log("is gone", seconds=5)
-    # Keep-alives of both sides, and what a device without hardware takes to carry them.
+    # Keep-alive messages of both sides, and what a device without hardware takes to carry them.
     assert server.cpu_seconds() + worker.cpu_seconds() - before < 1.5

@@ -1,5 +1,5 @@
-"""Server and worker on TCP, as on two machines: who has no key gets nowhere, who lies costs itself
-alone. What does not differ from one machine is in the files that run for both."""
+"""Server and worker over TCP, as on two machines: a peer without the key is refused, and a peer
+that violates the protocol harms only itself. What holds for all transports is in other files."""
 import contextlib
 import hashlib
 import hmac
@@ -49,7 +49,7 @@ class Peer:
         return got
 
     def receive(self):
-        """The next message but keep-alives, as (msg_id, payload); None at the end."""
+        """The next message other than a keep-alive, as (msg_id, payload); None at the end."""
         while True:
             header = self.exactly(12)
             if header is None:
@@ -139,7 +139,7 @@ def test_without_a_key_on_loopback(tcp):
 
 @pytest.mark.parametrize("program", ["offload-server", "offload-worker"])
 def test_no_key_no_network(stage, program):
-    """192.0.2.0/24 is for documentation: it is nobody's."""
+    """192.0.2.0/24 is reserved for documentation (RFC 5737): no host answers."""
     away = stage.program(program, "--comch", "tcp:192.0.2.1:4711")
     assert away.wait() == 1
     assert "is not on this machine: it takes a key (--comch-key-file)" in away.log

@@ -12,7 +12,7 @@ from harness import PATIENCE, wait_until
 from wire import (BAD_HELLO, BAD_VERSION, BUSY, ERROR, MISMATCH, MISPLACED, REQUEST, RESPONSE,
                   UNKNOWN, Wire, frame, payloads, reverse)
 
-# Five keep-alives of a second, and then some.
+# Five keep-alive intervals of a second, and then some.
 SILENCE = 10 + PATIENCE
 
 
@@ -130,7 +130,7 @@ def test_peers_that_come_and_go(stage):
 
 
 def test_a_silent_peer_does_not_keep_workers_out(stage):
-    """Who connects and does not greet is in the way for a few seconds at most."""
+    """A peer that connects and sends no Hello blocks others for a few seconds at most."""
     server = stage.server()
     server.wait_for_log("waiting for a worker")
     with Control.connect(stage.comch):

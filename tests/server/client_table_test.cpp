@@ -30,7 +30,7 @@ struct Letters {
   int room = 1000;
   int calls = 0;
   std::string taken{};
-  net::Gather gather{8, 512};
+  net::OutputBatch gather{8, 512};
 };
 
 /// A table of clients, each of which the test plays.

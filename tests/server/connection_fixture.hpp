@@ -105,7 +105,7 @@ class ConnectionTest : public testing::Test, ConnectionOwner {
 
   progress::Engine engine_;
   memory::BlockCache cache_{kBufferSize, 1};
-  net::Gather gather_{8, 512};
+  net::OutputBatch gather_{8, 512};
   core::Fd client_;
   std::unique_ptr<Connection> connection_;
   int ready_ = 0;

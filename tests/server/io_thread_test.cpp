@@ -30,7 +30,7 @@ constexpr WorkerState kExpired{Wakeup::none, true};
 /// A line to a worker that cannot be reached any more.
 class BrokenLine final : public comch::DataEndpoint {
  public:
-  std::unique_ptr<comch::DataConnection> carry(progress::Engine&, const kernels::ChannelView&,
+  std::unique_ptr<comch::DataConnection> start(progress::Engine&, const kernels::ChannelView&,
                                                comch::DataHandler&, std::uint32_t) override {
     throw core::Error(core::ErrorCode::connection_reset, "the line is cut");
   }

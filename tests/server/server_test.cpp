@@ -33,7 +33,7 @@ std::uint16_t free_port() {
 }
 
 /// A worker of the server's one channel, which reverses what comes.
-class TestWorker final : comch::WorkerSessionObserver {
+class TestWorker final : comch::WorkerSession::Observer {
  public:
   explicit TestWorker(const std::string& address) {
     protocol::Hello hello;
@@ -41,7 +41,7 @@ class TestWorker final : comch::WorkerSessionObserver {
     hello.max_message_length = 4096;
     hello.backend = "test";
     session_.emplace(engine_, comch::parse_with_key(address, ""), hello,
-                     static_cast<comch::WorkerSessionObserver&>(*this));
+                     static_cast<comch::WorkerSession::Observer&>(*this));
   }
 
   void turn() {
