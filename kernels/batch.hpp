@@ -2,18 +2,18 @@
 
 #include "kernels/message.hpp"
 
-/// Many messages in one piece of memory each way, so that one copy takes them to a GPU and one
-/// brings their answers back: what a worker without a persistent kernel hands over.
+/// A batch: many messages in one piece of memory each way, so that one copy takes them to a GPU and
+/// one brings the answers back, for a worker without a persistent kernel.
 ///
 ///   RequestBatch | payloads        ResponseBatch | payloads
 ///
 /// A message has the same place among the payloads in both.
 namespace offload::kernels {
 
-/// A block of threads works on each: all of a batch are at work at once on a GPU of some size.
+/// Messages of a batch. A block of threads works on each; a large GPU runs so many at once.
 inline constexpr std::uint32_t kMostInBatch = 256;
 
-/// What is written before the payloads of requests.
+/// The front of a batch of requests.
 struct alignas(16) RequestBatch {
   std::uint32_t count;
   struct Entry {
@@ -27,7 +27,7 @@ struct alignas(16) RequestBatch {
   }
 };
 
-/// What is written before the payloads of responses, one entry a request.
+/// The front of a batch of responses, one entry a request.
 struct alignas(16) ResponseBatch {
   struct Entry {
     std::uint32_t length;  ///< bytes
@@ -42,17 +42,17 @@ struct alignas(16) ResponseBatch {
 static_assert(sizeof(RequestBatch) % sizeof(Block) == 0 && sizeof(RequestBatch) >= kSlack);
 static_assert(sizeof(ResponseBatch) % sizeof(Block) == 0 && sizeof(ResponseBatch) >= kSlack);
 
-/// The least that a message takes up: an answer may be as long to a shorter request.
+/// The least that a message takes up, bytes: an answer may be so long, however short its request.
 inline constexpr std::uint32_t kLeastRoom = 4 * kPacketData;
 static_assert(kLeastRoom % sizeof(Block) == 0);
 
-/// Bytes that a request of `length` takes up, at most kMaxMessageLength, and its answer too.
+/// Bytes that a request of `length`, at most kMaxMessageLength, takes up, and its answer too.
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t room_in_batch(std::uint32_t length) {
   constexpr std::uint32_t kBlock = sizeof(Block);
   return length < kLeastRoom ? kLeastRoom : (length + kBlock - 1) / kBlock * kBlock;
 }
 
-/// A batch where whoever works on it sees it.
+/// A batch, by the addresses at which its worker sees it.
 struct Batch {
   const RequestBatch* requests;
   ResponseBatch* responses;
@@ -60,8 +60,8 @@ struct Batch {
   std::uint32_t max_length;  ///< of a message, bytes
 };
 
-/// Answers message `index` of a batch, if it has so many. Called by every lane of the group, with
-/// the same arguments. Trusts no entry: one that is not within the batch is answered bad_length.
+/// Answers message `index` of a batch, if there is one. Called by every lane of the group, with the
+/// same arguments. Trusts no entry: one that is not within the batch is answered bad_length.
 template <class Group, class Service>
 OFFLOAD_HOST_DEVICE void serve_in_batch(const Group& group, const Batch& batch, std::uint32_t index,
                                         const Service& service) {

@@ -7,8 +7,8 @@
 namespace offload::kernels {
 namespace {
 
-/// Of a block where messages may be long: 64 KiB are one round of the reads that FlatResponse has
-/// under way at once. A packed one has no work for more than a warp.
+/// Threads of a block where messages may be long: FlatResponse then has 64 KiB of reads under way
+/// at once. A message short enough for packets has no work for more than a warp.
 constexpr unsigned kThreadsForLong = 512;
 constexpr unsigned kThreadsForShort = 32;
 
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kThreadsForLong) serve_batch(Batch batch) {
 cudaError_t add_batch_kernel(std::string_view service, const Batch& batch, cudaGraph_t graph,
                              cudaGraphNode_t after, cudaGraphNode_t* node) {
   cudaKernelNodeParams kernel{};
-  // As many as can be in it.
+  // A block for each message that fits.
   kernel.gridDim = dim3(std::clamp(batch.capacity / kLeastRoom, 1U, kMostInBatch));
   kernel.blockDim = dim3(batch.max_length > kMaxPacketPayload ? kThreadsForLong : kThreadsForShort);
   void* arguments[] = {const_cast<Batch*>(&batch)};

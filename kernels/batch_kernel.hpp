@@ -6,11 +6,11 @@
 
 #include "kernels/batch.hpp"
 
-/// serve_in_batch as a kernel that a graph launches.
+/// The kernel that answers a batch, as a node of a CUDA graph.
 namespace offload::kernels {
 
-/// Adds to `graph` a kernel that answers `batch`, whose memory is the GPU's, with the service
-/// called so, once `after` is done. cudaErrorInvalidValue for an unknown one.
+/// Adds a node to `graph` that answers `batch`, in the GPU's memory, with the service of that name,
+/// after the node `after`. cudaErrorInvalidValue for an unknown service.
 cudaError_t add_batch_kernel(std::string_view service, const Batch& batch, cudaGraph_t graph,
                              cudaGraphNode_t after, cudaGraphNode_t* node);
 

@@ -6,22 +6,22 @@
 
 namespace offload::kernels {
 
-/// One element of an array of buffers.
+/// An element of a BufferArray.
 struct BufferElement {
   std::uint8_t* address;  ///< null: there is no such element
   std::uint64_t length;   ///< bytes
 };
 
-/// Equal buffers in one piece of memory, as host and device see them. Plain numbers, to be passed
-/// to a kernel by value; lib/memory/buffer_array.hpp makes one whose elements all lie in the memory
-/// of a region. The memory itself must be one that the reader can reach.
+/// An array of buffers of equal size in one piece of memory, for host and device. Plain numbers,
+/// passed to a kernel by value; lib/memory/buffer_array.hpp makes one whose elements all lie in the
+/// memory of a region. The reader must be able to reach that memory.
 struct BufferArray {
   std::uint8_t* base;          ///< of element 0
   std::uint64_t element_size;  ///< bytes
   std::uint64_t stride;        ///< from one element to the next, bytes; not below element_size
   std::uint64_t count;         ///< elements
 
-  /// Any thread. An index out of range, whoever it came from, yields null and no length.
+  /// Any thread. An index out of range yields null and no length, so it may be untrusted.
   OFFLOAD_HOST_DEVICE BufferElement at(std::uint64_t index) const {
     if (index >= count) return {nullptr, 0};
     return {base + index * stride, element_size};

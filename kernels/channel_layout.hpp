@@ -5,18 +5,25 @@
 
 #include "kernels/platform.hpp"
 
-/// The memory of a channel: what server and worker agree on, byte for byte (docs/wire-protocol.md).
+/// The layout of a channel's memory, on which server and worker agree byte for byte
+/// (docs/wire-protocol.md).
 ///
 ///   ChannelHeader | request slots [depth] | response slots [depth]
 ///
 /// A slot is an array of self-validating 16-byte packets, followed, where the channel takes
-/// messages too long for that, by room for a plain payload. The plain payload has room of its own:
-/// were it laid over the packets, a stranger's payload could hold what the next lap takes for a
-/// valid flag.
+/// messages too long for them, by room for a plain payload. That has room of its own: if it lay
+/// over the packets, a client's payload could hold what the next lap takes for a valid flag.
+///
+/// Prior art are the packets of GPU collectives: NCCL's LL (8 bytes: 4 of data, 4 of flag) and
+/// LL128 (120 of 128 bytes, stored by one warp), mscclpp's LL16Packet (16 bytes: 8 of data, two
+/// flags, as RDMA promises it 8 bytes at a time). A packet here has 12 bytes of data and one flag,
+/// which takes a 16-byte access that is single-copy atomic on CPU and GPU (packet_access.hpp). The
+/// flag is the slot's lap, so no reader clears it; a channel pairs each request slot with a
+/// response slot, whose flags together are the whole flow control.
 namespace offload::kernels {
 
-/// The unit of the self-validating form: read and written by one aligned 16-byte access, so that
-/// its data and its flag are never seen apart.
+/// A self-validating unit of 16 bytes: read and written by one aligned access, so that its data and
+/// its flag are never seen apart.
 struct alignas(16) Packet {
   std::uint32_t data[3];
   std::uint32_t flag;
@@ -26,11 +33,11 @@ static_assert(sizeof(Packet) == 16);
 /// Payload bytes of a packet. Packet 0 is the header: {length in bytes, Status (0 in a request),
 /// 0}.
 inline constexpr std::uint32_t kPacketData = 12;
-/// A message's packets are read by the lanes of one warp in one go: the header's and 31 of data.
+/// A warp reads a message's packets in one go, one a lane: the header's and 31 of data.
 inline constexpr std::uint32_t kMaxPackets = 32;
-/// The longest payload in packets; a longer one is plain.
+/// The longest payload in packets, bytes; a longer one is plain.
 inline constexpr std::uint32_t kMaxPacketPayload = (kMaxPackets - 1) * kPacketData;
-/// Parts start on their own pair of cache lines.
+/// Slots start on a pair of cache lines of their own.
 inline constexpr std::uint32_t kSlotAlignment = 128;
 /// Bytes that may be read, never used, before and after a payload: blocks are 16 bytes.
 inline constexpr std::uint32_t kSlack = 16;
@@ -38,27 +45,27 @@ inline constexpr std::uint32_t kSlack = 16;
 inline constexpr std::uint32_t kMaxDepth = 4096;
 inline constexpr std::uint32_t kMaxMessageLength = 16U << 20;
 
-/// What a worker says of a request, in its response's header.
+/// A worker's verdict on a request, in the response's header.
 enum class Status : std::uint32_t {
   ok = 0,
   bad_length = 1,  ///< the request's length is over the channel's limit
 };
 
-/// Packets of a packed message of `length` bytes, the header's included.
+/// Packets of a message of `length` bytes, the header's included.
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t packets_for(std::uint32_t length) {
   return 1 + (length + kPacketData - 1) / kPacketData;
 }
 
-/// One side's wish to be woken. The waiting side arms it and looks for work once more before it
-/// sleeps; the other looks at it after each batch of work it handed over.
+/// A flag by which one side asks to be woken. The side that waits arms it and polls once more
+/// before it sleeps; the other side reads it after each batch of work that it posted.
 struct alignas(128) Doorbell {
   std::uint32_t armed;
 };
 
-/// The front of a channel's memory. Not part of the data path's protocol: a slot is valid by its
-/// own flags alone.
+/// The front of a channel's memory. The data path does not read it: a slot is valid by its own
+/// flags alone.
 struct ChannelHeader {
-  /// Requests whose responses the server has taken: where a worker that attaches starts to look.
+  /// Requests whose responses the server has taken: where a worker that attaches begins.
   /// Written by the server alone.
   alignas(128) std::uint64_t consumed;
   Doorbell requests;   ///< armed by the worker, rung by the server
@@ -66,28 +73,28 @@ struct ChannelHeader {
 };
 static_assert(sizeof(ChannelHeader) == 384);
 
-/// Where things are in a channel's memory: a pure function of depth and longest message.
+/// The offsets of everything in a channel's memory: a pure function of depth and longest message.
 struct ChannelLayout {
   std::uint32_t depth;  ///< slots, a power of two
   std::uint32_t depth_log2;
   std::uint32_t max_length;  ///< payload bytes of a message
-  std::uint32_t packets;     ///< that a slot holds
+  std::uint32_t packets;     ///< of a slot
   std::uint64_t slot_stride;
   std::uint64_t requests;   ///< offset of the first request slot
   std::uint64_t responses;  ///< offset of the first response slot
-  std::uint64_t bytes;      ///< of the whole
+  std::uint64_t bytes;      ///< in all
 
   OFFLOAD_HOST_DEVICE std::uint32_t slot_index(std::uint64_t sequence) const {
     return static_cast<std::uint32_t>(sequence) & (depth - 1);
   }
-  /// The commit word of message `sequence`: its lap, from 1, so that fresh memory is "nothing yet".
+  /// The flag of message `sequence`: its lap, from 1, so that zeroed memory holds no message.
   OFFLOAD_HOST_DEVICE std::uint32_t flag_of(std::uint64_t sequence) const {
     return static_cast<std::uint32_t>(sequence >> depth_log2) + 1;
   }
 };
 
-/// Whether a channel can be made like that: depth a power of two of 1 to kMaxDepth, messages of at
-/// most kMaxMessageLength.
+/// Whether a channel can have this shape: a depth that is a power of two of 1 to kMaxDepth,
+/// messages of at most kMaxMessageLength.
 constexpr bool is_valid_shape(std::uint32_t depth, std::uint32_t max_length) {
   return depth != 0 && depth <= kMaxDepth && (depth & (depth - 1)) == 0 &&
          max_length <= kMaxMessageLength;
@@ -102,7 +109,7 @@ constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_lengt
   ChannelLayout layout{};
   layout.depth = depth;
   while ((1U << layout.depth_log2) < depth) ++layout.depth_log2;
-  // A digest may be longer than the longest request: room for a few packets is always there.
+  // A digest may be longer than the longest request: there is always room for four packets.
   layout.max_length = max_length < 4 * kPacketData ? 4 * kPacketData : max_length;
   const bool all_packets = layout.max_length <= kMaxPacketPayload;
   layout.packets = all_packets ? packets_for(layout.max_length) : kMaxPackets;
@@ -117,11 +124,12 @@ constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_lengt
 /// One direction of one slot.
 struct Slot {
   Packet* packets;
-  std::uint8_t* plain;  ///< room for max_length bytes and slack; meaningless if all are packed
+  std::uint8_t* plain;  ///< room for max_length bytes and slack; meaningless where all messages fit
+                        ///< in packets
 };
 
-/// A channel's memory, as mapped by whoever holds this. Slots are picked by masking: no value that
-/// a peer sends can move a pointer out of the memory.
+/// A channel's memory at the address where its holder maps it. Slots are found by masking: no value
+/// that a peer sends can move a pointer out of the memory.
 struct ChannelView {
   std::uint8_t* base;
   ChannelLayout layout;

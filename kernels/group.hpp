@@ -4,14 +4,15 @@
 
 #include "kernels/platform.hpp"
 
-/// Who works on one message together: the 32 lanes of a warp on the GPU, or a whole block of
-/// threads; one thread on a CPU.
+/// Groups: the threads that work on one message together, as cooperative_groups has them. The 32
+/// lanes of a warp on a GPU, or a whole block of threads; one thread on a CPU. Every lane of a
+/// group calls its collective members together. lane() is cooperative_groups' thread_rank().
 namespace offload::kernels {
 
 /// Warps of one block of the persistent kernel; each channel has a multiple of it.
 inline constexpr std::uint32_t kWarpsPerBlock = 4;
 
-/// A group of one: a CPU thread.
+/// A group of one thread, on a CPU.
 struct SingleLane {
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t lane() { return 0; }
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t size() { return 1; }
@@ -51,8 +52,8 @@ struct Warp {
   static constexpr unsigned kEveryLane = 0xffff'ffffU;
 };
 
-/// The threads of a block of whole warps. As of a warp; what they tell each other goes through
-/// shared memory, which nobody writes again before all have read it.
+/// The threads of a block of whole warps. They exchange values through shared memory; the first
+/// sync of a member keeps a value from being overwritten before all lanes have read it.
 struct ThreadBlock {
   __device__ static std::uint32_t lane() { return threadIdx.x; }
   __device__ static std::uint32_t size() { return blockDim.x; }

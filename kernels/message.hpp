@@ -5,15 +5,15 @@
 
 #include "kernels/packet_access.hpp"
 
-/// A request as a service reads it and a response as it writes it.
+/// The request that a service reads and the responses that it writes.
 namespace offload::kernels {
 
-/// 16 bytes at a time: what one lane moves.
+/// The 16 bytes that one lane moves at a time.
 struct alignas(16) Block {
   std::uint32_t words[4];
 };
 
-/// The bytes of `block`, last first.
+/// The bytes of `block` in reverse order.
 OFFLOAD_HOST_DEVICE inline Block reversed(Block block) {
 #if defined(__CUDA_ARCH__)
   const auto swap = [](std::uint32_t word) { return __byte_perm(word, 0, 0x0123); };
@@ -23,8 +23,9 @@ OFFLOAD_HOST_DEVICE inline Block reversed(Block block) {
   return {{swap(block.words[3]), swap(block.words[2]), swap(block.words[1]), swap(block.words[0])}};
 }
 
-/// A whole request, contiguous: staged out of its packets, or plain where it lies. Any 16 bytes
-/// that overlap the payload can be read; those outside it are of no meaning.
+/// A whole request as contiguous bytes: laid out in the staging from its packets, or a plain
+/// payload in its slot. Any 16 bytes that overlap the payload can be read; those outside of it mean
+/// nothing.
 class Request {
  public:
   /// `data`: 16-byte aligned, with kSlack readable bytes before it and after its end.
@@ -43,14 +44,14 @@ class Request {
 #if defined(__CUDA_ARCH__)
     if (kAlignment % sizeof(Block) == 0) return *reinterpret_cast<const Block*>(data_ + offset);
     // Two aligned loads and a shift, without a branch, so that the loads of several blocks are
-    // under way together. All lanes are misaligned alike: the second load of one lane is the first
-    // of its neighbour, or its own once more, and comes from L1.
+    // under way together. All lanes are misaligned by the same amount: the second load of a lane is
+    // its neighbour's first, or its own first again, and hits in L1.
     const auto shift = static_cast<std::uint32_t>(offset) % sizeof(Block);
     const auto* at = reinterpret_cast<const uint4*>(data_ + (offset - shift));
     const uint4 low = at[0];
     const uint4 high = at[shift == 0 ? 0 : 1];
     std::uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    // Indices known at compile time only, or the array would leave the registers.
+    // Indices are compile-time constants, or the array would leave the registers.
     for (int i = 0; i < 6; ++i) w[i] = (shift & 8U) ? w[i + 2] : w[i];
     for (int i = 0; i < 5; ++i) w[i] = (shift & 4U) ? w[i + 1] : w[i];
     for (int i = 0; i < 4; ++i) block.words[i] = __funnelshift_r(w[i], w[i + 1], 8 * (shift % 4));
@@ -68,7 +69,7 @@ class Request {
 /// Writes a response of at most kMaxPacketPayload bytes as self-validating packets.
 class PacketResponse {
  public:
-  /// Blocks are asked for at multiples of it, bytes.
+  /// fill() asks for blocks at multiples of it, bytes.
   static constexpr std::uint32_t kStep = kPacketData;
 
   OFFLOAD_HOST_DEVICE PacketResponse(Slot slot, std::uint32_t flag, std::uint32_t length,
@@ -77,16 +78,18 @@ class PacketResponse {
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
-  /// Writes and publishes the response: `block_at(offset)` gives its bytes from `offset` on.
-  /// The whole group calls it once.
+  /// Writes and publishes the response: `block_at(offset)` returns its bytes from `offset` on.
+  /// Every lane of the group calls it once.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
     const std::uint32_t count = packets_for(length_);
     for (std::uint32_t i = group.lane(); i < count; i += group.size()) {
-      const std::uint32_t v = count - 1 - i;  // the header last, for readers that look there first
-      const Block block = v == 0 ? Block{{length_, static_cast<std::uint32_t>(status_), 0, 0}}
-                                 : block_at((v - 1) * kPacketData);
-      store_packet(slot_.packets + v, {{block.words[0], block.words[1], block.words[2]}, flag_});
+      // The header last, as readers look there first.
+      const std::uint32_t index = count - 1 - i;
+      const Block block = index == 0 ? Block{{length_, static_cast<std::uint32_t>(status_), 0, 0}}
+                                     : block_at((index - 1) * kPacketData);
+      store_packet(slot_.packets + index,
+                   {{block.words[0], block.words[1], block.words[2]}, flag_});
     }
   }
 
@@ -97,7 +100,7 @@ class PacketResponse {
   Status status_;
 };
 
-/// Writes a response as plain bytes, and nothing that says it is there.
+/// Writes a response as plain bytes without publishing it.
 class FlatResponse {
  public:
   static constexpr std::uint32_t kStep = sizeof(Block);
@@ -108,10 +111,11 @@ class FlatResponse {
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
-  /// As PacketResponse::fill.
+  /// Writes the response; called as PacketResponse::fill.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
-    // Several blocks a lane before the first is written: that many reads are in flight at once.
+    // Each lane loads several blocks before it writes the first: so many reads are in flight at
+    // once.
     constexpr std::uint32_t kInFlight = 8;
     const std::uint32_t step = group.size() * static_cast<std::uint32_t>(sizeof(Block));
     std::uint32_t offset = group.lane() * static_cast<std::uint32_t>(sizeof(Block));
@@ -134,13 +138,13 @@ class FlatResponse {
   std::uint32_t length_;
 };
 
-/// Where nothing is to be done.
+/// A callback that does nothing.
 struct Nothing {
   OFFLOAD_HOST_DEVICE void operator()() const {}
 };
 
-/// Writes a longer response as plain bytes, then its header. In between, every lane calls
-/// `before_fence`.
+/// Writes a response of more than kMaxPacketPayload bytes as plain bytes, then publishes it by its
+/// header. Between the two, every lane calls `before_fence`.
 template <class BeforeFence = Nothing>
 class PlainResponse {
  public:
@@ -152,7 +156,7 @@ class PlainResponse {
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
-  /// As PacketResponse::fill.
+  /// Writes the response; called as PacketResponse::fill.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
     FlatResponse(slot_.plain, length_).fill(group, block_at);

@@ -21,14 +21,32 @@
 #define OFFLOAD_PORTABLE_PACKETS 1
 #endif
 
-/// How a packet is read and written so that its data and flag are never seen apart.
+#if defined(__CUDACC__)
+#define OFFLOAD_CUDA_VERSION (__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__)
+// A test defines it, to run the form for older toolkits on today's GPUs.
+#if !defined(OFFLOAD_VECTOR_PACKETS) && OFFLOAD_CUDA_VERSION < 1204
+#define OFFLOAD_VECTOR_PACKETS 1
+#endif
+#endif
+
+/// Single-copy atomic 16-byte access to packets: data and flag are never seen apart.
 ///
-/// - x86-64: aligned 16-byte SSE accesses, which Intel and AMD guarantee to be atomic on every
-///   processor with AVX; TSO orders them, so a load acquires and a store releases.
-/// - Elsewhere on a CPU: the half with the flag is written last with release and read first with
-///   acquire; the slot is not written again before its reader is done, so the halves agree.
-/// - GPU: one 128-bit access, relaxed at system scope. What is not in the packet itself, a plain
-///   payload, takes the two functions below.
+/// - x86-64: aligned 16-byte SSE accesses. Intel and AMD guarantee them to be atomic on every
+///   processor with AVX (Intel SDM vol. 3A, 9.1.1 "Guaranteed Atomic Operations"; AMD APM vol. 2,
+///   7.3.2 "Access Atomicity"). The processors' order, TSO, makes a load acquire and a store
+///   release.
+/// - Elsewhere on a CPU: two halves. The one with the flag is written last with release and read
+///   first with acquire; the slot is not written again before its reader is done, so they agree.
+/// - GPU, CUDA 12.4 and later: ld and st .relaxed.sys.b128, one scalar access to PTX (type .b128
+///   since PTX ISA 8.3, with scope .sys since 8.4; sm_70).
+/// - GPU, CUDA before 12.4: ld and st .volatile.v4.u32, which is relaxed.sys. To PTX a vector
+///   access is four scalar ones in unspecified order ("Memory Consistency Model", "Vector
+///   Data-types"). It is relied on that the hardware makes one transaction of 16 aligned bytes;
+///   NCCL's LL128 relies on 128 bytes of a warp. scripts/checks/sass sees that it is one
+///   instruction, tests/kernels/packet_stress_test.cu that no packet is torn (docs/hardware.md).
+///
+/// On a GPU all are relaxed. What is not in the packet itself, a plain payload, takes the two
+/// functions at the end.
 namespace offload::kernels {
 
 #if defined(__CUDA_ARCH__)
@@ -39,9 +57,10 @@ __device__ inline Packet from_halves(std::uint64_t low, std::uint64_t high) {
           static_cast<std::uint32_t>(high >> 32)};
 }
 
+/// Relaxed, system scope; pairs with store_packet of the other side.
 __device__ inline Packet load_packet(const Packet* from) {
   const auto address = __cvta_generic_to_global(from);
-#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
+#if !defined(OFFLOAD_VECTOR_PACKETS)
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   asm volatile("{ .reg .b128 v; ld.relaxed.sys.global.b128 v, [%2]; mov.b128 {%0, %1}, v; }"
@@ -59,9 +78,10 @@ __device__ inline Packet load_packet(const Packet* from) {
 #endif
 }
 
+/// Relaxed, system scope; pairs with load_packet of the other side.
 __device__ inline void store_packet(Packet* to, Packet packet) {
   const auto address = __cvta_generic_to_global(to);
-#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
+#if !defined(OFFLOAD_VECTOR_PACKETS)
   const std::uint64_t low = packet.data[0] | (static_cast<std::uint64_t>(packet.data[1]) << 32);
   const std::uint64_t high = packet.data[2] | (static_cast<std::uint64_t>(packet.flag) << 32);
   asm volatile(
@@ -120,26 +140,49 @@ inline void store_packet(Packet* to, Packet packet) {
 
 #endif
 
-/// After a header was seen, by the lane that read it, and before the group is synchronised and
-/// reads its plain payload. On a CPU the header's load acquires already. On a GPU its flag is
-/// loaded once more, to acquire: a fence would wait for every read under way, other groups' polls
-/// among them. Nothing looks at that load, and ptxas 13.0 leaves of it what orders (sm_75 to
-/// sm_90): the L1 cache is invalidated, as behind every load that acquires, and the load that has
-/// seen the flag has come back before. That is enough for these processors; PTX as such promises it
-/// only for a load whose value is used, which takes another round trip.
+/// Orders the reads of a plain payload behind the load of its header. Called by the lane that
+/// loaded the header, after it saw the flag and before the group is synchronised. Pairs with the
+/// server's store of the header, which releases. On a CPU the header's load acquires already.
+///
+/// The load that saw the flag is relaxed: an acquiring poll costs 1.5 us more. On a GPU this makes
+/// it one half of an acquire pattern (PTX ISA, "Release and Acquire Patterns"):
+///
+/// - sm_90, CUDA 12.8 and later: fence.acquire (PTX ISA 8.6).
+/// - Otherwise: the header is loaded once more, to acquire. That load cannot see an older header
+///   than the first saw ("SC-per-Location"; both are 16 bytes wide, so they overlap completely),
+///   and the server writes no newer one before the response: so it sees the release, and what it
+///   orders does not depend on what is done with its value.
+///
+/// ptxas makes the same of both: it drops the second load and invalidates the L1 cache
+/// (CCTL.IVALL). That takes no round trip and does not wait for reads under way; fence.acq_rel
+/// does. scripts/checks/sass sees, for each architecture built, that the invalidation is there.
 OFFLOAD_HOST_DEVICE inline void acquire_plain_payload([[maybe_unused]] const Packet* header) {
 #if defined(__CUDA_ARCH__)
-  asm volatile("{ .reg .u32 flag; ld.acquire.sys.global.u32 flag, [%0]; }" ::"l"(
+#if __CUDA_ARCH__ >= 900 && OFFLOAD_CUDA_VERSION >= 1208
+  asm volatile("fence.acquire.sys;" ::: "memory");
+#elif !defined(OFFLOAD_VECTOR_PACKETS)
+  asm volatile("{ .reg .b128 v; ld.acquire.sys.global.b128 v, [%0]; }" ::"l"(
+                   __cvta_generic_to_global(header))
+               : "memory");
+#else
+  asm volatile("{ .reg .u32 v; ld.acquire.sys.global.u32 v, [%0]; }" ::"l"(
                    __cvta_generic_to_global(&header->flag))
                : "memory");
 #endif
+#endif
 }
 
-/// After a plain payload was written and before its header is, by the lane that writes the header,
-/// with the group synchronised. On a CPU the header's store releases already.
+/// Orders the writes of a plain payload before the store of its header, which together release
+/// them; pairs with the server's load of the header, which acquires. Called by the lane that writes
+/// the header, with the group synchronised. On a CPU the header's store releases already. On a GPU
+/// it waits for every access of the processor that is under way, polls of other warps among them.
 OFFLOAD_HOST_DEVICE inline void release_plain_payload() {
 #if defined(__CUDA_ARCH__)
-  asm volatile("fence.acq_rel.sys;" ::: "memory");  // __threadfence_system orders more than needed
+#if __CUDA_ARCH__ >= 900 && OFFLOAD_CUDA_VERSION >= 1208
+  asm volatile("fence.release.sys;" ::: "memory");
+#else
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
 #endif
 }
 

@@ -8,39 +8,41 @@
 #include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"
 
-/// The persistent kernel: the worker loop of serve.hpp on a GPU. A message is in the hands of a
-/// group: a warp where all are short enough for packets, a block of threads where one may be
-/// longer.
+/// The persistent kernel: the worker loop of serve.hpp on a GPU. A group works on each message: a
+/// warp where all are short enough for packets, a block of threads where one may be longer.
 namespace offload::kernels {
 
 /// A channel as the kernel serves it. The pointers are the GPU's.
 struct DeviceChannel {
   ChannelView channel;
   std::uint64_t first_sequence;  ///< from take_over
-  /// In host memory, both written by the kernel alone: a word that moves while the channel is
-  /// served; and the last request refused, as {slot, length, message, 1}.
+  /// In host memory, both written by the kernel alone: a counter that moves while the channel is
+  /// served; the last request refused, as {slot, length, message, 1}.
   std::uint64_t* heartbeat;
   Packet* fault;
-  /// In device memory: the last message that may be looked for, by number. From first_sequence on.
-  unsigned long long* gate;
-  /// In device memory: a number that moves while messages come, whichever group has them.
+  /// In device memory: the number of the last message that may be polled for; first_sequence at the
+  /// start (gate.cuh).
+  std::uint64_t* gate;
+  /// In device memory: the number of a message found lately by any group; moves while messages
+  /// come.
   std::uint32_t* latest;
 };
 
+/// The kernel's argument. Times and limits are those of the CUDA back end.
 struct PersistentWorker {
   const DeviceChannel* channels;
   std::uint32_t channel_count;
   std::uint32_t groups_per_channel;  ///< a multiple of kWarpsPerBlock
   std::uint32_t max_length;          ///< the longest of any channel's, bytes
-  /// In device memory: a poll of it costs no PCIe transfer. Not 0: end.
+  /// In device memory, so that a poll costs no PCIe transfer. Not 0: the kernel ends.
   const std::uint32_t* stop;
-  std::uint32_t polls_until_idle;
-  std::uint32_t idle_sleep_ns;  ///< between two polls of an idle group; 0: none
+  std::uint32_t polls_until_idle;  ///< in which the channel had no message
+  std::uint32_t idle_sleep_ns;     ///< between two polls of an idle group; 0: none
 };
 
-/// Launches it with the service called so, on `stream`. cudaErrorInvalidValue for an unknown one;
-/// cudaErrorLaunchOutOfResources if not all of it fits on the GPU at once, which it must: what is
-/// not resident would wait for ever for what never ends.
+/// Launches the kernel with the service of that name on `stream`. cudaErrorInvalidValue for an
+/// unknown service; cudaErrorLaunchOutOfResources if not all blocks fit on the GPU at once: a block
+/// that is not resident would wait forever for one that does not end.
 cudaError_t launch_persistent_worker(std::string_view service, const PersistentWorker& worker,
                                      cudaStream_t stream);
 

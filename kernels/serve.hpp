@@ -3,13 +3,14 @@
 #include "kernels/group.hpp"
 #include "kernels/message.hpp"
 
-/// The worker's two steps, the same on GPU and CPU: receive the request `sequence` if it has come,
-/// respond to it. In the words of comch: the request slot is a posted receive; filling the response
-/// slot is the send; the server taking the response completes it and reposts the receive.
+/// The worker loop's two steps, the same on GPU and CPU: receive request `sequence` if it has come,
+/// respond to it. In DOCA's words: the request slot is a posted receive; filling the response slot
+/// is the send; when the server takes the response, that completes the send and posts the receive
+/// anew.
 namespace offload::kernels {
 
-/// Where a packed request is laid out contiguously: shared memory on the GPU, one per warp; the
-/// stack or a member on a CPU.
+/// The buffer in which a request that came in packets is laid out contiguously: shared memory on a
+/// GPU, one a warp; the stack or a member on a CPU.
 struct alignas(16) Staging {
   std::uint8_t before[kSlack];
   std::uint8_t bytes[kMaxPacketPayload];
@@ -17,40 +18,42 @@ struct alignas(16) Staging {
 };
 static_assert(sizeof(Staging) % 16 == 0);
 
-/// What a look at a request slot found.
+/// What receive() found in a request slot.
 enum class Arrival : std::uint32_t {
   none,      ///< not all of it is there yet
   packets,   ///< a request, laid out in the staging
-  plain,     ///< a request, where it lies
+  plain,     ///< a request, as a plain payload in its slot
   too_long,  ///< a request over the channel's limit, unread
 };
 
 struct Received {
   Arrival arrival;
-  std::uint32_t length;  ///< as the request says
+  std::uint32_t length;  ///< that the request claims, bytes
 };
 
+/// What respond() did.
 enum class Outcome : std::uint32_t {
   nothing,   ///< the request has not come yet
   answered,  ///< a response was published
   refused,   ///< the request's length was over the limit; the response says so
 };
 
-/// `service` may answer differently long than it was asked: this picks the response's form.
+/// Has `service` answer `request` in the form, packets or plain, that the response's length asks
+/// for; it may differ from the request's.
 template <class Group, class Service, class BeforeFence = Nothing>
 OFFLOAD_HOST_DEVICE void answer(const Group& group, const Service& service, const Request& request,
                                 Slot slot, std::uint32_t flag,
                                 const BeforeFence& before_fence = {}) {
   const std::uint32_t length = Service::response_length(request.length());
   if (length <= kMaxPacketPayload) {
-    before_fence();  // it takes none
+    before_fence();  // packets take no fence
     service(group, request, PacketResponse(slot, flag, length));
   } else {
     service(group, request, PlainResponse(slot, flag, length, before_fence));
   }
 }
 
-/// Answers that the request's length is over the limit.
+/// Publishes the response that the request's length is over the limit.
 template <class Group>
 OFFLOAD_HOST_DEVICE void refuse(const Group& group, Slot slot, std::uint32_t flag) {
   PacketResponse(slot, flag, 0, Status::bad_length).fill(group, [](std::uint32_t) {
@@ -58,8 +61,8 @@ OFFLOAD_HOST_DEVICE void refuse(const Group& group, Slot slot, std::uint32_t fla
   });
 }
 
-/// Whether the header of message `sequence` has come: 16 bytes, where receive() reads all that the
-/// longest message has. Called by every lane of the group, with the same arguments.
+/// Whether the header of message `sequence` has come. Reads 16 bytes, where receive() reads as many
+/// packets as the longest message has. Called by every lane of the group, with the same arguments.
 template <class Group>
 OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& channel,
                                     std::uint64_t sequence) {
@@ -68,8 +71,9 @@ OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& chann
   return group.from_first(header.flag == channel.layout.flag_of(sequence));
 }
 
-/// Looks for message `sequence` of `channel`. Called by every lane of the group, with the same
-/// arguments; `staging` is the group's own. What it found holds until the message is answered.
+/// Receives message `sequence` of `channel` if it has come. Called by every lane of the group, with
+/// the same arguments; `staging` is the group's own. The request stays as it is until it is
+/// answered: the server does not write the slot before.
 template <class Group>
 OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& channel,
                                      std::uint64_t sequence, Staging& staging) {
@@ -82,7 +86,7 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
   if (lane < channel.layout.packets) packet = load_packet(request.packets + lane);
   if (!group.from_first(packet.flag == flag)) return {Arrival::none, 0};
 
-  // The length is a stranger's word: it is read once, and checked before it counts anything.
+  // The length is untrusted input: it is read once, and checked before it is used.
   const std::uint32_t length = group.from_first(packet.data[0]);
   if (length > channel.layout.max_length) return {Arrival::too_long, length};
 
@@ -93,20 +97,20 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
   }
 
   bool complete = true;
-  for (std::uint32_t v = lane; v < packets_for(length); v += group.size()) {
-    if (v != lane) packet = load_packet(request.packets + v);
+  for (std::uint32_t index = lane; index < packets_for(length); index += group.size()) {
+    if (index != lane) packet = load_packet(request.packets + index);
     complete = complete && packet.flag == flag;
-    if (v != 0) std::memcpy(staging.bytes + (v - 1) * kPacketData, packet.data, kPacketData);
+    if (index != 0)
+      std::memcpy(staging.bytes + (index - 1) * kPacketData, packet.data, kPacketData);
   }
-  if (!group.all(complete)) return {Arrival::none, 0};  // on its way: the next poll has it
+  if (!group.all(complete)) return {Arrival::none, 0};  // in part: the next poll has the rest
   group.sync();
   return {Arrival::packets, length};
 }
 
-/// Answers what was received as message `sequence`. Called by every lane of the group, with the
-/// same arguments; by the group that received it, or by a larger one that was synchronised with it.
-/// `before_fence` is called by every lane once, before the fence that publishing a long response
-/// takes.
+/// Answers message `sequence`, which was received. Called by every lane, with the same arguments,
+/// of the group that received it, or of a larger one that was synchronised with it. Every lane
+/// calls `before_fence` once, before the fence that publishing a long response takes.
 template <class Group, class Service, class BeforeFence = Nothing>
 OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& channel,
                                     std::uint64_t sequence, const Service& service,
@@ -126,7 +130,7 @@ OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& chann
   return Outcome::answered;
 }
 
-/// Serves message `sequence` of `channel` if it is there: both steps by one group.
+/// Receives and answers message `sequence` of `channel`, if it has come, by one group.
 template <class Group, class Service>
 OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const ChannelView& channel,
                                   std::uint64_t sequence, const Service& service,
@@ -135,20 +139,21 @@ OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const ChannelView& channel
                  receive(group, channel, sequence, staging));
 }
 
-/// Whether the slot holds message `flag` whole. For the CPU.
+/// Whether the slot holds the whole message of lap `flag`. For the CPU.
 inline bool is_complete(const Slot& slot, std::uint32_t flag, const ChannelLayout& layout) {
   const Packet header = load_packet(slot.packets);
   if (header.flag != flag) return false;
   if (header.data[0] > layout.max_length || header.data[0] > kMaxPacketPayload) return true;
-  for (std::uint32_t v = 1; v < packets_for(header.data[0]); ++v) {
-    if (load_packet(slot.packets + v).flag != flag) return false;
+  for (std::uint32_t index = 1; index < packets_for(header.data[0]); ++index) {
+    if (load_packet(slot.packets + index).flag != flag) return false;
   }
   return true;
 }
 
-/// Takes over a channel, on the CPU, before anyone polls it: answers what a former worker left
-/// unanswered and returns the sequence to go on from. `consumed`: the channel header's, all before
-/// it are done; from there to the first message not posted yet, some may be answered and some not.
+/// Takes over a channel, on the CPU, before any worker polls it: answers what a former worker left
+/// unanswered and returns the sequence to go on from. `consumed` is the channel header's: all
+/// messages before it are done; from there to the first one not posted yet, any may be answered or
+/// not.
 template <class Service>
 std::uint64_t take_over(const ChannelView& channel, std::uint64_t consumed, const Service& service,
                         Staging& staging) {

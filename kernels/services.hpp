@@ -8,13 +8,14 @@
 #include "kernels/services/echo.hpp"
 #include "kernels/services/reverse.hpp"
 
-/// What a worker can do to a message. A service is one file in services/: a function object with
-///   kName                      what --service calls it
+/// The services: what a worker can do to a message. Each is one file in services/, a function
+/// object with
+///   kName                      its name on the command line (--service)
 ///   response_length(length)    bytes it answers to a request of `length`, at most the longer of
 ///                              `length` and 48
 ///   operator()(group, request, response)
 ///                              called by every lane of the group; it calls response.fill once
-/// and its type here.
+/// and its type in the list below.
 namespace offload::kernels {
 
 using Services = std::tuple<Reverse, Echo, Crc32c>;
@@ -29,7 +30,7 @@ bool with_service(std::string_view name, Action action) {
       Services{});
 }
 
-/// The names of all, the default first.
+/// The names of all services, the default first.
 inline std::vector<std::string_view> service_names() {
   return std::apply([](auto... service) { return std::vector<std::string_view>{service.kName...}; },
                     Services{});

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "kernels/platform.hpp"
+#include "kernels/memory_order.hpp"
 
-/// A sync event: a 64-bit counter in memory that threads, processes and a GPU see alike. Whoever
-/// publishes sets or adds; whoever subscribes waits until it is greater than what they know. What
-/// was written before a set or an add is visible after a get that sees it.
+/// A sync event: a 64-bit counter in memory that threads, processes and a GPU see alike. A
+/// publisher sets it or adds to it; a subscriber waits until it is greater than a value it knows.
+/// What was written before a set or an add is visible after a get that sees it.
 namespace offload::kernels {
 
 /// As it lies in memory; alone in its line.
@@ -17,35 +17,33 @@ struct alignas(64) SyncEventWords {
 };
 static_assert(sizeof(SyncEventWords) == 64);
 
+/// Acquires: pairs with the release in sync_event_set and sync_event_add.
 OFFLOAD_HOST_DEVICE inline std::uint64_t sync_event_get(const SyncEventWords& event) {
 #if defined(__CUDA_ARCH__)
-  const std::uint64_t value = *static_cast<const volatile std::uint64_t*>(&event.value);
-  __threadfence_system();
-  return value;
+  return load_acquire_sys(&event.value);
 #else
-  return __atomic_load_n(&event.value, __ATOMIC_ACQUIRE);            // pairs with set and add
+  return __atomic_load_n(&event.value, __ATOMIC_ACQUIRE);
 #endif
 }
 
+/// Releases: pairs with sync_event_get.
 OFFLOAD_HOST_DEVICE inline void sync_event_set(SyncEventWords& event, std::uint64_t value) {
 #if defined(__CUDA_ARCH__)
-  __threadfence_system();
-  *static_cast<volatile std::uint64_t*>(&event.value) = value;
+  store_release_sys(&event.value, value);
 #else
-  __atomic_store_n(&event.value, value, __ATOMIC_RELEASE);           // pairs with get
+  __atomic_store_n(&event.value, value, __ATOMIC_RELEASE);
 #endif
 }
 
-/// Returns the value before. A GPU's adds are atomic among its own threads; beside a CPU that adds
-/// at the same time only where cudaDevAttrHostNativeAtomicSupported says so.
+/// Acquires and releases: pairs with sync_event_get and with other adds. Returns the value before.
+/// A GPU's adds are atomic among its own threads; beside a CPU that adds at the same time only
+/// where cudaDevAttrHostNativeAtomicSupported says so.
 OFFLOAD_HOST_DEVICE inline std::uint64_t sync_event_add(SyncEventWords& event,
                                                         std::uint64_t count) {
 #if defined(__CUDA_ARCH__)
-  __threadfence_system();
-  return atomicAdd_system(reinterpret_cast<unsigned long long*>(&event.value),
-                          static_cast<unsigned long long>(count));
+  return fetch_add_acq_rel_sys(&event.value, count);
 #else
-  return __atomic_fetch_add(&event.value, count, __ATOMIC_ACQ_REL);  // pairs with get
+  return __atomic_fetch_add(&event.value, count, __ATOMIC_ACQ_REL);
 #endif
 }
 

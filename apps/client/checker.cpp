@@ -24,12 +24,12 @@ FrameView parse(std::span<const std::byte> stream, std::size_t expected_length) 
 }
 
 bool equal(std::span<const std::byte> one, std::span<const std::byte> other) noexcept {
-  // memcmp must not be given the null pointer that an empty span may hold.
+  // An empty span may have a null pointer, which memcmp does not allow.
   return one.size() == other.size() &&
          (one.empty() || std::memcmp(one.data(), other.data(), one.size()) == 0);
 }
 
-/// The bytes from `offset` on in hexadecimal, not more than a line can hold.
+/// The first bytes from `offset` on, in hexadecimal.
 std::string hex(std::span<const std::byte> bytes, std::size_t offset) {
   constexpr std::size_t kShown = 8;
   std::string text;
@@ -74,7 +74,7 @@ Verdict judge(std::span<const std::byte> stream, std::span<const std::byte> expe
     case FrameView::State::incomplete: {
       if (stream.size() < protocol::kFrameHeaderSize) return {};
       const auto header = FrameHeader::load(stream.data());
-      // What is wrong already might never become complete.
+      // A wrong frame might never become complete.
       const bool wrong = is_response(header.msg_id)
                              ? header.length != expected.size()
                              : header.msg_id != static_cast<std::uint32_t>(MessageId::error);

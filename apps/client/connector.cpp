@@ -12,13 +12,14 @@ using core::Clock;
 using core::Duration;
 using core::TimePoint;
 
-/// A SYN that gets no answer must not eat the whole time: the address may come up meanwhile.
+/// The limit of one attempt: an unanswered SYN must not take all the time, as the server may come
+/// up.
 constexpr Duration kAttemptTime = std::chrono::seconds(2);
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::milliseconds(500);
 
-/// While nobody listens on a port of the ephemeral range, the kernel may pick that very port for
-/// our end, and TCP then connects the socket to itself.
+/// If the server's port is in the ephemeral range and no socket listens on it, the kernel may
+/// choose the same port for this end, and TCP connects the socket to itself.
 bool is_connected_to_itself(int fd, const net::SocketAddress& address) {
   return net::local_address(fd).to_string() == address.to_string();
 }

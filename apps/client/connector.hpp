@@ -12,25 +12,24 @@
 
 namespace offload::client {
 
-/// Opens the connections of a run.
+/// The opener of a run's connections. One thread.
 class Connector {
  public:
-  /// Resolves the server's name. Throws core::Error (not_found).
-  /// `deadline`: when to give up; at least one attempt is made. A signal ends that sooner, and is
-  /// left for `signals.take()`.
+  /// Resolves the server's name; throws core::Error (not_found). connect() gives up at `deadline`,
+  /// after at least one attempt, or when a signal arrives, which is left for `signals.take()`.
   Connector(const std::string& host, std::uint16_t port, core::TimePoint deadline,
             const core::ShutdownSignals& signals);
 
-  /// A connected, non-blocking socket, trying again with back-off while the server is not up; an
-  /// invalid one if a signal came first. Throws core::Error (timed_out, with the last attempt's
+  /// A connected, non-blocking socket; an invalid one if a signal arrived first. Retries with
+  /// back-off while the server is not up. Throws core::Error (timed_out, with the last attempt's
   /// reason).
   core::Fd connect();
 
  private:
-  /// One attempt at each address; invalid if none worked, then reason_ says why.
+  /// Tries each address once; invalid if all failed, and then reason_ says why.
   core::Fd try_all();
   core::Fd try_one(const net::SocketAddress& address);
-  /// Until `event`, a signal, or `until`; whether it was the event.
+  /// Waits for `event`, a signal, or `until`. Returns whether the event came first.
   bool wait(const EventFlag& event, core::TimePoint until);
 
   std::string host_;

@@ -6,7 +6,7 @@
 
 namespace offload::client {
 
-/// Remembers that its descriptor had an event.
+/// A flag that is set by an event of its descriptor.
 class EventFlag final : public progress::EventHandler {
  public:
   void on_events(std::uint32_t) override { raised_ = true; }

@@ -13,11 +13,8 @@
 #include "core/error.hpp"
 
 namespace offload::client {
-namespace {
 
 using core::Clock;
-
-}  // namespace
 
 LoadConnection::LoadConnection(std::string name, std::uint32_t number, core::Fd socket,
                                LoadShare& share)
@@ -57,18 +54,18 @@ void LoadConnection::end_if_done() noexcept {
 
 void LoadConnection::end() noexcept {
   if (std::exchange(over_, true)) return;
-  share_.engine.unwatch(socket_.get(), *this);  // the server may close before the others are over
+  share_.engine.unwatch(socket_.get(), *this);  // the server may close it before the run is over
   --share_.running;
 }
 
-/// How many requests may be sent now.
+/// The number of requests that may be sent now.
 std::uint32_t LoadConnection::next_batch() const noexcept {
   const std::uint64_t window = share_.plan.max_in_flight - in_flight();
   const std::uint64_t left = request_limit_ - sent_;
   return static_cast<std::uint32_t>(std::min({window, left, std::uint64_t{share_.longest_batch}}));
 }
 
-/// Sends until the window is full or the socket takes no more.
+/// Sends until the window is full or the socket accepts no more.
 void LoadConnection::send_requests() {
   while (flush()) {
     const std::uint32_t count = next_batch();
@@ -83,7 +80,8 @@ void LoadConnection::send_requests() {
   if (!over_) watch_for_room(!unsent_.empty());
 }
 
-/// A run of neighbours from a random place: the order cannot be foreseen, yet nothing is copied.
+/// Chooses consecutive requests from a random number on, so that the server cannot predict them and
+/// they can be sent from the pool without a copy.
 void LoadConnection::start_batch(std::uint32_t count) {
   random_ = random_ * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX generator
   const auto first =
@@ -94,14 +92,14 @@ void LoadConnection::start_batch(std::uint32_t count) {
   unsent_ = share_.pool.frames(first, count);
 }
 
-/// Hands what is unsent to the kernel; whether it took all of it.
+/// Sends what is unsent. Returns whether the socket accepted all of it.
 bool LoadConnection::flush() {
   while (!unsent_.empty()) {
     const ssize_t count = ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
     if (count < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
       if (errno == EINTR) continue;
-      // Not the end: what the server said before it closed is still to be read.
+      // Does not end the connection: an error frame that the server sent may still be unread.
       send_error_ = errno;
       unsent_ = {};
       stop_sending();
@@ -113,14 +111,14 @@ bool LoadConnection::flush() {
   return true;
 }
 
-/// Only while something is unsent: a socket nearly always has room.
+/// Watches EPOLLOUT only while bytes are unsent, as a socket nearly always has room.
 void LoadConnection::watch_for_room(bool wanted) {
   if (wanted == watches_for_room_) return;
   share_.engine.rewatch(socket_.get(), wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, *this);
   watches_for_room_ = wanted;
 }
 
-/// Reads once and checks what is complete.
+/// Reads once and checks the complete responses.
 void LoadConnection::receive_responses() {
   const auto room = received_.room();
   const ssize_t count = ::recv(socket_.get(), room.data(), room.size(), 0);
@@ -165,7 +163,7 @@ void LoadConnection::fail_silent(core::TimePoint now) {
                    core::to_seconds(now - pending(answered_).sent)));
 }
 
-/// Names the request that was due: the oldest in flight.
+/// Ends the connection with a fault that names the oldest request in flight.
 void LoadConnection::fail(const std::string& what) {
   if (share_.result.fault.empty()) {
     share_.result.fault = fmt::format("{}, request {}: {}", name_, answered_, what);
@@ -174,7 +172,7 @@ void LoadConnection::fail(const std::string& what) {
 }
 
 void LoadConnection::fail_connection(const std::string& what) {
-  // After a stop nothing is owed any more: a server that was stopped as well may close.
+  // No fault after a stop: the server may have been stopped too.
   if (share_.control.stopping()) return end();
   const std::string sending =
       send_error_ == 0 ? "" : ", sending failed (" + core::describe_errno(send_error_) + ")";

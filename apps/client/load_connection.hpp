@@ -17,68 +17,68 @@
 
 namespace offload::client {
 
-/// How much is sent on each connection, and how long is waited.
+/// The amount of requests of each connection, and the limit of waiting.
 struct LoadPlan {
   std::uint64_t requests = 0;              ///< unused with `duration`
-  std::optional<core::Duration> duration;  ///< send for so long, then wait for what is due
+  std::optional<core::Duration> duration;  ///< of sending; then outstanding responses are awaited
   std::uint32_t max_in_flight = 1;
   core::Duration response_timeout{};
 };
 
-/// What a load thread has to show at its end: all of its connections together.
+/// The results of a load thread, summed over its connections.
 struct LoadResult {
-  std::uint64_t sent = 0;      ///< requests sent, or begun as part of a batch
-  std::uint64_t answered = 0;  ///< responses that came, a wrong one included
-  std::uint64_t valid = 0;     ///< of these, the right ones
+  std::uint64_t sent = 0;      ///< requests sent, including a batch that was sent in part
+  std::uint64_t answered = 0;  ///< responses received, including a wrong one
+  std::uint64_t valid = 0;     ///< right responses
   std::uint64_t tx_bytes = 0;  ///< on the wire, frame headers included
   std::uint64_t rx_bytes = 0;
-  core::TimePoint last_response{};  ///< when the last valid one was read
+  core::TimePoint last_response{};  ///< when the last valid response was read
   metrics::LatencyHistogram latency;
-  std::string fault;  ///< why it ended early; empty if it did not
+  std::string fault;  ///< why the thread ended early; empty if it did not
 };
 
-/// What the connections of a load thread have in common.
+/// The state that the connections of a load thread share.
 struct LoadShare {
   LoadPlan plan;
   const RequestPool& pool;
   const RunControl& control;
   std::uint32_t longest_batch;  ///< requests
   progress::Engine engine;
-  memory::BlockCache cache;  ///< of what they receive
-  core::TimePoint end{};     ///< of sending, with a duration
+  memory::BlockCache cache;  ///< for received bytes
+  core::TimePoint end{};     ///< of sending, if the plan has a duration
   std::size_t running = 0;   ///< connections that are not over
   LoadResult result;
 };
 
-/// One connection with requests in flight, refilled as responses come in. All requests of a batch
-/// are sent by one send() and all responses that are there are read by one recv(); the clock is
-/// read once for each, so a latency runs from before the send() of its batch to after the recv() of
-/// its response. Nothing is copied. It holds memory for what it received only while a response is
-/// not whole. Its load thread only.
+/// A connection that keeps a window of requests in flight. One send() sends a batch of requests and
+/// one recv() reads all responses that have arrived; the clock is read once for each, so a latency
+/// lasts from before the send() of its batch to after the recv() of its response. Payloads are not
+/// copied. It holds a receive buffer only while a response is incomplete. Used by its load thread
+/// only.
 class LoadConnection final : progress::EventHandler {
  public:
-  /// `name`: what messages call it. `socket`: connected, non-blocking. `number`: seeds the choice
-  /// of requests. `share` must outlive it.
+  /// `name`: for messages. `number`: the seed of the choice of requests. `socket`: connected,
+  /// non-blocking. `share` must outlive it.
   LoadConnection(std::string name, std::uint32_t number, core::Fd socket, LoadShare& share);
 
   /// Sends the first requests.
   void start();
-  /// Sends no more; what is due is still awaited.
+  /// Sends no more requests; outstanding responses are still awaited.
   void stop_sending() noexcept;
-  /// Whether all was answered, or it ended early.
+  /// Whether every request was answered, or the connection ended early.
   [[nodiscard]] bool over() const noexcept { return over_; }
-  /// When the server has been silent for too long. Precondition: !over().
+  /// The time at which the server will have been silent for too long. Precondition: !over().
   [[nodiscard]] core::TimePoint deadline() const noexcept {
     return last_sign_ + share_.plan.response_timeout;
   }
-  /// The server is silent: a fault.
+  /// Ends the connection with the fault that the server is silent.
   void fail_silent(core::TimePoint now);
 
  private:
   /// A request in flight.
   struct Pending {
     core::TimePoint sent;
-    std::uint32_t number = 0;  ///< in the pool
+    std::uint32_t number = 0;  ///< of the request in the pool
   };
 
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return sent_ - answered_; }
@@ -103,15 +103,15 @@ class LoadConnection final : progress::EventHandler {
   std::vector<Pending> pending_;  ///< a ring, indexed by request number
   const std::uint64_t pending_mask_;
   net::ReceiveBuffer received_;
-  std::span<const std::byte> unsent_;  ///< of the batch under way; refers into the pool
+  std::span<const std::byte> unsent_;  ///< the rest of the current batch, in the pool's memory
   std::uint64_t sent_ = 0;
   std::uint64_t answered_ = 0;
-  std::uint64_t request_limit_;  ///< send no request beyond
+  std::uint64_t request_limit_;  ///< requests to send in all
   std::uint64_t random_;
   core::TimePoint now_{};        ///< the clock when a batch was last sent or read
-  core::TimePoint last_sign_{};  ///< of life, from the server; or when it first had to give one
+  core::TimePoint last_sign_{};  ///< last receive, or the first send with nothing in flight
   bool over_ = false;
-  bool watches_for_room_ = false;  ///< in the socket, for what is unsent
+  bool watches_for_room_ = false;  ///< whether EPOLLOUT is watched, for unsent_
   int send_error_ = 0;             ///< errno of a failed send()
   std::string name_;
 };

@@ -34,7 +34,7 @@ std::size_t connection_count(const Options& options) {
   return std::size_t{options.thread_count} * options.connections;
 }
 
-/// The connections of all threads; fewer if a signal came.
+/// The connections of all threads; fewer if a signal arrived.
 std::vector<core::Fd> connect_all(const Options& options, const core::ShutdownSignals& signals) {
   Connector connector(options.server_address, options.server_port,
                       Clock::now() + options.connect_timeout, signals);
@@ -69,7 +69,7 @@ void run_thread(LoadThread& thread, RunControl& control) {
   control.thread_done();
 }
 
-/// The main thread while the others work: until all are through. Whether a signal came.
+/// The main thread's loop until all threads have ended. Returns whether a signal arrived.
 bool watch(const LoadThreads& threads, RunControl& control, core::ShutdownSignals& signals) {
   ProgressLine progress;
   EventFlag signal;
@@ -83,7 +83,7 @@ bool watch(const LoadThreads& threads, RunControl& control, core::ShutdownSignal
     running -= control.threads_done();
     if (!interrupted && signal.raised() && signals.take() != 0) {
       interrupted = true;
-      engine.unwatch(signals.fd(), signal);  // the second is not for us: it ends the process
+      engine.unwatch(signals.fd(), signal);  // a second signal ends the process
       control.stop();
     }
     std::uint64_t operations = 0;
@@ -93,17 +93,20 @@ bool watch(const LoadThreads& threads, RunControl& control, core::ShutdownSignal
   return interrupted;
 }
 
-/// Threads that join at the end of the scope, whatever ends it.
+/// The running threads. At the end of the scope they are stopped, which matters only if the main
+/// thread fails before they end, and joined.
 class Running {
  public:
   explicit Running(RunControl& control) : control_(control) {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
   ~Running() {
+    control_.stop();
     for (auto& thread : threads_) thread.join();
   }
 
-  /// When all began. If a thread cannot be made, those that were leave again.
+  /// Starts the threads and returns their common start time. If one cannot be created, the others
+  /// are stopped.
   TimePoint start(const LoadThreads& loads) try {
     for (const auto& load : loads) {
       threads_.emplace_back([&load = *load, &control = control_] { run_thread(load, control); });
@@ -112,8 +115,7 @@ class Running {
     control_.start();
     return now;
   } catch (...) {
-    control_.stop();
-    control_.start();
+    control_.start();  // those that were created leave, as the destructor stops them
     throw;
   }
 

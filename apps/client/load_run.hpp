@@ -9,15 +9,15 @@
 
 namespace offload::client {
 
-/// How a run went.
+/// The outcome of a run.
 struct RunOutcome {
   Statistics statistics;
-  std::vector<std::string> faults;  ///< at most one a thread; empty: every response was right
+  std::vector<std::string> faults;  ///< at most one a thread; empty if every response was right
   bool interrupted = false;         ///< by SIGINT or SIGTERM
 };
 
-/// Connects, lets all threads start together, and waits for their end; a signal or the first fault
-/// stops all of them. Throws core::Error if it cannot connect.
+/// Connects, starts all threads at the same time, and waits until they end. A signal or the first
+/// fault stops all of them. Throws core::Error if it cannot connect.
 RunOutcome run_load(const Options& options, core::ShutdownSignals& signals);
 
 }  // namespace offload::client

@@ -12,13 +12,14 @@ namespace {
 
 using core::Clock;
 
-/// What is still due after a stop gets this long.
+/// How long outstanding responses are awaited after a stop.
 constexpr core::Duration kDrainTime = std::chrono::seconds(1);
 
-/// One system call's worth: large enough that its cost does not count.
+/// The size of a receive: large enough that the cost of the system call does not matter.
 constexpr std::size_t kReadSize = std::size_t{256} << 10;
 
-/// A batch is one reading of the clock: a longer one would blur the latencies.
+/// The longest batch: all its requests have one time stamp, so a longer one would blur the
+/// latencies.
 constexpr std::size_t kBatchBytes = std::size_t{256} << 10;
 
 std::uint32_t longest_batch(const RequestPool& pool) {
@@ -26,7 +27,7 @@ std::uint32_t longest_batch(const RequestPool& pool) {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(fitting, 1, pool.count()));
 }
 
-/// Buffers that stay with the thread: a connection borrows one while a response is not whole.
+/// Free buffers that a thread keeps: a connection uses one while a response is incomplete.
 constexpr std::size_t kKeptBuffers = 16;
 
 std::size_t buffer_size(const RequestPool& pool) {
@@ -44,8 +45,8 @@ LoadThread::LoadThread(std::uint32_t number, std::vector<core::Fd> sockets, cons
              .engine = progress::Engine(),
              .cache = memory::BlockCache(buffer_size(pool), kKeptBuffers),
              .result = {}} {
-  // Edge-triggered: after a stop it stays readable, for the other threads.
-  share_.engine.watch(control.stop_fd(), EPOLLIN | EPOLLET, stop_bell_);
+  // Edge-triggered, as it stays readable after a stop, for the other threads.
+  share_.engine.watch(control.stop_fd(), EPOLLIN | EPOLLET, stop_event_);
   const std::size_t count = sockets.size();
   connections_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -78,12 +79,12 @@ void LoadThread::begin_drain() {
   for (const auto& connection : connections_) connection->stop_sending();
 }
 
-/// When waiting is over: for the next sign of life, or after a stop for what is due.
+/// The time until which it waits for responses.
 core::TimePoint LoadThread::deadline() const noexcept {
   return drain_end_ ? *drain_end_ : silence_check_;
 }
 
-/// As of the begin of the engine's turn: what came until then has been taken.
+/// Uses the time at the start of the turn: what arrived before it has been received.
 void LoadThread::check_deadline() {
   const auto now = share_.engine.now();
   if (now < deadline() || finished()) return;
@@ -94,8 +95,8 @@ void LoadThread::check_deadline() {
   }
 }
 
-/// Deadlines only move on, so the first of them, as of now, says when to look again: responses
-/// need not keep the connections in any order.
+/// Checks all connections, and sets the next check to their earliest deadline. Deadlines only move
+/// later, so connections need not be kept in order.
 void LoadThread::check_silence(core::TimePoint now) {
   silence_check_ = core::TimePoint::max();
   for (const auto& connection : connections_) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "apps/client/event_flag.hpp"
 #include "apps/client/load_connection.hpp"
 #include "core/clock.hpp"
 #include "core/cpu.hpp"
@@ -14,35 +15,30 @@
 
 namespace offload::client {
 
-/// A thread with its connections, one at least. Nothing is allocated while it runs, but for
-/// responses that come in pieces on many connections at once; with nothing to send or read its
-/// engine sleeps.
+/// The work of a load thread: its connections, one or more, on an engine that sleeps when there is
+/// nothing to send or receive. It allocates only if responses are incomplete on more than a few
+/// connections at once.
 class alignas(core::kCacheLinePair) LoadThread final {
  public:
-  /// `number` is what messages call it. `sockets`: connected, non-blocking. `pool` and `control`
-  /// must outlive it.
+  /// `number`: for messages. `sockets`: connected, non-blocking. `pool` and `control` must outlive
+  /// it.
   LoadThread(std::uint32_t number, std::vector<core::Fd> sockets, const LoadPlan& plan,
              const RequestPool& pool, const RunControl& control);
 
-  /// Runs from now to the end: all answered, a fault, or control.stop() and at most a second more
-  /// for what is due. Once.
+  /// Runs until every request is answered, a fault, or at most a second after control.stop(), for
+  /// outstanding responses. To be called once.
   void run();
 
-  /// After run().
+  /// The results, after run().
   [[nodiscard]] const LoadResult& result() const noexcept { return share_.result; }
 
-  /// Valid responses so far. Any thread.
+  /// The number of valid responses so far. Relaxed: only for display, it orders nothing. Any
+  /// thread.
   [[nodiscard]] std::uint64_t progress() const noexcept {
     return progress_.load(std::memory_order_relaxed);
   }
 
  private:
-  /// Ends the engine's sleep, and that is all there is to it.
-  class Bell final : public progress::EventHandler {
-   public:
-    void on_events(std::uint32_t) override {}
-  };
-
   [[nodiscard]] bool finished() const noexcept;
   void begin_drain();
   [[nodiscard]] core::TimePoint deadline() const noexcept;
@@ -50,12 +46,12 @@ class alignas(core::kCacheLinePair) LoadThread final {
   void check_silence(core::TimePoint now);
 
   LoadShare share_;
-  Bell stop_bell_;
+  EventFlag stop_event_;  ///< ends the engine's sleep; control says whether it stops
   std::vector<std::unique_ptr<LoadConnection>> connections_;
-  core::TimePoint silence_check_{};  ///< no connection's deadline is before
+  core::TimePoint silence_check_{};  ///< not later than the earliest deadline of a connection
   std::optional<core::TimePoint> drain_end_;
-  bool gave_up_ = false;  ///< after a stop: what is due is not waited for any more
-  std::atomic<std::uint64_t> progress_{0};
+  bool gave_up_ = false;  ///< after a stop: outstanding responses are no longer awaited
+  std::atomic<std::uint64_t> progress_{0};  ///< written by run() alone, relaxed
 };
 
 }  // namespace offload::client

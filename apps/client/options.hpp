@@ -11,7 +11,7 @@
 
 namespace offload::client {
 
-/// The command line, checked. What each means is in the help text (options.cpp).
+/// The options of the command line, checked. The help text in options.cpp says what each means.
 struct Options {
   std::string server_address;
   std::uint16_t server_port = 12345;

@@ -6,8 +6,8 @@
 
 namespace offload::client {
 
-/// A line on standard error that shows how far a run is, rewritten once a second; only if standard
-/// error is a terminal. One thread.
+/// A line on standard error that shows the progress of a run, rewritten once a second. It is shown
+/// only on a terminal. One thread.
 class ProgressLine {
  public:
   static constexpr core::Duration kInterval = std::chrono::seconds(1);
@@ -18,7 +18,7 @@ class ProgressLine {
   /// Wipes the line.
   ~ProgressLine();
 
-  /// `operations`: how many are done. Does nothing if the last line is younger than kInterval.
+  /// `operations`: the number that is complete. Does nothing within kInterval of the last update.
   void update(std::uint64_t operations);
 
  private:

@@ -8,11 +8,11 @@
 
 namespace offload::client {
 
-/// The statistics as people read them: one "name: value" a line, the first five named as DOCA's
-/// dpu_gpu_remote_offload client names them, so that scripts that read its output read this.
+/// The statistics as text: one "name: value" a line. The first five names are those of DOCA's
+/// dpu_gpu_remote_offload client, so that scripts that parse its output can parse this.
 std::string make_table(const Statistics& statistics);
 
-/// The same, and what was run:
+/// The statistics and options as JSON:
 ///   program, version   strings
 ///   options            server_ip_address, server_ip_port, thread_count,
 ///                      connections (of each thread),
@@ -20,7 +20,7 @@ std::string make_table(const Statistics& statistics);
 ///                      message_length (bytes), random_payload (true with --size),
 ///                      max_concurrent_messages, service
 ///   status             "ok", "failed" or "interrupted"
-///   faults             strings: what went wrong, at most one a thread
+///   faults             strings, at most one a thread
 ///   duration_seconds, operation_count, valid_responses, unanswered_requests,
 ///   tx_bytes, rx_bytes,
 ///   tx_data_rate_gib_s, rx_data_rate_gib_s, io_rate_miops

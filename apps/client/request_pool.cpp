@@ -8,10 +8,11 @@
 namespace offload::client {
 namespace {
 
-/// Enough that a mix-up of responses shows at once, few enough that small ones stay in the cache.
+/// Enough requests to detect mixed-up responses at once, few enough that small ones stay in the
+/// cache.
 constexpr std::size_t kCount = 256;
 constexpr std::size_t kMemory = std::size_t{64} << 20;
-/// With a single one, a response to the wrong request would go unseen.
+/// With a single request, a response to the wrong request could not be detected.
 constexpr std::size_t kMinCount = 2;
 
 void fill(std::vector<std::byte>& bytes, std::mt19937_64& random) {

@@ -10,26 +10,26 @@
 
 namespace offload::client {
 
-/// The requests of a run, framed and ready to send, and the responses that they must get. Frames of
-/// consecutive numbers stand side by side, so that a batch of them is one piece of memory: sending
-/// copies nothing. Built once, then read by all threads.
+/// The requests of a run as frames ready to send, and the responses expected. Frames of consecutive
+/// numbers are adjacent in memory, so that a batch can be sent without a copy. Immutable once
+/// built: all threads read it.
 class RequestPool {
  public:
   /// Every request is `text` and gets `response`.
   static RequestPool same(std::span<const std::byte> text, std::span<const std::byte> response);
 
-  /// Different random requests of `size` bytes: kCount of them, fewer if they are long (64 MiB of
-  /// memory with their responses, but at least 2). The same ones every time, so that a failure can
-  /// be repeated.
+  /// Different random requests of `size` bytes: kCount, or fewer if they and their responses would
+  /// take more than 64 MiB, but at least 2. The same in each run, so that a failure can be
+  /// repeated.
   static RequestPool random(std::size_t size, Service service);
 
-  /// How many requests there are. They have the numbers 0 to count() - 1.
+  /// The number of requests. They are numbered from 0 to count() - 1.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
-  /// Bytes of one request's frame on the wire.
+  /// The size of each request's frame, bytes.
   [[nodiscard]] std::size_t request_frame_size() const noexcept { return request_frame_size_; }
 
-  /// Bytes of one response's payload.
+  /// The length of each response's payload, bytes.
   [[nodiscard]] std::size_t response_length() const noexcept { return response_length_; }
 
   /// The frames of `count` requests from number `first` on.
@@ -38,7 +38,7 @@ class RequestPool {
     return std::span(frames_).subspan(first * request_frame_size_, count * request_frame_size_);
   }
 
-  /// The payload that the response to request `number` must have.
+  /// The expected payload of the response to request `number`.
   [[nodiscard]] std::span<const std::byte> response(std::uint32_t number) const noexcept {
     return std::span(responses_).subspan(number * response_length_, response_length_);
   }

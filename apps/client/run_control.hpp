@@ -11,27 +11,30 @@
 
 namespace offload::client {
 
-/// What the main thread and the load threads tell each other. Any thread may call anything.
+/// The signals between the main thread and the load threads. Any thread may call any function.
 class RunControl {
  public:
   RunControl() : stop_fd_(make_event()), done_fd_(make_event()) {}
 
-  /// The load threads wait here until the main thread lets all go at once.
+  /// Blocks a load thread until start(). The main thread calls start() in every case, also when it
+  /// fails to create a thread, so the wait is bounded.
   void wait_for_start() const { start_.wait(); }
   void start() { start_.count_down(); }
 
-  /// Asks the load threads to send no more and to leave soon.
+  /// Asks the load threads to send no more requests and to end soon.
   void stop() noexcept {
-    stopping_.store(true, std::memory_order_relaxed);  // stop_fd_ is what wakes, in any order
+    // Relaxed, pairs with stopping(): it publishes nothing else, and stop_fd_ wakes the threads.
+    stopping_.store(true, std::memory_order_relaxed);
     ::eventfd_write(stop_fd_.get(), 1);
   }
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
-  /// Readable for good after stop(): ends a wait in poll().
+  /// Readable for good after stop(), to end a wait in poll or epoll.
   [[nodiscard]] int stop_fd() const noexcept { return stop_fd_.get(); }
 
-  /// A load thread is through.
+  /// Reports that a load thread has ended.
   void thread_done() noexcept { ::eventfd_write(done_fd_.get(), 1); }
-  /// Readable when a thread is through; threads_done() then says how many are since the last call.
+  /// Readable when threads have ended since the last call of threads_done(), which returns how
+  /// many.
   [[nodiscard]] int done_fd() const noexcept { return done_fd_.get(); }
   std::uint64_t threads_done() noexcept {
     eventfd_t count = 0;

@@ -1,11 +1,13 @@
 #include "apps/client/service.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace offload::client {
 namespace {
 
-constexpr Service kServices[] = {Service::reverse, Service::echo, Service::crc32c};
+/// Indexed by Service.
+constexpr std::string_view kNames[] = {"reverse", "echo", "crc32c"};
 
 std::vector<std::byte> little_endian(std::uint32_t value) {
   std::vector<std::byte> bytes;
@@ -18,28 +20,18 @@ std::vector<std::byte> little_endian(std::uint32_t value) {
 }  // namespace
 
 std::string_view name_of(Service service) noexcept {
-  switch (service) {
-    case Service::reverse: return "reverse";
-    case Service::echo: return "echo";
-    case Service::crc32c: return "crc32c";
-  }
-  return "unknown";
+  return kNames[static_cast<std::size_t>(service)];
 }
 
 const std::vector<std::string>& service_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    for (const Service service : kServices) list.emplace_back(name_of(service));
-    return list;
-  }();
+  static const std::vector<std::string> names(std::begin(kNames), std::end(kNames));
   return names;
 }
 
 std::optional<Service> service_named(std::string_view name) noexcept {
-  for (const Service service : kServices) {
-    if (name_of(service) == name) return service;
-  }
-  return std::nullopt;
+  const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
+  if (found == std::end(kNames)) return std::nullopt;
+  return static_cast<Service>(found - std::begin(kNames));
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {

@@ -8,17 +8,17 @@
 
 namespace offload::client {
 
-/// A run in figures: all threads together.
+/// The statistics of a run, summed over all threads.
 struct Statistics {
   core::Duration duration{};     ///< from the common start to the last valid response
-  std::uint64_t operations = 0;  ///< responses that came, right or wrong
+  std::uint64_t operations = 0;  ///< responses received, right or wrong
   std::uint64_t valid = 0;
   std::uint64_t unanswered = 0;  ///< requests without a response
-  std::uint64_t tx_bytes = 0;    ///< whole frames as on the wire, without TCP and below
+  std::uint64_t tx_bytes = 0;    ///< of frames, without the headers of TCP and below
   std::uint64_t rx_bytes = 0;
   metrics::LatencyHistogram latency;  ///< of valid responses
 
-  /// Adds what one thread did; all of them began at `start`.
+  /// Adds the results of one thread. `start`: the common start of all threads.
   void add(const LoadResult& result, core::TimePoint start);
 
   // Rates over the duration; 0 if that is 0.

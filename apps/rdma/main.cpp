@@ -4,11 +4,11 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "apps/rdma/meeting.hpp"
+#include "apps/rdma/benchmark.hpp"
 #include "apps/rdma/options.hpp"
+#include "apps/rdma/rendezvous.hpp"
 #include "apps/rdma/report.hpp"
 #include "apps/rdma/shared_pool.hpp"
-#include "apps/rdma/trial.hpp"
 #include "cli/json_file.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
@@ -22,28 +22,29 @@ constexpr int kInterrupted = 130;
 int run(const Options& options, core::ShutdownSignals& signals) {
   core::start_log("offload-rdma", options.log_level);
   cli::JsonFile json(options.json_file);
-  Stage stage(options, signals, Wire::completions(options) * options.connections);
+  Environment environment(options, signals, Endpoint::completions(options) * options.connections);
   std::optional<SharedPool> shared;
-  if (options.shared_receives) shared.emplace(stage, options);
-  Wires wires;
+  if (options.shared_receives) shared.emplace(environment, options);
+  Endpoints endpoints;
   for (std::uint32_t i = 0; i < options.connections; ++i) {
-    wires.push_back(std::make_unique<Wire>(stage, options, i, shared ? &*shared : nullptr));
+    endpoints.push_back(
+        std::make_unique<Endpoint>(environment, options, i, shared ? &*shared : nullptr));
   }
-  const Meeting meeting(stage, options, wires);
-  for (const auto& wire : wires) wire->meet();
+  const Rendezvous rendezvous(environment, options, endpoints);
+  for (const auto& endpoint : endpoints) endpoint->exchange_hello();
 
   std::vector<Result> results;
   for (const std::uint32_t size : options.sizes) {
     for (const Variant& variant : variants_of(options)) {
-      results.push_back(Trial(stage, options, wires, size, variant).run());
+      results.push_back(Benchmark(environment, options, endpoints, size, variant).run());
     }
   }
-  stage.close();
-  for (const auto& wire : wires) wire->sync();
+  environment.close();
+  for (const auto& endpoint : endpoints) endpoint->sync();
 
-  fmt::print("{}", make_table(options, stage.device().name(), results));
+  fmt::print("{}", make_table(options, environment.device().name(), results));
   std::fflush(stdout);
-  json.write(make_json(options, stage.device().name(), results));
+  json.write(make_json(options, environment.device().name(), results));
   return 0;
 }
 

@@ -9,13 +9,13 @@
 #include "cli/options.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
-#include "rdma/gid.hpp"
+#include "rdma/verbs/gid.hpp"
 
 namespace offload::rdma_tool {
 namespace {
 
 constexpr std::uint32_t kLargest = std::uint32_t{64} << 20;
-/// Of all buffers of a process: what is asked for by mistake is not to take the machine down.
+/// Bytes of all buffers of a process, so that a mistyped option does not exhaust the machine.
 constexpr std::uint64_t kMostMemory = std::uint64_t{8} << 30;
 
 constexpr const char* kDescription =
@@ -85,13 +85,13 @@ std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
   return cli::read_sizes(text, 1, kLargest);
 }
 
-/// What options hold as text until all are known.
+/// Options that are texts until all are parsed.
 struct Texts {
   std::string role;
   std::string transport = "rc";
 };
 
-void add_meeting(cli::CommandLine& line, Options& options) {
+void add_rendezvous(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--device", options.device,
                 "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the first")
       .type_name("DEVICE");
@@ -129,7 +129,7 @@ void add_work(cli::CommandLine& line, Options& options) {
                                   "Operations posted with one doorbell; not more than in flight");
   cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 1024,
                                   "Connections, on one completion queue");
-  cli::add_integer<std::uint32_t>(line, "--inline", options.inline_size, 0, 1024,
+  cli::add_integer<std::uint32_t>(line, "--inline", options.max_inline_data, 0, 1024,
                                   "Messages up to so many bytes travel in the work request");
   cli::add_flag(line, "--srq", options.shared_receives,
                 "All connections of this end take their messages into shared receives");
@@ -151,7 +151,7 @@ void add_output(cli::CommandLine& line, Options& options) {
   cli::add_log_level(line, options.log_level);
 }
 
-/// What the operation wants unless the user says otherwise.
+/// The defaults of the operation.
 void set_defaults(const cli::CommandLine& line, Options& options) {
   if (options.operation == Operation::burst) {
     if (!line.has("--in-flight")) options.in_flight = 64;
@@ -178,12 +178,12 @@ bool one_at_a_time(Operation operation) noexcept {
   return operation == Operation::sync_event || operation == Operation::ordered;
 }
 
-/// What single options cannot say; empty if all is well.
+/// The conflict between options; empty if there is none.
 std::string wrong_with(const Options& options) {
   if (options.cm_address.empty() && options.local_descriptor.empty()) {
     return "--cm or --local-descriptor and --remote-descriptor say how to meet the peer";
   }
-  if (options.transport == rdma::Transport::uc && needs_rc(options.operation)) {
+  if (options.qp_type == rdma::QpType::uc && needs_rc(options.operation)) {
     return fmt::format("UC has no {}", name_of(options.operation));
   }
   if (works_on_a_word(options.operation) && options.sizes != kWord) {
@@ -226,7 +226,7 @@ std::string_view name_of(Role role) noexcept {
 
 std::string agreed(const Options& options) {
   return fmt::format("{} {} --size {} --iterations {} --in-flight {} --connections {} --seed {}{}",
-                     name_of(options.operation), name_of(options.transport),
+                     name_of(options.operation), name_of(options.qp_type),
                      fmt::join(options.sizes, ","), options.iterations, options.in_flight,
                      options.connections, options.seed, options.verify ? "" : " --no-verify");
 }
@@ -241,14 +241,14 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
       .required();
   cli::add_choice(line, "--role", texts.role, {"requester", "responder"}, "Which end this one is")
       .required();
-  add_meeting(line, options);
+  add_rendezvous(line, options);
   cli::add_choice(line, "--transport", texts.transport, {"rc", "uc"},
                   "Reliable or unreliable connection");
   add_work(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
   options.role = texts.role == "requester" ? Role::requester : Role::responder;
-  options.transport = texts.transport == "uc" ? rdma::Transport::uc : rdma::Transport::rc;
+  options.qp_type = texts.transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
   set_defaults(line, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};

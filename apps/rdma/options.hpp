@@ -9,7 +9,7 @@
 
 #include "cli/leave.hpp"
 #include "core/clock.hpp"
-#include "rdma/transport.hpp"
+#include "rdma/verbs/device_context.hpp"
 
 namespace offload::rdma_tool {
 
@@ -29,17 +29,17 @@ enum class Operation : std::uint8_t {
 
 enum class Role : std::uint8_t { requester, responder };
 
-/// The command line, checked. What each means is in the help text (options.cpp).
+/// The checked command line. The help text (options.cpp) has the meaning of each option.
 struct Options {
   Operation operation = Operation::send;
   Role role = Role::requester;
   std::string device = "rdma";
-  std::string gid;  ///< an address; empty: chosen by rule
+  std::string gid;  ///< an address; empty for GidRule's default
   std::string local_descriptor;
   std::string remote_descriptor;
-  std::string cm_address;  ///< empty: descriptor files
+  std::string cm_address;  ///< empty for descriptor files
   std::uint16_t cm_port = 18515;
-  rdma::Transport transport = rdma::Transport::rc;
+  rdma::QpType qp_type = rdma::QpType::rc;
   bool shared_receives = false;
   bool event_driven = false;
   std::vector<std::uint32_t> sizes = {8};  ///< bytes, one after the other
@@ -47,11 +47,11 @@ struct Options {
   std::uint32_t in_flight = 1;             ///< 1: latency; more: bandwidth
   std::uint32_t batch = 1;                 ///< operations a doorbell
   std::uint32_t connections = 1;
-  std::uint32_t inline_size = 64;
+  std::uint32_t max_inline_data = 64;
   std::uint64_t seed = 1;
   bool verify = true;
   core::Duration timeout = core::seconds(30);
-  std::string json_file;  ///< empty: none
+  std::string json_file;  ///< empty for none
   std::string log_level = "info";
 };
 
@@ -61,7 +61,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
 std::string_view name_of(Operation operation) noexcept;
 std::string_view name_of(Role role) noexcept;
 
-/// What both ends must have alike, for people too: "send RC --size 8 ...".
+/// The options that both ends must agree on, as text: "send RC --size 8 ...".
 std::string agreed(const Options& options);
 
 }  // namespace offload::rdma_tool

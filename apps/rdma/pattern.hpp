@@ -7,8 +7,9 @@
 
 namespace offload::rdma_tool {
 
-/// What a message holds: made from a key, so that both ends know it. Messages of consecutive
-/// iterations differ in their last byte, which is never 0: who waits for a write sees it change.
+/// The key that the bytes of a message are made from, so that both ends can make them. Messages of
+/// consecutive iterations differ in their last byte, which is never 0, so that an end that polls
+/// for a write sees it change.
 struct PatternKey {
   std::uint64_t seed = 0;
   std::uint32_t connection = 0;
@@ -22,14 +23,14 @@ struct Mismatch {
   std::uint8_t got;
 };
 
-/// The last byte of the message of that iteration.
+/// The last byte of an iteration's message.
 constexpr std::uint8_t last_byte(std::uint64_t iteration) noexcept {
   return static_cast<std::uint8_t>(iteration % 255 + 1);
 }
 
-/// `message`: one byte or more.
+/// Makes a message of at least one byte.
 void fill(std::span<std::byte> message, const PatternKey& key) noexcept;
-/// The first byte that is not as fill would make it.
+/// The first byte that differs from what fill() makes.
 std::optional<Mismatch> find_mismatch(std::span<const std::byte> message,
                                       const PatternKey& key) noexcept;
 

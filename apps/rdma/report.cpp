@@ -15,7 +15,7 @@ double microseconds(std::chrono::nanoseconds time) noexcept {
   return static_cast<double>(time.count()) / 1e3;
 }
 
-/// With their names in JSON.
+/// The percentiles, microseconds, with their names in JSON.
 std::array<std::pair<const char*, double>, 6> latencies(const metrics::LatencyHistogram& of) {
   return {{{"min", microseconds(of.min())},
            {"p50", microseconds(of.percentile(0.5))},
@@ -48,7 +48,7 @@ std::string make_table(const Options& options, const std::string& device,
                        std::span<const Result> results) {
   std::string table =
       fmt::format("{} ({}), {} on {}, {}, {}, {} connection(s), {} in flight, data {}\n",
-                  name_of(options.operation), name_of(options.role), name_of(options.transport),
+                  name_of(options.operation), name_of(options.role), name_of(options.qp_type),
                   device, connection_of(options), completions_of(options), options.connections,
                   options.in_flight, options.verify ? "checked" : "not checked");
   const bool latency = !results.empty() && results.front().latency.count() != 0;
@@ -93,7 +93,7 @@ Json make_json(const Options& options, const std::string& device, std::span<cons
           {"operation", name_of(options.operation)},
           {"role", name_of(options.role)},
           {"device", device},
-          {"transport", name_of(options.transport)},
+          {"transport", name_of(options.qp_type)},
           {"connection", connection_of(options)},
           {"completions", completions_of(options)},
           {"iterations", options.iterations},

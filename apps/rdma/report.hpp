@@ -4,24 +4,24 @@
 #include <span>
 #include <string>
 
+#include "apps/rdma/benchmark.hpp"
 #include "apps/rdma/options.hpp"
-#include "apps/rdma/trial.hpp"
 
 namespace offload::rdma_tool {
 
-/// As perftest prints it: what is run, then a line for each size with what was measured.
+/// The results as a table like perftest's: a line with the options, then one for each size.
 std::string make_table(const Options& options, const std::string& device,
                        std::span<const Result> results);
 
-/// The same:
+/// The results as JSON:
 ///   program, version, operation, role, device, transport   strings
 ///   connection     "cm" or "descriptor"
 ///   completions    "polling" or "event-driven"
 ///   iterations, in_flight, batch, connections, shared_receives, verify
-///   ordering       "engine" for ordered: what makes a transfer wait for another; else null
+///   ordering       "engine" for ordered, as the engine makes the send wait; else null
 ///   results        one a size and kind: name, size (bytes), operations, duration_seconds,
 ///                  checked (messages, at this end), bandwidth_mib_s, message_rate_mps
-///                  (0 at an end that cannot know),
+///                  (0 at an end without a duration),
 ///                  latency_us (null unless it was measured): min, p50, p90, p99, p99_9, max
 nlohmann::ordered_json make_json(const Options& options, const std::string& device,
                                  std::span<const Result> results);

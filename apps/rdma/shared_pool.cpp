@@ -9,26 +9,26 @@ std::size_t count_of(const Options& options) noexcept {
 
 }  // namespace
 
-SharedPool::SharedPool(Stage& stage, const Options& options)
+SharedPool::SharedPool(Environment& environment, const Options& options)
     : region_({"shared receives", memory::kLocalAccess},
               {memory::allocate_range(count_of(options) * receive_room(options))}),
       inventory_(count_of(options)),
-      shared_(stage.endpoint().domain, stage.registrar(), stage.endpoint().completions,
-              static_cast<std::uint32_t>(count_of(options))),
+      shared_(environment.objects().domain, environment.registrar(),
+              environment.objects().completions, static_cast<std::uint32_t>(count_of(options))),
       tasks_(shared_, count_of(options),
              {[](rdma::SharedReceiveTask& task, void* pool) {
-                Wire* const wire = static_cast<SharedPool*>(pool)->wire_of(task);
-                if (wire != nullptr) wire->received(task);
+                Endpoint* const endpoint = static_cast<SharedPool*>(pool)->endpoint_of(task);
+                if (endpoint != nullptr) endpoint->received(task);
               },
               [](rdma::SharedReceiveTask& task, void* pool) {
-                Wire* const wire = static_cast<SharedPool*>(pool)->wire_of(task);
-                if (wire != nullptr) wire->failed(task);
+                Endpoint* const endpoint = static_cast<SharedPool*>(pool)->endpoint_of(task);
+                if (endpoint != nullptr) endpoint->failed(task);
               },
               this}) {
-  region_.add_registrar(stage.registrar());
+  region_.add_registrar(environment.registrar());
   region_.start();
   inventory_.start();
-  shared_.connect(stage.engine());
+  shared_.connect(environment.engine());
   shared_.start();
   const std::size_t room = receive_room(options);
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -40,20 +40,20 @@ SharedPool::SharedPool(Stage& stage, const Options& options)
       throw core::Error(core::ErrorCode::unexpected, "a shared receive was not taken");
     }
   }
-  static_cast<void>(shared_.flush());  // what it finds wrong, the tasks tell
+  static_cast<void>(shared_.flush());  // errors end the tasks
 }
 
 SharedPool::~SharedPool() {
   if (shared_.state() != progress::Context::State::idle) shared_.stop();
 }
 
-void SharedPool::remove(const Wire& wire) noexcept {
-  std::erase_if(wires_, [&](const auto& entry) { return entry.second == &wire; });
+void SharedPool::remove(const Endpoint& endpoint) noexcept {
+  std::erase_if(endpoints_, [&](const auto& entry) { return entry.second == &endpoint; });
 }
 
-Wire* SharedPool::wire_of(const rdma::SharedReceiveTask& task) const noexcept {
-  const auto found = wires_.find(task.queue_pair());
-  return found == wires_.end() ? nullptr : found->second;
+Endpoint* SharedPool::endpoint_of(const rdma::SharedReceiveTask& task) const noexcept {
+  const auto found = endpoints_.find(task.qp_num());
+  return found == endpoints_.end() ? nullptr : found->second;
 }
 
 }  // namespace offload::rdma_tool

@@ -1,5 +1,5 @@
-/// A program with an event loop of its own that gives the progress engine a place in it: it sleeps
-/// in poll(2) on the engine's descriptor, beside a timer of its own, and loses no event.
+/// A sample: a program with its own event loop drives a progress engine from it. It sleeps in
+/// poll(2) on the engine's descriptor and on a timer, and loses no event.
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/timerfd.h>
@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
+#include "apps/samples/exit_status.hpp"
 #include "core/error.hpp"
 #include "core/fd.hpp"
 #include "progress/engine.hpp"
@@ -37,13 +37,13 @@ std::uint64_t take_ticks(int timer) {
   return ::read(timer, &ticks, sizeof ticks) == sizeof ticks ? ticks : 0;
 }
 
-/// As poll(2) takes it, rounded up.
+/// The timeout argument of poll(2), rounded up.
 int milliseconds(core::Duration time) {
   const auto whole = std::chrono::ceil<std::chrono::milliseconds>(std::min(time, kPatience));
   return static_cast<int>(whole.count());
 }
 
-/// Waits again for the next count, as often as it has come.
+/// Submits the task again for the next count, until all ticks have come.
 struct Waiting {
   progress::Context* context;
   std::uint64_t wake_ups = 0;
@@ -77,7 +77,7 @@ int run() {
   while (context.in_flight() != 0 && core::Clock::now() < deadline) {
     while (engine.progress()) continue;
     const core::Duration limit = engine.arm();
-    if (!engine.progress()) {  // what came before the arming; what comes after makes fd() readable
+    if (!engine.progress()) {  // finds earlier work; later work makes fd() readable
       std::array<pollfd, 2> watched{{{engine.fd(), POLLIN, 0}, {timer.get(), POLLIN, 0}}};
       ::poll(watched.data(), watched.size(), milliseconds(limit));
       ++sleeps;
@@ -94,10 +94,5 @@ int run() {
 }  // namespace
 
 int main() {
-  try {
-    return run();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "sample-event-driven-engine: {}\n", error.what());
-    return 1;
-  }
+  return offload::samples::exit_status_of("sample-event-driven-engine", run);
 }

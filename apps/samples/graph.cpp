@@ -1,17 +1,17 @@
-/// A graph: one node hashes a buffer while another copies it; when both are done, a callback hashes
-/// the copy and compares. Several instances are under way at once, on one thread and one engine.
+/// A sample of a graph: one node hashes a buffer while another copies it; when both are done, a
+/// callback hashes the copy and compares. Several instances are in flight at once, on one thread.
 ///
-/// The hash runs on a context of the sample's own: that is all that a new kind of task takes.
+/// HashTask and HashContext show how to add a new kind of task.
 #include "progress/graph.hpp"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <functional>
 #include <string_view>
 
+#include "apps/samples/exit_status.hpp"
 #include "copy/memory_copy_context.hpp"
 #include "core/error.hpp"
 #include "memory/buffer_pool.hpp"
@@ -40,7 +40,7 @@ struct HashTask final : progress::Task {
   void let_go() noexcept { source.reset(); }
 };
 
-/// Hashes one buffer a turn.
+/// A context that hashes one buffer a turn.
 class HashContext final : public progress::Context {
  public:
   HashContext() : Context("hash") {}
@@ -56,7 +56,7 @@ class HashContext final : public progress::Context {
   }
 };
 
-/// What one instance works on.
+/// The buffers and tasks of one instance.
 struct Job {
   memory::BufferRef source;
   memory::BufferRef destination;
@@ -69,7 +69,7 @@ core::Status compare(progress::GraphInstance&, void* data) {
   return hash_of(*job.destination) == job.hash->hash ? core::Status{} : core::ErrorCode::io_failed;
 }
 
-/// Counts the ends, and starts each instance again until there were enough.
+/// Counts completed instances, and submits each again until there were kRuns.
 struct Runs {
   progress::Context* graph;
   std::size_t started = 0;
@@ -98,7 +98,7 @@ struct Runs {
 };
 
 template <class Task>
-void no_callback(Task&, void*) {}  // the graph is told, not the pool
+void no_callback(Task&, void*) {}  // completions are reported to the graph, not to the pool
 
 int run() {
   memory::MemoryRegion region({"jobs"}, {memory::allocate_range(2 * kInstances * kBytes)});
@@ -160,10 +160,5 @@ int run() {
 }  // namespace
 
 int main() {
-  try {
-    return run();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "sample-graph: {}\n", error.what());
-    return 1;
-  }
+  return offload::samples::exit_status_of("sample-graph", run);
 }

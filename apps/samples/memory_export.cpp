@@ -1,5 +1,5 @@
-/// A process exports memory to another, which imports and writes it; then an export that may only
-/// be read, and one that was tampered with.
+/// A sample: a process exports memory to another, which imports and writes it. Then it imports a
+/// read-only export, and one that was tampered with.
 #include <fmt/core.h>
 
 #include <array>
@@ -50,7 +50,8 @@ std::byte* text_of(const MemoryRegion& region) {
 }
 
 void write(const MemoryRegion& region, std::string_view text) {
-  std::memcpy(text_of(region), text.data(), text.size() + 1);  // literals: with their zero
+  std::memcpy(text_of(region), text.data(),
+              text.size() + 1);  // literals, with their terminating zero
 }
 
 void print(const char* reader, const MemoryRegion& region) {
@@ -58,7 +59,7 @@ void print(const char* reader, const MemoryRegion& region) {
   std::fflush(stdout);
 }
 
-/// What a call is refused with.
+/// The name of the error that a call throws.
 template <class Call>
 std::string_view refusal_of(Call call) {
   try {
@@ -86,7 +87,7 @@ void second_process(int socket) {
   std::fflush(stdout);
 }
 
-void run() {
+int run() {
   const samples::SecondProcess second(kName, second_process);
   MemoryRegion region({"shared", memory::kLocalAccess}, {memory::share_range("shared", kBytes)});
   region.start();
@@ -96,10 +97,11 @@ void run() {
   send(second.socket(), region, Access::local_read);
   second.wait();
   print("first", region);
+  return 0;
 }
 
 }  // namespace
 
 int main() {
-  return samples::status_of(kName, run);
+  return samples::exit_status_of(kName, run);
 }

@@ -1,36 +1,22 @@
 #pragma once
 
-#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
 
+#include "apps/samples/exit_status.hpp"
 #include "core/error.hpp"
 #include "core/fd.hpp"
 
 namespace offload::samples {
 
-/// `run`, with an error printed and made an exit status. `name`: the program's.
-template <class Run>
-int status_of(const char* name, Run run) {
-  try {
-    run();
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", name, error.what());
-    return 1;
-  }
-}
-
-/// A process beside this one, with a socket between them that passes descriptors. It shares nothing
-/// else that the samples use.
+/// A second process, connected to this one by a Unix socket that can pass descriptors. The samples
+/// use it as they would use an unrelated process.
 class SecondProcess {
  public:
-  /// Runs `run(socket)` there. Throws Error.
+  /// Forks a process that calls `run(socket)`. Throws Error.
   template <class Run>
   SecondProcess(const char* name, Run run) {
     int ends[2];
@@ -40,12 +26,12 @@ class SecondProcess {
     process_ = core::check_errno(::fork(), "fork");
     if (process_ != 0) return;
     ::alarm(kLimitSeconds);
-    std::_Exit(status_of(name, [&] { run(there.get()); }));
+    std::_Exit(exit_status_of(name, [&] { return run(there.get()), 0; }));
   }
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
 
-  /// Returns when it has come to its end well. Throws Error if it has not.
+  /// Waits until it ends. Throws Error if it failed.
   void wait() const {
     int status = 1;
     core::check_errno(::waitpid(process_, &status, 0), "waitpid");
@@ -55,7 +41,7 @@ class SecondProcess {
   }
 
  private:
-  /// Ends it if nothing else does, and so bounds wait().
+  /// The time after which it is killed, which bounds wait().
   static constexpr unsigned kLimitSeconds = 30;
 
   core::Fd socket_;

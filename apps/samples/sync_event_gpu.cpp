@@ -1,20 +1,20 @@
-/// The host and a GPU thread that count to each other through two sync events in host memory. The
-/// GPU polls; it can wake nobody, so its event names it as the publisher.
+/// A sample: the host and a GPU thread exchange counts through two sync events in host memory. A
+/// GPU cannot wake a sleeper, so the event that it sets has Publisher::gpu.
 #include "apps/samples/sync_event_gpu.hpp"
 
 #include <fmt/core.h>
 
-#include <cstdio>
-
+#include "apps/samples/exit_status.hpp"
 #include "device/gpus.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "sync/sync_event.hpp"
 
 namespace {
 
 using namespace offload;
 
-constexpr std::uint64_t kTurns = 1000;
+constexpr std::uint64_t kRounds = 1000;
 constexpr core::Duration kPatience = std::chrono::seconds(2);
 constexpr int kNoGpu = 77;
 
@@ -33,28 +33,23 @@ int run() {
   const gpu::HostRegistration pong_registration(pong.memory().data(), pong.memory().size());
   const gpu::Stream stream;
   gpu::check_cuda(samples::launch_echo(seen_by_gpu(ping_registration),
-                                       seen_by_gpu(pong_registration), kTurns, stream.get()),
+                                       seen_by_gpu(pong_registration), kRounds, stream.get()),
                   "launch");
   const auto start = core::Clock::now();
-  std::uint64_t turn = 0;
-  for (; turn < kTurns; ++turn) {
+  std::uint64_t round = 0;
+  for (; round < kRounds; ++round) {
     ping.add(1);
-    if (!pong.wait_greater(turn, sync::Wait::spin, kPatience)) break;
+    if (!pong.wait_greater(round, sync::Wait::spin, kPatience)) break;
   }
   const auto time = core::Clock::now() - start;
-  gpu::check_cuda(cudaStreamSynchronize(stream.get()), "the kernel");
+  stream.sync();
   fmt::print("{} round trips, {:.1f} us each\n", pong.get(),
-             1e6 * core::to_seconds(time) / static_cast<double>(kTurns));
-  return turn == kTurns && pong.get() == kTurns ? 0 : 1;
+             1e6 * core::to_seconds(time) / static_cast<double>(kRounds));
+  return round == kRounds && pong.get() == kRounds ? 0 : 1;
 }
 
 }  // namespace
 
 int main() {
-  try {
-    return run();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "sample-sync-event-gpu: {}\n", error.what());
-    return 1;
-  }
+  return offload::samples::exit_status_of("sample-sync-event-gpu", run);
 }

@@ -6,9 +6,9 @@
 
 namespace offload::samples {
 
-/// Launches a kernel that answers each of `turns` counts of `ping` by adding 1 to `pong`, and ends
-/// early when a count does not come for a while. Both as the GPU sees them.
+/// Launches a kernel that answers each of `rounds` counts of `ping` by setting `pong` to the same
+/// count. It ends early if no count comes for some seconds. `ping`, `pong`: device addresses.
 cudaError_t launch_echo(const kernels::SyncEventWords* ping, kernels::SyncEventWords* pong,
-                        std::uint64_t turns, cudaStream_t stream);
+                        std::uint64_t rounds, cudaStream_t stream);
 
 }  // namespace offload::samples

@@ -1,5 +1,5 @@
-/// Two processes that count to each other through two sync events. The second process gets both
-/// over a Unix socket, as an unrelated process would, and sleeps while it waits.
+/// A sample: two processes exchange counts through two sync events. The second process receives
+/// both over a Unix socket, as an unrelated process would, and sleeps while it waits.
 #include <fmt/core.h>
 
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 using namespace offload;
 
 constexpr const char* kName = "sample-sync-event-processes";
-constexpr std::uint64_t kTurns = 1000;
+constexpr std::uint64_t kRounds = 1000;
 constexpr core::Duration kPatience = std::chrono::seconds(10);
 
 void send(int socket, const sync::SyncEvent& event) {
@@ -33,7 +33,7 @@ sync::SyncEvent receive(int socket) {
                                  std::move(message->fds.front()));
 }
 
-/// Waits until the other process has counted past `count`.
+/// Waits until the other process has counted beyond `count`.
 void await(sync::SyncEvent& event, std::uint64_t count) {
   if (!event.wait_greater(count, sync::Wait::block, kPatience)) {
     throw core::Error(core::ErrorCode::timed_out, "the other process does not count on");
@@ -42,25 +42,25 @@ void await(sync::SyncEvent& event, std::uint64_t count) {
 
 void first_process(sync::SyncEvent& ping, sync::SyncEvent& pong) {
   const auto start = core::Clock::now();
-  for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
     ping.add(1);
-    await(pong, turn);
+    await(pong, round);
   }
   const auto time = core::Clock::now() - start;
   fmt::print("{} round trips, {:.1f} us each\n", pong.get(),
-             1e6 * core::to_seconds(time) / static_cast<double>(kTurns));
+             1e6 * core::to_seconds(time) / static_cast<double>(kRounds));
 }
 
 void second_process(int socket) {
   sync::SyncEvent ping = receive(socket);
   sync::SyncEvent pong = receive(socket);
-  for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
-    await(ping, turn);
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    await(ping, round);
     pong.add(1);
   }
 }
 
-void run() {
+int run() {
   const samples::SecondProcess second(kName, second_process);
   sync::SyncEvent ping({.name = "ping"});
   sync::SyncEvent pong({.name = "pong"});
@@ -68,10 +68,11 @@ void run() {
   send(second.socket(), pong);
   first_process(ping, pong);
   second.wait();
+  return 0;
 }
 
 }  // namespace
 
 int main() {
-  return samples::status_of(kName, run);
+  return samples::exit_status_of(kName, run);
 }

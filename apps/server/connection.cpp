@@ -52,15 +52,15 @@ void Connection::receive() {
   readable_ = false;
   if (count == 0) {
     end_of_file_ = true;
-    if (state_ == State::open) state_ = State::draining;
+    apply(ConnectionEvent::end_of_file);
   } else if (!would_block()) {
     close();
   }
 }
 
-void Connection::send(net::Gather& gather) {
+void Connection::send(net::OutputBatch& output) {
   if (chain_.empty()) return;
-  auto vectors = gather.vectors(std::exchange(chain_, {}));
+  auto vectors = output.vectors(std::exchange(chain_, {}));
   if (state_ == State::closed || state_ == State::lingering) return;
   if (backlog_.empty()) {
     msghdr message{};
@@ -69,7 +69,7 @@ void Connection::send(net::Gather& gather) {
     const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && !would_block()) return close();
     auto rest = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
-    if (rest == net::Gather::size_of(vectors)) return;
+    if (rest == net::OutputBatch::size_of(vectors)) return;
     for (iovec& piece : vectors) {
       const std::size_t taken = std::min(rest, piece.iov_len);
       rest -= taken;
@@ -93,29 +93,42 @@ void Connection::send_backlog() {
 }
 
 void Connection::refuse(protocol::Refusal reason) noexcept {
-  state_ = State::refusing;
   reason_ = reason;
-  input_.clear();
+  apply(ConnectionEvent::refuse);
 }
 
-void Connection::drain() noexcept {
-  if (state_ == State::open) state_ = State::draining;
-}
-
-void Connection::finish(net::Gather& gather) {
+void Connection::finish(net::OutputBatch& output) {
   if (state_ == State::refusing) {
     const auto frame = protocol::make_error_frame(reason_, protocol::describe(reason_));
-    std::copy(frame.begin(), frame.end(), gather.room());
-    gather.commit(chain_, frame.size());
-    state_ = State::draining;
-    send(gather);
+    std::copy(frame.begin(), frame.end(), output.room());
+    output.commit(chain_, frame.size());
+    apply(ConnectionEvent::refusal_sent);
+    send(output);
     if (!finishing()) return;  // a slow client: the rest goes when it reads
   }
   if (end_of_file_) return close();
-  ::shutdown(fd_.get(), SHUT_WR);
-  state_ = State::lingering;
-  linger_deadline_ = core::Clock::now() + kLingerTime;
+  apply(ConnectionEvent::all_sent);
   discard();
+}
+
+/// Goes to the next state, and does what is done on entering it.
+void Connection::apply(ConnectionEvent event) noexcept {
+  const State next = next_state(state_, event);
+  if (std::exchange(state_, next) == next) return;
+  switch (next) {
+    case State::open:
+    case State::draining: return;
+    case State::refusing: return input_.clear();
+    case State::lingering:
+      ::shutdown(fd_.get(), SHUT_WR);
+      linger_deadline_ = core::Clock::now() + kLingerTime;
+      return;
+    case State::closed:
+      engine_->unwatch(fd_.get(), *this);
+      fd_.reset();
+      input_.clear();
+      backlog_.clear();
+  }
 }
 
 void Connection::discard() {
@@ -126,15 +139,6 @@ void Connection::discard() {
     if (count < 0 && would_block()) return;
     if (count <= 0) return close();
   }
-}
-
-void Connection::close() noexcept {
-  if (state_ == State::closed) return;
-  state_ = State::closed;
-  engine_->unwatch(fd_.get(), *this);
-  fd_.reset();
-  input_.clear();
-  backlog_.clear();
 }
 
 }  // namespace offload::server

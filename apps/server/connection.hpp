@@ -1,13 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "core/clock.hpp"
 #include "core/fd.hpp"
-#include "core/intrusive_list.hpp"
 #include "net/backlog.hpp"
-#include "net/gather.hpp"
+#include "net/output_batch.hpp"
 #include "net/receive_buffer.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
@@ -16,7 +14,7 @@ namespace offload::server {
 
 class Connection;
 
-/// Who hears that a connection wants attention.
+/// Is told that a connection wants attention.
 class ConnectionOwner {
  public:
   virtual void on_ready(Connection& connection) = 0;
@@ -25,24 +23,43 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
-/// Tells the list of lingering connections from the queues that one stands in.
-struct Lingering;
+enum class ConnectionState : std::uint8_t {
+  open,
+  draining,   ///< reads no more; what was read is answered
+  refusing,   ///< as draining, and an error frame follows the answers
+  lingering,  ///< all is sent and the client knows; its bytes are discarded until it closes
+  closed,
+};
+
+enum class ConnectionEvent : std::uint8_t {
+  end_of_file,   ///< the client sends no more
+  drain,         ///< the server takes no more
+  refuse,        ///< the client broke the protocol
+  refusal_sent,  ///< the error frame is behind the answers
+  all_sent,      ///< nothing is left to be answered or sent, and the client may still send
+  close,         ///< all is sent and the client sends no more, or the connection broke
+};
+
+/// All transitions of a connection. An event that means nothing in a state leaves it.
+constexpr ConnectionState next_state(ConnectionState state, ConnectionEvent event) noexcept {
+  using enum ConnectionState;
+  switch (event) {
+    case ConnectionEvent::end_of_file:
+    case ConnectionEvent::drain: return state == open ? draining : state;
+    case ConnectionEvent::refuse: return state == open || state == draining ? refusing : state;
+    case ConnectionEvent::refusal_sent: return state == refusing ? draining : state;
+    case ConnectionEvent::all_sent: return state == draining ? lingering : state;
+    case ConnectionEvent::close: return closed;
+  }
+  return state;
+}
 
 /// One client: its socket, what was read and not yet forwarded, what was answered and not yet
-/// sent. It knows nothing of channels. Its thread only.
-///
-///   open ──bad frame──▶ refusing ─┐           (answers what came before, then the error)
-///     ├────end of file─▶ draining ─┼─▶ lingering ─▶ closed
-///     └────shutdown────▶ draining ─┘   (sent all, said so; discards until the client closes)
-///
-/// A closed connection lives on until the last of its requests is answered.
-class Connection final : public progress::EventHandler,
-                         public core::ListNode<Connection>,
-                         public core::ListNode<Lingering> {
+/// sent. It knows nothing of channels. Its thread only. A closed connection lives on until the last
+/// of its requests is answered.
+class Connection final : progress::EventHandler {
  public:
-  enum class State : std::uint8_t { open, draining, refusing, lingering, closed };
-  /// Which queue of its owner it stands in.
-  enum class Queue : std::uint8_t { none, ready, waiting };
+  using State = ConnectionState;
 
   Connection(core::Fd fd, progress::Engine& engine, memory::BlockCache& cache,
              ConnectionOwner& owner);
@@ -58,47 +75,46 @@ class Connection final : public progress::EventHandler,
   [[nodiscard]] bool wants_to_read() const noexcept {
     return state_ == State::open && readable_ && backlog_.empty();
   }
-  /// Whether room for requests is all it needs to go on. Who has hung up needs none to be read: an
-  /// end of file is not to wait for room.
-  [[nodiscard]] bool waits_for_room() const noexcept {
-    if (state_ != State::open && state_ != State::draining) return false;
-    return holds_frames || (wants_to_read() && !hung_up_);
+  /// Whether frames of its input are still to be taken.
+  [[nodiscard]] bool takes_frames() const noexcept {
+    return state_ == State::open || state_ == State::draining;
   }
+  /// The peer's end of file, or an error, is there to be read.
+  [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
 
   /// Output of a batch, sent by send().
-  net::GatherChain& chain() noexcept { return chain_; }
+  net::IovecChain& chain() noexcept { return chain_; }
   /// Sends the chain and what was left before. What the client does not take now is kept.
-  void send(net::Gather& gather);
+  void send(net::OutputBatch& output);
 
   /// Stops reading; after all answers, sends an error frame and closes.
   void refuse(protocol::Refusal reason) noexcept;
   /// Stops reading; after all answers, closes.
-  void drain() noexcept;
-  /// To be called when the last answer was sent: goes on to lingering or closed.
-  void finish(net::Gather& gather);
-  void close() noexcept;
+  void drain() noexcept { apply(ConnectionEvent::drain); }
+  /// To be called where finishing(): goes on to lingering or closed. An error frame that is due
+  /// goes through `output`, which has room; to a slow client it takes another call.
+  void finish(net::OutputBatch& output);
+  void close() noexcept { apply(ConnectionEvent::close); }
 
   void add_request() noexcept { ++in_flight_; }
   void remove_request() noexcept { --in_flight_; }
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
+  /// Whether all is answered and sent, and finish() is to be called.
   [[nodiscard]] bool finishing() const noexcept {
     return (state_ == State::draining || state_ == State::refusing) && in_flight_ == 0 &&
            backlog_.empty() && chain_.empty();
   }
   [[nodiscard]] State state() const noexcept { return state_; }
+  /// Whether nobody refers to it any more.
   [[nodiscard]] bool disposable() const noexcept {
     return state_ == State::closed && in_flight_ == 0 && chain_.empty();
   }
   /// Lingering ends then, whatever the client does.
   [[nodiscard]] core::TimePoint linger_deadline() const noexcept { return linger_deadline_; }
 
-  // The owner's:
-  std::size_t index = 0;      ///< among its connections
-  Queue queue = Queue::none;  ///< a ListNode<Connection> is in it
-  bool holds_frames = false;  ///< whole ones for which there was no room
-
  private:
   void on_events(std::uint32_t epoll_events) override;
+  void apply(ConnectionEvent event) noexcept;
   void discard();
   void send_backlog();
 
@@ -106,13 +122,13 @@ class Connection final : public progress::EventHandler,
   progress::Engine* engine_;
   ConnectionOwner* owner_;
   net::ReceiveBuffer input_;
-  net::GatherChain chain_;
+  net::IovecChain chain_;
   net::Backlog backlog_;
   State state_ = State::open;
   protocol::Refusal reason_{};
   std::uint32_t in_flight_ = 0;
   bool readable_ = true;
-  bool hung_up_ = false;  ///< the peer's end of file or an error is there to be read
+  bool hung_up_ = false;
   bool end_of_file_ = false;
   core::TimePoint linger_deadline_{};
 };

@@ -4,21 +4,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "apps/server/connection.hpp"
+#include "apps/server/client_table.hpp"
+#include "apps/server/mailbox.hpp"
+#include "apps/server/request_path.hpp"
 #include "channel/channel_memory.hpp"
-#include "channel/requester.hpp"
 #include "comch/proxy/worker_proxy.hpp"
 #include "core/cpu.hpp"
-#include "core/intrusive_list.hpp"
 #include "core/log.hpp"
-#include "memory/block_cache.hpp"
-#include "net/gather.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::server {
@@ -33,10 +30,9 @@ struct WorkerState {
   [[nodiscard]] bool attached() const noexcept { return wakeup != channel::Wakeup::none; }
 };
 
-/// One I/O thread: connections, a channel's requester, an engine; shares none of it.
-/// Requests go from socket to slot in one copy. Short responses go through the cache to one
-/// gathered write, long ones into it from where they lie.
-class IoThread final : progress::Pollable, ConnectionOwner {
+/// One I/O thread: it carries out the control thread's orders and drives its engine, on which its
+/// clients and the requester of one channel work. Threads share none of it.
+class IoThread final : progress::Pollable {
  public:
   struct Config {
     std::uint32_t index;
@@ -71,10 +67,15 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   /// Ends it, drained or not, and logs what it did.
   void stop() noexcept;
 
-  /// Called in turns of the engine, which poll() follows.
-  void on_response(channel::PostRecvTask& task);
-
  private:
+  /// From the control thread; of two states of the worker the later one counts.
+  struct Orders {
+    std::optional<WorkerState> worker;
+    std::unique_ptr<comch::DataEndpoint> line;
+    std::vector<core::Fd> sockets;
+    bool drain = false;
+  };
+
   void run();
 
   bool poll() override;
@@ -85,77 +86,34 @@ class IoThread final : progress::Pollable, ConnectionOwner {
   core::Duration arm() override { return core::Duration::max(); }
   void disarm() override {}
 
-  void on_ready(Connection& connection) override;
-
   template <class Change>
   void give_order(Change change);
   bool apply_orders();
-  void apply_worker_order(WorkerState state, std::unique_ptr<comch::DataEndpoint> line);
-  void welcome(core::Fd socket);
-  void look_after_line();
-  void abandon_requests(protocol::Refusal reason);
-  void start_draining();
-  void go_on_draining();
-  bool finish_batch();
-  [[nodiscard]] bool refuses_requests() const noexcept;
-  [[nodiscard]] bool full() const noexcept;
-  bool serve_ready();
-  bool tend(Connection& connection);
-  bool serve(Connection& connection);
-  bool take_frames(Connection& connection);
-  bool forward(Connection& connection, std::span<const std::byte> payload);
-  void refuse(Connection& connection, protocol::Refusal reason);
-  void append_error(Connection& connection, protocol::Refusal reason);
-  void touch(Connection& connection);
-  void send_touched();
-  void finish(Connection& connection);
-  void enqueue(Connection& connection, Connection::Queue queue);
-  void close_lingering();
-  void erase(Connection& connection);
-  void count_gone() noexcept;
-
-  using Connections = core::IntrusiveList<Connection>;
+  void set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> line);
+  void add_client(core::Fd socket);
+  [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
+  void report_line_loss();
 
   Config config_;
   progress::Engine engine_;
-  channel::Requester requester_;
-  memory::BlockCache buffers_;
-  net::Gather gather_;
-  std::vector<std::unique_ptr<Connection>> connections_;
-  Connections ready_;    ///< want attention
-  Connections waiting_;  ///< want room in the channel, who was there first in front
-  Connections serving_;  ///< of either, in this round
-  core::IntrusiveList<Connection, Lingering> lingering_;  ///< the first to be closed in front
-  std::vector<Connection*> touched_;                      ///< have output in gather_
-  std::vector<channel::PostRecvTask*> received_;          ///< in this batch, to be released
+  ClientTable clients_;
+  RequestPath path_;
   WorkerState worker_;
   /// Of a worker on another machine. It closes its line to that worker when it goes, which thereby
   /// loses its server.
-  std::optional<comch::WorkerProxy> remote_;
+  std::optional<comch::WorkerProxy> worker_proxy_;
   bool draining_ = false;
-
-  std::uint64_t accepted_ = 0;
-  std::uint64_t answered_ = 0;
-  std::uint64_t refused_ = 0;
-  core::RateLimit refusal_log_;
+  std::uint64_t taken_ = 0;     ///< of the sockets that it was given
+  std::uint64_t accepted_ = 0;  ///< of those, what became clients
   core::RateLimit turned_away_log_;
-  std::vector<core::Fd> newcomers_;  ///< of the orders that are being applied
 
   // For the control thread, which looks when a client comes: apart from what the thread uses
   // with every message.
   alignas(core::kCacheLinePair) std::atomic<std::uint64_t> gone_{0};  ///< written by the thread
-  std::atomic<bool> drained_{false};  ///< release by the thread, acquire in drained()
+  std::atomic<bool> drained_{false};     ///< release by the thread, acquire in drained()
+  std::atomic<bool> stop_order_{false};  ///< relaxed; then a join
 
-  // Orders, from the control thread, under the mutex; engine_.notify() follows and wakes the
-  // thread, unless it has yet to take those before.
-  alignas(core::kCacheLinePair) std::atomic<bool> has_orders_{false};  ///< release, acquire
-  std::atomic<bool> stop_order_{false};                                ///< relaxed; then a join
-  std::mutex orders_mutex_;
-  std::optional<WorkerState> worker_order_;
-  std::unique_ptr<comch::DataEndpoint> line_order_;
-  std::vector<core::Fd> socket_orders_;
-  bool drain_order_ = false;
-
+  Mailbox<Orders> orders_;
   std::uint64_t given_ = 0;  ///< the control thread's: sockets by take()
   std::thread thread_;
 };

@@ -53,9 +53,9 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
-  net::give_up_after(listener_.get(), options_.client_timeout);
+  net::set_dead_peer_timeout(listener_.get(), options_.client_timeout);
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
-                std::move(offer), static_cast<comch::ServerSessionObserver&>(*this));
+                std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =
       limit - reserved_descriptors(limit, link_->address().local(), channels_.size());
 }
@@ -66,21 +66,17 @@ Server::~Server() {
 
 void Server::run() {
   core::log_info("waiting for a worker on {}", link_->address().to_string());
-  while (!shutdown_requested_ && !has_worker()) turn(core::TimePoint::max());
+  while (!shutdown_requested_ && !worker_.attached()) turn(core::TimePoint::max());
   if (!shutdown_requested_) open_for_clients();
   while (!shutdown_requested_) turn(worker_deadline_);
   shut_down();
-}
-
-bool Server::has_worker() const {
-  return worker_.attached();
 }
 
 void Server::turn(core::TimePoint deadline) {
   deadline = std::min(deadline, link_->next_tick());
   if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
   engine_.run_once(deadline);
-  take_line_loss();
+  if (const auto loss = loss_.take(); loss && worker_.attached()) link_->drop_worker(*loss);
   const auto now = core::Clock::now();
   if (acceptor_) acceptor_->tick(now);
   if (now >= link_->next_tick()) link_->tick(now);
@@ -121,29 +117,13 @@ void Server::on_worker_attached(channel::Wakeup wakeup,
   core::log_info("the worker serves all channels");
   worker_deadline_ = core::TimePoint::max();
   lines_ = std::move(lines);
-  {
-    const std::lock_guard lock(loss_mutex_);
-    loss_.reset();  // of the worker before
-  }
+  (void)loss_.take();  // of the worker before
   tell_threads({wakeup});
 }
 
 /// On an I/O thread.
 void Server::on_line_lost(const std::string& reason) {
-  {
-    const std::lock_guard lock(loss_mutex_);
-    loss_ = reason;
-  }
-  engine_.notify();
-}
-
-void Server::take_line_loss() {
-  std::optional<std::string> loss;
-  {
-    const std::lock_guard lock(loss_mutex_);
-    loss.swap(loss_);
-  }
-  if (loss && has_worker()) link_->line_lost(*loss);
+  if (loss_.put([&](std::string& loss) { loss = reason; })) engine_.notify();
 }
 
 void Server::on_worker_lost() {

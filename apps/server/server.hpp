@@ -1,13 +1,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/server/acceptor.hpp"
 #include "apps/server/io_thread.hpp"
+#include "apps/server/mailbox.hpp"
 #include "apps/server/options.hpp"
 #include "channel/channel_memory.hpp"
 #include "comch/session/server_session.hpp"
@@ -20,7 +20,7 @@ namespace offload::server {
 ///
 /// First the control phase, until a worker serves all channels; then the TCP phase, in which
 /// workers may go and come; then the shutdown: clients are drained, the worker is told.
-class Server final : comch::ServerSessionObserver, progress::EventHandler {
+class Server final : comch::ServerSession::Observer, progress::EventHandler {
  public:
   /// Makes the channels and listens for a worker. Throws Error.
   Server(const Options& options, core::ShutdownSignals& signals);
@@ -36,12 +36,10 @@ class Server final : comch::ServerSessionObserver, progress::EventHandler {
   void on_shutdown_requested() override;
   void on_events(std::uint32_t epoll_events) override;
 
-  [[nodiscard]] bool has_worker() const;
   void turn(core::TimePoint deadline);
   void open_for_clients();
   void tell_threads(WorkerState state);
   void on_line_lost(const std::string& reason);
-  void take_line_loss();
   void shut_down();
 
   Options options_;
@@ -56,9 +54,7 @@ class Server final : comch::ServerSessionObserver, progress::EventHandler {
   std::optional<Acceptor> acceptor_;  ///< in the TCP phase
   /// To the worker, until the I/O threads have them.
   std::vector<std::unique_ptr<comch::DataEndpoint>> lines_;
-  // Of the first line that ended, from its I/O thread; engine_.notify() follows.
-  std::mutex loss_mutex_;
-  std::optional<std::string> loss_;
+  Mailbox<std::string> loss_;  ///< why a line to the worker has ended, from its I/O thread
   WorkerState worker_;
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;

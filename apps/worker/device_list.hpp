@@ -8,10 +8,10 @@
 
 namespace offload::worker {
 
-/// For people: each device, and what it can do or why it cannot.
+/// A text for people: each device with its capabilities, or why it lacks them.
 std::string device_list(const std::vector<device::Device>& devices);
 
-/// The same of representors; empty if there are none, as without a SmartNIC.
+/// The same for representors; empty if there are none, as on a machine without a SmartNIC.
 std::string representor_list(const std::vector<device::Representor>& representors);
 
 }  // namespace offload::worker

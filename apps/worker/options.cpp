@@ -81,7 +81,7 @@ void add_server(cli::CommandLine& line, Options& options) {
       .default_str("2");
 }
 
-/// What is wrong about an option that the back end has no use for.
+/// The complaint about an option that does not apply to the chosen back end, if there is one.
 std::optional<std::string> misplaced_option(const cli::CommandLine& line, const Options& options) {
   if (options.backend == "cpu" && line.has("--gpu-pci-addr")) {
     return "--gpu-pci-addr is for a GPU: allowed with --backend cuda, graph or auto";

@@ -10,7 +10,7 @@
 
 namespace offload::worker {
 
-/// The command line, checked. What each means is in the help text (options.cpp).
+/// The options of the command line, checked. The help text in options.cpp says what each means.
 struct Options {
   std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
   std::string comch_key_file;  ///< empty: no key

@@ -26,7 +26,7 @@ std::size_t Watchdog::look(core::TimePoint now, const std::vector<std::uint64_t>
 bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now,
                         std::uint64_t heartbeat) {
   const auto& layout = watched.channel.layout;
-  // Relaxed: the server's counter, looked at for change only.
+  // Relaxed: the server's counter, compared with its last value only; it orders nothing.
   const auto due = __atomic_load_n(&watched.channel.header().consumed, __ATOMIC_RELAXED);
   const std::uint32_t flag = layout.flag_of(due);
   const bool pending = kernels::is_complete(watched.channel.request(due), flag, layout) &&

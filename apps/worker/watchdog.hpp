@@ -9,22 +9,23 @@
 
 namespace offload::worker {
 
-/// Looks at the channels from outside, now and then, and says in the log which one is stuck: where
-/// a request stays unanswered, and when its back end last gave a sign of life. It changes nothing.
+/// A monitor that logs stuck channels: those with a request that stays unanswered, and when their
+/// back end's heartbeat last advanced. It only reads the channels. One thread.
 class Watchdog {
  public:
   Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after);
 
-  /// `heartbeats`: Backend::heartbeats(). Returns how many channels are stuck.
+  /// Checks all channels. `heartbeats`: Backend::heartbeats(). Returns the number of stuck
+  /// channels.
   std::size_t look(core::TimePoint now, const std::vector<std::uint64_t>& heartbeats);
 
  private:
   struct Watched {
     kernels::ChannelView channel;
-    std::uint64_t waiting = 0;  ///< the sequence that is due
-    core::TimePoint since{};
+    std::uint64_t waiting = 0;  ///< the sequence number of the oldest unanswered request
+    core::TimePoint since{};    ///< since when it is the oldest
     std::uint64_t heartbeat = 0;
-    core::TimePoint beat_at{};
+    core::TimePoint beat_at{};  ///< when the heartbeat last advanced
     bool reported = false;
   };
 

@@ -19,9 +19,9 @@ using core::ErrorCode;
 constexpr std::uint32_t kMostChannels = 1024;
 constexpr core::Duration kFirstRetry = std::chrono::milliseconds(10);
 constexpr core::Duration kLongestRetry = std::chrono::seconds(1);
-/// How often the back end is looked after.
+/// The interval of checks of the back end.
 constexpr core::Duration kWatchInterval = std::chrono::milliseconds(250);
-/// What the back end is granted to end; a GPU's warps see the stop word within microseconds.
+/// The time for the back end to stop; a GPU's warps read the stop word within microseconds.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
 std::unique_ptr<backend::Backend> open_backend(const Options& options) {
@@ -40,7 +40,7 @@ std::unique_ptr<backend::Backend> open_backend(const Options& options) {
   return backend::make_cpu_backend(options.spin);
 }
 
-/// Whether it may work later: the server is not there yet, or has no time to accept.
+/// Whether another attempt may succeed: the server is not up yet, or too busy to accept.
 bool may_come(const Error& error) {
   return error.code() == ErrorCode::not_connected || error.code() == ErrorCode::not_found ||
          error.code() == ErrorCode::connection_reset || error.code() == ErrorCode::again ||
@@ -71,13 +71,13 @@ void Worker::run() {
   }
 }
 
-/// Tries until there is a server that greets back or a signal comes (false).
+/// Retries until a server has sent its channels (true), or a signal arrives (false).
 bool Worker::connect() {
   const auto deadline = core::Clock::now() + options_.connect_timeout;
   for (core::Duration wait = kFirstRetry; !leave_by_; wait = std::min(2 * wait, kLongestRetry)) {
     try {
       lost_ = false;
-      link_.emplace(engine_, server_, hello(), static_cast<comch::WorkerSessionObserver&>(*this));
+      link_.emplace(engine_, server_, hello(), static_cast<comch::WorkerSession::Observer&>(*this));
       // Until the channels are there, a loss is one more reason to try again.
       while (!lost_ && !watchdog_ && !leave_by_ && core::Clock::now() < deadline) {
         engine_.run_once(std::min(deadline, link_->next_tick()));
@@ -190,7 +190,7 @@ void Worker::on_start_shutdown() {
 
 void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) {
   lost_ = true;
-  if (failure_) return;  // of this worker, which told the server
+  if (failure_) return;  // the back end's; the server has been told
   if (refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down) {
     if (reason != last_refusal_)
       core::log_info("the server cannot take this worker yet: {}", reason);

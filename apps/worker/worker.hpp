@@ -14,16 +14,16 @@
 
 namespace offload::worker {
 
-/// The program: attaches a back end to a server, watches it, ends it. All of it in one thread; the
-/// back end has its own, or is a GPU.
-class Worker final : comch::WorkerSessionObserver, progress::EventHandler {
+/// The worker program: attaches a back end to a server, monitors it, and stops it. It runs in one
+/// thread; the back end has threads of its own, or is a GPU.
+class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
  public:
   /// Opens the back end. Throws Error.
   Worker(const Options& options, core::ShutdownSignals& signals);
   ~Worker();
 
-  /// Runs until a signal or the server ends it. Throws Error, also when there was no server for
-  /// --connect-timeout.
+  /// Runs until a signal or the server ends it. Throws Error, also if it cannot attach to a server
+  /// within --connect-timeout.
   void run();
 
  private:
@@ -49,11 +49,11 @@ class Worker final : comch::WorkerSessionObserver, progress::EventHandler {
   std::unique_ptr<backend::Backend> backend_;
   std::optional<Watchdog> watchdog_;
   std::optional<comch::WorkerSession> link_;
-  std::string last_refusal_;    ///< said once, not at each try
-  std::exception_ptr failure_;  ///< of the back end, inside an observer's call
+  std::string last_refusal_;    ///< logged once, not at each attempt
+  std::exception_ptr failure_;  ///< thrown by the back end in on_channels(), or a refusal
   bool lost_ = false;
-  bool finished_ = false;                    ///< the server let this worker go
-  std::optional<core::TimePoint> leave_by_;  ///< a signal came
+  bool finished_ = false;                    ///< the server has asked this worker to shut down
+  std::optional<core::TimePoint> leave_by_;  ///< set by a signal
 };
 
 }  // namespace offload::worker

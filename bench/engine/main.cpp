@@ -1,5 +1,5 @@
-// What the engine adds to the work itself: a completion beside a call of a function, and a turn
-// with idle contexts beside a turn without.
+/// The benchmark of the engine's overhead: the completion of a task compared with a function call,
+/// and a turn with idle contexts compared with a turn without.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -30,7 +30,7 @@ class ReadyTask final : public progress::Task {
   using ContextType = ReadyContext;
 };
 
-/// Every task is ready as soon as it is submitted.
+/// A context whose tasks are complete as soon as they are submitted.
 class ReadyContext final : public Context {
  public:
   ReadyContext() : Context("ready") {}
@@ -51,7 +51,7 @@ void count(ReadyTask& task, void* sum) {
   ++*static_cast<std::uint64_t*>(sum);
 }
 
-/// The time of `work` alone; both sides of a ratio have the clock's in it.
+/// Measures `work` alone; both sides of a ratio include the cost of the clock.
 template <class Work>
 void time(benchmark::State& state, Work work) {
   const auto begin = Clock::now();
@@ -78,7 +78,7 @@ void call_functions(benchmark::State& state) {
   benchmark::DoNotOptimize(sum);
 }
 
-/// A context that runs, and tasks for a whole poll.
+/// A running context, with tasks for one poll.
 struct Ready {
   Ready() {
     context.connect(engine);
@@ -121,7 +121,7 @@ void submit_and_poll(benchmark::State& state) {
   }
 }
 
-/// A turn of an engine with so many contexts that have nothing to do.
+/// Measures a turn of an engine with `idle` idle contexts.
 void turn(benchmark::State& state, std::size_t idle) {
   progress::Engine engine;
   std::vector<std::unique_ptr<ReadyContext>> contexts;
@@ -146,7 +146,7 @@ BENCHMARK(submit_and_poll)->UseManualTime();
 BENCHMARK(turn_alone);
 BENCHMARK(turn_with_idle_contexts);
 
-/// Prints as usual, and remembers for the ratios.
+/// A console reporter that also keeps the times for print_ratio().
 class Reporter final : public benchmark::ConsoleReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {

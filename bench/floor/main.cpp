@@ -1,6 +1,6 @@
-/// The least that a request to a persistent kernel can take: a 4-byte word written by the CPU into
-/// pinned memory, seen by one polling warp over PCIe, and written back. Bounds of the machine, not
-/// of this suite: everything in gpu_hop is compared with it.
+/// bench-floor: the least time that a request to a persistent kernel can take. The CPU writes a
+/// 4-byte word into pinned memory, one warp polls it over PCIe and writes it back. A bound of the
+/// machine, not of this suite: what gpu_hop measures is compared with it.
 
 #include <fmt/core.h>
 
@@ -12,7 +12,8 @@
 #include "bench/program.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "metrics/latency_histogram.hpp"
 
 namespace offload::bench {
@@ -23,13 +24,13 @@ struct Options {
   std::string json_file;
 };
 
-/// The GPU's answers are awaited no longer than this.
+/// How long the GPU's answers are waited for.
 constexpr core::Duration kLimit = std::chrono::seconds(60);
 
 metrics::LatencyHistogram measure(std::uint32_t rounds) {
   constexpr std::uint32_t kWarmUp = 10'000;
   gpu::Stream stream;
-  // Far apart: the CPU writes the one and polls the other.
+  // On different cache lines: the CPU writes one and polls the other.
   gpu::PinnedArray<std::uint32_t> words(256);
   std::uint32_t* const request = words.get();
   const std::uint32_t* const response = words.get() + 128;
@@ -49,11 +50,11 @@ metrics::LatencyHistogram measure(std::uint32_t rounds) {
     }
     if (round > kWarmUp) histogram.record(core::Clock::now() - begin);
   }
-  gpu::check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+  stream.sync();
   return histogram;
 }
 
-/// Pinned copies over PCIe, in the directions asked for at once: GB/s each way.
+/// The bandwidth of pinned copies over PCIe, in the chosen directions at once: GB/s each way.
 double copy_bandwidth(bool to_device, bool to_host) {
   constexpr std::size_t kBytes = 64U << 20;
   constexpr int kCopies = 20;
@@ -73,9 +74,7 @@ double copy_bandwidth(bool to_device, bool to_host) {
                                       cudaMemcpyDeviceToHost, back.stream.get()),
                       "cudaMemcpyAsync");
     }
-    for (const auto* way : {&there, &back}) {
-      gpu::check_cuda(cudaStreamSynchronize(way->stream.get()), "cudaStreamSynchronize");
-    }
+    for (const auto* way : {&there, &back}) way->stream.sync();
   };
   copies(1);
   const auto begin = core::Clock::now();

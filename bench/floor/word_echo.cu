@@ -1,15 +1,17 @@
 #include "bench/floor/word_echo.hpp"
+#include "kernels/memory_order.hpp"
 
 namespace offload::bench {
 namespace {
 
-__global__ void word_echo(const volatile std::uint32_t* request, volatile std::uint32_t* response,
+/// Relaxed: a word is all there is to see. Pairs with release and acquire in bench-floor's measure.
+__global__ void word_echo(const std::uint32_t* request, std::uint32_t* response,
                           std::uint32_t last) {
   if (threadIdx.x != 0) return;
   for (std::uint32_t seen = 0; seen != last;) {
-    const std::uint32_t value = *request;
+    const std::uint32_t value = kernels::load_relaxed_sys(request);
     if (value == seen) continue;
-    *response = seen = value;
+    kernels::store_relaxed_sys(response, seen = value);
   }
 }
 

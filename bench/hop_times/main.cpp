@@ -1,5 +1,5 @@
-/// Where the time of one message goes on its way through a channel to a GPU and back, hop by hop:
-/// the GPU's global timer set against the host's clock.
+/// bench-hop-times: the time of each step of a message through a channel to a GPU and back, by the
+/// GPU's global timer and the host's clock.
 
 #include <fmt/core.h>
 

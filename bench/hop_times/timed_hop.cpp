@@ -13,17 +13,18 @@
 #include "channel/stream_copy.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "kernels/channel_layout.hpp"
 
 namespace offload::bench {
 namespace {
 
 constexpr std::uint32_t kDepth = 128;
-/// Messages between two looks at how far the clocks are apart: some milliseconds, in which they
-/// drift by nanoseconds.
+/// Messages for which one offset between the clocks holds: some milliseconds, in which they drift
+/// by nanoseconds.
 constexpr std::size_t kWindow = 256;
-/// Of both sides, for one message.
+/// How long either side waits for the other, for one message.
 constexpr core::Duration kLimit = std::chrono::seconds(20);
 
 struct HostTimes {
@@ -34,7 +35,7 @@ std::int64_t nanoseconds(core::TimePoint time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-/// The server's side of a channel in pinned memory.
+/// The server's end of a channel in pinned memory.
 class Client {
  public:
   Client(const kernels::ChannelView& channel, std::uint32_t size)
@@ -70,7 +71,7 @@ class Client {
   [[nodiscard]] std::uint32_t length() const { return static_cast<std::uint32_t>(request_.size()); }
   [[nodiscard]] bool is_long() const { return length() > kernels::kMaxPacketPayload; }
 
-  /// No two of the messages that a channel holds at once are the same.
+  /// Makes the messages that a channel holds at once differ.
   void vary(std::uint64_t message) {
     if (request_.empty()) return;
     request_.front() = expected_.back() = static_cast<std::byte>(message);
@@ -103,7 +104,7 @@ class Client {
   std::vector<std::byte> response_;
 };
 
-/// How far the GPU's clock is ahead of the host's, ns.
+/// The offset of the GPU's clock from the host's, ns.
 std::int64_t lead_of_gpu(std::span<const HostTimes> host, std::span<const Stamps> gpu) {
   std::int64_t there = INT64_MAX;
   std::int64_t back = INT64_MAX;
@@ -151,7 +152,7 @@ HopTimes measure_hop(std::uint32_t size, std::uint32_t messages) {
                             stream.get()),
         "launch");
     for (std::uint32_t i = 0; i < messages; ++i) host[i] = client.round_trip(i);
-    gpu::check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+    stream.sync();
   }
   std::vector<Stamps> gpu(messages);
   gpu::check_cuda(

@@ -6,22 +6,23 @@
 
 namespace offload::bench {
 
-/// Where the time of a message goes, one in flight at a time.
+/// The time that each step of a message takes, one message in flight.
 struct HopTimes {
-  metrics::LatencyHistogram fill;     ///< its payload is written into the slot; before it is posted
-  metrics::LatencyHistogram total;    ///< from posted to its response being seen: the sum of
-  metrics::LatencyHistogram to_gpu;   ///< posted, until a look of the GPU has found it;
-  metrics::LatencyHistogram answer;   ///< found, until the answer is written but for a fence;
-  metrics::LatencyHistogram fence;    ///< of a long answer, and its header; else 0;
-  metrics::LatencyHistogram to_host;  ///< published, until the host has seen it
-  metrics::LatencyHistogram look;     ///< of the GPU, the one that found it
+  metrics::LatencyHistogram fill;     ///< the payload is written into the slot, before it is posted
+  metrics::LatencyHistogram total;    ///< from posted to response seen: the sum of the next four
+  metrics::LatencyHistogram to_gpu;   ///< from posted until a poll of the GPU has found it
+  metrics::LatencyHistogram answer;   ///< from found until the answer is written, up to a fence
+  metrics::LatencyHistogram fence;    ///< fence and header of a long answer; else 0
+  metrics::LatencyHistogram to_host;  ///< from published until the host has seen it
+  metrics::LatencyHistogram look;     ///< the GPU's poll that found it
 };
 
-/// Messages of `size` bytes through a channel to one block of threads and back, each answer
-/// checked: throws core::Error for a wrong one, and if none comes in seconds.
+/// Sends messages of `size` bytes through a channel to one block of threads and back, and checks
+/// each answer. Throws core::Error for a wrong one, and if none comes in 20 s.
 ///
-/// The GPU's clock is set against the host's by the messages themselves, anew for each few hundred:
-/// of the shortest ways there and back among them, both are taken for equally long.
+/// The offset between the GPU's clock and the host's is estimated from the messages themselves,
+/// anew for each few hundred, as NTP does: the shortest ways there and back are taken to be equally
+/// long.
 HopTimes measure_hop(std::uint32_t size, std::uint32_t messages);
 
 }  // namespace offload::bench

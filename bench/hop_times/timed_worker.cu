@@ -7,7 +7,7 @@ namespace {
 
 using namespace kernels;
 
-/// As the persistent kernel's blocks.
+/// Threads, as of the persistent kernel's blocks.
 constexpr std::uint32_t kThreads = 512;
 
 __device__ std::uint64_t now() {
@@ -16,14 +16,14 @@ __device__ std::uint64_t now() {
   return nanoseconds;
 }
 
-/// Looks for message `sequence` until it has come. By a warp.
+/// Polls for message `sequence` until it has come or `deadline` has passed. Called by a warp.
 __device__ Received wait(const ChannelView& channel, std::uint64_t sequence, Staging& staging,
                          std::uint64_t deadline, Stamps& stamps) {
   for (;;) {
     stamps.looked = now();
     const Received received = receive(Warp{}, channel, sequence, staging);
     stamps.found = now();
-    // One lane's clock for all: they leave together.
+    // Lane 0's clock decides for all lanes: they leave together.
     const bool late = Warp::from_first(stamps.found > deadline) != 0;
     if (received.arrival != Arrival::none || late) return received;
   }

@@ -8,12 +8,12 @@
 
 namespace offload::bench {
 
-/// When what happened to a message on the GPU: its global timer, ns.
+/// The times of a message on the GPU, by its global timer, ns.
 struct Stamps {
-  std::uint64_t looked;     ///< the look that found it began
-  std::uint64_t found;      ///< its packets were there
-  std::uint64_t written;    ///< a long answer was written but for its header; else 0
-  std::uint64_t published;  ///< its header was on its way
+  std::uint64_t looked;     ///< the poll that found it began
+  std::uint64_t found;      ///< that poll ended
+  std::uint64_t written;    ///< a long answer's payload was written; else 0
+  std::uint64_t published;  ///< the answer's header was stored
 };
 
 /// Launches a block that answers the first `messages` of `channel` with their bytes reversed, by

@@ -16,8 +16,7 @@
 
 namespace offload::bench {
 
-/// A client: its socket, and the one buffer that its frames are received into, checked in and sent
-/// back from.
+/// A connection: its socket, and one buffer for receiving, checking and sending.
 class Connection {
  public:
   Connection(core::Fd socket, std::uint32_t max_message_length)
@@ -26,16 +25,16 @@ class Connection {
         capacity_(protocol::kFrameHeaderSize + max_message_length + kBatchBytes),
         buffer_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {}
 
-  /// Whether the socket took only a part of what is to be sent. Until it took all, nothing is
-  /// received: who does not read is not read from.
+  /// Whether the socket accepted only a part of the output. Nothing is received until it accepted
+  /// the rest, which bounds the buffer.
   [[nodiscard]] bool blocked() const noexcept { return sent_ < checked_; }
 
-  /// One recv and one send; only the send if blocked(). Never waits. False: to be closed, for the
-  /// peer has closed, broken off or sent a bad frame.
+  /// One recv and one send; only the send if blocked(). Does not block. False if the connection is
+  /// to be closed: the peer has closed it, it failed, or a frame is bad.
   bool serve() noexcept { return blocked() ? send() : receive() && check() && send(); }
 
  private:
-  /// What a recv has room for beside the longest partial frame.
+  /// The room for a recv beside the longest partial frame.
   static constexpr std::size_t kBatchBytes = std::size_t{64} << 10;
 
   bool receive() noexcept {
@@ -57,7 +56,7 @@ class Connection {
   }
 
   bool send() noexcept {
-    if (!blocked()) return true;  // only a part of a frame has come
+    if (!blocked()) return true;  // no complete frame has arrived
     const auto count = ::send(socket_.get(), buffer_.get() + sent_, checked_ - sent_, MSG_NOSIGNAL);
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     sent_ += static_cast<std::size_t>(count);
@@ -98,7 +97,7 @@ EchoLoop::~EchoLoop() = default;
 void EchoLoop::run() {
   std::array<epoll_event, 256> events{};
   for (;;) {
-    // Fails by EINTR only: then there is nothing to look at.
+    // No timeout: stop_ ends the wait. It can only fail with EINTR, and then there are no events.
     const int count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
     for (int i = 0; i < count; ++i) {
@@ -122,13 +121,14 @@ void EchoLoop::watch(int operation, int fd, std::uint32_t events) {
 
 void EchoLoop::give(core::Fd socket) {
   const int fd = socket.get();
-  // Waits where thousands have been given and not taken yet. So few bytes are written as a whole.
+  // Blocks only while the pipe is full, of thousands of sockets, which the loop's thread empties.
+  // Writes of up to PIPE_BUF bytes are atomic (pipe(7)).
   core::check_errno(::write(give_.get(), &fd, sizeof fd), "cannot hand a connection over");
   static_cast<void>(socket.release());
   ++given_;
 }
 
-/// Called where some were given: the read does not wait.
+/// Takes over sockets. Called when the pipe is readable, so the read does not block.
 void EchoLoop::take_given() {
   std::array<int, 64> fds{};
   const auto bytes = ::read(given_sockets_.get(), fds.data(), sizeof fds);

@@ -36,7 +36,7 @@ void declare(cli::CommandLine& line, Options& options) {
                                   1U << 30, "Longest payload, bytes");
 }
 
-/// Gives each client that waits to the loop with the fewest; of several such, in turn.
+/// Accepts all pending connections. Each goes to the loop with the fewest; ties go round robin.
 void accept_all(int listener, std::deque<EchoLoop>& loops, std::size_t& first_choice) {
   for (;;) {
     core::Fd socket(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -70,9 +70,9 @@ void serve(const Options& options, core::ShutdownSignals& signals) {
   pollfd ready[] = {{signals.fd(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
   for (std::size_t first_choice = 0; signals.take() == 0;) {
     accept_all(listener.get(), loops, first_choice);
-    ::poll(ready, 2, -1);
+    ::poll(ready, 2, -1);  // no timeout: a signal ends it
   }
-  ::eventfd_write(stop.get(), 1);  // nobody reads it, so every loop sees it
+  ::eventfd_write(stop.get(), 1);  // never read, so every loop sees it
   for (std::thread& thread : threads) thread.join();
 }
 

@@ -12,15 +12,15 @@
 
 namespace offload::backend {
 
-/// A request that was refused by the worker loop: the server should never have let it through.
+/// A request that the worker loop refused; the server should never have let it through.
 struct Fault {
   std::uint32_t channel;
   std::uint32_t slot;
   std::uint32_t length;  ///< what its header claimed, bytes
 };
 
-/// Who processes the requests: GPU or CPU. One life: start → (serves by itself) → stop. All calls
-/// from one thread.
+/// A back end: what answers the requests, a GPU or CPU threads. start, then it serves by itself,
+/// then stop. All calls from one thread.
 class Backend {
  public:
   Backend() = default;
@@ -40,37 +40,37 @@ class Backend {
   /// Throws Error.
   virtual void start(std::vector<channel::SharedChannel> channels, const std::string& service) = 0;
 
-  /// Ends serving. Returns false if it could not be ended within `limit`: then the channels are
-  /// still in use and only the end of the process frees them.
+  /// Ends serving. Returns false if it did not end within `limit`: then the channels stay in use
+  /// until the process ends.
   virtual bool stop(core::Duration limit) = 0;
 
-  /// A number per channel that moves while the channel is served.
+  /// A counter for each channel that moves while the channel is served.
   [[nodiscard]] virtual std::vector<std::uint64_t> heartbeats() const = 0;
 
-  /// The faults since the last call; the latest of each channel. Throws Error (driver) if serving
-  /// has ended by itself.
+  /// The latest fault of each channel since the last call. Throws Error (driver) if serving has
+  /// ended by itself.
   virtual std::vector<Fault> check() = 0;
 };
 
-/// The same loop on CPU threads, one a channel. It spins for `spin` after the last request, then
-/// sleeps until the server rings.
+/// The CPU back end: the worker loop on threads, one a channel. A thread spins for `spin` after the
+/// last request, then sleeps until the server rings.
 std::unique_ptr<Backend> make_cpu_backend(core::Duration spin);
 
 struct CudaOptions {
-  /// As measured (docs/benchmarks.md): more warps answer more messages that fit in packets; where
-  /// a block of threads stands for each, they are in each other's way.
+  /// As measured (docs/benchmarks.md): more warps answer more messages that fit in packets; for
+  /// longer ones each is a block of threads, and more of these slow each other down.
   static constexpr std::uint32_t kWarpsForShort = 32;
   static constexpr std::uint32_t kWarpsForLong = 16;
 
   std::string pci_address;  ///< "0000:01:00.0", or as device::find takes it; empty: first
-  /// So many messages of a channel are worked on at once. None: by the longest message that any
-  /// channel takes.
+  /// Messages of a channel that are worked on at once. Unset: chosen by the longest message that
+  /// any channel takes.
   std::optional<std::uint32_t> warps_per_channel;
-  core::Duration idle_sleep;  ///< between polls of a channel that is quiet; 0: never sleep
+  core::Duration idle_sleep;  ///< between polls of an idle channel; 0: never sleep
 };
 
-/// The persistent kernel. Throws Error: not_supported where the build has no CUDA, not_found where
-/// the machine has no such GPU.
+/// The CUDA back end: the persistent kernel. Throws Error: not_supported where the build has no
+/// CUDA, not_found where the machine has no such GPU.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
 
 struct GraphOptions {
@@ -80,9 +80,9 @@ struct GraphOptions {
       2;  ///< of a channel, under way at once: one is filled beside one on the GPU
 };
 
-/// What one would write without a persistent kernel: a thread a channel that copies the requests
-/// there are to the GPU, launches a kernel over them and copies the answers back, each batch as one
-/// CUDA graph. Throws as make_cuda_backend.
+/// The graph back end, the baseline without a persistent kernel: a thread a channel gathers
+/// requests; a CUDA graph a batch copies them to the GPU, answers them and copies the answers back.
+/// Throws as make_cuda_backend.
 std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options);
 
 }  // namespace offload::backend

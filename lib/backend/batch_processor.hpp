@@ -7,8 +7,8 @@
 
 namespace offload::backend {
 
-/// Answers batches by itself, several at a time: a GPU. Made by one thread, used by another after
-/// start_thread, and by the first again when that one has ended.
+/// A device that answers batches, several at a time: a GPU. Made by one thread, used by another
+/// from start_thread on, and by the first again once that thread has ended.
 class BatchProcessor {
  public:
   enum class State : std::uint8_t { running, done, failed };
@@ -16,14 +16,14 @@ class BatchProcessor {
   BatchProcessor() = default;
   BatchProcessor(const BatchProcessor&) = delete;
   BatchProcessor& operator=(const BatchProcessor&) = delete;
-  /// No batch is running.
+  /// To be called when no batch is running.
   virtual ~BatchProcessor() = default;
 
-  /// How many batches it has memory for.
+  /// The number of batches that it has memory for.
   [[nodiscard]] virtual std::uint32_t batches() const = 0;
-  /// Of the payloads of a batch, bytes each way.
+  /// Room for the payloads of a batch, bytes each way.
   [[nodiscard]] virtual std::uint32_t capacity() const = 0;
-  /// The memory of batch `i` on the host: written before launch, read after it was seen done.
+  /// Batch `i` in host memory: written before launch, read after look() returned done.
   virtual kernels::RequestBatch* requests(std::uint32_t i) = 0;
   virtual kernels::ResponseBatch* responses(std::uint32_t i) = 0;
 
@@ -32,9 +32,9 @@ class BatchProcessor {
   /// Starts batch `i`, which is not running, with `bytes` of payloads, at least 1. False: it
   /// failed.
   virtual bool launch(std::uint32_t i, std::uint32_t bytes) = 0;
-  /// How batch `i` is, which was launched. Does not wait.
+  /// The state of batch `i`, which was launched. Does not wait.
   virtual State look(std::uint32_t i) = 0;
-  /// Why something failed.
+  /// Why the first call failed that did.
   [[nodiscard]] virtual std::string failure() const = 0;
 };
 

@@ -6,7 +6,7 @@ namespace offload::backend {
 
 namespace {
 
-/// Between two looks at what is under way when it ends: a batch takes some tens of microseconds.
+/// Between two polls of the batches under way at the end: a batch takes some tens of microseconds.
 constexpr core::Duration kDrainPoll = std::chrono::microseconds(100);
 
 }  // namespace
@@ -25,7 +25,7 @@ BatchWorker::BatchWorker(const channel::SharedChannel& channel, core::Duration s
 }
 
 bool BatchWorker::poll() {
-  // Relaxed: this thread's own.
+  // Relaxed: written by this thread alone.
   if (failed_.load(std::memory_order_relaxed)) return false;
   const bool launched = launch_next();
   return answer_oldest() || launched;
@@ -36,12 +36,12 @@ Expecting BatchWorker::expecting() const {
 }
 
 core::Duration BatchWorker::arm() {
-  // A GPU wakes nobody: it is looked at until it is done.
+  // A GPU wakes no thread: it is polled until it is done.
   if (is_waiting() && !failed_.load(std::memory_order_relaxed)) return {};
   return ChannelThread::arm();
 }
 
-/// Takes what has come, if there is a batch to put it in, and launches that.
+/// Fills a free batch, if there is one, with the requests that have come, and launches it.
 bool BatchWorker::launch_next() {
   if (launched_ - answered_ == batches_.size()) return false;
   const auto i = static_cast<std::uint32_t>(launched_ % batches_.size());
@@ -65,7 +65,7 @@ bool BatchWorker::launch_next() {
   return true;
 }
 
-/// Answers the batch that was launched first, if it is done: the server takes answers in order.
+/// Answers the oldest batch under way, if it is done: the server takes answers in order.
 bool BatchWorker::answer_oldest() {
   if (!is_waiting()) return false;
   const auto i = static_cast<std::uint32_t>(answered_ % batches_.size());
@@ -84,7 +84,7 @@ bool BatchWorker::answer_oldest() {
 }
 
 void BatchWorker::fail() {
-  failed_.store(true, std::memory_order_release);  // pairs with failure, which reads why
+  failed_.store(true, std::memory_order_release);  // pairs with the acquire in failure()
 }
 
 std::string BatchWorker::failure() const {

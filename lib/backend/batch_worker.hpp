@@ -9,8 +9,8 @@
 
 namespace offload::backend {
 
-/// Serves a channel in batches: gathers what requests there are, has a processor answer them, and
-/// writes the answers, while it gathers the next batch.
+/// The thread that serves a channel in batches: gathers the requests that have come, has a
+/// processor answer them, and writes the answers, while it gathers the next batch.
 class BatchWorker final : public ChannelThread {
  public:
   BatchWorker(const channel::SharedChannel& channel, core::Duration spin,
@@ -19,7 +19,7 @@ class BatchWorker final : public ChannelThread {
   BatchWorker(const BatchWorker&) = delete;
   BatchWorker& operator=(const BatchWorker&) = delete;
 
-  /// Answers what a former worker left, here, then starts the thread.
+  /// Answers what a former worker left, on the calling thread, then starts its own.
   template <class Service>
   void start(Service service) {
     sequence_ = kernels::take_over(channel(), consumed(), service, staging_);
@@ -31,7 +31,7 @@ class BatchWorker final : public ChannelThread {
   /// `deadline`.
   bool drain(core::TimePoint deadline);
 
-  /// Why it serves no longer; empty if it does.
+  /// Why it has ended serving; empty while it serves.
   [[nodiscard]] std::string failure() const;
 
  private:
@@ -47,7 +47,7 @@ class BatchWorker final : public ChannelThread {
 
   std::unique_ptr<BatchProcessor> processor_;
   std::vector<StagedBatch> batches_;
-  std::uint64_t sequence_ = 0;  ///< the message to be taken in next
+  std::uint64_t sequence_ = 0;  ///< the next message to gather
   std::uint64_t launched_ = 0;  ///< batches
   std::uint64_t answered_ = 0;  ///< batches, in the order of their launches
   kernels::Staging staging_{};

@@ -8,7 +8,7 @@
 namespace offload::backend {
 namespace {
 
-/// How long a thread sleeps at most; it is woken by the doorbell or by stop.
+/// The longest sleep of a thread; the doorbell or stop() wakes it earlier.
 constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
@@ -24,7 +24,7 @@ void ChannelThread::start() {
 }
 
 void ChannelThread::stop() {
-  stop_.store(true, std::memory_order_relaxed);  // notify wakes the thread and orders it
+  stop_.store(true, std::memory_order_relaxed);  // notify() wakes the thread and orders this
   engine_.notify();
   if (thread_.joinable()) thread_.join();
 }
@@ -46,15 +46,15 @@ core::Duration ChannelThread::arm() {
 }
 
 std::uint64_t ChannelThread::consumed() const {
-  // Relaxed: the control channel orders it after the server's last word.
+  // Relaxed: the control channel orders it after the server's last store.
   return __atomic_load_n(&channel_->view().header().consumed, __ATOMIC_RELAXED);
 }
 
 bool ChannelThread::take_fault(Fault& fault) {
-  // Acquire: pairs with the release in report; the fields were written before.
+  // Acquire: pairs with the release in report(), before which the fields were written.
   if (!has_fault_.load(std::memory_order_acquire)) return false;
   fault = fault_;
-  has_fault_.store(false, std::memory_order_release);
+  has_fault_.store(false, std::memory_order_release);  // pairs with the acquire in report()
   return true;
 }
 
@@ -62,7 +62,7 @@ void ChannelThread::report(std::uint64_t sequence) {
   if (has_fault_.load(std::memory_order_acquire)) return;  // the last one is not read yet
   fault_ = {channel_->index(), channel_->view().layout.slot_index(sequence),
             kernels::load_packet(channel_->view().request(sequence).packets).data[0]};
-  has_fault_.store(true, std::memory_order_release);  // pairs with take_fault
+  has_fault_.store(true, std::memory_order_release);  // pairs with the acquire in take_fault()
 }
 
 }  // namespace offload::backend

@@ -12,40 +12,41 @@
 namespace offload::backend {
 
 /// A thread that serves one channel by turns of an engine: it spins for a while after the last
-/// request, then sleeps until the server rings. What a turn does is the derived class's.
+/// request, then sleeps until the server rings. The derived class's poll() is what a turn does.
 ///
-/// All is called by the thread that made it, but poll, expecting and arm by the one started.
+/// The thread that made it makes all calls, except that the started thread calls poll, expecting
+/// and arm.
 class ChannelThread : protected progress::Pollable, progress::EventHandler {
  public:
   ChannelThread(const channel::SharedChannel& channel, core::Duration spin);
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
 
-  /// Ends the thread once its turn is over.
+  /// Ends the thread after its present turn. Waits for that.
   void stop();
 
-  /// Moves while the thread makes its turns, but for those in which it waits for a device.
+  /// Counts the thread's turns, except those in which it waits for a device.
   [[nodiscard]] std::uint64_t heartbeat() const { return turns_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] bool take_fault(Fault& fault);
 
  protected:
-  /// The derived class has stopped it.
+  /// The derived class has called stop().
   ~ChannelThread() = default;
 
   void start();
 
-  /// On the thread, before its first turn.
+  /// Called on the thread, before its first turn.
   virtual void on_start() {}
   core::Duration arm() override;
   void disarm() override { waiter_.disarm(); }
 
   [[nodiscard]] const kernels::ChannelView& channel() const { return channel_->view(); }
-  /// Tells the server of answers.
+  /// Wakes the server, if it sleeps, as there are answers.
   void ring() { ringer_.ring(); }
-  /// Notes that a request was refused; one at a time until it is taken.
+  /// Notes that a request was refused. Kept until take_fault(); others meanwhile are dropped.
   void report(std::uint64_t sequence);
-  /// Where a worker that attaches starts to look: all before it is done.
+  /// Where a worker that attaches begins: all messages before it are done.
   [[nodiscard]] std::uint64_t consumed() const;
 
  private:
@@ -63,7 +64,7 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   std::thread thread_;
 };
 
-// Of all threads of a back end, as Backend has them.
+// What Backend asks, of all threads of a back end.
 
 template <class Thread>
 std::vector<std::uint64_t> heartbeats_of(const std::vector<std::unique_ptr<Thread>>& threads) {

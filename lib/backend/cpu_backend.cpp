@@ -9,7 +9,7 @@
 namespace offload::backend {
 namespace {
 
-/// What is served before the server is told: so many requests, fewer where they may be long.
+/// Requests that are served before the server is woken; fewer where they may be long.
 constexpr std::uint32_t kBatch = 64;
 constexpr std::uint32_t kBatchBytes = 256 * 1024;
 
@@ -76,7 +76,7 @@ class CpuBackend final : public Backend {
   }
 
   bool stop(core::Duration) override {
-    // A thread's turn is bounded, and so is this.
+    // Bounded, as each thread's turn is.
     workers_.clear();
     return true;
   }

@@ -4,8 +4,9 @@
 
 #include "backend/backend.hpp"
 #include "gpu/cuda_device.hpp"
-#include "gpu/cuda_memory.hpp"
 #include "gpu/cuda_ranges.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
@@ -16,13 +17,13 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Empty polls of a group after which it sleeps, if the channel had no message meanwhile: some 12
-/// ms, as a poll is one PCIe round trip.
+/// Empty polls of a group before it sleeps, if the channel had no message meanwhile: some 12 ms, as
+/// a poll is one PCIe round trip.
 constexpr std::uint32_t kPollsUntilIdle = 8192;
-/// What the destructor grants a kernel to end.
+/// How long the destructor waits for the kernel to end.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
-/// Where the GPU sees the memory of `channel`, which is registered with it if it is not yet.
+/// The GPU's address of the memory of `channel`, which is registered with the GPU if it is not yet.
 std::uint8_t* map(const channel::SharedChannel& channel) {
   static gpu::CudaRegistrar registrar;  // outlives every region
   memory::MemoryRegion& region = *channel->region();
@@ -37,7 +38,7 @@ std::uint8_t* map(const channel::SharedChannel& channel) {
   return static_cast<std::uint8_t*>(key->handle);
 }
 
-/// What exists from start to stop. Members are destroyed in reverse order: the streams first.
+/// The state from start to stop. Members are destroyed in reverse order: the streams first.
 struct Run {
   explicit Run(std::size_t count)
       : device_channels(count),
@@ -48,11 +49,11 @@ struct Run {
         stop(1),
         one(1) {}
 
-  std::vector<channel::SharedChannel> channels;  ///< with their regions, which the GPU is in
+  std::vector<channel::SharedChannel> channels;  ///< with their regions, which the GPU uses
   gpu::DeviceArray<kernels::DeviceChannel> device_channels;
   gpu::PinnedArray<std::uint64_t> heartbeats;
   gpu::PinnedArray<kernels::Packet> faults;
-  gpu::DeviceArray<unsigned long long> gates;
+  gpu::DeviceArray<std::uint64_t> gates;
   gpu::DeviceArray<std::uint32_t> latest;
   gpu::DeviceArray<std::uint32_t> stop;
   gpu::PinnedArray<std::uint32_t> one;
@@ -89,8 +90,8 @@ class CudaBackend final : public Backend {
                    device_channels.size() * sizeof(kernels::DeviceChannel), cudaMemcpyHostToDevice),
         "cudaMemcpy of the channels");
     *run->one.get() = 1;
-    // The kernel's stream does not wait for the copies and fills that went before.
-    gpu::check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+    // The kernel's stream is non-blocking: it does not wait for the copies and fills before.
+    gpu::StreamRef(cudaStreamLegacy).sync();
 
     kernels::PersistentWorker worker{};
     worker.channels = run->device_channels.get();
@@ -113,12 +114,12 @@ class CudaBackend final : public Backend {
   bool stop(core::Duration limit) override {
     if (!run_) return !left_running_;
     const auto deadline = core::Clock::now() + limit;
-    gpu::note_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
-                                   cudaMemcpyHostToDevice, run_->control.get()),
-                   "cudaMemcpyAsync of the stop word");
-    while (cudaStreamQuery(run_->kernel.get()) == cudaErrorNotReady) {
+    gpu::log_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
+                                  cudaMemcpyHostToDevice, run_->control.get()),
+                  "cudaMemcpyAsync of the stop word");
+    while (run_->kernel.query() == cudaErrorNotReady) {
       if (core::Clock::now() > deadline) {
-        // Freeing would wait for the kernel, for ever.
+        // Freeing would wait for the kernel forever.
         [[maybe_unused]] const Run* left_behind = run_.release();
         left_running_ = true;
         return false;
@@ -133,7 +134,7 @@ class CudaBackend final : public Backend {
     std::vector<std::uint64_t> beats;
     if (!run_) return beats;
     for (std::size_t i = 0; i < run_->channels.size(); ++i) {
-      // Relaxed: the GPU's counter, looked at for change only.
+      // Relaxed: pairs with the kernel's store_relaxed_sys; a counter, compared for change only.
       beats.push_back(__atomic_load_n(run_->heartbeats.get() + i, __ATOMIC_RELAXED));
     }
     return beats;
@@ -144,13 +145,13 @@ class CudaBackend final : public Backend {
     if (!run_) return faults;
     for (std::size_t i = 0; i < run_->channels.size(); ++i) {
       const kernels::Packet fault = kernels::load_packet(run_->faults.get() + i);
-      // A message is refused once, so the one reported last is known by its number.
+      // A message is refused once, so its number tells a new report from the last.
       const std::uint64_t message = fault.flag == 0 ? 0 : fault.data[2] + std::uint64_t{1};
       if (message == run_->faults_seen[i]) continue;
       run_->faults_seen[i] = message;
       faults.push_back({run_->channels[i]->index(), fault.data[0], fault.data[1]});
     }
-    if (const auto status = cudaStreamQuery(run_->kernel.get()); status != cudaErrorNotReady) {
+    if (const auto status = run_->kernel.query(); status != cudaErrorNotReady) {
       throw Error(ErrorCode::driver,
                   std::string("the persistent kernel has ended: ") + cudaGetErrorString(status),
                   gpu::cuda_cause(status));
@@ -167,7 +168,7 @@ class CudaBackend final : public Backend {
     device.channel.base = map(channel);
     device.heartbeat = run.heartbeats.get() + i;
     device.fault = run.faults.get() + i;
-    // Relaxed: the control channel orders it after the server's last word.
+    // Relaxed: the control channel orders it after the server's last store.
     const auto consumed = __atomic_load_n(&channel->view().header().consumed, __ATOMIC_RELAXED);
     const bool known = kernels::with_service(service, [&](auto chosen) {
       kernels::Staging staging{};

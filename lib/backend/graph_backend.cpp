@@ -13,7 +13,7 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// What the destructor grants the batches under way to end.
+/// How long the destructor waits for the batches under way to end.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
 class GraphBackend final : public Backend {
@@ -47,7 +47,7 @@ class GraphBackend final : public Backend {
     for (auto& worker : workers_) worker->stop();
     for (auto& worker : workers_) {
       if (worker->drain(deadline)) continue;
-      // Freeing would wait for the GPU, for ever.
+      // Freeing would wait for the GPU forever.
       [[maybe_unused]] const BatchWorker* left_behind = worker.release();
       left_running_ = true;
     }
@@ -87,8 +87,8 @@ class GraphBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options) {
-  // Before the first CUDA call: the most there are. Streams share these, and then wait for each
-  // other; each channel has some.
+  // Before the first CUDA call: the most connections to the GPU there can be. Streams that share
+  // one wait for each other, and each channel has several streams.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   return std::make_unique<GraphBackend>(options);
 }

@@ -8,24 +8,24 @@
 namespace offload::backend {
 namespace {
 
-/// Payload bytes of the smallest class: one short message.
+/// Payload bytes of the smallest size class: one short message.
 constexpr std::uint32_t kLeastClass = 64;
-/// What a batch holds at least: some microseconds of a copy, so that more at once would save
-/// little, and the host can work on one batch while the GPU has another.
+/// The least room of a batch: some microseconds of a copy. More at once would save little, and the
+/// host works on one batch while the GPU has another.
 constexpr std::uint32_t kBatchBytes = 256 * 1024;
 
-/// Which class holds `bytes` of payloads, at least 1.
+/// The size class that holds `bytes` of payloads, at least 1.
 std::uint32_t class_of(std::uint32_t bytes) {
   return static_cast<std::uint32_t>(std::bit_width((bytes - 1) / kLeastClass));
 }
 
-/// A graph that is being made.
+/// Owns a CUDA graph while it is being built.
 class Graph {
  public:
   Graph() { gpu::check_cuda(cudaGraphCreate(&graph_, 0), "cudaGraphCreate"); }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
-  ~Graph() { gpu::note_cuda(cudaGraphDestroy(graph_), "cudaGraphDestroy"); }
+  ~Graph() { gpu::log_cuda(cudaGraphDestroy(graph_), "cudaGraphDestroy"); }
   [[nodiscard]] cudaGraph_t get() const noexcept { return graph_; }
 
  private:
@@ -39,7 +39,7 @@ GraphExec::GraphExec(cudaGraph_t graph) {
 }
 
 GraphExec::~GraphExec() {
-  if (exec_ != nullptr) gpu::note_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy");
+  if (exec_ != nullptr) gpu::log_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy");
 }
 
 GraphProcessor::Slot::Slot(std::uint32_t capacity)
@@ -56,15 +56,15 @@ GraphProcessor::GraphProcessor(int device, const std::string& service, std::uint
     Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(capacity_));
     for (std::uint32_t bytes = kLeastClass; bytes <= capacity_; bytes *= 2) {
       slot.graphs.push_back(make_graph(slot, service, max_length, bytes));
-      // Else the first launch of each would take the time.
+      // Otherwise the first launch of each would take the time.
       gpu::check_cuda(cudaGraphUpload(slot.graphs.back().get(), slot.stream.get()),
                       "cudaGraphUpload");
     }
-    gpu::check_cuda(cudaStreamSynchronize(slot.stream.get()), "cudaStreamSynchronize");
+    slot.stream.sync();
   }
 }
 
-/// Copy there, kernel, copy back: of the entries and of `bytes` of payloads.
+/// A graph of three nodes: copy there, kernel, copy back, of the entries and `bytes` of payloads.
 GraphExec GraphProcessor::make_graph(const Slot& slot, const std::string& service,
                                      std::uint32_t max_length, std::uint32_t bytes) {
   const Graph graph;
@@ -111,12 +111,12 @@ bool GraphProcessor::launch(std::uint32_t i, std::uint32_t bytes) {
 }
 
 BatchProcessor::State GraphProcessor::look(std::uint32_t i) {
-  const cudaError_t status = cudaStreamQuery(slots_[i]->stream.get());
+  const cudaError_t status = slots_[i]->stream.query();
   if (status == cudaErrorNotReady) return State::running;
   return note(status, "the batch") ? State::done : State::failed;
 }
 
-/// Whether it went well; the first that did not is remembered.
+/// Returns whether `status` is a success, and keeps the first failure.
 bool GraphProcessor::note(cudaError_t status, const char* action) {
   if (status == cudaSuccess) return true;
   if (status_ == cudaSuccess) {

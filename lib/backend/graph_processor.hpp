@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "backend/batch_processor.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
 
 namespace offload::backend {
 
-/// A CUDA graph that can be launched again and again.
+/// Owns an executable CUDA graph, which can be launched any number of times.
 class GraphExec {
  public:
-  /// As `graph` is now. Throws Error.
+  /// Instantiates `graph` as it is now. Throws Error.
   explicit GraphExec(cudaGraph_t graph);
   GraphExec(GraphExec&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
   GraphExec& operator=(GraphExec&&) = delete;
@@ -25,12 +26,12 @@ class GraphExec {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-/// A GPU that answers batches: each is one launch of a graph of copy, kernel and copy, made
-/// beforehand for each size from kLeastClass up, by powers of two.
+/// A GPU that answers batches. Each is one launch of a graph of copy, kernel and copy, made at the
+/// start for each size class: powers of two from kLeastClass up.
 class GraphProcessor final : public BatchProcessor {
  public:
-  /// On the GPU `device`, the calling thread's, for messages of up to `max_length` bytes. Throws
-  /// Error.
+  /// On GPU `device`, which is the calling thread's, for messages of up to `max_length` bytes.
+  /// Throws Error.
   GraphProcessor(int device, const std::string& service, std::uint32_t max_length,
                  std::uint32_t batches);
 
@@ -46,7 +47,8 @@ class GraphProcessor final : public BatchProcessor {
   [[nodiscard]] std::string failure() const override;
 
  private:
-  /// What one batch has; on its own stream, so that the copies of one run beside another's.
+  /// The memory and graphs of one batch. It has its own stream, so that the copies of two batches
+  /// overlap.
   struct Slot {
     explicit Slot(std::uint32_t capacity);
     gpu::PinnedArray<std::uint8_t> requests;
@@ -54,7 +56,7 @@ class GraphProcessor final : public BatchProcessor {
     gpu::DeviceArray<std::uint8_t> device_requests;
     gpu::DeviceArray<std::uint8_t> device_responses;
     gpu::Stream stream;
-    std::vector<GraphExec> graphs;  ///< by class
+    std::vector<GraphExec> graphs;  ///< by size class
   };
   static GraphExec make_graph(const Slot& slot, const std::string& service,
                               std::uint32_t max_length, std::uint32_t bytes);

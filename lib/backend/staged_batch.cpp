@@ -6,7 +6,7 @@ namespace offload::backend {
 
 using kernels::SingleLane;
 
-/// Takes the place of a service: it answers nothing, and puts the request into a batch.
+/// A service that answers nothing, and puts the request into a batch.
 struct Gather {
   StagedBatch* batch;
   std::uint64_t sequence;

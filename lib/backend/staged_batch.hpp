@@ -9,11 +9,12 @@
 namespace offload::backend {
 
 /// A batch of one channel's messages on the host: gathered from the channel's slots into memory
-/// that a GPU copies, and answered into the slots from memory that a GPU copied back. One thread.
+/// that is copied to a GPU, and answered into the slots from memory that was copied back. For one
+/// thread.
 class StagedBatch {
  public:
-  /// Memory for `capacity` bytes of payloads with kSlack behind them each, which this does not own.
-  /// `capacity`: room for the channel's longest message at least.
+  /// Over memory that it does not own: both batches with `capacity` bytes of payloads and kSlack
+  /// behind them. `capacity` holds the channel's longest message at least.
   StagedBatch(kernels::RequestBatch* requests, const kernels::ResponseBatch* responses,
               std::uint32_t capacity)
       : requests_(requests), responses_(responses), capacity_(capacity) {
@@ -26,19 +27,19 @@ class StagedBatch {
     nothing,  ///< it has not come yet
     added,
     refused,  ///< its length is over the limit; its response says so
-    full,     ///< it has come, and is for the next batch
+    full,     ///< it has come, and goes into the next batch
   };
-  /// Takes in message `sequence` of `channel`, if it is there.
+  /// Adds message `sequence` of `channel`, if it has come.
   Taken take(const kernels::ChannelView& channel, std::uint64_t sequence,
              kernels::Staging& staging);
 
   [[nodiscard]] std::uint32_t count() const { return requests_->count; }
-  /// Of the payloads that were taken in.
+  /// Of the payloads added.
   [[nodiscard]] std::uint32_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t sequence(std::uint32_t i) const { return sequences_[i]; }
 
-  /// Writes the answer to the `i`th message into its slot. False: what came back was no answer, and
-  /// the response says that the request was refused.
+  /// Writes the answer to the `i`th message into its slot. False: what came back was no valid
+  /// answer, and the response says that the request was refused.
   bool answer(const kernels::ChannelView& channel, std::uint32_t i) const;
 
  private:

@@ -64,7 +64,7 @@ class ImportedChannel {
 
   [[nodiscard]] const kernels::ChannelView& view() const noexcept { return view_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
-  /// The channel's memory, one range, stopped: whoever serves the channel registers what it needs
+  /// The channel's memory, one range, stopped: the back end adds the registrars it needs
   /// and starts it. It keeps the memory mapped.
   [[nodiscard]] const std::shared_ptr<memory::MemoryRegion>& region() const noexcept {
     return region_;

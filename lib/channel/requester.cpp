@@ -71,40 +71,29 @@ void Requester::open(progress::Engine& engine) {
 }
 
 Status Requester::post(std::span<const std::byte> message, void* user_data) noexcept {
-  SendTask* const task = sends_.allocate();
-  if (task == nullptr) return ErrorCode::again;
-  task->message_ = message;
-  task->user_data = user_data;
-  const Status status = submit_unflushed(*task);
-  if (!status.ok()) (void)sends_.release(*task);
-  return status;
-}
-
-Status Requester::on_submit(progress::Task& submitted) noexcept {
-  auto& task = static_cast<RequesterTask&>(submitted);
-  return task.kind_ == RequesterTask::Kind::send ? send(static_cast<SendTask&>(task))
-                                                 : post_receive(static_cast<PostRecvTask&>(task));
-}
-
-Status Requester::send(SendTask& task) noexcept {
-  if (task.message_.size() > max_length()) return ErrorCode::invalid_value;
+  if (state() != State::running) return ErrorCode::bad_state;
+  if (message.size() > max_length()) return ErrorCode::invalid_value;
   if (full()) return ErrorCode::again;
   const Slot slot = view_.request(posted_);
   const std::uint32_t flag = view_.layout.flag_of(posted_);
-  if (task.message_.size() <= kMaxPacketPayload) {
-    write_packets(slot.packets, flag, task.message_.data(),
-                  static_cast<std::uint32_t>(task.message_.size()));
+  if (message.size() <= kMaxPacketPayload) {
+    const auto length = static_cast<std::uint32_t>(message.size());
+    write_packets(slot.packets, flag, message.data(), length);
   } else {
-    write_plain(slot, flag, task.message_, /*for_device=*/wakeup_ == Wakeup::polling);
+    write_plain(slot, flag, message, /*for_device=*/wakeup_ == Wakeup::polling);
   }
   fetch_ahead<1>(view_.request(posted_ + kFetchAhead));
-  task.sequence_ = posted_;
+  SendTask& task = *sends_.allocate();  // there is one for each slot
+  task.user_data = user_data;
   pending_[view_.layout.slot_index(posted_)] = &task;
   ++posted_;
+  accept(task);
   return {};
 }
 
-Status Requester::post_receive(PostRecvTask& task) noexcept {
+/// Only receives are submitted.
+Status Requester::on_submit(progress::Task& submitted) noexcept {
+  auto& task = static_cast<PostRecvTask&>(submitted);
   if (!task.holds_slot_) return {};  // from open()
   if (task.sequence_ != released_) return ErrorCode::invalid_value;
   task.holds_slot_ = false;

@@ -110,8 +110,6 @@ class Requester final : public progress::Context, progress::EventHandler {
   bool on_poll(std::size_t most) override;
   void on_events(std::uint32_t) override {}  // the doorbell only has to end the sleep
 
-  core::Status send(SendTask& task) noexcept;
-  core::Status post_receive(PostRecvTask& task) noexcept;
   bool take_response(PostRecvTask& task) noexcept;
 
   kernels::ChannelView view_;

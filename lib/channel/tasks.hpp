@@ -11,47 +11,27 @@ namespace offload::channel {
 
 class Requester;
 
-/// A task of a requester, of one of the two kinds below.
-class RequesterTask : public progress::Task {
+/// A request on its way to the worker. It is in flight until its response has been received.
+class SendTask final : public progress::Task {
  public:
   using ContextType = Requester;
-
-  /// Which message of the channel it is about, from when it is sent or received.
-  [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
-
- private:
-  friend Requester;
-  friend class SendTask;
-  friend class PostRecvTask;
-  enum class Kind : std::uint8_t { send, post_receive };
-  explicit RequesterTask(Kind kind) noexcept : kind_(kind) {}
-
-  Kind kind_;
-  std::uint64_t sequence_ = 0;
-};
-
-/// A request on its way to the worker. It is in flight until its response has been received.
-class SendTask final : public RequesterTask {
- public:
-  SendTask() noexcept : RequesterTask(Kind::send) {}
-
- private:
-  friend Requester;
-  std::span<const std::byte> message_;
 };
 
 /// A receive, posted for the next response. Completed, it holds that response and the slot that it
 /// came in, until Requester::release() posts it again. Its user_data is that of the request.
-class PostRecvTask final : public RequesterTask {
+class PostRecvTask final : public progress::Task {
  public:
-  PostRecvTask() noexcept : RequesterTask(Kind::post_receive) {}
+  using ContextType = Requester;
 
+  /// Which message of the channel was answered.
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
   /// Anything but ok: no payload.
   [[nodiscard]] kernels::Status response_status() const noexcept { return response_status_; }
   [[nodiscard]] std::span<std::byte> payload() const noexcept { return payload_; }
 
  private:
   friend Requester;
+  std::uint64_t sequence_ = 0;
   std::span<std::byte> payload_;
   kernels::Status response_status_ = kernels::Status::ok;
   bool holds_slot_ = false;

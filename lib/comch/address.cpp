@@ -3,61 +3,62 @@
 #include <sys/un.h>
 
 #include <charconv>
-#include <string_view>
 
+#include "comch/transport/transport.hpp"
 #include "core/error.hpp"
 
 namespace offload::comch {
-
 namespace {
 
-constexpr std::string_view kUnix = "unix:";
-constexpr std::string_view kTcp = "tcp:";
-constexpr std::string_view kRdma = "rdma:";
-
 core::Error refusal(const std::string& text, const std::string& why) {
-  return {core::ErrorCode::invalid_value,
-          "'" + text + "' " + why + "; allowed: unix:PATH, tcp:HOST:PORT, rdma:HOST:PORT"};
-}
-
-Address parse_unix(const std::string& text) {
-  Address address;
-  address.path = text.substr(kUnix.size());
-  if (address.path.empty()) throw refusal(text, "has no path");
-  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
-  if (address.path.size() > kLongest) {
-    throw refusal(text, "has a path longer than " + std::to_string(kLongest) + " bytes");
+  std::string allowed;
+  for (const Transport& transport : transports()) {
+    allowed += (allowed.empty() ? "" : ", ") + transport.example();
   }
-  return address;
-}
-
-/// `scheme`: that `text` begins with.
-Address parse_network(const std::string& text, std::string_view scheme) {
-  Address address;
-  address.over_rdma = scheme == kRdma;
-  const std::size_t colon = text.rfind(':');
-  if (colon < scheme.size()) throw refusal(text, "has no port");
-  address.host = text.substr(scheme.size(), colon - scheme.size());
-  if (address.host.empty()) throw refusal(text, "has no host");
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-  if (error != std::errc{} || stop != end) throw refusal(text, "has no port from 0 to 65535");
-  return address;
+  return {core::ErrorCode::invalid_value, "'" + text + "' " + why + "; allowed: " + allowed};
 }
 
 }  // namespace
 
-Address Address::parse(const std::string& text) {
-  if (text.starts_with(kUnix)) return parse_unix(text);
-  for (const std::string_view scheme : {kTcp, kRdma}) {
-    if (text.starts_with(scheme)) return parse_network(text, scheme);
+std::string parse_path(std::string_view text, Address& address) {
+  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (text.empty()) return "has no path";
+  if (text.size() > kLongest) {
+    return "has a path longer than " + std::to_string(kLongest) + " bytes";
   }
-  throw refusal(text, "is not a comch address");
+  address.path = text;
+  return {};
+}
+
+std::string parse_host_and_port(std::string_view text, Address& address) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return "has no port";
+  address.host = text.substr(0, colon);
+  if (address.host.empty()) return "has no host";
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
+  return error == std::errc{} && stop == end ? "" : "has no port from 0 to 65535";
+}
+
+bool Address::local() const {
+  return transport_of(scheme).shares_memory;
+}
+
+Address Address::parse(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const Transport* const transport = colon != std::string::npos
+                                         ? find_transport(std::string_view(text).substr(0, colon))
+                                         : nullptr;
+  if (transport == nullptr) throw refusal(text, "is not a comch address");
+  Address address;
+  address.scheme = transport->scheme;
+  const std::string why = transport->parse(std::string_view(text).substr(colon + 1), address);
+  if (!why.empty()) throw refusal(text, why);
+  return address;
 }
 
 std::string Address::to_string() const {
-  if (local()) return std::string(kUnix) + path;
-  return std::string(over_rdma ? kRdma : kTcp) + host + ":" + std::to_string(port);
+  return scheme + ":" + (path.empty() ? host + ":" + std::to_string(port) : path);
 }
 
 Address parse_with_key(const std::string& text, const std::string& key_file) {

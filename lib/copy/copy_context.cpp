@@ -10,7 +10,7 @@ namespace {
 using core::ErrorCode;
 using memory::Buffer;
 
-/// Whether the two have a byte in common.
+/// Whether the two share a byte.
 bool overlap(std::span<const std::byte> one, std::span<const std::byte> other) {
   // std::less orders pointers into different objects too.
   const std::less<> before;
@@ -47,7 +47,7 @@ core::Status CopyContext::on_submit(progress::Task& task) noexcept {
 }
 
 void CopyContext::finish(CopyTask& task, core::Status status) noexcept {
-  // It may not have changed meanwhile: then the data is not where its data ends.
+  // A destination that changed meanwhile has the copied bytes elsewhere than behind its data.
   if (status.ok() && (task.destination->tailroom().data() != task.plan_.target ||
                       !task.destination->append(task.plan_.length))) {
     status = ErrorCode::bad_state;

@@ -11,11 +11,12 @@ namespace offload::copy {
 
 class CopyContext;
 
-/// Appends the data of `source`, a buffer or a list of them, to `destination`: it is written to the
-/// beginning of the tailroom, and becomes data when the task ends well. One that ends with an error
-/// has written any part, or nothing, and appended nothing.
+/// A task that appends the data of `source`, a buffer or a list of them, to `destination`: it is
+/// written to the beginning of the tailroom, and becomes data when the task succeeds. A task that
+/// fails has written any part of it, or nothing, and appended nothing.
 ///
-/// The task holds both from when they are set until they are replaced or the task is released.
+/// The task holds both buffers from when they are set until they are replaced or the task is
+/// released.
 class CopyTask final : public progress::Task {
  public:
   using ContextType = CopyContext;
@@ -23,7 +24,7 @@ class CopyTask final : public progress::Task {
   memory::BufferRef source;
   memory::BufferRef destination;  ///< one buffer, whose tailroom holds all of the source's data
 
-  /// For the pool.
+  /// Drops both buffers; called by the pool.
   void let_go() noexcept {
     source.reset();
     destination.reset();
@@ -32,24 +33,25 @@ class CopyTask final : public progress::Task {
  private:
   friend CopyContext;
 
-  /// What a context knows of a task that it has taken.
+  /// What a context has worked out for a task that it accepted.
   struct Plan {
     std::byte* target = nullptr;
     std::size_t length = 0;  ///< of all the source's data
-    std::size_t note = 0;    ///< the subclass's own
+    std::size_t note = 0;    ///< for the subclass
   };
   Plan plan_;
 };
 
-/// Whoever copies: a thread, a copy engine. Tasks end in the order of their submission.
+/// The base of the contexts that copy: by a thread, by a copy engine. Tasks end in the order of
+/// their submission. All calls from the engine's thread.
 ///
-/// Submission says invalid_value where a buffer is missing, or the destination's tailroom is
+/// Submission returns invalid_value where a buffer is missing, or the destination's tailroom is
 /// shorter than the source's data or overlaps it; not_permitted where the destination's region is
-/// for reading; not_supported for a source of more than most_elements() buffers, for a destination
+/// read-only; not_supported for a source of more than most_elements() buffers, for a destination
 /// that is a list, and for memory that the subclass cannot reach.
 class CopyContext : public progress::Context {
  public:
-  /// How many buffers a source may consist of.
+  /// The most buffers of a source.
   [[nodiscard]] std::size_t most_elements() const noexcept { return most_elements_; }
 
  protected:
@@ -57,9 +59,9 @@ class CopyContext : public progress::Context {
 
   CopyContext(std::string name, std::size_t most_elements);
 
-  /// Takes a task whose arguments are right.
+  /// Starts a task whose arguments are valid.
   virtual core::Status take(CopyTask& task) noexcept = 0;
-  /// Completes a task; its destination gets the data if it went well.
+  /// Completes a task; appends the data to its destination if `status` is ok.
   void finish(CopyTask& task, core::Status status) noexcept;
 
   [[nodiscard]] CopyTask* first() noexcept { return static_cast<CopyTask*>(first_in_flight()); }

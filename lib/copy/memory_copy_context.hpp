@@ -7,13 +7,14 @@
 
 namespace offload::copy {
 
-/// Copies memory on the thread of its engine, in turns: kBytesAtOnce, then the others on the engine
-/// have theirs. Memory at Location::device is not_supported: the processor does not reach it.
+/// A copy context that copies on the thread of its engine, kBytesAtOnce a turn, so that others on
+/// the engine get theirs. Memory at Location::device is not_supported: the processor does not reach
+/// it.
 class MemoryCopyContext final : public CopyContext {
  public:
-  /// Tens of microseconds from memory: what a neighbour on the engine can wait.
+  /// Some tens of microseconds of copying: how long others on the engine may wait.
   static constexpr std::size_t kBytesAtOnce = 256UL * 1024;
-  /// Each is looked at by the call that submits, which is to stay short.
+  /// The call that submits looks at each buffer of a list, and is to stay short.
   static constexpr std::size_t kMostElements = 64;
 
   explicit MemoryCopyContext(std::string name = "memory copy");
@@ -23,12 +24,12 @@ class MemoryCopyContext final : public CopyContext {
   core::Status take(CopyTask& task) noexcept override;
   bool on_poll(std::size_t most) override;
 
-  /// Copies up to `most` bytes of the first task; how many.
+  /// Copies up to `most` bytes of the first task. Returns how many.
   std::size_t copy_piece(CopyTask& task, std::size_t most) noexcept;
 
-  // Of the first task in flight: how far it has come.
-  const memory::Buffer* element_ = nullptr;  ///< to read from; null: it was not begun
-  std::size_t offset_ = 0;                   ///< in the data of that
+  // Progress of the first task in flight.
+  const memory::Buffer* element_ = nullptr;  ///< to read from; null: not begun
+  std::size_t offset_ = 0;                   ///< in that element's data
   std::size_t copied_ = 0;                   ///< in all
 };
 

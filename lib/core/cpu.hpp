@@ -9,11 +9,11 @@
 
 namespace offload::core {
 
-/// Size of the unit that caches keep coherent, doubled: adjacent lines are prefetched in pairs, so
-/// data of two writers stands this far apart.
+/// Distance in bytes between data of two writers: two cache lines, as x86 prefetches adjacent lines
+/// in pairs.
 inline constexpr std::size_t kCacheLinePair = 128;
 
-/// Tells the core that this is a spin loop.
+/// A pause in a spin loop: PAUSE on x86, ISB on Arm.
 inline void cpu_relax() noexcept {
 #if defined(__x86_64__)
   _mm_pause();
@@ -22,13 +22,14 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-/// The processors that this process may run on, in order.
+/// The processors that this process may run on, in ascending order. Throws Error.
 std::vector<int> allowed_cpus();
 
 /// The NUMA node of `cpu`; -1 where the machine has no NUMA support. Any thread.
 int numa_node_of(int cpu) noexcept;
 
-/// Binds the calling thread to `cpu` and its memory to the node of it. Throws Error.
+/// Binds the calling thread to `cpu`, and prefers that processor's NUMA node for its memory. Throws
+/// Error.
 void pin_this_thread(int cpu);
 
 /// Names the calling thread (15 characters are kept), as `ps -L` and debuggers show it.

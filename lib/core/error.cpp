@@ -48,7 +48,7 @@ struct Words {
   std::string_view description;
 };
 
-/// By code.
+/// Indexed by ErrorCode.
 constexpr Words kWords[] = {
     {"invalid_value", "an argument is out of range or malformed"},
     {"not_supported", "this build, machine or device cannot do it"},

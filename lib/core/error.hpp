@@ -8,8 +8,8 @@
 
 namespace offload::core {
 
-/// What kind of thing went wrong. Setup code throws Error with one of these; the data path returns
-/// values instead. The kinds are those of DOCA's doca_error_t, less what no call here can report.
+/// The kind of an error. Setup code throws Error with one of these; the data path returns it in a
+/// Status. The kinds are those of DOCA's doca_error_t that a call of this library can report.
 enum class ErrorCode : std::uint8_t {
   invalid_value,
   not_supported,
@@ -42,10 +42,10 @@ enum class ErrorCode : std::uint8_t {
 /// "timed_out", "driver", ...
 std::string_view name_of(ErrorCode code) noexcept;
 
-/// For people: "a bound was reached first", ...
+/// A description for people: "a bound was reached first", ...
 std::string_view describe(ErrorCode code) noexcept;
 
-/// The status behind an error, in the numbers of whoever reported it.
+/// The status code behind an error, as the operating system or a driver reported it.
 struct Cause {
   enum class Domain : std::uint8_t {
     none,
@@ -60,7 +60,7 @@ struct Cause {
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
-/// A failed setup step: its kind, what was being done, and the cause.
+/// The exception for a setup step that failed: its kind, the step as text, and the cause.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& what, Cause cause = {})
@@ -68,7 +68,7 @@ class Error : public std::runtime_error {
 
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
   [[nodiscard]] const Cause& cause() const noexcept { return cause_; }
-  /// The errno behind it, 0 if there is none.
+  /// The errno behind the error, 0 if there is none.
   [[nodiscard]] int system_errno() const noexcept {
     return cause_.domain == Cause::Domain::system ? cause_.status : 0;
   }
@@ -96,7 +96,7 @@ Result check_errno(Result result, std::string_view action) {
   return result;
 }
 
-/// The text for an errno value, thread-safe.
+/// The text for an errno value. Any thread.
 std::string describe_errno(int errnum);
 
 }  // namespace offload::core

@@ -9,7 +9,7 @@
 namespace offload::core {
 
 int raise_descriptor_limit() {
-  constexpr rlim_t kMost = 1U << 30;  // "unlimited" as a descriptor
+  constexpr rlim_t kMost = 1U << 30;  // RLIM_INFINITY does not fit in an int
   rlimit limit{};
   check_errno(::getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
   limit.rlim_cur = limit.rlim_max;

@@ -6,7 +6,7 @@
 
 namespace offload::core {
 
-/// Owns a file descriptor. Move-only; closes on destruction.
+/// The owner of a file descriptor. Move-only; closes it on destruction.
 class Fd {
  public:
   Fd() noexcept = default;
@@ -32,7 +32,8 @@ class Fd {
   int fd_ = -1;
 };
 
-/// Raises this process's limit of open files as far as it may; returns it. Throws Error.
+/// Raises this process's soft limit of open files (RLIMIT_NOFILE) to the hard limit. Returns it,
+/// 2^30 at most. Throws Error.
 int raise_descriptor_limit();
 
 }  // namespace offload::core

@@ -5,8 +5,8 @@ namespace offload::core {
 template <class T, class Tag>
 class IntrusiveList;
 
-/// A place in an IntrusiveList, which an element has as a base class. `Tag` tells the places of an
-/// element apart that may be in several lists. An element that is destroyed leaves its list.
+/// The links of an element of an IntrusiveList: a base class of the element. An element that may be
+/// in several lists has several, told apart by `Tag`. An element that is destroyed leaves its list.
 template <class Tag>
 class ListNode {
  public:
@@ -31,8 +31,8 @@ class ListNode {
   ListNode* previous_ = this;
 };
 
-/// A doubly linked list through elements that belong to others: it allocates nothing, and an
-/// element leaves in constant time. One thread.
+/// A doubly linked list of elements that it does not own: it allocates nothing, and an element
+/// leaves it in constant time. One thread.
 template <class T, class Tag = T>
 class IntrusiveList {
  public:
@@ -44,9 +44,9 @@ class IntrusiveList {
   IntrusiveList& operator=(const IntrusiveList&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return head_.next_ == &head_; }
-  /// Null if it is empty.
+  /// The first element; null if the list is empty.
   [[nodiscard]] T* front() noexcept { return element(head_.next_); }
-  /// Null after the last.
+  /// The element after `current`; null after the last.
   [[nodiscard]] T* next(T& current) noexcept { return element(node_of(current).next_); }
 
   /// `added` must be in no list.
@@ -58,7 +58,7 @@ class IntrusiveList {
     head_.previous_ = &node;
   }
 
-  /// Null if it is empty.
+  /// Removes the first element and returns it; null if the list is empty.
   T* pop_front() noexcept {
     T* const first = front();
     if (first != nullptr) remove(*first);
@@ -77,9 +77,9 @@ class IntrusiveList {
     head_.previous_ = last;
   }
 
-  /// From whichever list it is in; nothing happens if it is in none.
+  /// Removes an element from the list that it is in; does nothing if it is in none.
   static void remove(T& removed) noexcept { node_of(removed).unlink(); }
-  /// Whether it is in a list with this tag.
+  /// Whether `element` is in a list with this tag.
   [[nodiscard]] static bool is_linked(T& element) noexcept {
     return node_of(element).next_ != &node_of(element);
   }

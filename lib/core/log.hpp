@@ -13,24 +13,25 @@ namespace offload::core {
 /// Sends the log to standard error as "time level program: text". `level`: one of log_levels().
 void start_log(const std::string& program, const std::string& level);
 
-/// What start_log takes: trace, debug, info, warning, error, off.
+/// The levels that start_log takes: trace, debug, info, warning, error, off.
 const std::vector<std::string>& log_levels();
 
 enum class LogLevel : std::uint8_t { debug, info, warning, error, critical };
 
-/// Writes a line to the log if its level is to be reported; one that cannot be made is dropped.
-/// Any thread.
+/// Writes a line to the log if the log reports its level. A line that cannot be formatted is
+/// dropped. Any thread.
 void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments) noexcept;
 
-// spdlog's own functions make each source that calls one compile the whole of fmt's formatting,
-// which takes longer than all the rest of a usual one.
+/// write_log() with the arguments checked against the format at compile time. spdlog's own
+/// functions would make each source that calls one compile all of fmt's formatting, which takes
+/// longer than the rest of a typical source.
 template <class... Arguments>
 void log(LogLevel level, fmt::format_string<Arguments...> format,
          Arguments&&... arguments) noexcept {
   write_log(level, format, fmt::make_format_args(arguments...));
 }
 
-/// log() at one level, called as a function.
+/// log() at one level, as a function object: log_info("{} clients", count).
 template <LogLevel kLevel>
 struct LogAt {
   template <class... Arguments>
@@ -45,11 +46,11 @@ inline constexpr LogAt<LogLevel::warning> log_warning;
 inline constexpr LogAt<LogLevel::error> log_error;
 inline constexpr LogAt<LogLevel::critical> log_critical;
 
-/// Lets one message a second of its kind through and counts the rest, so that a hostile client
-/// cannot fill a disk. Not thread-safe: one per thread and kind.
+/// A limit of one message a second for one kind of message, so that a hostile client cannot fill a
+/// disk. One thread: each thread has its own.
 class RateLimit {
  public:
-  /// Whether to log now; if so, how many were held back since the last is in suppressed().
+  /// Whether to log now. If so, suppressed() is the number of messages dropped since the last one.
   bool allow(TimePoint now) noexcept {
     if (now - last_ < std::chrono::seconds(1) && last_ != TimePoint{}) {
       ++held_back_;

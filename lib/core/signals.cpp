@@ -25,7 +25,7 @@ ShutdownSignals::ShutdownSignals() {
     throw_errno("pthread_sigmask", rc);
   }
   fd_ = Fd(check_errno(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
-  // A peer that closed is an error return, never a signal.
+  // A write to a closed connection is to return EPIPE, not to raise a signal.
   std::signal(SIGPIPE, SIG_IGN);
 }
 

@@ -4,17 +4,18 @@
 
 namespace offload::core {
 
-/// Turns SIGINT and SIGTERM into a readable descriptor. Create it first thing in main, before any
-/// thread, so that every thread inherits the blocked mask. After the first signal was taken, both
-/// regain their default action: a second one ends the process at once, whatever it is doing.
+/// SIGINT and SIGTERM as a readable descriptor (signalfd(2)). Create it first in main, before any
+/// thread, so that every thread inherits the blocked mask. It also ignores SIGPIPE. Once the first
+/// signal is taken, both have their default action again: a second one ends the process at once.
 class ShutdownSignals {
  public:
+  /// Throws Error.
   ShutdownSignals();
 
-  /// Readable once a signal has arrived; for an epoll set.
+  /// The descriptor, readable once a signal has arrived; for an epoll set.
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 
-  /// The signal that arrived, 0 if none has. Not blocking. One thread.
+  /// The signal that arrived, 0 if none has. Does not block. One thread.
   int take();
 
  private:

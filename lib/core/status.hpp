@@ -6,8 +6,8 @@
 
 namespace offload::core {
 
-/// What a call of the data path returns, and how a task ended: ok, or the kind of what went wrong.
-/// Setup throws Error instead.
+/// The result of a call of the data path, or of a task: ok, or the kind of the error. Setup throws
+/// Error instead.
 class Status {
  public:
   constexpr Status() noexcept = default;
@@ -15,7 +15,7 @@ class Status {
   constexpr Status(ErrorCode error) noexcept : error_(error) {}
 
   [[nodiscard]] constexpr bool ok() const noexcept { return !error_.has_value(); }
-  /// Only where ok() is false.
+  /// Precondition: !ok().
   [[nodiscard]] constexpr ErrorCode error() const noexcept { return *error_; }
 
   friend constexpr bool operator==(const Status&, const Status&) = default;

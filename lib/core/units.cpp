@@ -5,6 +5,17 @@
 #include <limits>
 
 namespace offload::core {
+namespace {
+
+struct Unit {
+  std::string_view suffix;
+  double nanoseconds;
+};
+constexpr Unit kUnits[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},
+                           {"us", 1e3}, {"m", 60e9}, {"h", 3600e9}};
+constexpr double kLongest = 1000 * 3600e9;
+
+}  // namespace
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   std::uint64_t value = 0;
@@ -25,22 +36,11 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || !std::isfinite(value) || value < 0) return std::nullopt;
   const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
-  double nanoseconds = 0;
-  if (suffix.empty() || suffix == "s") {
-    nanoseconds = 1e9;
-  } else if (suffix == "us") {
-    nanoseconds = 1e3;
-  } else if (suffix == "ms") {
-    nanoseconds = 1e6;
-  } else if (suffix == "m") {
-    nanoseconds = 60e9;
-  } else if (suffix == "h") {
-    nanoseconds = 3600e9;
-  } else {
-    return std::nullopt;
+  for (const Unit& unit : kUnits) {
+    if (suffix != unit.suffix || value * unit.nanoseconds > kLongest) continue;
+    return std::chrono::nanoseconds(std::llround(value * unit.nanoseconds));
   }
-  if (value * nanoseconds > 1000.0 * 3600e9) return std::nullopt;
-  return std::chrono::nanoseconds(std::llround(value * nanoseconds));
+  return std::nullopt;
 }
 
 }  // namespace offload::core

@@ -34,7 +34,7 @@ Support from_attribute(const Device& gpu, cudaDeviceAttr attribute, const char* 
   return value != 0 ? Support{true, {}} : Support{false, reason};
 }
 
-/// This build has code for GPUs from OFFLOAD_LOWEST_SM on.
+/// Whether this build has code for the GPU: from OFFLOAD_LOWEST_SM on it has.
 Support persistent_worker_of(const Device& gpu) {
   int major = 0;
   int minor = 0;
@@ -53,7 +53,7 @@ Support persistent_worker_of(const Device& gpu) {
   return from_attribute(gpu, cudaDevAttrCanMapHostMemory, "it cannot map host memory");
 }
 
-/// The runtime has no name for this attribute; the driver has, and may be too old for it.
+/// Asks the driver, as the runtime has no name for this attribute; an old driver may not know it.
 Support dma_buf_of(const Device& gpu) {
   void* entry = nullptr;
 #if CUDART_VERSION >= 13000

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-/// What this machine has that memory can lie in or that can reach memory, and what each can do.
+/// The devices of this machine that have memory or reach memory, and what each of them can do.
 namespace offload::device {
 
 enum class Kind : std::uint8_t {
@@ -14,7 +14,7 @@ enum class Kind : std::uint8_t {
   rdma,  ///< a network card that libibverbs finds, or its emulation
 };
 
-/// A device as it was found. A copy stays true for as long as the machine is not changed.
+/// A device of this machine, as it was found.
 struct Device {
   Kind kind = Kind::host;
   std::uint32_t index = 0;   ///< among its kind
@@ -45,7 +45,7 @@ inline constexpr std::size_t kCapabilities = 8;
 /// "shared_memory", "dma_buf", ...
 std::string_view name_of(Capability capability) noexcept;
 
-/// An answer to "is it supported here?"
+/// Whether a capability is supported, and if not, why.
 struct Support {
   bool supported = false;
   std::string reason;  ///< why not; empty if it is

@@ -5,7 +5,8 @@
 
 #include "device/device.hpp"
 
-/// What needs CUDA: one implementation with it, one without.
+/// The GPUs of this machine: one implementation with CUDA (cuda_gpus.cpp), one without
+/// (no_gpus.cpp).
 namespace offload::device {
 
 struct Gpus {

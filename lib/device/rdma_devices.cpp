@@ -12,7 +12,7 @@
 namespace offload::device {
 namespace {
 
-/// Empty for an emulated device, which lies beside no bus.
+/// Empty for an emulated device, which is on no bus.
 std::string pci_address_of(const ibv_device& device) {
   std::error_code error;
   const auto place = std::filesystem::canonical(std::string(device.ibdev_path) + "/device", error);

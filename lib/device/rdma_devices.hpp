@@ -5,7 +5,7 @@
 
 #include "device/device.hpp"
 
-/// What libibverbs finds.
+/// The RDMA devices of this machine, as libibverbs finds them.
 namespace offload::device {
 
 struct RdmaDevices {
@@ -14,6 +14,7 @@ struct RdmaDevices {
 };
 RdmaDevices list_rdma_devices();
 
+/// Of any RDMA device.
 Support rdma_supports(Capability capability);
 
 }  // namespace offload::device

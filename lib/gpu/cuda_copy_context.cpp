@@ -10,7 +10,7 @@
 namespace offload::gpu {
 namespace {
 
-/// What copies under way get when their context ends; any of them takes milliseconds.
+/// How long the destructor waits for copies under way; any of them takes milliseconds.
 constexpr core::Duration kAbandonTime = std::chrono::seconds(2);
 
 std::size_t checked(std::size_t most_in_flight) {
@@ -19,11 +19,11 @@ std::size_t checked(std::size_t most_in_flight) {
 }
 
 /// Starts the copies of a list to `target`; false where CUDA takes none.
-bool copy_list(const memory::Buffer& head, std::byte* target, cudaStream_t stream) noexcept {
+bool copy_list(const memory::Buffer& head, std::byte* target, StreamRef stream) noexcept {
   for (const memory::Buffer* buffer = &head; buffer != nullptr; buffer = buffer->next()) {
     const auto data = buffer->data();
     if (data.empty()) continue;
-    if (cudaMemcpyAsync(target, data.data(), data.size(), cudaMemcpyDefault, stream) !=
+    if (cudaMemcpyAsync(target, data.data(), data.size(), cudaMemcpyDefault, stream.get()) !=
         cudaSuccess) {
       return false;
     }
@@ -35,15 +35,12 @@ bool copy_list(const memory::Buffer& head, std::byte* target, cudaStream_t strea
 }  // namespace
 
 CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, std::string name)
-    : CopyContext(std::move(name), kMostElements),
-      most_in_flight_(checked(most_in_flight)),
-      makes_stream_(true) {}
+    : CopyContext(std::move(name), kMostElements), most_in_flight_(checked(most_in_flight)) {}
 
-CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, Stream stream, std::string name)
+CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, StreamRef stream, std::string name)
     : CopyContext(std::move(name), kMostElements),
       most_in_flight_(checked(most_in_flight)),
-      makes_stream_(false),
-      stream_(std::move(stream)) {}
+      given_stream_(stream) {}
 
 CudaCopyContext::~CudaCopyContext() {
   end();
@@ -51,7 +48,7 @@ CudaCopyContext::~CudaCopyContext() {
 
 progress::Context::Step CudaCopyContext::on_start() {
   std::vector<Event> events(most_in_flight_);
-  if (makes_stream_) stream_.emplace();
+  if (!given_stream_) own_stream_.emplace();
   events_ = std::move(events);
   free_.clear();
   free_.reserve(most_in_flight_);
@@ -69,7 +66,7 @@ void CudaCopyContext::on_abandon() noexcept {
 
 void CudaCopyContext::wait_for_stream() noexcept {
   const auto deadline = core::Clock::now() + kAbandonTime;
-  while (cudaStreamQuery(stream_->get()) == cudaErrorNotReady) {
+  while (stream().query() == cudaErrorNotReady) {
     if (core::Clock::now() > deadline) {
       core::log_error("copies of '{}' go on after it has ended", name());
       return;
@@ -78,14 +75,14 @@ void CudaCopyContext::wait_for_stream() noexcept {
   }
 }
 
-/// Notes which event tells the end of a task.
+/// The task's note is the index of the event that marks its end.
 core::Status CudaCopyContext::take(copy::CopyTask& task) noexcept {
   if (free_.empty()) return core::ErrorCode::full;
   Plan& plan = plan_of(task);
   plan.note = free_.back();
-  if (!copy_list(*task.source, plan.target, stream_->get()) ||
-      cudaEventRecord(events_[plan.note].get(), stream_->get()) != cudaSuccess) {
-    cudaGetLastError();  // reported here: the next call is not to find it
+  if (!copy_list(*task.source, plan.target, stream()) ||
+      events_[plan.note].record(stream()) != cudaSuccess) {
+    cudaGetLastError();  // clears the error, which is reported here
     wait_for_stream();   // a task that is refused is the caller's again
     return core::ErrorCode::driver;
   }
@@ -100,7 +97,7 @@ bool CudaCopyContext::on_poll(std::size_t most) {
     copy::CopyTask* const task = first();
     if (task == nullptr) break;
     const std::size_t event = plan_of(*task).note;
-    const cudaError_t status = cudaEventQuery(events_[event].get());
+    const cudaError_t status = events_[event].query();
     if (status == cudaErrorNotReady) break;
     free_.push_back(event);  // has its room since the start
     ++completed;
@@ -109,10 +106,10 @@ bool CudaCopyContext::on_poll(std::size_t most) {
   return completed != 0;
 }
 
-/// Not by the stream, which may have other work to do.
+/// Asks the events, not the stream, which may have other work to do.
 bool CudaCopyContext::poll_stop() {
   for (copy::CopyTask* task = first(); task != nullptr; task = next(*task)) {
-    if (cudaEventQuery(events_[plan_of(*task).note].get()) == cudaErrorNotReady) return false;
+    if (events_[plan_of(*task).note].query() == cudaErrorNotReady) return false;
   }
   stopped();
   return true;

@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "copy/copy_context.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/event.hpp"
+#include "gpu/stream.hpp"
 
 namespace offload::gpu {
 
-/// Copies by a GPU's copy engine, between any memory that CUDA knows: of the GPU, pinned, of the
-/// host. Memory of the host that is not pinned works, but the call that submits waits for the bytes
-/// to be read. Each buffer of a source is a copy of its own to CUDA.
+/// A copy context on a GPU's copy engine: between any memory that CUDA knows, of the GPU, pinned or
+/// of the host. Memory of the host that is not pinned works, but the call that submits waits for
+/// the bytes to be read. Each buffer of a source is a copy of its own to CUDA.
 ///
-/// Submission says `full` when `most_in_flight` tasks are under way, and `driver` where CUDA takes
-/// a copy for wrong. Copies under way end before a stop does; their tasks end with `shutdown`.
+/// Submission returns `full` when `most_in_flight` tasks are under way, and `driver` where CUDA
+/// refuses a copy. Copies under way end before a stop does; their tasks end with `shutdown`.
 /// Works on the device that is current when it starts.
 class CudaCopyContext final : public copy::CopyContext {
  public:
@@ -24,14 +25,15 @@ class CudaCopyContext final : public copy::CopyContext {
 
   /// On a stream of its own, made at each start. Throws Error (invalid_value) for none in flight.
   explicit CudaCopyContext(std::size_t most_in_flight, std::string name = "CUDA copy");
-  /// On `stream`, adopted or borrowed, of the device that is current at the start. Copies run in
-  /// the order of whatever else is on it.
-  CudaCopyContext(std::size_t most_in_flight, Stream stream, std::string name = "CUDA copy");
+  /// On `stream`, which must outlive this, of the device that is current at the start. Copies run
+  /// in order with all other work on it.
+  CudaCopyContext(std::size_t most_in_flight, StreamRef stream, std::string name = "CUDA copy");
+  CudaCopyContext(std::size_t, Stream&&, std::string = {}) = delete;
   ~CudaCopyContext() override;
 
   /// The stream that the copies run on, for work of the caller's own; null while it is idle.
   [[nodiscard]] cudaStream_t native_stream() const noexcept {
-    return state() == State::idle ? nullptr : stream_->get();
+    return state() == State::idle ? nullptr : stream().get();
   }
 
  private:
@@ -43,12 +45,15 @@ class CudaCopyContext final : public copy::CopyContext {
 
   bool poll_stop();
   void wait_for_stream() noexcept;
+  [[nodiscard]] StreamRef stream() const noexcept {
+    return given_stream_ ? *given_stream_ : StreamRef(*own_stream_);
+  }
 
   std::size_t most_in_flight_;
-  bool makes_stream_;
-  std::optional<Stream> stream_;
+  std::optional<StreamRef> given_stream_;
+  std::optional<Stream> own_stream_;  ///< made at each start where none was given
   std::vector<Event> events_;
-  std::vector<std::size_t> free_;  ///< of events_, those that belong to no task
+  std::vector<std::size_t> free_;  ///< indices of the events that belong to no task
 };
 
 }  // namespace offload::gpu

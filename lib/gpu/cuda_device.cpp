@@ -3,13 +3,13 @@
 #include <cstdlib>
 
 #include "device/gpus.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/error.hpp"
 
 namespace offload::gpu {
 
 device::Device open_gpu(const std::string& pci_address) {
-  // Before the first CUDA call: a kernel that is loaded when first used would wait for the
-  // persistent one to end.
+  // Before the first CUDA call. A kernel that is loaded at its first launch (lazy loading) would
+  // wait for the persistent kernel to end.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const device::Gpus gpus = device::list_gpus();
   if (gpus.devices.empty()) {

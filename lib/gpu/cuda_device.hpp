@@ -6,8 +6,9 @@
 
 namespace offload::gpu {
 
-/// The GPU at `pci_address`, as device::find takes it, or the first; made the calling thread's.
-/// Throws Error: not_found where there is none. To be called before any other use of CUDA.
+/// Opens the GPU at `pci_address`, as device::find takes it, or the first, and makes it the calling
+/// thread's current device. Throws Error: not_found where there is none. To be called before any
+/// other use of CUDA: it sets how kernels are loaded.
 device::Device open_gpu(const std::string& pci_address);
 
 }  // namespace offload::gpu

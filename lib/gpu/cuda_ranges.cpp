@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/memory.hpp"
 
 namespace offload::gpu {
 namespace {
@@ -17,10 +17,10 @@ memory::Range range_of(std::size_t length, memory::Location location) {
   return memory::foreign_range(address, length, location, std::move(array));
 }
 
-/// In Key::local: not to be unregistered.
+/// In Key::local: registered by another owner, who ends that.
 constexpr std::uint32_t kRegisteredBefore = 1;
 
-/// Where the GPU sees memory of the host; null if it does not.
+/// The GPU's address of host memory; null if it is not registered.
 void* device_address_of(void* address) {
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
@@ -47,7 +47,7 @@ memory::Key CudaRegistrar::register_range(const memory::Range& range, memory::Ac
   if (!memory::includes(access, memory::Access::peer_pcie)) {
     throw core::Error(core::ErrorCode::not_permitted, "the region does not allow peer_pcie");
   }
-  // Pinned memory is registered from the start.
+  // Pinned memory is registered since it was made.
   if (void* const known = device_address_of(range.address); known != nullptr) {
     return {.local = kRegisteredBefore, .handle = known};
   }
@@ -59,7 +59,7 @@ memory::Key CudaRegistrar::register_range(const memory::Range& range, memory::Ac
 
 void CudaRegistrar::deregister(const memory::Range& range, const memory::Key& key) noexcept {
   if (key.local == kRegisteredBefore) return;
-  note_cuda(cudaHostUnregister(range.address), "cudaHostUnregister");
+  log_cuda(cudaHostUnregister(range.address), "cudaHostUnregister");
 }
 
 }  // namespace offload::gpu

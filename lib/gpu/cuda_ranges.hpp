@@ -6,18 +6,18 @@
 #include "memory/range.hpp"
 #include "memory/registrar.hpp"
 
-/// Ranges of memory that CUDA makes, and CUDA as a device that memory of the host is registered
-/// with. On the CUDA device that is current. Throw Error (driver).
+/// Memory ranges made by CUDA, and the registrar that makes host memory known to CUDA. All work on
+/// the current CUDA device and throw Error (driver).
 namespace offload::gpu {
 
 /// Zeroed memory of the GPU: Location::device.
 memory::Range make_device_range(std::size_t length);
 
-/// Zeroed memory of the host that the GPU reaches at the same address.
+/// Zeroed pinned memory of the host, which the GPU reaches at the same address: Location::host.
 memory::Range make_pinned_range(std::size_t length);
 
-/// Makes host memory known to the GPU: a region's peer_pcie. The GPU's address of a range is its
-/// Key::handle.
+/// Registers host memory with the GPU, for regions that allow peer_pcie. Key::handle is the GPU's
+/// address of a range.
 class CudaRegistrar final : public memory::Registrar {
  public:
   [[nodiscard]] std::string name() const override { return "CUDA"; }

@@ -5,8 +5,8 @@
 
 namespace offload::memory {
 
-/// What may be done to a region's memory, and by whom: a set of flags. "Remote" is a peer over the
-/// network; "peer PCIe" is another device of this machine that reads and writes by itself.
+/// Access rights to a region's memory, a set of flags. "remote": a peer over the network (the
+/// IBV_ACCESS_REMOTE_* flags); "peer_pcie": another device of this machine, by peer-to-peer PCIe.
 enum class Access : std::uint32_t {
   none = 0,
   local_read = 1U << 0,
@@ -17,7 +17,7 @@ enum class Access : std::uint32_t {
   peer_pcie = 1U << 5,
 };
 
-/// Every flag there is.
+/// The bits of all flags.
 inline constexpr std::uint32_t kAccessFlags = (1U << 6) - 1;
 
 constexpr Access operator|(Access a, Access b) noexcept {
@@ -27,12 +27,12 @@ constexpr Access operator&(Access a, Access b) noexcept {
   return static_cast<Access>(static_cast<std::uint32_t>(a) & static_cast<std::uint32_t>(b));
 }
 
-/// Whether all of `part` is in `whole`.
+/// Whether all flags of `part` are in `whole`.
 constexpr bool includes(Access whole, Access part) noexcept {
   return (whole & part) == part;
 }
 
-/// Whether any of `flags` is in `whole`.
+/// Whether at least one of `flags` is in `whole`.
 constexpr bool has_any(Access whole, Access flags) noexcept {
   return (whole & flags) != Access::none;
 }
@@ -42,10 +42,11 @@ inline constexpr Access kRemoteAccess =
     Access::remote_read | Access::remote_write | Access::remote_atomic;
 
 /// Throws Error (invalid_value) for a set that no memory can have: without local_read, with an
-/// unknown flag, or with others allowed to write what its owner may not (devices refuse that too).
+/// unknown flag, or with remote or peer_pcie writes but without local_write (ibv_reg_mr(3) refuses
+/// that too).
 void check_access(Access access);
 
-/// "local_read|remote_write"; "none".
+/// The flags as text: "local_read|remote_write"; "none".
 std::string to_string(Access access);
 
 }  // namespace offload::memory

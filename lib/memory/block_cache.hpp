@@ -6,9 +6,9 @@
 
 namespace offload::memory {
 
-/// Blocks of plain memory of one size, handed out and taken back, the warmest first. It allocates
-/// when none is left and keeps up to `most_kept`: so many in use at once cost no allocation. One
-/// thread.
+/// A free list of equal blocks of plain memory, last in, first out, so that the next block is the
+/// one most likely in the processor's cache. It keeps up to `most_kept` free blocks; take()
+/// allocates only when there is none. One thread.
 class BlockCache {
  public:
   using Block = std::unique_ptr<std::byte[]>;
@@ -20,7 +20,7 @@ class BlockCache {
 
   [[nodiscard]] std::size_t block_size() const noexcept { return block_size_; }
 
-  /// Of block_size() bytes; what is in it is left over from its last use.
+  /// A block of block_size() bytes. Its content is not initialised.
   [[nodiscard]] Block take() {
     if (free_.empty()) return std::make_unique_for_overwrite<std::byte[]>(block_size_);
     Block block = std::move(free_.back());
@@ -28,6 +28,7 @@ class BlockCache {
     return block;
   }
 
+  /// Takes a block back; frees it if most_kept are free already.
   void give_back(Block block) {
     if (free_.size() < most_kept_) free_.push_back(std::move(block));
   }

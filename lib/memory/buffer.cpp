@@ -3,7 +3,7 @@
 namespace offload::memory {
 
 bool Buffer::append_chain(BufferRef& tail) noexcept {
-  // Two heads are of one list only if they are the same buffer: no list can become a ring.
+  // Two different heads belong to different lists, so no list can become a ring.
   if (!tail || !is_head() || !tail->is_head() || tail.get() == this) return false;
   Buffer* last = this;
   while (last->next_ != nullptr) last = last->next_;

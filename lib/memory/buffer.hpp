@@ -12,7 +12,8 @@ namespace offload::memory {
 class Buffer;
 class BufferRef;
 
-/// Where a buffer goes when its last reference is gone: the inventory or pool it is of.
+/// The inventory or pool that a buffer belongs to. give_back() is called when the last reference to
+/// a buffer ends.
 class BufferOwner {
  public:
   virtual void give_back(Buffer& buffer) noexcept = 0;
@@ -21,18 +22,18 @@ class BufferOwner {
   ~BufferOwner() = default;
 };
 
-/// Describes part of a started region, its dataroom, and where in it the data is:
+/// A descriptor of a piece of a started region (its dataroom), and of where the data in it is:
 ///
 ///   address                                        address + length
 ///   | headroom      | data             | tailroom  |
 ///
-/// A source is read from data(). A destination is written into tailroom() and appended to.
-/// Buffers can be linked to a list (chain), which is scattered data in one piece. An inventory or
-/// pool owns the buffers; BufferRef says how long one is out. Data path, one thread: nothing here
-/// allocates, and what cannot be done changes nothing and returns false.
+/// A source is read from data(). A destination is written to tailroom() and then append()ed.
+/// Buffers can be linked to a list (a chain), which describes scattered data. An inventory or pool
+/// owns the buffers; a buffer is in use as long as it has a BufferRef. Data path, one thread:
+/// nothing here allocates; an operation that does not fit changes nothing and returns false.
 ///
-/// Spans of a range at Location::device are addresses for a device, not for this process, and those
-/// of a region without local_write are for reading.
+/// The spans of a range at Location::device are device addresses: this process must not dereference
+/// them. The spans of a region without local_write must not be written.
 class Buffer {
  public:
   Buffer() = default;
@@ -40,7 +41,7 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
 
   [[nodiscard]] MemoryRegion& region() const noexcept { return *region_; }
-  /// The number of the range in its region, as for MemoryRegion::key.
+  /// The index of the range in its region, as MemoryRegion::key() takes it.
   [[nodiscard]] std::size_t range() const noexcept { return range_; }
 
   /// The whole dataroom.
@@ -53,7 +54,7 @@ class Buffer {
     return dataroom().subspan(data_offset_ + data_length_);
   }
 
-  /// Makes `length` bytes from `offset` of the dataroom on the data.
+  /// Makes `length` bytes at `offset` of the dataroom the data.
   [[nodiscard]] bool set_data(std::size_t offset, std::size_t length) noexcept {
     if (offset > length_ || length > length_ - offset) return false;
     data_offset_ = offset;
@@ -86,26 +87,26 @@ class Buffer {
     data_length_ -= count;
     return true;
   }
-  /// No data; the whole dataroom is tailroom.
+  /// Drops the data: the whole dataroom is tailroom.
   void reset() noexcept { data_offset_ = data_length_ = 0; }
 
-  /// The following buffer of the list, null at its end.
+  /// The next buffer of the list, null at its end.
   [[nodiscard]] Buffer* next() const noexcept { return next_; }
-  /// The first of its list, or not in one.
+  /// Whether it is the first of its list, or in no list.
   [[nodiscard]] bool is_head() const noexcept { return !has_former_; }
 
-  /// Puts the list that `tail` heads behind the end of this one; both must be heads, of different
-  /// lists. The list takes over the reference, which is null then: each buffer holds the next.
+  /// Appends the list that `tail` heads to this one; both must be heads of different lists. Moves
+  /// the reference out of `tail` into the list: each buffer holds a reference to the next.
   [[nodiscard]] bool append_chain(BufferRef& tail) noexcept;
-  /// Cuts the list, which this one heads, before `element`, and returns what the list held of it;
-  /// null if `element` does not follow here.
+  /// Cuts the list that this one heads before `element`, and returns the list's reference to
+  /// `element`; null if `element` does not follow this buffer.
   [[nodiscard]] BufferRef unlink(const Buffer& element) noexcept;
 
-  /// Buffers from this one to the end of the list.
+  /// The number of buffers from this one to the end of the list.
   [[nodiscard]] std::size_t element_count() const noexcept;
-  /// Bytes of data in them.
+  /// The bytes of data in them.
   [[nodiscard]] std::size_t total_length() const noexcept;
-  /// Whether they are at most `most_elements`: what a device can gather or scatter at once.
+  /// Whether they are at most `most_elements`, such as the max_sge of a device.
   [[nodiscard]] bool fits(std::size_t most_elements) const noexcept;
 
   [[nodiscard]] std::uint32_t references() const noexcept { return references_; }
@@ -115,19 +116,19 @@ class Buffer {
   friend class BufferStack;
 
   MemoryRegion* region_ = nullptr;
-  BufferOwner* owner_ = nullptr;  ///< null if the owner ended first
+  BufferOwner* owner_ = nullptr;  ///< null once the owner is destroyed
   std::byte* address_ = nullptr;
   std::size_t length_ = 0;
   std::size_t data_offset_ = 0;
   std::size_t data_length_ = 0;
-  Buffer* next_ = nullptr;  ///< of the list, or of those that are free
+  Buffer* next_ = nullptr;  ///< in the list, or in the stack of free buffers
   std::size_t range_ = 0;
   std::uint32_t references_ = 0;
   bool has_former_ = false;
 };
 
-/// Keeps a buffer from going back to its owner; a copy is one more reference. When the last one is
-/// gone the buffer goes back, and gives up the one that it had on the next of its list.
+/// A counted reference to a buffer. When the last one ends, the buffer returns to its owner and
+/// drops its own reference to the next buffer of its list.
 class BufferRef {
  public:
   BufferRef() noexcept = default;
@@ -135,14 +136,13 @@ class BufferRef {
     if (buffer_ != nullptr) ++buffer_->references_;
   }
   BufferRef(BufferRef&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
-  /// By value: of a copy or of what was moved.
   BufferRef& operator=(BufferRef other) noexcept {
     std::swap(buffer_, other.buffer_);
     return *this;
   }
   ~BufferRef() { reset(); }
 
-  /// Lets go now.
+  /// Drops the reference.
   void reset() noexcept;
 
   [[nodiscard]] Buffer* get() const noexcept { return buffer_; }
@@ -153,7 +153,7 @@ class BufferRef {
  private:
   friend class Buffer;
   friend class BufferStack;
-  /// Takes over a reference that is counted already.
+  /// Adopts a reference that is already counted.
   explicit BufferRef(Buffer* counted) noexcept : buffer_(counted) {}
 
   Buffer* buffer_ = nullptr;

@@ -12,7 +12,7 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Bytes from the first element's begin to the last one's end.
+/// Bytes from the start of the first element to the end of the last.
 std::size_t checked_length(const ArrayShape& shape) {
   if (shape.element_size == 0 || shape.count == 0 || shape.stride < shape.element_size) {
     throw Error(ErrorCode::invalid_value,

@@ -67,11 +67,11 @@ void BufferPool::start() {
   started_ = true;
 }
 
-/// Puts buffers from number `first` on into a range, as many as go there; returns the next number.
+/// Places as many buffers as fit into a range, from index `first` on; returns the next index.
 std::size_t BufferPool::lay_out(std::size_t range, std::size_t first) {
   const Range& memory = region_->ranges()[range];
   const auto address = reinterpret_cast<std::uintptr_t>(memory.address);
-  // Up to the next aligned address; 0 at one.
+  // The distance to the next aligned address.
   std::size_t at = (0 - address) & (alignment_ - 1);
   while (first != count() && at <= memory.length && buffer_size_ <= memory.length - at) {
     BufferStack::place(buffers_[first++], *region_, range, {memory.address + at, buffer_size_});

@@ -8,36 +8,35 @@
 
 namespace offload::memory {
 
-/// A fixed number of equal buffers, laid out over a region from its front, the last that was given
-/// back first. Nothing else should use that memory. While started it keeps the region from being
-/// stopped. One thread, the buffers included; nothing is allocated after the constructor, and a
-/// take costs no look into the region.
+/// A pool of equal buffers laid out over a region from its start, last in, first out. Nothing else
+/// should use that memory. While the pool is started the region cannot stop. One thread uses the
+/// pool and its buffers; nothing is allocated after the constructor.
 class BufferPool final : private BufferOwner {
  public:
   static constexpr std::size_t kCacheLine = 64;
 
-  /// `buffer_size`: bytes; `alignment` of each buffer's first byte: a power of two. The region
-  /// outlives the pool. Throws Error: invalid_value, no_memory.
+  /// `buffer_size`: bytes. `alignment` of each buffer's first byte: a power of two. The region must
+  /// outlive the pool. Throws Error: invalid_value, no_memory.
   BufferPool(MemoryRegion& region, std::size_t buffer_size, std::size_t count,
              std::size_t alignment = kCacheLine);
-  /// Logs if buffers are still out; the region cannot be stopped any more.
+  /// Logs an error if buffers are still in use; the region can then never stop.
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  /// Throws Error: bad_state, if the region is stopped too; full if the region has no room for so
-  /// many: a buffer lies in one range.
+  /// Throws Error: bad_state if it is started or the region is not; full if the buffers do not fit,
+  /// as each lies in one range.
   void start();
-  /// Throws Error: bad_state; in_use while buffers are out, and it stays started.
+  /// Throws Error: bad_state; in_use while buffers are in use, and it stays started.
   void stop();
 
-  /// A buffer without data, all of it tailroom; null if all are out, or the pool is stopped.
+  /// A buffer without data; null if all are in use or the pool is stopped.
   [[nodiscard]] BufferRef take() noexcept;
 
   [[nodiscard]] bool started() const noexcept { return started_; }
   [[nodiscard]] std::size_t buffer_size() const noexcept { return buffer_size_; }
   [[nodiscard]] std::size_t count() const noexcept { return buffers_.count(); }
-  /// How many are free.
+  /// The number of buffers not in use.
   [[nodiscard]] std::size_t free_count() const noexcept { return buffers_.free_count(); }
 
  private:

@@ -25,7 +25,7 @@ std::unique_ptr<Buffer[]> make_buffers(std::size_t count) {
 
 BufferStack::BufferStack(BufferOwner& owner, std::size_t count)
     : buffers_(make_buffers(count)), count_(count) {
-  // Backwards: the first is on top.
+  // Backwards, so that the first buffer is on top.
   for (std::size_t i = count; i-- > 0;) {
     buffers_[i].owner_ = &owner;
     take_back(buffers_[i]);

@@ -8,15 +8,15 @@
 
 namespace offload::memory {
 
-/// The buffers of an inventory or a pool: a fixed number of them, and which are free, the last that
-/// was given back first. One thread.
+/// The buffers of an inventory or a pool: an array of fixed size, with a stack of those that are
+/// free. One thread.
 class BufferStack {
  public:
-  /// `owner` is who gets the buffers back. Throws Error: invalid_value for no buffers, no_memory.
+  /// `owner` gets the buffers back. Throws Error: invalid_value for a count of 0, no_memory.
   BufferStack(BufferOwner& owner, std::size_t count);
   BufferStack(const BufferStack&) = delete;
   BufferStack& operator=(const BufferStack&) = delete;
-  /// Buffers that are still out are left in memory for good: their holders will touch them.
+  /// Leaks the array if buffers are still in use, as their references will be dropped later.
   ~BufferStack();
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
@@ -25,13 +25,13 @@ class BufferStack {
 
   [[nodiscard]] Buffer& operator[](std::size_t index) noexcept { return buffers_[index]; }
 
-  /// Says what `buffer` describes, with no data.
+  /// Makes `buffer` describe `dataroom`, without data.
   static void place(Buffer& buffer, MemoryRegion& region, std::size_t range,
                     std::span<std::byte> dataroom) noexcept;
 
-  /// The next free buffer, describing what it did before; null if all are out.
+  /// The next free buffer, in the place it had before; null if all are in use.
   [[nodiscard]] BufferRef lend() noexcept;
-  /// Of a buffer without references.
+  /// Takes back a buffer that has no references.
   void take_back(Buffer& buffer) noexcept;
 
  private:

@@ -6,12 +6,8 @@
 #include "core/log.hpp"
 
 namespace offload::memory {
-namespace {
 
-using core::Error;
 using core::ErrorCode;
-
-}  // namespace
 
 BufferInventory::~BufferInventory() {
   if (buffers_.out() == 0) return;
@@ -26,9 +22,9 @@ void BufferInventory::start() {
 void BufferInventory::stop() {
   if (!started_) core::throw_bad_state("buffer inventory", "stopped", "stop");
   if (buffers_.out() != 0) {
-    throw Error(ErrorCode::in_use,
-                "buffer inventory cannot stop: " + std::to_string(buffers_.out()) + " of " +
-                    std::to_string(count()) + " buffers are out");
+    throw core::Error(ErrorCode::in_use,
+                      "buffer inventory cannot stop: " + std::to_string(buffers_.out()) + " of " +
+                          std::to_string(count()) + " buffers are out");
   }
   started_ = false;
 }

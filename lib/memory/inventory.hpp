@@ -10,40 +10,41 @@
 
 namespace offload::memory {
 
-/// A buffer, or why there is none.
+/// The result of taking a buffer: the buffer, or the reason that there is none.
 struct Taken {
   BufferRef buffer;  ///< null if there is none
-  /// Then: empty (all are out), bad_state (inventory or region is stopped), invalid_value (not in
-  /// the region, or of no bytes).
+  /// Only without a buffer: empty (all are in use), bad_state (the inventory or the region is
+  /// stopped), invalid_value (the bytes are none, or not in one range of the region).
   core::ErrorCode error = core::ErrorCode::unexpected;
 };
 
-/// A fixed number of buffers for any part of any region. Each that is out keeps its region from
-/// being stopped. One thread, the buffers included; nothing is allocated after the constructor.
+/// A fixed number of buffers that can describe any piece of any region. A region cannot stop while
+/// a buffer describes a piece of it. One thread uses the inventory and its buffers; nothing is
+/// allocated after the constructor.
 class BufferInventory final : private BufferOwner {
  public:
   /// Throws Error: invalid_value for a count of 0, no_memory.
   explicit BufferInventory(std::size_t count) : buffers_(*this, count) {}
-  /// Logs if buffers are still out; their regions cannot be stopped any more.
+  /// Logs an error if buffers are still in use; their regions can then never stop.
   ~BufferInventory();
   BufferInventory(const BufferInventory&) = delete;
   BufferInventory& operator=(const BufferInventory&) = delete;
 
-  /// Throws Error (bad_state).
+  /// Throws Error (bad_state) if it is started.
   void start();
-  /// Throws Error: bad_state; in_use while buffers are out, and it stays started.
+  /// Throws Error: bad_state; in_use while buffers are in use, and it stays started.
   void stop();
 
-  /// A buffer of `dataroom` without data: a destination.
+  /// A buffer over `dataroom` without data, as a destination.
   [[nodiscard]] Taken take(MemoryRegion& region, std::span<std::byte> dataroom) noexcept;
-  /// A buffer of `data`, all of it data: a source.
+  /// A buffer over `data`, all of it data, as a source.
   [[nodiscard]] Taken take_by_data(MemoryRegion& region, std::span<std::byte> data) noexcept;
-  /// One more buffer of the same dataroom and data, of any owner, in no list.
+  /// Another buffer over the same dataroom and data, in no list. `buffer` may be of any owner.
   [[nodiscard]] Taken duplicate(const Buffer& buffer) noexcept;
 
   [[nodiscard]] bool started() const noexcept { return started_; }
   [[nodiscard]] std::size_t count() const noexcept { return buffers_.count(); }
-  /// How many are free.
+  /// The number of buffers not in use.
   [[nodiscard]] std::size_t free_count() const noexcept { return buffers_.free_count(); }
 
  private:

@@ -9,17 +9,19 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "memory/page.hpp"
+#include "memory/shared_memory.hpp"
 
 namespace offload::memory {
 namespace {
 
-/// Brings the page of `byte` in. For a writable page a read would not do: it could find the shared
-/// page of zeroes. Exchanging a byte for itself is a write that changes nothing.
+/// Brings the page of `byte` into memory. A writable page must be written, as a read alone would
+/// map the kernel's shared page of zeroes; exchanging a byte for itself is a write that changes
+/// nothing.
 void touch(std::byte& byte, bool writable) noexcept {
+  // volatile: the compiler must not drop the access.
   std::byte value = *const_cast<const volatile std::byte*>(&byte);
   if (!writable) return;
-  // Relaxed: nothing is handed over.
+  // Relaxed: no other thread reads a result of it; it has no pair.
   std::atomic_ref<std::byte>(byte).compare_exchange_strong(value, value, std::memory_order_relaxed);
 }
 
@@ -44,7 +46,7 @@ std::string memlock_limit() {
 
 Pinning::Pinning(const Range& range) noexcept {
   if (range.location == Location::device) return;
-  // What is behind a dma-buf is its exporter's, and may be no memory that takes atomic accesses.
+  // The exporter manages the memory of a dma-buf, which may be device memory without atomic access.
   if (range.descriptor.kind == DescriptorKind::dma_buf) return;
   touch_pages(range);
   if (::mlock(range.address, range.length) != 0) {

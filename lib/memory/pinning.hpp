@@ -10,12 +10,12 @@
 
 namespace offload::memory {
 
-/// A range that is in physical memory, and stays there where the system allows: no access to it
-/// finds a page missing. Move-only. The range outlives it.
+/// A range brought into physical memory and, where the system allows it, locked there (mlock(2)),
+/// so that no access to it causes a page fault. Move-only. The range must outlive it.
 class Pinning {
  public:
-  /// Touches every page, writing none (nobody else may write plainly meanwhile), and locks them.
-  /// A range that is not the CPU's to reach is left alone.
+  /// Touches every page without changing it, and locks them; no other thread may write to the range
+  /// meanwhile. Leaves device memory and dma-bufs alone.
   explicit Pinning(const Range& range) noexcept;
   Pinning(Pinning&& other) noexcept
       : address_(std::exchange(other.address_, nullptr)),
@@ -24,19 +24,19 @@ class Pinning {
   Pinning& operator=(Pinning&&) = delete;
   Pinning(const Pinning&) = delete;
   Pinning& operator=(const Pinning&) = delete;
-  /// Unlocks. Pages that another pinning shares are unlocked with it.
+  /// Unlocks the pages, also for another Pinning of the same pages (mlock(2) does not nest).
   ~Pinning();
 
-  /// Why the pages could not be locked, an errno; 0 if they are, or need not be.
+  /// The errno of mlock; 0 if the pages are locked, or need not be.
   [[nodiscard]] int lock_error() const noexcept { return lock_error_; }
 
  private:
-  std::byte* address_ = nullptr;  ///< of what is locked
+  std::byte* address_ = nullptr;  ///< of the locked pages; null: none
   std::size_t length_ = 0;
   int lock_error_ = 0;
 };
 
-/// Pins all of them. What could not be locked is a warning in the log that names `object`.
+/// Pins all ranges. Logs a warning that names `object` if some could not be locked.
 std::vector<Pinning> pin_all(std::span<const Range> ranges, std::string_view object);
 
 }  // namespace offload::memory

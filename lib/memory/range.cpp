@@ -13,7 +13,6 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "memory/page.hpp"
 #include "memory/shared_memory.hpp"
 
 namespace offload::memory {
@@ -24,7 +23,7 @@ using core::ErrorCode;
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-/// Unmaps, and closes what was mapped, at its end.
+/// The owner of a mapping and of the descriptor that was mapped, if any.
 struct Mapping {
   Mapping(void* start, std::size_t bytes, core::Fd descriptor = {})
       : address(start), length(bytes), fd(std::move(descriptor)) {}
@@ -41,13 +40,13 @@ struct Mapping {
   core::Fd fd;
 };
 
-/// Nothing if that would not fit in a size_t.
+/// `value` rounded up to a multiple of `to`; nothing if that overflows.
 std::optional<std::size_t> round_up(std::size_t value, std::size_t to) {
   if (value > std::numeric_limits<std::size_t>::max() - (to - 1)) return std::nullopt;
   return (value + to - 1) / to * to;
 }
 
-/// Nothing, with errno set, if there is no memory of that kind.
+/// Null, with errno set, if it fails.
 std::shared_ptr<Mapping> map_anonymous(std::size_t length, std::size_t page, int flags) {
   const auto bytes = round_up(length, page);
   if (!bytes) {
@@ -94,8 +93,8 @@ void check_node(int numa_node) {
   }
 }
 
-/// A file that is not a dma-buf could shrink under its mapping: the next access would end this
-/// process with SIGBUS.
+/// Throws Error unless `fd` is a dma-buf that has `length` bytes at `offset`. Another kind of file
+/// could shrink under its mapping: the next access would raise SIGBUS.
 void check_dma_buf(int fd, std::uint64_t offset, std::size_t length) {
   struct statfs status {};
   core::check_errno(::fstatfs(fd, &status), "fstatfs of a dma-buf");
@@ -143,8 +142,8 @@ Range allocate_range(std::size_t length, int numa_node, Pages pages) {
   }
   if (!mapping) core::throw_errno("cannot allocate " + std::to_string(length) + " bytes");
   if (numa_node >= 0) {
-    // Huge pages are set aside for the machine, not for the node: where that one has none left, a
-    // strict binding would end the process with SIGBUS.
+    // A node may have none of the machine's huge pages left. With a strict binding the first access
+    // would then raise SIGBUS.
     if (page == kHugePage) ::numa_set_bind_policy(0);
     ::numa_tonode_memory(mapping->address, mapping->length, numa_node);
     ::numa_set_bind_policy(1);  // libnuma's default
@@ -161,7 +160,7 @@ Range borrow_range(std::span<std::byte> memory) {
 }
 
 Range borrow_read_only_range(std::span<const std::byte> memory) {
-  // Never written through: `writable` keeps it out of regions that may be.
+  // The const_cast is safe: `writable` keeps the range out of regions that may be written.
   Range range = borrow_range(std::span{const_cast<std::byte*>(memory.data()), memory.size()});
   range.writable = false;
   return range;

@@ -18,7 +18,7 @@ std::uintptr_t number(const std::byte* address) noexcept {
 }
 
 bool overlap(const Range& a, const Range& b) noexcept {
-  // The distance of the later from the earlier: no sum that could overflow.
+  // Compares a distance with a length: a sum of address and length could overflow.
   const Range& first = number(a.address) < number(b.address) ? a : b;
   const Range& second = &first == &a ? b : a;
   return number(second.address) - number(first.address) < first.length;

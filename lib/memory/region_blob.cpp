@@ -33,7 +33,7 @@ void read(Reader& from, PassedRange& range) {
   require(range.kind == DescriptorKind::memfd || range.kind == DescriptorKind::dma_buf,
           "a descriptor of an unknown kind");
   require(range.kind != DescriptorKind::memfd || range.offset == 0, "a part of a memfd");
-  // Offsets into files are signed.
+  // off_t is signed.
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   require(range.length != 0 && range.length <= kMost && range.offset <= kMost - range.length,
           "a range that is empty or too long");

@@ -11,9 +11,9 @@
 #include "memory/remote_region.hpp"
 #include "protocol/envelope.hpp"
 
-/// A region as it is told to others: a protocol::Envelope, in which is, big endian,
+/// The byte format of an exported region: a protocol::Envelope with this body, big endian:
 ///
-///   audience u8 | access u32 | ranges u16 | of each, by audience:
+///   audience u8 | access u32 | count of ranges u16 | for each range, by audience:
 ///     process: kind of descriptor u8 | offset u64 | length u64
 ///     rdma:    address u64 | length u64 | key u32
 namespace offload::memory {
@@ -24,25 +24,26 @@ inline constexpr protocol::Envelope kRegionEnvelope{"description of a memory reg
                                                     0x4f46'4d52,  // "OFMR"
                                                     1, kMaxRegionBlob};
 
-/// A range that another process is to map. Its descriptor travels beside the blob.
+/// A range for another process to map. Its descriptor is passed beside the blob.
 struct PassedRange {
   DescriptorKind kind = DescriptorKind::memfd;
-  std::uint64_t offset = 0;  ///< in what the descriptor is of, bytes; a memfd is passed whole: 0
+  std::uint64_t offset = 0;  ///< in the file, bytes; 0 for a memfd, which is passed whole
   std::uint64_t length = 0;  ///< bytes
 
   friend bool operator==(const PassedRange&, const PassedRange&) = default;
 };
 
+/// The content of a blob.
 struct RegionBlob {
-  /// What the receiver may do: all that MemoryRegion knows for a process, remote flags for a peer.
+  /// The rights of the receiver: any for a process, remote flags for a peer.
   Access access = Access::none;
-  /// For another process of this machine, or for a peer over the network.
+  /// PassedRange for a process of this machine, RemoteRange for a peer over the network.
   std::variant<std::vector<PassedRange>, std::vector<RemoteRange>> ranges;
 
   [[nodiscard]] std::vector<std::byte> encode() const;
 
-  /// Throws Error: unsupported_version for a version to come, bad_message, with the reason, for
-  /// whatever else encode() does not make.
+  /// Checks every field. Throws Error: unsupported_version for a newer version, bad_message, with
+  /// the reason, for any other blob that encode() cannot have made.
   static RegionBlob decode(std::span<const std::byte> bytes);
 
   friend bool operator==(const RegionBlob&, const RegionBlob&) = default;

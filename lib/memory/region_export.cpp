@@ -22,8 +22,8 @@ void require_allowed(const MemoryRegion& region, Access granted) {
                                             to_string(granted));
 }
 
-/// A descriptor for somebody else, who may write only if `writable`. A dma-buf cannot be opened
-/// once more: its receiver is asked, not forced, to map it for reading only.
+/// A duplicate of a range's descriptor for the importer, read-only unless `writable`. A dma-buf
+/// cannot be reopened read-only: there, only the importer's own check keeps it from writing.
 core::Fd descriptor_to_pass(const Descriptor& descriptor, bool writable) {
   if (descriptor.kind == DescriptorKind::memfd && !writable) {
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor.fd);

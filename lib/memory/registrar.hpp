@@ -8,15 +8,15 @@
 
 namespace offload::memory {
 
-/// What a device knows a registered range by.
+/// The keys of a registered range.
 struct Key {
-  std::uint32_t local = 0;   ///< for this process's own work requests
-  std::uint32_t remote = 0;  ///< for a peer's
-  void* handle = nullptr;    ///< the registrar's own, for deregister
+  std::uint32_t local = 0;   ///< lkey: for this process's work requests
+  std::uint32_t remote = 0;  ///< rkey: for a peer's work requests
+  void* handle = nullptr;    ///< private to the registrar, for deregister()
 };
 
-/// A device that must be told of memory before it may use it: a network card, a GPU. A region calls
-/// it from start and stop, on their thread.
+/// A device that memory must be registered with before the device can access it: a network card, a
+/// GPU. A region calls it in start() and stop(), on their thread.
 class Registrar {
  public:
   Registrar() = default;
@@ -24,14 +24,13 @@ class Registrar {
   Registrar& operator=(const Registrar&) = delete;
   virtual ~Registrar() = default;
 
-  /// "mlx5_0", "cuda 0": for errors.
+  /// The device's name for error messages: "mlx5_0", "cuda 0".
   [[nodiscard]] virtual std::string name() const = 0;
 
-  /// Lets the device reach `range` as `access` says; a peer addresses it by Range::address. Throws
-  /// Error.
+  /// Registers `range` with the rights `access`; peers address it by Range::address. Throws Error.
   virtual Key register_range(const Range& range, Access access) = 0;
 
-  /// Ends that. Logs what fails.
+  /// Ends the registration. Logs a failure.
   virtual void deregister(const Range& range, const Key& key) noexcept = 0;
 };
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "memory/page.hpp"
 
 namespace offload::memory {
 namespace {
@@ -19,7 +18,7 @@ using core::ErrorCode;
 
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
-/// Throws Error for what cannot be mapped safely.
+/// Throws Error for a file that cannot be mapped safely.
 void check_import(int fd, std::size_t bytes) {
   // The seals first: without them the size could change after it was checked.
   const int seals = ::fcntl(fd, F_GET_SEALS);
@@ -58,7 +57,8 @@ SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, in
   if (numa_node >= 0 && ::numa_available() >= 0) {
     ::numa_tonode_memory(memory.data_, bytes, numa_node);
   }
-  // Every page is touched now: none is to be found missing on the data path.
+  // Touches every page, so that the data path has no page faults. volatile: the compiler must not
+  // drop the write.
   for (std::size_t at = 0; at < bytes; at += page) {
     *const_cast<volatile std::byte*>(memory.data_ + at) = std::byte{0};
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <string>
 
@@ -7,19 +9,24 @@
 
 namespace offload::memory {
 
-/// Memory that two processes share, as a sealed memfd and this process's mapping of it. Move-only;
+/// The size of this machine's base pages, bytes.
+inline std::size_t page_size() noexcept {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// A sealed memfd and this process's mapping of it: memory shared between processes. Move-only;
 /// unmaps on destruction. The descriptor can be passed to another process over a Unix socket.
 class SharedMemory {
  public:
-  /// Makes `bytes` (rounded up to whole pages) of zeroes, present in memory. `numa_node`: where;
-  /// -1 for anywhere. `name` shows in /proc. Throws Error.
+  /// Makes `bytes` (rounded up to whole pages) of zeroes, with every page present, on NUMA node
+  /// `numa_node` (-1: any). `name` shows in /proc/self/maps. Throws Error.
   static SharedMemory create(const std::string& name, std::size_t bytes, int numa_node);
 
-  /// Maps what another process created. Refuses (Error) what is not `bytes` long or could shrink
-  /// under the mapping, which would end this process with SIGBUS.
+  /// Maps what another process created. Throws Error (invalid_value) for a file that is shorter
+  /// than `bytes`, or not sealed against shrinking: an access beyond its end would raise SIGBUS.
   static SharedMemory import(core::Fd fd, std::size_t bytes);
-  /// The same, for reading only: writing to it ends this process with SIGSEGV. The descriptor need
-  /// not be open for writing.
+  /// The same, mapped for reading only: a write raises SIGSEGV. The descriptor need not be open for
+  /// writing.
   static SharedMemory import_read_only(core::Fd fd, std::size_t bytes);
 
   SharedMemory(SharedMemory&& other) noexcept;

@@ -30,7 +30,8 @@ std::chrono::nanoseconds LatencyHistogram::max() const noexcept {
 std::chrono::nanoseconds LatencyHistogram::percentile(double quantile) const noexcept {
   if (count_ == 0) return {};
   if (quantile <= 0) return min();
-  // Nearest rank: the smallest value that `rank` of the recorded ones do not exceed.
+  // Nearest-rank method: the smallest value that at least `rank` of the recorded ones do not
+  // exceed.
   const double rank = std::ceil(quantile * static_cast<double>(count_));
   if (rank >= static_cast<double>(count_)) return max();
   const auto wanted = static_cast<std::uint64_t>(rank);

@@ -8,13 +8,13 @@
 
 namespace offload::metrics {
 
-/// Counts latencies in log-linear buckets: every power of two is cut into kStepsPerOctave equal
-/// steps, so a percentile is at most half a step, 0.4 %, off; minimum and maximum are exact.
-/// 59 KiB, of which a run touches a few lines; record() is a shift and an addition. For one thread:
-/// give each its own and merge() them after the threads have ended.
+/// A histogram of latencies with log-linear buckets: each power of two is divided into
+/// kStepsPerOctave equal steps, so a percentile is off by at most half a step, 0.4 %; minimum and
+/// maximum are exact. It has 59 KiB, of which a run uses a few cache lines. One thread: each thread
+/// has its own, and they are merge()d after the threads have ended.
 class LatencyHistogram {
  public:
-  /// Counts one latency; a negative one (the clock is monotonic: there is none) counts as 0.
+  /// Counts one latency; a negative one counts as 0, but a monotonic clock yields none.
   void record(std::chrono::nanoseconds latency) noexcept {
     const auto value = latency.count() > 0 ? static_cast<std::uint64_t>(latency.count()) : 0;
     ++buckets_[bucket_of(value)];
@@ -23,7 +23,7 @@ class LatencyHistogram {
     if (value > max_) max_ = value;
   }
 
-  /// Adds all that `other` has counted.
+  /// Adds the counts of `other`.
   void merge(const LatencyHistogram& other) noexcept;
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
@@ -32,17 +32,17 @@ class LatencyHistogram {
   [[nodiscard]] std::chrono::nanoseconds min() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept;
 
-  /// The latency that a share `quantile` of all (0 to 1, 0.99 for p99) does not exceed: the middle
-  /// of its bucket, never outside min() to max(). 0 if none was recorded.
+  /// The latency that a share `quantile` of all latencies (0 to 1, 0.99 for p99) does not exceed:
+  /// the middle of its bucket, clamped to min() and max(). 0 if none was recorded.
   [[nodiscard]] std::chrono::nanoseconds percentile(double quantile) const noexcept;
 
  private:
   static constexpr unsigned kStepBits = 7;
   static constexpr std::uint64_t kStepsPerOctave = 1U << kStepBits;
-  /// Any 64-bit value has its bucket: nothing is cut off, nothing has to be checked.
+  /// Every 64-bit value has a bucket, so record() needs no check.
   static constexpr std::size_t kBuckets = (64 - kStepBits + 1) * kStepsPerOctave;
 
-  /// How many low bits of `value` its bucket ignores; below 2 * kStepsPerOctave buckets are exact.
+  /// The number of low bits of `value` that its bucket ignores; 0 below 2 * kStepsPerOctave.
   static constexpr unsigned shift_of(std::uint64_t value) noexcept {
     const auto width = static_cast<unsigned>(std::bit_width(value));
     return width > kStepBits + 1 ? width - (kStepBits + 1) : 0;

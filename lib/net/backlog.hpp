@@ -6,8 +6,8 @@
 
 namespace offload::net {
 
-/// What a peer did not take at once, in order. While there is any, its owner reads no more from
-/// that peer, so it stays short. Allocates: only for peers that are slow. One thread.
+/// The output that a connection's socket did not accept, in order. Its owner reads no more from a
+/// peer that has a backlog, which bounds it. It allocates, but only for slow peers. One thread.
 class Backlog {
  public:
   [[nodiscard]] bool empty() const noexcept { return sent_ == bytes_.size(); }

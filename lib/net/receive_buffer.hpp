@@ -9,9 +9,8 @@
 
 namespace offload::net {
 
-/// The bytes of a connection that were received and not yet taken, in one piece. It borrows its
-/// memory from the thread's cache while there are any: a connection that is quiet holds none. One
-/// thread.
+/// The received bytes of a connection that were not consumed yet, contiguous. It borrows a block of
+/// the thread's cache while it has any, so an idle connection holds no memory. One thread.
 class ReceiveBuffer {
  public:
   explicit ReceiveBuffer(memory::BlockCache& cache) noexcept : cache_(&cache) {}
@@ -23,22 +22,24 @@ class ReceiveBuffer {
     return {memory_.get() + begin_, end_ - begin_};
   }
 
+  /// Precondition: count <= bytes().size().
   void consume(std::size_t count) noexcept { begin_ += count; }
 
-  /// Room for more. A block holds more than the longest frame, so a frame that is not
-  /// whole always leaves some.
+  /// The free room for a receive. It is never empty while bytes() holds less than a whole frame, as
+  /// a block is larger than the longest frame.
   [[nodiscard]] std::span<std::byte> room() {
     if (!memory_) memory_ = cache_->take();
     if (begin_ != 0) {
-      // What is left is less than a frame: it is moved once per buffer, not per frame.
+      // Moves the rest, less than a frame, to the front: once a receive, not once a frame.
       std::memmove(memory_.get(), memory_.get() + begin_, end_ - begin_);
       end_ -= std::exchange(begin_, 0);
     }
     return {memory_.get() + end_, cache_->block_size() - end_};
   }
+  /// Adds the first `count` bytes of room(). Precondition: count <= room().size().
   void append(std::size_t count) noexcept { end_ += count; }
 
-  /// Gives the memory back if nothing is in it.
+  /// Returns the block to the cache if no bytes are left.
   void release_if_empty() {
     if (begin_ == end_) clear();
   }

@@ -20,7 +20,7 @@ using core::check_errno;
 using core::Error;
 using core::ErrorCode;
 
-/// A connection that is quiet for so long is asked whether its peer is there, then every so often.
+/// Idle time before the first keep-alive probe, and the interval of the next ones (tcp(7)).
 constexpr int kKeepAliveIdleSeconds = 60;
 constexpr int kKeepAliveIntervalSeconds = 10;
 
@@ -38,10 +38,13 @@ core::Fd open_tcp(int family) {
   return fd;
 }
 
-/// The port field, which both families keep at the same place.
-in_port_t& port_field(SocketAddress& address) noexcept {
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  return reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port;
+/// The address that `call`, getsockname or getpeername, reports.
+template <class Call>
+SocketAddress address_by(Call call, int fd, const char* name) {
+  SocketAddress address;
+  address.size = sizeof address.storage;
+  check_errno(call(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size), name);
+  return address;
 }
 
 std::string without_brackets(const std::string& host) {
@@ -54,12 +57,8 @@ std::string without_brackets(const std::string& host) {
 }  // namespace
 
 std::uint16_t SocketAddress::port() const noexcept {
-  SocketAddress copy = *this;
-  return ntohs(port_field(copy));
-}
-
-void SocketAddress::set_port(std::uint16_t port) noexcept {
-  port_field(*this) = htons(port);
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  return ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);
 }
 
 bool SocketAddress::is_loopback() const noexcept {
@@ -127,26 +126,18 @@ core::Fd listen_tcp(const SocketAddress& address, int backlog) {
   return fd;
 }
 
-void give_up_after(int fd, core::Duration silence) {
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(silence).count();
+void set_dead_peer_timeout(int fd, core::Duration timeout) {
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
       static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX)), "TCP_USER_TIMEOUT");
 }
 
 SocketAddress local_address(int fd) {
-  SocketAddress address;
-  address.size = sizeof address.storage;
-  check_errno(::getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size),
-              "getsockname");
-  return address;
+  return address_by(::getsockname, fd, "getsockname");
 }
 
 SocketAddress peer_address(int fd) {
-  SocketAddress address;
-  address.size = sizeof address.storage;
-  check_errno(::getpeername(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size),
-              "getpeername");
-  return address;
+  return address_by(::getpeername, fd, "getpeername");
 }
 
 core::Fd start_connect(const SocketAddress& address) {

@@ -11,7 +11,7 @@
 
 namespace offload::net {
 
-/// An IPv4 or IPv6 address with its port.
+/// An IPv4 or IPv6 address with a port, as sockaddr.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -21,8 +21,7 @@ struct SocketAddress {
   }
   [[nodiscard]] int family() const noexcept { return storage.ss_family; }
   [[nodiscard]] std::uint16_t port() const noexcept;
-  void set_port(std::uint16_t port) noexcept;
-  /// Reached from this machine alone.
+  /// Whether only this machine can connect to it.
   [[nodiscard]] bool is_loopback() const noexcept;
   /// "127.0.0.1", "::1"
   [[nodiscard]] std::string host() const;
@@ -34,32 +33,33 @@ struct SocketAddress {
 /// first. `passive`: for listening. Throws Error (not_found).
 std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, bool passive);
 
-/// A socket with that address that does not listen yet: clients are refused. As listen_tcp.
+/// A bound socket that does not listen yet, so connections are refused. Otherwise as listen_tcp.
 core::Fd bind_tcp(const SocketAddress& address);
 
-/// Lets clients in at a bound socket. Throws Error.
+/// Makes a bound socket listen. Throws Error.
 void start_listening(int fd, int backlog);
 
-/// Both: a listening socket, non-blocking, close-on-exec; TCP_NODELAY and keep-alive (a peer that
-/// has vanished is noticed within some minutes) are inherited by what it accepts. Throws Error.
+/// A listening socket, non-blocking, close-on-exec. Accepted sockets inherit TCP_NODELAY and
+/// keep-alive, which detects a dead peer within some minutes. Throws Error.
 core::Fd listen_tcp(const SocketAddress& address, int backlog);
 
 /// The address that a socket is bound to. Throws Error.
 SocketAddress local_address(int fd);
 
-/// The address of whoever is connected to a socket. Throws Error.
+/// The address of the peer of a connected socket. Throws Error.
 SocketAddress peer_address(int fd);
 
-/// Starts to connect: a non-blocking socket with TCP_NODELAY, writable once connected or failed
-/// (connect_result). Throws Error for what fails at once.
+/// Starts to connect: a non-blocking socket with TCP_NODELAY and keep-alive, writable once
+/// connect_result() is known. Throws Error if it fails at once.
 core::Fd start_connect(const SocketAddress& address);
 
-/// The connection breaks once what was sent has not been acknowledged, or there was no room for it
-/// at the peer, for so long: instead of after the kernel's quarter of an hour, or never. 0: as
-/// without. Of a listening socket: those that it accepts. Throws Error.
-void give_up_after(int fd, core::Duration silence);
+/// Ends a connection (ETIMEDOUT) once what was sent on it has not been acknowledged, or has found
+/// the peer's window closed, for `timeout`: TCP_USER_TIMEOUT, tcp(7). 0: the kernel's own limits,
+/// some 15 minutes and none. On a listening socket: for the connections that it accepts. Throws
+/// Error.
+void set_dead_peer_timeout(int fd, core::Duration timeout);
 
-/// 0 when the connect succeeded, else its errno.
+/// The result of start_connect(): 0 or an errno.
 int connect_result(int fd) noexcept;
 
 }  // namespace offload::net

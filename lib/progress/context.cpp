@@ -24,7 +24,7 @@ Context::Context(std::string name, Turns turns) : name_(std::move(name)), turns_
 Context::~Context() {
   if (state_ == State::idle) return;
   log_early_end("");
-  // The subclass is gone, and its on_stop with it.
+  // The subclass is destroyed already, so on_stop cannot be called.
   if (state_ != State::stopping) change_state(State::stopping);
   stopped();
 }
@@ -80,7 +80,7 @@ void Context::started() {
 
 void Context::stopped() {
   assert(state_ == State::starting || state_ == State::stopping);
-  // No task is taken now, so this comes to an end.
+  // Ends, as no task is accepted in this state.
   while (Task* const task = in_flight_.front()) complete(*task, ErrorCode::shutdown);
   engine_->deactivate(*this);
   change_state(State::idle);
@@ -100,7 +100,7 @@ void Context::end(std::string_view what) noexcept {
 
 bool Context::poll() {
   if (turns_ == Turns::on_request && state_ == State::running) {
-    engine_->deactivate(*this);  // first, as it may ask for another turn
+    engine_->deactivate(*this);  // first, as on_poll may request another turn
     return on_poll(kCompletionsAtOnce);
   }
   const bool worked = on_poll(kCompletionsAtOnce);

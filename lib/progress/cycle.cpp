@@ -8,7 +8,8 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
-/// By node: for how many others it waits, once all is done that can be done. Zero: it can.
+/// For each node, the number of nodes that it still waits for after every node that can be done was
+/// done (Kahn's algorithm). Not zero: the node is in a cycle, or waits for one.
 Nodes count_unmet(const Dependents& dependents) {
   Nodes unmet(dependents.size(), 0);
   for (const Nodes& waiting : dependents) {
@@ -35,7 +36,7 @@ std::vector<std::uint32_t> find_cycle(const Dependents& dependents) {
   const auto stuck =
       std::find_if(unmet.begin(), unmet.end(), [](auto count) { return count != 0; });
   if (stuck == unmet.end()) return {};
-  // Whoever is stuck waits for another that is: going from each to that one comes round.
+  // Each stuck node waits for another stuck node: following these edges leads into a cycle.
   Nodes waits_for(dependents.size(), 0);
   for (std::uint32_t node = 0; node < dependents.size(); ++node) {
     if (unmet[node] == 0) continue;

@@ -5,11 +5,11 @@
 
 namespace offload::progress {
 
-/// By node: the nodes that wait for it.
+/// The edges of a graph: for each node, the nodes that wait for it.
 using Dependents = std::vector<std::vector<std::uint32_t>>;
 
 /// The nodes of a cycle, each waiting for the one before it and the first for the last; empty if
-/// there is none.
+/// the graph has no cycle.
 std::vector<std::uint32_t> find_cycle(const Dependents& dependents);
 
 }  // namespace offload::progress

@@ -17,8 +17,8 @@ using core::Duration;
 using core::TimePoint;
 
 constexpr std::size_t kEventsAtOnce = 256;
-/// Where turns follow each other without a wait, descriptors are looked at every so many: a look is
-/// a system call, which costs as much as some ten polls of memory.
+/// While turns follow each other without a wait, every 16th checks the descriptors: that is a
+/// system call, which costs as much as about ten polls of memory.
 constexpr std::uint32_t kTurnsPerLook = 16;
 
 int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout) {
@@ -27,7 +27,7 @@ int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout)
   const int ready = ::epoll_pwait2(epoll, events, count, &limit, nullptr);
   if (ready >= 0 || errno == EINTR) return std::max(ready, 0);
   if (errno != ENOSYS) core::throw_errno("epoll_pwait2");
-  // Linux before 5.11: to the millisecond, rounded up, and no longer than an int can say.
+  // Linux before 5.11: in whole milliseconds, rounded up, and no more than fit in an int.
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   return std::max(::epoll_wait(epoll, events, count,
                                static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX))),
@@ -70,7 +70,7 @@ void Engine::attach(Pollable& pollable) {
   pollables_.push_back(&pollable);
 }
 
-/// The pollables were armed without what has come up now: nobody may sleep on it.
+/// Work was activated after the pollables were armed: a sleep must not begin, or has to end.
 void Engine::note_unarmed_work() noexcept {
   has_unarmed_work_ = true;
   if (armed_by_caller_) notify();
@@ -90,7 +90,7 @@ bool Engine::run_once(TimePoint deadline) {
   const bool polled = poll_all();
   const bool may_spin = !polled && now_ - last_work_ < spin_;
   const Expecting expected = may_spin ? expecting() : Expecting::nothing;
-  if (!polled && expected == Expecting::nothing) return sleep(deadline);  // which looks at events
+  if (!polled && expected == Expecting::nothing) return sleep(deadline);  // it takes events
   if (end_turn(polled, /*look=*/polled)) return true;
   if (expected == Expecting::from_device) {
     core::cpu_relax();
@@ -125,8 +125,8 @@ void Engine::control(int operation, int fd, std::uint32_t epoll_events, EventHan
   check_errno(::epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
 }
 
-/// Takes events now if `look`, else where it is time to. `worked`: the turn's polls have; returns
-/// whether the turn has.
+/// Takes events if `look` is set or a check is due. `worked`: whether the turn's polls had work.
+/// Returns whether the turn had work.
 bool Engine::end_turn(bool worked, bool look) {
   if (look || turns_to_look_ == 0) {
     const bool found = take_events(Duration{});
@@ -141,18 +141,18 @@ bool Engine::end_turn(bool worked, bool look) {
 
 bool Engine::sleep(TimePoint deadline) {
   const Duration timeout = std::min(std::max(deadline - now_, Duration{}), arm_all());
-  // What came before a peer saw the arming is found here; what comes after rings.
+  // Finds work that came before the other side saw the arming; later work causes a wake-up.
   bool worked = poll_all();
   if (!worked) worked = take_events(has_unarmed_work_ ? Duration{} : timeout);
   disarm_all();
-  last_work_ = core::Clock::now();  // spin anew after each sleep
+  last_work_ = core::Clock::now();  // spin again after each sleep
   return worked;
 }
 
 bool Engine::poll_all() {
   bool worked = false;
-  // Each is moved before it is polled: polling may activate and deactivate any of them, and what
-  // becomes active has its turn after this one.
+  // Each is moved back before it is polled, as a poll may activate and deactivate any of them. What
+  // becomes active now is polled in the next turn.
   to_poll_.splice_back(active_);
   while (Pollable* const pollable = to_poll_.pop_front()) {
     active_.push_back(*pollable);
@@ -204,7 +204,7 @@ Expecting Engine::expecting() {
 
 void Engine::notify() noexcept {
   const std::uint64_t one = 1;
-  // Fails only when 2^64 - 2 wake-ups are pending, and then one more is not needed.
+  // Fails only when 2^64 - 2 wake-ups are pending (eventfd(2)); then another is not needed.
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
 }
 

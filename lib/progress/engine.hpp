@@ -12,7 +12,7 @@
 
 namespace offload::progress {
 
-/// Takes the events of a descriptor. It may unwatch itself, or others, from inside.
+/// The receiver of a descriptor's events. on_events() may unwatch this or other descriptors.
 class EventHandler {
  public:
   virtual void on_events(std::uint32_t epoll_events) = 0;
@@ -21,67 +21,67 @@ class EventHandler {
   ~EventHandler() = default;
 };
 
-/// What may turn up any moment, so that looking again at once pays.
+/// The kind of work that may arrive at any moment, so that polling again at once is worth it.
 enum class Expecting : std::uint8_t {
   nothing,
-  from_device,  ///< a GPU or a NIC is at it: every look counts
-  from_thread,  ///< a thread is at it, or about to be, and may need this very processor
+  from_device,  ///< from a GPU or a NIC: poll without a pause
+  from_thread,  ///< from a thread, which may need this processor: yield between polls
 };
 
-/// Work that is found by looking at memory, not by waiting for a descriptor.
+/// A source of work that is found by polling memory, not by waiting for a descriptor.
 class Pollable : public core::ListNode<Pollable> {
  public:
-  /// Does what there is to do, up to a bound of its own. Returns whether there was anything.
+  /// Does the work that is there, within a bound of its own. Returns whether there was work.
   virtual bool poll() = 0;
 
   [[nodiscard]] virtual Expecting expecting() const = 0;
 
-  /// Asks to be woken through one of the engine's descriptors. Returns how long the engine may
-  /// sleep before it must poll all the same: Duration::max() where the wake-up is certain.
-  /// The engine polls once more between arm() and sleeping.
+  /// Requests a wake-up through one of the engine's descriptors. Returns how long the engine may
+  /// sleep before it must poll without one: Duration::max() if a wake-up is certain. The engine
+  /// polls once more between arm() and the sleep.
   virtual core::Duration arm() = 0;
-  /// Also comes to what became active after the others were armed.
+  /// Withdraws the request. May be called without arm(), if it became active after the arming.
   virtual void disarm() = 0;
 
  protected:
   ~Pollable() = default;
 };
 
-/// Drives the work of one thread: polls what is in memory, waits for what is a descriptor.
+/// The event loop of one thread. A turn polls pollables and delivers events of descriptors.
 ///
-/// run_once() does both: while there is work it makes one epoll_wait(0) a turn and no other system
-/// call; without, it spins while something is expected, for at most `spin`, then arms and sleeps,
-/// which is one epoll_wait as well. Between two looks for the work of a thread it yields the
-/// processor.
+/// run_once() is a turn that may sleep. While there is work it makes one epoll_wait(0) a turn and
+/// no other system call. Without work it spins while work is expected, for at most `spin`, then
+/// arms and sleeps in epoll_wait. While it expects work from a thread it yields between polls.
 ///
-/// A program with a loop of its own calls progress() instead, and sleeps on fd() so:
+/// A program with a loop of its own calls progress() instead, and sleeps on fd() like this:
 ///
 ///     while (engine.progress()) continue;
 ///     const Duration limit = engine.arm();
 ///     if (!engine.progress()) wait until fd() is readable, for at most `limit`;
 ///     engine.disarm();
 ///
-/// One thread at a time, except notify(); no turn from inside a callback. Builds with assertions
-/// end the program where that is broken.
+/// One thread at a time, except notify(); no turn inside a callback. Builds with assertions check
+/// that, and end the program otherwise.
 class Engine {
  public:
   explicit Engine(core::Duration spin = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Delivers `epoll_events` of `fd` to `handler`, until unwatch. Throws Error.
+  /// Delivers `epoll_events` of `fd` to `handler`, until unwatch(). Throws Error.
   void watch(int fd, std::uint32_t epoll_events, EventHandler& handler);
-  /// Asks for other events of a descriptor that is watched. Throws Error.
+  /// Changes the events of a watched descriptor. Throws Error.
   void rewatch(int fd, std::uint32_t epoll_events, EventHandler& handler);
-  /// To be called before `fd` is closed. Events already fetched for its handler are dropped.
+  /// Stops watching; to be called before `fd` is closed. Drops events that were already fetched for
+  /// `handler`.
   void unwatch(int fd, EventHandler& handler) noexcept;
 
-  /// Polls `pollable` in every turn, for as long as the engine lives: after the active ones, so
-  /// that it finds what their callbacks left for it.
+  /// Polls `pollable` in every turn for the engine's lifetime. It is polled after the active ones,
+  /// so that it finds what their callbacks left for it.
   void attach(Pollable& pollable);
-  /// Polls `pollable` from this turn or the next on, until deactivate(). Both take constant time
-  /// and allocate nothing, and may be called from inside a poll and where it is so already. Between
-  /// arm() and disarm(), activate() makes fd() readable.
+  /// Polls `pollable` from this turn or the next on, until deactivate(). Both take constant time,
+  /// allocate nothing, may be called inside a poll, and do nothing if repeated. Between arm() and
+  /// disarm(), activate() makes fd() readable.
   void activate(Pollable& pollable) noexcept {
     const UsageCheck::Call call(usage_, "activate");
     if (armed_) note_unarmed_work();
@@ -89,28 +89,29 @@ class Engine {
   }
   void deactivate(Pollable& pollable) noexcept;
 
-  /// One turn: polls, or sleeps until something happens or `deadline` comes. Returns whether there
+  /// One turn that may sleep, until there is work or an event, or `deadline`. Returns whether there
   /// was work.
   bool run_once(core::TimePoint deadline);
 
-  /// One turn that does not wait: polls everything once and, every 16th time and after events,
-  /// takes the events that are there. Returns whether there was work.
+  /// One turn that does not wait: polls everything once; every 16th turn, and the turn after
+  /// events, takes events. Returns whether there was work.
   bool progress();
 
-  /// Readable while an event waits that no turn took; for a poll or an epoll of the caller's own.
+  /// The engine's epoll descriptor, readable while an event is pending; for the caller's own poll
+  /// or epoll.
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
-  /// Asks for a wake-up through fd(). Returns how long the caller may sleep: zero where something
-  /// has to be polled, Duration::max() where the wake-up is certain. The caller makes one more turn
-  /// between arm() and sleeping, for what came before.
+  /// Requests a wake-up through fd(). Returns how long the caller may sleep: zero if something has
+  /// to be polled, Duration::max() if a wake-up is certain. The caller makes one more turn between
+  /// arm() and the sleep, for work that came before.
   core::Duration arm();
-  /// Takes the request back. The next turn looks at the descriptors.
+  /// Withdraws the request. The next turn checks the descriptors.
   void disarm();
 
   /// Ends the sleep of run_once, or makes fd() readable. Any thread.
   void notify() noexcept;
 
-  /// The time as of this turn, for what need not be exact: saves reading the clock. Of a turn of
-  /// run_once its begin; of one of progress() when it was first asked for.
+  /// The time of this turn, read at most once a turn: in run_once() at its start, in progress()
+  /// when first asked for.
   [[nodiscard]] core::TimePoint now() noexcept {
     if (!knows_time_) now_ = core::Clock::now();
     knows_time_ = true;
@@ -134,15 +135,15 @@ class Engine {
   core::Fd wake_;
   core::Duration spin_;
   core::TimePoint now_;
-  bool knows_time_ = false;  ///< of this turn: a clock costs as much as an empty turn
+  bool knows_time_ = false;  ///< now_ is of this turn; reading the clock costs as much as a turn
   core::TimePoint last_work_ = core::Clock::now();
   std::uint32_t turns_to_look_ = 0;
-  bool armed_ = false;             ///< the pollables are
-  bool armed_by_caller_ = false;   ///< with arm(), not by sleep()
-  bool has_unarmed_work_ = false;  ///< something was activated since
+  bool armed_ = false;             ///< the pollables are armed
+  bool armed_by_caller_ = false;   ///< by arm(), not by sleep()
+  bool has_unarmed_work_ = false;  ///< a pollable was activated since the arming
   std::vector<Pollable*> pollables_;
   ActiveList active_;
-  ActiveList to_poll_;  ///< of the active ones, those that this turn has not come to
+  ActiveList to_poll_;  ///< the active ones that this turn has yet to poll
   std::vector<epoll_event> events_;
   std::size_t next_event_ = 0;
   std::size_t event_count_ = 0;

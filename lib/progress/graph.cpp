@@ -102,7 +102,7 @@ Context::Step Graph::on_stop() noexcept {
     if (instance.at_work_ != 0) step = Step::in_progress;
   }
   if (step == Step::done) {
-    while (ready_.pop_front() != nullptr) continue;  // they end all at once
+    while (ready_.pop_front() != nullptr) continue;  // stopped() completes them all
   }
   return step;
 }
@@ -132,7 +132,7 @@ void Graph::step(GraphInstance& instance) noexcept {
     schedule(instance);
   } else if (instance.has_work()) {
     complete(instance, instance.outcome_);
-  }  // else a node has failed meanwhile, and others are at work
+  }  // else a node has failed meanwhile, and others are still running
 }
 
 void Graph::schedule(GraphInstance& instance) noexcept {

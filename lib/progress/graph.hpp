@@ -13,40 +13,42 @@
 
 namespace offload::progress {
 
-/// Nodes, and which of them wait for which: run as often as there are instances, and by as many at
-/// once. A node runs a task of a context, or a callback.
+/// A dependency graph of tasks. A node runs a task of a context, or a callback, after the nodes
+/// that it depends on. A GraphInstance is one run of the graph; several may be in flight at once.
 ///
-/// It is a context itself, and an instance is its task. So a sub-graph is a node like any other:
-/// the inner graph is its context, and an instance of that its task.
+/// A graph is a context and an instance is its task. So a sub-graph is a node like any other: its
+/// context is the inner graph, and its task an instance of that.
 ///
-/// Nodes are added while it is idle. start() refuses (Error, invalid_value) a graph without nodes,
-/// nodes that wait for each other in a circle, and a node whose context is on another engine.
-/// A node that fails fails its instance, with its error: no further node of that begins, and when
-/// those at work have ended, the instance's callback is called. stop() does so to all instances; it
-/// cannot take back a task from another context, so while one is at work the graph is stopping.
+/// Nodes are added while the graph is idle. start() throws Error (invalid_value) for a graph
+/// without nodes, for a cycle, and for a node whose context is on another engine. A node that fails
+/// makes its instance fail with its error: no further node of the instance starts, and the instance
+/// completes when its running nodes have. stop() fails all instances in the same way; it cannot
+/// withdraw a task from another context, so the graph is stopping while such a task is in flight.
 ///
-/// Thread rules: as Context. Contexts of nodes must outlive the graph.
+/// Thread rules: as Context. The contexts of nodes must outlive the graph.
 class Graph final : public Context {
  public:
   using Pool = TaskPool<GraphInstance>;
-  /// Runs in a turn of the engine, for one node of one instance. An error fails the instance. Must
-  /// not throw.
+  /// The work of a callback node, called in a turn of the engine. An error fails the instance. It
+  /// must not throw. `data`: as bound to the instance.
   using NodeCallback = core::Status (*)(GraphInstance& instance, void* data);
 
-  /// With as many instances, and what is called at the end of each. Throws Error (invalid_value).
+  /// `instances`: how many may exist at once. `callbacks`: called when one completes. Throws Error
+  /// (invalid_value).
   Graph(std::string name, std::size_t instances, Pool::Callbacks callbacks);
-  /// If it is not idle, as Context's. Tasks at work for it end without a callback.
+  /// As Context's. Tasks in flight for its nodes complete without a callback.
   ~Graph() override;
 
-  // Adding throws Error: bad_state if the graph is not idle, invalid_value. Names are for errors.
+  // These throw Error: bad_state if the graph is not idle, invalid_value. `name`: for error
+  // messages.
 
-  /// A node that runs a task of `context`, which must not be this graph.
+  /// Adds a node that runs a task of `context`, which must not be this graph.
   NodeId add_node(std::string name, Context& context);
   NodeId add_node(std::string name, NodeCallback callback);
-  /// `after` begins when `before` has ended well.
+  /// Makes `after` start only when `before` has succeeded.
   void add_dependency(NodeId before, NodeId after);
 
-  /// With nothing bound. Null if all are out.
+  /// An instance with nothing bound; null if all are allocated.
   [[nodiscard]] GraphInstance* allocate() noexcept;
   /// As TaskPool::release.
   core::Status release(GraphInstance& instance) noexcept { return instances_.release(instance); }
@@ -56,7 +58,7 @@ class Graph final : public Context {
 
   struct Node {
     std::string name;
-    Context* context = nullptr;  ///< of its tasks; null: it runs the callback
+    Context* context = nullptr;  ///< of its task; null: it runs `callback`
     NodeCallback callback = nullptr;
     std::uint32_t dependencies = 0;
   };
@@ -65,7 +67,7 @@ class Graph final : public Context {
   Step on_stop() noexcept override;
   core::Status on_submit(Task& task) noexcept override;
   bool on_poll(std::size_t most) override;
-  // Only what is ready needs a turn; tasks at work are their contexts' to wait for.
+  // A graph has work only for ready instances; the contexts of running tasks wait for those.
   [[nodiscard]] Expecting expecting() const override { return Expecting::nothing; }
   core::Duration arm() override;
 
@@ -74,7 +76,7 @@ class Graph final : public Context {
   void refuse_cycles() const;
   void refuse_other_engines() const;
   void step(GraphInstance& instance) noexcept;
-  /// Sees to it that an instance that has work gets its turn.
+  /// Queues an instance that has work for the next poll.
   void schedule(GraphInstance& instance) noexcept;
 
   std::vector<Node> nodes_;

@@ -55,7 +55,7 @@ void GraphInstance::unbind() noexcept {
 }
 
 bool GraphInstance::is_bound() const noexcept {
-  if (runs_.size() != graph().nodes_.size()) return false;  // of a pool that is not the graph's
+  if (runs_.size() != graph().nodes_.size()) return false;  // from a pool other than the graph's
   for (const Run& run : runs_) {
     if (graph().nodes_[run.node].context != nullptr && run.task == nullptr) return false;
   }
@@ -87,7 +87,7 @@ bool GraphInstance::has_node() const noexcept {
 void GraphInstance::run_next_node() noexcept {
   Run& run = runs_[ready_[next_ready_++]];
   const Graph::Node& node = graph().nodes_[run.node];
-  ++at_work_;  // so that a callback that stops the graph does not end the instance under itself
+  ++at_work_;  // so that a callback that stops the graph does not complete this instance meanwhile
   if (node.context == nullptr) {
     node_ended(run, node.callback(*this, run.data));
   } else if (const Status status = submit_task(run, *node.context); !status.ok()) {
@@ -97,7 +97,7 @@ void GraphInstance::run_next_node() noexcept {
 
 Status GraphInstance::submit_task(Run& run, Context& context) noexcept {
   const Status status = context.submit(*run.task);
-  // In time: a task never ends inside of submit.
+  // Not too late, as a task never completes inside submit.
   if (status.ok()) run.task->receiver_ = &run.receiver;
   return status;
 }
@@ -113,7 +113,7 @@ void GraphInstance::node_ended(const Run& run, Status status) noexcept {
   if (!status.ok()) return fail(status, NodeId{run.node});
   --unfinished_;
   for (const std::uint32_t waiting : graph().dependents_[run.node]) {
-    if (--runs_[waiting].unmet == 0) ready_.push_back(waiting);  // has its room since prepare()
+    if (--runs_[waiting].unmet == 0) ready_.push_back(waiting);  // prepare() reserved
   }
 }
 

@@ -13,54 +13,54 @@ namespace offload::progress {
 
 class Graph;
 
-/// A node of one graph, as Graph::add_node named it.
+/// The identifier of a node, as Graph::add_node returns it.
 enum class NodeId : std::uint32_t {};
 
-/// One run of a graph: what each node works on, and how far it has come. A task of the graph, so
-/// also what the node of an outer graph runs.
+/// One run of a graph: what is bound to each node, and the progress made. It is a task of the
+/// graph, so a node of an outer graph can run it.
 ///
-/// Allocate it from its graph, bind, submit; bindings hold until it is released, and what is bound
-/// must live as long. On the thread of the graph's engine.
+/// Allocate it from its graph, bind, submit. Bindings hold until it is released; what is bound must
+/// live as long. On the thread of the graph's engine.
 class GraphInstance final : public Task, public core::ListNode<GraphInstance> {
  public:
   using ContextType = Graph;
 
-  /// The task that `node` runs, of that node's context; it belongs to the instance while that is
-  /// submitted. Of its end the instance is told, not its pool's callbacks. invalid_value if that
-  /// is no such node or another context's task, bad_state if the instance is in flight or released
-  /// or the graph does not run.
+  /// Binds the task that `node` runs, which must be of that node's context. While the instance is
+  /// submitted it owns the task: the task's completion is reported to it, not to the pool's
+  /// callbacks. invalid_value if there is no such node or the task is of another context; bad_state
+  /// if the instance is in flight or released, or the graph is not running.
   core::Status bind_task(NodeId node, Task& task) noexcept;
-  /// What the callback of `node` is given, null before. Errors as above.
+  /// Binds the data that the callback of `node` gets; null by default. Errors as bind_task.
   core::Status bind_data(NodeId node, void* data) noexcept;
 
-  /// Once it has failed: the first node that did. None if it was the graph that stopped.
+  /// The first node that failed; none if the instance failed because the graph stopped.
   [[nodiscard]] std::optional<NodeId> failed_node() const noexcept { return failed_node_; }
 
  private:
   friend Graph;
 
-  /// A node in this run.
+  /// The state of a node in this run.
   struct Run {
     GraphInstance* instance = nullptr;
     std::uint32_t node = 0;
-    std::uint32_t unmet = 0;  ///< dependencies that have not ended well
+    std::uint32_t unmet = 0;  ///< dependencies that have not succeeded yet
     Task* task = nullptr;
     void* data = nullptr;
-    Receiver receiver{};  ///< of the task's end
+    Receiver receiver{};  ///< of the task's completion
   };
 
-  /// Makes room for all nodes.
+  /// Allocates the state of all nodes.
   void prepare();
   void unbind() noexcept;
   [[nodiscard]] bool is_bound() const noexcept;
   void begin() noexcept;
-  /// Whether there is something to do now: a node to run, or the end to tell.
+  /// Whether there is work now: a node to run, or the instance's completion to report.
   [[nodiscard]] bool has_work() const noexcept;
   [[nodiscard]] bool has_node() const noexcept;
   void run_next_node() noexcept;
-  /// Runs no more nodes: it ends when none is at work.
+  /// Starts no more nodes; the instance completes when none is running.
   void fail(core::Status status, std::optional<NodeId> node) noexcept;
-  /// The tasks at work shall not tell it of their end.
+  /// Detaches the tasks in flight, which then complete without a callback.
   void let_go() noexcept;
 
   [[nodiscard]] Graph& graph() const noexcept;
@@ -70,10 +70,10 @@ class GraphInstance final : public Task, public core::ListNode<GraphInstance> {
   static void task_ended(Task& task, void* run) noexcept;
 
   std::vector<Run> runs_;             ///< by node
-  std::vector<std::uint32_t> ready_;  ///< nodes whose turn has come, each of them once a run
-  std::size_t next_ready_ = 0;        ///< of ready_, the first that was not run
-  std::size_t at_work_ = 0;           ///< nodes that began and have not ended
-  std::size_t unfinished_ = 0;        ///< nodes that have not ended well
+  std::vector<std::uint32_t> ready_;  ///< nodes that may start, in order; each is in it once a run
+  std::size_t next_ready_ = 0;        ///< index in ready_ of the next node to start
+  std::size_t at_work_ = 0;           ///< nodes that started and have not completed
+  std::size_t unfinished_ = 0;        ///< nodes that have not succeeded yet
   core::Status outcome_;
   std::optional<NodeId> failed_node_;
 };

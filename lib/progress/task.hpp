@@ -13,9 +13,9 @@ class GraphInstance;
 template <class T>
 class TaskPool;
 
-/// One piece of work for a context. The tasks of a context derive from it, add their arguments, and
-/// name the class of the context as `ContextType`. They are made by a TaskPool alone. Arguments
-/// that hold something, as references to buffers do, are given up in a member `void let_go()
+/// The base class of a unit of work for a context. A subclass adds its arguments as members, and
+/// names the class of its context as `ContextType`. Only a TaskPool makes tasks. A subclass whose
+/// arguments own something, such as references to buffers, drops it in a member `void let_go()
 /// noexcept`, which the pool calls when the task is released.
 ///
 /// Used on the thread of the context's engine.
@@ -24,16 +24,16 @@ class Task : public core::ListNode<Task> {
   enum class State : std::uint8_t {
     released,   ///< in its pool
     idle,       ///< allocated: its arguments may be set
-    submitted,  ///< with its context: neither it nor what it names may be touched
-    done,       ///< as status() says; may be submitted again, or released
+    submitted,  ///< in flight: neither the task nor the buffers it names may be accessed
+    done,       ///< completed with status(); may be submitted again, or released
   };
 
   [[nodiscard]] State state() const noexcept { return state_; }
-  /// How it ended, once it is done.
+  /// The result, once the task is done.
   [[nodiscard]] core::Status status() const noexcept { return status_; }
   [[nodiscard]] Context& context() const noexcept { return *context_; }
 
-  /// The user's own; null when the task is allocated.
+  /// For the user; null when the task is allocated.
   void* user_data = nullptr;
 
  protected:
@@ -46,7 +46,8 @@ class Task : public core::ListNode<Task> {
   template <class T>
   friend class TaskPool;
 
-  /// Who is told that a task is done. It outlives the task's being submitted.
+  /// The function that a task's completion is reported to. It must live while the task is
+  /// submitted.
   struct Receiver {
     void (*call)(Task& task, void* object);
     void* object;
@@ -56,8 +57,8 @@ class Task : public core::ListNode<Task> {
     return state_ == State::idle || state_ == State::done;
   }
 
-  /// Tells the receiver. The task may be submitted again or released meanwhile: nothing here is
-  /// touched after.
+  /// Reports the completion. The receiver may submit or release the task, so nothing here accesses
+  /// it afterwards.
   void finish(core::Status status) noexcept {
     state_ = State::done;
     status_ = status;
@@ -69,7 +70,7 @@ class Task : public core::ListNode<Task> {
   core::Status status_;
   Context* context_ = nullptr;
   const Receiver* pool_ = nullptr;
-  const Receiver* receiver_ = nullptr;  ///< the pool, or for one run a graph
+  const Receiver* receiver_ = nullptr;  ///< the pool, or during one run a graph instance
 };
 
 }  // namespace offload::progress

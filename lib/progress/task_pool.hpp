@@ -11,28 +11,28 @@
 
 namespace offload::progress {
 
-/// All tasks of type T that a context will ever have from one user, made in advance, with their
-/// callbacks. So many may be in flight at once.
+/// A fixed number of tasks of type T for one context, made in advance, with the callbacks for their
+/// completion.
 ///
-/// The pool is made while its context is idle and destroyed before it. If tasks are in flight then,
-/// it logs that and stops the context. One thread, that of the context's engine.
+/// The pool is made while its context is idle and destroyed before it. If tasks are in flight when
+/// it is destroyed, it logs an error and stops the context. One thread, that of the context's
+/// engine.
 template <class T>
 class TaskPool {
  public:
-  /// Called on the thread of the engine, from a turn or from Context::stop(). It may submit or
-  /// release the task, allocate, and stop the context; it must not throw, and destroy neither pool
-  /// nor context.
+  /// Called on the engine's thread, in a turn or in Context::stop(). It may submit or release the
+  /// task, allocate, and stop the context; it must not throw, nor destroy the pool or the context.
   using Callback = void (*)(T& task, void* user_data);
   struct Callbacks {
-    Callback completed;         ///< the task ended well
+    Callback completed;         ///< the task succeeded
     Callback failed;            ///< task.status() says why
-    void* user_data = nullptr;  ///< handed to both
+    void* user_data = nullptr;  ///< passed to both
   };
 
   /// One function for both, called without the pool in between.
   using Receiver = Task::Receiver;
 
-  /// Throws Error: invalid_value for no tasks or a callback that is null, bad_state if `context` is
+  /// Throws Error: invalid_value for a size of 0 or a null callback, bad_state if `context` is
   /// not idle.
   TaskPool(typename T::ContextType& context, std::size_t size, Callbacks callbacks)
       : TaskPool(context, size, Receiver{&TaskPool::deliver, this}) {
@@ -60,7 +60,7 @@ class TaskPool {
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
 
-  /// Null if all are out.
+  /// A task; null if all are allocated.
   [[nodiscard]] T* allocate() noexcept {
     if (available_ == 0) return nullptr;
     Task& task = *free_[--available_];
@@ -70,8 +70,8 @@ class TaskPool {
     return static_cast<T*>(&task);
   }
 
-  /// Takes back a task of this pool (else invalid_value) that is not submitted and not released
-  /// (else bad_state).
+  /// Takes a task back. invalid_value if it is not of this pool, bad_state if it is submitted or
+  /// already released.
   core::Status release(T& released) noexcept {
     Task& task = released;
     if (task.pool_ != &receiver_) return core::ErrorCode::invalid_value;
@@ -84,7 +84,7 @@ class TaskPool {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t available() const noexcept { return available_; }
-  /// All of them, allocated or not.
+  /// All tasks, allocated or not.
   [[nodiscard]] std::span<T> tasks() noexcept { return {tasks_.get(), size_}; }
 
  private:
@@ -106,7 +106,7 @@ class TaskPool {
   Callbacks callbacks_{};
   Receiver receiver_;
   std::unique_ptr<T[]> tasks_;
-  std::unique_ptr<T*[]> free_;  ///< the first available_, the warmest last
+  std::unique_ptr<T*[]> free_;  ///< a stack of available_ free tasks
   std::size_t available_ = 0;
 };
 

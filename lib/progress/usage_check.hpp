@@ -5,19 +5,19 @@
 
 namespace offload::progress {
 
-/// Whether UsageCheck looks: in builds with assertions. Others pay nothing for it.
+/// Whether UsageCheck checks: only in builds with assertions.
 #ifdef NDEBUG
 inline constexpr bool kChecksUsage = false;
 #else
 inline constexpr bool kChecksUsage = true;
 #endif
 
-/// Finds the two misuses of an object that belongs to one thread at a time: a second thread comes
-/// in while a first is inside, and a turn begins inside a turn. Either logs a line and ends the
-/// program. An object may be handed from thread to thread.
+/// A checker of the thread rules of an engine: only one thread at a time is inside its functions,
+/// and a turn does not begin inside a turn. A violation is logged and ends the program. The engine
+/// may be handed from thread to thread.
 class UsageCheck {
  public:
-  /// A call from its begin to its end. It may be made from inside another one of the same thread.
+  /// The scope of a call. Calls of one thread may nest.
   class Call {
    public:
     Call(UsageCheck& check, const char* name) noexcept : check_(check) {
@@ -34,7 +34,7 @@ class UsageCheck {
     bool outermost_ = false;
   };
 
-  /// A call that may not be made from inside another of its kind.
+  /// The scope of a call that makes a turn. Turns must not nest.
   class Turn {
    public:
     Turn(UsageCheck& check, const char* name) noexcept : call_(check, name), check_(check) {
@@ -52,12 +52,12 @@ class UsageCheck {
   };
 
  private:
-  /// Whether this is the first call of its thread, which is to leave.
+  /// Returns whether this is the outermost call, which is the one to call leave().
   bool enter(const char* name) noexcept;
   void leave() noexcept;
   void begin_turn(const char* name) noexcept;
 
-  /// The thread that is inside. Relaxed: whoever hands the object over orders it.
+  /// The thread that is inside. Relaxed: the program orders a hand-over between threads by itself.
   std::atomic<std::thread::id> user_{};
   bool in_turn_ = false;
 };

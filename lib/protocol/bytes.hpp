@@ -15,8 +15,8 @@
 
 namespace offload::protocol {
 
-/// An unsigned integer's big-endian form, and back. The builtins, as compilers do not see one
-/// instruction in a loop over bytes.
+/// Converts an unsigned integer to big endian, or back. It uses builtins, as compilers do not
+/// reduce a loop over bytes to one instruction.
 template <class Integer>
 constexpr Integer big_endian(Integer value) noexcept {
   static_assert(std::is_unsigned_v<Integer>);
@@ -32,7 +32,7 @@ constexpr Integer big_endian(Integer value) noexcept {
   }
 }
 
-/// Big-endian integers in memory, at any alignment.
+/// Loads a big-endian integer from memory, at any alignment.
 template <class Integer>
 Integer load_big_endian(const std::byte* from) noexcept {
   Integer value;
@@ -40,14 +40,15 @@ Integer load_big_endian(const std::byte* from) noexcept {
   return big_endian(value);
 }
 
+/// Stores one.
 template <class Integer>
 void store_big_endian(std::byte* to, Integer value) noexcept {
   value = big_endian(value);
   std::memcpy(to, &value, sizeof value);
 }
 
-/// Reads fields off a message that a stranger sent. Reading past the end yields zeros and makes
-/// ok() false for good, so that a decoder checks once, at its end.
+/// A reader of the fields of an untrusted message. A read past the end yields zeros and makes ok()
+/// false for good, so that a decoder needs only one check, at its end.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
@@ -58,25 +59,25 @@ class Reader {
     return field.empty() ? Integer{0} : load_big_endian<Integer>(field.data());
   }
 
-  /// A string with its length in the byte before it.
+  /// A string preceded by its length in one byte.
   std::string string() {
     const auto field = take(integer<std::uint8_t>());
     return {reinterpret_cast<const char*>(field.data()), field.size()};
   }
 
-  /// Bytes with their length in the two before them.
+  /// Bytes preceded by their length in two bytes.
   std::span<const std::byte> bytes() noexcept { return take(integer<std::uint16_t>()); }
 
-  /// As many bytes as `to` has.
+  /// Reads to.size() bytes into `to`.
   void fixed(std::span<std::byte> to) noexcept {
     const auto field = take(to.size());
     std::copy(field.begin(), field.end(), to.begin());
   }
 
-  /// All that is left.
+  /// All remaining bytes.
   std::span<const std::byte> rest() noexcept { return take(rest_.size()); }
 
-  /// No read went past the end, and nothing is left over.
+  /// Whether no read went past the end and no bytes remain.
   [[nodiscard]] bool finished() const noexcept { return ok_ && rest_.empty(); }
   [[nodiscard]] bool ok() const noexcept { return ok_; }
 
@@ -96,7 +97,7 @@ class Reader {
   bool ok_ = true;
 };
 
-/// Appends fields to a message. For control messages: it allocates.
+/// A writer of the fields of a message. It allocates, so it is for control messages only.
 class Writer {
  public:
   template <class Integer>
@@ -106,13 +107,13 @@ class Writer {
     return *this;
   }
 
-  /// The counterpart of Reader::string; what is beyond 255 bytes is cut off.
+  /// The counterpart of Reader::string; cuts the text off after 255 bytes.
   Writer& string(std::string_view text) {
     text = text.substr(0, std::numeric_limits<std::uint8_t>::max());
     return integer(static_cast<std::uint8_t>(text.size())).raw(text);
   }
 
-  /// The counterpart of Reader::bytes; what is beyond 65,535 is cut off.
+  /// The counterpart of Reader::bytes; cuts them off after 65,535.
   Writer& bytes(std::span<const std::byte> bytes) {
     constexpr std::size_t kMost = std::numeric_limits<std::uint16_t>::max();
     bytes = bytes.first(std::min(bytes.size(), kMost));
@@ -122,7 +123,7 @@ class Writer {
   /// The counterpart of Reader::fixed.
   Writer& fixed(std::span<const std::byte> bytes) { return append(bytes); }
 
-  /// Without its length.
+  /// Text without a length.
   Writer& raw(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
   [[nodiscard]] std::vector<std::byte> take() { return std::move(bytes_); }

@@ -29,7 +29,7 @@ std::optional<Hello> Hello::decode(std::span<const std::byte> payload) {
   if (reader.integer<std::uint32_t>() != kControlMagic) return std::nullopt;
   Hello message;
   message.version = reader.integer<std::uint16_t>();
-  // What follows may differ in a later version: the receiver refuses that by its number.
+  // The rest may differ in another version, which the receiver refuses by its number.
   if (message.version != kControlVersion)
     return reader.ok() ? std::optional(message) : std::nullopt;
   message.capabilities = reader.integer<std::uint32_t>();

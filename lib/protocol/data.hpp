@@ -5,18 +5,19 @@
 
 #include "protocol/bytes.hpp"
 
-/// What a message of a channel looks like on a connection that carries it (docs/wire-protocol.md):
+/// The format of a channel's messages on a network connection (docs/wire-protocol.md):
 ///   u64 sequence | u32 length | u32 status | `length` bytes of payload
-/// all big endian. Requests and responses have one form; status is 0 in a request.
+/// all big endian. Requests and responses have the same format; the status of a request is 0.
 namespace offload::protocol {
 
 inline constexpr std::size_t kDataHeaderSize = 16;
 
+/// The header of a message.
 struct DataHeader {
-  std::uint64_t sequence = 0;  ///< of the channel since its worker attached; a response's is its
-                               ///< request's
-  std::uint32_t length = 0;
-  std::uint32_t status = 0;  ///< kernels::Status
+  std::uint64_t sequence = 0;  ///< counts requests since the worker attached; a response has the
+                               ///< sequence of its request
+  std::uint32_t length = 0;    ///< of the payload, bytes
+  std::uint32_t status = 0;    ///< kernels::Status
 
   /// `from` holds at least kDataHeaderSize bytes.
   static DataHeader load(const std::byte* from) noexcept {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "kernels/services/crc32c.hpp"
+#include "kernels/crc32c.hpp"
 #include "protocol/bytes.hpp"
 
 namespace offload::protocol {
@@ -13,7 +13,7 @@ using core::Error;
 using core::ErrorCode;
 
 std::uint32_t checksum(std::span<const std::byte> bytes) {
-  return kernels::Crc32c::of(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  return kernels::crc32c(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
 }  // namespace

@@ -5,29 +5,30 @@
 #include <span>
 #include <vector>
 
-/// What is around a blob that travels any way there is and has to tell by itself whether it is
-/// whole and for this version. Big endian, in every version:
+/// A wrapper that makes a blob self-describing: its kind, version, length and a checksum. Big
+/// endian, the same in every version:
 ///
-///   magic u32 | version u16 | length of the whole u32 | body | CRC-32C of all before it u32
+///   magic u32 | version u16 | total length u32 | body | CRC-32C of everything before it u32
 namespace offload::protocol {
 
 inline constexpr std::size_t kEnvelopeHeader = 4 + 2 + 4;
 inline constexpr std::size_t kEnvelopeTrailer = 4;
 
-/// One kind of blob.
+/// The envelope of one kind of blob.
 struct Envelope {
-  const char* name;  ///< for errors: "description of a memory region"
+  const char* name;  ///< for error messages: "description of a memory region"
   std::uint32_t magic;
   std::uint16_t version;
-  std::size_t most_bytes;  ///< with the envelope: a longer one is refused unread
+  std::size_t most_bytes;  ///< including the envelope; a longer blob is refused unread
 
+  /// `body` in its envelope.
   [[nodiscard]] std::vector<std::byte> wrap(std::span<const std::byte> body) const;
 
-  /// The body, in `blob`. Throws Error: unsupported_version for a version to come, bad_message,
-  /// with the reason, for what is not whole or not of this kind.
+  /// The body, a view into `blob`. Throws Error: unsupported_version for a newer version,
+  /// bad_message, with the reason, for a blob that is damaged or of another kind.
   [[nodiscard]] std::span<const std::byte> unwrap(std::span<const std::byte> blob) const;
 
-  /// Throws the Error (bad_message) for a body that is wrong, unless `condition` holds.
+  /// Throws Error (bad_message, "`name`: `why`") unless `condition` holds; for decoders of bodies.
   void require(bool condition, const char* why) const;
 };
 

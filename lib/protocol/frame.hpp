@@ -9,13 +9,14 @@
 
 #include "protocol/bytes.hpp"
 
-/// The frame that every message of the suite travels in (docs/wire-protocol.md):
+/// The frame around every message of the suite (docs/wire-protocol.md):
 ///   u32 wire_size (of the whole frame) | u32 msg_id | u32 length | `length` bytes of payload
-/// all big endian. Version 1 of it is what DOCA's dpu_gpu_remote_offload client speaks.
+/// all big endian. Version 1 of the frame is that of DOCA's dpu_gpu_remote_offload client.
 namespace offload::protocol {
 
 inline constexpr std::size_t kFrameHeaderSize = 12;
 
+/// The kind of a message, msg_id of its frame. Stable numbers.
 enum class MessageId : std::uint32_t {
   start_shutdown = 0,
   shutdown_complete = 1,
@@ -24,35 +25,36 @@ enum class MessageId : std::uint32_t {
   client_request = 4,
   client_response = 5,
   error = 6,
-  // Control channel only (protocol/control.hpp).
+  // Only on control connections (protocol/control.hpp).
   hello = 16,
   welcome = 17,
   channel_descriptor = 18,
   keep_alive = 19,
-  // Over TCP also these.
+  // Only on control connections over a network.
   challenge = 20,
   proof = 21,
   attach_channel = 22,
   channel_attached = 23,
 };
 
-/// Why a frame, a request or a peer was refused: the code in an error frame. Stable numbers.
+/// The reason why a frame, a request or a peer was refused: the code of an error frame. Stable
+/// numbers.
 enum class Refusal : std::uint32_t {
   frame_too_short = 1,     ///< wire_size is below the 12 bytes of a header
   frame_too_long = 2,      ///< the payload is longer than --max-message-length
   length_mismatch = 3,     ///< wire_size is not 12 + length
-  unknown_message = 4,     ///< no such msg_id
-  misplaced_message = 5,   ///< a msg_id that has no business on this connection
+  unknown_message = 4,     ///< a msg_id that does not exist
+  misplaced_message = 5,   ///< a msg_id that is not allowed on this connection or in its state
   worker_unavailable = 6,  ///< no worker attached within --worker-timeout
-  shutting_down = 7,       ///< the server ends and could not answer any more
-  worker_failed = 8,       ///< the worker refused the request, or answered nonsense
-  bad_version = 9,         ///< control channel: the peer speaks another version
-  bad_hello = 10,          ///< control channel: malformed or unacceptable greeting
-  busy = 11,               ///< control channel: another worker is attached
-  bad_key = 12,            ///< control channel: the peer has another key, or none
+  shutting_down = 7,       ///< the server shuts down before it could answer
+  worker_failed = 8,       ///< the worker refused the request, or its response is malformed
+  bad_version = 9,         ///< control connection: the peer has another protocol version
+  bad_hello = 10,          ///< control connection: malformed or unacceptable Hello
+  busy = 11,               ///< control connection: another worker is attached
+  bad_key = 12,            ///< control connection: the peer has another key, or none
 };
 
-/// A sentence for people about `reason`.
+/// A description of `reason` for people.
 std::string_view describe(Refusal reason) noexcept;
 
 /// The fields of a frame's header.
@@ -75,7 +77,7 @@ inline void store_header(std::byte* to, MessageId id, std::uint32_t length) noex
   store_big_endian(to + 8, length);
 }
 
-/// What stands at the front of a stream.
+/// The result of parsing the frame at the front of a stream.
 struct FrameView {
   enum class State : std::uint8_t { incomplete, complete, bad };
   State state = State::incomplete;
@@ -87,12 +89,12 @@ struct FrameView {
   [[nodiscard]] std::size_t size() const noexcept { return kFrameHeaderSize + payload.size(); }
 };
 
-/// Looks at the frame at the front of `stream`, whose payload may be `max_length` bytes long.
-/// A bad header is reported as soon as enough of it is there, without waiting for its payload.
-/// Any msg_id of MessageId is complete here; whether it belongs is for the caller to say.
+/// Parses the frame at the front of `stream`, whose payload may have up to `max_length` bytes. A
+/// bad header is reported as soon as enough of it is there, before its payload. Accepts every
+/// msg_id of MessageId; the caller checks whether it is allowed there.
 FrameView parse_frame(std::span<const std::byte> stream, std::uint32_t max_length) noexcept;
 
-/// A whole frame, for what is not on the data path.
+/// A whole frame. It allocates: not for the data path.
 std::vector<std::byte> make_frame(MessageId id, std::span<const std::byte> payload);
 
 /// The payload of an error frame: u32 code, then UTF-8 text.
@@ -101,10 +103,10 @@ struct ErrorMessage {
   std::string text;
 };
 
-/// A whole error frame.
+/// A whole error frame. It allocates: not for the data path.
 std::vector<std::byte> make_error_frame(Refusal code, std::string_view text);
 
-/// Reads an error frame's payload; a payload too short for a code reads as code 0.
+/// Parses the payload of an error frame; one too short for a code yields code 0.
 ErrorMessage parse_error(std::span<const std::byte> payload);
 
 }  // namespace offload::protocol

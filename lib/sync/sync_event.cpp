@@ -25,16 +25,16 @@ using kernels::SyncEventWords;
 
 constexpr std::uint32_t kMagic = 0x53594e43;  // "SYNC"
 constexpr std::uint16_t kVersion = 1;
-/// A sleeper looks by itself so often: a publisher may have been killed before it woke anyone, and
-/// the kernel compares only the counter's low half.
+/// The longest sleep without a poll: a publisher may be killed before it wakes the sleepers, and
+/// futex(2) compares only the counter's low half.
 constexpr core::Duration kLongestSleep = std::chrono::milliseconds(100);
 constexpr core::Duration kSleepForGpu = std::chrono::microseconds(50);
-/// A look at the clock costs as much as many looks at the counter.
+/// Reading the clock costs as much as many polls of the counter.
 constexpr std::uint32_t kSpinsPerClock = 64;
 
 static_assert(std::endian::native == std::endian::little);
 
-/// The low half of the counter, which a futex can watch.
+/// The low half of the counter, as a futex has 32 bits.
 std::uint32_t* futex_word(SyncEventWords& words) noexcept {
   return reinterpret_cast<std::uint32_t*>(&words.value);
 }
@@ -91,10 +91,11 @@ std::uint64_t SyncEvent::add(std::uint64_t count) noexcept {
   return before;
 }
 
-/// Publisher: value, fence, sleepers. Sleeper: sleepers, fence, value. One of them sees the other.
+/// The publisher writes value, fences, and reads sleepers; sleep() writes sleepers, fences, and
+/// reads value. So at least one of the two sees the other's write.
 void SyncEvent::wake_sleepers() noexcept {
   core::full_fence();
-  if (__atomic_load_n(&words_->sleepers, __ATOMIC_RELAXED) == 0) return;  // ordered by the fence
+  if (__atomic_load_n(&words_->sleepers, __ATOMIC_RELAXED) == 0) return;  // pairs with sleep()
   ::syscall(SYS_futex, futex_word(*words_), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
@@ -103,14 +104,14 @@ bool SyncEvent::wait_greater(std::uint64_t threshold, Wait how, core::Duration l
   const core::TimePoint start = core::Clock::now();
   const auto deadline =
       limit > core::TimePoint::max() - start ? core::TimePoint::max() : start + limit;
-  for (std::uint32_t turn = 1;; ++turn) {
+  for (std::uint32_t polls = 1;; ++polls) {
     switch (how) {
       case Wait::spin: core::cpu_relax(); break;
       case Wait::yield: std::this_thread::yield(); break;
       case Wait::block: sleep(threshold, deadline); break;
     }
     if (get() > threshold) return true;
-    if (how == Wait::spin && turn % kSpinsPerClock != 0) continue;
+    if (how == Wait::spin && polls % kSpinsPerClock != 0) continue;
     if (core::Clock::now() >= deadline) return get() > threshold;
   }
 }
@@ -120,14 +121,14 @@ void SyncEvent::sleep(std::uint64_t threshold, core::TimePoint deadline) noexcep
   const auto time = std::clamp(deadline - core::Clock::now(), core::Duration{}, longest);
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
   const timespec timeout{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
-  __atomic_fetch_add(&words_->sleepers, 1, __ATOMIC_RELAXED);  // ordered by the fence
+  __atomic_fetch_add(&words_->sleepers, 1, __ATOMIC_RELAXED);  // pairs with wake_sleepers()
   core::full_fence();
   const std::uint64_t seen = get();
   if (seen <= threshold) {
     ::syscall(SYS_futex, futex_word(*words_), FUTEX_WAIT, static_cast<std::uint32_t>(seen),
               &timeout, nullptr, 0);
   }
-  __atomic_fetch_sub(&words_->sleepers, 1, __ATOMIC_RELAXED);  // a count alone
+  __atomic_fetch_sub(&words_->sleepers, 1, __ATOMIC_RELAXED);  // orders nothing
 }
 
 }  // namespace offload::sync

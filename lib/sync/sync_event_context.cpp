@@ -26,7 +26,7 @@ SyncEventTask* WaitHeap::merge(SyncEventTask* one, SyncEventTask* other) noexcep
   while (one != nullptr && other != nullptr) {
     if (other->ends_before(*one)) std::swap(one, other);
     *place = one;
-    std::swap(one->lesser_, one->greater_);  // what keeps the paths short
+    std::swap(one->lesser_, one->greater_);  // the step of a skew heap that keeps paths short
     place = &one->lesser_;
     one = *place;
   }
@@ -55,7 +55,7 @@ progress::Context::Step SyncEventContext::on_stop() noexcept {
 }
 
 bool SyncEventContext::on_poll(std::size_t most) {
-  // Callbacks may submit more of either kind for ever: each has its share.
+  // Callbacks may submit again without end, so each kind gets half of the completions.
   std::size_t left = most;
   while (left > most / 2) {
     SyncEventTask* const task = prompt_.pop_front();
@@ -80,7 +80,7 @@ void SyncEventContext::run(SyncEventTask& task) noexcept {
     case Operation::get: task.result = event_->get(); return;
     case Operation::set: event_->set(task.argument); return;
     case Operation::add: task.result = event_->add(task.argument); return;
-    case Operation::wait_greater: return;  // never among these
+    case Operation::wait_greater: return;  // is in waiting_, never here
   }
 }
 

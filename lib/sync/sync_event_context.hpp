@@ -13,7 +13,7 @@ namespace offload::sync {
 
 class SyncEventContext;
 
-/// One operation on the context's event.
+/// A task that is one operation on the context's event.
 class SyncEventTask final : public progress::Task, public core::ListNode<SyncEventTask> {
  public:
   using ContextType = SyncEventContext;
@@ -26,7 +26,7 @@ class SyncEventTask final : public progress::Task, public core::ListNode<SyncEve
   };
   Operation operation = Operation::get;
   std::uint64_t argument = 0;
-  /// Once it is done: what get read, what was there before add, what ended the wait.
+  /// Once it is done: the value that get read, the value before add, the value that ended the wait.
   std::uint64_t result = 0;
 
  private:
@@ -36,19 +36,19 @@ class SyncEventTask final : public progress::Task, public core::ListNode<SyncEve
     return threshold_ != other.threshold_ ? threshold_ < other.threshold_ : order_ < other.order_;
   }
 
-  // Of one that waits.
+  // Only while it waits: its place in the heap.
   std::uint64_t threshold_ = 0;
   std::uint64_t order_ = 0;
   SyncEventTask* lesser_ = nullptr;
   SyncEventTask* greater_ = nullptr;
 };
 
-/// Waiting tasks, the one with the lowest threshold first, equal ones in their order. A skew heap
-/// through the tasks themselves: logarithmic over many calls, and nothing is allocated.
+/// A priority queue of waiting tasks: lowest threshold first, equal ones in the order of
+/// submission. It is an intrusive skew heap: amortised logarithmic time, no allocation.
 class WaitHeap {
  public:
   void push(SyncEventTask& task) noexcept;
-  /// The first that waits for less than `value`, taken out; null if there is none.
+  /// Removes and returns the first task whose threshold is below `value`; null if there is none.
   SyncEventTask* pop_below(std::uint64_t value) noexcept;
   [[nodiscard]] bool empty() const noexcept { return root_ == nullptr; }
   void clear() noexcept { root_ = nullptr; }
@@ -60,10 +60,10 @@ class WaitHeap {
   std::uint64_t pushed_ = 0;
 };
 
-/// Works on one event by tasks, beside whatever else is on its engine. What waits ends when the
-/// event allows it, in the order of thresholds; the others end in the next turns, in their order. A
-/// turn looks at the event once, however many tasks wait. While they do, an engine that sleeps
-/// looks every kLookInterval: an event has no descriptor.
+/// A context whose tasks operate on one event. Waiting tasks complete when the event exceeds their
+/// threshold, lowest first; other tasks complete in the next turns, in the order of submission. A
+/// turn reads the event once for all waiting tasks. While tasks wait, an engine that sleeps polls
+/// every kLookInterval, as an event has no descriptor.
 class SyncEventContext final : public progress::Context {
  public:
   static constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
@@ -81,7 +81,7 @@ class SyncEventContext final : public progress::Context {
   void run(SyncEventTask& task) noexcept;
 
   SyncEvent* event_;
-  core::IntrusiveList<SyncEventTask> prompt_;  ///< those that need not wait
+  core::IntrusiveList<SyncEventTask> prompt_;  ///< tasks that need not wait
   WaitHeap waiting_;
 };
 

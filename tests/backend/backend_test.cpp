@@ -137,7 +137,7 @@ TEST_P(Backends, ServesEveryChannel) {
   }
 }
 
-/// Writes a request's header as no producer would, and wakes whoever waits for it.
+/// Writes a request's header as no requester would, and wakes the back end that waits for it.
 void forge(ServedChannel& channel, std::uint32_t length) {
   const std::uint64_t sequence = channel.server.requester.posted();
   const kernels::ChannelView memory = channel.memory();
@@ -268,8 +268,8 @@ TEST(GraphBackend, AnAddressWithoutAGpuIsRefused) {
       << error.what();
 }
 
-/// CUDA keeps the error of a failed lookup for whoever asks next; a launch is not to take it for
-/// its own.
+/// CUDA keeps the error of a failed lookup for the next call of cudaGetLastError; a launch must not
+/// take it for its own.
 TEST(CudaBackend, StartsAfterAnAddressWithoutAGpu) {
   support::thrown_by([] { make_cuda_backend({"ffff:ff:1f.7", 16, 0us}); });
   std::unique_ptr<Backend> backend;

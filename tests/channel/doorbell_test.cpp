@@ -6,7 +6,7 @@
 #include <atomic>
 #include <iostream>
 
-#include "tests/progress/race.hpp"
+#include "tests/support/race.hpp"
 #include "tests/support/readable.hpp"
 
 namespace offload::channel {
@@ -62,7 +62,7 @@ TEST_F(Doorbell, AnyWordButZeroIsArmed) {
 class Race {
  public:
   void run() {
-    progress::race::run([this] { wait(); }, [this] { produce(); });
+    support::race::run([this] { wait(); }, [this] { produce(); });
   }
 
   std::uint32_t rounds = 0;
@@ -73,22 +73,22 @@ class Race {
 
  private:
   void produce() {
-    for (std::uint32_t number = 1; number <= progress::race::kRounds; ++number) {
-      progress::race::pause(number % 32);
+    for (std::uint32_t number = 1; number <= support::race::kRounds; ++number) {
+      support::race::pause(number % 32);
       published_.store(number, std::memory_order_release);
       ringer_.ring();
       rung_.store(number, std::memory_order_release);  // pairs with await
-      progress::race::await(taken_, number);
+      support::race::await(taken_, number);
     }
   }
 
   void wait() {
-    for (std::uint32_t number = 1; number <= progress::race::kRounds; ++number) {
-      progress::race::pause(number % 61);
+    for (std::uint32_t number = 1; number <= support::race::kRounds; ++number) {
+      support::race::pause(number % 61);
       waiter_.arm();
       const bool found = published_.load(std::memory_order_acquire) == number;
       if (found) waiter_.disarm();
-      progress::race::await(rung_, number);
+      support::race::await(rung_, number);
       count(found, take_rings() != 0);
       waiter_.disarm();
       taken_.store(number, std::memory_order_release);  // pairs with await
@@ -118,7 +118,7 @@ TEST(DoorbellRace, NoWakeUpIsLost) {
   Race race;
   race.run();
   EXPECT_EQ(race.lost, 0U);
-  EXPECT_EQ(race.rounds, progress::race::kRounds);
+  EXPECT_EQ(race.rounds, support::race::kRounds);
   // How many of each there are is up to the machine.
   std::cout << race.rounds << " rounds: " << race.met << " numbers met after arming, " << race.rung
             << " rung for, " << race.both << " both\n";

@@ -32,28 +32,6 @@ Statistics sample() {
   return statistics;
 }
 
-TEST(Statistics, SumsThreadsAndLastsToTheLastResponse) {
-  const auto statistics = sample();
-  EXPECT_EQ(statistics.duration, 2s);
-  EXPECT_EQ(statistics.operations, 3U);
-  EXPECT_EQ(statistics.valid, 3U);
-  EXPECT_EQ(statistics.unanswered, 1U);
-  EXPECT_DOUBLE_EQ(statistics.tx_gib_per_second(), 2.0);
-  EXPECT_DOUBLE_EQ(statistics.rx_gib_per_second(), 1.5);
-  EXPECT_DOUBLE_EQ(statistics.million_operations_per_second(), 1.5e-6);
-}
-
-TEST(Statistics, NothingAnsweredIsNoRate) {
-  Statistics statistics;
-  LoadResult silent;
-  silent.sent = 5;
-  silent.tx_bytes = 85;
-  statistics.add(silent, core::TimePoint{} + 1h);
-  EXPECT_EQ(statistics.duration, 0s);
-  EXPECT_EQ(statistics.unanswered, 5U);
-  EXPECT_EQ(statistics.tx_gib_per_second(), 0);
-}
-
 TEST(Report, TableUsesTheReferencesWords) {
   const auto table = make_table(sample());
   EXPECT_NE(table.find("Duration (seconds):       2.000000\n"), std::string::npos) << table;

@@ -53,8 +53,8 @@ TEST(Address, AHostAndAPort) {
 TEST(Address, OverRdmaTheSame) {
   const auto address = Address::parse("rdma:10.0.0.1:7471");
   EXPECT_FALSE(address.local());
-  EXPECT_TRUE(address.over_rdma);
-  EXPECT_FALSE(Address::parse("tcp:10.0.0.1:7471").over_rdma);
+  EXPECT_EQ(address.scheme, "rdma");
+  EXPECT_EQ(Address::parse("tcp:10.0.0.1:7471").scheme, "tcp");
   EXPECT_EQ(address.host, "10.0.0.1");
   EXPECT_EQ(address.port, 7471);
   EXPECT_EQ(address.to_string(), "rdma:10.0.0.1:7471");

@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "core/error.hpp"
 #include "tests/support/thrown.hpp"

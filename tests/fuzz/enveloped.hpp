@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "kernels/services/crc32c.hpp"
+#include "kernels/crc32c.hpp"
 #include "protocol/bytes.hpp"
 #include "protocol/envelope.hpp"
 #include "tests/fuzz/input.hpp"
@@ -33,7 +33,7 @@ inline void put_right(std::vector<std::byte>& bytes, std::uint32_t magic) {
   const std::size_t covered = bytes.size() - protocol::kEnvelopeTrailer;
   protocol::store_big_endian(
       bytes.data() + covered,
-      kernels::Crc32c::of(reinterpret_cast<const std::uint8_t*>(bytes.data()), covered));
+      kernels::crc32c(reinterpret_cast<const std::uint8_t*>(bytes.data()), covered));
 }
 
 /// Once as it is, and once put right.

@@ -188,7 +188,7 @@ TEST_F(CudaCopy, StopWaitsForTheEngineAndEndsTheTasks) {
 
 TEST_F(CudaCopy, CopiesOnAStreamOfTheCallersOwn) {
   const Stream stream;
-  CudaCopyContext context(1, Stream::borrow(stream.get()));
+  CudaCopyContext context(1, stream);
   context.connect(engine_);
   progress::TaskPool<CopyTask> pool(context, 1, {&CudaCopy::note, &CudaCopy::note, &ended_});
   for (int life = 1; life <= 2; ++life) {
@@ -208,8 +208,9 @@ TEST_F(CudaCopy, CopiesOnAStreamOfTheCallersOwn) {
 TEST(CudaCopyContext, WithoutCopiesInFlightThereIsNone) {
   EXPECT_EQ(support::thrown_by([] { CudaCopyContext context(0); }).code(),
             ErrorCode::invalid_value);
-  EXPECT_EQ(support::thrown_by([] { CudaCopyContext context(0, Stream::borrow(nullptr)); }).code(),
-            ErrorCode::invalid_value);
+  EXPECT_EQ(
+      support::thrown_by([] { CudaCopyContext context(0, StreamRef(cudaStreamLegacy)); }).code(),
+      ErrorCode::invalid_value);
 }
 
 }  // namespace

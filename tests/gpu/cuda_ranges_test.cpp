@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "device/gpus.hpp"
-#include "gpu/cuda_memory.hpp"
+#include "gpu/error.hpp"
 #include "memory/region.hpp"
+#include "tests/gpu/gpu_test.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::gpu {
@@ -21,13 +21,8 @@ using memory::MemoryRegion;
 constexpr std::size_t kBytes = 1U << 20;
 constexpr Access kGpuAccess = memory::kLocalAccess | Access::peer_pcie;
 
-class CudaRanges : public testing::Test {
+class CudaRanges : public test::GpuTest {
  protected:
-  void SetUp() override {
-    if (const auto gpus = device::list_gpus(); gpus.devices.empty()) {
-      GTEST_SKIP() << "no GPU: " << gpus.why_none;
-    }
-  }
   CudaRegistrar registrar_;
 };
 

@@ -1,5 +1,5 @@
-#include "tests/kernels/batch_body.hpp"
-#include "tests/kernels/host_runner.hpp"
+#include "tests/kernels/bodies/batch_body.hpp"
+#include "tests/kernels/bodies/host_runner.hpp"
 
 namespace offload::kernels::test {
 

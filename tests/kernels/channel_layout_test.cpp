@@ -31,7 +31,7 @@ std::vector<Shape> shapes() {
   return all;
 }
 
-TEST(Layout, EveryPartHasRoomForItsMessages) {
+TEST(Layout, EverySlotHasRoomForItsMessages) {
   for (const Shape& shape : shapes()) {
     SCOPED_TRACE(testing::Message() << shape);
     const auto layout = make_layout(shape.depth, shape.max_length);
@@ -71,7 +71,7 @@ TEST(Layout, EverythingIsAligned) {
 }
 
 // Whatever a service answers, a few packets of it always fit.
-TEST(Layout, ShortLimitsAreRaisedToFourVectors) {
+TEST(Layout, ShortLimitsAreRaisedToFourPackets) {
   for (const std::uint32_t length : {0U, 1U, 47U, 48U}) {
     EXPECT_EQ(make_layout(4, length).max_length, 48U);
   }
@@ -119,7 +119,7 @@ TEST(Packets, TwelveBytesEachAndAHeader) {
   EXPECT_EQ(kMaxPacketPayload, 372U);
 }
 
-TEST(Turns, GoOnByOneEachLap) {
+TEST(Flags, GoOnByOneEachLap) {
   for (const std::uint32_t depth : {1U, 2U, 128U, kMaxDepth}) {
     const auto layout = make_layout(depth, 64);
     for (const std::uint64_t lap :
@@ -133,7 +133,7 @@ TEST(Turns, GoOnByOneEachLap) {
   }
 }
 
-TEST(Turns, FreshMemoryIsNothingYetAndALapNeverLooksLikeTheOneBefore) {
+TEST(Flags, FreshMemoryIsNothingYetAndALapNeverLooksLikeTheOneBefore) {
   const auto layout = make_layout(8, 64);
   EXPECT_NE(layout.flag_of(0), 0U);
   for (const std::uint64_t lap : {std::uint64_t{0}, std::uint64_t{0xffff'fffe},

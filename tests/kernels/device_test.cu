@@ -1,10 +1,10 @@
-#include "tests/kernels/batch_body.hpp"
-#include "tests/kernels/buffer_array_body.hpp"
-#include "tests/kernels/device_runner.cuh"
-#include "tests/kernels/group_body.hpp"
-#include "tests/kernels/message_body.hpp"
-#include "tests/kernels/serve_body.hpp"
-#include "tests/kernels/services_body.hpp"
+#include "tests/kernels/bodies/batch_body.hpp"
+#include "tests/kernels/bodies/buffer_array_body.hpp"
+#include "tests/kernels/bodies/device_runner.cuh"
+#include "tests/kernels/bodies/group_body.hpp"
+#include "tests/kernels/bodies/message_body.hpp"
+#include "tests/kernels/bodies/serve_body.hpp"
+#include "tests/kernels/bodies/services_body.hpp"
 
 namespace offload::kernels::test {
 

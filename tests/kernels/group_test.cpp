@@ -1,5 +1,5 @@
-#include "tests/kernels/group_body.hpp"
-#include "tests/kernels/host_runner.hpp"
+#include "tests/kernels/bodies/group_body.hpp"
+#include "tests/kernels/bodies/host_runner.hpp"
 
 namespace offload::kernels::test {
 

@@ -1,5 +1,5 @@
-#include "tests/kernels/host_runner.hpp"
-#include "tests/kernels/message_body.hpp"
+#include "tests/kernels/bodies/host_runner.hpp"
+#include "tests/kernels/bodies/message_body.hpp"
 
 namespace offload::kernels::test {
 

@@ -12,18 +12,18 @@ namespace {
 using namespace std::chrono_literals;
 
 /// All of whose words follow from its flag.
-Packet vector_of(std::uint32_t flag) {
+Packet packet_of(std::uint32_t flag) {
   return {{flag * 3, ~flag, flag * 7}, flag};
 }
 
 bool agrees(const Packet& packet) {
-  const Packet whole = vector_of(packet.flag);
+  const Packet whole = packet_of(packet.flag);
   return packet.data[0] == whole.data[0] && packet.data[1] == whole.data[1] &&
          packet.data[2] == whole.data[2];
 }
 
-TEST(VectorAccess, LoadsWhatWasStoredAndTouchesNothingElse) {
-  Packet packets[3] = {vector_of(1), vector_of(2), vector_of(3)};
+TEST(PacketAccess, LoadsWhatWasStoredAndTouchesNothingElse) {
+  Packet packets[3] = {packet_of(1), packet_of(2), packet_of(3)};
   store_packet(packets + 1, {{0x0102'0304, 0x0506'0708, 0x090a'0b0c}, 0x0d0e'0f10});
   const Packet loaded = load_packet(packets + 1);
   EXPECT_EQ(loaded.data[0], 0x0102'0304U);
@@ -36,13 +36,13 @@ TEST(VectorAccess, LoadsWhatWasStoredAndTouchesNothingElse) {
 }
 
 // As in a channel: written anew only once its reader is done.
-TEST(VectorAccess, ATurnIsNeverSeenBeforeItsData) {
-  Packet shared = vector_of(0);
+TEST(PacketAccess, AFlagIsNeverSeenBeforeItsData) {
+  Packet shared = packet_of(0);
   std::atomic<std::uint32_t> taken{0};
   std::atomic<bool> stop{false};
   std::thread writer([&] {
     for (std::uint32_t flag = 1; !stop; ++flag) {
-      store_packet(&shared, vector_of(flag));
+      store_packet(&shared, packet_of(flag));
       while (taken != flag && !stop) std::this_thread::yield();
     }
   });
@@ -66,12 +66,12 @@ TEST(VectorAccess, ATurnIsNeverSeenBeforeItsData) {
 #if !defined(OFFLOAD_PORTABLE_PACKETS)
 
 // What one aligned 16-byte access gives beyond that.
-TEST(VectorAccess, IsNeverTornEvenWhenWrittenWithoutPause) {
-  Packet shared = vector_of(0);
+TEST(PacketAccess, IsNeverTornEvenWhenWrittenWithoutPause) {
+  Packet shared = packet_of(0);
   std::atomic<bool> stop{false};
   std::thread writer([&] {
     for (std::uint32_t flag = 1; !stop.load(std::memory_order_relaxed); ++flag) {
-      store_packet(&shared, vector_of(flag));
+      store_packet(&shared, packet_of(flag));
     }
   });
   std::uint32_t wrong = 0;

@@ -1,5 +1,5 @@
-#include "tests/kernels/host_runner.hpp"
-#include "tests/kernels/serve_body.hpp"
+#include "tests/kernels/bodies/host_runner.hpp"
+#include "tests/kernels/bodies/serve_body.hpp"
 
 namespace offload::kernels::test {
 

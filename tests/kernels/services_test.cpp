@@ -1,5 +1,5 @@
-#include "tests/kernels/host_runner.hpp"
-#include "tests/kernels/services_body.hpp"
+#include "tests/kernels/bodies/host_runner.hpp"
+#include "tests/kernels/bodies/services_body.hpp"
 
 namespace offload::kernels::test {
 
@@ -20,19 +20,12 @@ TEST(Services, ReverseIsTheDefault) {
 }
 
 // The room that make_layout sets aside for responses.
-TEST(Services, AnswersAreNoLongerThanTheLongerOfRequestAndFourVectors) {
+TEST(Services, AnswersAreNoLongerThanTheLongerOfRequestAndFourPackets) {
   for_each_service([](auto service) {
     for (const std::uint32_t length : {0U, 1U, 48U, 372U, 373U, kMaxMessageLength}) {
       EXPECT_LE(service.response_length(length), std::max(length, 4 * kPacketData));
     }
   });
-}
-
-TEST(Services, Crc32cOfPlainBytes) {
-  for (const std::size_t length : {0U, 1U, 9U, 4096U}) {
-    const auto octets = random_octets(length);
-    EXPECT_EQ(Crc32c::of(octets.data(), octets.size()), crc32c_of(octets));
-  }
 }
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, ServicesRight, testing::Types<HostRunner>);

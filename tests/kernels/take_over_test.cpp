@@ -4,7 +4,7 @@
 
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
-#include "tests/kernels/host_runner.hpp"
+#include "tests/kernels/bodies/host_runner.hpp"
 #include "tests/kernels/test_channel.hpp"
 
 namespace offload::kernels::test {
@@ -138,7 +138,7 @@ TEST_F(TakeOver, AnAbsurdCountEndsWithinALap) {
   }
 }
 
-TEST(IsComplete, NeedsEveryVector) {
+TEST(IsComplete, NeedsEveryPacket) {
   for (const std::uint32_t length : {0U, 12U, 100U, 372U}) {
     const TestChannel<HostRunner> empty(kDepth, kMaxLength);
     TestChannel<HostRunner> channel(kDepth, kMaxLength);
@@ -148,13 +148,13 @@ TEST(IsComplete, NeedsEveryVector) {
     const Slot slot = channel.channel().request(1);
     EXPECT_TRUE(is_complete(slot, flag, channel.layout()));
     EXPECT_FALSE(is_complete(slot, flag + 1, channel.layout()));
-    for (std::uint32_t v = 0; v < packets_for(length); ++v) {
-      const Packet whole = load_packet(slot.packets + v);
+    for (std::uint32_t index = 0; index < packets_for(length); ++index) {
+      const Packet whole = load_packet(slot.packets + index);
       Packet torn = whole;
       ++torn.flag;
-      store_packet(slot.packets + v, torn);
-      EXPECT_FALSE(is_complete(slot, flag, channel.layout())) << v << " of " << length;
-      store_packet(slot.packets + v, whole);
+      store_packet(slot.packets + index, torn);
+      EXPECT_FALSE(is_complete(slot, flag, channel.layout())) << index << " of " << length;
+      store_packet(slot.packets + index, whole);
     }
   }
 }

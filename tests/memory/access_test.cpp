@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/memory/common.hpp"
+#include "tests/support/memory.hpp"
 
 namespace offload::memory {
 namespace {

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "tests/memory/common.hpp"
+#include "tests/support/memory.hpp"
 
 namespace offload::memory {
 namespace {

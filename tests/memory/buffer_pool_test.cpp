@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/memory/common.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/memory.hpp"
 
 namespace offload::memory {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "memory/inventory.hpp"
-#include "tests/memory/common.hpp"
+#include "tests/support/memory.hpp"
 
 namespace offload::memory {
 namespace {
@@ -131,7 +131,7 @@ TEST_F(BufferTest, AnySequenceOfOperationsDoesWhatTheModelDoes) {
     to += count;
     return true;
   };
-  for (int turn = 0; turn < 200'000; ++turn) {
+  for (int round = 0; round < 200'000; ++round) {
     const std::size_t count = random() % 100 == 0 ? kMost - random() % 3 : random() % 40;
     switch (random() % 8) {
       case 0:
@@ -152,7 +152,7 @@ TEST_F(BufferTest, AnySequenceOfOperationsDoesWhatTheModelDoes) {
         buffer->reset();
         model = {0, 0, kLength};
     }
-    ASSERT_NO_FATAL_FAILURE(expect_is(*buffer, model)) << "turn " << turn;
+    ASSERT_NO_FATAL_FAILURE(expect_is(*buffer, model)) << "round " << round;
   }
 }
 
@@ -185,138 +185,6 @@ TEST_F(BufferTest, AssigningLetsGoOfTheFormer) {
   EXPECT_EQ(inventory_.free_count(), 7U);
   first = {};
   EXPECT_EQ(inventory_.free_count(), 8U);
-}
-
-TEST_F(BufferTest, AChainIsItsBuffersInOrder) {
-  const auto head = take(0);
-  auto second = take(1);
-  auto third = take(2);
-  Buffer* const second_buffer = second.get();
-  Buffer* const third_buffer = third.get();
-  ASSERT_TRUE(head->append(1) && second->append(20) && third->append(3));
-  EXPECT_EQ(head->element_count(), 1U);
-  ASSERT_TRUE(head->append_chain(second));
-  EXPECT_FALSE(second);
-  ASSERT_TRUE(head->append_chain(third));
-  EXPECT_EQ(head->next(), second_buffer);
-  EXPECT_EQ(second_buffer->next(), third_buffer);
-  EXPECT_EQ(third_buffer->next(), nullptr);
-  EXPECT_TRUE(head->is_head());
-  EXPECT_FALSE(second_buffer->is_head());
-  EXPECT_EQ(head->element_count(), 3U);
-  EXPECT_EQ(head->total_length(), 24U);
-  EXPECT_EQ(second_buffer->total_length(), 23U);
-  EXPECT_EQ(second_buffer->references(), 1U);
-}
-
-TEST_F(BufferTest, AChainFitsWhatTakesAsManyElements) {
-  const auto head = take(0);
-  EXPECT_FALSE(head->fits(0));
-  EXPECT_TRUE(head->fits(1));
-  for (std::size_t i = 1; i < 4; ++i) {
-    auto more = take(i);
-    ASSERT_TRUE(head->append_chain(more));
-  }
-  EXPECT_FALSE(head->fits(3));
-  EXPECT_TRUE(head->fits(4));
-  EXPECT_TRUE(head->fits(kMost));
-}
-
-TEST_F(BufferTest, ChainsOfManyAreJoined) {
-  const auto head = take(0);
-  auto other = take(1);
-  auto last = take(2);
-  ASSERT_TRUE(other->append_chain(last));
-  ASSERT_TRUE(head->append_chain(other));
-  EXPECT_EQ(head->element_count(), 3U);
-}
-
-TEST_F(BufferTest, WhatIsInAListIsNotLinkedOnceMore) {
-  auto head = take(0);
-  auto second = take(1);
-  auto second_again = second;
-  auto other = take(2);
-  BufferRef nothing;
-  EXPECT_FALSE(head->append_chain(nothing));
-  EXPECT_FALSE(head->append_chain(head));
-  auto head_again = head;
-  EXPECT_FALSE(head->append_chain(head_again));
-  ASSERT_TRUE(head->append_chain(second));
-  EXPECT_FALSE(head->append_chain(second_again));   // it is in this list
-  EXPECT_FALSE(other->append_chain(second_again));  // it is in another's
-  EXPECT_FALSE(second_again->append_chain(other));  // to the middle of a list
-  EXPECT_FALSE(second_again->append_chain(head));   // it would be a ring
-  // What was refused still has its reference.
-  EXPECT_TRUE(head_again && second_again && other);
-  EXPECT_EQ(head->element_count(), 2U);
-}
-
-TEST_F(BufferTest, UnlinkCutsTheListInTwo) {
-  const auto head = take(0);
-  auto second = take(1);
-  auto third = take(2);
-  const Buffer* const second_buffer = second.get();
-  ASSERT_TRUE(head->append_chain(second) && head->append_chain(third));
-  const auto rest = head->unlink(*second_buffer);
-  ASSERT_EQ(rest.get(), second_buffer);
-  EXPECT_TRUE(rest->is_head());
-  EXPECT_EQ(rest->references(), 1U);
-  EXPECT_EQ(rest->element_count(), 2U);
-  EXPECT_EQ(head->element_count(), 1U);
-}
-
-TEST_F(BufferTest, UnlinkOfWhatDoesNotFollowIsNothing) {
-  const auto head = take(0);
-  auto second = take(1);
-  const auto second_again = second;
-  auto third = take(2);
-  const Buffer* const third_buffer = third.get();
-  const auto stranger = take(3);
-  ASSERT_TRUE(head->append_chain(second) && head->append_chain(third));
-  EXPECT_FALSE(head->unlink(*head));
-  EXPECT_FALSE(head->unlink(*stranger));
-  EXPECT_FALSE(second_again->unlink(*third_buffer));  // it heads no list
-  EXPECT_EQ(head->element_count(), 3U);
-}
-
-TEST_F(BufferTest, TheChainGoesWithItsHead) {
-  auto head = take(0);
-  for (std::size_t i = 1; i < 8; ++i) {
-    auto more = take(i);
-    ASSERT_TRUE(head->append_chain(more));
-  }
-  EXPECT_EQ(inventory_.free_count(), 0U);
-  EXPECT_EQ(region_.users(), 8U);
-  head.reset();
-  EXPECT_EQ(inventory_.free_count(), 8U);
-  EXPECT_EQ(region_.users(), 0U);
-}
-
-TEST_F(BufferTest, WhatIsStillHeldOfAChainStays) {
-  auto head = take(0);
-  auto second = take(1);
-  const auto held = second;
-  auto third = take(2);
-  ASSERT_TRUE(head->append_chain(second) && head->append_chain(third));
-  head.reset();
-  EXPECT_EQ(inventory_.free_count(), 6U);
-  EXPECT_TRUE(held->is_head());
-  EXPECT_EQ(held->references(), 1U);
-  EXPECT_EQ(held->element_count(), 2U);
-}
-
-TEST_F(BufferTest, ABufferThatComesBackHasNoTraceOfItsList) {
-  auto head = take(0);
-  auto second = take(1);
-  ASSERT_TRUE(head->append_chain(second) && head->append(5));
-  head.reset();
-  for (std::size_t i = 0; i < 2; ++i) {
-    head = take(i);
-    EXPECT_EQ(head->next(), nullptr);
-    EXPECT_TRUE(head->is_head());
-    EXPECT_EQ(head->total_length(), 0U);
-    second = head;
-  }
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/memory/common.hpp"
+#include "tests/support/memory.hpp"
 
 namespace offload::memory {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "protocol/bytes.hpp"
 #include "tests/kernels/reference.hpp"
-#include "tests/memory/common.hpp"
 #include "tests/support/bytes.hpp"
+#include "tests/support/memory.hpp"
 
 namespace offload::memory {
 namespace {

@@ -1,22 +1,18 @@
 #include "memory/region.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <memory>
-#include <sstream>
+#include <cstring>
+#include <latch>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
-#include "tests/memory/common.hpp"
-#include "tests/memory/fake_registrar.hpp"
+#include "memory/inventory.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/memory.hpp"
 
 namespace offload::memory {
 namespace {
@@ -233,83 +229,55 @@ TEST(MemoryRegion, EndsWithItsRegistrationsAndSaysWhoWasLeftBehind) {
   EXPECT_TRUE(log.has("error: memory region 'x' ends while 1 buffers")) << log.text();
 }
 
-std::size_t resident_pages(const Range& range) {
-  std::vector<unsigned char> resident(range.length / kPage);
-  EXPECT_EQ(::mincore(range.address, range.length, resident.data()), 0);
-  std::size_t count = 0;
-  for (const unsigned char page : resident) count += page & 1U;
-  return count;
-}
+/// Each thread has an inventory of its own; ThreadSanitizer checks the order.
+constexpr std::size_t kThreads = 4;
 
-TEST(MemoryRegion, StartBringsEveryPageInAndChangesNothing) {
-  const Range range = allocate_range(64 * kPage);
-  EXPECT_EQ(resident_pages(range), 0U);
-  range.address[kPage] = std::byte{7};
-  MemoryRegion region({"x"}, {range});
+TEST(RegionOfManyThreads, CountsTheBuffersOfAll) {
+  std::vector<std::byte> memory(kThreads * 64);
+  MemoryRegion region({"x"}, {borrow_range(memory)});
   region.start();
-  EXPECT_EQ(resident_pages(range), 64U);
-  EXPECT_EQ(range.address[kPage], std::byte{7});
-}
-
-// An address that nobody may touch stands for a GPU's memory.
-TEST(MemoryRegion, StartLeavesDeviceMemoryAlone) {
-  void* const address = ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(address, MAP_FAILED);
-  const std::shared_ptr<void> owner(address, [](void* mapped) { ::munmap(mapped, kPage); });
-  MemoryRegion region({"x"}, {foreign_range(address, kPage, Location::device, owner)});
-  region.start();
-  EXPECT_TRUE(region.started());
-}
-
-/// "Locked" of /proc/self/smaps, of the mapping that begins at `address`; kB.
-std::size_t locked_kilobytes(const std::byte* address) {
-  std::ostringstream begin;
-  begin << std::hex << reinterpret_cast<std::uintptr_t>(address) << '-';
-  std::ifstream maps("/proc/self/smaps");
-  std::string line;
-  while (std::getline(maps, line) && !line.starts_with(begin.str())) {
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      BufferInventory inventory(8);
+      inventory.start();
+      for (int round = 0; round < 10'000; ++round) {
+        const auto own = std::span(memory).subspan(i * 64, 64);
+        const auto buffer = inventory.take(region, own).buffer;
+        const auto copy = inventory.duplicate(*buffer).buffer;
+        copy->tailroom()[0] = std::byte{1};
+      }
+    });
   }
-  while (std::getline(maps, line)) {
-    if (line.starts_with("Locked:")) return std::stoul(line.substr(line.find(' ')));
-  }
-  return 0;
+  threads.clear();
+  EXPECT_EQ(region.users(), 0U);
+  EXPECT_NO_THROW(region.stop());
 }
 
-/// Sanitizers make mlock do nothing.
-bool can_lock() {
-  const Range range = allocate_range(kPage);
-  return ::mlock(range.address, kPage) == 0 && locked_kilobytes(range.address) != 0;
-}
-
-TEST(MemoryRegion, IsLockedInMemoryWhileStarted) {
-  if (!can_lock()) GTEST_SKIP() << "nothing can be locked here";
-  const Range range = allocate_range(4 * kPage);
-  MemoryRegion region({"x"}, {range});
+// Between a buffer's last use there and stop here stands nothing but the count.
+TEST(RegionOfManyThreads, WhatWasDoneWithABufferIsOverBeforeStopReturns) {
+  std::vector<std::byte> memory(4096);
+  MemoryRegion region({"x"}, {borrow_range(memory)});
   region.start();
-  EXPECT_EQ(locked_kilobytes(range.address), 4 * kPage / 1024);
-  region.stop();
-  EXPECT_EQ(locked_kilobytes(range.address), 0U);
-}
-
-/// Starts a region where nothing may be locked and prints what is logged. In a process of its own.
-void start_where_nothing_may_be_locked() {
-  const struct rlimit none {};
-  ::setrlimit(RLIMIT_MEMLOCK, &none);
-  constexpr unsigned kNobody = 65534;
-  if (::geteuid() == 0 && ::setuid(kNobody) != 0) std::exit(1);  // root is not bound by limits
-  const support::LogCapture log;
-  const Range range = allocate_range(3 * kPage);
-  MemoryRegion region({"x"}, {range});
-  region.start();
-  std::cerr << log.text() << resident_pages(range) << " pages present\n";
-  std::exit(region.started() ? 0 : 1);
-}
-
-TEST(MemoryRegionDeathTest, ThatCannotBeLockedIsAWarning) {
-  if (!can_lock()) GTEST_SKIP() << "nothing can be locked here";
-  EXPECT_EXIT(start_where_nothing_may_be_locked(), testing::ExitedWithCode(0),
-              "warning: memory region 'x': [0-9]+ bytes are present but not locked in memory.*"
-              "RLIMIT_MEMLOCK is 0 bytes\n3 pages present");
+  std::latch taken(1);
+  const std::jthread writer([&] {
+    BufferInventory inventory(1);
+    inventory.start();
+    const auto buffer = inventory.take(region, memory).buffer;
+    taken.count_down();
+    std::memset(buffer->tailroom().data(), 7, buffer->tailroom().size());
+  });
+  taken.wait();
+  const auto stops = [&] {
+    try {
+      region.stop();
+      return true;
+    } catch (const core::Error&) {
+      return false;
+    }
+  };
+  ASSERT_TRUE(support::eventually(stops, [] { std::this_thread::yield(); }));
+  EXPECT_EQ(memory, std::vector<std::byte>(4096, std::byte{7}));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "tests/memory/common.hpp"
+#include "tests/support/memory.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace offload::memory {

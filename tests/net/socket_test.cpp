@@ -56,7 +56,7 @@ void expect_traffic(const std::string& host) {
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_NODELAY), 1);
   EXPECT_EQ(option_of(server.get(), SOL_SOCKET, SO_KEEPALIVE), 1);
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_KEEPIDLE), 60);
-  give_up_after(server.get(), std::chrono::seconds(3));
+  set_dead_peer_timeout(server.get(), std::chrono::seconds(3));
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
 }
 
@@ -126,7 +126,7 @@ TEST(Socket, ConnectResultOfNoSocket) {
 }
 
 TEST(Socket, AnAddressOfAnotherMachineCannotBeListenedOn) {
-  // TEST-NET-1: nobody's.
+  // TEST-NET-1 (RFC 5737): no host answers.
   const auto error = thrown_by([] { listen_tcp(loopback("192.0.2.1"), 1); });
   EXPECT_EQ(error.system_errno(), EADDRNOTAVAIL);
 }
@@ -149,10 +149,8 @@ TEST(SocketAddress, AsText) {
 
 TEST(SocketAddress, PortOfBothFamilies) {
   for (const char* host : {"127.0.0.1", "::1"}) {
-    auto address = loopback(host, 0x1234);
-    EXPECT_EQ(address.port(), 0x1234);
-    address.set_port(80);
-    EXPECT_EQ(address.port(), 80);
+    EXPECT_EQ(loopback(host, 0x1234).port(), 0x1234);
+    EXPECT_EQ(loopback(host, 80).port(), 80);
   }
   EXPECT_EQ(loopback("127.0.0.1").family(), AF_INET);
   EXPECT_EQ(loopback("::1").family(), AF_INET6);

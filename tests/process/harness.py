@@ -42,7 +42,7 @@ def scaled(count, lowest=1):
 
 
 def free_port():
-    """A TCP port of loopback that nobody has now."""
+    """A TCP port of loopback that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

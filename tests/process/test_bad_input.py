@@ -233,7 +233,7 @@ def test_a_flood_of_garbage(server, beside, no_leak):
     with beside():
         answered = sum(send_garbage(server, seed) for seed in range(30))
         expect_own_answers(server)
-    # Who stops at the first sign of an answer gets to read why. Who floods on may not.
+    # A client that stops sending when an answer arrives can read the error; others may not.
     assert answered >= 15
 
 
@@ -320,7 +320,7 @@ def test_more_clients_than_descriptors(stage):
 @pytest.mark.skipif("undefined" in SANITIZE,
                     reason="the sanitizer takes descriptors itself, to look at an object's type")
 def test_the_machine_runs_out_of_descriptors(stage):
-    """Who comes then waits in the backlog, costs no processor time, and is served later."""
+    """New clients wait in the backlog, cost no processor time, and are served later."""
     server, _ = stage.pair()
     expect_own_answers(server)
     limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)

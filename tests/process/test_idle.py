@@ -1,4 +1,4 @@
-"""Who has nothing to do uses no processor time: less than 1 %, whatever state it waits in."""
+"""An idle program uses less than 1 % of a processor, in every state in which it waits."""
 import contextlib
 import signal
 import time

@@ -115,8 +115,8 @@ def test_new_clients_are_turned_away_meanwhile(stage):
 
 
 def test_clients_that_connect_as_the_server_is_told_to_end(stage):
-    """Whoever was let in is told of the end, whether a thread had taken him already or not; nobody
-    holds the shutdown up."""
+    """Every accepted client gets an end of stream, even if no I/O thread has taken it over yet, and
+    none delays the shutdown."""
     server, worker = stage.pair("--threads", 2)
     sockets = []
     with contextlib.suppress(ConnectionError):
@@ -125,12 +125,12 @@ def test_clients_that_connect_as_the_server_is_told_to_end(stage):
             if number == 200:
                 server.send_signal(signal.SIGTERM)
     assert len(sockets) > 200
-    # Of a connection made in the very moment in which the listener closes, the kernel may keep the
-    # client's half alone (as any program sees it): whoever says something there is told.
+    # If a connection is made at the moment when the listener closes, the kernel may keep only the
+    # client's half of it: the client notices when it sends.
     with contextlib.suppress(ConnectionError):
         sockets[-1].sendall(b"?")
     for each in sockets:
-        with each, contextlib.suppress(ConnectionResetError):  # who still waited to be accepted
+        with each, contextlib.suppress(ConnectionResetError):  # was not accepted yet
             assert each.recv(1) == b""
     expect_end_of_both(server, worker)
     assert "not all clients could be answered in time" not in server.log

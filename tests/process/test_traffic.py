@@ -236,7 +236,7 @@ def test_few_slots_and_a_client_that_wants_many(stage, depth):
 
 @pytest.mark.parametrize("depth", [1, 16])
 def test_a_deep_pipeline_leaves_room_for_its_neighbours(stage, depth):
-    """Who asks for one thing at a time gets his share of the slots, beside who asks for 4096."""
+    """A client with one request in flight gets its share of the slots beside one with 4096."""
     server, _ = stage.pair("--max-concurrent-messages", depth)
     greedy = stage.client(server, "--max-concurrent-messages", 4096, "--duration", "60s")
     greedy.wait_for_log("connected to")

@@ -12,7 +12,7 @@ from harness import (LONG, PATIENCE, TIME_FACTOR, Load, needs_cpu_worker, on_one
 from wire import WORKER_UNAVAILABLE, Wire, frame, payloads, reverse
 
 KILLS = 20
-# A worker that a signal has stopped counts as gone after five keep-alives of a second.
+# A worker that a signal has stopped counts as gone after five keep-alive intervals of a second.
 SILENCE = 10 + PATIENCE
 
 
@@ -107,7 +107,7 @@ def expect_errors(wire, count):
 
 
 def send_pending(wire, requests):
-    """Sends requests that nobody answers now; returns when the server has them."""
+    """Sends requests that no worker answers yet; returns when the server has them."""
     wire.send(b"".join(map(frame, requests)))
     wire.wait_until_read()
 

@@ -2,16 +2,125 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "progress/context.hpp"
 #include "progress/task_pool.hpp"
-#include "tests/progress/fake_context.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::progress {
+
+class FakeContext;
+
+class FakeTask final : public Task {
+ public:
+  using ContextType = FakeContext;
+  int number = 0;
+};
+
+/// Does what the test says, and counts what is asked of it.
+class FakeContext final : public Context {
+ public:
+  explicit FakeContext(std::string name = "fake", Turns turns = Turns::while_in_flight)
+      : Context(std::move(name), turns) {}
+  ~FakeContext() override {
+    if (ends_itself) end();
+  }
+
+  using Context::complete;
+  using Context::first_in_flight;
+  using Context::request_turn;
+  using Context::started;
+  using Context::stopped;
+
+  // What it shall do.
+  bool start_takes_time = false;
+  bool stop_takes_time = false;
+  bool start_fails = false;
+  bool ends_itself = false;
+  core::Status refusal;         ///< of submissions
+  core::Status outcome;         ///< of tasks
+  std::size_t completions = 0;  ///< so many more, in as many turns as it takes
+  core::Duration sleep{};       ///< what arm() says
+
+  std::function<void(FakeTask&)> on_take;
+  std::function<void(FakeTask&)> on_complete;
+
+  // What was asked of it.
+  int submissions = 0;
+  std::vector<int> taken;  ///< numbers of the tasks
+  int flushes = 0;
+  int polls = 0;
+  int starts = 0;
+  int stops = 0;
+
+ private:
+  Step on_start() override {
+    ++starts;
+    if (start_fails) throw core::Error(core::ErrorCode::driver, "no such luck");
+    return start_takes_time ? Step::in_progress : Step::done;
+  }
+  Step on_stop() noexcept override {
+    ++stops;
+    return stop_takes_time ? Step::in_progress : Step::done;
+  }
+  core::Status on_submit(Task& task) noexcept override {
+    ++submissions;
+    if (!refusal.ok()) return refusal;
+    auto& fake = static_cast<FakeTask&>(task);
+    taken.push_back(fake.number);
+    if (on_take) on_take(fake);
+    return {};
+  }
+  void on_flush() noexcept override { ++flushes; }
+  bool on_poll(std::size_t most) override {
+    ++polls;
+    std::size_t done = 0;
+    for (; done < most && completions != 0; ++done) {
+      auto* const task = static_cast<FakeTask*>(first_in_flight());
+      if (task == nullptr) break;
+      --completions;
+      if (on_complete) on_complete(*task);
+      complete(*task, outcome);
+    }
+    return done != 0;
+  }
+  core::Duration arm() override { return sleep; }
+};
+
+/// What came of tasks, in order: "1 ok", "2 shutdown".
+class Outcomes {
+ public:
+  [[nodiscard]] TaskPool<FakeTask>::Callbacks callbacks() {
+    return {[](FakeTask& task, void* outcomes) {
+              EXPECT_TRUE(task.status().ok());
+              static_cast<Outcomes*>(outcomes)->add(task, "ok");
+            },
+            [](FakeTask& task, void* outcomes) {
+              ASSERT_FALSE(task.status().ok());
+              static_cast<Outcomes*>(outcomes)->add(task, name_of(task.status().error()));
+            },
+            this};
+  }
+
+  std::vector<std::string> all;
+  std::function<void(FakeTask&)> then;  ///< done inside of each callback
+
+ private:
+  void add(FakeTask& task, std::string_view outcome) {
+    EXPECT_EQ(task.state(), Task::State::done);
+    all.push_back(std::to_string(task.number) + " " + std::string(outcome));
+    if (then) then(task);
+  }
+};
+
+using Lines = std::vector<std::string>;
 
 /// The refusal of a call in a wrong state: its text.
 template <class Action>

@@ -185,7 +185,7 @@ TEST(Engine, ArmsPollsOnceMoreSleepsAndDisarms) {
   EXPECT_EQ(work.calls, "papd");
 }
 
-// Whoever handed it over before it saw the arming does not ring.
+// The other thread does not ring if it handed the work over before it saw the arming.
 TEST(Engine, WorkThatComesBetweenPollAndArmEndsTheSleepBeforeItBegins) {
   Engine engine;
   FakeWork work;

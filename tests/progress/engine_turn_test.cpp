@@ -1,4 +1,4 @@
-// What is active now and then, loops of the caller's own, and misuse.
+// Pollables that are active now and then, and loops of the caller's own.
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
 
@@ -7,7 +7,6 @@
 #include <string>
 #include <thread>
 
-#include "core/log.hpp"
 #include "progress/engine.hpp"
 #include "tests/progress/engine_fixture.hpp"
 #include "tests/support/eventually.hpp"
@@ -243,49 +242,6 @@ TEST(Engine, WhatBecomesActiveWhileItIsArmedWakesTheCaller) {
   engine.activate(work);
   EXPECT_TRUE(is_readable(engine.fd(), 0));
   engine.disarm();
-}
-
-// ---- Misuse: found where assertions are on
-
-class EngineDeathTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!kChecksUsage) GTEST_SKIP() << "this build does not check";
-    testing::GTEST_FLAG(death_test_style) = "threadsafe";
-    core::start_log("test", "info");
-  }
-};
-
-TEST_F(EngineDeathTest, ATurnInsideATurn) {
-  Engine engine;
-  FakeWork work;
-  engine.attach(work);
-  work.on_poll = [&] { engine.progress(); };
-  EXPECT_DEATH(engine.progress(), "progress was called from inside a callback");
-  EXPECT_DEATH(engine.run_once(in(1ms)), "progress was called from inside a callback");
-  work.on_poll = [&] { engine.run_once(in(1ms)); };
-  EXPECT_DEATH(engine.progress(), "run_once was called from inside a callback");
-}
-
-TEST_F(EngineDeathTest, ASecondThreadInsideIt) {
-  Engine engine;
-  FakeWork work;
-  FakeWork other;
-  engine.attach(work);
-  work.on_poll = [&] { std::thread([&] { engine.activate(other); }).join(); };
-  EXPECT_DEATH(engine.progress(), "activate was called while another thread was inside");
-  work.on_poll = [&] { std::thread([&] { engine.progress(); }).join(); };
-  EXPECT_DEATH(engine.progress(), "progress was called while another thread was inside");
-}
-
-TEST(Engine, MayBeHandedToAnotherThread) {
-  Engine engine;
-  FakeWork work;
-  engine.attach(work);
-  engine.progress();
-  std::thread([&] { engine.progress(); }).join();
-  engine.progress();
-  EXPECT_EQ(work.calls, "ppp");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "progress/graph.hpp"
-#include "tests/progress/fake_context.hpp"
+#include "tests/progress/context_fixture.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::progress {

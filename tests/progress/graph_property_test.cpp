@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "progress/graph.hpp"
-#include "tests/progress/fake_context.hpp"
+#include "tests/progress/context_fixture.hpp"
 #include "tests/progress/graph_fixture.hpp"
 
 namespace offload::progress {

@@ -163,7 +163,7 @@ TEST_F(GraphTest, ATurnTakesSoManyStepsAndNoMore) {
   for (const NodeId node : nodes) EXPECT_TRUE(instance.bind_data(node, &call).ok());
   EXPECT_TRUE(graph_.submit(instance).ok());
   for (std::size_t turns = 1; turns <= 3; ++turns) {
-    EXPECT_EQ(engine_.arm(), core::Duration{});  // there is work: nobody may sleep
+    EXPECT_EQ(engine_.arm(), core::Duration{});  // there is work: no sleep
     engine_.disarm();
     engine_.progress();
     EXPECT_EQ(lines_.size(), turns * Context::kCompletionsAtOnce);
@@ -203,108 +203,6 @@ TEST_F(GraphTest, AnInstanceSubmittedWhileTheEngineIsArmedWakesIt) {
     engine_.disarm();
     run();
   }
-}
-
-// ---- Failing
-
-TEST_F(GraphTest, AFailedNodeFailsItsInstanceAlone) {
-  const NodeId first = graph_.add_node("first", note_call);
-  const NodeId second = graph_.add_node("second", note_call);
-  graph_.add_dependency(first, second);
-  graph_.start();
-  Call good{&lines_, "good"};
-  Call bad{&lines_, "bad", ErrorCode::bad_message};
-  Call after_bad{&lines_, "after bad"};
-  GraphInstance& one = allocate();
-  GraphInstance& two = allocate();
-  EXPECT_TRUE(one.bind_data(first, &bad).ok());
-  EXPECT_TRUE(one.bind_data(second, &after_bad).ok());
-  EXPECT_TRUE(two.bind_data(first, &good).ok());
-  EXPECT_TRUE(two.bind_data(second, &good).ok());
-  EXPECT_TRUE(graph_.submit(one).ok());
-  EXPECT_TRUE(graph_.submit(two).ok());
-  run();
-  EXPECT_EQ(std::count(lines_.begin(), lines_.end(), "after bad"), 0);
-  EXPECT_EQ(std::count(lines_.begin(), lines_.end(), "good"), 2);
-  EXPECT_EQ(one.status(), ErrorCode::bad_message);
-  EXPECT_EQ(one.failed_node(), first);
-  EXPECT_EQ(two.status(), Status());
-
-  bad.status = {};
-  EXPECT_TRUE(graph_.submit(one).ok());
-  run();
-  EXPECT_EQ(one.status(), Status());
-  EXPECT_EQ(one.failed_node(), std::nullopt);
-}
-
-TEST_F(GraphTest, AFailedInstanceEndsWhenNoTaskIsAtWorkForIt) {
-  const NodeId slow = graph_.add_node("slow", context_);
-  const NodeId bad = graph_.add_node("bad", note_call);
-  const NodeId after_slow = graph_.add_node("after slow", note_call);
-  graph_.add_dependency(slow, after_slow);
-  graph_.start();
-  Call call{&lines_, "bad", ErrorCode::timed_out};
-  GraphInstance& instance = allocate();
-  EXPECT_TRUE(instance.bind_task(slow, task(1)).ok());
-  EXPECT_TRUE(instance.bind_data(bad, &call).ok());
-  EXPECT_TRUE(instance.bind_data(after_slow, &call).ok());
-  context_.completions = 0;
-  EXPECT_TRUE(graph_.submit(instance).ok());
-  run();
-  EXPECT_EQ(lines_, Lines{"bad"});
-  EXPECT_TRUE(ends_.all.empty());
-  context_.completions = 1;
-  context_.outcome = ErrorCode::io_failed;  // the first error counts
-  run();
-  EXPECT_EQ(lines_, Lines{"bad"});
-  EXPECT_EQ(ends_.all, Lines{"timed_out"});
-  EXPECT_EQ(instance.failed_node(), bad);
-}
-
-TEST_F(GraphTest, AFailedTaskFailsItsInstance) {
-  const NodeId node = graph_.add_node("node", context_);
-  graph_.start();
-  context_.outcome = ErrorCode::driver;
-  GraphInstance& instance = allocate();
-  EXPECT_TRUE(instance.bind_task(node, task(1)).ok());
-  EXPECT_TRUE(graph_.submit(instance).ok());
-  run();
-  EXPECT_EQ(ends_.all, Lines{"driver"});
-  EXPECT_EQ(instance.failed_node(), node);
-}
-
-TEST_F(GraphTest, ATaskThatIsNotTakenFailsItsInstance) {
-  const NodeId node = graph_.add_node("node", context_);
-  graph_.start();
-  GraphInstance& instance = allocate();
-  FakeTask& bound = task(1);
-  EXPECT_TRUE(instance.bind_task(node, bound).ok());
-  context_.completions = 0;
-  EXPECT_TRUE(context_.submit(bound).ok());  // in use otherwise
-  EXPECT_TRUE(graph_.submit(instance).ok());
-  run();
-  EXPECT_EQ(ends_.all, Lines{"bad_state"});
-  context_.completions = 1;
-  run();
-  EXPECT_EQ(outcomes_.all, Lines{"1 ok"});  // its own callback
-  context_.stop();
-  EXPECT_TRUE(graph_.submit(instance).ok());
-  run();
-  EXPECT_EQ(ends_.all, (Lines{"bad_state", "bad_state"}));
-}
-
-TEST_F(GraphTest, AContextThatStopsFailsTheInstances) {
-  const NodeId node = graph_.add_node("node", context_);
-  graph_.start();
-  context_.completions = 0;
-  GraphInstance& instance = allocate();
-  EXPECT_TRUE(instance.bind_task(node, task(1)).ok());
-  EXPECT_TRUE(graph_.submit(instance).ok());
-  run();
-  context_.stop();
-  EXPECT_TRUE(ends_.all.empty());  // in a turn
-  run();
-  EXPECT_EQ(ends_.all, Lines{"shutdown"});
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "tests/progress/fake_context.hpp"
+#include "tests/progress/context_fixture.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::progress {

@@ -11,8 +11,8 @@
 #include "progress/context.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
-#include "tests/progress/race.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/race.hpp"
 #include "tests/support/readable.hpp"
 
 namespace offload::progress {
@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 using core::Clock;
 using core::Duration;
 using core::TimePoint;
+namespace race = support::race;
 
 class EventContext;
 
@@ -142,7 +143,7 @@ class TaskRace {
 // The engine sleeps by itself, and each sleep is a matter of microseconds: fewer rounds.
 TEST(WakeUpRace, RunOnceLosesNone) {
   constexpr std::uint32_t kTasks = race::kRounds / 20;
-  constexpr auto kSleep = 2s;  // who sleeps so long has been forgotten
+  constexpr auto kSleep = 2s;  // a sleep this long has missed its wake-up
   TaskRace race(kTasks);
   race.run([&](TaskRace& self, std::uint32_t) {
     while (!self.is_done()) {

@@ -19,7 +19,7 @@ using support::copy_of;
 
 constexpr std::uint32_t kLimit = 256;
 
-/// A header as a stranger may write it.
+/// A header with any fields.
 Bytes header(std::uint32_t wire_size, std::uint32_t id, std::uint32_t length) {
   return Writer{}.integer(wire_size).integer(id).integer(length).take();
 }

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "memory/inventory.hpp"
-#include "rdma/connection.hpp"
+#include "rdma/connection/connection.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/outcomes.hpp"
 
@@ -13,18 +13,18 @@ namespace offload::rdma {
 
 inline ConnectionOptions small_queues() {
   ConnectionOptions options;
-  options.queues.send_depth = 4;
-  options.queues.receive_depth = 4;
-  options.queues.gather = 2;
+  options.queues.max_send_wr = 4;
+  options.queues.max_recv_wr = 4;
+  options.queues.max_sge = 2;
   return options;
 }
 
 inline ConnectionDescriptor a_peer() {
   ConnectionDescriptor peer;
   peer.gid = parse_gid("10.0.0.2");
-  peer.queue_pair = 77;
-  peer.first_packet = 5;
-  peer.reads_in = 4;
+  peer.qp_num = 77;
+  peer.psn = 5;
+  peer.max_dest_rd_atomic = 4;
   return peer;
 }
 
@@ -75,7 +75,7 @@ class ConnectionTest : public FakeDeviceTest {
     return flush ? connection_.submit(task) : connection_.submit_unflushed(task);
   }
   core::Status receive() { return connection_.submit(*receives_->allocate()); }
-  static RemotePlace place(std::uint64_t length, std::uint64_t offset = 0) {
+  static RemoteAddress place(std::uint64_t length, std::uint64_t offset = 0) {
     return {{0x10000, length, 9}, offset};
   }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #undef ibv_get_device_list
@@ -330,6 +331,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int) {
   auto& queue = *reinterpret_cast<FakeQueuePair*>(qp);
   if (fails("ibv_modify_qp")) return state.fail_with;
   queue.attributes = *attributes;
+  queue.modified.push_back(*attributes);
   if (attributes->qp_state == IBV_QPS_ERR) flush(queue);
   if (attributes->qp_state == IBV_QPS_RESET) {
     queue.sends.clear();

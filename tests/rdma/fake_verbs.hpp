@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <string>
@@ -19,8 +20,9 @@ struct Posted {
 };
 
 struct FakeQueuePair {
-  ibv_qp native{};  ///< first: a pointer to it is one to this
-  ibv_qp_attr attributes{};
+  ibv_qp native{};                    ///< first: a pointer to it is one to this
+  ibv_qp_attr attributes{};           ///< of the latest ibv_modify_qp
+  std::vector<ibv_qp_attr> modified;  ///< of each
   std::deque<Posted> sends;
   std::deque<Posted> receives;
 };
@@ -41,7 +43,6 @@ struct FakeVerbs {
   std::deque<Posted> shared_receives;
   int doorbells = 0;
   int arms = 0;
-  int deregistered_by_address = 0;
   std::deque<ibv_async_event> async_events;
   int acknowledged = 0;
 

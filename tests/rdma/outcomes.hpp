@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "progress/task_pool.hpp"
-#include "rdma/connection.hpp"
+#include "rdma/connection/connection.hpp"
 
 namespace offload::rdma {
 

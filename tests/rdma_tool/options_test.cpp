@@ -30,7 +30,7 @@ TEST(RdmaToolOptions, Defaults) {
   EXPECT_EQ(options.device, "rdma");
   EXPECT_EQ(options.cm_address, "10.0.0.1");
   EXPECT_EQ(options.cm_port, 18515);
-  EXPECT_EQ(options.transport, rdma::Transport::rc);
+  EXPECT_EQ(options.qp_type, rdma::QpType::rc);
   EXPECT_FALSE(options.event_driven);
   EXPECT_FALSE(options.shared_receives);
   EXPECT_EQ(options.sizes, Sizes{8});
@@ -65,7 +65,7 @@ TEST(RdmaToolOptions, EverythingElse) {
   EXPECT_EQ(options.role, Role::responder);
   EXPECT_EQ(options.local_descriptor, "a");
   EXPECT_EQ(options.remote_descriptor, "b");
-  EXPECT_EQ(options.transport, rdma::Transport::uc);
+  EXPECT_EQ(options.qp_type, rdma::QpType::uc);
   EXPECT_EQ(options.sizes, (Sizes{1, 4096, 1 << 20}));
   EXPECT_EQ(options.iterations, 7U);
   EXPECT_EQ(options.in_flight, 16U);
@@ -76,7 +76,7 @@ TEST(RdmaToolOptions, EverythingElse) {
   EXPECT_FALSE(options.verify);
   EXPECT_EQ(options.timeout, 500ms);
   EXPECT_EQ(options.seed, 9U);
-  EXPECT_EQ(options.inline_size, 0U);
+  EXPECT_EQ(options.max_inline_data, 0U);
   EXPECT_EQ(options.device, "mlx5_0");
   EXPECT_EQ(options.gid, "fe80::1");
   EXPECT_EQ(options.json_file, "file");

@@ -10,6 +10,17 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("kernels", "lib/core", "lib/gpu", "lib/net", "lib/comch", "apps/client", "apps/server",
            "bench", "tests", "scripts", ".ci")
 
+HEADER_SETS = f"""cmake_minimum_required(VERSION 3.25)
+project(planted LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
+add_library(offload_flags INTERFACE)
+target_include_directories(offload_flags INTERFACE ${{PROJECT_SOURCE_DIR}}/lib ${{PROJECT_SOURCE_DIR}})
+include({ROOT}/cmake/HeaderSets.cmake)
+offload_header_set(lib)
+offload_header_set(apps)
+add_subdirectory({ROOT}/cmake/headers/kernels kernels)
+"""
+
 
 @pytest.fixture
 def tree(tmp_path):
@@ -22,7 +33,9 @@ def tree(tmp_path):
           '#include "comch/comch.hpp"\n#include "kernels/kernels.hpp"\n#include "server.hpp"\n')
     plant(tmp_path, "lib/comch/channel.cpp", '#include <net/if.h>\n\n#include "net/net.hpp"\n')
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
-    shutil.copy(ROOT / ".clang-format", tmp_path)
+    plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
+    for file in (".clang-format", "CMakePresets.json"):
+        shutil.copy(ROOT / file, tmp_path)
     return tmp_path
 
 
@@ -40,13 +53,16 @@ def run(check, tree):
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("check", ["layers", "format", "headers", "shell"])
+CHECKS = ["layers", "format", "headers", "shell", "sizes", "words", "spelling"]
+
+
+@pytest.mark.parametrize("check", CHECKS)
 def test_a_good_tree_passes(tree, check):
     status, output = run(check, tree)
     assert status == 0, output
 
 
-@pytest.mark.parametrize("check", ["layers", "format", "headers", "shell"])
+@pytest.mark.parametrize("check", CHECKS)
 def test_an_empty_tree_is_no_success(tmp_path, check):
     assert run(check, tmp_path)[0] != 0
 
@@ -77,6 +93,37 @@ def test_layers_wants_every_folder_declared(tree):
     assert "lib/stray/stray.hpp:1: lib/stray is in no declared layer" in output
 
 
+@pytest.mark.parametrize("path, include, complaint", [
+    ("transport/tcp/data.cpp", "comch/session/key.hpp", None),
+    ("transport/tcp/data.cpp", "comch/transport/tcp/data.hpp", None),
+    ("transport/tcp/data.cpp", "comch/transport/data_connection.hpp", None),
+    ("transport/tcp/data.cpp", "comch/transport/rdma/data.hpp",
+     "lib/comch/transport/tcp may not include lib/comch/transport/rdma"),
+    ("transport/data_connection.hpp", "comch/transport/tcp/data.hpp",
+     "lib/comch/transport may not include lib/comch/transport/tcp"),
+    ("transport/tcp/data.cpp", "comch/session/session.hpp",
+     "lib/comch/transport/tcp may not include lib/comch/session"),
+    ("proxy/proxy.cpp", "comch/session/session.hpp",
+     "lib/comch/proxy may not include lib/comch/session"),
+    ("transport/schemes.cpp", "comch/transport/tcp/data.hpp", None),
+    ("address.cpp", "comch/transport/data_connection.hpp", None),
+    ("address.hpp", "comch/transport/data_connection.hpp",
+     "lib/comch/address may not include lib/comch/transport"),
+    ("address.hpp", "comch/comch.hpp", "lib/comch/address may not include lib/comch"),
+    ("unlisted/file.cpp", "comch/session/session.hpp", None),  # stands where its folder stands
+    ("session/session.cpp", "comch/unlisted/file.hpp",
+     "lib/comch/session may not include lib/comch"),
+])
+def test_layers_looks_into_folders_that_have_rows(tree, path, include, complaint):
+    for header in ("session/key", "session/session", "transport/data_connection",
+                   "transport/tcp/data", "transport/rdma/data", "unlisted/file"):
+        plant(tree, f"lib/comch/{header}.hpp", "#pragma once\n")
+    plant(tree, f"lib/comch/{path}", f'#include "{include}"\n')
+    status, output = run("layers", tree)
+    assert (status == 0) == (complaint is None), output
+    assert (f"lib/comch/{path}:1: {complaint}" if complaint else " 0 violations") in output
+
+
 def test_format_finds_a_file_that_is_not_formatted(tree):
     plant(tree, "kernels/crooked.cu", "int   crooked( ) ;\n")
     status, output = run("format", tree)
@@ -84,22 +131,19 @@ def test_format_finds_a_file_that_is_not_formatted(tree):
     assert "kernels/crooked.cu:1" in output
 
 
-@pytest.mark.parametrize("text", [
-    "#pragma once\n\nstd::string needs_a_header();\n",  # leans on what others included before it
-    "struct Twice {};\n",  # no include guard
+@pytest.mark.parametrize("path, text, complaint", [
+    ("lib/core/leaning.hpp", "#pragma once\n\nstd::string needs_a_header();\n",
+     "do not compile by themselves"),
+    ("lib/core/leaning.hpp", "struct Twice {};\n", "does not begin with #pragma once"),
+    ("kernels/modern.hpp", "#pragma once\n\nconsteval int modern() { return 20; }\n",
+     "do not compile by themselves"),  # as device code is compiled: C++17
 ])
-def test_headers_finds_one_that_does_not_stand_alone(tree, text):
-    plant(tree, "lib/core/leaning.hpp", text)
+def test_headers_finds_one_that_does_not_stand_alone(tree, path, text, complaint):
+    plant(tree, path, text)
     status, output = run("headers", tree)
     assert status != 0
-    assert "headers: lib/core/leaning.hpp does not compile by itself" in output
-
-
-def test_headers_compiles_kernels_as_device_code_is_compiled(tree):
-    plant(tree, "kernels/modern.hpp", "#pragma once\n\nconsteval int modern() { return 20; }\n")
-    status, output = run("headers", tree)
-    assert status != 0
-    assert "headers: kernels/modern.hpp does not compile by itself" in output
+    assert path in output
+    assert complaint in output
 
 
 def test_shell_finds_a_script_that_does_not_parse(tree):
@@ -107,6 +151,57 @@ def test_shell_finds_a_script_that_does_not_parse(tree):
     status, output = run("shell", tree)
     assert status != 0
     assert "scripts/broken" in output
+
+
+@pytest.mark.parametrize("files, complaint", [
+    ({"long.hpp": "\n" * 401}, "lib/core/long.hpp:1: 401 lines"),
+    ({"long.cpp": "\n" * 400}, None),
+    ({"class.hpp": "struct Small {};\nclass Big {\n" + "  int a;\n" * 249 + "};\n"},
+     "lib/core/class.hpp:2: Big has 251 lines"),
+    ({"class.hpp": "struct Outer {\n  struct Inner {\n" + "    int a;\n" * 248 + "  };\n"
+      "  int b;\n};\n"}, "lib/core/class.hpp:1: Outer has 253 lines"),
+    ({"class.hpp": "class Small;\nstruct One { int a; };\n" + "int a;\n" * 250}, None),
+    ({f"{unit}.{suffix}": "\n" for unit in range(15) for suffix in ("hpp", "cpp")}, None),
+    ({f"{unit}.hpp": "\n" for unit in range(16)}, "lib/core: 17 units"),
+    ({f"{part}/{unit}.hpp": "\n" * 300 for part in range(8) for unit in range(10)},
+     "lib and apps: 24024, of 23319 at most EXCEEDED"),
+    ({f"{unit}.hpp": "\n" * 111 for unit in range(15)}, "median: 111, of 110 at most EXCEEDED"),
+    ({f"{unit}.hpp": "\n" * 301 for unit in range(3)}, "90 of 100: 301, of 300 at most EXCEEDED"),
+])
+def test_sizes_finds_what_is_too_large(tree, files, complaint):
+    for name, text in files.items():
+        plant(tree, f"lib/core/{name}", text)
+    status, output = run("sizes", tree)
+    assert (status == 0) == (complaint is None), output
+    assert (complaint or "sizes: ") in output
+
+
+@pytest.mark.parametrize("path, text, finding", [
+    ("lib/comch/old.hpp", "class WorkerLink;\n", "lib/comch/old.hpp:1: 'WorkerLink': write Server"),
+    ("lib/comch/old.hpp", "// One line.\n// As a rule, whoever\n// comes.\n", "old.hpp:2: 'whoever'"),
+    ("lib/comch/old.hpp", "/// Throws as\n/// above.\n", "old.hpp:1: 'as /// above'"),
+    ("docs/old.md", "a self-validating\nvector\n", "docs/old.md:1: 'self-validating vector'"),
+    ("scripts/old", "# whoever calls this\n", "scripts/old:1: 'whoever'"),
+    ("apps/rdma/old.hpp", "class Stage {};\n", "apps/rdma/old.hpp:1: 'class Stage'"),
+    ("tests/process/stage.py", "class Stage:\n", None),  # another folder's word
+    ("lib/comch/good.hpp", "// std::vector, iovec, at once, a share of it, who ever\n", None),
+    ("lib/comch/good.hpp", "int load_vectors, MyTcpCarriers, has_above;\n", None),
+    ("CHANGELOG.md", "WorkerLink is now ServerSession\n", None),
+    ("docs/glossary.md", "WorkerLink: ServerSession\n", None),
+    ("docs/decisions/names.md", "WorkerLink: ServerSession\n", None),
+])
+def test_words_finds_what_was_replaced(tree, path, text, finding):
+    plant(tree, path, text)
+    status, output = run("words", tree)
+    assert (status == 0) == (finding is None), output
+    assert (finding or " 0 to replace") in output
+
+
+def test_spelling_finds_a_misspelt_word(tree):
+    plant(tree, "lib/core/wrong.hpp", "// It will recieve it.\n")
+    status, output = run("spelling", tree)
+    assert status != 0
+    assert "lib/core/wrong.hpp:1: recieve" in output
 
 
 CMAKE_LISTS = """cmake_minimum_required(VERSION 3.25)
@@ -126,7 +221,6 @@ HELPER = "namespace {\nint helper() { return 1; }\n}  // namespace\n"
 ])
 def test_tidy_finds_what_the_compiler_lets_pass(tree, text, finding):
     shutil.copy(ROOT / ".clang-tidy", tree)
-    shutil.copy(ROOT / "CMakePresets.json", tree)
     plant(tree, "CMakeLists.txt", CMAKE_LISTS)
     plant(tree, "lib/core/good.cpp", HELPER + "int good() { return helper(); }\n")
     plant(tree, "lib/core/planted.cpp", text)

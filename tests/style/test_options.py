@@ -30,6 +30,7 @@ def run(script, *options):
     (("plot", "--fast"), "a folder"),
     (("bundle", "--fast"), "a folder"),
     (("bundle", "here", "there"), "one folder"),
+    (("coverage", "fast"), "--help"),
     (("rdma-guest",), "which command"),
     (("rdma-guest", "--fast"), "--timeout, --link"),
     (("rdma-guest", "--timeout"), "needs a value"),
@@ -44,7 +45,8 @@ def test_refuses(command, hint):
     assert hint in done.stderr
 
 
-@pytest.mark.parametrize("script", ["demo", "setup", "test", "bench", "plot", "bundle", "rdma-guest"])
+@pytest.mark.parametrize("script", ["demo", "setup", "test", "test-targets", "bench", "plot", "bundle",
+                                    "coverage", "rdma-guest"])
 def test_explains_itself(script):
     done = run(script, "--help")
     assert done.returncode == 0

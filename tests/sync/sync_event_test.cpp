@@ -123,7 +123,7 @@ TEST_P(Waits, OnePublisherWakesAllSubscribers) {
   EXPECT_EQ(woken, 4);
 }
 
-/// What was written before the event is published is seen by who waited for it.
+/// A waiter sees what was written before the event was published.
 TEST_P(Waits, OrdersWhatWasWrittenBefore) {
   int written = 0;  // plain: ThreadSanitizer would tell
   std::thread publisher([&] {
@@ -135,7 +135,7 @@ TEST_P(Waits, OrdersWhatWasWrittenBefore) {
   publisher.join();
 }
 
-/// A publisher that stores and wakes nobody, as a GPU does.
+/// A publisher that stores without a wake-up, as a GPU does.
 TEST(SyncEvent, APublisherThatCannotWakeIsLookedAfter) {
   SyncEvent event({"gpu-event", Publisher::gpu, -1});
   std::thread gpu([&] { kernels::sync_event_set(event.words(), 1); });

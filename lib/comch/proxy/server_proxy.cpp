@@ -41,10 +41,10 @@ const protocol::ChannelDescriptor& checked(const protocol::ChannelDescriptor& sh
 class ServerProxy::Relay final : DataHandler {
  public:
   Relay(progress::Engine& engine, channel::ChannelMemory& memory,
-        std::unique_ptr<DataEndpoint> line)
+        std::unique_ptr<DataEndpoint> endpoint)
       : engine_(&engine),
         requester_(memory.endpoint(), *this),
-        connection_(line->carry(engine, requester_.view(), *this, requester_.capacity())),
+        connection_(endpoint->start(engine, requester_.view(), *this, requester_.capacity())),
         answering_(requester_.capacity()) {}
 
   void start(channel::Wakeup wakeup) {
@@ -60,13 +60,13 @@ class ServerProxy::Relay final : DataHandler {
   void on_response(channel::PostRecvTask& task) {
     const auto payload = task.payload();
     answering_[answered_ % answering_.size()] = &task;
-    connection_->push({answered_++, static_cast<std::uint32_t>(payload.size()),
-                       static_cast<std::uint32_t>(task.response_status())},
-                      payload.data());
+    connection_->post_send({answered_++, static_cast<std::uint32_t>(payload.size()),
+                            static_cast<std::uint32_t>(task.response_status())},
+                           payload.data());
   }
 
  private:
-  bool collect() override { return false; }  // on_response() pushes
+  bool post_sends() override { return false; }  // on_response() does
 
   void on_sent(std::size_t count) override {
     for (; count != 0; --count) {
@@ -75,34 +75,28 @@ class ServerProxy::Relay final : DataHandler {
     (void)requester_.flush();
   }
 
-  /// The server sends no more than fits: it waits for the responses.
-  [[nodiscard]] bool is_due(const DataHeader& header) const override {
-    return header.sequence == requested_ && !requester_.full();
-  }
-  std::byte* room(std::uint64_t sequence) override {
+  std::byte* receive_buffer(std::uint64_t sequence) override {
     return reinterpret_cast<std::byte*>(requester_.view().request(sequence).plain);
   }
-  bool take(const DataHeader&, std::span<const std::byte> payload) override {
-    ++requested_;
+  bool on_received(const DataHeader&, std::span<const std::byte> payload) override {
     return requester_.post(payload, nullptr).ok();
   }
-  void on_taken() override { (void)requester_.flush(); }
+  void on_receives_done() override { (void)requester_.flush(); }
 
   progress::Engine* engine_;
   channel::Requester requester_;
   std::unique_ptr<DataConnection> connection_;
   std::vector<channel::PostRecvTask*> answering_;  ///< whose responses are being sent, in order
-  std::uint64_t requested_ = 0;
   std::uint64_t answered_ = 0;
   std::uint64_t answers_sent_ = 0;
 };
 
 ServerProxy::ServerProxy(const protocol::ChannelDescriptor& shape,
-                         std::unique_ptr<DataEndpoint> line)
+                         std::unique_ptr<DataEndpoint> endpoint)
     : memory_(checked(shape).channel, shape.depth, shape.max_message_length, -1),
       channel_(import_own(memory_)),
       engine_(kSpin),
-      relay_(std::make_unique<Relay>(engine_, memory_, std::move(line))) {}
+      relay_(std::make_unique<Relay>(engine_, memory_, std::move(endpoint))) {}
 
 ServerProxy::~ServerProxy() {
   stop_.store(true, std::memory_order_relaxed);

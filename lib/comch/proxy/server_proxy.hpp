@@ -20,7 +20,7 @@ namespace offload::comch {
 class ServerProxy {
  public:
   /// `shape`: as the server described the channel. Throws Error.
-  ServerProxy(const protocol::ChannelDescriptor& shape, std::unique_ptr<DataEndpoint> line);
+  ServerProxy(const protocol::ChannelDescriptor& shape, std::unique_ptr<DataEndpoint> endpoint);
   ServerProxy(const ServerProxy&) = delete;
   ServerProxy& operator=(const ServerProxy&) = delete;
   /// Ends the thread.

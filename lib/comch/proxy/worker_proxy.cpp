@@ -24,16 +24,17 @@ std::uint64_t first_unanswered(const channel::Requester& requester) {
 
 }  // namespace
 
-WorkerProxy::WorkerProxy(const channel::Requester& requester, std::unique_ptr<DataEndpoint> line)
+WorkerProxy::WorkerProxy(const channel::Requester& requester,
+                         std::unique_ptr<DataEndpoint> endpoint)
     : requester_(&requester),
       view_(requester.view()),
       first_(first_unanswered(requester)),
       collected_(first_),
       answered_(first_),
       requests_(std::make_unique<std::byte[]>(view_.layout.depth * kPacketRoom)),
-      connection_(line->carry(*requester.engine(), view_, *this, 0)) {}
+      connection_(endpoint->start(*requester.engine(), view_, *this, 0)) {}
 
-bool WorkerProxy::collect() {
+bool WorkerProxy::post_sends() {
   bool worked = false;
   for (; collected_ != requester_->posted(); ++collected_, worked = true) {
     const kernels::Slot slot = view_.request(collected_);
@@ -44,20 +45,17 @@ bool WorkerProxy::collect() {
       (void)channel::read_packets(slot.packets, view_.layout.flag_of(collected_), to, length);
       payload = to;
     }
-    connection_->push({collected_ - first_, length, 0}, payload);
+    connection_->post_send({collected_ - first_, length, 0}, payload);
   }
   return worked;
 }
 
-bool WorkerProxy::is_due(const protocol::DataHeader& header) const {
-  return header.sequence == answered_ - first_ && header.sequence < connection_->sent();
-}
-
-std::byte* WorkerProxy::room(std::uint64_t sequence) {
+std::byte* WorkerProxy::receive_buffer(std::uint64_t sequence) {
   return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain);
 }
 
-bool WorkerProxy::take(const protocol::DataHeader& header, std::span<const std::byte> payload) {
+bool WorkerProxy::on_received(const protocol::DataHeader& header,
+                              std::span<const std::byte> payload) {
   const kernels::Slot slot = view_.response(answered_);
   const std::uint32_t flag = view_.layout.flag_of(answered_);
   if (header.length <= kernels::kMaxPacketPayload) {

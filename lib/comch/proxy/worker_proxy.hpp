@@ -18,8 +18,8 @@ namespace offload::comch {
 /// On the requester's engine and thread.
 class WorkerProxy final : DataHandler {
  public:
-  /// `line`: to the worker's ServerProxy. Throws Error.
-  WorkerProxy(const channel::Requester& requester, std::unique_ptr<DataEndpoint> line);
+  /// `endpoint`: to the worker's ServerProxy. Throws Error.
+  WorkerProxy(const channel::Requester& requester, std::unique_ptr<DataEndpoint> endpoint);
 
   /// Why the connection has ended; null while it has not.
   [[nodiscard]] const std::string* failure() const noexcept {
@@ -27,12 +27,11 @@ class WorkerProxy final : DataHandler {
   }
 
  private:
-  bool collect() override;
+  bool post_sends() override;
   void on_sent(std::size_t) override {}
-  std::byte* room(std::uint64_t sequence) override;
-  [[nodiscard]] bool is_due(const protocol::DataHeader& header) const override;
-  bool take(const protocol::DataHeader& header, std::span<const std::byte> payload) override;
-  void on_taken() override {}
+  std::byte* receive_buffer(std::uint64_t sequence) override;
+  bool on_received(const protocol::DataHeader& header, std::span<const std::byte> payload) override;
+  void on_receives_done() override {}
 
   const channel::Requester* requester_;
   kernels::ChannelView view_;

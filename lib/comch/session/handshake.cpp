@@ -1,5 +1,6 @@
 #include "comch/session/handshake.hpp"
 
+#include "comch/transport/transport.hpp"
 #include "core/error.hpp"
 
 namespace offload::comch {
@@ -11,8 +12,8 @@ using protocol::MessageId;
 
 /// The next message, which has to be a `Message`.
 template <class Message>
-Message await(ControlSocket& socket, MessageId id) {
-  const ControlMessage message = socket.await();
+Message await(ControlConnection& connection, MessageId id) {
+  const ControlMessage message = connection.await();
   if (message.id == MessageId::error) {
     throw Error(ErrorCode::not_permitted, protocol::parse_error(message.payload).text);
   }
@@ -25,28 +26,34 @@ Message await(ControlSocket& socket, MessageId id) {
 
 }  // namespace
 
-void prove_as_worker(ControlSocket& socket, const Key& key) {
-  const auto challenge = await<protocol::Challenge>(socket, MessageId::challenge);
+std::unique_ptr<ControlConnection> connect_as_worker(const Address& address) {
+  auto connection = transport_of(address.scheme).connect(address);
+  if (!address.local()) prove_as_worker(*connection, address.key);
+  return connection;
+}
+
+void prove_as_worker(ControlConnection& connection, const Key& key) {
+  const auto challenge = await<protocol::Challenge>(connection, MessageId::challenge);
   protocol::Proof proof;
   randomize(proof.nonce);
   proof.mac = make_mac(key, Role::worker, challenge.nonce, proof.nonce);
-  socket.send(MessageId::proof, proof.encode());
-  const auto answer = await<protocol::Proof>(socket, MessageId::proof);
+  connection.send(MessageId::proof, proof.encode());
+  const auto answer = await<protocol::Proof>(connection, MessageId::proof);
   if (!equal_in_secret(answer.mac, make_mac(key, Role::server, proof.nonce, challenge.nonce))) {
     const std::string text = "the server does not have this worker's key";
-    socket.refuse(protocol::Refusal::bad_key, text);
+    connection.refuse(protocol::Refusal::bad_key, text);
     throw Error(ErrorCode::not_permitted, text);
   }
 }
 
-protocol::Nonce send_challenge(ControlSocket& socket) {
+protocol::Nonce send_challenge(ControlConnection& connection) {
   protocol::Challenge challenge;
   randomize(challenge.nonce);
-  socket.send(MessageId::challenge, challenge.encode());
+  connection.send(MessageId::challenge, challenge.encode());
   return challenge.nonce;
 }
 
-bool take_proof(ControlSocket& socket, const Key& key, const protocol::Nonce& challenge,
+bool take_proof(ControlConnection& connection, const Key& key, const protocol::Nonce& challenge,
                 const ControlMessage& answer) {
   const auto proof = protocol::Proof::decode(answer.payload);
   if (answer.id != MessageId::proof || !proof) return false;
@@ -56,7 +63,7 @@ bool take_proof(ControlSocket& socket, const Key& key, const protocol::Nonce& ch
   protocol::Proof own;
   own.nonce = challenge;
   own.mac = make_mac(key, Role::server, proof->nonce, challenge);
-  socket.send(MessageId::proof, own.encode());
+  connection.send(MessageId::proof, own.encode());
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "comch/session/handshake.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 
@@ -24,36 +25,37 @@ Error bad_message(const std::string& what) {
 }  // namespace
 
 WorkerSession::WorkerSession(progress::Engine& engine, const Address& address,
-                             const protocol::Hello& hello, WorkerSessionObserver& observer)
+                             const protocol::Hello& hello, Observer& observer)
     : engine_(&engine),
       observer_(&observer),
       address_(address),
-      socket_(ControlSocket::connect(address)),
+      connection_(connect_as_worker(address)),
+      network_(dynamic_cast<NetworkControlConnection*>(connection_.get())),
       keep_alive_(kFirstKeepAlive),
       heard_(core::Clock::now()) {
-  socket_.send(MessageId::hello, hello.encode());
-  engine_->watch(socket_.fd(), EPOLLIN, *this);
+  connection_->send(MessageId::hello, hello.encode());
+  engine_->watch(connection_->fd(), EPOLLIN, *this);
 }
 
 WorkerSession::~WorkerSession() {
-  engine_->unwatch(socket_.fd(), *this);
+  engine_->unwatch(connection_->fd(), *this);
 }
 
 void WorkerSession::on_events(std::uint32_t) {
   try {
     while (!lost_) {
-      auto message = socket_.receive();
+      auto message = connection_->receive();
       if (!message) break;
       heard_ = core::Clock::now();
       handle(*std::move(message));
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported_version) {
-      socket_.refuse(protocol::Refusal::bad_version, error.what());
+      connection_->refuse(protocol::Refusal::bad_version, error.what());
       return lose(error.what(), protocol::Refusal::bad_version);  // asking again would not help
     }
     if (error.code() != ErrorCode::connection_reset && error.code() != ErrorCode::timed_out) {
-      socket_.refuse(protocol::Refusal::bad_hello, error.what());
+      connection_->refuse(protocol::Refusal::bad_hello, error.what());
     }
     lose(error.what());
   }
@@ -113,12 +115,12 @@ void WorkerSession::take_descriptor(ControlMessage message) {
 void WorkerSession::request_consumer_id() {
   const protocol::ExchangeConsumerId request{ids_requested_, ids_requested_};
   ++ids_requested_;
-  socket_.send(MessageId::exchange_consumer_id_request, request.encode());
+  connection_->send(MessageId::exchange_consumer_id_request, request.encode());
 }
 
 AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descriptor,
                                       std::vector<core::Fd> fds) const {
-  if (socket_.local()) {
+  if (network_ == nullptr) {
     std::array<core::Fd, 3> passed;
     if (fds.size() != passed.size()) throw bad_message("malformed or misplaced channel descriptor");
     std::move(fds.begin(), fds.end(), passed.begin());
@@ -127,8 +129,10 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
   protocol::AttachChannel request{descriptor.channel};
   if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
-  auto line = socket_.connect_again(address_).request_line(request, descriptor.depth);
-  auto proxy = std::make_unique<ServerProxy>(descriptor, std::move(line));
+  const auto another = network_->connect_another(address_);
+  prove_as_worker(*another, address_.key);
+  auto endpoint = another->request_data_endpoint(request, descriptor.depth);
+  auto proxy = std::make_unique<ServerProxy>(descriptor, std::move(endpoint));
   return {proxy->channel(), std::move(proxy)};
 }
 
@@ -148,7 +152,7 @@ void WorkerSession::tick(core::TimePoint now) {
   }
   try {
     if (welcome_) {
-      socket_.send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
+      connection_->send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
     }
   } catch (const Error& error) {
     lose(error.what());
@@ -157,7 +161,7 @@ void WorkerSession::tick(core::TimePoint now) {
 
 void WorkerSession::request_shutdown() {
   try {
-    socket_.send(MessageId::start_shutdown, {});
+    connection_->send(MessageId::start_shutdown, {});
   } catch (const Error& error) {
     lose(error.what());
   }
@@ -165,7 +169,7 @@ void WorkerSession::request_shutdown() {
 
 void WorkerSession::complete() {
   try {
-    socket_.send(MessageId::shutdown_complete, {});
+    connection_->send(MessageId::shutdown_complete, {});
   } catch (const Error& error) {
     core::log_warning("the server could not be told that this worker has stopped: {}",
                       error.what());
@@ -174,7 +178,7 @@ void WorkerSession::complete() {
 
 void WorkerSession::lose(const std::string& reason, std::optional<protocol::Refusal> refused) {
   if (std::exchange(lost_, true)) return;
-  engine_->unwatch(socket_.fd(), *this);
+  engine_->unwatch(connection_->fd(), *this);
   observer_->on_lost(reason, refused);
 }
 

@@ -1,43 +1,44 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "comch/session/attached_channel.hpp"
-#include "comch/session/control_socket.hpp"
+#include "comch/transport/control_connection.hpp"
 #include "progress/engine.hpp"
 #include "protocol/control.hpp"
 
 namespace offload::comch {
 
-/// What the worker's program does at the steps of its attachment.
-class WorkerSessionObserver {
- public:
-  /// The server's channels are there: start serving them. When it returns, the server is told.
-  /// An Error that it throws ends the attachment: on_lost follows.
-  virtual void on_channels(const std::string& service, std::vector<AttachedChannel> channels) = 0;
-  /// The server knows: requests come.
-  virtual void on_attached() = 0;
-  /// The server has got all its answers and wants this worker to stop; then call complete().
-  virtual void on_start_shutdown() = 0;
-  /// The attachment is over. `refused`: the server refused, or speaks another version; `reason`
-  /// says so in words.
-  virtual void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) = 0;
-
- protected:
-  ~WorkerSessionObserver() = default;
-};
-
 /// The worker's side of the control channel: one attachment to one server. One thread: the
 /// engine's.
 class WorkerSession final : progress::EventHandler {
  public:
+  /// What the worker's program does at the steps of its attachment.
+  class Observer {
+   public:
+    /// The server's channels: start serving them. When it returns, the server gets the consumers'
+    /// ids. An Error that it throws ends the attachment: on_lost follows.
+    virtual void on_channels(const std::string& service, std::vector<AttachedChannel> channels) = 0;
+    /// The server has them all: requests come.
+    virtual void on_attached() = 0;
+    /// The server has got all its answers and wants this worker to stop; then call complete().
+    virtual void on_start_shutdown() = 0;
+    /// The attachment is over. `refused`: the server refused, or speaks another version; `reason`:
+    /// the same for people.
+    virtual void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) = 0;
+
+   protected:
+    ~Observer() = default;
+  };
+
   /// Connects and greets; over a network that waits for the server's proof. Throws Error: what
-  /// ControlSocket::connect does.
+  /// connect_as_worker() throws.
   WorkerSession(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
-                WorkerSessionObserver& observer);
+                Observer& observer);
   ~WorkerSession();
   WorkerSession(const WorkerSession&) = delete;
   WorkerSession& operator=(const WorkerSession&) = delete;
@@ -63,9 +64,10 @@ class WorkerSession final : progress::EventHandler {
   void lose(const std::string& reason, std::optional<protocol::Refusal> refused = {});
 
   progress::Engine* engine_;
-  WorkerSessionObserver* observer_;
+  Observer* observer_;
   Address address_;
-  ControlSocket socket_;
+  std::unique_ptr<ControlConnection> connection_;
+  NetworkControlConnection* network_;  ///< the connection, if it is one; else it is a local one
   std::optional<protocol::Welcome> welcome_;
   std::vector<AttachedChannel> channels_;
   std::uint32_t ids_requested_ = 0;  ///< of the channels, from the first on

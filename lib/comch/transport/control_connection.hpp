@@ -6,35 +6,31 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comch/address.hpp"
 #include "comch/transport/data_connection.hpp"
 #include "core/clock.hpp"
 #include "core/fd.hpp"
+#include "protocol/control.hpp"
 #include "protocol/frame.hpp"
 
-/// What the control channel is, network by network. ControlSocket and ControlListener have what is
-/// the same for all.
 namespace offload::comch {
 
-/// One control message as it came.
+/// One control message as it was received.
 struct ControlMessage {
   protocol::MessageId id;
   std::vector<std::byte> payload;
-  std::vector<core::Fd> fds;
-};
-
-/// Who is at the other end, by the kernel's word.
-struct PeerCredentials {
-  int pid;
-  unsigned uid;
+  std::vector<core::Fd> fds;  ///< none over a network
 };
 
 /// How long a step of connecting may take.
 inline constexpr core::Duration kHandshakeTime = std::chrono::seconds(3);
 
-/// One end of a connection that carries control messages. One thread; nothing waits.
+/// A connection that carries control messages, one frame each (docs/wire-protocol.md): setup and a
+/// few messages a second, so it may allocate. What a transport makes is one of the two derived
+/// types below. One thread; only await() waits.
 class ControlConnection {
  public:
   ControlConnection() = default;
@@ -42,66 +38,89 @@ class ControlConnection {
   ControlConnection& operator=(const ControlConnection&) = delete;
   virtual ~ControlConnection() = default;
 
-  /// Sends a whole frame; `fds` on one machine alone. Throws Error: connection_reset, timed_out
-  /// when the peer lets its messages lie unread.
-  virtual void send(std::span<const std::byte> frame, std::span<const int> fds) = 0;
+  /// Sends one message. Throws Error: connection_reset, or timed_out when the peer does not read.
+  void send(protocol::MessageId id, std::span<const std::byte> payload) {
+    send_frame(protocol::make_frame(id, payload));
+  }
+  /// Sends an error message; what fails is logged.
+  void refuse(protocol::Refusal code, const std::string& text) noexcept;
+
   /// The next message, nothing if none has come. Throws Error: connection_reset when the peer is
   /// gone, bad_message for anything that is not exactly one control frame.
   virtual std::optional<ControlMessage> receive() = 0;
+  /// The same, waiting for it. Throws Error (timed_out) after kHandshakeTime.
+  ControlMessage await();
+
   /// Readable when receive() has something to do.
   [[nodiscard]] virtual int fd() const noexcept = 0;
+  /// "process 17", "10.0.0.1:4711"
   [[nodiscard]] virtual std::string peer_name() const = 0;
-  /// Nothing where the kernel does not know: the peer is on another machine.
-  [[nodiscard]] virtual std::optional<PeerCredentials> credentials() const { return std::nullopt; }
-  /// Another connection to `address`, the server's, that shares with this one what can be shared.
-  /// Throws Error as the first did.
-  [[nodiscard]] virtual std::unique_ptr<ControlConnection> connect_again(
-      const Address& address) const = 0;
 
-  // To make a connection for the messages of a channel out of this one, which is used up then.
-
-  /// What the peer's end of it has to know (AttachChannel). `depth`: the channel's. Throws Error.
-  virtual std::vector<std::byte> begin_line(std::uint32_t depth) = 0;
-  /// `peer`: the same of the peer. Throws Error (bad_message) for what no peer says.
-  virtual std::unique_ptr<DataEndpoint> end_line(std::span<const std::byte> peer) = 0;
+ protected:
+  virtual void send_frame(std::span<const std::byte> frame) = 0;
 };
 
-/// Where such connections come in. One thread.
+/// The process at the other end, as the kernel tells it: SO_PEERCRED, unix(7).
+struct PeerCredentials {
+  int pid;
+  unsigned uid;
+};
+
+/// A control connection within one machine: passes descriptors and knows the peer's process.
+class LocalControlConnection : public ControlConnection {
+ public:
+  /// send() with up to 3 descriptors beside the message (SCM_RIGHTS, unix(7)); they stay the
+  /// caller's. Throws Error (invalid_value) for more.
+  virtual void send_with_fds(protocol::MessageId id, std::span<const std::byte> payload,
+                             std::span<const int> fds) = 0;
+  [[nodiscard]] virtual PeerCredentials peer() const = 0;
+};
+
+/// A control connection over a network: an endpoint for a channel's data can be made out of one.
+class NetworkControlConnection : public ControlConnection {
+ public:
+  /// Another connection to `address`, the server's, that shares with this one what can be shared.
+  /// Throws Error as Transport::connect.
+  [[nodiscard]] virtual std::unique_ptr<NetworkControlConnection> connect_another(
+      const Address& address) const = 0;
+
+  /// The worker's half of making this connection a data endpoint; waits for the server's half.
+  /// `depth`: the channel's. The control connection is used up. Throws Error.
+  std::unique_ptr<DataEndpoint> request_data_endpoint(protocol::AttachChannel request,
+                                                      std::uint32_t depth);
+  /// The server's half, which agrees to `request`. Throws Error.
+  std::unique_ptr<DataEndpoint> grant_data_endpoint(const protocol::AttachChannel& request,
+                                                    std::uint32_t depth);
+
+ protected:
+  /// Opens this side's endpoint; returns what the peer has to know of it. Throws Error.
+  virtual std::vector<std::byte> open_data_endpoint(std::uint32_t depth) = 0;
+  /// Connects it. `peer`: what the peer's open_data_endpoint() returned. Throws Error (bad_message)
+  /// for what that never returns.
+  virtual std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) = 0;
+};
+
+/// Where a server's control connections come in. One thread.
 class Listener {
  public:
-  Listener() = default;
+  explicit Listener(Address address) : address_(std::move(address)) {}
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   virtual ~Listener() = default;
 
-  /// The next one, null if none can be had.
+  /// The next connection, null if there is none now.
   virtual std::unique_ptr<ControlConnection> accept() = 0;
+  /// Readable when accept() has something to do.
   [[nodiscard]] virtual int fd() const noexcept = 0;
-  [[nodiscard]] virtual std::uint16_t port() const noexcept { return 0; }
+  /// With the port that was bound, if any port was asked for (0).
+  [[nodiscard]] const Address& address() const noexcept { return address_; }
+
+ protected:
+  void set_port(std::uint16_t port) noexcept { address_.port = port; }
+
+ private:
+  Address address_;
 };
-
-// Those of one machine: a Unix-domain socket, which keeps message boundaries, carries descriptors
-// and tells who the peer is. Both ends are of one user, or root's.
-
-/// Throws Error: not_connected, not_found or again while there is no server, not_permitted if it
-/// belongs to another user.
-std::unique_ptr<ControlConnection> connect_locally(const Address& address);
-/// Takes over the path from a server that is no more; a socket file has mode 0600 and goes with the
-/// object. Throws Error: in_use where a server lives, or where the path is not a socket.
-std::unique_ptr<Listener> listen_locally(const Address& address);
-
-// Those over TCP and RDMA. They take a key where others can reach them.
-
-/// Throws Error: not_connected, not_found, timed_out, not_permitted without a key off loopback.
-std::unique_ptr<ControlConnection> connect_tcp(const Address& address);
-/// A connection that is there.
-std::unique_ptr<ControlConnection> make_tcp_wire(core::Fd connection);
-/// Throws Error: in_use, not_permitted as above.
-std::unique_ptr<Listener> listen_tcp(const Address& address);
-
-/// Throws Error as connect_tcp, and not_supported where there is no RDMA device.
-std::unique_ptr<ControlConnection> connect_rdma(const Address& address);
-std::unique_ptr<Listener> listen_rdma(const Address& address);
 
 /// Parses `bytes`, a whole packet, as one frame. Throws Error (bad_message).
 ControlMessage parse_packet(std::span<const std::byte> bytes);

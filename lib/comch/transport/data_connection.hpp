@@ -11,46 +11,46 @@
 #include "progress/engine.hpp"
 #include "protocol/data.hpp"
 
-/// A channel whose two ends are on two machines: what each end does with its messages, and who
-/// carries them between the two.
 namespace offload::comch {
 
-/// One end of such a channel. What it calls and what calls it is one thread.
+/// The end of a channel whose messages a DataConnection carries, and what that calls. One thread,
+/// the engine's.
 class DataHandler {
  public:
-  /// Pushes what there is to send to its carrier. Returns whether there was any.
-  virtual bool collect() = 0;
-  /// The oldest `count` messages that were pushed are sent: their payloads are the end's again.
+  /// Posts what there is to send, in each turn of the engine. Returns whether there was any.
+  virtual bool post_sends() = 0;
+  /// The oldest `count` posted messages are sent: their payloads are the handler's again.
   virtual void on_sent(std::size_t count) = 0;
-  /// Where the payload of the message of that number, counted since the worker attached, belongs
-  /// if it is too long for packets.
-  virtual std::byte* room(std::uint64_t sequence) = 0;
-  /// Whether that message may come now.
-  [[nodiscard]] virtual bool is_due(const protocol::DataHeader& header) const = 0;
-  /// It came: one that is due, its payload at room() if it is a long one. False if it cannot be
-  /// taken.
-  virtual bool take(const protocol::DataHeader& header, std::span<const std::byte> payload) = 0;
-  /// No more came for now.
-  virtual void on_taken() = 0;
+  /// Where the payload of the peer's message of that number belongs if it is too long for packets.
+  virtual std::byte* receive_buffer(std::uint64_t sequence) = 0;
+  /// The peer's next message, its length within the channel's and its payload in receive_buffer()
+  /// if it is too long for packets. False if it cannot be taken.
+  virtual bool on_received(const protocol::DataHeader& header,
+                           std::span<const std::byte> payload) = 0;
+  /// No more were received in this turn.
+  virtual void on_receives_done() = 0;
 
  protected:
   ~DataHandler() = default;
 };
 
-/// Carries the messages of one channel for one of its ends, on that end's engine. Nothing allocates
-/// after construction. One thread, the engine's; it ends before engine and end.
+/// Carries the messages of one channel for one of its two ends, both ways, each counted from 0.
+///
+/// Flow control is by credits: each message that this side has sent whole lets the peer send one
+/// beyond the initial credits. These are 0 for a server, whose worker only answers, and the
+/// channel's depth for a worker. What breaks this, the order or the length ends the connection.
+///
+/// On its handler's engine, and one thread, the engine's. It ends before engine and handler.
+/// Nothing allocates after construction.
 class DataConnection {
  public:
-  DataConnection() = default;
   DataConnection(const DataConnection&) = delete;
   DataConnection& operator=(const DataConnection&) = delete;
   virtual ~DataConnection() = default;
 
-  /// Sends a message in the next turn; `payload` stays as it is until DataHandler::on_sent(). No
-  /// more are under way than the channel has slots.
-  virtual void push(const protocol::DataHeader& header, const std::byte* payload) noexcept = 0;
-  /// Messages that are sent whole.
-  [[nodiscard]] virtual std::uint64_t sent() const noexcept = 0;
+  /// Sends a message in this turn; `payload` stays as it is until DataHandler::on_sent(). No more
+  /// are under way than the channel has slots.
+  virtual void post_send(const protocol::DataHeader& header, const std::byte* payload) noexcept = 0;
 
   /// Whether the connection has ended; nothing is carried after that. Any thread.
   [[nodiscard]] bool failed() const noexcept {
@@ -60,18 +60,45 @@ class DataConnection {
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
  protected:
-  void fail(const std::string& reason) {
-    if (failed()) return;
-    reason_ = reason;
-    failed_.store(true, std::memory_order_release);  // pairs with failed()
+  /// `max_length`: of a message of the channel, in bytes.
+  DataConnection(DataHandler& handler, std::uint32_t max_length, std::uint32_t initial_credits)
+      : handler_(&handler), max_length_(max_length), initial_credits_(initial_credits) {}
+
+  void fail(const std::string& reason);
+
+  [[nodiscard]] DataHandler& handler() const noexcept { return *handler_; }
+  [[nodiscard]] std::uint32_t max_length() const noexcept { return max_length_; }
+  [[nodiscard]] std::uint32_t initial_credits() const noexcept { return initial_credits_; }
+  /// Messages of this side that are sent whole, and messages of the peer that were received.
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
+  [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
+
+  /// The oldest `count` messages under way are sent.
+  void complete_sends(std::size_t count) {
+    sent_ += count;
+    handler_->on_sent(count);
   }
+  /// Whether the peer may have sent its next message.
+  [[nodiscard]] bool peer_has_credit() const noexcept {
+    return received_ < sent_ + initial_credits_;
+  }
+  /// Whether the peer may send a message with this header now. False: the connection has failed.
+  bool check(const protocol::DataHeader& header);
+  /// Hands on a message whose header was checked.
+  void deliver(const protocol::DataHeader& header, std::span<const std::byte> payload);
 
  private:
+  DataHandler* handler_;
+  std::uint32_t max_length_;
+  std::uint32_t initial_credits_;
+  std::uint64_t sent_ = 0;
+  std::uint64_t received_ = 0;
   std::string reason_;
   std::atomic<bool> failed_{false};  ///< release in fail(), acquire in failed()
 };
 
-/// A connection that will carry a channel's messages: it can change threads until it does.
+/// One end of a connection for a channel's messages before it carries any. The session's thread
+/// makes it; start() is for the thread whose engine will carry them.
 class DataEndpoint {
  public:
   DataEndpoint() = default;
@@ -79,12 +106,11 @@ class DataEndpoint {
   DataEndpoint& operator=(const DataEndpoint&) = delete;
   virtual ~DataEndpoint() = default;
 
-  /// Once. `unasked`: how many messages may come beyond one for each that `end` sends: none to a
-  /// server, whose worker answers; as many as there are slots to a worker. Throws Error.
-  [[nodiscard]] virtual std::unique_ptr<DataConnection> carry(progress::Engine& engine,
+  /// Once: the endpoint is used up. Throws Error.
+  [[nodiscard]] virtual std::unique_ptr<DataConnection> start(progress::Engine& engine,
                                                               const kernels::ChannelView& channel,
-                                                              DataHandler& end,
-                                                              std::uint32_t unasked) = 0;
+                                                              DataHandler& handler,
+                                                              std::uint32_t initial_credits) = 0;
 };
 
 }  // namespace offload::comch

@@ -7,7 +7,8 @@
 namespace offload::comch::conformance {
 namespace {
 
-/// Longer than any pause of a test: those about silence are worker_link_test and server_link_test.
+/// Longer than any pause of a test: those about silence are worker_session_test and
+/// server_session_test.
 constexpr core::Duration kKeepAlive = std::chrono::seconds(10);
 constexpr core::Duration kRest = std::chrono::milliseconds(1);
 
@@ -19,9 +20,9 @@ ServerSide::ServerSide(const Address& address) {
     ends.push_back(std::make_unique<End>(i));
     offer.channels.push_back(&ends.back()->memory);
   }
-  link = std::make_unique<ServerSession>(engine_, address, std::move(offer),
-                                         static_cast<ServerSessionObserver&>(*this));
-  address_ = link->address();
+  session = std::make_unique<ServerSession>(engine_, address, std::move(offer),
+                                            static_cast<ServerSession::Observer&>(*this));
+  address_ = session->address();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -54,20 +55,20 @@ void ServerSide::turn() {
     (void)end->server.requester.flush();
     while (auto response = end->server.take()) end->responses.push_back(*std::move(response));
     if (!end->remote || end->remote->failure() == nullptr) continue;
-    line_lost = *end->remote->failure();
+    connection_lost = *end->remote->failure();
     end->remote.reset();
-    link->line_lost(line_lost);
+    session->drop_worker(connection_lost);
   }
 }
 
 void ServerSide::on_worker_attached(channel::Wakeup wakeup,
-                                    std::vector<std::unique_ptr<DataEndpoint>> lines) {
+                                    std::vector<std::unique_ptr<DataEndpoint>> endpoints) {
   ++attached;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     End& end = *ends[i];
     end.server.requester.set_wakeup(wakeup);
     if (wakeup != channel::Wakeup::engine) continue;
-    end.remote.emplace(end.server.requester, std::move(lines[i]));
+    end.remote.emplace(end.server.requester, std::move(endpoints[i]));
   }
 }
 
@@ -82,15 +83,16 @@ void ServerSide::on_worker_lost() {
 WorkerSide::WorkerSide(const Address& address, Until until, std::optional<protocol::Hello> hello)
     : until_(until),
       backend_(backend::make_cpu_backend({})),
-      link_(std::make_unique<WorkerSession>(engine_, address, hello.value_or(conformance::hello()),
-                                            static_cast<WorkerSessionObserver&>(*this))) {
+      session_(std::make_unique<WorkerSession>(engine_, address,
+                                               hello.value_or(conformance::hello()),
+                                               static_cast<WorkerSession::Observer&>(*this))) {
   if (until_ == Until::greeted) return;
   EXPECT_TRUE(run_until(
       [&] { return lost || (until_ == Until::offered ? !channels_.empty() : attached == 1); }));
 }
 
 WorkerSide::~WorkerSide() {
-  link_.reset();
+  session_.reset();
   EXPECT_TRUE(backend_->stop(support::kBound));
 }
 
@@ -110,7 +112,7 @@ void WorkerSide::on_lost(const std::string& reason, std::optional<protocol::Refu
   refused = by;
 }
 
-void WorkerSide::look_after_lines() {
+void WorkerSide::check_connections() {
   for (const auto& channel : channels_) {
     if (lost || !channel.proxy) continue;
     if (const std::string* const reason = channel.proxy->failure()) on_lost(*reason, {});

@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kLongest = 20'000;
 
 /// A server that runs on a thread of its own, as connecting to it may wait for it. What tests do
 /// with it they do there, by with().
-class ServerSide final : ServerSessionObserver {
+class ServerSide final : ServerSession::Observer {
  public:
   explicit ServerSide(const Address& address);
   ~ServerSide();
@@ -58,15 +58,15 @@ class ServerSide final : ServerSessionObserver {
     std::deque<support::Bytes> responses;
   };
   std::vector<std::unique_ptr<End>> ends;
-  std::unique_ptr<ServerSession> link;
+  std::unique_ptr<ServerSession> session;
   int attached = 0;
   int lost = 0;
   int shutdown_requests = 0;
-  std::string line_lost;  ///< why, last
+  std::string connection_lost;  ///< why, last
 
  private:
   void on_worker_attached(channel::Wakeup wakeup,
-                          std::vector<std::unique_ptr<DataEndpoint>> lines) override;
+                          std::vector<std::unique_ptr<DataEndpoint>> endpoints) override;
   void on_worker_lost() override;
   void on_shutdown_requested() override { ++shutdown_requests; }
 
@@ -84,7 +84,7 @@ class ServerSide final : ServerSessionObserver {
 };
 
 /// A worker with the CPU back end. It dies with the object, without a word.
-class WorkerSide final : WorkerSessionObserver {
+class WorkerSide final : WorkerSession::Observer {
  public:
   /// How far it goes by itself.
   enum class Until : std::uint8_t { greeted, offered, attached };
@@ -99,10 +99,10 @@ class WorkerSide final : WorkerSessionObserver {
   bool run_until(Condition condition) {
     return support::eventually(condition, [this] {
       engine_.run_once(core::Clock::now() + std::chrono::milliseconds(5));
-      look_after_lines();
+      check_connections();
     });
   }
-  [[nodiscard]] WorkerSession& link() noexcept { return *link_; }
+  [[nodiscard]] WorkerSession& session() noexcept { return *session_; }
 
   int attached = 0;
   int start_shutdowns = 0;
@@ -114,13 +114,13 @@ class WorkerSide final : WorkerSessionObserver {
   void on_attached() override { ++attached; }
   void on_start_shutdown() override { ++start_shutdowns; }
   void on_lost(const std::string& reason, std::optional<protocol::Refusal> by) override;
-  void look_after_lines();
+  void check_connections();
 
   Until until_;
   progress::Engine engine_;
   std::vector<AttachedChannel> channels_;
   std::unique_ptr<backend::Backend> backend_;
-  std::unique_ptr<WorkerSession> link_;
+  std::unique_ptr<WorkerSession> session_;
 };
 
 /// What a worker of this suite says of itself.

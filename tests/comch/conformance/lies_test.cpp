@@ -9,6 +9,14 @@ using protocol::MessageId;
 using support::Bytes;
 using support::random_bytes;
 
+/// A data connection as a worker makes it.
+std::unique_ptr<DataEndpoint> request_endpoint(const Address& address,
+                                               const protocol::AttachChannel& request) {
+  const auto connection = connect_as_worker(address);
+  return dynamic_cast<NetworkControlConnection&>(*connection)
+      .request_data_endpoint(request, kDepth);
+}
+
 /// A worker that takes whatever comes, and answers what it likes.
 class Liar final : DataHandler {
  public:
@@ -16,10 +24,11 @@ class Liar final : DataHandler {
 
   void say(const DataHeader& header) {
     const auto* const in_slot = reinterpret_cast<const std::byte*>(view_.response(0).plain);
-    carrier_->push(header, header.length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
+    connection_->post_send(header,
+                           header.length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
   }
   /// Nothing that it says arrives any more: over RDMA, what is not due finds no receive.
-  [[nodiscard]] bool failed() const { return carrier_->failed(); }
+  [[nodiscard]] bool failed() const { return connection_->failed(); }
   /// Runs it until so many requests have come, and what it said is sent.
   void run_until_asked(std::size_t count) {
     EXPECT_TRUE(support::eventually([&] { return asked_ == count; }, [this] { turn(); }));
@@ -27,42 +36,41 @@ class Liar final : DataHandler {
   void turn() { engine_.run_once(core::Clock::now() + std::chrono::milliseconds(1)); }
 
  private:
-  bool collect() override { return false; }
+  bool post_sends() override { return false; }
   void on_sent(std::size_t) override {}
-  std::byte* room(std::uint64_t sequence) override {
+  std::byte* receive_buffer(std::uint64_t sequence) override {
     return reinterpret_cast<std::byte*>(view_.request(sequence).plain);
   }
-  [[nodiscard]] bool is_due(const DataHeader&) const override { return true; }
-  bool take(const DataHeader&, std::span<const std::byte>) override {
+  bool on_received(const DataHeader&, std::span<const std::byte>) override {
     ++asked_;
     return true;
   }
-  void on_taken() override {}
+  void on_receives_done() override {}
 
   channel::ChannelMemory own_{0, kDepth, kLongest, -1};
   kernels::ChannelView view_ = own_.endpoint().view;
   Bytes payload_ = random_bytes(100, 1);
   std::size_t asked_ = 0;
   progress::Engine engine_;
-  ControlSocket control_;
-  std::vector<std::unique_ptr<DataEndpoint>> lines_;
-  std::unique_ptr<DataConnection> carrier_;
+  std::unique_ptr<ControlConnection> control_;
+  std::vector<std::unique_ptr<DataEndpoint>> endpoints_;
+  std::unique_ptr<DataConnection> connection_;
 };
 
-Liar::Liar(const Address& address) : control_(ControlSocket::connect(address)) {
-  control_.send(MessageId::hello, hello().encode());
-  EXPECT_EQ(control_.await().id, MessageId::welcome);
+Liar::Liar(const Address& address) : control_(connect_as_worker(address)) {
+  control_->send(MessageId::hello, hello().encode());
+  EXPECT_EQ(control_->await().id, MessageId::welcome);
   for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
-    const auto offered = protocol::ChannelDescriptor::decode(control_.await().payload);
+    const auto offered = protocol::ChannelDescriptor::decode(control_->await().payload);
     protocol::AttachChannel request{channel};
     std::copy(offered->access.begin(), offered->access.end(), request.token.begin());
-    lines_.push_back(ControlSocket::connect(address).request_line(request, kDepth));
+    endpoints_.push_back(request_endpoint(address, request));
   }
-  carrier_ = lines_.front()->carry(engine_, view_, *this, kDepth);
+  connection_ = endpoints_.front()->start(engine_, view_, *this, kDepth);
   for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
     const protocol::ExchangeConsumerId id{channel, channel};
-    control_.send(MessageId::exchange_consumer_id_request, id.encode());
-    EXPECT_EQ(control_.await().id, MessageId::exchange_consumer_id_response);
+    control_->send(MessageId::exchange_consumer_id_request, id.encode());
+    EXPECT_EQ(control_->await().id, MessageId::exchange_consumer_id_response);
   }
 }
 
@@ -74,7 +82,7 @@ struct Lie {
 
 }  // namespace
 
-// Each costs the liar its line, at either end; a real worker then answers what was asked.
+// Each costs the liar its connection, at either end; a real worker then answers what was asked.
 TEST_P(Lies, CostTheLiarItsSession) {
   const std::vector<Lie> lies{
       {"a response that nobody asked for", 0, {{0, 10, 0}}},
@@ -97,12 +105,12 @@ TEST_P(Lies, CostTheLiarItsSession) {
       EXPECT_TRUE(support::eventually(
           [&] {
             return liar.failed() ||
-                   server_->with([](ServerSide& side) { return !side.line_lost.empty(); });
+                   server_->with([](ServerSide& side) { return !side.connection_lost.empty(); });
           },
           [&] { liar.turn(); }));
     }
     ASSERT_TRUE(server_->eventually([](ServerSide& side) {
-      side.line_lost.clear();
+      side.connection_lost.clear();
       return side.attached == side.lost;
     }));
     const WorkerSide honest(server_->address());
@@ -111,12 +119,11 @@ TEST_P(Lies, CostTheLiarItsSession) {
   }
 }
 
-// A token is of one session, a channel of one line.
+// A token is of one session, a channel of one data connection.
 TEST_P(Lies, AStrangersTokenAttachesNothing) {
   const WorkerSide worker(server_->address());
   protocol::AttachChannel request{0};
-  ControlSocket socket = ControlSocket::connect(server_->address());
-  EXPECT_THROW(static_cast<void>(socket.request_line(request, kDepth)), core::Error);
+  EXPECT_THROW(static_cast<void>(request_endpoint(server_->address(), request)), core::Error);
   expect_served(2, 100, 1);
 }
 

@@ -6,10 +6,11 @@
 namespace offload::comch::conformance {
 namespace {
 
-const Transport kRdma{"rdma", [](const std::string&) {
-                        const char* const address = std::getenv("RDMA_GUEST_ADDRESS");
-                        return Address{{}, address != nullptr ? address : "", 0, right_key(), true};
-                      }};
+const TestedTransport kRdma{
+    "rdma", [](const std::string&) {
+      const char* const address = std::getenv("RDMA_GUEST_ADDRESS");
+      return with_key(std::string("rdma:") + (address != nullptr ? address : "?") + ":0");
+    }};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 #include "comch/session/handshake.hpp"
+#include "comch/transport/transport.hpp"
 #include "tests/comch/conformance/suite.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -123,25 +124,25 @@ TEST_P(Sessions, TheServerShutsDown) {
   WorkerSide worker(server_->address());
   expect_served(kDepth, 600, 1);
   server_->with([](ServerSide& side) {
-    side.link->start_shutdown();
+    side.session->start_shutdown();
     return 0;
   });
   ASSERT_TRUE(worker.run_until([&] { return worker.start_shutdowns == 1; }));
-  EXPECT_FALSE(server_->with([](ServerSide& side) { return side.link->done(); }));
-  worker.link().complete();
-  EXPECT_TRUE(server_->eventually([](ServerSide& side) { return side.link->done(); }));
+  EXPECT_FALSE(server_->with([](ServerSide& side) { return side.session->done(); }));
+  worker.session().complete();
+  EXPECT_TRUE(server_->eventually([](ServerSide& side) { return side.session->done(); }));
 }
 
 TEST_P(Sessions, TheWorkerAsksForTheShutdown) {
   WorkerSide worker(server_->address());
-  worker.link().request_shutdown();
+  worker.session().request_shutdown();
   EXPECT_TRUE(server_->eventually([](ServerSide& side) { return side.shutdown_requests == 1; }));
   EXPECT_EQ(server_->with([](ServerSide& side) { return side.lost; }), 0);
 }
 
 TEST_P(Sessions, NobodyAttachesDuringAShutdown) {
   server_->with([](ServerSide& side) {
-    side.link->start_shutdown();
+    side.session->start_shutdown();
     return 0;
   });
   const WorkerSide worker(server_->address());
@@ -166,26 +167,35 @@ TEST_P(Sessions, AWorkerOfAnotherVersion) {
 
 TEST_P(Sessions, AServerOfAnotherVersion) {
   server_.reset();
-  ControlListener listener(GetParam().address(folder_.path()));
+  const Address address = GetParam().address(folder_.path());
+  const auto listener = transport_of(address.scheme).listen(address);
   std::thread server([&] {
-    std::optional<ControlSocket> socket;
-    EXPECT_TRUE(support::eventually([&] { return (socket = listener.accept()).has_value(); }));
-    if (!socket) return;
-    if (!socket->local()) {
-      const auto challenge = send_challenge(*socket);
-      EXPECT_TRUE(take_proof(*socket, listener.address().key, challenge, socket->await()));
+    std::unique_ptr<ControlConnection> connection;
+    EXPECT_TRUE(support::eventually([&] { return (connection = listener->accept()) != nullptr; }));
+    if (!connection) return;
+    if (!address.local()) {
+      const auto challenge = send_challenge(*connection);
+      EXPECT_TRUE(take_proof(*connection, address.key, challenge, connection->await()));
     }
-    EXPECT_EQ(socket->await().id, MessageId::hello);
+    EXPECT_EQ(connection->await().id, MessageId::hello);
     protocol::Welcome welcome;
     welcome.version = 7;
     welcome.channel_count = 1;
     welcome.keep_alive_ms = 1000;
-    socket->send(MessageId::welcome, welcome.encode());
-    EXPECT_EQ(socket->await().id, MessageId::error);
+    connection->send(MessageId::welcome, welcome.encode());
+    EXPECT_EQ(connection->await().id, MessageId::error);
   });
-  const WorkerSide worker(listener.address());
+  const WorkerSide worker(listener->address());
   server.join();
   EXPECT_EQ(worker.refused, Refusal::bad_version);
+}
+
+// What the table says of a transport is what its connections are, which the sessions choose by.
+TEST_P(Sessions, ConnectionsAreOfTheKindThatTheTableSays) {
+  const Address address = server_->address();
+  const auto connection = transport_of(address.scheme).connect(address);
+  EXPECT_EQ(dynamic_cast<LocalControlConnection*>(connection.get()) != nullptr, address.local());
+  EXPECT_EQ(dynamic_cast<NetworkControlConnection*>(connection.get()) != nullptr, !address.local());
 }
 
 TEST_P(Sessions, WhoHasAnotherKeyIsNotLetIn) {
@@ -200,11 +210,11 @@ TEST_P(Sessions, WhoHasAnotherKeyIsNotLetIn) {
 
 TEST_P(Sessions, WhoProvesNothingIsNotLetIn) {
   if (!has_keys()) GTEST_SKIP() << "the kernel says who the peer is: there are no keys";
-  Address address = server_->address();
-  ControlSocket stranger(address.over_rdma ? connect_rdma(address) : connect_tcp(address));
-  EXPECT_EQ(stranger.await().id, MessageId::challenge);
-  stranger.send(MessageId::hello, hello().encode());
-  const auto answer = stranger.await();
+  const Address address = server_->address();
+  const auto stranger = transport_of(address.scheme).connect(address);
+  EXPECT_EQ(stranger->await().id, MessageId::challenge);
+  stranger->send(MessageId::hello, hello().encode());
+  const auto answer = stranger->await();
   ASSERT_EQ(answer.id, MessageId::error);
   EXPECT_EQ(protocol::parse_error(answer.payload).code, Refusal::bad_key);
   const WorkerSide right(server_->address());

@@ -10,7 +10,7 @@
 namespace offload::comch::conformance {
 
 /// What every transport does alike: a server, and workers that come and go.
-class Sessions : public testing::TestWithParam<Transport> {
+class Sessions : public testing::TestWithParam<TestedTransport> {
  protected:
   Sessions() : server_(std::in_place, GetParam().address(folder_.path())) {}
 

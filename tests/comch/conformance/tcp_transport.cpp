@@ -3,9 +3,7 @@
 namespace offload::comch::conformance {
 namespace {
 
-const Transport kTcp{"tcp", [](const std::string&) {
-                       return Address{{}, "127.0.0.1", 0, right_key()};
-                     }};
+const TestedTransport kTcp{"tcp", [](const std::string&) { return with_key("tcp:127.0.0.1:0"); }};
 
 }  // namespace
 

@@ -9,9 +9,9 @@
 
 namespace offload::comch::conformance {
 
-/// What the suite has to know of a transport. A new one adds a file that instantiates `Sessions`
-/// with this, and `Lies` if its two ends share no memory.
-struct Transport {
+/// A transport for the suite. A new one adds a file that instantiates `Sessions` with this, and
+/// `Lies` if its two ends share no memory.
+struct TestedTransport {
   std::string name;
   /// Where to listen, for a test that has this folder to itself. With a key, if the transport has
   /// keys.
@@ -19,16 +19,18 @@ struct Transport {
 };
 
 /// For gtest, in names of tests and in messages.
-inline std::ostream& operator<<(std::ostream& out, const Transport& transport) {
+inline std::ostream& operator<<(std::ostream& out, const TestedTransport& transport) {
   return out << transport.name;
 }
-inline std::string name_of(const testing::TestParamInfo<Transport>& info) {
+inline std::string name_of(const testing::TestParamInfo<TestedTransport>& info) {
   return info.param.name;
 }
 
-/// Of every test, in case there are keys.
-inline Key right_key() {
-  return Key(32, std::byte{7});
+/// With the key of every test.
+inline Address with_key(const std::string& text) {
+  Address address = Address::parse(text);
+  address.key = Key(32, std::byte{7});
+  return address;
 }
 
 }  // namespace offload::comch::conformance

@@ -1,11 +1,13 @@
 #include "tests/comch/conformance/suite.hpp"
 
 namespace offload::comch::conformance {
+namespace {
 
-INSTANTIATE_TEST_SUITE_P(Unix, Sessions,
-                         testing::Values(Transport{
-                             "unix",
-                             [](const std::string& folder) { return Address{folder + "/comch"}; }}),
-                         name_of);
+const TestedTransport kUnix{
+    "unix", [](const std::string& folder) { return Address::parse("unix:" + folder + "/comch"); }};
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Unix, Sessions, testing::Values(kUnix), name_of);
 
 }  // namespace offload::comch::conformance

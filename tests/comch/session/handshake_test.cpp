@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "comch/transport/tcp/control.hpp"
 #include "core/error.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -29,8 +30,8 @@ class Handshake : public testing::Test {
   void SetUp() override {
     int fds[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    server_.emplace(make_tcp_wire(core::Fd(fds[0])));
-    worker_.emplace(make_tcp_wire(core::Fd(fds[1])));
+    server_ = make_stream_connection(core::Fd(fds[0]), nullptr);
+    worker_ = make_stream_connection(core::Fd(fds[1]), nullptr);
   }
   /// What prove_as_worker throws; nothing if it goes through.
   std::future<std::optional<Error>> prove(const Key& key) {
@@ -48,8 +49,8 @@ class Handshake : public testing::Test {
     return take_proof(*server_, key, challenge, server_->await());
   }
 
-  std::optional<ControlSocket> server_;
-  std::optional<ControlSocket> worker_;
+  std::unique_ptr<ControlConnection> server_;
+  std::unique_ptr<ControlConnection> worker_;
 };
 
 TEST_F(Handshake, OneKey) {

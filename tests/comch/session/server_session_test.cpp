@@ -24,13 +24,13 @@ using protocol::Refusal;
 using test::hello;
 using test::kSilence;
 
-/// The server's link with a hand-made worker.
-class WorkerLinkTest : public test::LinkTest {
+/// The server's session with a hand-made worker.
+class ServerSessionTest : public test::SessionTest {
  protected:
   void SetUp() override {
-    LinkTest::SetUp();
+    SessionTest::SetUp();
     listen();
-    worker_.emplace(ControlSocket::connect(address_));
+    worker_ = connect_as_worker(address_);
   }
 
   void send(MessageId id, std::span<const std::byte> payload = {}) { worker_->send(id, payload); }
@@ -63,19 +63,19 @@ class WorkerLinkTest : public test::LinkTest {
     EXPECT_TRUE(is_closed_on(*worker_));
   }
 
-  /// The link is as good as new: the next worker gets through.
+  /// The session is as good as new: the next worker gets through.
   void expect_next_worker_attaches() {
-    worker_.emplace(ControlSocket::connect(address_));
+    worker_ = connect_as_worker(address_);
     const int before = worker_events_.attached;
     greet_and_take_the_offer();
     for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
     EXPECT_TRUE(run_until([&] { return worker_events_.attached == before + 1; }));
   }
 
-  std::optional<ControlSocket> worker_;
+  std::unique_ptr<ControlConnection> worker_;
 };
 
-TEST_F(WorkerLinkTest, OffersWelcomeAndChannels) {
+TEST_F(ServerSessionTest, OffersWelcomeAndChannels) {
   greet();
   const auto message = next(*worker_);
   ASSERT_EQ(message.id, MessageId::welcome);
@@ -98,7 +98,7 @@ TEST_F(WorkerLinkTest, OffersWelcomeAndChannels) {
   EXPECT_EQ(worker_events_.attached, 0);
 }
 
-TEST_F(WorkerLinkTest, IsAttachedOnlyWhenAllChannelsAreReady) {
+TEST_F(ServerSessionTest, IsAttachedOnlyWhenAllChannelsAreReady) {
   greet_and_take_the_offer();
   exchange(1);  // in any order
   const auto response = next(*worker_);
@@ -111,7 +111,7 @@ TEST_F(WorkerLinkTest, IsAttachedOnlyWhenAllChannelsAreReady) {
   EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
 }
 
-TEST_F(WorkerLinkTest, AWorkerThatCannotRingIsSilent) {
+TEST_F(ServerSessionTest, AWorkerThatCannotRingIsSilent) {
   auto mute = hello();
   mute.capabilities = 0;
   send(MessageId::hello, mute.encode());
@@ -120,7 +120,7 @@ TEST_F(WorkerLinkTest, AWorkerThatCannotRingIsSilent) {
   EXPECT_EQ(worker_events_.how, channel::Wakeup::polling);
 }
 
-TEST_F(WorkerLinkTest, RefusesAnotherVersionByItsNumber) {
+TEST_F(ServerSessionTest, RefusesAnotherVersionByItsNumber) {
   auto other = hello();
   other.version = 2;
   auto message = other.encode();
@@ -130,7 +130,7 @@ TEST_F(WorkerLinkTest, RefusesAnotherVersionByItsNumber) {
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, RefusesAMalformedGreeting) {
+TEST_F(ServerSessionTest, RefusesAMalformedGreeting) {
   auto message = hello().encode();
   message.pop_back();
   send(MessageId::hello, message);
@@ -138,12 +138,12 @@ TEST_F(WorkerLinkTest, RefusesAMalformedGreeting) {
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, RefusesAGreetingWithoutTheMagic) {
+TEST_F(ServerSessionTest, RefusesAGreetingWithoutTheMagic) {
   send(MessageId::hello, support::bytes_of("GET / HTTP/1.1"));
   expect_refused(Refusal::bad_hello, "malformed");
 }
 
-TEST_F(WorkerLinkTest, RefusesAWorkerForTooFewChannels) {
+TEST_F(ServerSessionTest, RefusesAWorkerForTooFewChannels) {
   auto small = hello();
   small.max_channels = kChannels - 1;
   send(MessageId::hello, small.encode());
@@ -151,14 +151,14 @@ TEST_F(WorkerLinkTest, RefusesAWorkerForTooFewChannels) {
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, RefusesAWorkerForTooShortMessages) {
+TEST_F(ServerSessionTest, RefusesAWorkerForTooShortMessages) {
   auto small = hello();
   small.max_message_length = kMaxLength - 1;
   send(MessageId::hello, small.encode());
   expect_refused(Refusal::bad_hello, "messages of 599 bytes, this server's are up to 600");
 }
 
-TEST_F(WorkerLinkTest, AWorkerThatJustFitsIsTaken) {
+TEST_F(ServerSessionTest, AWorkerThatJustFitsIsTaken) {
   auto exact = hello();
   exact.max_channels = kChannels;
   exact.max_message_length = kMaxLength;
@@ -166,24 +166,24 @@ TEST_F(WorkerLinkTest, AWorkerThatJustFitsIsTaken) {
   EXPECT_EQ(next(*worker_).id, MessageId::welcome);
 }
 
-TEST_F(WorkerLinkTest, RefusesWhoDoesNotGreetFirst) {
+TEST_F(ServerSessionTest, RefusesWhoDoesNotGreetFirst) {
   for (const MessageId id : {MessageId::keep_alive, MessageId::exchange_consumer_id_request,
                              MessageId::start_shutdown, MessageId::shutdown_complete}) {
-    worker_.emplace(ControlSocket::connect(address_));
+    worker_ = connect_as_worker(address_);
     send(id, KeepAlive{}.encode());
     expect_refused(Refusal::bad_hello, "a worker greets first");
   }
   EXPECT_EQ(worker_events_.shutdown_requests, 0);
 }
 
-TEST_F(WorkerLinkTest, RefusesASecondGreeting) {
+TEST_F(ServerSessionTest, RefusesASecondGreeting) {
   greet_and_take_the_offer();
   greet();
   expect_refused(Refusal::misplaced_message, "message 16 does not belong");
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, RefusesConsumerIdsThatAreWrong) {
+TEST_F(ServerSessionTest, RefusesConsumerIdsThatAreWrong) {
   using Action = std::function<void()>;
   const Action wrong[] = {
       [this] { exchange(kChannels); },
@@ -194,7 +194,7 @@ TEST_F(WorkerLinkTest, RefusesConsumerIdsThatAreWrong) {
       },
   };
   for (const auto& action : wrong) {
-    worker_.emplace(ControlSocket::connect(address_));
+    worker_ = connect_as_worker(address_);
     greet_and_take_the_offer();
     action();
     expect_refused(Refusal::bad_hello, "consumer id");
@@ -202,18 +202,18 @@ TEST_F(WorkerLinkTest, RefusesConsumerIdsThatAreWrong) {
   EXPECT_EQ(worker_events_.attached, 0);
 }
 
-TEST_F(WorkerLinkTest, RefusesMessagesThatDoNotBelong) {
+TEST_F(ServerSessionTest, RefusesMessagesThatDoNotBelong) {
   for (const MessageId id :
        {MessageId::client_request, MessageId::client_response, MessageId::welcome,
         MessageId::channel_descriptor, MessageId::exchange_consumer_id_response}) {
-    worker_.emplace(ControlSocket::connect(address_));
+    worker_ = connect_as_worker(address_);
     greet_and_take_the_offer();
     send(id);
     expect_refused(Refusal::misplaced_message, "does not belong on a control channel");
   }
 }
 
-TEST_F(WorkerLinkTest, RefusesAMalformedKeepAlive) {
+TEST_F(ServerSessionTest, RefusesAMalformedKeepAlive) {
   attach_by_hand();
   send(MessageId::keep_alive, support::bytes({1}));
   expect_refused(Refusal::length_mismatch, "malformed keep-alive");
@@ -221,14 +221,14 @@ TEST_F(WorkerLinkTest, RefusesAMalformedKeepAlive) {
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, RefusesAMalformedStartOfShutdown) {
+TEST_F(ServerSessionTest, RefusesAMalformedStartOfShutdown) {
   attach_by_hand();
   send(MessageId::start_shutdown, support::bytes({1}));
   expect_refused(Refusal::length_mismatch, "malformed start of shutdown");
   EXPECT_EQ(worker_events_.shutdown_requests, 0);
 }
 
-TEST_F(WorkerLinkTest, TheNextWorkerIsToldWhereToGoOnWhateverTheFormerOneWrote) {
+TEST_F(ServerSessionTest, TheNextWorkerIsToldWhereToGoOnWhateverTheFormerOneWrote) {
   const channel::ImportedChannel import(channels_[0]->descriptor(),
                                         channel::test::passed_fds(*channels_[0]));
   import.view().header().consumed = 12345;
@@ -236,7 +236,7 @@ TEST_F(WorkerLinkTest, TheNextWorkerIsToldWhereToGoOnWhateverTheFormerOneWrote) 
   EXPECT_EQ(import.view().header().consumed, 0U);
 }
 
-TEST_F(WorkerLinkTest, RefusesWhatIsNoFrame) {
+TEST_F(ServerSessionTest, RefusesWhatIsNoFrame) {
   attach_by_hand();
   ASSERT_EQ(::send(worker_->fd(), "junk", 4, 0), 4);
   expect_refused(Refusal::unknown_message, "not one whole frame");
@@ -244,7 +244,7 @@ TEST_F(WorkerLinkTest, RefusesWhatIsNoFrame) {
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, AWorkerMayRefuseAndLeave) {
+TEST_F(ServerSessionTest, AWorkerMayRefuseAndLeave) {
   greet_and_take_the_offer();
   worker_->refuse(Refusal::bad_hello, "I do not like these channels");
   EXPECT_TRUE(is_closed_on(*worker_));
@@ -252,27 +252,27 @@ TEST_F(WorkerLinkTest, AWorkerMayRefuseAndLeave) {
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, AStrangerThatSaysNothingKeepsNoWorkerOut) {
-  const auto stranger = *std::move(worker_);
+TEST_F(ServerSessionTest, AStrangerThatSaysNothingKeepsNoWorkerOut) {
+  const auto stranger = std::move(worker_);
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, AStrangerThatSaysNothingIsDroppedInTheEnd) {
+TEST_F(ServerSessionTest, AStrangerThatSaysNothingIsDroppedInTheEnd) {
   server_engine_.run_once(Clock::now() + support::kBound);
-  worker_link_->tick(Clock::now() + std::chrono::seconds(4));
+  server_session_->tick(Clock::now() + std::chrono::seconds(4));
   EXPECT_FALSE(worker_->receive());
-  worker_link_->tick(Clock::now() + std::chrono::seconds(6));
+  server_session_->tick(Clock::now() + std::chrono::seconds(6));
   EXPECT_TRUE(is_closed_on(*worker_));
 }
 
-TEST_F(WorkerLinkTest, AStrangerThatTalksNonsenseIsDroppedAtOnce) {
+TEST_F(ServerSessionTest, AStrangerThatTalksNonsenseIsDroppedAtOnce) {
   ASSERT_EQ(::send(worker_->fd(), "junk", 4, 0), 4);
   expect_refused(Refusal::bad_hello, "not one whole frame");
 }
 
-TEST_F(WorkerLinkTest, ManyStrangersMakeFewLinesOfLog) {
+TEST_F(ServerSessionTest, ManyStrangersMakeFewLinesOfLog) {
   for (int i = 0; i < 20; ++i) {
-    worker_.emplace(ControlSocket::connect(address_));
+    worker_ = connect_as_worker(address_);
     send(MessageId::keep_alive, KeepAlive{}.encode());
     expect_refused(Refusal::bad_hello, "greets first");
   }
@@ -281,33 +281,33 @@ TEST_F(WorkerLinkTest, ManyStrangersMakeFewLinesOfLog) {
   EXPECT_LT(std::ranges::count(text, '\n'), 10) << text;
 }
 
-TEST_F(WorkerLinkTest, AWorkerThatIsNotReadyAfterAMinuteIsDropped) {
+TEST_F(ServerSessionTest, AWorkerThatIsNotReadyAfterAMinuteIsDropped) {
   greet_and_take_the_offer();
-  worker_link_->tick(Clock::now() + std::chrono::seconds(59));
+  server_session_->tick(Clock::now() + std::chrono::seconds(59));
   exchange(0);
   EXPECT_EQ(next(*worker_).id, MessageId::exchange_consumer_id_response);
-  worker_link_->tick(Clock::now() + std::chrono::seconds(61));
+  server_session_->tick(Clock::now() + std::chrono::seconds(61));
   EXPECT_TRUE(is_closed_on(*worker_));
   EXPECT_EQ(worker_events_.lost, 0);  // it never was attached
   expect_next_worker_attaches();
 }
 
-TEST_F(WorkerLinkTest, AWorkerThatStartsForLongIsNotPressed) {
+TEST_F(ServerSessionTest, AWorkerThatStartsForLongIsNotPressed) {
   greet_and_take_the_offer();
-  worker_link_->tick(Clock::now() + 3 * kSilence);  // a GPU may take that long
+  server_session_->tick(Clock::now() + 3 * kSilence);  // a GPU may take that long
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
 }
 
-TEST_F(WorkerLinkTest, KeepAlivesAreSentToAnAttachedWorkerOnly) {
+TEST_F(ServerSessionTest, KeepAlivesAreSentToAnAttachedWorkerOnly) {
   greet_and_take_the_offer();
-  worker_link_->tick(Clock::now());
+  server_session_->tick(Clock::now());
   EXPECT_FALSE(worker_->receive());
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
   for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
   for (std::uint64_t i = 1; i <= 3; ++i) {
-    worker_link_->tick(Clock::now());
+    server_session_->tick(Clock::now());
     const auto message = next(*worker_);
     EXPECT_EQ(message.id, MessageId::keep_alive);
     const auto keep_alive = KeepAlive::decode(message.payload);
@@ -316,22 +316,22 @@ TEST_F(WorkerLinkTest, KeepAlivesAreSentToAnAttachedWorkerOnly) {
   }
 }
 
-TEST_F(WorkerLinkTest, AWorkerThatDoesNotReadIsLost) {
+TEST_F(ServerSessionTest, AWorkerThatDoesNotReadIsLost) {
   attach_by_hand();
-  for (int i = 0; i < 100'000 && worker_events_.lost == 0; ++i) worker_link_->tick(Clock::now());
+  for (int i = 0; i < 100'000 && worker_events_.lost == 0; ++i) server_session_->tick(Clock::now());
   EXPECT_EQ(worker_events_.lost, 1);
 }
 
-// It may still have its hands in the channels: its GPU work ends after its sockets.
-TEST_F(WorkerLinkTest, TheNextWorkerWaitsForTheFormerOnesProcessToEnd) {
+// It may still access the channels: its GPU work ends after its sockets.
+TEST_F(ServerSessionTest, TheNextWorkerWaitsForTheFormerOnesProcessToEnd) {
   worker_.reset();
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
     try {
-      auto socket = ControlSocket::connect(address_);
-      socket.send(MessageId::hello, hello().encode());
-      pollfd watched{socket.fd(), POLLIN, 0};
+      const auto socket = connect_as_worker(address_);
+      socket->send(MessageId::hello, hello().encode());
+      pollfd watched{socket->fd(), POLLIN, 0};
       ::poll(&watched, 1, -1);
     } catch (const core::Error&) {
       std::_Exit(1);
@@ -340,7 +340,7 @@ TEST_F(WorkerLinkTest, TheNextWorkerWaitsForTheFormerOnesProcessToEnd) {
   }
   ASSERT_TRUE(run_until([&] { return log_.has("process " + std::to_string(child) + " is gone"); }));
 
-  worker_.emplace(ControlSocket::connect(address_));
+  worker_ = connect_as_worker(address_);
   greet();
   expect_refused(Refusal::busy, "process " + std::to_string(child) + ", has not ended yet");
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "comch/session/handshake.hpp"
 #include "comch/session/server_session.hpp"
 #include "comch/session/worker_session.hpp"
 #include "core/error.hpp"
@@ -15,17 +16,17 @@
 #include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"
 
-/// Both links over a real socket, and hand-made peers for what no link would send.
+/// Both sessions over a real socket, and hand-made peers for what no session would send.
 namespace offload::comch::test {
 
 /// Notes what the server's program is told.
-class WorkerEvents final : public ServerSessionObserver {
+class WorkerEvents final : public ServerSession::Observer {
  public:
   void on_worker_attached(channel::Wakeup wakeup,
-                          std::vector<std::unique_ptr<DataEndpoint>> attached_lines) override {
+                          std::vector<std::unique_ptr<DataEndpoint>> attached_endpoints) override {
     ++attached;
     how = wakeup;
-    lines = std::move(attached_lines);
+    endpoints = std::move(attached_endpoints);
   }
   void on_worker_lost() override { ++lost; }
   void on_shutdown_requested() override { ++shutdown_requests; }
@@ -34,11 +35,11 @@ class WorkerEvents final : public ServerSessionObserver {
   int lost = 0;
   int shutdown_requests = 0;
   channel::Wakeup how = channel::Wakeup::none;
-  std::vector<std::unique_ptr<DataEndpoint>> lines;
+  std::vector<std::unique_ptr<DataEndpoint>> endpoints;
 };
 
 /// Notes what the worker's program is told.
-class ServerEvents final : public WorkerSessionObserver {
+class ServerEvents final : public WorkerSession::Observer {
  public:
   void on_channels(const std::string& name,
                    std::vector<AttachedChannel> attached_channels) override {
@@ -78,7 +79,7 @@ inline protocol::Hello hello() {
   return hello;
 }
 
-class LinkTest : public testing::Test {
+class SessionTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kChannels = 2;
   static constexpr std::uint32_t kMaxLength = 600;
@@ -89,15 +90,13 @@ class LinkTest : public testing::Test {
     }
   }
 
-  /// The server's link.
   void listen() {
     ServerSession::Offer offer{{}, kMaxLength, "reverse", kKeepAlive};
     for (const auto& channel : channels_) offer.channels.push_back(channel.get());
-    worker_link_.emplace(server_engine_, address_, std::move(offer), worker_events_);
+    server_session_.emplace(server_engine_, address_, std::move(offer), worker_events_);
   }
 
-  /// A worker's link.
-  void attach() { server_link_.emplace(worker_engine_, address_, hello(), server_events_); }
+  void attach() { worker_session_.emplace(worker_engine_, address_, hello(), server_events_); }
 
   /// Runs both sides until `condition` holds; false if it does not within a bound.
   template <class Condition>
@@ -110,17 +109,17 @@ class LinkTest : public testing::Test {
   }
 
   /// The next message for a hand-made peer; a failure if none comes.
-  ControlMessage next(ControlSocket& socket) {
+  ControlMessage next(ControlConnection& connection) {
     std::optional<ControlMessage> message;
-    EXPECT_TRUE(run_until([&] { return (message = socket.receive()).has_value(); }));
+    EXPECT_TRUE(run_until([&] { return (message = connection.receive()).has_value(); }));
     return message ? *std::move(message) : ControlMessage{};
   }
 
   /// Whether the other side closes the connection, whatever it sends before.
-  bool is_closed_on(ControlSocket& socket) {
+  bool is_closed_on(ControlConnection& connection) {
     return run_until([&] {
       try {
-        socket.receive();
+        connection.receive();
         return false;
       } catch (const core::Error& error) {
         return error.code() == core::ErrorCode::connection_reset;
@@ -130,14 +129,14 @@ class LinkTest : public testing::Test {
 
   support::LogCapture log_;
   support::TempDir dir_;
-  Address address_{dir_.file("comch")};
+  Address address_ = Address::parse("unix:" + dir_.file("comch"));
   std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;
   progress::Engine server_engine_;
   progress::Engine worker_engine_;
   WorkerEvents worker_events_;
   ServerEvents server_events_;
-  std::optional<ServerSession> worker_link_;
-  std::optional<WorkerSession> server_link_;
+  std::optional<ServerSession> server_session_;
+  std::optional<WorkerSession> worker_session_;
 };
 
 }  // namespace offload::comch::test

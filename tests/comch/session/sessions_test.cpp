@@ -15,7 +15,7 @@ using test::kKeepAlive;
 using test::kSilence;
 
 /// Server and worker against each other.
-class Links : public test::LinkTest {
+class SessionsOfBothSides : public test::SessionTest {
  protected:
   void attach_one() {
     listen();
@@ -25,7 +25,7 @@ class Links : public test::LinkTest {
   }
 };
 
-TEST_F(Links, AWorkerAttaches) {
+TEST_F(SessionsOfBothSides, AWorkerAttaches) {
   attach_one();
   EXPECT_EQ(worker_events_.how, channel::Wakeup::doorbell);
   EXPECT_EQ(server_events_.service, "reverse");
@@ -36,7 +36,7 @@ TEST_F(Links, AWorkerAttaches) {
   }
 }
 
-TEST_F(Links, ChannelsThatWereHandedOverWork) {
+TEST_F(SessionsOfBothSides, ChannelsThatWereHandedOverWork) {
   attach_one();
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     const auto message = support::random_bytes(500, i);
@@ -49,12 +49,12 @@ TEST_F(Links, ChannelsThatWereHandedOverWork) {
   }
 }
 
-TEST_F(Links, WithoutAServerThereIsNothingToAttachTo) {
+TEST_F(SessionsOfBothSides, WithoutAServerThereIsNothingToAttachTo) {
   const auto error = support::thrown_by([this] { attach(); });
   EXPECT_EQ(error.code(), core::ErrorCode::not_found);
 }
 
-TEST_F(Links, ASecondWorkerIsRefused) {
+TEST_F(SessionsOfBothSides, ASecondWorkerIsRefused) {
   attach_one();
   progress::Engine engine;
   test::ServerEvents events;
@@ -69,106 +69,106 @@ TEST_F(Links, ASecondWorkerIsRefused) {
   EXPECT_EQ(server_events_.lost, 0);
 }
 
-TEST_F(Links, AWorkerThatGoesIsReplacedByTheNext) {
+TEST_F(SessionsOfBothSides, AWorkerThatGoesIsReplacedByTheNext) {
   attach_one();
-  server_link_.reset();
+  worker_session_.reset();
   ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
-  EXPECT_FALSE(worker_link_->done());
+  EXPECT_FALSE(server_session_->done());
   attach();
   EXPECT_TRUE(run_until([&] { return worker_events_.attached == 2; }));
   EXPECT_TRUE(run_until([&] { return server_events_.attached == 2; }));
 }
 
-TEST_F(Links, AServerThatGoesIsNoticed) {
+TEST_F(SessionsOfBothSides, AServerThatGoesIsNoticed) {
   attach_one();
-  worker_link_.reset();
+  server_session_.reset();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
   EXPECT_FALSE(server_events_.refused);
-  server_link_->tick(Clock::now() + kSilence * 2);
+  worker_session_->tick(Clock::now() + kSilence * 2);
   EXPECT_EQ(server_events_.lost, 1);
 }
 
-TEST_F(Links, ABackEndThatDoesNotStartEndsTheAttachment) {
+TEST_F(SessionsOfBothSides, ABackEndThatDoesNotStartEndsTheAttachment) {
   server_events_.fail_to_start = true;
   listen();
   attach();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
   EXPECT_EQ(server_events_.reason, "the back end is out of order");
-  server_link_.reset();
+  worker_session_.reset();
   EXPECT_TRUE(run_until([&] { return log_.has("is gone"); }));
   EXPECT_EQ(worker_events_.attached, 0);
   EXPECT_EQ(worker_events_.lost, 0);  // it never was attached
 }
 
-TEST_F(Links, TheServerShutsDown) {
+TEST_F(SessionsOfBothSides, TheServerShutsDown) {
   attach_one();
-  worker_link_->start_shutdown();
-  EXPECT_FALSE(worker_link_->done());
+  server_session_->start_shutdown();
+  EXPECT_FALSE(server_session_->done());
   ASSERT_TRUE(run_until([&] { return server_events_.start_shutdowns == 1; }));
-  EXPECT_FALSE(worker_link_->done());
-  server_link_->complete();
-  EXPECT_TRUE(run_until([&] { return worker_link_->done(); }));
+  EXPECT_FALSE(server_session_->done());
+  worker_session_->complete();
+  EXPECT_TRUE(run_until([&] { return server_session_->done(); }));
 }
 
-TEST_F(Links, AShutdownWithoutAWorkerIsDoneAtOnce) {
+TEST_F(SessionsOfBothSides, AShutdownWithoutAWorkerIsDoneAtOnce) {
   listen();
-  EXPECT_FALSE(worker_link_->done());
-  worker_link_->start_shutdown();
-  EXPECT_TRUE(worker_link_->done());
+  EXPECT_FALSE(server_session_->done());
+  server_session_->start_shutdown();
+  EXPECT_TRUE(server_session_->done());
 }
 
-TEST_F(Links, AWorkerThatIsLostInAShutdownEndsIt) {
+TEST_F(SessionsOfBothSides, AWorkerThatIsLostInAShutdownEndsIt) {
   attach_one();
-  worker_link_->start_shutdown();
-  server_link_.reset();
-  EXPECT_TRUE(run_until([&] { return worker_link_->done(); }));
+  server_session_->start_shutdown();
+  worker_session_.reset();
+  EXPECT_TRUE(run_until([&] { return server_session_->done(); }));
 }
 
-TEST_F(Links, NobodyAttachesDuringAShutdown) {
+TEST_F(SessionsOfBothSides, NobodyAttachesDuringAShutdown) {
   listen();
-  worker_link_->start_shutdown();
+  server_session_->start_shutdown();
   attach();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
   EXPECT_EQ(server_events_.refused, protocol::Refusal::shutting_down);
 }
 
-TEST_F(Links, TheWorkerAsksForTheShutdown) {
+TEST_F(SessionsOfBothSides, TheWorkerAsksForTheShutdown) {
   attach_one();
-  server_link_->request_shutdown();
+  worker_session_->request_shutdown();
   EXPECT_TRUE(run_until([&] { return worker_events_.shutdown_requests == 1; }));
   EXPECT_EQ(worker_events_.lost, 0);
 }
 
-TEST_F(Links, KeepAlivesKeepItAlive) {
+TEST_F(SessionsOfBothSides, KeepAlivesKeepItAlive) {
   attach_one();
   const auto start = Clock::now();
   for (int i = 1; i <= 3; ++i) {
     // Each side speaks; what it says arrives before the other one's patience ends.
-    worker_link_->tick(start + i * kKeepAlive);
-    server_link_->tick(start + i * kKeepAlive);
-    EXPECT_EQ(worker_link_->next_tick(), start + (i + 1) * kKeepAlive);
-    EXPECT_EQ(server_link_->next_tick(), start + (i + 1) * kKeepAlive);
+    server_session_->tick(start + i * kKeepAlive);
+    worker_session_->tick(start + i * kKeepAlive);
+    EXPECT_EQ(server_session_->next_tick(), start + (i + 1) * kKeepAlive);
+    EXPECT_EQ(worker_session_->next_tick(), start + (i + 1) * kKeepAlive);
     server_engine_.run_once(Clock::now() + support::kBound);
     worker_engine_.run_once(Clock::now() + support::kBound);
   }
   // Both were heard just now, in real time: a tick within the limit of that is no loss.
-  worker_link_->tick(Clock::now() + kSilence - kKeepAlive);
-  server_link_->tick(Clock::now() + kSilence - kKeepAlive);
+  server_session_->tick(Clock::now() + kSilence - kKeepAlive);
+  worker_session_->tick(Clock::now() + kSilence - kKeepAlive);
   EXPECT_EQ(worker_events_.lost, 0);
   EXPECT_EQ(server_events_.lost, 0);
 }
 
-TEST_F(Links, ASilentWorkerIsGone) {
+TEST_F(SessionsOfBothSides, ASilentWorkerIsGone) {
   attach_one();
-  worker_link_->tick(Clock::now() + kSilence + kKeepAlive);
+  server_session_->tick(Clock::now() + kSilence + kKeepAlive);
   EXPECT_EQ(worker_events_.lost, 1);
   EXPECT_TRUE(log_.has("silent for too long")) << log_.text();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
 }
 
-TEST_F(Links, ASilentServerIsGone) {
+TEST_F(SessionsOfBothSides, ASilentServerIsGone) {
   attach_one();
-  server_link_->tick(Clock::now() + kSilence + kKeepAlive);
+  worker_session_->tick(Clock::now() + kSilence + kKeepAlive);
   EXPECT_EQ(server_events_.lost, 1);
   EXPECT_EQ(server_events_.reason, "it has been silent for too long");
 }

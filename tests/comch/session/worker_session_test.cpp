@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "comch/transport/local/control.hpp"
 #include "tests/comch/session/session_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
@@ -17,15 +18,15 @@ using protocol::Refusal;
 using protocol::Welcome;
 using test::kSilence;
 
-/// The worker's link with a hand-made server.
-class ServerLinkTest : public test::LinkTest {
+/// The worker's session with a hand-made server.
+class WorkerSessionTest : public test::SessionTest {
  protected:
   void SetUp() override {
-    LinkTest::SetUp();
-    listener_.emplace(address_);
+    SessionTest::SetUp();
+    listener_ = listen_local(address_);
     attach();
     server_ = listener_->accept();
-    ASSERT_TRUE(server_.has_value());
+    ASSERT_NE(server_, nullptr);
     const auto message = next(*server_);
     ASSERT_EQ(message.id, MessageId::hello);
     hello_ = protocol::Hello::decode(message.payload);
@@ -33,9 +34,12 @@ class ServerLinkTest : public test::LinkTest {
 
   static Welcome welcome() { return {protocol::kControlVersion, kChannels, 1000, "reverse"}; }
   void send(MessageId id, std::span<const std::byte> payload = {}) { server_->send(id, payload); }
+  void send_with_fds(MessageId id, std::span<const std::byte> payload, std::span<const int> fds) {
+    dynamic_cast<LocalControlConnection&>(*server_).send_with_fds(id, payload, fds);
+  }
   void send_welcome() { send(MessageId::welcome, welcome().encode()); }
   void send_channel(std::uint32_t index) {
-    server_->send(MessageId::channel_descriptor, channels_[index]->descriptor().encode(),
+    send_with_fds(MessageId::channel_descriptor, channels_[index]->descriptor().encode(),
                   channels_[index]->fds());
   }
   void send_consumer_id(std::uint32_t channel) {
@@ -63,19 +67,19 @@ class ServerLinkTest : public test::LinkTest {
     for (auto message = next(*server_); message.id != MessageId::error;) message = next(*server_);
   }
 
-  std::optional<ControlListener> listener_;
-  std::optional<ControlSocket> server_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<ControlConnection> server_;
   std::optional<protocol::Hello> hello_;
 };
 
-TEST_F(ServerLinkTest, GreetsFirst) {
+TEST_F(WorkerSessionTest, GreetsFirst) {
   ASSERT_TRUE(hello_);
   EXPECT_EQ(hello_->version, protocol::kControlVersion);
   EXPECT_EQ(hello_->max_channels, 16U);
   EXPECT_EQ(hello_->backend, "test");
 }
 
-TEST_F(ServerLinkTest, AnnouncesEachChannelOnceItIsServed) {
+TEST_F(WorkerSessionTest, AnnouncesEachChannelOnceItIsServed) {
   offer_all();
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     const auto message = next(*server_);
@@ -90,7 +94,7 @@ TEST_F(ServerLinkTest, AnnouncesEachChannelOnceItIsServed) {
   EXPECT_TRUE(run_until([&] { return server_events_.attached == 1; }));
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAnotherVersion) {
+TEST_F(WorkerSessionTest, GivesUpOnAnotherVersion) {
   auto other = welcome();
   other.version = 7;
   send(MessageId::welcome, other.encode());
@@ -99,152 +103,152 @@ TEST_F(ServerLinkTest, GivesUpOnAnotherVersion) {
   EXPECT_EQ(server_events_.refused, protocol::Refusal::bad_version);
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAMalformedWelcome) {
+TEST_F(WorkerSessionTest, GivesUpOnAMalformedWelcome) {
   auto message = welcome().encode();
   message.pop_back();
   send(MessageId::welcome, message);
   expect_given_up("malformed or second welcome");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnASecondWelcome) {
+TEST_F(WorkerSessionTest, GivesUpOnASecondWelcome) {
   send_welcome();
   send_welcome();
   expect_given_up("malformed or second welcome");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAWelcomeToNothing) {
+TEST_F(WorkerSessionTest, GivesUpOnAWelcomeToNothing) {
   auto empty = welcome();
   empty.channel_count = 0;
   send(MessageId::welcome, empty.encode());
   expect_given_up("without channels or keep-alive");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAWelcomeWithoutKeepAlive) {
+TEST_F(WorkerSessionTest, GivesUpOnAWelcomeWithoutKeepAlive) {
   auto silent = welcome();
   silent.keep_alive_ms = 0;
   send(MessageId::welcome, silent.encode());
   expect_given_up("without channels or keep-alive");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAChannelBeforeTheWelcome) {
+TEST_F(WorkerSessionTest, GivesUpOnAChannelBeforeTheWelcome) {
   send_channel(0);
   expect_given_up("misplaced channel descriptor");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnChannelsOutOfOrder) {
+TEST_F(WorkerSessionTest, GivesUpOnChannelsOutOfOrder) {
   send_welcome();
   send_channel(1);
   expect_given_up("misplaced channel descriptor");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAChannelWithoutAllItsDescriptors) {
+TEST_F(WorkerSessionTest, GivesUpOnAChannelWithoutAllItsDescriptors) {
   send_welcome();
   const auto fds = channels_[0]->fds();
-  server_->send(MessageId::channel_descriptor, channels_[0]->descriptor().encode(),
+  send_with_fds(MessageId::channel_descriptor, channels_[0]->descriptor().encode(),
                 std::span(fds).first(2));
   expect_given_up("malformed or misplaced channel descriptor");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAMalformedChannel) {
+TEST_F(WorkerSessionTest, GivesUpOnAMalformedChannel) {
   send_welcome();
   auto message = channels_[0]->descriptor().encode();
   message.pop_back();
-  server_->send(MessageId::channel_descriptor, message, channels_[0]->fds());
+  send_with_fds(MessageId::channel_descriptor, message, channels_[0]->fds());
   expect_given_up("malformed or misplaced channel descriptor");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAnImpossibleChannel) {
+TEST_F(WorkerSessionTest, GivesUpOnAnImpossibleChannel) {
   send_welcome();
   auto descriptor = channels_[0]->descriptor();
   descriptor.depth = 3;
-  server_->send(MessageId::channel_descriptor, descriptor.encode(), channels_[0]->fds());
+  send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channels_[0]->fds());
   expect_given_up("impossible shape: depth 3");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnOneChannelTooMany) {
+TEST_F(WorkerSessionTest, GivesUpOnOneChannelTooMany) {
   attach_by_hand();
   send_channel(0);
   ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
   EXPECT_EQ(server_events_.service, "reverse");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnConsumerIdsOutOfPlace) {
+TEST_F(WorkerSessionTest, GivesUpOnConsumerIdsOutOfPlace) {
   send_consumer_id(0);
   expect_given_up("misplaced consumer id");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnConsumerIdsOutOfOrder) {
+TEST_F(WorkerSessionTest, GivesUpOnConsumerIdsOutOfOrder) {
   offer_all();
   send_consumer_id(1);
   expect_given_up("misplaced consumer id");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnOneConsumerIdTooMany) {
+TEST_F(WorkerSessionTest, GivesUpOnOneConsumerIdTooMany) {
   attach_by_hand();
   send_consumer_id(kChannels);
   expect_given_up("misplaced consumer id");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnMessagesThatDoNotBelong) {
+TEST_F(WorkerSessionTest, GivesUpOnMessagesThatDoNotBelong) {
   send(MessageId::client_request);
   expect_given_up("message 4 does not belong on a control channel");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAMalformedKeepAlive) {
+TEST_F(WorkerSessionTest, GivesUpOnAMalformedKeepAlive) {
   send(MessageId::keep_alive, support::bytes({1}));
   expect_given_up("malformed keep-alive");
 }
 
-TEST_F(ServerLinkTest, GivesUpOnAMalformedStartOfShutdown) {
+TEST_F(WorkerSessionTest, GivesUpOnAMalformedStartOfShutdown) {
   attach_by_hand();
   send(MessageId::start_shutdown, support::bytes({1}));
   expect_given_up("malformed start of shutdown");
   EXPECT_EQ(server_events_.start_shutdowns, 0);
 }
 
-TEST_F(ServerLinkTest, GivesUpOnWhatIsNoFrame) {
+TEST_F(WorkerSessionTest, GivesUpOnWhatIsNoFrame) {
   ASSERT_EQ(::send(server_->fd(), "junk", 4, 0), 4);
   expect_given_up("not one whole frame");
 }
 
-TEST_F(ServerLinkTest, PassesARefusalOn) {
+TEST_F(WorkerSessionTest, PassesARefusalOn) {
   server_->refuse(Refusal::busy, "another worker is attached");
   ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
   EXPECT_EQ(server_events_.refused, Refusal::busy);
   EXPECT_EQ(server_events_.reason, "another worker is attached");
 }
 
-TEST_F(ServerLinkTest, HearsOfTheShutdownAndSaysWhenItHasStopped) {
+TEST_F(WorkerSessionTest, HearsOfTheShutdownAndSaysWhenItHasStopped) {
   attach_by_hand();
   send(MessageId::start_shutdown);
   ASSERT_TRUE(run_until([&] { return server_events_.start_shutdowns == 1; }));
-  server_link_->complete();
+  worker_session_->complete();
   EXPECT_EQ(next(*server_).id, MessageId::shutdown_complete);
 }
 
-TEST_F(ServerLinkTest, AsksForTheShutdown) {
+TEST_F(WorkerSessionTest, AsksForTheShutdown) {
   attach_by_hand();
-  server_link_->request_shutdown();
+  worker_session_->request_shutdown();
   EXPECT_EQ(next(*server_).id, MessageId::start_shutdown);
 }
 
-TEST_F(ServerLinkTest, ToAServerThatIsGoneItSaysNothing) {
+TEST_F(WorkerSessionTest, ToAServerThatIsGoneItSaysNothing) {
   attach_by_hand();
   server_.reset();
-  server_link_->complete();
-  server_link_->request_shutdown();
+  worker_session_->complete();
+  worker_session_->request_shutdown();
   EXPECT_EQ(server_events_.lost, 1);
 }
 
-TEST_F(ServerLinkTest, AServerThatNeverAnswersTheGreetingIsGone) {
-  server_link_->tick(Clock::now() + std::chrono::seconds(4));
+TEST_F(WorkerSessionTest, AServerThatNeverAnswersTheGreetingIsGone) {
+  worker_session_->tick(Clock::now() + std::chrono::seconds(4));
   EXPECT_EQ(server_events_.lost, 0);
   EXPECT_FALSE(server_->receive()) << "no keep-alive before the welcome";
-  server_link_->tick(Clock::now() + std::chrono::seconds(6));
+  worker_session_->tick(Clock::now() + std::chrono::seconds(6));
   EXPECT_EQ(server_events_.lost, 1);
 }
 
-TEST_F(ServerLinkTest, TheWelcomeSetsThePace) {
+TEST_F(WorkerSessionTest, TheWelcomeSetsThePace) {
   auto slow = welcome();
   slow.keep_alive_ms = 20'000;
   send(MessageId::welcome, slow.encode());
@@ -252,9 +256,9 @@ TEST_F(ServerLinkTest, TheWelcomeSetsThePace) {
   send_channel(1);
   EXPECT_EQ(next(*server_).id, MessageId::exchange_consumer_id_request);
   const auto now = Clock::now();
-  server_link_->tick(now + 5 * kSilence);
+  worker_session_->tick(now + 5 * kSilence);
   EXPECT_EQ(server_events_.lost, 0);
-  EXPECT_EQ(server_link_->next_tick(), now + 5 * kSilence + std::chrono::seconds(20));
+  EXPECT_EQ(worker_session_->next_tick(), now + 5 * kSilence + std::chrono::seconds(20));
   EXPECT_EQ(next(*server_).id, MessageId::keep_alive);
 }
 

@@ -1,20 +1,18 @@
-#include "protocol/control.hpp"
+#include "comch/transport/local/control.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
 
-#include "comch/transport/control_connection.hpp"
+#include "comch/transport/local/path_lock.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "net/fd_passing.hpp"
 
-/// The control channel of one machine.
 namespace offload::comch {
 namespace {
 
@@ -23,7 +21,7 @@ using core::Error;
 using core::ErrorCode;
 
 constexpr std::size_t kMaxFds = 3;
-constexpr int kLocalBacklog = 128;  // as those of a network
+constexpr int kLocalBacklog = 128;  // connections that wait to be accepted: as tcp
 
 core::Fd open_socket() {
   return core::Fd(check_errno(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
@@ -61,51 +59,31 @@ void remove_stale(const Address& address) {
   ::unlink(address.path.c_str());
 }
 
-/// Keeps other servers from a path while it lives: a lock on a file beside it (PATH.lock), which
-/// stays when its holder is killed and does no harm then.
-class PathLock {
+class UnixControlConnection final : public LocalControlConnection {
  public:
-  /// Throws Error: in_use where another server has it.
-  explicit PathLock(const Address& address);
-  PathLock(const PathLock&) = delete;
-  PathLock& operator=(const PathLock&) = delete;
-  ~PathLock();
+  explicit UnixControlConnection(core::Fd fd) noexcept : fd_(std::move(fd)) {}
+
+  void send_with_fds(protocol::MessageId id, std::span<const std::byte> payload,
+                     std::span<const int> fds) override {
+    if (fds.size() > kMaxFds) throw Error(ErrorCode::invalid_value, "too many descriptors");
+    send_packet(protocol::make_frame(id, payload), fds);
+  }
+  std::optional<ControlMessage> receive() override;
+  [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
+  [[nodiscard]] PeerCredentials peer() const override {
+    ucred credentials{};
+    socklen_t size = sizeof credentials;
+    check_errno(::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size),
+                "SO_PEERCRED");
+    return {credentials.pid, credentials.uid};
+  }
+  [[nodiscard]] std::string peer_name() const override {
+    return "process " + std::to_string(peer().pid);
+  }
 
  private:
-  std::string path_;
-  core::Fd fd_;
-};
-
-PathLock::PathLock(const Address& address) : path_(address.path + ".lock") {
-  const std::string action = "cannot lock " + address.to_string() + " with " + path_;
-  while (true) {
-    core::Fd fd(check_errno(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600),
-                            action));
-    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) core::throw_errno(action);
-      throw Error(ErrorCode::in_use, address.to_string() + ": another server listens there");
-    }
-    // Its former holder may have removed the file between the two calls: then it locks nothing.
-    struct stat locked {};
-    struct stat there {};
-    check_errno(::fstat(fd.get(), &locked), action);
-    if (::stat(path_.c_str(), &there) == 0 && there.st_ino == locked.st_ino) {
-      fd_ = std::move(fd);
-      return;
-    }
-  }
-}
-
-PathLock::~PathLock() {
-  ::unlink(path_.c_str());  // still locked
-}
-
-class LocalControlConnection final : public ControlConnection {
- public:
-  explicit LocalControlConnection(core::Fd fd) noexcept : fd_(std::move(fd)) {}
-
-  void send(std::span<const std::byte> frame, std::span<const int> fds) override {
-    if (fds.size() > kMaxFds) throw Error(ErrorCode::invalid_value, "too many descriptors");
+  void send_frame(std::span<const std::byte> frame) override { send_packet(frame, {}); }
+  void send_packet(std::span<const std::byte> frame, std::span<const int> fds) {
     try {
       net::send_with_fds(fd_.get(), frame, fds);
     } catch (const Error& error) {
@@ -113,34 +91,11 @@ class LocalControlConnection final : public ControlConnection {
       throw Error(ErrorCode::timed_out, "the peer does not read its messages");
     }
   }
-  std::optional<ControlMessage> receive() override;
-  [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
-  [[nodiscard]] std::string peer_name() const override {
-    return "process " + std::to_string(credentials()->pid);
-  }
-  [[nodiscard]] std::optional<PeerCredentials> credentials() const override {
-    ucred credentials{};
-    socklen_t size = sizeof credentials;
-    check_errno(::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size),
-                "SO_PEERCRED");
-    return PeerCredentials{credentials.pid, credentials.uid};
-  }
-  [[nodiscard]] std::unique_ptr<ControlConnection> connect_again(const Address&) const override {
-    throw_needless();
-  }
-  std::vector<std::byte> begin_line(std::uint32_t) override { throw_needless(); }
-  std::unique_ptr<DataEndpoint> end_line(std::span<const std::byte>) override { throw_needless(); }
-
- private:
-  /// The channels of one machine are shared memory.
-  [[noreturn]] static void throw_needless() {
-    throw Error(ErrorCode::not_supported, "a local channel needs no connection of its own");
-  }
 
   core::Fd fd_;
 };
 
-std::optional<ControlMessage> LocalControlConnection::receive() {
+std::optional<ControlMessage> UnixControlConnection::receive() {
   std::array<std::byte, protocol::kFrameHeaderSize + protocol::kMaxControlLength> bytes;
   auto message = net::receive_with_fds(fd_.get(), bytes);
   if (!message) return std::nullopt;
@@ -155,10 +110,10 @@ std::optional<ControlMessage> LocalControlConnection::receive() {
   return control;
 }
 
-class LocalListener final : public Listener {
+class UnixListener final : public Listener {
  public:
-  explicit LocalListener(const Address& address)
-      : address_(address), lock_(address), fd_(open_socket()) {
+  explicit UnixListener(const Address& address)
+      : Listener(address), lock_(address), fd_(open_socket()) {
     remove_stale(address);
     const sockaddr_un name = to_sockaddr(address);
     const std::string action = "cannot listen on " + address.to_string();
@@ -167,19 +122,18 @@ class LocalListener final : public Listener {
     check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), action);
     check_errno(::listen(fd_.get(), kLocalBacklog), action);
   }
-  ~LocalListener() override { ::unlink(address_.path.c_str()); }
+  ~UnixListener() override { ::unlink(address().path.c_str()); }
 
   std::unique_ptr<ControlConnection> accept() override;
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
 
  private:
-  Address address_;
   PathLock lock_;
   core::Fd fd_;
   core::RateLimit waiting_log_;
 };
 
-std::unique_ptr<ControlConnection> LocalListener::accept() {
+std::unique_ptr<ControlConnection> UnixListener::accept() {
   while (true) {
     core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
@@ -188,9 +142,9 @@ std::unique_ptr<ControlConnection> LocalListener::accept() {
       }
       return nullptr;
     }
-    auto wire = std::make_unique<LocalControlConnection>(std::move(fd));
-    const PeerCredentials peer = *wire->credentials();
-    if (is_trusted(peer)) return wire;
+    auto connection = std::make_unique<UnixControlConnection>(std::move(fd));
+    const PeerCredentials peer = connection->peer();
+    if (is_trusted(peer)) return connection;
     core::log_warning(
         "control connection of user {} (process {}) refused: only user {} and root may", peer.uid,
         peer.pid, ::geteuid());
@@ -199,30 +153,22 @@ std::unique_ptr<ControlConnection> LocalListener::accept() {
 
 }  // namespace
 
-ControlMessage parse_packet(std::span<const std::byte> bytes) {
-  const auto frame = protocol::parse_frame(bytes, protocol::kMaxControlLength);
-  if (frame.state != protocol::FrameView::State::complete || frame.size() != bytes.size()) {
-    throw Error(ErrorCode::bad_message, "a control message is not one whole frame");
-  }
-  return {frame.id, {frame.payload.begin(), frame.payload.end()}, {}};
-}
-
-std::unique_ptr<ControlConnection> connect_locally(const Address& address) {
+std::unique_ptr<ControlConnection> connect_local(const Address& address) {
   core::Fd fd = open_socket();
   if (const int error = try_connect(fd.get(), address); error != 0) {
     core::throw_errno("cannot connect to " + address.to_string(), error);
   }
-  auto wire = std::make_unique<LocalControlConnection>(std::move(fd));
-  if (const PeerCredentials peer = *wire->credentials(); !is_trusted(peer)) {
+  auto connection = std::make_unique<UnixControlConnection>(std::move(fd));
+  if (const PeerCredentials peer = connection->peer(); !is_trusted(peer)) {
     throw Error(ErrorCode::not_permitted, address.to_string() + " belongs to user " +
                                               std::to_string(peer.uid) + ", process " +
                                               std::to_string(peer.pid));
   }
-  return wire;
+  return connection;
 }
 
-std::unique_ptr<Listener> listen_locally(const Address& address) {
-  return std::make_unique<LocalListener>(address);
+std::unique_ptr<Listener> listen_local(const Address& address) {
+  return std::make_unique<UnixListener>(address);
 }
 
 }  // namespace offload::comch

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 
 namespace offload::comch {
 namespace {
@@ -13,9 +14,9 @@ namespace {
 using protocol::DataHeader;
 using protocol::kDataHeaderSize;
 
-/// Completions of one turn; then the others on the engine have theirs.
+/// Completions of one turn, so that the engine gets to its other work.
 constexpr std::size_t kCompletionsAtOnce = 64;
-/// Of a wr_id: what tells a receive from a send.
+/// The bit of a wr_id that tells a receive from a send.
 constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
 
 memory::Range slots_of(const kernels::ChannelView& channel) {
@@ -32,6 +33,31 @@ Request& chain(std::vector<Request>& requests, std::uint64_t first, std::uint64_
   return last;
 }
 
+/// With inline sends (IBV_SEND_INLINE) for short messages, which spare the device a read, if it has
+/// them.
+rdma::QueuePair make_pair(const Adapter& adapter, const rdma::CompletionQueue& completions,
+                          std::uint32_t depth) {
+  rdma::QueuePairOptions options;
+  options.max_send_wr = options.max_recv_wr = depth;
+  options.max_sge = 2;  // a header, and a payload where it lies
+  options.max_inline_data = protocol::kDataHeaderSize + kernels::kMaxPacketPayload;
+  try {
+    return {adapter.domain, completions, completions, options};
+  } catch (const core::Error& error) {
+    core::log_debug("no inline messages: {}", error.what());
+    options.max_inline_data = 0;
+    return {adapter.domain, completions, completions, options};
+  }
+}
+
+RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, std::uint8_t port, std::uint32_t depth) {
+  rdma::CompletionChannel events(adapter->device);
+  rdma::CompletionQueue completions(adapter->device, 2 * depth, &events);
+  rdma::QueuePair pair = make_pair(*adapter, completions, depth);
+  pair.initialize(port, memory::Access{});  // the peer reaches no memory
+  return {std::move(adapter), std::move(events), std::move(completions), std::move(pair)};
+}
+
 }  // namespace
 
 RdmaDataConnection::Registered::Registered(rdma::Registrar& by, memory::Range of)
@@ -40,12 +66,10 @@ RdmaDataConnection::Registered::Registered(rdma::Registrar& by, memory::Range of
       key(registrar->register_range(range, memory::kLocalAccess)) {}
 
 RdmaDataConnection::RdmaDataConnection(progress::Engine& engine, RdmaQueue queue,
-                                       const kernels::ChannelView& channel, DataHandler& end,
-                                       std::uint32_t unasked)
-    : engine_(&engine),
-      end_(&end),
-      max_length_(channel.layout.max_length),
-      unasked_(unasked),
+                                       const kernels::ChannelView& channel, DataHandler& handler,
+                                       std::uint32_t initial_credits)
+    : DataConnection(handler, channel.layout.max_length, initial_credits),
+      engine_(&engine),
       inline_size_(queue.pair.capacity().max_inline_data),
       adapter_(std::move(queue.adapter)),
       slots_(adapter_->registrar, slots_of(channel)),
@@ -60,8 +84,8 @@ RdmaDataConnection::RdmaDataConnection(progress::Engine& engine, RdmaQueue queue
       receives_(channel.layout.depth),
       receive_pieces_(channel.layout.depth),
       arrived_bytes_(channel.layout.depth) {
-  for (std::uint32_t i = 0; i < unasked_; ++i) prepare_receive();
-  if (!post()) throw core::Error(core::ErrorCode::driver, reason());
+  for (std::uint32_t i = 0; i < initial_credits; ++i) prepare_receive();
+  if (!ring_doorbells()) throw core::Error(core::ErrorCode::driver, reason());
   engine_->watch(events_.fd(), EPOLLIN, *this);
   engine_->activate(*this);
 }
@@ -73,11 +97,11 @@ RdmaDataConnection::~RdmaDataConnection() {
 
 bool RdmaDataConnection::poll() {
   if (failed()) return false;
-  bool worked = end_->collect();
-  if (!post()) return true;
-  worked = take_completions() || worked;
-  if (take_messages()) {
-    end_->on_taken();
+  bool worked = handler().post_sends();
+  if (!ring_doorbells()) return true;
+  worked = poll_completions() || worked;
+  if (deliver_arrived()) {
+    handler().on_receives_done();
     worked = true;
   }
   return worked;
@@ -85,8 +109,8 @@ bool RdmaDataConnection::poll() {
 
 progress::Expecting RdmaDataConnection::expecting() const {
   if (failed()) return progress::Expecting::nothing;
-  // A worker's peer may ask at any time; a server's answers.
-  const bool comes = unasked_ != 0 || taken_ != pushed_;
+  // A worker's peer may send at any time, a server's only answers.
+  const bool comes = initial_credits() != 0 || received() != sends_prepared_;
   return comes ? progress::Expecting::from_device : progress::Expecting::nothing;
 }
 
@@ -102,9 +126,9 @@ void RdmaDataConnection::on_events(std::uint32_t) {
 
 // ---- Sending
 
-void RdmaDataConnection::push(const DataHeader& header, const std::byte* payload) noexcept {
+void RdmaDataConnection::post_send(const DataHeader& header, const std::byte* payload) noexcept {
   prepare_receive();
-  const std::uint64_t number = pushed_++;
+  const std::uint64_t number = sends_prepared_++;
   Staged& staged = outgoing(number);
   header.store(staged.header.data());
   ibv_send_wr& request = sends_[place(number)];
@@ -130,43 +154,44 @@ void RdmaDataConnection::push(const DataHeader& header, const std::byte* payload
 
 /// For the next message of the peer.
 void RdmaDataConnection::prepare_receive() noexcept {
-  const std::uint64_t number = prepared_++;
+  const std::uint64_t number = receives_prepared_++;
   ibv_recv_wr& request = receives_[place(number)];
   auto& pieces = receive_pieces_[place(number)];
   request = {kReceive | number, nullptr, pieces.data(), 1};
   pieces[0] = staging_.piece(&incoming(number), kDataHeaderSize);
-  if (max_length_ > kernels::kMaxPacketPayload) {
-    pieces[1] = slots_.piece(end_->room(number), max_length_);
+  if (max_length() > kernels::kMaxPacketPayload) {
+    pieces[1] = slots_.piece(handler().receive_buffer(number), max_length());
     request.num_sge = 2;
   } else {
-    pieces[0].length += max_length_;
+    pieces[0].length += max_length();
   }
 }
 
-/// One doorbell for the receives, then one for the sends. False if the connection has failed.
-bool RdmaDataConnection::post() {
+/// Posts what is prepared: the receives in one list, then the sends. False if the connection has
+/// failed.
+bool RdmaDataConnection::ring_doorbells() {
   const auto at = [this](std::uint64_t number) { return place(number); };
   core::Status status;
-  if (receivable_ != prepared_) {
-    chain(receives_, receivable_, prepared_, at);
+  if (receives_posted_ != receives_prepared_) {
+    chain(receives_, receives_posted_, receives_prepared_, at);
     ibv_recv_wr* bad = nullptr;
-    status = pair_.post_receive(receives_[place(receivable_)], bad);
-    receivable_ = prepared_;
+    status = pair_.post_receive(receives_[place(receives_posted_)], bad);
+    receives_posted_ = receives_prepared_;
   }
-  if (posted_ != pushed_ && status.ok()) {
-    // Sends end in their order: the end of the last is that of all.
-    chain(sends_, posted_, pushed_, at).send_flags |= IBV_SEND_SIGNALED;
+  if (sends_posted_ != sends_prepared_ && status.ok()) {
+    // Sends complete in their order: one signaled completion, the last one's, is for all.
+    chain(sends_, sends_posted_, sends_prepared_, at).send_flags |= IBV_SEND_SIGNALED;
     ibv_send_wr* bad = nullptr;
-    status = pair_.post_send(sends_[place(posted_)], bad);
-    posted_ = pushed_;
+    status = pair_.post_send(sends_[place(sends_posted_)], bad);
+    sends_posted_ = sends_prepared_;
   }
   if (!status.ok()) fail("a message cannot be posted: " + std::string(describe(status.error())));
   return status.ok();
 }
 
-// ---- What has ended
+// ---- Completions
 
-bool RdmaDataConnection::take_completions() {
+bool RdmaDataConnection::poll_completions() {
   std::array<ibv_wc, kCompletionsAtOnce> room;
   const auto done = completions_.poll(room);
   if (completions_.failed()) fail("the device has failed");
@@ -177,39 +202,60 @@ bool RdmaDataConnection::take_completions() {
     }
     if ((completion.wr_id & kReceive) != 0) {
       arrived_bytes_[place(arrived_++)] = completion.byte_len;
-      continue;
+    } else {
+      complete_sends(completion.wr_id + 1 - sent());
     }
-    const std::uint64_t before = std::exchange(sent_, completion.wr_id + 1);
-    end_->on_sent(sent_ - before);
   }
   return !done.empty();
 }
 
-/// A message is taken once what let the peer send it is told as sent: the two may be told in either
-/// order, and until then the slot is not the end's.
-bool RdmaDataConnection::take_messages() {
-  const std::uint64_t before = taken_;
-  while (taken_ != arrived_ && taken_ < sent_ + unasked_ && !failed()) {
-    take_message(arrived_bytes_[place(taken_)]);
-    ++taken_;
+/// A message waits for the completion of the send that was its credit: the two completions may come
+/// in either order, and until the send's the slot still is the device's.
+bool RdmaDataConnection::deliver_arrived() {
+  const std::uint64_t before = received();
+  while (received() != arrived_ && peer_has_credit() && !failed()) {
+    deliver_next(arrived_bytes_[place(received())]);
   }
-  return taken_ != before;
+  return received() != before;
 }
 
-void RdmaDataConnection::take_message(std::uint32_t bytes) {
-  Staged& staged = incoming(taken_);
+/// `bytes`: as the receive's completion has them.
+void RdmaDataConnection::deliver_next(std::uint32_t bytes) {
+  Staged& staged = incoming(received());
   const DataHeader header = DataHeader::load(staged.header.data());
-  if (bytes < kDataHeaderSize || header.length != bytes - kDataHeaderSize ||
-      header.length > max_length_) {
+  if (bytes < kDataHeaderSize || bytes > kDataHeaderSize + max_length() ||
+      header.length != bytes - kDataHeaderSize) {
     return fail("the peer sent " + std::to_string(bytes) + " bytes for a message of " +
                 std::to_string(header.length));
   }
-  if (!end_->is_due(header)) return fail("the peer sent a message that is not due");
-  const std::byte* const payload =
-      max_length_ > kernels::kMaxPacketPayload ? end_->room(taken_) : staged.payload.data();
-  if (!end_->take(header, {payload, header.length})) {
-    fail("a message of the peer cannot be taken");
-  }
+  if (!check(header)) return;
+  const std::byte* const payload = max_length() > kernels::kMaxPacketPayload
+                                       ? handler().receive_buffer(received())
+                                       : staged.payload.data();
+  deliver(header, {payload, header.length});
+}
+
+// ---- The endpoint
+
+RdmaDataEndpoint::RdmaDataEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+                                   std::uint32_t depth)
+    : queue_(make_queue(std::move(adapter), path.port_num, depth)),
+      pairing_(queue_.adapter->device, path) {}
+
+std::vector<std::byte> RdmaDataEndpoint::descriptor() const {
+  return pairing_.describe(queue_.pair).encode();
+}
+
+void RdmaDataEndpoint::connect(std::span<const std::byte> peer) {
+  pairing_.connect(queue_.pair, rdma::ConnectionDescriptor::decode(peer));
+}
+
+std::unique_ptr<DataConnection> RdmaDataEndpoint::start(progress::Engine& engine,
+                                                        const kernels::ChannelView& channel,
+                                                        DataHandler& handler,
+                                                        std::uint32_t initial_credits) {
+  return std::make_unique<RdmaDataConnection>(engine, std::move(queue_), channel, handler,
+                                              initial_credits);
 }
 
 }  // namespace offload::comch

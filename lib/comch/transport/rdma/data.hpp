@@ -3,32 +3,52 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "comch/transport/data_connection.hpp"
-#include "comch/transport/rdma/endpoint.hpp"
+#include "comch/transport/rdma/adapter.hpp"
 #include "memory/range.hpp"
+#include "rdma/connection/pairing.hpp"
+#include "rdma/verbs/completion_queue.hpp"
+#include "rdma/verbs/queue_pair.hpp"
 
 namespace offload::comch {
 
-/// Carries them over RDMA, a message each SEND: a short one in the work request if the device takes
-/// it, a long one from slot to slot with no copy. The slots are registered for this side's own
-/// requests alone.
+/// A queue pair with what it stands on. Move-only.
+struct RdmaQueue {
+  std::shared_ptr<Adapter> adapter;
+  rdma::CompletionChannel events;
+  rdma::CompletionQueue completions;
+  rdma::QueuePair pair;
+};
+
+/// A data connection over an RC queue pair, a SEND for each message: a short one inline if the
+/// device has that, a long one from slot to slot with no copy. The slots are registered for this
+/// side's own work requests alone.
 ///
-/// A receive is there before its message can come, so that no sender ever finds none: message k of
-/// this side is posted behind the receive of the message that only k lets the peer send.
+/// A receive is posted before its message can come, so that the peer never meets an RNR NAK:
+/// message k of this side is posted behind the receive of the message for which k is the peer's
+/// credit.
+///
+/// It stands on lib/rdma's QueuePair, CompletionQueue and Registrar, but not on its Connection and
+/// CompletionLoop, for two reasons. Tasks cost more: a send alone, with its completion and a turn
+/// of the engine, is some 980 instructions through a Connection; a message each way is some 1,030
+/// here, with three turns (docs/benchmarks.md). And a CompletionLoop belongs to an engine when it
+/// is made, while a queue pair takes its completion queue when the session's thread makes it,
+/// before it is on the I/O thread's engine.
 class RdmaDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
  public:
   /// `queue`: connected. Throws Error.
   RdmaDataConnection(progress::Engine& engine, RdmaQueue queue, const kernels::ChannelView& channel,
-                     DataHandler& end, std::uint32_t unasked);
+                     DataHandler& handler, std::uint32_t initial_credits);
   ~RdmaDataConnection() override;
 
-  void push(const protocol::DataHeader& header, const std::byte* payload) noexcept override;
-  [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
+  void post_send(const protocol::DataHeader& header, const std::byte* payload) noexcept override;
 
  private:
-  /// Memory that the device knows, as long as it lives.
+  /// Memory that is registered as long as this lives.
   struct Registered {
     Registered(rdma::Registrar& by, memory::Range of);
     Registered(const Registered&) = delete;
@@ -43,7 +63,8 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
     memory::Range range;
     memory::Key key;
   };
-  /// What of a message does not lie in its slot: the header, and a payload in packets there.
+  /// The part of a message that is not sent from or received into its slot: the header, and a
+  /// payload that is in packets there.
   struct Staged {
     std::array<std::byte, protocol::kDataHeaderSize> header;
     std::array<std::byte, kernels::kMaxPacketPayload> payload;
@@ -56,10 +77,10 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
   void on_events(std::uint32_t epoll_events) override;
 
   void prepare_receive() noexcept;
-  bool post();
-  bool take_completions();
-  bool take_messages();
-  void take_message(std::uint32_t bytes);
+  bool ring_doorbells();
+  bool poll_completions();
+  bool deliver_arrived();
+  void deliver_next(std::uint32_t bytes);
 
   [[nodiscard]] std::size_t place(std::uint64_t number) const noexcept {
     return number & (sends_.size() - 1);
@@ -71,9 +92,6 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
   }
 
   progress::Engine* engine_;
-  DataHandler* end_;
-  std::uint32_t max_length_;
-  std::uint32_t unasked_;
   std::uint32_t inline_size_;
   // In this order: the queue pair goes before the memory that it may be writing to.
   std::shared_ptr<Adapter> adapter_;
@@ -90,15 +108,37 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
   std::vector<ibv_recv_wr> receives_;
   std::vector<std::array<ibv_sge, 2>> receive_pieces_;
   std::vector<std::uint32_t> arrived_bytes_;
-  // Counted from the start: pushed >= posted >= sent; prepared >= receivable >= arrived >= taken.
-  std::uint64_t pushed_ = 0;
-  std::uint64_t posted_ = 0;
-  std::uint64_t sent_ = 0;
-  std::uint64_t prepared_ = 0;
-  std::uint64_t receivable_ = 0;  ///< a receive is posted
-  std::uint64_t arrived_ = 0;
-  std::uint64_t taken_ = 0;
-  bool armed_ = false;  ///< and no event has come since
+  // Counted from the start: prepared >= posted >= sent(), and >= arrived >= received().
+  std::uint64_t sends_prepared_ = 0;
+  std::uint64_t sends_posted_ = 0;
+  std::uint64_t receives_prepared_ = 0;
+  std::uint64_t receives_posted_ = 0;
+  std::uint64_t arrived_ = 0;  ///< their receives have completed
+  bool armed_ = false;         ///< and no event has come since
+};
+
+/// A reliably connected (RC) queue pair for a channel's messages. Its ends exchange their
+/// descriptors over the control channel: it listens on no port.
+class RdmaDataEndpoint final : public DataEndpoint {
+ public:
+  /// `path`: that of the control channel. `depth`: the channel's. Throws Error.
+  RdmaDataEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+                   std::uint32_t depth);
+
+  /// For the peer's connect().
+  [[nodiscard]] std::vector<std::byte> descriptor() const;
+  /// `peer`: its descriptor(). Throws Error: bad_message for what is none, and what the device
+  /// says.
+  void connect(std::span<const std::byte> peer);
+
+  [[nodiscard]] std::unique_ptr<DataConnection> start(progress::Engine& engine,
+                                                      const kernels::ChannelView& channel,
+                                                      DataHandler& handler,
+                                                      std::uint32_t initial_credits) override;
+
+ private:
+  RdmaQueue queue_;
+  rdma::Pairing pairing_;
 };
 
 }  // namespace offload::comch

@@ -18,29 +18,29 @@ using protocol::kDataHeaderSize;
 
 /// Messages of one system call.
 constexpr std::size_t kSentAtOnce = 128;
-/// Bytes of one system call; a long payload does not pass through here.
+/// Bytes of one system call; most of a long payload does not pass through here.
 constexpr std::size_t kInputSize = 64 * 1024;
-/// Looks at the connection of one turn, so that one that never ends its say does not hold the rest.
+/// System calls of one turn, so that a peer that never stops sending does not hold the engine.
 constexpr int kReceivesAtOnce = 8;
 
 }  // namespace
 
-TcpDataConnection::TcpDataConnection(progress::Engine& engine, core::Fd connection,
-                                     const kernels::ChannelLayout& layout, DataHandler& end)
-    : engine_(&engine),
-      end_(&end),
-      connection_(std::move(connection)),
-      max_length_(layout.max_length),
+TcpDataConnection::TcpDataConnection(progress::Engine& engine, core::Fd socket,
+                                     const kernels::ChannelLayout& layout, DataHandler& handler,
+                                     std::uint32_t initial_credits)
+    : DataConnection(handler, layout.max_length, initial_credits),
+      engine_(&engine),
+      socket_(std::move(socket)),
       outgoing_(layout.depth),
       input_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
   pieces_.reserve(2 * kSentAtOnce);
-  engine_->watch(connection_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
+  engine_->watch(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
   engine_->activate(*this);
 }
 
 TcpDataConnection::~TcpDataConnection() {
   engine_->deactivate(*this);
-  engine_->unwatch(connection_.get(), *this);
+  engine_->unwatch(socket_.get(), *this);
 }
 
 void TcpDataConnection::on_events(std::uint32_t epoll_events) {
@@ -50,29 +50,29 @@ void TcpDataConnection::on_events(std::uint32_t epoll_events) {
 
 bool TcpDataConnection::poll() {
   if (failed()) return false;
-  bool worked = end_->collect();
-  worked = send() || worked;
+  bool worked = handler().post_sends();
+  worked = send_posted() || worked;
   worked = receive() || worked;
   return worked;
 }
 
 core::Duration TcpDataConnection::arm() {
-  const bool has_more = readable_ || (writable_ && sent_ != pushed_);
+  const bool has_more = readable_ || (writable_ && sent() != posted_);
   return has_more && !failed() ? core::Duration{} : core::Duration::max();
 }
 
 // ---- Sending
 
-void TcpDataConnection::push(const DataHeader& header, const std::byte* payload) noexcept {
-  Outgoing& message = outgoing(pushed_++);
+void TcpDataConnection::post_send(const DataHeader& header, const std::byte* payload) noexcept {
+  Outgoing& message = outgoing(posted_++);
   header.store(message.header.data());
   message.payload = payload;
   message.length = header.length;
 }
 
-bool TcpDataConnection::send() {
+bool TcpDataConnection::send_posted() {
   bool worked = false;
-  while (writable_ && sent_ != pushed_) {
+  while (writable_ && sent() != posted_) {
     pieces_.clear();
     std::size_t skip = sent_of_next_;
     std::size_t total = 0;
@@ -83,8 +83,8 @@ bool TcpDataConnection::send() {
       pieces_.push_back({data + skipped, size - skipped});
       total += size - skipped;
     };
-    const std::uint64_t end = std::min(pushed_, sent_ + kSentAtOnce);
-    for (std::uint64_t number = sent_; number != end; ++number) {
+    const std::uint64_t end = std::min(posted_, sent() + kSentAtOnce);
+    for (std::uint64_t number = sent(); number != end; ++number) {
       Outgoing& message = outgoing(number);
       add(message.header.data(), message.header.size());
       add(const_cast<std::byte*>(message.payload), message.length);  // sendmsg only reads
@@ -92,27 +92,26 @@ bool TcpDataConnection::send() {
     msghdr header{};
     header.msg_iov = pieces_.data();
     header.msg_iovlen = pieces_.size();
-    const auto sent = ::sendmsg(connection_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+    const auto bytes = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (bytes < 0 && errno != EAGAIN && errno != EINTR) {
       fail("the connection broke: " + core::describe_errno(errno));
       return true;
     }
-    // Less than all: an event tells when there is room again.
-    if (sent < static_cast<ssize_t>(total) && !(sent < 0 && errno == EINTR)) writable_ = false;
-    if (sent > 0) advance(static_cast<std::size_t>(sent));
+    // Less than all: EPOLLOUT comes when there is room again.
+    if (bytes < static_cast<ssize_t>(total) && !(bytes < 0 && errno == EINTR)) writable_ = false;
+    if (bytes > 0) advance(static_cast<std::size_t>(bytes));
     worked = true;
   }
   return worked;
 }
 
 void TcpDataConnection::advance(std::size_t bytes) {
-  std::size_t count = 0;
+  std::uint64_t next = sent();
   sent_of_next_ += bytes;
-  while (sent_ != pushed_ && sent_of_next_ >= outgoing(sent_).size()) {
-    sent_of_next_ -= outgoing(sent_++).size();
-    ++count;
+  while (next != posted_ && sent_of_next_ >= outgoing(next).size()) {
+    sent_of_next_ -= outgoing(next++).size();
   }
-  if (count != 0) end_->on_sent(count);
+  if (next != sent()) complete_sends(next - sent());
 }
 
 // ---- Receiving
@@ -120,95 +119,82 @@ void TcpDataConnection::advance(std::size_t bytes) {
 bool TcpDataConnection::receive() {
   bool worked = false;
   for (int i = 0; readable_ && !failed() && i < kReceivesAtOnce; ++i) {
-    if (long_at_ != nullptr) {
+    if (long_payload_ != nullptr) {
       worked = receive_long() || worked;
       continue;
     }
     const std::size_t room = kInputSize - input_size_;
-    const auto received = ::recv(connection_.get(), input_.get() + input_size_, room, MSG_DONTWAIT);
-    if (received <= 0) {
-      if (received == 0) fail("the peer closed the connection");
-      if (received < 0 && errno == EAGAIN) readable_ = false;
-      if (received < 0 && errno != EAGAIN && errno != EINTR) {
-        fail("the connection broke: " + core::describe_errno(errno));
-      }
-      break;
-    }
+    const auto received = ::recv(socket_.get(), input_.get() + input_size_, room, MSG_DONTWAIT);
+    if (receive_failed(received)) break;
     worked = true;
     input_size_ += static_cast<std::size_t>(received);
-    if (!take_messages()) break;
+    if (!parse_input()) break;
   }
-  if (worked) end_->on_taken();
+  if (worked) handler().on_receives_done();
   return worked;
 }
 
-/// Takes the rest of a long payload from the connection to where it goes.
-bool TcpDataConnection::receive_long() {
-  const std::size_t left = long_.length - long_received_;
-  const auto received = ::recv(connection_.get(), long_at_ + long_received_, left, MSG_DONTWAIT);
-  if (received <= 0) {
-    if (received == 0) fail("the peer closed the connection");
-    if (received < 0 && errno == EAGAIN) readable_ = false;
-    if (received < 0 && errno != EAGAIN && errno != EINTR) {
-      fail("the connection broke: " + core::describe_errno(errno));
-    }
-    return false;
-  }
-  long_received_ += static_cast<std::size_t>(received);
-  if (long_received_ == long_.length) {
-    take({std::exchange(long_at_, nullptr), long_.length}, long_);
+/// Whether recv() returned no bytes: there are none now, or the connection has ended.
+bool TcpDataConnection::receive_failed(ssize_t received) {
+  if (received > 0) return false;
+  if (received == 0) {
+    fail("the peer closed the connection");
+  } else if (errno == EAGAIN) {
+    readable_ = false;
+  } else if (errno != EINTR) {
+    fail("the connection broke: " + core::describe_errno(errno));
   }
   return true;
 }
 
-/// Takes what is in the input. False if the connection has failed.
-bool TcpDataConnection::take_messages() {
+/// Receives the rest of a long payload where it belongs.
+bool TcpDataConnection::receive_long() {
+  const std::size_t left = long_header_.length - long_received_;
+  const auto received = ::recv(socket_.get(), long_payload_ + long_received_, left, MSG_DONTWAIT);
+  if (receive_failed(received)) return false;
+  long_received_ += static_cast<std::size_t>(received);
+  if (long_received_ == long_header_.length) {
+    deliver(long_header_, {std::exchange(long_payload_, nullptr), long_received_});
+  }
+  return true;
+}
+
+/// Delivers the messages of the input that are whole. False if the connection has failed.
+bool TcpDataConnection::parse_input() {
   std::size_t at = 0;
-  while (!failed() && long_at_ == nullptr && input_size_ - at >= kDataHeaderSize) {
+  while (!failed() && long_payload_ == nullptr && input_size_ - at >= kDataHeaderSize) {
     const DataHeader header = DataHeader::load(input_.get() + at);
-    if (header.length > max_length_) {
-      fail("the peer sent a message of " + std::to_string(header.length) + " bytes, over the " +
-           std::to_string(max_length_) + " of the channel");
-      break;
-    }
-    const std::size_t there = input_size_ - at - kDataHeaderSize;
-    const bool is_long = header.length > kernels::kMaxPacketPayload;
-    if (!is_long && there < header.length) break;
-    if (!end_->is_due(header)) {
-      fail("the peer sent a message that is not due");
-      break;
-    }
-    at += kDataHeaderSize;
-    const std::byte* const payload = input_.get() + at;
-    const std::size_t slot = std::min<std::size_t>(there, header.length);
-    at += slot;
-    if (!is_long) {
-      take({payload, slot}, header);
-      continue;
-    }
-    std::byte* const to = end_->room(header.sequence);
-    std::memcpy(to, payload, slot);
-    if (slot == header.length) {
-      take({to, slot}, header);
+    if (!check(header)) break;
+    const std::size_t there =
+        std::min<std::size_t>(input_size_ - at - kDataHeaderSize, header.length);
+    const std::byte* const payload = input_.get() + at + kDataHeaderSize;
+    if (header.length <= kernels::kMaxPacketPayload) {
+      if (there < header.length) break;
+      deliver(header, {payload, there});
     } else {
-      long_ = header;
-      long_at_ = to;
-      long_received_ = slot;
+      std::byte* const to = handler().receive_buffer(header.sequence);
+      std::memcpy(to, payload, there);
+      if (there == header.length) {
+        deliver(header, {to, there});
+      } else {
+        long_header_ = header;
+        long_payload_ = to;
+        long_received_ = there;
+      }
     }
+    at += kDataHeaderSize + there;
   }
   input_size_ -= at;
   std::memmove(input_.get(), input_.get() + at, input_size_);
   return !failed();
 }
 
-void TcpDataConnection::take(std::span<const std::byte> payload, const DataHeader& header) {
-  if (!end_->take(header, payload)) fail("a message of the peer cannot be taken");
-}
-
-std::unique_ptr<DataConnection> TcpDataEndpoint::carry(progress::Engine& engine,
+std::unique_ptr<DataConnection> TcpDataEndpoint::start(progress::Engine& engine,
                                                        const kernels::ChannelView& channel,
-                                                       DataHandler& end, std::uint32_t) {
-  return std::make_unique<TcpDataConnection>(engine, std::move(connection_), channel.layout, end);
+                                                       DataHandler& handler,
+                                                       std::uint32_t initial_credits) {
+  return std::make_unique<TcpDataConnection>(engine, std::move(socket_), channel.layout, handler,
+                                             initial_credits);
 }
 
 }  // namespace offload::comch

@@ -15,17 +15,16 @@
 
 namespace offload::comch {
 
-/// Carries them over a TCP connection. Payloads are sent from where they lie, and long ones
-/// received to where they go.
+/// A data connection over a stream socket. Payloads are sent from where they lie, and long ones
+/// received to where they belong.
 class TcpDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
  public:
   /// Throws Error.
-  TcpDataConnection(progress::Engine& engine, core::Fd connection,
-                    const kernels::ChannelLayout& layout, DataHandler& end);
+  TcpDataConnection(progress::Engine& engine, core::Fd socket, const kernels::ChannelLayout& layout,
+                    DataHandler& handler, std::uint32_t initial_credits);
   ~TcpDataConnection() override;
 
-  void push(const protocol::DataHeader& header, const std::byte* payload) noexcept override;
-  [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
+  void post_send(const protocol::DataHeader& header, const std::byte* payload) noexcept override;
 
  private:
   struct Outgoing {
@@ -43,46 +42,45 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
   void disarm() override {}
   void on_events(std::uint32_t epoll_events) override;
 
-  bool send();
+  bool send_posted();
   void advance(std::size_t bytes);
   bool receive();
   bool receive_long();
-  bool take_messages();
-  void take(std::span<const std::byte> payload, const protocol::DataHeader& header);
+  bool receive_failed(ssize_t received);
+  bool parse_input();
   [[nodiscard]] Outgoing& outgoing(std::uint64_t number) noexcept {
     return outgoing_[number % outgoing_.size()];
   }
 
   progress::Engine* engine_;
-  DataHandler* end_;
-  core::Fd connection_;
-  std::uint32_t max_length_;
+  core::Fd socket_;
   bool readable_ = true;
   bool writable_ = true;
 
   std::vector<Outgoing> outgoing_;
   std::vector<iovec> pieces_;
-  std::uint64_t pushed_ = 0;
-  std::uint64_t sent_ = 0;
-  std::size_t sent_of_next_ = 0;  ///< bytes of message sent_
+  std::uint64_t posted_ = 0;
+  std::size_t sent_of_next_ = 0;  ///< bytes of message sent()
 
   std::unique_ptr<std::byte[]> input_;
-  std::size_t input_size_ = 0;    ///< bytes in it that were not taken yet
-  protocol::DataHeader long_;     ///< of the message that comes in
-  std::byte* long_at_ = nullptr;  ///< where it goes; null: there is none
-  std::size_t long_received_ = 0;
+  std::size_t input_size_ = 0;  ///< bytes in it that were not parsed yet
+  // A long message of which the payload has not come whole.
+  protocol::DataHeader long_header_;
+  std::byte* long_payload_ = nullptr;  ///< null: there is none
+  std::size_t long_received_ = 0;      ///< bytes of it
 };
 
+/// A connected stream socket.
 class TcpDataEndpoint final : public DataEndpoint {
  public:
-  explicit TcpDataEndpoint(core::Fd connection) noexcept : connection_(std::move(connection)) {}
-  [[nodiscard]] std::unique_ptr<DataConnection> carry(progress::Engine& engine,
+  explicit TcpDataEndpoint(core::Fd socket) noexcept : socket_(std::move(socket)) {}
+  [[nodiscard]] std::unique_ptr<DataConnection> start(progress::Engine& engine,
                                                       const kernels::ChannelView& channel,
-                                                      DataHandler& end,
-                                                      std::uint32_t unasked) override;
+                                                      DataHandler& handler,
+                                                      std::uint32_t initial_credits) override;
 
  private:
-  core::Fd connection_;
+  core::Fd socket_;
 };
 
 }  // namespace offload::comch

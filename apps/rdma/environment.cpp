@@ -1,0 +1,75 @@
+#include "apps/rdma/environment.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "device/device.hpp"
+
+namespace offload::rdma_tool {
+namespace {
+
+rdma::DeviceContext open(const std::string& selector) {
+  const auto devices = device::list_devices();
+  if (const auto why = device::why_no_rdma(); !why.empty()) {
+    throw core::Error(core::ErrorCode::not_found, why);
+  }
+  return rdma::DeviceContext(device::find(devices, selector));
+}
+
+}  // namespace
+
+Environment::Environment(const Options& options, core::ShutdownSignals& signals,
+                         std::uint32_t completions)
+    : signals_(signals),
+      timeout_(options.timeout),
+      event_driven_(options.event_driven),
+      device_(open(options.device)),
+      domain_(device_),
+      registrar_(domain_),
+      completions_(device_, engine_, completions) {
+  engine_.watch(signals_.fd(), EPOLLIN, *this);
+}
+
+Environment::~Environment() {
+  engine_.unwatch(signals_.fd(), *this);
+}
+
+void Environment::on_events(std::uint32_t) {
+  interrupted_ = signals_.take() != 0 || interrupted_;
+}
+
+void Environment::check() const {
+  if (failure_) throw core::Error(*failure_);
+  if (interrupted_) throw Interrupted{};
+}
+
+void Environment::turn(core::Duration interval) {
+  if (event_driven_) {
+    engine_.run_once(core::Clock::now() + std::min(interval, timeout_));
+  } else {
+    engine_.progress();
+  }
+  check();
+}
+
+void Environment::pause(core::Duration time) {
+  for (const auto end = core::Clock::now() + time; core::Clock::now() < end; check()) {
+    engine_.run_once(end);
+  }
+}
+
+void Environment::throw_timeout(const char* what) const {
+  throw core::Error(core::ErrorCode::timed_out,
+                    fmt::format("{} did not come within {} s", what, core::to_seconds(timeout_)));
+}
+
+void Environment::fail(const core::Error& why) noexcept {
+  if (!failure_) failure_ = why;
+}
+
+void Environment::on_peer_disconnected() noexcept {
+  if (!closing_) fail({core::ErrorCode::connection_reset, "the peer has gone"});
+}
+
+}  // namespace offload::rdma_tool

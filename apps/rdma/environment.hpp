@@ -1,0 +1,76 @@
+#pragma once
+
+#include <optional>
+
+#include "apps/rdma/options.hpp"
+#include "core/error.hpp"
+#include "core/signals.hpp"
+#include "progress/engine.hpp"
+#include "rdma/connection/connection.hpp"
+
+namespace offload::rdma_tool {
+
+/// Thrown after SIGINT or SIGTERM.
+struct Interrupted {};
+
+/// The device objects of a run, its engine, and its bounded waits. One thread.
+class Environment final : progress::EventHandler {
+ public:
+  /// `completions`: those of all connections together. Throws Error.
+  Environment(const Options& options, core::ShutdownSignals& signals, std::uint32_t completions);
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment();
+
+  [[nodiscard]] progress::Engine& engine() noexcept { return engine_; }
+  [[nodiscard]] rdma::DeviceContext& device() noexcept { return device_; }
+  [[nodiscard]] rdma::Registrar& registrar() noexcept { return registrar_; }
+  [[nodiscard]] rdma::SharedObjects objects() noexcept {
+    return {device_, domain_, registrar_, completions_};
+  }
+
+  /// Turns the engine until `ready()`. `interval`: the longest sleep between two calls of it, for
+  /// conditions without an event. Throws the Error of fail(), Interrupted, and Error (timed_out),
+  /// which names `what` did not come.
+  template <class Condition>
+  void wait(Condition ready, const char* what, core::Duration interval = core::Duration::max()) {
+    if (ready()) return;
+    turn(interval);
+    const core::TimePoint deadline = engine_.now() + timeout_;
+    while (!ready()) {
+      if (engine_.now() >= deadline) throw_timeout(what);
+      turn(interval);
+    }
+  }
+  /// Whether waits sleep until an event, or poll.
+  void set_event_driven(bool event_driven) noexcept { event_driven_ = event_driven; }
+  /// Turns the engine for a time. Throws as wait does.
+  void pause(core::Duration time);
+
+  /// Ends the run with this error, from a callback, which must not throw. The first error counts.
+  void fail(const core::Error& why) noexcept;
+  /// From now on the peer may disconnect, which is an error before.
+  void close() noexcept { closing_ = true; }
+  [[nodiscard]] bool closing() const noexcept { return closing_; }
+  void on_peer_disconnected() noexcept;
+
+ private:
+  void on_events(std::uint32_t epoll_events) override;
+  void turn(core::Duration interval);
+  void check() const;
+  [[noreturn]] void throw_timeout(const char* what) const;
+
+  core::ShutdownSignals& signals_;
+  core::Duration timeout_;
+  bool event_driven_;
+  progress::Engine engine_;
+  rdma::DeviceContext device_;
+  rdma::ProtectionDomain domain_;
+  rdma::Registrar registrar_;
+  rdma::CompletionLoop completions_;
+  std::optional<core::Error> failure_;
+  bool interrupted_ = false;
+  bool closing_ = false;
+};
+
+}  // namespace offload::rdma_tool

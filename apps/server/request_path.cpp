@@ -1,0 +1,177 @@
+#include "apps/server/request_path.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "core/status.hpp"
+
+namespace offload::server {
+namespace {
+
+using protocol::FrameView;
+using protocol::MessageId;
+using protocol::Refusal;
+
+/// Frames of one batch: those of one poll of the requester, and as many errors before them.
+constexpr std::size_t kBatch = 2 * progress::Context::kCompletionsAtOnce;
+/// A payload up to this long is copied behind its header, so that a batch is one piece; the copy of
+/// a longer one would cost more than the piece of its own.
+constexpr std::size_t kShortPayload = kernels::kMaxPacketPayload;
+/// Error frames are short too.
+constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
+
+}  // namespace
+
+RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
+                         const channel::Endpoint& endpoint, std::uint32_t max_message_length)
+    : engine_(&engine),
+      clients_(&clients),
+      max_message_length_(max_message_length),
+      requester_(endpoint, *this),
+      output_(kBatch, kFrameRoom),
+      flushed_(requester_.posted()) {
+  received_.reserve(requester_.capacity());
+}
+
+void RequestPath::set_refusal(std::optional<Refusal> reason) {
+  refusal_ = reason;
+  if (!reason) return;
+  requester_.for_each_pending([&](channel::SendTask& request) {
+    // The slot stays taken: the next worker answers it, and that answer is dropped.
+    void* const user = std::exchange(request.user_data, nullptr);
+    if (user == nullptr) return;
+    auto& client = *static_cast<Client*>(user);
+    client.connection().remove_request();
+    append_error(client, *reason);
+    clients_->make_ready(client);
+  });
+  send_touched();
+}
+
+// ---- Requests go
+
+bool RequestPath::take_frames(Client& client) {
+  Connection& connection = client.connection();
+  while (connection.takes_frames()) {
+    const FrameView frame = protocol::parse_frame(connection.input().bytes(), max_message_length_);
+    if (frame.state == FrameView::State::incomplete) return true;
+    if (frame.state == FrameView::State::bad) {
+      disconnect(client, frame.reason);
+    } else if (frame.id != MessageId::client_request) {
+      disconnect(client, Refusal::misplaced_message);
+    } else if (forward(client, frame.payload)) {
+      // To send it a refusal may have closed it, which emptied its input.
+      if (connection.state() == Connection::State::closed) return true;
+      connection.input().consume(frame.size());
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
+  if (refusal_) {
+    append_error(client, *refusal_);
+    return true;
+  }
+  if (!requester_.post(payload, &client).ok()) return false;
+  client.connection().add_request();
+  return true;
+}
+
+/// It has broken the protocol.
+void RequestPath::disconnect(Client& client, Refusal reason) {
+  ++refused_;
+  if (refusal_log_.allow(engine_->now())) {
+    core::log_warning("a client is disconnected: {} ({} more like this were not logged)",
+                      protocol::describe(reason), refusal_log_.suppressed());
+  }
+  client.connection().refuse(reason);
+}
+
+void RequestPath::finish(Client& client) {
+  make_room();
+  client.connection().finish(output_);
+}
+
+void RequestPath::end_round() {
+  if (std::exchange(flushed_, requester_.posted()) != requester_.posted()) {
+    (void)requester_.flush();
+  }
+  send_touched();
+}
+
+// ---- Responses come
+
+void RequestPath::on_response(channel::PostRecvTask& task) {
+  received_.push_back(&task);
+  if (task.user_data == nullptr) return;  // given up: its client has had an error
+  auto& client = *static_cast<Client*>(task.user_data);
+  client.connection().remove_request();
+  ++answered_;
+  if (task.response_status() != kernels::Status::ok) {
+    return append_error(client, Refusal::worker_failed);
+  }
+
+  make_room();
+  const std::span<std::byte> payload = task.payload();
+  std::byte* const frame = output_.room();
+  protocol::store_header(frame, MessageId::client_response,
+                         static_cast<std::uint32_t>(payload.size()));
+  touch(client);
+  net::IovecChain& chain = client.connection().chain();
+  if (payload.size() <= kShortPayload) {
+    std::copy(payload.begin(), payload.end(), frame + protocol::kFrameHeaderSize);
+    output_.commit(chain, protocol::kFrameHeaderSize + payload.size());
+  } else {
+    output_.commit(chain, protocol::kFrameHeaderSize);
+    output_.refer(chain, payload);
+  }
+}
+
+/// The slots are released only after the write, as long payloads are sent from where they lie.
+bool RequestPath::deliver() {
+  if (received_.empty()) return false;
+  send_touched();
+  for (channel::PostRecvTask* const task : received_) {
+    [[maybe_unused]] const core::Status released = requester_.release(*task);
+    assert(released.ok());
+  }
+  (void)requester_.flush();
+  received_.clear();
+  return true;
+}
+
+// ---- Output
+
+void RequestPath::append_error(Client& client, Refusal reason) {
+  ++refused_;
+  make_room();
+  const auto frame = protocol::make_error_frame(reason, protocol::describe(reason));
+  std::copy(frame.begin(), frame.end(), output_.room());
+  touch(client);
+  output_.commit(client.connection().chain(), frame.size());
+}
+
+/// For a frame in output_.
+void RequestPath::make_room() {
+  if (output_.full()) send_touched();
+}
+
+void RequestPath::touch(Client& client) {
+  if (client.connection().chain().empty()) touched_.push_back(&client);
+}
+
+void RequestPath::send_touched() {
+  for (Client* const client : touched_) {
+    client->connection().send(output_);
+    // More to read now that it was answered, an end to come to, or nothing at all.
+    clients_->make_ready(*client);
+  }
+  touched_.clear();
+  output_.reset();
+}
+
+}  // namespace offload::server

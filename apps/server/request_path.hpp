@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "apps/server/client_table.hpp"
+#include "channel/requester.hpp"
+#include "core/log.hpp"
+#include "net/output_batch.hpp"
+#include "progress/engine.hpp"
+#include "protocol/frame.hpp"
+
+namespace offload::server {
+
+/// The way of requests from clients into a channel, and of responses back. A request goes from the
+/// receive buffer to its slot in one copy. The short responses of a batch go through the cache to
+/// one gathered write a client, long ones into it from where they lie. One thread.
+class RequestPath {
+ public:
+  /// `engine` and `clients` outlive it, and so does the memory of `endpoint`, which has no other
+  /// requester.
+  RequestPath(progress::Engine& engine, ClientTable& clients, const channel::Endpoint& endpoint,
+              std::uint32_t max_message_length);
+
+  /// The channel's, to open and stop it and for a proxy of the worker.
+  [[nodiscard]] channel::Requester& requester() noexcept { return requester_; }
+
+  /// From now on requests are answered with the error `reason`, those that the worker has not
+  /// answered as well; none: they go to the channel again.
+  void set_refusal(std::optional<protocol::Refusal> reason);
+
+  // What a round of the ClientTable calls.
+
+  /// Whether a request would be taken: it fits into the channel, or is refused.
+  [[nodiscard]] bool has_room() const noexcept {
+    return !requester_.full() || refusal_.has_value();
+  }
+  /// Takes the whole frames that came. False if some are left because the channel is full.
+  bool take_frames(Client& client);
+  void finish(Client& client);
+
+  /// To be called after a round with work: wakes the worker for what was posted, and sends what was
+  /// refused.
+  void end_round();
+
+  /// Called with each response in turns of the engine. deliver() is to follow.
+  void on_response(channel::PostRecvTask& task);
+  /// Sends the responses that came and frees their slots. Returns whether there were any.
+  bool deliver();
+
+  // For the log.
+  [[nodiscard]] std::uint64_t answered() const noexcept { return answered_; }
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
+
+ private:
+  bool forward(Client& client, std::span<const std::byte> payload);
+  void disconnect(Client& client, protocol::Refusal reason);
+  void append_error(Client& client, protocol::Refusal reason);
+  void make_room();
+  void touch(Client& client);
+  void send_touched();
+
+  progress::Engine* engine_;
+  ClientTable* clients_;
+  std::uint32_t max_message_length_;
+  channel::Requester requester_;
+  net::OutputBatch output_;
+  std::vector<Client*> touched_;                  ///< have output in output_
+  std::vector<channel::PostRecvTask*> received_;  ///< in this batch, to be released
+  std::optional<protocol::Refusal> refusal_;      ///< of all requests
+  std::uint64_t flushed_;                         ///< requester_.posted() as of the last round
+  std::uint64_t answered_ = 0;
+  std::uint64_t refused_ = 0;
+  core::RateLimit refusal_log_;
+};
+
+}  // namespace offload::server

@@ -1,0 +1,119 @@
+#pragma once
+
+#include "kernels/group.hpp"
+#include "kernels/memory_order.hpp"
+#include "kernels/persistent_worker.hpp"
+#include "kernels/serve.hpp"
+
+namespace offload::kernels {
+
+/// Polls of an idle or a busy group between two heartbeats.
+constexpr std::uint32_t kPollsPerHeartbeat = 1024;
+
+/// Receives one warp's share of a channel: every groups_per_channel-th message. Consecutive
+/// messages belong to different warps, and each warp knows the one slot to look at. All members are
+/// called by every lane of the warp, with the same arguments.
+class WarpPoller {
+ public:
+  __device__ WarpPoller(const PersistentWorker& worker, std::uint32_t group)
+      : worker_(worker),
+        own_(worker.channels[group / worker.groups_per_channel]),
+        rank_(group % worker.groups_per_channel),
+        sequence_(own_.first_sequence + rank_) {}
+
+  [[nodiscard]] __device__ std::uint64_t sequence() const { return sequence_; }
+  [[nodiscard]] __device__ const ChannelView& channel() const { return own_.channel; }
+
+  /// Polls for its next message. `may_look()` says whether that may have been posted yet. Returns
+  /// false when the worker is to end.
+  template <class MayLook>
+  __device__ bool wait(Staging& staging, Received& received, const MayLook& may_look) {
+    bool looked = false;
+    for (std::uint32_t quiet_polls = 0;; ++polls_) {
+      // Loaded before the poll and used after it, so that both reads are under way together.
+      const std::uint32_t stop = load_stop();
+      const bool looks = may_look();
+      received = {Arrival::none, 0};
+      if (looks) received = receive(Warp{}, own_.channel, sequence_, staging);
+      beat();
+      // Lane 0's value decides for all lanes: they leave together.
+      if (Warp::from_first(stop) != 0) return false;
+      if (received.arrival != Arrival::none) break;
+      // After a long wait it may look now: at full speed at first.
+      if (looks && !looked) quiet_polls = 0;
+      looked = looks;
+      if (++quiet_polls >= worker_.polls_until_idle) {
+        if (!channel_moved() && worker_.idle_sleep_ns != 0) sleep(looks, may_look);
+        quiet_polls = 0;
+      }
+    }
+    ++polls_;
+    return true;
+  }
+
+  /// Answers the message that wait() received, and goes on to its next.
+  template <class Service>
+  __device__ void answer(const Service& service, Staging& staging, Received received) {
+    respond(Warp{}, own_.channel, sequence_, service, staging, received);
+    if (received.arrival == Arrival::too_long && Warp::lane() == 0) {
+      const std::uint32_t slot = own_.channel.layout.slot_index(sequence_);
+      store_packet(own_.fault, {{slot, received.length, static_cast<std::uint32_t>(sequence_)}, 1});
+    }
+    next();
+  }
+
+  /// Goes on to its next message; this one was answered, or the whole block answers it.
+  __device__ void next() {
+    // Relaxed: a number that moves, which orders nothing. Pairs with channel_moved of every warp.
+    if (Warp::lane() == 0) {
+      store_relaxed_gpu(own_.latest, static_cast<std::uint32_t>(sequence_));
+    }
+    sequence_ += worker_.groups_per_channel;
+  }
+
+ private:
+  /// Relaxed: after it, nothing is read that the host wrote before. Pairs with the copy of the stop
+  /// word that the CUDA back end enqueues, hence system scope.
+  __device__ std::uint32_t load_stop() const { return load_relaxed_sys(worker_.stop); }
+
+  __device__ void beat() const {
+    if (rank_ != 0 || polls_ % kPollsPerHeartbeat != 0 || Warp::lane() != 0) return;
+    // Relaxed: a counter. Pairs with the CUDA back end's relaxed load in heartbeats().
+    store_relaxed_sys(own_.heartbeat, std::uint64_t{polls_ / kPollsPerHeartbeat + 1});
+  }
+
+  /// Whether any warp found a message of the channel since the last call. One warp's own messages
+  /// are too few to tell a quiet channel by.
+  __device__ bool channel_moved() {
+    const std::uint32_t latest = load_relaxed_gpu(own_.latest);  // pairs with next()
+    const bool moved = Warp::from_first(latest != latest_) != 0;
+    latest_ = latest;
+    return moved;
+  }
+
+  /// Sleeps until a message comes to the channel, or the header of its own next one is there, or it
+  /// may look for that one and might not before (then it has not `looked`), or the worker is to
+  /// end. Reads 16 bytes between two sleeps, where a poll of a whole slot is up to 512 over PCIe.
+  template <class MayLook>
+  __device__ void sleep(bool looked, const MayLook& may_look) {
+    for (;;) {
+      __nanosleep(worker_.idle_sleep_ns);
+      const std::uint32_t stop = load_stop();
+      const bool looks = may_look();
+      if (looks && (!looked || has_header(Warp{}, own_.channel, sequence_))) return;
+      if (channel_moved() || Warp::from_first(stop) != 0) return;
+      looked = looks;
+      ++polls_;
+      beat();
+    }
+  }
+
+  const PersistentWorker& worker_;
+  DeviceChannel own_;
+  std::uint32_t rank_;
+  std::uint64_t sequence_;
+  std::uint32_t latest_ = 0;  ///< as last loaded, valid in lane 0
+  std::uint32_t polls_ = 0;
+};
+
+}  // namespace offload::kernels

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comch/session/server_session.hpp"
+
+namespace offload::comch {
+
+/// One worker's attachment, from its greeting until it is gone: then the session destroys it, at
+/// the end of whatever public call or event found that out.
+class ServerSession::Attachment final : progress::EventHandler {
+ public:
+  /// `session`: which it is part of. Throws Error.
+  Attachment(ServerSession& session, std::unique_ptr<ControlConnection> connection,
+             const protocol::Hello& hello);
+  ~Attachment();
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+
+  /// "process 17", "10.0.0.1:4711"
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Whether the worker serves all channels.
+  [[nodiscard]] bool attached() const noexcept { return attached_; }
+  /// Its process, if that is of this machine; once.
+  [[nodiscard]] std::optional<PeerProcess> take_process() { return std::move(process_); }
+
+  /// Welcomes the worker and offers it the channels.
+  void start();
+  void tick(core::TimePoint now);
+  void start_shutdown();
+  void drop(const std::string& reason);
+
+  /// Whether `request` has this session's token and is for the channel whose turn it is.
+  [[nodiscard]] bool expects(const protocol::AttachChannel& request) const;
+  /// Takes `connection` for the data of that channel.
+  void attach_channel(NetworkControlConnection& connection, const protocol::AttachChannel& request);
+
+ private:
+  void on_events(std::uint32_t epoll_events) override;
+  void handle(const ControlMessage& message);
+  void offer_channel(std::size_t index);
+  void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);
+  void refuse(protocol::Refusal code, const std::string& text);
+  void end(const std::string& reason);
+  void leave_if_gone();
+
+  ServerSession* session_;
+  std::unique_ptr<ControlConnection> connection_;
+  LocalControlConnection* local_;  ///< the connection, if it is one; else it is of a network
+  std::string name_;
+  std::optional<PeerProcess> process_;
+  channel::Wakeup wakeup_;
+  protocol::Token token_{};                               ///< for data connections
+  std::vector<std::unique_ptr<DataEndpoint>> endpoints_;  ///< by channel, as far as there are
+  std::vector<bool> ready_;                               ///< by channel
+  core::TimePoint heard_;
+  std::uint64_t keep_alives_ = 0;
+  bool attached_ = false;
+  bool handling_ = false;            ///< a message: what is called may call this object again
+  std::optional<std::string> gone_;  ///< why the attachment has ended
+};
+
+}  // namespace offload::comch

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+
+#include "comch/transport/control_connection.hpp"
+
+namespace offload::comch {
+
+// The transport "unix": a Unix-domain socket of type SOCK_SEQPACKET, which keeps message
+// boundaries, passes descriptors and tells the peer's process and user: unix(7). Both ends are of
+// one user, or root's.
+
+/// Throws Error: not_connected, not_found or again while there is no server, not_permitted if it
+/// belongs to another user.
+std::unique_ptr<ControlConnection> connect_local(const Address& address);
+/// Takes over the path from a server that was killed; the socket file has mode 0600 and goes with
+/// the object. Throws Error: in_use where a server lives, or where the path is not a socket.
+std::unique_ptr<Listener> listen_local(const Address& address);
+
+}  // namespace offload::comch

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "progress/engine.hpp"
+#include "rdma/cm/cm_id.hpp"
+#include "rdma/connection/pairing.hpp"
+#include "rdma/verbs/async_events.hpp"
+#include "rdma/verbs/device_context.hpp"
+#include "rdma/verbs/protection_domain.hpp"
+
+namespace offload::comch {
+
+/// An RDMA device, open for the control and data connections of its peers, by whichever of its
+/// ports and addresses each of them is reached.
+struct Adapter {
+  /// Throws Error.
+  explicit Adapter(std::string_view name);
+
+  rdma::DeviceContext device;
+  rdma::ProtectionDomain domain;
+  rdma::Registrar registrar;
+};
+
+/// The path of a connection by `route`.
+rdma::PathOptions path_of(const rdma::Route& route);
+
+/// Logs the asynchronous events of `device` as long as the result lives. `fatal`, if it is not
+/// null, is set when the device can be used no longer (IBV_EVENT_DEVICE_FATAL).
+std::unique_ptr<rdma::AsyncEvents> log_events(const rdma::DeviceContext& device,
+                                              progress::Engine& engine, bool* fatal = nullptr);
+
+}  // namespace offload::comch

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comch/transport/control_connection.hpp"
+#include "comch/transport/rdma/adapter.hpp"
+#include "comch/transport/rdma/data.hpp"
+#include "memory/inventory.hpp"
+#include "progress/task_pool.hpp"
+#include "rdma/cm/cm_connection.hpp"
+
+namespace offload::comch {
+
+// The transport "rdma": a queue pair for the control messages, which librdmacm connects
+// (rdma_cm(7)), and one for the data of each channel. It takes a key.
+
+/// Throws Error: not_supported where there is no RDMA device, not_permitted without a key,
+/// not_found, timed_out, not_connected.
+std::unique_ptr<ControlConnection> connect_rdma(const Address& address);
+/// Throws Error: not_supported, not_permitted as connect_rdma, in_use.
+std::unique_ptr<Listener> listen_rdma(const Address& address);
+
+/// `address` for librdmacm. `passive`: to listen. Throws Error: not_supported where there is no
+/// RDMA device, not_permitted without a key, not_found.
+rdma::CmAddress cm_address_of(const Address& address, bool passive);
+
+/// A control connection over RDMA: a SEND for each message. It has an engine of its own, whose
+/// descriptor stands for it as a socket's would.
+class RdmaControlConnection final : public NetworkControlConnection {
+ public:
+  /// Not connected. Throws Error.
+  RdmaControlConnection(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+                        std::string peer_name);
+  /// What was sent is given some time to arrive.
+  ~RdmaControlConnection() override;
+
+  /// Waits until it is connected. Throws Error.
+  void connect(const rdma::CmAddress& to);
+  /// Throws Error.
+  void accept(rdma::ConnectRequest request) { link_.accept(std::move(request), kHandshakeTime); }
+  /// For one connection of those that share an adapter. Throws Error.
+  void log_device_events() { events_ = log_events(adapter_->device, engine_); }
+
+  std::optional<ControlMessage> receive() override;
+  [[nodiscard]] int fd() const noexcept override { return engine_.fd(); }
+  [[nodiscard]] std::string peer_name() const override { return peer_name_; }
+  /// On the same adapter, whose events are logged once for all.
+  [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
+      const Address& address) const override;
+
+ private:
+  using State = progress::Context::State;
+
+  void send_frame(std::span<const std::byte> frame) override;
+  std::vector<std::byte> open_data_endpoint(std::uint32_t depth) override;
+  std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override;
+
+  void post_receive(rdma::ReceiveTask& task) noexcept;
+  void send_waiting();
+  void end();
+  void progress();
+  void fail(const std::string& reason) {
+    if (failure_.empty()) failure_ = reason;
+  }
+
+  template <class Task, void (RdmaControlConnection::*done)(Task&)>
+  typename progress::TaskPool<Task>::Callbacks callbacks();
+  void on_sent(rdma::SendTask& task);
+  void on_received(rdma::ReceiveTask& task);
+
+  std::shared_ptr<Adapter> adapter_;
+  rdma::PathOptions path_;
+  std::string peer_name_;
+  progress::Engine engine_;
+  std::unique_ptr<rdma::AsyncEvents> events_;
+  rdma::CompletionLoop completions_;
+  memory::MemoryRegion region_;
+  memory::BufferInventory inventory_;
+  std::vector<memory::BufferRef> buffers_;
+  rdma::Connection connection_;
+  progress::TaskPool<rdma::SendTask> sends_;
+  progress::TaskPool<rdma::ReceiveTask> receives_;
+  rdma::CmConnection link_;
+  std::deque<std::vector<std::byte>> unsent_;
+  std::deque<rdma::ReceiveTask*> unread_;
+  std::string failure_;  ///< why it is over; empty while it is not
+  bool armed_ = false;
+  std::unique_ptr<RdmaDataEndpoint> data_endpoint_;  ///< open, not connected
+};
+
+}  // namespace offload::comch

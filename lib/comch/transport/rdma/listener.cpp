@@ -1,0 +1,88 @@
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "comch/transport/rdma/control.hpp"
+#include "core/error.hpp"
+
+namespace offload::comch {
+namespace {
+
+/// Peers that connected and were not accepted yet.
+constexpr std::size_t kMostArrived = 16;
+
+class RdmaListener final : public Listener {
+ public:
+  explicit RdmaListener(const Address& address)
+      : Listener(address),
+        listener_(engine_, cm_address_of(address, true),
+                  [this](rdma::ConnectRequest request) { take(std::move(request)); }) {
+    set_port(listener_.port());
+  }
+
+  std::unique_ptr<ControlConnection> accept() override;
+  [[nodiscard]] int fd() const noexcept override { return engine_.fd(); }
+
+ private:
+  /// An adapter that is open for peers.
+  struct Entry {
+    std::shared_ptr<Adapter> adapter;
+    std::unique_ptr<rdma::AsyncEvents> events;
+    bool gone = false;  ///< removed or reset: it is opened anew for the next peer
+  };
+
+  void take(rdma::ConnectRequest request);
+  std::shared_ptr<Adapter> adapter_of(const std::string& device);
+
+  progress::Engine engine_;
+  std::map<std::string, Entry> adapters_;  ///< by device
+  std::deque<std::unique_ptr<ControlConnection>> arrived_;
+  rdma::CmListener listener_;
+  bool armed_ = false;
+};
+
+/// rdma::CmListener logs what this throws, and rejects the peer.
+void RdmaListener::take(rdma::ConnectRequest request) {
+  if (arrived_.size() == kMostArrived) {
+    throw core::Error(core::ErrorCode::full, "too many wait for the control thread");
+  }
+  const rdma::Route route = request.route();
+  auto connection = std::make_unique<RdmaControlConnection>(adapter_of(route.device),
+                                                            path_of(route), request.peer_name());
+  connection->accept(std::move(request));
+  arrived_.push_back(std::move(connection));
+}
+
+std::shared_ptr<Adapter> RdmaListener::adapter_of(const std::string& device) {
+  Entry& entry = adapters_[device];
+  if (!entry.adapter || entry.gone) {
+    auto adapter = std::make_shared<Adapter>(device);
+    entry.events = log_events(adapter->device, engine_, &entry.gone);
+    entry.adapter = std::move(adapter);
+    entry.gone = false;
+  }
+  return entry.adapter;
+}
+
+std::unique_ptr<ControlConnection> RdmaListener::accept() {
+  if (std::exchange(armed_, false)) engine_.disarm();
+  while (arrived_.empty() && engine_.progress()) continue;
+  if (arrived_.empty()) {
+    engine_.arm();
+    armed_ = true;
+    while (arrived_.empty() && engine_.progress()) continue;
+  }
+  if (arrived_.empty()) return nullptr;
+  engine_.notify();  // a caller that takes only some is called again for the rest
+  auto connection = std::move(arrived_.front());
+  arrived_.pop_front();
+  return connection;
+}
+
+}  // namespace
+
+std::unique_ptr<Listener> listen_rdma(const Address& address) {
+  return std::make_unique<RdmaListener>(address);
+}
+
+}  // namespace offload::comch

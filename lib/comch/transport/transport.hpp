@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "comch/address.hpp"
+#include "comch/transport/control_connection.hpp"
+
+namespace offload::comch {
+
+/// A kind of network that server and worker can meet on. A new one is a folder beside this file, a
+/// line in the table of schemes.cpp, and a file of tests/comch/conformance, whose example_transport
+/// is one to copy.
+struct Transport {
+  std::string_view scheme;  ///< of its addresses: what comes before the first colon
+  std::string_view form;    ///< of the rest, for people: "HOST:PORT"
+  /// Parses that rest into `address`; returns what is wrong with it, nothing if it was taken.
+  std::string (*parse)(std::string_view text, Address& address);
+  /// Connects to a server. Throws Error: not_connected, not_found, timed_out or again while there
+  /// is none, not_permitted if it may not be trusted, not_supported without the hardware.
+  std::unique_ptr<ControlConnection> (*connect)(const Address& address);
+  /// Throws Error: in_use where a server lives, not_permitted for an address that others can reach
+  /// if there is no key, not_supported without the hardware.
+  std::unique_ptr<Listener> (*listen)(const Address& address);
+  /// True: its connections are LocalControlConnections, and the channels are shared memory. False:
+  /// they are NetworkControlConnections, and a data connection carries each channel.
+  bool shares_memory;
+
+  /// "tcp:HOST:PORT"
+  [[nodiscard]] std::string example() const {
+    return std::string(scheme) + ":" + std::string(form);
+  }
+};
+
+/// All there are: the table of schemes.cpp.
+std::span<const Transport> transports() noexcept;
+
+/// Null for an unknown scheme.
+const Transport* find_transport(std::string_view scheme) noexcept;
+/// Throws Error (invalid_value) for an unknown scheme.
+const Transport& transport_of(std::string_view scheme);
+
+}  // namespace offload::comch

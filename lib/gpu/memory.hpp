@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gpu/error.hpp"
+
+/// Owners of CUDA memory. A view of any is a plain pointer.
+namespace offload::gpu {
+
+/// Owns device memory for `count` objects, zeroed. On the current device. Throws Error.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t count) {
+    void* data = nullptr;
+    check_cuda(cudaMalloc(&data, count * sizeof(T)), "cudaMalloc");
+    data_.reset(static_cast<T*>(data));
+    check_cuda(cudaMemset(data, 0, count * sizeof(T)), "cudaMemset");
+    // The fill goes on after the call, and streams that are non-blocking would not wait for it.
+    check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+  }
+  /// Takes over memory that cudaMalloc made.
+  [[nodiscard]] static DeviceArray from_native_handle(T* data) noexcept {
+    return DeviceArray(data);
+  }
+
+  [[nodiscard]] T* get() const noexcept { return data_.get(); }
+  /// Gives the memory up to the caller, who frees it by cudaFree.
+  [[nodiscard]] T* release() noexcept { return data_.release(); }
+
+ private:
+  struct Free {
+    void operator()(T* data) const noexcept { log_cuda(cudaFree(data), "cudaFree"); }
+  };
+  explicit DeviceArray(T* data) noexcept : data_(data) {}
+
+  std::unique_ptr<T, Free> data_;
+};
+
+/// Owns pinned host memory for `count` objects that the GPU sees at the same address, zeroed.
+/// Throws Error.
+template <class T>
+class PinnedArray {
+ public:
+  explicit PinnedArray(std::size_t count) {
+    void* data = nullptr;
+    check_cuda(cudaHostAlloc(&data, count * sizeof(T), cudaHostAllocPortable), "cudaHostAlloc");
+    data_.reset(static_cast<T*>(data));
+    std::uninitialized_value_construct_n(data_.get(), count);
+  }
+  [[nodiscard]] T* get() const noexcept { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* data) const noexcept { log_cuda(cudaFreeHost(data), "cudaFreeHost"); }
+  };
+  std::unique_ptr<T, Free> data_;
+};
+
+/// Registers `bytes` of the process's memory with the GPU for as long as it lives. Throws Error.
+class HostRegistration {
+ public:
+  HostRegistration(void* data, std::size_t bytes) : data_(data) {
+    check_cuda(cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+               "cudaHostRegister of " + std::to_string(bytes) + " bytes");
+  }
+  HostRegistration(HostRegistration&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)) {}
+  HostRegistration& operator=(HostRegistration&&) = delete;
+  HostRegistration(const HostRegistration&) = delete;
+  HostRegistration& operator=(const HostRegistration&) = delete;
+  ~HostRegistration() {
+    if (data_ != nullptr) log_cuda(cudaHostUnregister(data_), "cudaHostUnregister");
+  }
+
+  /// Leaves the memory registered: the caller ends that by cudaHostUnregister.
+  void release() noexcept { data_ = nullptr; }
+
+  /// Where the GPU sees the memory.
+  [[nodiscard]] void* device_address() const {
+    void* address = nullptr;
+    check_cuda(cudaHostGetDevicePointer(&address, data_, 0), "cudaHostGetDevicePointer");
+    return address;
+  }
+
+ private:
+  void* data_;
+};
+
+}  // namespace offload::gpu

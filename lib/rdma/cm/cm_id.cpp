@@ -1,0 +1,113 @@
+#include "rdma/cm/cm_id.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace offload::rdma {
+namespace {
+
+NativeCmId create(rdma_event_channel* channel) {
+  rdma_cm_id* id = nullptr;
+  check(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), "rdma_create_id");
+  return {id, "an identifier of librdmacm"};
+}
+
+CmEvent copy_of(const rdma_cm_event& event) {
+  CmEvent copy;
+  copy.type = event.event;
+  copy.status = event.status;
+  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) copy.id = event.id;
+  const auto* const data = static_cast<const std::byte*>(event.param.conn.private_data);
+  if (data != nullptr) {
+    copy.private_data.assign(data, data + event.param.conn.private_data_len);
+  }
+  return copy;
+}
+
+}  // namespace
+
+sockaddr_storage CmAddress::native() const {
+  sockaddr_storage storage{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
+  if (::inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+  } else if (::inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+  } else {
+    throw core::Error(core::ErrorCode::invalid_value,
+                      "'" + address + "' is no IPv4 or IPv6 address");
+  }
+  return storage;
+}
+
+Route Route::of(const rdma_cm_id& id) {
+  Route route;
+  route.device = id.verbs->device->name;
+  route.port_num = id.port_num;
+  const ibv_gid& own = id.route.addr.addr.ibaddr.sgid;
+  if (!is_unspecified(own)) route.gid.address = own;
+  return route;
+}
+
+Route route_to(const CmAddress& to, core::Duration limit) {
+  sockaddr_storage address = to.native();
+  // Without an event channel the identifier is synchronous (rdma_create_id(3)).
+  rdma_cm_id* id = nullptr;
+  check(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), "use librdmacm");
+  const NativeCmId owner(id, "an identifier of librdmacm");
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
+  check(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&address),
+                          static_cast<int>(std::clamp<std::int64_t>(milliseconds, 1, 1 << 30))),
+        "find an RDMA device that leads to " + to.address);
+  if (id->verbs == nullptr) {
+    throw core::Error(core::ErrorCode::not_supported, "no RDMA device leads to " + to.address);
+  }
+  return Route::of(*id);
+}
+
+CmId::Channel::Channel()
+    : native(check_pointer(rdma_create_event_channel(), "make a channel of librdmacm")) {}
+
+CmId::Channel::~Channel() {
+  rdma_destroy_event_channel(native);
+}
+
+CmId::CmId(progress::Engine& engine, CmEventHandler& handler)
+    : engine_(&engine), handler_(&handler), id_(create(channel_.native)) {
+  watch();
+}
+
+CmId::CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested)
+    : engine_(&engine), handler_(&handler), id_(std::move(requested)) {
+  check(rdma_migrate_id(id_.get(), channel_.native), "rdma_migrate_id");
+  watch();
+}
+
+void CmId::watch() {
+  const int fd = channel_.native->fd;
+  const int flags = core::check_errno(::fcntl(fd, F_GETFL), "fcntl");
+  core::check_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK), "fcntl");
+  engine_->watch(fd, EPOLLIN, *this);
+}
+
+CmId::~CmId() {
+  engine_->unwatch(channel_.native->fd, *this);
+}
+
+void CmId::on_events(std::uint32_t) {
+  // One event a call: the descriptor stays readable while there are more.
+  rdma_cm_event* event = nullptr;
+  if (rdma_get_cm_event(channel_.native, &event) != 0) return;
+  const CmEvent copy = copy_of(*event);
+  // Before the handler is called: rdma_destroy_id(3) wants all events acknowledged.
+  rdma_ack_cm_event(event);
+  handler_->on_cm_event(copy);
+}
+
+}  // namespace offload::rdma

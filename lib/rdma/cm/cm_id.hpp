@@ -1,0 +1,93 @@
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "progress/engine.hpp"
+#include "rdma/verbs/error.hpp"
+#include "rdma/verbs/gid.hpp"
+
+/// librdmacm's identifiers, events, addresses and routes (rdma_cm(7)).
+namespace offload::rdma {
+
+/// An address to listen or connect at: a numeric IPv4 or IPv6 address, and a port.
+struct CmAddress {
+  std::string address;
+  std::uint16_t port = 0;
+
+  /// Throws Error (invalid_value) for a name.
+  [[nodiscard]] sockaddr_storage native() const;
+};
+
+/// The local device, port and GID of a connection.
+struct Route {
+  std::string device;
+  std::uint8_t port_num = 1;
+  GidRule gid;  ///< the one GID of the route, if librdmacm knows it
+
+  /// The route of an identifier that is bound to a device.
+  static Route of(const rdma_cm_id& id);
+};
+
+/// The route to a peer. Blocks for at most `limit`. Throws Error: not_connected, timed_out,
+/// not_supported if no RDMA device leads there.
+Route route_to(const CmAddress& to, core::Duration limit);
+
+/// A copy of an rdma_cm_event, which is acknowledged (rdma_get_cm_event(3)).
+struct CmEvent {
+  rdma_cm_event_type type = RDMA_CM_EVENT_CONNECT_ERROR;
+  int status = 0;            ///< of an error: an errno, or the reason of a rejection
+  rdma_cm_id* id = nullptr;  ///< of a connection request: a new identifier, which the handler owns
+  std::vector<std::byte> private_data;  ///< the peer's, padded with zeroes
+};
+
+/// Receives the events of an identifier, on the engine's thread.
+class CmEventHandler {
+ public:
+  virtual void on_cm_event(const CmEvent& event) = 0;
+
+ protected:
+  ~CmEventHandler() = default;
+};
+
+using NativeCmId = Handle<rdma_cm_id, rdma_destroy_id>;
+
+/// An identifier of librdmacm (rdma_cm_id) with an event channel of its own, watched by an engine,
+/// which outlives it. Used by the engine's thread only; its handler must not destroy it during an
+/// event.
+class CmId final : progress::EventHandler {
+ public:
+  /// A new identifier. Throws Error.
+  CmId(progress::Engine& engine, CmEventHandler& handler);
+  /// The identifier of a connection request. Throws Error.
+  CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested);
+  CmId(const CmId&) = delete;
+  CmId& operator=(const CmId&) = delete;
+  ~CmId();
+
+  [[nodiscard]] rdma_cm_id* get() const noexcept { return id_.get(); }
+
+ private:
+  void watch();
+  void on_events(std::uint32_t epoll_events) override;
+
+  struct Channel {
+    Channel();
+    Channel(const Channel&) = delete;
+    Channel& operator=(const Channel&) = delete;
+    ~Channel();
+    rdma_event_channel* native;
+  };
+
+  progress::Engine* engine_;
+  CmEventHandler* handler_;
+  Channel channel_;
+  NativeCmId id_;
+};
+
+}  // namespace offload::rdma

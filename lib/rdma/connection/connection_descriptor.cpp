@@ -1,0 +1,69 @@
+#include "rdma/connection/connection_descriptor.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+
+#include "protocol/bytes.hpp"
+
+namespace offload::rdma {
+namespace {
+
+using protocol::Reader;
+using protocol::Writer;
+
+constexpr std::uint8_t kInfiniBand = 1;
+constexpr std::uint8_t kEthernet = 2;
+
+void require(bool condition, const char* why) {
+  kDescriptorEnvelope.require(condition, why);
+}
+
+void read_address(Reader& reader, ConnectionDescriptor& into) {
+  const auto link_layer = reader.integer<std::uint8_t>();
+  require(link_layer == kEthernet || link_layer == kInfiniBand, "a link layer that is unknown");
+  into.ethernet = link_layer == kEthernet;
+  into.lid = reader.integer<std::uint16_t>();
+  reader.fixed(std::as_writable_bytes(std::span(into.gid.raw)));
+  const bool has_gid = std::any_of(std::begin(into.gid.raw), std::end(into.gid.raw),
+                                   [](std::uint8_t byte) { return byte != 0; });
+  require(into.ethernet ? has_gid && into.lid == 0 : into.lid != 0,
+          "an address that its link layer does not have");
+}
+
+}  // namespace
+
+std::vector<std::byte> ConnectionDescriptor::encode() const {
+  Writer writer;
+  writer.integer(static_cast<std::uint8_t>(qp_type))
+      .integer(ethernet ? kEthernet : kInfiniBand)
+      .integer(lid)
+      .fixed(std::as_bytes(std::span(gid.raw)))
+      .integer(qp_num)
+      .integer(psn)
+      .integer(static_cast<std::uint8_t>(mtu))
+      .integer(max_dest_rd_atomic);
+  return kDescriptorEnvelope.wrap(writer.take());
+}
+
+ConnectionDescriptor ConnectionDescriptor::decode(std::span<const std::byte> bytes) {
+  Reader reader(kDescriptorEnvelope.unwrap(bytes));
+  ConnectionDescriptor result;
+  result.qp_type = static_cast<QpType>(reader.integer<std::uint8_t>());
+  require(result.qp_type == QpType::rc || result.qp_type == QpType::uc,
+          "a transport that has no connections");
+  read_address(reader, result);
+  result.qp_num = reader.integer<std::uint32_t>();
+  result.psn = reader.integer<std::uint32_t>();
+  require(result.qp_num <= kMax24Bits && result.psn <= kMax24Bits, "a number of more than 24 bits");
+  // Queue pairs 0 and 1 are for management: SMI and GSI (IBTA volume 1, chapter 13).
+  require(result.qp_num > 1, "a queue pair that is nobody's");
+  const auto mtu = reader.integer<std::uint8_t>();
+  require(mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096, "an MTU that is unknown");
+  result.mtu = static_cast<ibv_mtu>(mtu);
+  result.max_dest_rd_atomic = reader.integer<std::uint8_t>();
+  require(reader.finished(), "its body is of another length");
+  return result;
+}
+
+}  // namespace offload::rdma

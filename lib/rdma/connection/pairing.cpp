@@ -1,0 +1,72 @@
+#include "rdma/connection/pairing.hpp"
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace offload::rdma {
+
+using core::Error;
+using core::ErrorCode;
+
+Pairing::Pairing(const DeviceContext& device, const PathOptions& options)
+    : options_(options),
+      limits_(device.limits()),
+      port_(device.port(options.port_num)),
+      psn_(std::random_device{}() & kMax24Bits) {
+  if (!port_.active()) {
+    throw Error(ErrorCode::not_connected, "port " + std::to_string(options.port_num) + " of " +
+                                              device.name() + " is not active");
+  }
+  gid_ = choose_gid(device.gids(options.port_num), options.gid);
+}
+
+ConnectionDescriptor Pairing::describe(const QueuePair& queue) const {
+  ConnectionDescriptor descriptor;
+  descriptor.qp_type = queue.type();
+  descriptor.ethernet = port_.ethernet;
+  descriptor.lid = port_.ethernet ? std::uint16_t{0} : port_.lid;
+  descriptor.gid = gid_.value;
+  descriptor.qp_num = queue.qp_num();
+  descriptor.psn = psn_;
+  descriptor.mtu = port_.active_mtu;
+  descriptor.max_dest_rd_atomic = limits_.max_qp_rd_atom;
+  return descriptor;
+}
+
+void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer,
+                      std::optional<std::uint32_t> sq_psn) {
+  if (peer.qp_type != queue.type() || peer.ethernet != port_.ethernet) {
+    throw Error(ErrorCode::invalid_value,
+                queue.described() + ": the peer has another transport or link layer");
+  }
+  RtrAttributes rtr;
+  rtr.path.port_num = options_.port_num;
+  rtr.path.dlid = peer.lid;
+  // Over InfiniBand too: a port, such as a virtual function's, may be reachable by its GID alone,
+  // and neither end knows which kind of port the other has.
+  rtr.path.is_global = !is_unspecified(peer.gid);
+  rtr.path.dgid = peer.gid;
+  rtr.path.sgid_index = gid_.index;
+  rtr.path.hop_limit = options_.hop_limit;
+  rtr.path.traffic_class = options_.traffic_class;
+  rtr.path.service_level = options_.service_level;
+  rtr.dest_qp_num = peer.qp_num;
+  rtr.rq_psn = peer.psn;
+  rtr.path_mtu = std::min(port_.active_mtu, peer.mtu);
+  rtr.max_dest_rd_atomic = limits_.max_qp_rd_atom;
+  rtr.min_rnr_timer = options_.min_rnr_timer;
+  queue.ready_to_receive(rtr);
+  RtsAttributes rts;
+  rts.sq_psn = sq_psn.value_or(psn_);
+  rts.max_rd_atomic = std::min(limits_.max_qp_init_rd_atom, peer.max_dest_rd_atomic);
+  rts.timeout = options_.timeout;
+  rts.retry_cnt = options_.retry_cnt;
+  rts.rnr_retry = options_.rnr_retry;
+  queue.ready_to_send(rts);
+  max_rd_atomic_ = rts.max_rd_atomic;
+}
+
+}  // namespace offload::rdma

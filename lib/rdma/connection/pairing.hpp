@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rdma/connection/connection_descriptor.hpp"
+#include "rdma/verbs/device_context.hpp"
+#include "rdma/verbs/gid.hpp"
+#include "rdma/verbs/queue_pair.hpp"
+
+namespace offload::rdma {
+
+/// The path to a peer and its retries, named as in Path, RtrAttributes and RtsAttributes.
+struct PathOptions {
+  std::uint8_t port_num = 1;
+  GidRule gid;  ///< which entry of the port's table is sgid_index
+  std::uint8_t service_level = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = Path{}.hop_limit;
+  std::uint8_t min_rnr_timer = RtrAttributes{}.min_rnr_timer;
+  std::uint8_t timeout = RtsAttributes{}.timeout;
+  std::uint8_t retry_cnt = RtsAttributes{}.retry_cnt;
+  std::uint8_t rnr_retry = RtsAttributes{}.rnr_retry;
+};
+
+/// One end of the connecting of two RC or UC queue pairs by descriptors. One thread.
+class Pairing {
+ public:
+  /// Throws Error: not_connected if the port is not active, not_found if it has no such GID.
+  Pairing(const DeviceContext& device, const PathOptions& options);
+
+  /// The descriptor of `queue`, a queue pair of the device in INIT, for the peer.
+  [[nodiscard]] ConnectionDescriptor describe(const QueuePair& queue) const;
+  /// INIT → RTS. `sq_psn`: this end's, if the peer knows another than describe() has. Throws Error:
+  /// invalid_value for a peer of another queue pair type or link layer; the device's errors.
+  void connect(QueuePair& queue, const ConnectionDescriptor& peer,
+               std::optional<std::uint32_t> sq_psn = std::nullopt);
+  /// Reads and atomics that may be outstanding; 0 before connect().
+  [[nodiscard]] std::uint8_t max_rd_atomic() const noexcept { return max_rd_atomic_; }
+
+ private:
+  PathOptions options_;
+  Limits limits_;
+  Port port_;
+  Gid gid_;
+  std::uint32_t psn_;
+  std::uint8_t max_rd_atomic_ = 0;
+};
+
+}  // namespace offload::rdma

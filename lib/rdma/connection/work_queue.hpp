@@ -1,0 +1,103 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace offload::rdma {
+
+class Operation;
+
+/// A ring of the tasks of a send or receive queue, in order, with their work requests:
+///
+///   done ... | head_: posted, outstanding | posted_: to be posted | tail_
+///
+/// The lower 31 bits of a wr_id number the work requests, modulo 2^31, so that a late completion of
+/// former work matches none. `Request`: ibv_send_wr or ibv_recv_wr. Allocates only in the
+/// constructor. One thread.
+template <class Request>
+class WorkQueue {
+ public:
+  /// For `max_wr` tasks of at most `max_sge` scatter/gather elements each.
+  WorkQueue(std::uint32_t max_wr, std::uint32_t max_sge)
+      : max_wr_(max_wr),
+        max_sge_(max_sge),
+        requests_(std::bit_ceil(std::size_t{max_wr})),
+        tasks_(requests_.size()),
+        elements_(requests_.size() * max_sge) {}
+
+  [[nodiscard]] bool is_full() const noexcept { return tail_ - head_ == max_wr_; }
+  [[nodiscard]] std::size_t outstanding() const noexcept { return posted_ - head_; }
+  [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
+  [[nodiscard]] std::size_t max_wr() const noexcept { return max_wr_; }
+
+  /// A cleared work request for the next task, unless it is full. add() makes it count.
+  [[nodiscard]] Request& next(std::uint64_t id_base) noexcept {
+    Request& request = requests_[slot(tail_)];
+    request = {};
+    request.wr_id = id_base | (tail_ & kMask);
+    request.sg_list = sg_list().data();
+    return request;
+  }
+  /// The scatter/gather elements of next().
+  [[nodiscard]] std::span<ibv_sge> sg_list() noexcept {
+    return std::span(elements_).subspan(slot(tail_) * max_sge_, max_sge_);
+  }
+  void add(Operation& task) noexcept { tasks_[slot(tail_++)] = &task; }
+
+  /// Links the requests to be posted into a list, whose last is `last`. Null if there are none.
+  [[nodiscard]] Request* unposted(Request*& last) noexcept {
+    if (posted_ == tail_) return nullptr;
+    for (std::uint64_t i = posted_; i + 1 != tail_; ++i) {
+      requests_[slot(i)].next = &requests_[slot(i + 1)];
+    }
+    last = &requests_[slot(tail_ - 1)];
+    last->next = nullptr;
+    return &requests_[slot(posted_)];
+  }
+  /// Counts them as posted. Returns their number.
+  std::size_t mark_posted() noexcept {
+    const std::uint64_t count = tail_ - posted_;
+    posted_ = tail_;
+    return count;
+  }
+  /// Drops the requests to be posted.
+  void drop_unposted() noexcept { tail_ = posted_; }
+  void clear() noexcept { head_ = posted_ = tail_; }
+
+  /// How many tasks the completion of a number ends, which are all up to it; 0 for a number that is
+  /// not outstanding.
+  [[nodiscard]] std::size_t count_up_to(std::uint32_t number) const noexcept {
+    const std::uint64_t distance = (number - head_) & kMask;
+    return distance < outstanding() ? distance + 1 : 0;
+  }
+  /// Removes the oldest task. There must be one.
+  [[nodiscard]] Operation& pop() noexcept {
+    Operation& task = *tasks_[slot(head_++)];
+    if (posted_ < head_) posted_ = head_;
+    return task;
+  }
+
+ private:
+  static constexpr std::uint64_t kMask = 0x7fff'ffff;
+
+  /// The number of slots is a power of two, which spares the data path divisions.
+  [[nodiscard]] std::size_t slot(std::uint64_t number) const noexcept {
+    return number & (tasks_.size() - 1);
+  }
+
+  std::size_t max_wr_;
+  std::size_t max_sge_;
+  std::vector<Request> requests_;
+  std::vector<Operation*> tasks_;
+  std::vector<ibv_sge> elements_;
+  std::uint64_t head_ = 0;
+  std::uint64_t posted_ = 0;
+  std::uint64_t tail_ = 0;
+};
+
+}  // namespace offload::rdma

@@ -1,0 +1,57 @@
+#include "rdma/verbs/completion_queue.hpp"
+
+#include <fcntl.h>
+
+#include <limits>
+
+namespace offload::rdma {
+
+CompletionChannel::CompletionChannel(const DeviceContext& device)
+    : native_(check_pointer(ibv_create_comp_channel(device.get()),
+                            "make a completion channel on " + device.name()),
+              "a completion channel") {
+  const int flags = core::check_errno(::fcntl(fd(), F_GETFL), "fcntl");
+  core::check_errno(::fcntl(fd(), F_SETFL, flags | O_NONBLOCK), "fcntl");
+}
+
+std::size_t CompletionChannel::take_events() noexcept {
+  std::size_t count = 0;
+  ibv_cq* queue = nullptr;
+  void* unused = nullptr;
+  while (ibv_get_cq_event(get(), &queue, &unused) == 0) {
+    ibv_ack_cq_events(queue, 1);
+    ++count;
+  }
+  return count;
+}
+
+CompletionQueue::CompletionQueue(const DeviceContext& device, std::uint32_t depth,
+                                 const CompletionChannel* channel, int vector) {
+  constexpr std::uint32_t kMost = std::numeric_limits<int>::max();
+  if (depth == 0 || depth > kMost) {
+    throw core::Error(core::ErrorCode::invalid_value, "a completion queue of that depth");
+  }
+  native_ = {check_pointer(ibv_create_cq(device.get(), static_cast<int>(depth), nullptr,
+                                         channel == nullptr ? nullptr : channel->get(), vector),
+                           "make a completion queue on " + device.name()),
+             "a completion queue"};
+}
+
+std::span<ibv_wc> CompletionQueue::poll(std::span<ibv_wc> into) noexcept {
+  const int count = ibv_poll_cq(get(), static_cast<int>(into.size()), into.data());
+  failed_ = failed_ || count < 0;
+  return into.first(count < 0 ? 0 : static_cast<std::size_t>(count));
+}
+
+core::Status CompletionQueue::arm(bool solicited_only) noexcept {
+  return post_status(ibv_req_notify_cq(get(), solicited_only ? 1 : 0));
+}
+
+void CompletionQueue::moderate(std::uint16_t count, std::uint16_t period) {
+  ibv_modify_cq_attr attributes{};
+  attributes.attr_mask = IBV_CQ_ATTR_MODERATE;
+  attributes.moderate = {count, period};
+  check(ibv_modify_cq(get(), &attributes), "moderate a completion queue");
+}
+
+}  // namespace offload::rdma

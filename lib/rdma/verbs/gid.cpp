@@ -1,0 +1,99 @@
+#include "rdma/verbs/gid.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/error.hpp"
+
+namespace offload::rdma {
+namespace {
+
+constexpr std::size_t kGidBytes = sizeof(ibv_gid::raw);
+constexpr std::array<std::uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool matches(const Gid& gid, const GidRule& rule) noexcept {
+  if (rule.address && !equal(*rule.address, gid.value)) return false;
+  if (gid.type == GidType::infiniband) return true;
+  if (rule.roce_v1 != (gid.type == GidType::roce_v1)) return false;
+  return rule.family == Family::any || rule.family == family_of(gid.value);
+}
+
+/// The lowest is chosen.
+int rank(const Gid& gid) noexcept {
+  if (gid.type == GidType::infiniband) return 0;
+  if (family_of(gid.value) == Family::ipv4) return 0;
+  return is_link_local(gid.value) ? 2 : 1;
+}
+
+std::string_view name_of(GidType type) noexcept {
+  switch (type) {
+    case GidType::infiniband: return "InfiniBand";
+    case GidType::roce_v1: return "RoCE v1";
+    case GidType::roce_v2: return "RoCE v2";
+  }
+  return "unknown";
+}
+
+std::string listed(std::span<const Gid> table) {
+  std::string text;
+  for (const Gid& gid : table) {
+    if (!text.empty()) text += ", ";
+    text += std::to_string(gid.index) + " " + to_string(gid.value) + " (";
+    text.append(name_of(gid.type)).append(")");
+  }
+  return text.empty() ? "it has none" : "it has " + text;
+}
+
+}  // namespace
+
+Family family_of(const ibv_gid& gid) noexcept {
+  return std::memcmp(gid.raw, kMappedPrefix.data(), kMappedPrefix.size()) == 0 ? Family::ipv4
+                                                                               : Family::ipv6;
+}
+
+bool equal(const ibv_gid& a, const ibv_gid& b) noexcept {
+  return std::memcmp(a.raw, b.raw, kGidBytes) == 0;
+}
+
+bool is_unspecified(const ibv_gid& gid) noexcept {
+  return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
+}
+
+bool is_link_local(const ibv_gid& gid) noexcept {
+  return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
+}
+
+std::string to_string(const ibv_gid& gid) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const bool mapped = family_of(gid) == Family::ipv4;
+  ::inet_ntop(mapped ? AF_INET : AF_INET6, gid.raw + (mapped ? kMappedPrefix.size() : 0),
+              text.data(), text.size());
+  return text.data();
+}
+
+ibv_gid parse_gid(std::string_view address) {
+  const std::string text(address);
+  ibv_gid gid{};
+  if (::inet_pton(AF_INET6, text.c_str(), gid.raw) == 1) return gid;
+  std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), gid.raw);
+  if (::inet_pton(AF_INET, text.c_str(), gid.raw + kMappedPrefix.size()) == 1) return gid;
+  throw core::Error(core::ErrorCode::invalid_value,
+                    "'" + text + "' is no IPv4 or IPv6 address, as a GID is");
+}
+
+Gid choose_gid(std::span<const Gid> table, const GidRule& rule) {
+  const Gid* best = nullptr;
+  for (const Gid& gid : table) {
+    if (matches(gid, rule) && (best == nullptr || rank(gid) < rank(*best))) best = &gid;
+  }
+  if (best == nullptr) {
+    throw core::Error(core::ErrorCode::not_found,
+                      "the port has no GID of the requested kind: " + listed(table));
+  }
+  return *best;
+}
+
+}  // namespace offload::rdma

@@ -1,0 +1,184 @@
+#include "rdma/verbs/queue_pair.hpp"
+
+namespace offload::rdma {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+using State = QueuePair::State;
+
+/// 7 retries for ever.
+constexpr std::uint8_t kMaxRetries = 6;
+
+ibv_qp_state to_native(State state) noexcept {
+  switch (state) {
+    case State::reset: return IBV_QPS_RESET;
+    case State::init: return IBV_QPS_INIT;
+    case State::ready_to_receive: return IBV_QPS_RTR;
+    case State::ready_to_send: return IBV_QPS_RTS;
+    case State::error: break;
+  }
+  return IBV_QPS_ERR;
+}
+
+}  // namespace
+
+std::string_view name_of(State state) noexcept {
+  switch (state) {
+    case State::reset: return "RESET";
+    case State::init: return "INIT";
+    case State::ready_to_receive: return "RTR";
+    case State::ready_to_send: return "RTS";
+    case State::error: return "ERR";
+  }
+  return "unknown";
+}
+
+ibv_ah_attr to_native(const Path& path) noexcept {
+  ibv_ah_attr attributes{};
+  attributes.port_num = path.port_num;
+  attributes.dlid = path.dlid;
+  attributes.sl = path.service_level;
+  attributes.is_global = path.is_global ? 1 : 0;
+  if (path.is_global) {
+    attributes.grh = {path.dgid, path.flow_label, path.sgid_index, path.hop_limit,
+                      path.traffic_class};
+  }
+  return attributes;
+}
+
+AddressHandle::AddressHandle(const ProtectionDomain& domain, const Path& path) {
+  ibv_ah_attr attributes = to_native(path);
+  native_ = {check_pointer(ibv_create_ah(domain.get(), &attributes),
+                           "make a path to " + to_string(path.dgid)),
+             "a path"};
+}
+
+QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
+                     const CompletionQueue& receives, const QueuePairOptions& options)
+    : type_(options.qp_type) {
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = sends.get();
+  attributes.recv_cq = receives.get();
+  attributes.srq = options.srq == nullptr ? nullptr : options.srq->get();
+  attributes.qp_type = rdma::to_native(options.qp_type);
+  attributes.sq_sig_all = options.sq_sig_all ? 1 : 0;
+  attributes.cap = {options.max_send_wr, options.max_recv_wr, options.max_sge, options.max_sge,
+                    options.max_inline_data};
+  native_ = {check_pointer(ibv_create_qp(domain.get(), &attributes),
+                           "make an " + std::string(name_of(type_)) + " queue pair on " +
+                               domain.device_name()),
+             "a queue pair"};
+  capacity_ = attributes.cap;
+}
+
+std::string QueuePair::described() const {
+  return "queue pair " + std::to_string(qp_num()) + " (" + std::string(name_of(type_)) + ") on " +
+         native_->context->device->name;
+}
+
+void QueuePair::expect(State state, std::string_view action) const {
+  if (state_ != state) core::throw_bad_state(described(), name_of(state_), action);
+}
+
+void QueuePair::modify(ibv_qp_attr& attributes, int mask, State to) {
+  attributes.qp_state = to_native(to);
+  const int errnum = errno_of(ibv_modify_qp(get(), &attributes, mask | IBV_QP_STATE));
+  if (errnum != 0) {
+    core::throw_errno(described() + " does not get from " + std::string(name_of(state_)) + " to " +
+                          std::string(name_of(to)),
+                      errnum);
+  }
+  state_ = to;
+}
+
+void QueuePair::initialize(std::uint8_t port_num, memory::Access access, std::uint32_t qkey) {
+  expect(State::reset, "be initialised");
+  ibv_qp_attr attributes{};
+  attributes.port_num = port_num;
+  attributes.pkey_index = 0;  // the default partition, which has every port
+  attributes.qp_access_flags = access_flags(access & memory::kRemoteAccess);
+  attributes.qkey = qkey;
+  const int last = type_ == QpType::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  modify(attributes, IBV_QP_PORT | IBV_QP_PKEY_INDEX | last, State::init);
+}
+
+void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
+  expect(State::init, "become ready to receive");
+  if (type_ == QpType::ud) {
+    throw Error(ErrorCode::invalid_value, described() + " has no peer");
+  }
+  ibv_qp_attr attributes{};
+  attributes.ah_attr = rdma::to_native(rtr.path);
+  attributes.path_mtu = rtr.path_mtu;
+  attributes.dest_qp_num = rtr.dest_qp_num;
+  attributes.rq_psn = rtr.rq_psn;
+  attributes.max_dest_rd_atomic = rtr.max_dest_rd_atomic;
+  attributes.min_rnr_timer = rtr.min_rnr_timer;
+  int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (type_ == QpType::rc) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  modify(attributes, mask, State::ready_to_receive);
+}
+
+void QueuePair::ready_to_receive() {
+  expect(State::init, "become ready to receive");
+  if (type_ != QpType::ud) {
+    throw Error(ErrorCode::invalid_value, described() + " needs a peer");
+  }
+  ibv_qp_attr attributes{};
+  modify(attributes, 0, State::ready_to_receive);
+}
+
+void QueuePair::ready_to_send(const RtsAttributes& rts) {
+  expect(State::ready_to_receive, "become ready to send");
+  if (rts.retry_cnt > kMaxRetries || rts.rnr_retry > kMaxRetries) {
+    throw Error(ErrorCode::invalid_value, described() + ": retries are 6 at most, as 7 has no end");
+  }
+  ibv_qp_attr attributes{};
+  attributes.sq_psn = rts.sq_psn;
+  attributes.timeout = rts.timeout;
+  attributes.retry_cnt = rts.retry_cnt;
+  attributes.rnr_retry = rts.rnr_retry;
+  attributes.max_rd_atomic = rts.max_rd_atomic;
+  int mask = IBV_QP_SQ_PSN;
+  if (type_ == QpType::rc) {
+    mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  }
+  modify(attributes, mask, State::ready_to_send);
+}
+
+void QueuePair::fail() {
+  if (state_ == State::reset) core::throw_bad_state(described(), name_of(state_), "fail");
+  ibv_qp_attr attributes{};
+  modify(attributes, 0, State::error);
+}
+
+void QueuePair::reset() {
+  ibv_qp_attr attributes{};
+  modify(attributes, 0, State::reset);
+}
+
+ibv_qp_attr QueuePair::query() const {
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr initial{};
+  check(ibv_query_qp(get(), &attributes,
+                     IBV_QP_STATE | IBV_QP_CAP | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT |
+                         IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_DEST_QPN,
+                     &initial),
+        "query " + described());
+  return attributes;
+}
+
+core::Status QueuePair::post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept {
+  bad = &first;
+  if (state_ != State::ready_to_send) return ErrorCode::bad_state;
+  return post_status(ibv_post_send(get(), &first, &bad));
+}
+
+core::Status QueuePair::post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept {
+  bad = &first;
+  if (state_ == State::reset) return ErrorCode::bad_state;
+  return post_status(ibv_post_recv(get(), &first, &bad));
+}
+
+}  // namespace offload::rdma

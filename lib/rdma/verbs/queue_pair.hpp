@@ -1,0 +1,141 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/status.hpp"
+#include "memory/access.hpp"
+#include "rdma/verbs/completion_queue.hpp"
+#include "rdma/verbs/protection_domain.hpp"
+#include "rdma/verbs/shared_receive_queue.hpp"
+
+namespace offload::rdma {
+
+/// The path to a peer's port (ibv_ah_attr and its ibv_global_route, ibv_create_ah(3)). RoCE
+/// addresses by GID; InfiniBand by LID, with a GID across subnets.
+struct Path {
+  std::uint8_t port_num = 1;  ///< of this device
+  std::uint16_t dlid = 0;     ///< 0 over RoCE
+  bool is_global = true;      ///< whether packets carry the fields below; always over RoCE
+  ibv_gid dgid{};
+  std::uint8_t sgid_index = 0;
+  std::uint8_t hop_limit = 64;  ///< the usual one of IP
+  std::uint8_t traffic_class = 0;
+  std::uint32_t flow_label = 0;
+  std::uint8_t service_level = 0;  ///< sl
+};
+
+ibv_ah_attr to_native(const Path& path) noexcept;
+
+/// An address handle (ibv_ah): the path of a datagram. Move-only; the domain outlives it.
+class AddressHandle {
+ public:
+  /// Throws Error.
+  AddressHandle(const ProtectionDomain& domain, const Path& path);
+  [[nodiscard]] ibv_ah* get() const noexcept { return native_.get(); }
+
+ private:
+  Handle<ibv_ah, ibv_destroy_ah> native_;
+};
+
+/// What a queue pair is created with, named as in ibv_qp_init_attr and ibv_qp_cap
+/// (ibv_create_qp(3)).
+struct QueuePairOptions {
+  QpType qp_type = QpType::rc;
+  std::uint32_t max_send_wr = 128;  ///< outstanding work requests
+  std::uint32_t max_recv_wr = 128;
+  std::uint32_t max_sge = 4;          ///< scatter/gather elements of a work request of either queue
+  std::uint32_t max_inline_data = 0;  ///< bytes that IBV_SEND_INLINE copies into the work request
+  bool sq_sig_all = false;            ///< every send completes, not only IBV_SEND_SIGNALED ones
+  const SharedReceiveQueue* srq = nullptr;  ///< replaces the receive queue
+};
+
+/// The attributes of INIT → RTR, named as in ibv_qp_attr (ibv_modify_qp(3)).
+struct RtrAttributes {
+  Path path;  ///< ah_attr
+  std::uint32_t dest_qp_num = 0;
+  std::uint32_t rq_psn = 0;         ///< packet sequence number of the peer's first packet, 24 bits
+  ibv_mtu path_mtu = IBV_MTU_1024;  ///< the smaller of the two ports' active MTUs
+  std::uint8_t max_dest_rd_atomic = 1;  ///< RC: reads and atomics of the peer, answered at a time
+  /// RC: the wait that an RNR NAK asks of the peer, as a code: 20 is 10.24 ms (IBTA volume 1,
+  /// 9.7.5.2.8, table 45).
+  std::uint8_t min_rnr_timer = 20;
+};
+
+/// The attributes of RTR → RTS, named as in ibv_qp_attr (ibv_modify_qp(3)).
+struct RtsAttributes {
+  std::uint32_t sq_psn = 0;        ///< packet sequence number of the first packet, 24 bits
+  std::uint8_t max_rd_atomic = 1;  ///< RC: outstanding reads and atomics; the peer answers as many
+  /// RC: the local ACK timeout is 4.096 us * 2^timeout, 67 ms (IBTA volume 1, 9.7.6.1.3).
+  std::uint8_t timeout = 14;
+  /// RC: retries after a timeout, and after an RNR NAK. An rnr_retry of 7 retries for ever, and so
+  /// does a retry_cnt of 7 on some devices; 6 is the most that is taken.
+  std::uint8_t retry_cnt = 6;
+  std::uint8_t rnr_retry = 6;
+};
+
+/// A queue pair (ibv_qp). Made in RESET, it goes INIT → RTR → RTS, and from any state to ERR or
+/// back to RESET (IBTA volume 1, 10.3.1); a call in another state is a bad_state that names queue
+/// pair and state. Receives may be posted from INIT on, sends in RTS.
+///
+/// Move-only; domain, completion queues and shared receive queue outlive it. One thread changes its
+/// state and posts.
+class QueuePair {
+ public:
+  enum class State : std::uint8_t { reset, init, ready_to_receive, ready_to_send, error };
+
+  /// Throws Error: not_supported or invalid_value for what the device does not take.
+  QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
+            const CompletionQueue& receives, const QueuePairOptions& options);
+
+  /// RESET → INIT. `access`: what the peer may do; only the remote flags count. `qkey`: UD alone,
+  /// the key that datagrams must carry. Throws Error.
+  void initialize(std::uint8_t port_num = 1, memory::Access access = memory::kRemoteAccess,
+                  std::uint32_t qkey = 0);
+  /// INIT → RTR. Throws Error.
+  void ready_to_receive(const RtrAttributes& rtr);
+  /// INIT → RTR of a UD queue pair, which has no peer. Throws Error.
+  void ready_to_receive();
+  /// RTR → RTS. Throws Error: invalid_value for retries beyond 6.
+  void ready_to_send(const RtsAttributes& rts = {});
+  /// Any state but RESET → ERR: outstanding work completes as flushed. Throws Error.
+  void fail();
+  /// Any state → RESET: drops outstanding work; the device touches its memory no more. Throws
+  /// Error.
+  void reset();
+
+  /// The state that the calls above left it in.
+  [[nodiscard]] State state() const noexcept { return state_; }
+  /// Queries the device, whose state also shows errors of the connection (ERR). Throws Error.
+  [[nodiscard]] ibv_qp_attr query() const;
+
+  /// Post the list from `first` on, with one doorbell. After an error (bad_state, full,
+  /// invalid_value, driver) those before `bad` are posted.
+  core::Status post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept;
+  core::Status post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept;
+
+  [[nodiscard]] ibv_qp* get() const noexcept { return native_.get(); }
+  [[nodiscard]] std::uint32_t qp_num() const noexcept { return native_->qp_num; }
+  [[nodiscard]] QpType type() const noexcept { return type_; }
+  /// What the device granted: at least what the options asked for.
+  [[nodiscard]] const ibv_qp_cap& capacity() const noexcept { return capacity_; }
+  /// "queue pair 17 (RC) on mlx5_0": for errors.
+  [[nodiscard]] std::string described() const;
+
+ private:
+  void expect(State state, std::string_view action) const;
+  void modify(ibv_qp_attr& attributes, int mask, State to);
+
+  Handle<ibv_qp, ibv_destroy_qp> native_;
+  QpType type_;
+  ibv_qp_cap capacity_{};
+  State state_ = State::reset;
+};
+
+/// "RESET", "INIT", "RTR", "RTS", "ERR".
+std::string_view name_of(QueuePair::State state) noexcept;
+
+}  // namespace offload::rdma

@@ -1,0 +1,144 @@
+#include "comch/transport/tcp/control.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "core/error.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::ErrorCode;
+using protocol::MessageId;
+using support::bytes_of;
+using support::thrown_by;
+
+Address loopback() {
+  return Address::parse("tcp:127.0.0.1:0");
+}
+
+/// A control connection, and the peer's socket.
+class TcpControl : public testing::Test {
+ protected:
+  TcpControl() {
+    std::array<int, 2> fds{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()), 0);
+    connection_ = make_stream_connection(core::Fd(fds[0]), nullptr);
+    peer_ = core::Fd(fds[1]);
+  }
+  void write(std::span<const std::byte> bytes) {
+    ASSERT_EQ(::send(peer_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  ErrorCode failure_of_receive() {
+    return thrown_by([this] { connection_->receive(); }).code();
+  }
+
+  std::unique_ptr<NetworkControlConnection> connection_;
+  core::Fd peer_;
+};
+
+TEST_F(TcpControl, MessagesHoweverTheStreamCutsThem) {
+  const auto frame = protocol::make_frame(MessageId::hello, bytes_of("hello"));
+  support::Bytes two = frame;
+  two.insert(two.end(), frame.begin(), frame.end());
+  for (std::size_t cut = 0; cut <= two.size(); ++cut) {
+    write(std::span(two).first(cut));
+    int came = 0;
+    while (connection_->receive()) ++came;
+    EXPECT_EQ(came, static_cast<int>(cut / frame.size()));
+    write(std::span(two).subspan(cut));
+    while (const auto message = connection_->receive()) {
+      EXPECT_EQ(message->payload, support::copy_of(bytes_of("hello")));
+      ++came;
+    }
+    EXPECT_EQ(came, 2);
+  }
+}
+
+TEST_F(TcpControl, WhatIsNoFrame) {
+  write(bytes_of("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_EQ(failure_of_receive(), ErrorCode::bad_message);
+}
+
+TEST_F(TcpControl, AMessageThatIsTooLong) {
+  write(protocol::make_frame(MessageId::hello, support::Bytes(protocol::kMaxControlLength + 1)));
+  EXPECT_EQ(failure_of_receive(), ErrorCode::bad_message);
+}
+
+TEST_F(TcpControl, APeerThatLeaves) {
+  write(protocol::make_frame(MessageId::shutdown_complete, {}));
+  peer_ = {};
+  EXPECT_TRUE(connection_->receive());
+  EXPECT_EQ(failure_of_receive(), ErrorCode::connection_reset);
+  EXPECT_EQ(thrown_by([&] { connection_->send(MessageId::keep_alive, {}); }).code(),
+            ErrorCode::connection_reset);
+  connection_->refuse(protocol::Refusal::busy, "never thrown");
+}
+
+TEST_F(TcpControl, APeerThatDoesNotRead) {
+  const auto error = thrown_by([&] {
+    for (int i = 0; i < 100'000; ++i) connection_->send(MessageId::hello, support::Bytes(1000));
+  });
+  EXPECT_EQ(error.code(), ErrorCode::timed_out);
+}
+
+TEST_F(TcpControl, WaitsForAMessageNoLongerThanTheHandshakeTime) {
+  EXPECT_EQ(thrown_by([&] { connection_->await(); }).code(), ErrorCode::timed_out);
+}
+
+TEST_F(TcpControl, ADataEndpointTakesNoDescriptor) {
+  protocol::AttachChannel request{0};
+  request.endpoint = support::Bytes(1);
+  const auto error =
+      thrown_by([&] { static_cast<void>(connection_->grant_data_endpoint(request, 4)); });
+  EXPECT_EQ(error.code(), ErrorCode::bad_message);
+}
+
+TEST_F(TcpControl, NothingComesBeforeADataEndpointIsGranted) {
+  write(protocol::make_frame(MessageId::hello, {}));
+  write(protocol::make_frame(MessageId::hello, {}));
+  EXPECT_TRUE(connection_->receive());
+  const auto error = thrown_by(
+      [&] { static_cast<void>(connection_->grant_data_endpoint(protocol::AttachChannel{0}, 4)); });
+  EXPECT_EQ(error.code(), ErrorCode::bad_message);
+}
+
+TEST(TcpListener, TellsThePortThatItHas) {
+  const auto listener = listen_tcp(loopback());
+  EXPECT_NE(listener->address().port, 0);
+  EXPECT_EQ(listener->accept(), nullptr);
+  const auto client = connect_tcp(listener->address());
+  EXPECT_EQ(client->peer_name(), "127.0.0.1:" + std::to_string(listener->address().port));
+  std::unique_ptr<ControlConnection> server;
+  ASSERT_TRUE(support::eventually([&] { return (server = listener->accept()) != nullptr; }));
+  client->send(MessageId::hello, bytes_of("x"));
+  EXPECT_EQ(server->await().id, MessageId::hello);
+  const auto& network = dynamic_cast<NetworkControlConnection&>(*client);
+  const auto another = network.connect_another(listener->address());
+  EXPECT_TRUE(support::eventually([&] { return listener->accept() != nullptr; }));
+}
+
+TEST(TcpListener, APortThatIsTaken) {
+  const auto listener = listen_tcp(loopback());
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(listen_tcp(listener->address())); }).code(),
+            ErrorCode::in_use);
+}
+
+TEST(TcpListener, ConnectingToNobody) {
+  Address address;
+  {
+    const auto listener = listen_tcp(loopback());
+    address = listener->address();
+  }
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(connect_tcp(address)); }).code(),
+            ErrorCode::not_connected);
+}
+
+}  // namespace
+}  // namespace offload::comch

@@ -1,0 +1,154 @@
+#include "comch/transport/tcp/data.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <memory>
+
+#include "channel/channel_memory.hpp"
+#include "tests/comch/transport/recording_handler.hpp"
+#include "tests/support/bytes.hpp"
+
+namespace offload::comch {
+namespace {
+
+using protocol::DataHeader;
+using protocol::kDataHeaderSize;
+using support::Bytes;
+using support::random_bytes;
+
+constexpr std::uint32_t kTcpDepth = 4;
+constexpr std::uint32_t kTcpLongest = 300'000;
+
+/// A data connection, and the peer's socket.
+class TcpData : public testing::Test {
+ protected:
+  void start(std::uint32_t initial_credits) {
+    connection_.reset();
+    std::array<int, 2> fds{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()), 0);
+    peer_ = core::Fd(fds[1]);
+    TcpDataEndpoint endpoint{core::Fd(fds[0])};
+    connection_ = endpoint.start(engine_, channel_.endpoint().view, handler_, initial_credits);
+  }
+  static Bytes message(std::uint64_t sequence, const Bytes& payload) {
+    Bytes bytes(kDataHeaderSize);
+    DataHeader{sequence, static_cast<std::uint32_t>(payload.size()), 0}.store(bytes.data());
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    return bytes;
+  }
+  /// Writes all of it, with turns of the engine where there is no room.
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty() && !connection_->failed()) {
+      const auto sent = ::send(peer_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent > 0) bytes = bytes.subspan(static_cast<std::size_t>(sent));
+      turn();
+    }
+    turn();
+  }
+  Bytes read_all(std::size_t size) {
+    Bytes all(size);
+    std::size_t at = 0;
+    for (int turns = 0; at != size && turns < 10'000; ++turns) {
+      turn();
+      const auto received = ::recv(peer_.get(), all.data() + at, size - at, 0);
+      if (received > 0) at += static_cast<std::size_t>(received);
+    }
+    EXPECT_EQ(at, size);
+    return all;
+  }
+  void turn() {
+    engine_.run_once(core::Clock::now());
+    while (engine_.progress()) continue;
+  }
+  void expect_failed(const std::string& reason) {
+    turn();
+    ASSERT_TRUE(connection_->failed());
+    EXPECT_NE(connection_->reason().find(reason), std::string::npos) << connection_->reason();
+  }
+
+  progress::Engine engine_;
+  channel::ChannelMemory channel_{0, kTcpDepth, kTcpLongest, -1};
+  test::RecordingHandler handler_{channel_.endpoint().view};
+  core::Fd peer_;
+  std::unique_ptr<DataConnection> connection_;
+};
+
+TEST_F(TcpData, MessagesAreReceivedHoweverTheStreamCutsThem) {
+  for (const std::uint32_t length : {0U, 100U, 372U, 373U, 70'000U, kTcpLongest}) {
+    handler_.taken.clear();
+    start(kTcpDepth);
+    const Bytes first = random_bytes(length, 1);
+    const Bytes second = random_bytes(10, 2);
+    Bytes bytes = message(0, first);
+    const Bytes next = message(1, second);
+    bytes.insert(bytes.end(), next.begin(), next.end());
+    const std::size_t cut = bytes.size() / 3;
+    write(std::span(bytes).first(cut));
+    write(std::span(bytes).subspan(cut, cut));
+    write(std::span(bytes).subspan(2 * cut));
+    EXPECT_EQ(handler_.taken, (std::vector<Bytes>{first, second})) << length;
+    EXPECT_FALSE(connection_->failed());
+  }
+}
+
+TEST_F(TcpData, SendsWaitForRoom) {
+  start(0);
+  std::vector<Bytes> payloads;
+  Bytes expected;
+  for (std::uint32_t i = 0; i < kTcpDepth; ++i) {
+    payloads.push_back(random_bytes(kTcpLongest, i));
+    const Bytes bytes = message(i, payloads.back());
+    expected.insert(expected.end(), bytes.begin(), bytes.end());
+  }
+  for (std::uint32_t i = 0; i < kTcpDepth; ++i) {
+    connection_->post_send({i, kTcpLongest, 0}, payloads[i].data());
+  }
+  turn();
+  EXPECT_LT(handler_.sent, kTcpDepth) << "more than the socket has room for";
+  EXPECT_EQ(read_all(expected.size()), expected);
+  EXPECT_EQ(handler_.sent, kTcpDepth);
+}
+
+TEST_F(TcpData, AnAnswerIsTakenOnceItsRequestIsSent) {
+  start(0);
+  const Bytes payload = random_bytes(10, 1);
+  connection_->post_send({0, 10, 0}, payload.data());
+  turn();
+  write(message(0, payload));
+  EXPECT_EQ(handler_.taken.size(), 1U);
+  EXPECT_EQ(handler_.batches, 1U);
+  write(message(1, payload));
+  expect_failed("not due");
+}
+
+TEST_F(TcpData, HeadersThatLie) {
+  start(kTcpDepth);
+  Bytes header(kDataHeaderSize);
+  DataHeader{0, kTcpLongest + 1, 0}.store(header.data());
+  write(header);
+  expect_failed("a message of 300001 bytes, over the 300000 of the channel");
+  start(kTcpDepth);
+  write(message(1, {}));
+  expect_failed("not due");
+  EXPECT_TRUE(handler_.taken.empty());
+}
+
+TEST_F(TcpData, APeerThatLeaves) {
+  start(kTcpDepth);
+  const Bytes bytes = message(0, Bytes(1000));
+  write(std::span(bytes).first(500));
+  peer_ = {};
+  expect_failed("the peer closed the connection");
+}
+
+TEST_F(TcpData, AMessageThatTheHandlerDoesNotTake) {
+  start(kTcpDepth);
+  handler_.takes = false;
+  write(message(0, Bytes(10)));
+  expect_failed("cannot be taken");
+}
+
+}  // namespace
+}  // namespace offload::comch

@@ -1,0 +1,206 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+#include "kernels/serve.hpp"
+#include "kernels/services.hpp"
+#include "tests/kernels/bodies/runner_suite.hpp"
+#include "tests/kernels/test_channel.hpp"
+
+/// One step of the worker loop: what is taken, what is refused, and what is left alone.
+namespace offload::kernels::test {
+
+template <class Service>
+struct ServeOnce {
+  ChannelView channel;
+  std::uint64_t sequence;
+  Outcome* outcome;
+
+  template <class Group>
+  OFFLOAD_HOST_DEVICE void operator()(const Group& group, Staging& staging) const {
+    const Outcome result = serve(group, channel, sequence, Service{}, staging);
+    if (group.lane() == 0) *outcome = result;
+  }
+};
+
+template <class Service, class Runner>
+Outcome serve_once(const TestChannel<Runner>& channel, std::uint64_t sequence) {
+  typename Runner::Memory memory(sizeof(Outcome));
+  auto* const outcome = reinterpret_cast<Outcome*>(memory.data());
+  *outcome = static_cast<Outcome>(99);
+  Runner::run(ServeOnce<Service>{channel.channel(), sequence, outcome});
+  return *outcome;
+}
+
+struct AskForHeader {
+  ChannelView channel;
+  std::uint64_t sequence;
+  bool* there;
+
+  template <class Group>
+  OFFLOAD_HOST_DEVICE void operator()(const Group& group, Staging&) const {
+    const bool result = has_header(group, channel, sequence);
+    if (group.lane() == group.size() - 1) *there = result;
+  }
+};
+
+template <class Runner>
+bool header_is_there(const TestChannel<Runner>& channel, std::uint64_t sequence) {
+  typename Runner::Memory memory(sizeof(bool));
+  auto* const there = reinterpret_cast<bool*>(memory.data());
+  Runner::run(AskForHeader{channel.channel(), sequence, there});
+  return *there;
+}
+
+template <class Runner>
+class Serve : public RunnerSuite<Runner> {};
+TYPED_TEST_SUITE_P(Serve);
+
+TYPED_TEST_P(Serve, NothingPostedIsNothing) {
+  TestChannel<TypeParam> channel(4, 1000);
+  const auto before = channel.bytes();
+  for (std::uint64_t sequence = 0; sequence < 8; ++sequence) {
+    EXPECT_EQ(serve_once<Echo>(channel, sequence), Outcome::nothing);
+  }
+  EXPECT_EQ(channel.bytes(), before);
+}
+
+TYPED_TEST_P(Serve, OnlyItsOwnLapHasItsFlag) {
+  for (const std::uint32_t length : {0U, 20U, 600U}) {
+    TestChannel<TypeParam> channel(4, 1000);
+    channel.post(4 * 4 + 1, random_octets(length));
+    EXPECT_EQ(serve_once<Echo>(channel, 3 * 4 + 1), Outcome::nothing);
+    EXPECT_EQ(serve_once<Echo>(channel, 5 * 4 + 1), Outcome::nothing);
+    EXPECT_EQ(serve_once<Echo>(channel, 4 * 4 + 2), Outcome::nothing);
+    EXPECT_EQ(serve_once<Echo>(channel, 4 * 4 + 1), Outcome::answered);
+  }
+}
+
+TYPED_TEST_P(Serve, WhatIsNotWholeIsNothingYet) {
+  for (const std::uint32_t length : {1U, 12U, 13U, 100U, 371U, 372U}) {
+    TestChannel<TypeParam> channel(4, 1000);
+    const std::uint64_t sequence = 77 * 4 + 2;
+    const auto message = random_octets(length);
+    channel.post(sequence, message);
+    Packet* const packets = channel.channel().request(sequence).packets;
+    for (std::uint32_t index = 0; index < packets_for(length); ++index) {
+      const Packet whole = load_packet(packets + index);
+      for (const std::uint32_t other : {whole.flag - 1, whole.flag + 1, 0U}) {
+        Packet torn = whole;
+        torn.flag = other;
+        store_packet(packets + index, torn);
+        const auto before = channel.bytes();
+        EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << index;
+        EXPECT_EQ(channel.bytes(), before);
+      }
+      store_packet(packets + index, whole);
+    }
+    EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered);
+    EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+  }
+}
+
+TYPED_TEST_P(Serve, AHeaderIsThereForItsOwnLapAlone) {
+  for (const std::uint32_t length : {0U, 20U, 600U}) {
+    TestChannel<TypeParam> channel(4, 1000);
+    EXPECT_FALSE(header_is_there(channel, 1));
+    channel.post_header(4 * 4 + 1, length);  // of its packets this one alone
+    EXPECT_TRUE(header_is_there(channel, 4 * 4 + 1));
+    EXPECT_FALSE(header_is_there(channel, 3 * 4 + 1));
+    EXPECT_FALSE(header_is_there(channel, 5 * 4 + 1));
+    EXPECT_FALSE(header_is_there(channel, 4 * 4 + 2));
+  }
+}
+
+TYPED_TEST_P(Serve, PacketsBehindTheMessageDoNotMatter) {
+  TestChannel<TypeParam> channel(4, 1000);
+  channel.fill(0xa5);
+  channel.post(1, random_octets(30));
+  EXPECT_EQ(serve_once<Reverse>(channel, 1), Outcome::answered);
+  EXPECT_EQ(channel.response(1), expected_response("reverse", random_octets(30)));
+}
+
+/// The bytes of a response that a message of `length` may change.
+inline bool may_change(std::uint32_t offset, std::uint32_t length) {
+  if (length <= kMaxPacketPayload) return offset < packets_for(length) * sizeof(Packet);
+  const auto plain = static_cast<std::uint32_t>(kMaxPackets * sizeof(Packet));
+  return offset < sizeof(Packet) || (offset >= plain && offset < plain + length + kSlack);
+}
+
+template <class Runner>
+void expect_untouched_but_response(const TestChannel<Runner>& channel, const Octets& before,
+                                   std::uint64_t sequence, std::uint32_t response_length) {
+  const auto after = channel.bytes();
+  const auto start = channel.offset_of(channel.channel().response(sequence));
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const bool own = i >= start && i < start + channel.layout().slot_stride &&
+                     may_change(static_cast<std::uint32_t>(i - start), response_length);
+    ASSERT_TRUE(own || after[i] == before[i]) << "byte " << i << ", response at " << start;
+  }
+}
+
+TYPED_TEST_P(Serve, WritesNothingButTheResponse) {
+  for (const std::uint32_t max_length : {100U, 372U, 500U}) {
+    for (const std::uint32_t length : {0U, 1U, 12U, 13U, 100U, 371U, 372U, 373U, 499U, 500U}) {
+      if (length > max_length) continue;
+      TestChannel<TypeParam> channel(4, max_length);
+      channel.fill(0xa5);
+      channel.post(1, random_octets(length));
+      const auto before = channel.bytes();
+      ASSERT_EQ(serve_once<Reverse>(channel, 1), Outcome::answered);
+      expect_untouched_but_response(channel, before, 1, length);
+    }
+  }
+}
+
+// A length is untrusted: over the limit it counts nothing and moves no pointer.
+TYPED_TEST_P(Serve, ALengthOverTheLimitIsRefused) {
+  for (const std::uint32_t max_length : {48U, 100U, 372U, 373U, 5000U}) {
+    for (const std::uint32_t length : {max_length + 1, max_length + 12, 100'000U, 0x7fff'ffffU,
+                                       0x8000'0000U, 0xffff'fff0U, 0xffff'ffffU}) {
+      TestChannel<TypeParam> channel(4, max_length);
+      channel.fill(0xa5);
+      channel.post_header(2, length);
+      const auto before = channel.bytes();
+      ASSERT_EQ(serve_once<Reverse>(channel, 2), Outcome::refused);
+      const Packet header = load_packet(channel.channel().response(2).packets);
+      EXPECT_EQ(header.flag, channel.layout().flag_of(2));
+      EXPECT_EQ(header.data[0], 0U);
+      EXPECT_EQ(header.data[1], static_cast<std::uint32_t>(Status::bad_length));
+      expect_untouched_but_response(channel, before, 2, 0);
+    }
+  }
+}
+
+TYPED_TEST_P(Serve, TheLimitItselfIsServed) {
+  for (const std::uint32_t max_length : {48U, 100U, 372U, 373U, 5000U}) {
+    TestChannel<TypeParam> channel(4, max_length);
+    const auto message = random_octets(max_length);
+    channel.post(2, message);
+    EXPECT_EQ(serve_once<Reverse>(channel, 2), Outcome::answered);
+    EXPECT_EQ(channel.response(2), expected_response("reverse", message));
+  }
+}
+
+TYPED_TEST_P(Serve, GoesOnWhenTheFlagWrapsAround) {
+  TestChannel<TypeParam> channel(2, 400);
+  channel.fill(0xff);  // as the lap before left it
+  const std::uint64_t first = (std::uint64_t{0xffff'ffff} - 2) * 2;
+  for (std::uint64_t sequence = first; sequence < first + 16; ++sequence) {
+    const auto message = random_octets(sequence % 3 == 0 ? 400 : 40 + sequence % 7);
+    EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << sequence;
+    channel.post(sequence, message);
+    EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered) << sequence;
+    EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(Serve, NothingPostedIsNothing, OnlyItsOwnLapHasItsFlag,
+                            WhatIsNotWholeIsNothingYet, AHeaderIsThereForItsOwnLapAlone,
+                            PacketsBehindTheMessageDoNotMatter, WritesNothingButTheResponse,
+                            ALengthOverTheLimitIsRefused, TheLimitItselfIsServed,
+                            GoesOnWhenTheFlagWrapsAround);
+
+}  // namespace offload::kernels::test

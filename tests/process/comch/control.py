@@ -1,0 +1,305 @@
+"""The control channel and the memory behind it, a second time from docs/wire-protocol.md and
+docs/architecture.md: what it takes to play a worker or a server, well or badly."""
+import fcntl
+import mmap
+import os
+import socket
+import struct
+import subprocess
+import sys
+
+from harness import PATIENCE
+from wire import ERROR, frame
+
+START_SHUTDOWN, SHUTDOWN_COMPLETE, CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE = 0, 1, 2, 3
+HELLO, WELCOME, DESCRIPTOR, KEEP_ALIVE = 16, 17, 18, 19
+CHALLENGE, PROOF, ATTACH_CHANNEL, CHANNEL_ATTACHED = 20, 21, 22, 23
+
+MAGIC = 0x4f464c44
+LONGEST = 1024
+
+
+def hello(magic=MAGIC, version=1, capabilities=0, max_channels=64, max_length=16 << 20):
+    """`capabilities`: 1 says that the worker rings the server's doorbell."""
+    return struct.pack(">IHIII", magic, version, capabilities, max_channels, max_length) + b"\4fake"
+
+
+def welcome(version=1, channels=1, keep_alive_ms=1000, service=b"reverse"):
+    return struct.pack(">HHIB", version, channels, keep_alive_ms, len(service)) + service
+
+
+LOCAL_READ, LOCAL_WRITE, PEER_PCIE = 1, 2, 32
+FOR_PROCESS, MEMFD = 1, 1
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82f63b78 * (crc & 1)
+    return crc ^ 0xffffffff
+
+
+def region(region_bytes, access=LOCAL_READ | LOCAL_WRITE | PEER_PCIE, version=1):
+    """The export of a region of one memfd (docs/doca-core.md)."""
+    body = struct.pack(">BIHBQQ", FOR_PROCESS, access, 1, MEMFD, 0, region_bytes)
+    blob = struct.pack(">IHI", 0x4f464d52, version, 10 + len(body) + 4) + body
+    return blob + struct.pack(">I", crc32c(blob))
+
+
+def region_bytes(blob):
+    """The length of the memory that a region's export is of."""
+    assert blob == region(struct.unpack_from(">Q", blob, 26)[0]), "no export as docs/doca-core.md has it"
+    return struct.unpack_from(">Q", blob, 26)[0]
+
+
+def descriptor(channel, depth, max_length, region_bytes, **kwargs):
+    exported = region(region_bytes, **kwargs)
+    return struct.pack(">IIIH", channel, depth, max_length, len(exported)) + exported
+
+
+def consumer_id(channel):
+    return struct.pack(">II", channel, channel)
+
+
+def not_a_frame(msg_id, payload):
+    """Messages that break the framing: each is to be one whole frame with up to 1024 bytes."""
+    whole = frame(payload, msg_id)
+    return {
+        "one byte": b"x",
+        "half a header": whole[:11],
+        "half a frame": whole[:-1],
+        "a byte too many": whole + b"x",
+        "two frames": whole + whole,
+        "too long": frame(bytes(LONGEST + 1), msg_id),
+        "far too long": frame(bytes(65536), msg_id),
+        "a lying size": struct.pack(">III", 0xffffffff, msg_id, 0xfffffff3) + payload,
+        "an unknown kind": frame(b"", 99),
+    }
+
+
+class Control:
+    """One end of a control channel. Every wait has a bound."""
+
+    def __init__(self, connected):
+        self.socket = connected
+        self.socket.settimeout(PATIENCE)
+
+    @classmethod
+    def connect(cls, path):
+        """To a server, as a process that has ended when this returns. The server lets no worker in
+        while a former one's process lives, and this one lives on."""
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        subprocess.run([sys.executable, "-ISc", "import socket, sys; "
+                        "socket.socket(fileno=int(sys.argv[1])).connect(sys.argv[2])",
+                        str(connected.fileno()), str(path)],
+                       pass_fds=[connected.fileno()], timeout=PATIENCE, check=True)
+        return cls(connected)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, msg_id, payload=b"", fds=()):
+        self.send_raw(frame(payload, msg_id), fds)
+
+    def send_raw(self, message, fds=()):
+        socket.send_fds(self.socket, [message], fds)
+
+    def receive(self):
+        """The next message other than a keep-alive, as (msg_id, payload, descriptors); None at the end."""
+        while True:
+            message, fds, _, _ = socket.recv_fds(self.socket, 12 + LONGEST, 3)
+            if not message:
+                return None
+            wire_size, msg_id, length = struct.unpack_from(">III", message)
+            assert wire_size == len(message) == 12 + length
+            if msg_id != KEEP_ALIVE:
+                return msg_id, message[12:], fds
+
+    def expect(self, expected):
+        """The payload and descriptors of the next message, which must be of this kind."""
+        msg_id, payload, fds = self.receive() or (None, b"", [])
+        assert msg_id == expected, f"message {msg_id} with {payload!r} in place of {expected}"
+        return payload, fds
+
+    def expect_refusal(self):
+        """The code and the text of the error that comes next; after it the channel is closed."""
+        payload, _ = self.expect(ERROR)
+        self.expect_end()
+        return struct.unpack_from(">I", payload)[0], payload[4:].decode()
+
+    def expect_end(self):
+        try:
+            assert self.receive() is None
+        except ConnectionError:
+            pass  # closed with messages unread
+
+
+def round_up(value, to):
+    return (value + to - 1) // to * to
+
+
+class Memory:
+    """A channel's memory. Sequences count messages from 0."""
+
+    HEADER = 384  # consumed, posted, two doorbells, each 128 bytes
+    VECTORS, VECTOR = 32, 16
+    DATA = 12
+    PACKED = (VECTORS - 1) * DATA
+
+    def __init__(self, depth, max_length, fd=None, seals=fcntl.F_SEAL_SHRINK):
+        self.depth, self.max_length = depth, max(max_length, 4 * self.DATA)
+        plain = self.max_length > self.PACKED
+        vectors = self.VECTORS if plain else 1 + -(-self.max_length // self.DATA)
+        self.stride = round_up(vectors * self.VECTOR, 128)
+        if plain:
+            self.stride += round_up(self.max_length + 16, 128)
+        self.bytes = round_up(self.HEADER + 2 * depth * self.stride, 4096)
+        self.fd = self.create(seals) if fd is None else fd
+        self.map = mmap.mmap(self.fd, self.bytes)
+
+    def create(self, seals):
+        fd = os.memfd_create("fake-channel", os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, self.bytes)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        return fd
+
+    def close(self):
+        self.map.close()
+        os.close(self.fd)
+
+    def _part(self, sequence, response):
+        first = self.HEADER + (self.depth * self.stride if response else 0)
+        return first + sequence % self.depth * self.stride
+
+    def turn(self, sequence):
+        return sequence // self.depth + 1
+
+    def write(self, sequence, payload, response, length=None, status=0, turn=None, vectors=None):
+        """Writes a message, by default a valid one; `vectors`: how many of its data's."""
+        part = self._part(sequence, response)
+        turn = self.turn(sequence) if turn is None else turn
+        if len(payload) > self.PACKED:
+            self.map[part + 512:part + 512 + len(payload)] = payload
+            pieces = []
+        else:
+            pieces = [payload[at:at + self.DATA] for at in range(0, len(payload), self.DATA)]
+        for number, piece in enumerate(pieces[:vectors], 1):
+            self._store(part + number * self.VECTOR, piece.ljust(self.DATA, b"\0"), turn)
+        length = len(payload) if length is None else length
+        self._store(part, struct.pack("<III", length, status, 0), turn)
+
+    def _store(self, at, data, turn):
+        self.map[at:at + self.DATA] = data
+        struct.pack_into("<I", self.map, at + self.DATA, turn)  # what makes it valid, last
+
+    def read(self, sequence, response):
+        """A message as (status, payload); None as long as it is not there, whole."""
+        part = self._part(sequence, response)
+        turn = self.turn(sequence)
+        if self._turn_at(part) != turn:
+            return None
+        length, status = struct.unpack_from("<II", self.map, part)
+        if length > self.PACKED:
+            return status, self.map[part + 512:part + 512 + length]
+        payload = b""
+        for number in range(1, 1 + -(-length // self.DATA)):
+            at = part + number * self.VECTOR
+            if self._turn_at(at) != turn:
+                return None
+            payload += self.map[at:at + self.DATA]
+        return status, payload[:length]
+
+    def _turn_at(self, vector):
+        """To be read before the data: the writer makes both visible at once, which a reader in two
+        steps sees only in this order."""
+        return struct.unpack_from("<I", self.map, vector + self.DATA)[0]
+
+
+class FakeWorker:
+    """A worker that does what a test wants, attached to a real server with one channel."""
+
+    def __init__(self, path, capabilities=0):
+        self.control = Control.connect(path)
+        self.control.send(HELLO, hello(capabilities=capabilities))
+        payload, _ = self.control.expect(WELCOME)
+        assert struct.unpack_from(">HH", payload) == (1, 1)
+        payload, self.fds = self.control.expect(DESCRIPTOR)
+        _, depth, max_length = struct.unpack_from(">III", payload)
+        self.memory = Memory(depth, max_length, fd=self.fds[0])
+        assert self.memory.bytes == region_bytes(payload[14:]), "the layout here is not the server's"
+        self.control.send(CONSUMER_ID_REQUEST, consumer_id(0))
+        self.control.expect(CONSUMER_ID_RESPONSE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.control.socket.close()
+        self.memory.close()
+        for fd in self.fds[1:]:
+            os.close(fd)
+
+    def keep_alive(self):
+        self.control.send(KEEP_ALIVE, bytes(8))
+
+    def server_sleeps(self):
+        return struct.unpack_from("=I", self.memory.map, 256)[0] == 1
+
+    def ring(self):
+        os.write(self.fds[2], struct.pack("=Q", 1))
+
+
+class FakeServer:
+    """A server that does what a test wants, with one channel."""
+
+    def __init__(self, path, depth=4, max_length=256):
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(str(path))
+        self.listener.listen()
+        self.listener.settimeout(PATIENCE)
+        self.memory = Memory(depth, max_length)
+        self.bells = [os.eventfd(0), os.eventfd(0)]
+        self.control = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        if self.control:
+            self.control.socket.close()
+        self.memory.close()
+        for bell in self.bells:
+            os.close(bell)
+
+    def accept(self):
+        """The next worker's connection, its greeting read."""
+        if self.control:
+            self.control.socket.close()
+        self.control = Control(self.listener.accept()[0])
+        payload, _ = self.control.expect(HELLO)
+        magic, version = struct.unpack_from(">IH", payload)
+        assert (magic, version) == (MAGIC, 1)
+        return self.control
+
+    def fds(self):
+        return [self.memory.fd, *self.bells]
+
+    def descriptor(self):
+        return descriptor(0, self.memory.depth, self.memory.max_length, self.memory.bytes)
+
+    def attach(self):
+        """Lets the next worker in: it serves the channel."""
+        self.accept()
+        self.control.send(WELCOME, welcome())
+        self.control.send(DESCRIPTOR, self.descriptor(), self.fds())
+        assert self.control.expect(CONSUMER_ID_REQUEST)[0] == consumer_id(0)
+        self.control.send(CONSUMER_ID_RESPONSE, consumer_id(0))
+
+    def ring(self):
+        os.write(self.bells[0], struct.pack("=Q", 1))

@@ -1,0 +1,211 @@
+"""Neither side trusts the content of a channel's memory: malformed responses of a worker harm one
+request at most, malformed requests of a server are refused, and another implementation works."""
+import struct
+
+import pytest
+
+from control import FakeServer, FakeWorker
+from harness import PATIENCE, needs_cpu_worker, wait_until
+from wire import WORKER_FAILED, Wire, frame, payloads, reverse
+
+
+@pytest.fixture
+def fake(stage):
+    """A fake worker of a server with four slots for up to 1000 bytes."""
+    server = stage.server("--max-concurrent-messages", 4, "--max-message-length", 1000)
+    server.wait_for_log("waiting for a worker")
+    with FakeWorker(stage.comch) as worker:
+        server.wait_until_listening()
+        worker.server = server
+        yield worker
+
+
+def take(fake, sequence):
+    """The request of this number, once it is there."""
+    return wait_until(lambda: fake.memory.read(sequence, response=False),
+                      f"request {sequence} in its slot")[1]
+
+
+NONSENSE = {
+    "longer than the limit": {"length": 1001},
+    "4 GiB long": {"length": 0xffffffff},
+    "refused": {"status": 1},
+    "of an unknown status": {"status": 0xdeadbeef},
+    "of a status and too long": {"length": 0x80000000, "status": 77},
+}
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE.values(), ids=NONSENSE)
+@pytest.mark.parametrize("size", [0, 10, 372, 373, 1000])
+def test_a_response_that_makes_no_sense(fake, nonsense, size):
+    """Its client gets an error in its place, and the right answers before and after it; so does
+    another client of the thread."""
+    one, other, last = payloads(3, size, seed=size)
+    with Wire(fake.server.port) as wire, Wire(fake.server.port) as neighbour:
+        wire.send(frame(one))
+        assert take(fake, 0) == one
+        neighbour.send(frame(other))
+        assert take(fake, 1) == other
+        wire.send(frame(last))
+        assert take(fake, 2) == last
+        fake.memory.write(0, reverse(one), response=True, **nonsense)
+        fake.memory.write(1, reverse(other), response=True)
+        fake.memory.write(2, reverse(last), response=True)
+        assert wire.receive_error() == WORKER_FAILED
+        wire.expect([reverse(last)])
+        neighbour.expect([reverse(other)])
+
+
+@pytest.mark.parametrize("turn", [0, 2, 3, 0xffffffff])
+@pytest.mark.parametrize("size", [0, 100, 1000])
+def test_a_response_of_another_turn_is_none(fake, turn, size):
+    request = payloads(1, size)[0]
+    with Wire(fake.server.port) as wire:
+        wire.send(frame(request))
+        assert take(fake, 0) == request
+        fake.memory.write(0, b"nonsense", response=True, turn=turn)
+        expect_silence(wire)
+        fake.memory.write(0, reverse(request), response=True)
+        wire.expect([reverse(request)])
+
+
+def expect_silence(wire):
+    """Nothing comes, for as long as the server takes to look a thousand times."""
+    wire.socket.settimeout(0.05)
+    with pytest.raises(TimeoutError):
+        wire.socket.recv(1)
+    wire.socket.settimeout(PATIENCE)
+
+
+def test_a_response_that_is_not_whole_yet(fake):
+    request = payloads(1, 372)[0]
+    with Wire(fake.server.port) as wire:
+        wire.send(frame(request))
+        assert take(fake, 0) == request
+        for vectors in (0, 1, 30):
+            fake.memory.write(0, reverse(request), response=True, vectors=vectors)
+            expect_silence(wire)
+        fake.memory.write(0, reverse(request), response=True)
+        wire.expect([reverse(request)])
+
+
+def test_responses_out_of_order(fake):
+    requests = payloads(4, 100)
+    with Wire(fake.server.port) as wire:
+        wire.send(b"".join(map(frame, requests)))
+        assert [take(fake, sequence) for sequence in range(4)] == requests
+        for sequence in (3, 1, 2):
+            fake.memory.write(sequence, reverse(requests[sequence]), response=True)
+        expect_silence(wire)
+        fake.memory.write(0, reverse(requests[0]), response=True)
+        wire.expect(map(reverse, requests))
+
+
+def test_many_laps_by_hand(fake):
+    """The layout and the turns as another implementation sees them."""
+    requests = payloads(100, [0, 11, 12, 13, 371, 372, 373, 1000])
+    with Wire(fake.server.port) as wire, wire.sending(b"".join(map(frame, requests))):
+        for sequence, request in enumerate(requests):
+            assert take(fake, sequence) == request
+            fake.memory.write(sequence, reverse(request), response=True)
+            wire.expect([reverse(request)])
+
+
+@pytest.mark.parametrize("scribble", [b"\x00", b"\x55", b"\xff"])
+def test_a_worker_that_scribbles_over_the_channels_header(stage, fake, scribble):
+    """The server does not believe what it finds there; and the next worker finds its way."""
+    request = payloads(1, 100)[0]
+    with Wire(fake.server.port) as wire:
+        fake.memory.map[:fake.memory.HEADER] = scribble * fake.memory.HEADER
+        wire.send(frame(request))
+        assert take(fake, 0) == request
+        fake.memory.write(0, reverse(request), response=True)
+        wire.expect([reverse(request)])
+        fake.memory.map[:fake.memory.HEADER] = scribble * fake.memory.HEADER
+        wire.send(frame(request))
+        assert take(fake, 1) == request
+        fake.control.socket.close()
+        stage.worker()
+        wire.expect([reverse(request)])
+
+
+def test_a_worker_that_rings(stage):
+    """The doorbell wakes a server that has gone to sleep over a request."""
+    server = stage.server("--spin", 0)
+    server.wait_for_log("waiting for a worker")
+    with FakeWorker(stage.comch, capabilities=1) as worker:
+        server.wait_until_listening()
+        with Wire(server.port) as wire:
+            for sequence in range(10):
+                wire.send(frame(b"hello"))
+                take(worker, sequence)
+                wait_until(worker.server_sleeps, "the server arms its doorbell")
+                worker.memory.write(sequence, b"olleh", response=True)
+                worker.ring()
+                wire.expect([b"olleh"])
+
+
+# ---- What a server writes into the channel
+
+
+@pytest.fixture
+def real_worker(stage):
+    """A fake server with four slots for up to 256 bytes, served by a real worker."""
+    with FakeServer(stage.comch, depth=4, max_length=256) as server:
+        server.program = stage.worker()
+        server.attach()
+        yield server
+
+
+def answer(server, sequence):
+    """The worker's response of this number, as (status, payload)."""
+    server.ring()
+    return wait_until(lambda: server.memory.read(sequence, response=True),
+                      f"response {sequence} in its slot")
+
+
+@pytest.mark.parametrize("length", [257, 372, 373, 4096, 0x80000000, 0xffffffff])
+def test_a_request_that_is_too_long(real_worker, length):
+    """The worker says so in its place and in its log, and answers the next."""
+    real_worker.memory.write(0, b"nonsense", response=False, length=length)
+    assert answer(real_worker, 0) == (1, b"")
+    real_worker.memory.write(1, b"sense", response=False)
+    assert answer(real_worker, 1) == (0, b"esnes")
+    real_worker.program.wait_for_log(f"channel 0 slot 0: refused a request of {length} bytes")
+
+
+@pytest.mark.parametrize("turn", [0, 2, 0xffffffff])
+def test_a_request_of_another_turn_is_none(real_worker, turn):
+    real_worker.memory.write(0, b"nonsense", response=False, turn=turn)
+    real_worker.ring()
+    real_worker.memory.write(0, b"sense", response=False)
+    assert answer(real_worker, 0) == (0, b"esnes")
+
+
+def test_many_requests_by_hand(real_worker):
+    for sequence, request in enumerate(payloads(100, range(257))):
+        real_worker.memory.write(sequence, request, response=False)
+        assert answer(real_worker, sequence) == (0, reverse(request))
+
+
+def test_a_server_that_scribbles_over_the_channels_header(real_worker):
+    real_worker.memory.map[:real_worker.memory.HEADER] = b"\x55" * real_worker.memory.HEADER
+    real_worker.memory.write(0, b"sense", response=False)
+    assert answer(real_worker, 0) == (0, b"esnes")
+
+
+@needs_cpu_worker  # a GPU's warps look at all slots at once
+def test_a_worker_names_the_stuck_channel(stage):
+    """A request in a slot that is not the next one: the worker does not see it, and its watchdog
+    reports it."""
+    with FakeServer(stage.comch, depth=4, max_length=256) as server:
+        worker = stage.worker("--stuck-after", "100ms")
+        server.attach()
+        server.memory.write(0, b"first", response=False)
+        assert answer(server, 0) == (0, b"tsrif")
+        struct.pack_into("=Q", server.memory.map, 0, 2)  # as if two had been consumed
+        server.memory.write(2, b"third", response=False)
+        worker.wait_for_log(r"channel 0 is stuck: its slot 2 \(message 2\) has been unanswered")
+        server.memory.write(1, b"second", response=False)
+        assert answer(server, 2) == (0, b"driht")
+        worker.wait_for_log("channel 0 goes on")

@@ -1,0 +1,83 @@
+"""Server and worker over RDMA. What is the same for every transport runs for this one too, in the
+guest of scripts/rdma-guest; here is what is its own."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import TRANSPORT, TIME_FACTOR, LONG, Server, free_port, statistics
+
+on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="runs where there is an RDMA device")
+without_devices = pytest.mark.skipif(any(Path("/sys/class/infiniband").glob("*")),
+                                     reason="there is an RDMA device")
+PROGRAMS = pytest.mark.parametrize("program", ["offload-server", "offload-worker"])
+
+
+def key_file(stage):
+    path = stage.folder / "some.key"
+    path.touch(mode=0o600)
+    path.write_bytes(os.urandom(32))
+    return ["--comch-key-file", path]
+
+
+@PROGRAMS
+@without_devices
+def test_without_a_device(stage, program):
+    ended = stage.program(program, "--comch", "rdma:192.0.2.1:4711", *key_file(stage))
+    assert ended.wait() == 1
+    assert re.search("rdma:192.0.2.1:4711: .*RDMA", ended.log)
+
+
+@PROGRAMS
+@on_rdma
+def test_no_key_no_network(stage, program):
+    """Not on this machine's own address either: others reach it."""
+    ended = stage.program(program, "--comch", f"rdma:{os.environ['RDMA_GUEST_ADDRESS']}:4711")
+    assert ended.wait() == 1
+    assert "it takes a key (--comch-key-file)" in ended.log
+
+
+@on_rdma
+def test_an_address_that_no_device_has(stage):
+    ended = stage.program("offload-server", "--comch", "rdma:192.0.2.1:4711", *key_file(stage))
+    assert ended.wait() == 1
+    assert "192.0.2.1" in ended.log
+
+
+@on_rdma
+def test_workers_by_addresses_of_either_family(stage):
+    """Each is answered from the address that it came to, whatever those before it came to."""
+    subprocess.run(["busybox", "ip", "-6", "addr", "add", "fd77::1/64", "dev", "dummy0"], check=True)
+    port = free_port()
+    server = stage.add(Server(stage.folder, ["--comch", f"rdma:[::]:{port}", *stage.key_options()]))
+    for number, host in enumerate([os.environ["RDMA_GUEST_ADDRESS"], "[fd77::1]"] * 2, start=1):
+        worker = stage.program("offload-worker", "--backend", "cpu", "--comch",
+                               f"rdma:{host}:{port}", *stage.key_options())
+        server.wait_until_attached(count=number)
+        server.wait_until_listening()
+        stage.run_client(server, "-i", 100)
+        worker.kill()
+        server.wait_until_worker_gone(count=number)
+
+
+@on_rdma
+def test_many_requests(stage):
+    """Short ones in vectors and long ones between slots, over several channels; every byte right."""
+    server, _ = stage.pair("--threads", 2, "--max-message-length", "64k")
+    for size, count in {"64": 50_000, "64k": 1_000 if LONG else 100}.items():
+        client = stage.run_client(server, "-t", 2, "-i", count, "--size", size,
+                                  seconds=60 * TIME_FACTOR)
+        assert statistics(client)["Valid responses"] == 2 * count
+
+
+@on_rdma
+def test_an_idle_channel_takes_no_processor_time(stage):
+    server, worker = stage.pair("--threads", 2)
+    stage.run_client(server, "-i", 100)
+    before = server.cpu_seconds() + worker.cpu_seconds()
+    with pytest.raises(AssertionError):  # it has nothing more to say, for a while
+        server.wait_for_log("is gone", seconds=5)
+    # Keep-alive messages of both sides, and what a device without hardware takes to carry them.
+    assert server.cpu_seconds() + worker.cpu_seconds() - before < 1.5

@@ -1,0 +1,154 @@
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tests/rdma/connection_fixture.hpp"
+
+namespace offload::rdma {
+namespace {
+
+using core::ErrorCode;
+using core::Status;
+using test::fake;
+
+TEST_F(ConnectionTest, WorkRequestsNameWhatTheTasksSay) {
+  start_connected();
+  auto source = data(16, 100);
+  auto target = room(256, 64);
+  WriteTask& write = *writes_->allocate();
+  write.source = source.get();
+  write.to = place(200, 100);
+  write.immediate = 7;
+  EXPECT_EQ(connection_.submit(write), Status());
+  ReadTask& read = *reads_->allocate();
+  read.destination = target.get();
+  read.from = place(40, 8);
+  read.length = 32;
+  EXPECT_EQ(connection_.submit(read), Status());
+  FetchAndAddTask& add = *adds_->allocate();
+  add.destination = target.get();
+  add.at = place(16, 8);
+  add.add = 3;
+  EXPECT_EQ(connection_.submit(add), Status());
+  ASSERT_EQ(queue().sends.size(), 3U);
+  const auto& written = queue().sends[0];
+  EXPECT_EQ(written.send.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
+  EXPECT_EQ(written.send.imm_data, htonl(7));
+  EXPECT_EQ(written.send.wr.rdma.remote_addr, 0x10064U);
+  EXPECT_EQ(written.send.wr.rdma.rkey, 9U);
+  ASSERT_EQ(written.pieces.size(), 1U);
+  EXPECT_EQ(written.pieces[0].addr, reinterpret_cast<std::uint64_t>(source->data().data()));
+  EXPECT_EQ(written.pieces[0].lkey, 11U);
+  EXPECT_EQ(queue().sends[1].pieces.at(0).length, 32U);
+  EXPECT_EQ(queue().sends[2].send.opcode, IBV_WR_ATOMIC_FETCH_AND_ADD);
+  EXPECT_EQ(queue().sends[2].send.wr.atomic.compare_add, 3U);
+  EXPECT_EQ(queue().sends[2].send.wr.atomic.remote_addr, 0x10008U);
+  for (int i = 0; i < 3; ++i) fake().finish_send(queue());
+  turn();
+  EXPECT_EQ(outcomes_.all, (Lines{"ok", "ok", "ok"}));
+  EXPECT_EQ(target->data().size(), 40U);
+}
+
+TEST_F(ConnectionTest, WhatDoesNotFitIsRefused) {
+  start_connected();
+  auto source = data(0, 100);
+  auto small = room(256, 7);
+  WriteTask& write = *writes_->allocate();
+  write.source = source.get();
+  for (const RemoteAddress& to : {place(99), place(100, 1), place(100, 101), place(~0ULL, ~0ULL)}) {
+    write.to = to;
+    EXPECT_EQ(connection_.submit(write), ErrorCode::invalid_value);
+  }
+  ReadTask& read = *reads_->allocate();
+  read.destination = small.get();
+  read.from = place(100);
+  read.length = 8;
+  EXPECT_EQ(connection_.submit(read), ErrorCode::invalid_value);
+  read.length = ~0ULL;
+  EXPECT_EQ(connection_.submit(read), ErrorCode::invalid_value);
+  FetchAndAddTask& add = *adds_->allocate();
+  add.destination = small.get();
+  add.at = place(8);
+  EXPECT_EQ(connection_.submit(add), ErrorCode::invalid_value);
+  auto enough = room(512, 8);
+  add.destination = enough.get();
+  add.at = place(16, 4);
+  EXPECT_EQ(connection_.submit(add), ErrorCode::invalid_value);  // not aligned
+  CompareAndSwapTask& swap = *swaps_->allocate();
+  swap.destination = enough.get();
+  swap.at = place(7);
+  EXPECT_EQ(connection_.submit(swap), ErrorCode::invalid_value);
+  EXPECT_EQ(connection_.in_flight(), 0U);
+}
+
+TEST_F(ConnectionTest, TooManyPiecesAndForeignMemoryAreRefused) {
+  start_connected();
+  auto chain = data(0, 10);
+  for (std::size_t i = 1; i < 3; ++i) {
+    auto more = data(i * 10, 10);
+    ASSERT_TRUE(chain->append_chain(more));
+  }
+  SendTask& task = *sends_->allocate();
+  task.source = chain.get();
+  EXPECT_EQ(connection_.submit(task), ErrorCode::invalid_value);
+  memory::MemoryRegion stranger({"stranger", memory::Access::local_read},
+                                {memory::allocate_range(4096)});
+  stranger.start();
+  auto foreign = buffers_.take(stranger, {stranger.ranges()[0].address, 100}).buffer;
+  ReceiveTask& receive = *receives_->allocate();
+  receive.destination = foreign.get();
+  EXPECT_EQ(connection_.submit(receive), ErrorCode::invalid_value);
+  foreign.reset();
+  stranger.stop();
+  stranger.add_registrar(registrar_);
+  stranger.start();
+  foreign = buffers_.take(stranger, {stranger.ranges()[0].address, 100}).buffer;
+  receive.destination = foreign.get();
+  EXPECT_EQ(connection_.submit(receive), ErrorCode::not_permitted);
+}
+
+TEST_F(ConnectionTest, ReadsAndAtomicsAreForThoseWhoHaveThem) {
+  connection_.start();
+  auto peer = a_peer();
+  peer.max_dest_rd_atomic = 0;
+  connection_.connect_to(peer);
+  auto target = room(0, 8);
+  ReadTask& read = *reads_->allocate();
+  read.destination = target.get();
+  read.from = place(8);
+  read.length = 8;
+  EXPECT_EQ(connection_.submit(read), ErrorCode::not_supported);
+  FetchAndAddTask& add = *adds_->allocate();
+  add.destination = target.get();
+  add.at = place(8);
+  EXPECT_EQ(connection_.submit(add), ErrorCode::not_supported);
+}
+
+class InlineTest : public ConnectionTest {
+ protected:
+  static ConnectionOptions options() {
+    ConnectionOptions options = small_queues();
+    options.queues.max_inline_data = 8;
+    return options;
+  }
+  InlineTest() : ConnectionTest(options()) {}
+};
+
+// The fake device makes more of the option, as real ones do.
+TEST_F(InlineTest, WhatTheOptionAsksForIsInlineAndNoMore) {
+  start_connected();
+  const auto eight = data(0, 8);
+  const auto nine = data(64, 9);
+  for (const memory::Buffer* const source : {eight.get(), nine.get()}) {
+    SendTask& send = *sends_->allocate();
+    send.source = source;
+    ASSERT_EQ(connection_.submit(send), Status());
+  }
+  EXPECT_NE(queue().sends[0].send.send_flags & IBV_SEND_INLINE, 0U);
+  EXPECT_EQ(queue().sends[1].send.send_flags & IBV_SEND_INLINE, 0U);
+}
+
+}  // namespace
+}  // namespace offload::rdma

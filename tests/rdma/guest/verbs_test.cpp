@@ -1,0 +1,184 @@
+#include <cstring>
+#include <vector>
+
+#include "rdma/verbs/async_events.hpp"
+#include "tests/rdma/guest/fixture.hpp"
+#include "tests/support/thrown.hpp"
+
+/// Verbs objects of a real device, below connections.
+namespace offload::rdma {
+namespace {
+
+using core::ErrorCode;
+
+TEST_F(DeviceTest, TellsWhatItIs) {
+  EXPECT_GT(device_.limits().max_qp, 0U);
+  EXPECT_GT(device_.limits().max_qp_rd_atom, 0U);
+  EXPECT_NE(device_.atomics(), Atomics::none);
+  EXPECT_TRUE(device_.supports(QpType::rc));
+  EXPECT_TRUE(device_.port().active());
+  EXPECT_EQ(support::thrown_by([&] { static_cast<void>(device_.port(99)); }).code(),
+            ErrorCode::invalid_value);
+  const auto dma_buf = domain_.supports_dma_buf();
+  EXPECT_NE(dma_buf.supported, !dma_buf.reason.empty());
+}
+
+TEST_F(DeviceTest, AGidIsChosenByItsAddress) {
+  const auto gid = choose_gid(device_.gids(), {});
+  if (const char* const address = std::getenv("RDMA_GUEST_ADDRESS"); address != nullptr) {
+    EXPECT_EQ(to_string(gid.value), address);
+    EXPECT_EQ(gid.type, GidType::roce_v2);
+  }
+  const auto link_local = choose_gid(device_.gids(), {Family::ipv6, {}, false});
+  EXPECT_TRUE(is_link_local(link_local.value));
+  EXPECT_NE(link_local.index, gid.index);
+}
+
+TEST_F(DeviceTest, ImportedObjectsWorkAsTheirOwn) {
+  const auto device = DeviceContext::import(device_.get());
+  const auto domain = ProtectionDomain::import(domain_.get());
+  const CompletionQueue completions(device, 16);
+  const QueuePair queue(domain, completions, completions, {});
+  EXPECT_GT(queue.qp_num(), 1U);
+}
+
+TEST_F(DeviceTest, WhatTheDeviceRefusesIsAnError) {
+  const CompletionQueue completions(device_, 16);
+  QueuePairOptions options;
+  options.max_send_wr = 100'000'000;
+  EXPECT_EQ(support::thrown_by([&] {
+              const QueuePair queue(domain_, completions, completions, options);
+            }).code(),
+            ErrorCode::invalid_value);
+  EXPECT_THROW(CompletionQueue(device_, 1U << 30), core::Error);
+  QueuePair queue(domain_, completions, completions, {});
+  EXPECT_THROW(queue.initialize(99), core::Error);
+  EXPECT_EQ(queue.state(), QueuePair::State::reset);
+}
+
+/// Queue pairs of this process, without connections around them.
+class RawTest : public DeviceTest {
+ protected:
+  RawTest() : completions_(device_, 64), gid_(choose_gid(device_.gids(), {})) {}
+
+  [[nodiscard]] Path path_to_self() const {
+    Path path;
+    path.dgid = gid_.value;
+    path.sgid_index = gid_.index;
+    return path;
+  }
+  void connect_to(QueuePair& queue, std::uint32_t number) const {
+    RtrAttributes rtr;
+    rtr.path = path_to_self();
+    rtr.dest_qp_num = number;
+    queue.initialize();
+    queue.ready_to_receive(rtr);
+    queue.ready_to_send();
+  }
+  ibv_sge piece(std::size_t offset, std::uint32_t length) {
+    return {reinterpret_cast<std::uint64_t>(bytes(offset, length).data()), length,
+            region_.key(registrar_, 0)->local};
+  }
+  /// The next completion; one that has failed if there is none in time.
+  ibv_wc next() {
+    std::array<ibv_wc, 1> room{};
+    room[0].status = IBV_WC_GENERAL_ERR;
+    EXPECT_TRUE(until([&] { return !completions_.poll(room).empty(); }, false));
+    return room[0];
+  }
+
+  CompletionQueue completions_;
+  Gid gid_;
+};
+
+TEST_F(RawTest, QueuePairsShareReceivesAndTheirLimitIsAnEvent) {
+  std::vector<ibv_event_type> events;
+  const AsyncEvents watch(device_, engine_,
+                          [&](const AsyncEvent& event) { events.push_back(event.type); });
+  SharedReceiveQueue receives(domain_, 16);
+  QueuePairOptions options;
+  options.srq = &receives;
+  QueuePair a(domain_, completions_, completions_, options);
+  QueuePair b(domain_, completions_, completions_, options);
+  connect_to(a, b.qp_num());
+  connect_to(b, a.qp_num());
+  ibv_sge targets[2] = {piece(4096, 100), piece(8192, 100)};
+  ibv_recv_wr requests[2] = {{1, &requests[1], &targets[0], 1}, {2, nullptr, &targets[1], 1}};
+  ibv_recv_wr* bad_receive = nullptr;
+  ASSERT_TRUE(receives.post(requests[0], bad_receive).ok());
+  receives.notify_below(2);
+  const auto source = data(0, 100);
+  for (QueuePair* queue : {&a, &b}) {
+    ibv_sge from = piece(0, 100);
+    ibv_send_wr request{};
+    request.sg_list = &from;
+    request.num_sge = 1;
+    request.opcode = IBV_WR_SEND;
+    ibv_send_wr* bad = nullptr;
+    ASSERT_TRUE(queue->post_send(request, bad).ok());  // unsignalled: the receive alone is told
+    const ibv_wc told = next();
+    EXPECT_EQ(told.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(told.wr_id, queue == &a ? 1U : 2U);
+    EXPECT_EQ(told.qp_num, queue == &a ? b.qp_num() : a.qp_num());
+  }
+  EXPECT_EQ(std::memcmp(bytes(0, 100).data(), bytes(4096, 100).data(), 100), 0);
+  EXPECT_EQ(std::memcmp(bytes(0, 100).data(), bytes(8192, 100).data(), 100), 0);
+  EXPECT_TRUE(until([&] {
+    return std::find(events.begin(), events.end(), IBV_EVENT_SRQ_LIMIT_REACHED) != events.end();
+  }));
+}
+
+TEST_F(RawTest, ADatagramFindsItsWay) {
+  constexpr std::uint32_t kKey = 0x11111111;
+  constexpr std::uint32_t kHeader = 40;  // the routing header comes before the bytes
+  QueuePairOptions options;
+  options.qp_type = QpType::ud;
+  QueuePair from(domain_, completions_, completions_, options);
+  QueuePair to(domain_, completions_, completions_, options);
+  for (QueuePair* queue : {&from, &to}) {
+    queue->initialize(1, memory::Access::none, kKey);
+    queue->ready_to_receive();
+    queue->ready_to_send();
+  }
+  ibv_sge target = piece(4096, 200);
+  ibv_recv_wr receive{1, nullptr, &target, 1};
+  ibv_recv_wr* bad_receive = nullptr;
+  ASSERT_TRUE(to.post_receive(receive, bad_receive).ok());
+  const AddressHandle path(domain_, path_to_self());
+  const auto source = data(0, 100);
+  ibv_sge piece_of_source = piece(0, 100);
+  ibv_send_wr send{};
+  send.sg_list = &piece_of_source;
+  send.num_sge = 1;
+  send.opcode = IBV_WR_SEND;
+  send.wr.ud = {path.get(), to.qp_num(), kKey};
+  ibv_send_wr* bad = nullptr;
+  ASSERT_TRUE(from.post_send(send, bad).ok());
+  const ibv_wc told = next();
+  EXPECT_EQ(told.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(told.byte_len, 100 + kHeader);
+  EXPECT_EQ(told.src_qp, from.qp_num());
+  EXPECT_EQ(std::memcmp(bytes(0, 100).data(), bytes(4096 + kHeader, 100).data(), 100), 0);
+}
+
+TEST_F(RawTest, AnErrorShowsInTheStateThatTheDeviceTells) {
+  QueuePair a(domain_, completions_, completions_, {});
+  QueuePair b(domain_, completions_, completions_, {});
+  connect_to(a, b.qp_num());
+  connect_to(b, a.qp_num());
+  EXPECT_EQ(a.query().qp_state, IBV_QPS_RTS);
+  EXPECT_EQ(a.query().dest_qp_num, b.qp_num());
+  ibv_sge from = piece(0, 100);
+  ibv_send_wr write{};
+  write.sg_list = &from;
+  write.num_sge = 1;
+  write.opcode = IBV_WR_RDMA_WRITE;
+  write.wr.rdma = {remote_.address, remote_.key ^ 0x5a5a00};
+  ibv_send_wr* bad = nullptr;
+  ASSERT_TRUE(a.post_send(write, bad).ok());
+  EXPECT_EQ(next().status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_TRUE(until([&] { return a.query().qp_state == IBV_QPS_ERR; }, false));
+}
+
+}  // namespace
+}  // namespace offload::rdma

@@ -1,0 +1,53 @@
+#include "rdma/verbs/device_context.hpp"
+
+#include "tests/rdma/fake_fixture.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::rdma {
+namespace {
+
+using core::ErrorCode;
+using support::thrown_by;
+using test::fake;
+
+using DeviceContextTest = FakeDeviceTest;
+
+TEST_F(DeviceContextTest, ADeviceIsFoundByItsName) {
+  const auto error = thrown_by([] { const DeviceContext device("mlx5_9"); });
+  EXPECT_EQ(error.code(), ErrorCode::not_found);
+  EXPECT_NE(std::string(error.what()).find("fake0"), std::string::npos);
+  const auto devices = device::list_devices();
+  const auto& listed = device::find(devices, "rdma:0");
+  EXPECT_EQ(listed.name, "fake0");
+  EXPECT_EQ(DeviceContext(listed).name(), "fake0");
+  EXPECT_EQ(thrown_by([&] { const DeviceContext device(devices[0]); }).code(),
+            ErrorCode::invalid_value);
+}
+
+TEST_F(DeviceContextTest, WithoutDevicesItIsSaidWhy) {
+  fake().fail_call = "ibv_get_device_list";
+  fake().fail_with = ENOSYS;
+  EXPECT_NE(device::why_no_rdma().find("ib_uverbs"), std::string::npos);
+  fake().fail_call.clear();
+  EXPECT_EQ(device::why_no_rdma(), "");
+  fake().devices = 0;
+  EXPECT_NE(device::why_no_rdma(), "");
+}
+
+TEST_F(DeviceContextTest, ADeviceTellsWhatItCan) {
+  const DeviceContext device("fake0");
+  EXPECT_EQ(device.limits().max_qp_init_rd_atom, 8);
+  EXPECT_EQ(device.limits().max_qp_rd_atom, 16);
+  EXPECT_EQ(device.atomics(), Atomics::device);
+  EXPECT_EQ(device.ports(), 1);
+  EXPECT_TRUE(device.supports(QpType::uc));
+  EXPECT_FALSE(device.supports_on_demand_paging());
+  EXPECT_TRUE(device.port().active());
+  EXPECT_TRUE(device.port().ethernet);
+  ASSERT_EQ(device.gids().size(), 1U);
+  EXPECT_EQ(to_string(device.gids()[0].value), "10.0.0.1");
+  EXPECT_TRUE(device.gids(2).empty());
+}
+
+}  // namespace
+}  // namespace offload::rdma

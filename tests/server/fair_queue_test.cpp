@@ -1,0 +1,171 @@
+#include "apps/server/fair_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+
+namespace offload::server {
+namespace {
+
+/// Who has requests to forward, as many as `wants`.
+struct Sender : FairQueueEntry {
+  char name = '?';
+  int wants = 0;
+};
+
+/// Senders a, b, c, ..., and a channel with some room.
+class FairQueueTest : public testing::Test {
+ protected:
+  FairQueueTest() {
+    for (std::size_t i = 0; i < senders_.size(); ++i) senders_[i].name = static_cast<char>('a' + i);
+  }
+
+  Sender& sender(char name) { return senders_[static_cast<std::size_t>(name - 'a')]; }
+
+  /// `names` have come with `wants` requests each, in this order.
+  void come(const std::string& names, int wants) {
+    for (const char name : names) {
+      sender(name).wants = wants;
+      queue_.make_ready(sender(name));
+    }
+  }
+
+  /// One round with room for so many more requests: who forwarded one, in order. A sender that is
+  /// served forwards all that it has, as far as there is room.
+  std::string round(int room) {
+    forwarded_.clear();
+    tended_ = 0;
+    served_ = 0;
+    worked_ = queue_.run_round([&] { return room != 0; },
+                               [&](Sender& sender) {
+                                 ++tended_;
+                                 queue_.make_waiting(sender);
+                                 return false;
+                               },
+                               [&](Sender& sender) {
+                                 ++served_;
+                                 for (; room != 0 && sender.wants != 0; --room, --sender.wants) {
+                                   forwarded_ += sender.name;
+                                 }
+                                 if (sender.wants != 0) queue_.make_waiting(sender);
+                                 return true;
+                               });
+    return forwarded_;
+  }
+
+  FairQueue<Sender> queue_;
+  std::array<Sender, 26> senders_;
+  std::string forwarded_;
+  int tended_ = 0;
+  int served_ = 0;
+  bool worked_ = false;
+};
+
+TEST_F(FairQueueTest, WithNobodyThereIsNoWork) {
+  EXPECT_EQ(round(9), "");
+  EXPECT_FALSE(worked_);
+}
+
+TEST_F(FairQueueTest, FirstComeFirstServed) {
+  come("cab", 1);
+  EXPECT_EQ(round(9), "cab");
+  EXPECT_TRUE(worked_);
+  EXPECT_EQ(round(9), "");
+  EXPECT_FALSE(worked_);
+}
+
+TEST_F(FairQueueTest, WhoGotNoRoomIsServedBeforeThoseThatComeLater) {
+  come("abc", 1);
+  EXPECT_EQ(round(1), "a");
+  come("ade", 1);
+  EXPECT_EQ(round(2), "bc");
+  EXPECT_EQ(round(9), "ade");
+}
+
+TEST_F(FairQueueTest, WhoWaitsKeepsItsPlaceUntilItIsMadeReady) {
+  come("abc", 1);
+  EXPECT_EQ(round(0), "");
+  EXPECT_TRUE(FairQueue<Sender>::is_waiting(sender('a')));
+  queue_.make_ready(sender('a'));
+  EXPECT_FALSE(FairQueue<Sender>::is_waiting(sender('a')));
+  EXPECT_EQ(round(9), "bca");
+}
+
+TEST_F(FairQueueTest, OneDeepPipelineStarvesNobody) {
+  come("a", 1000);
+  come("bcd", 3);
+  EXPECT_EQ(round(4), "aaaa");
+  // It wants more, and those that got nothing come first.
+  EXPECT_EQ(round(4), "bbbc");
+  EXPECT_EQ(round(4), "ddda");
+  EXPECT_EQ(round(4), "ccaa");
+}
+
+TEST_F(FairQueueTest, AllAreServedEquallyWhileTheyWantMoreThanThereIs) {
+  come("abcdefgh", 1000);
+  for (int i = 0; i < 8 * 5; ++i) round(2);
+  for (const char name : std::string("abcdefgh")) EXPECT_EQ(sender(name).wants, 1000 - 10) << name;
+}
+
+TEST_F(FairQueueTest, ARoundServesEachAtMostOnce) {
+  come("ab", 1);
+  const auto again = [&](Sender& sender) {
+    forwarded_ += sender.name;
+    queue_.make_ready(sender);  // there is always more
+    return true;
+  };
+  EXPECT_TRUE(queue_.run_round([] { return true; }, again, again));
+  EXPECT_EQ(forwarded_, "ab");
+  EXPECT_TRUE(queue_.run_round([] { return true; }, again, again));
+  EXPECT_EQ(forwarded_, "abab");
+}
+
+TEST_F(FairQueueTest, ARoundCostsWhatItServesNotHowManyWait) {
+  come("abcdefghijklmnopqrstuvwxyz", 1);
+  EXPECT_EQ(round(0), "");
+  EXPECT_EQ(tended_, 26);
+  EXPECT_EQ(round(0), "");
+  EXPECT_EQ(tended_ + served_, 0);
+  EXPECT_EQ(round(2), "ab");
+  EXPECT_EQ(tended_ + served_, 2);
+}
+
+TEST_F(FairQueueTest, OneThatWaitsOrIsReadyMayBeDestroyed) {
+  auto gone = std::make_unique<Sender>();
+  come("a", 1);
+  queue_.make_waiting(*gone);
+  come("b", 1);
+  gone.reset();
+  EXPECT_EQ(round(9), "ab");
+}
+
+TEST_F(FairQueueTest, TendingMayDestroyTheEntry) {
+  auto gone = std::make_unique<Sender>();
+  queue_.make_ready(*gone);
+  come("a", 1);
+  int calls = 0;
+  const auto destroy = [&](Sender&) { return ++calls, gone.reset(), true; };
+  EXPECT_TRUE(queue_.run_round([] { return true; }, destroy, destroy));
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(gone, nullptr);
+}
+
+// What is served may change the places of those that this round has not come to.
+TEST_F(FairQueueTest, OneThatIsStillToBeServedInTheRoundMayBeMadeReady) {
+  come("abc", 1);
+  EXPECT_EQ(round(0), "");
+  const auto nothing = [](Sender&) { return false; };
+  const auto serve = [&](Sender& served) {
+    forwarded_ += served.name;
+    if (served.name == 'a') queue_.make_ready(sender('c'));
+    return true;
+  };
+  EXPECT_TRUE(queue_.run_round([] { return true; }, nothing, serve));
+  EXPECT_EQ(forwarded_, "ab");
+  EXPECT_EQ(round(9), "c");
+}
+
+}  // namespace
+}  // namespace offload::server

@@ -1,0 +1,325 @@
+#include "apps/server/request_path.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <deque>
+#include <string>
+
+#include "tests/server/client_fixture.hpp"
+#include "tests/server/worker_fixture.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace offload::server {
+namespace {
+
+using protocol::Refusal;
+using support::Bytes;
+using support::bytes_of;
+using support::random_bytes;
+using support::reversed;
+using test::error;
+using test::response;
+using test::send_all;
+using test::send_request;
+
+/// A path between clients and a worker, both played by the test, over a real channel.
+class RequestPathTest : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kLongest = 1000;
+  static constexpr std::uint32_t kMostSlots = kernels::kMaxDepth;
+
+  struct Peer {
+    core::Fd socket;
+    test::Received received{};
+    Client* client = nullptr;
+  };
+
+  void open(std::uint32_t depth) {
+    memory_.emplace(0, depth, kLongest, -1);
+    worker_.emplace(*memory_);
+    path_.emplace(engine_, table_, memory_->endpoint(), kLongest);
+    path_->requester().open(engine_);
+  }
+
+  Peer& connect() {
+    auto [client, server] = test::connected_sockets();
+    Peer& peer = peers_.emplace_back(Peer{std::move(client)});
+    peer.client = &table_.add(std::move(server));
+    turn();
+    return peer;
+  }
+
+  /// What an I/O thread does in a turn.
+  void turn() {
+    engine_.run_once(core::TimePoint{});
+    path_->deliver();
+    if (table_.serve_round(*path_)) path_->end_round();
+  }
+
+  /// The next frame for a client; nothing if none comes soon.
+  std::optional<test::Received::Frame> next(Peer& peer) {
+    for (int i = 0; i < 20; ++i) {
+      peer.received.read(peer.socket);
+      if (auto frame = peer.received.take()) return frame;
+      turn();
+    }
+    return std::nullopt;
+  }
+
+  /// Whether the server ends the connection, and has nothing more to say.
+  bool ends(Peer& peer) { return !next(peer).has_value() && peer.received.ended; }
+
+  [[nodiscard]] std::uint64_t posted() { return path_->requester().posted(); }
+
+  progress::Engine engine_;
+  ClientTable table_{engine_, kLongest};
+  std::optional<channel::ChannelMemory> memory_;
+  std::optional<test::Worker> worker_;
+  std::optional<RequestPath> path_;
+  std::deque<Peer> peers_;
+};
+
+// ---- Requests and responses
+
+TEST_F(RequestPathTest, ARequestGoesToTheWorkerAndItsResponseToTheClient) {
+  open(4);
+  Peer& peer = connect();
+  for (const std::size_t length : {0U, 1U, 372U, 373U, 999U, 1000U}) {
+    const Bytes request = random_bytes(length, static_cast<std::uint32_t>(length));
+    send_request(peer.socket, request);
+    turn();
+    ASSERT_TRUE(worker_->serve()) << length;
+    EXPECT_EQ(next(peer), response(reversed(request))) << length;
+  }
+  EXPECT_EQ(path_->answered(), 6U);
+  EXPECT_EQ(path_->refused(), 0U);
+}
+
+TEST_F(RequestPathTest, AFrameIsForwardedOnceItIsWhole) {
+  open(4);
+  Peer& peer = connect();
+  const auto frame = protocol::make_frame(protocol::MessageId::client_request, bytes_of("hello"));
+  for (std::size_t i = 0; i < frame.size(); ++i) {
+    EXPECT_EQ(posted(), 0U);
+    send_all(peer.socket, std::span(frame).subspan(i, 1));
+    turn();
+  }
+  EXPECT_EQ(posted(), 1U);
+  EXPECT_EQ(worker_->serve_all(), 1);
+  EXPECT_EQ(next(peer), response(bytes_of("olleh")));
+}
+
+TEST_F(RequestPathTest, EachClientGetsItsOwnResponsesInOrder) {
+  open(64);
+  Peer& one = connect();
+  Peer& other = connect();
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    send_request(one.socket, random_bytes(i * 50, i));
+    turn();
+    send_request(other.socket, random_bytes(i * 50, 100 + i));
+    turn();
+  }
+  EXPECT_EQ(worker_->serve_all(), 32);
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(next(one), response(reversed(random_bytes(i * 50, i))));
+    EXPECT_EQ(next(other), response(reversed(random_bytes(i * 50, 100 + i))));
+  }
+}
+
+TEST_F(RequestPathTest, AFullChannelTakesMoreWhenItsResponsesWereDelivered) {
+  open(2);
+  Peer& peer = connect();
+  for (const char* text : {"1", "2", "3", "4", "5"}) send_request(peer.socket, bytes_of(text));
+  turn();
+  EXPECT_EQ(posted(), 2U);
+  EXPECT_FALSE(path_->has_room());
+  turn();
+  EXPECT_EQ(posted(), 2U);
+  for (const char* text : {"1", "2", "3", "4", "5"}) {
+    ASSERT_TRUE(worker_->serve());
+    EXPECT_EQ(next(peer), response(bytes_of(text)));
+  }
+  EXPECT_TRUE(path_->has_room());
+}
+
+TEST_F(RequestPathTest, ARoundWakesTheWorkerForWhatWasPosted) {
+  open(4);
+  Peer& peer = connect();
+  channel::Waiter waiter = worker_->waiter();
+  const auto rung = [&] {
+    pollfd watched{waiter.fd(), POLLIN, 0};
+    return ::poll(&watched, 1, 0) == 1;
+  };
+  waiter.arm();
+  turn();
+  EXPECT_FALSE(rung());
+  send_request(peer.socket, {});
+  turn();
+  EXPECT_TRUE(rung());
+}
+
+TEST_F(RequestPathTest, WhatTheWorkerRefusesIsAnErrorAndTheClientStays) {
+  open(4);
+  Peer& peer = connect();
+  send_request(peer.socket, bytes_of("1"));
+  send_request(peer.socket, bytes_of("2"));
+  turn();
+  worker_->fail();
+  ASSERT_TRUE(worker_->serve());
+  EXPECT_EQ(next(peer), error(Refusal::worker_failed));
+  EXPECT_EQ(next(peer), response(bytes_of("2")));
+  EXPECT_EQ(path_->refused(), 1U);
+}
+
+// More than one batch's output has room for.
+TEST_F(RequestPathTest, ManyResponsesAtOnce) {
+  open(kMostSlots);
+  Peer& peer = connect();
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    send_request(peer.socket, random_bytes(i % 3 == 0 ? 372 : i, i));
+    turn();
+  }
+  EXPECT_EQ(worker_->serve_all(), 600);
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    ASSERT_EQ(next(peer), response(reversed(random_bytes(i % 3 == 0 ? 372 : i, i)))) << i;
+  }
+}
+
+// ---- Clients that leave
+
+TEST_F(RequestPathTest, TheResponseToAClientThatIsGoneIsDropped) {
+  open(4);
+  Peer& gone = connect();
+  Peer& peer = connect();
+  send_request(gone.socket, bytes_of("gone"));
+  turn();
+  send_request(peer.socket, bytes_of("here"));
+  turn();
+  gone.socket.reset();
+  turn();
+  EXPECT_EQ(table_.size(), 2U);
+  EXPECT_EQ(worker_->serve_all(), 2);
+  EXPECT_EQ(next(peer), response(bytes_of("ereh")));
+  EXPECT_FALSE(next(peer).has_value());
+  EXPECT_EQ(table_.size(), 1U);
+  EXPECT_EQ(path_->requester().awaited(), 0U);
+}
+
+TEST_F(RequestPathTest, AHalfCloseIsAnsweredToItsEnd) {
+  open(4);
+  Peer& peer = connect();
+  send_request(peer.socket, bytes_of("last words"));
+  ASSERT_EQ(::shutdown(peer.socket.get(), SHUT_WR), 0);
+  turn();
+  EXPECT_EQ(worker_->serve_all(), 1);
+  EXPECT_EQ(next(peer), response(bytes_of("sdrow tsal")));
+  EXPECT_TRUE(ends(peer));
+  EXPECT_EQ(table_.size(), 0U);
+}
+
+// ---- Clients that break the protocol
+
+TEST_F(RequestPathTest, ABadFrameIsRefusedAfterTheAnswersThatAreDue) {
+  const support::LogCapture log;
+  open(4);
+  Peer& peer = connect();
+  send_request(peer.socket, bytes_of("good"));
+  send_request(peer.socket, Bytes(kLongest + 1));
+  send_request(peer.socket, bytes_of("not looked at"));
+  turn();
+  EXPECT_EQ(posted(), 1U);
+  EXPECT_EQ(worker_->serve_all(), 1);
+  EXPECT_EQ(next(peer), response(bytes_of("doog")));
+  EXPECT_EQ(next(peer), error(Refusal::frame_too_long));
+  EXPECT_TRUE(ends(peer));
+  EXPECT_EQ(path_->refused(), 1U);
+  EXPECT_TRUE(log.has("a client is disconnected: " +
+                      std::string(protocol::describe(Refusal::frame_too_long))));
+}
+
+TEST_F(RequestPathTest, AMessageThatIsNoRequestIsRefused) {
+  open(4);
+  Peer& peer = connect();
+  send_all(peer.socket, protocol::make_frame(protocol::MessageId::client_response, {}));
+  EXPECT_EQ(next(peer), error(Refusal::misplaced_message));
+  EXPECT_TRUE(ends(peer));
+  EXPECT_EQ(posted(), 0U);
+}
+
+// ---- While requests are refused
+
+TEST_F(RequestPathTest, RequestsThatTheWorkerHasNotAnsweredGetTheError) {
+  open(4);
+  Peer& peer = connect();
+  for (const char* text : {"1", "2", "3"}) send_request(peer.socket, bytes_of(text));
+  turn();
+  ASSERT_TRUE(worker_->serve());
+  EXPECT_EQ(next(peer), response(bytes_of("1")));
+  path_->set_refusal(Refusal::worker_unavailable);
+  EXPECT_EQ(next(peer), error(Refusal::worker_unavailable));
+  EXPECT_EQ(next(peer), error(Refusal::worker_unavailable));
+  path_->set_refusal(Refusal::worker_unavailable);  // once is enough
+  EXPECT_FALSE(next(peer).has_value());
+  // The next worker answers them all the same, and the client is not told twice.
+  path_->set_refusal(std::nullopt);
+  EXPECT_EQ(worker_->serve_all(), 2);
+  send_request(peer.socket, bytes_of("45"));
+  turn();
+  EXPECT_EQ(worker_->serve_all(), 1);
+  EXPECT_EQ(next(peer), response(bytes_of("54")));
+  EXPECT_EQ(path_->answered(), 2U);
+  EXPECT_EQ(path_->refused(), 2U);
+}
+
+TEST_F(RequestPathTest, NewRequestsAreRefusedThoughTheChannelIsFull) {
+  open(2);
+  Peer& peer = connect();
+  for (int i = 0; i < 3; ++i) send_request(peer.socket, {});
+  turn();
+  ASSERT_FALSE(path_->has_room());
+  path_->set_refusal(Refusal::shutting_down);
+  EXPECT_TRUE(path_->has_room());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next(peer), error(Refusal::shutting_down));
+  EXPECT_EQ(posted(), 2U);
+}
+
+// More errors than one batch's output has room for, in one go.
+TEST_F(RequestPathTest, AllThatAFullChannelHoldsAreGivenUpAtOnce) {
+  open(kMostSlots);
+  Peer& peer = connect();
+  for (std::uint32_t i = 0; i < kMostSlots; ++i) {
+    send_request(peer.socket, {});
+    if (i % 64 == 0) turn();
+  }
+  for (int i = 0; i < 20; ++i) turn();
+  ASSERT_EQ(posted(), kMostSlots);
+  path_->set_refusal(Refusal::worker_unavailable);
+  for (std::uint32_t i = 0; i < kMostSlots; ++i) {
+    ASSERT_EQ(next(peer), error(Refusal::worker_unavailable)) << i;
+  }
+  EXPECT_FALSE(next(peer).has_value());
+}
+
+TEST_F(RequestPathTest, AClientMayCloseWhileItsRequestsAreRefused) {
+  open(2);
+  path_->set_refusal(Refusal::worker_unavailable);
+  Peer& peer = connect();
+  // So many in one read that errors are sent before all of them are taken.
+  Bytes all;
+  for (int i = 0; i < 4000; ++i) {
+    const auto frame = protocol::make_frame(protocol::MessageId::client_request, {});
+    all.insert(all.end(), frame.begin(), frame.end());
+  }
+  send_all(peer.socket, all);
+  peer.socket.reset();
+  turn();
+  ASSERT_EQ(peer.client->connection().state(), ConnectionState::closed);
+  EXPECT_TRUE(peer.client->connection().input().bytes().empty());
+  turn();
+  EXPECT_EQ(table_.size(), 0U);
+  EXPECT_LT(path_->refused(), 4000U);
+}
+
+}  // namespace
+}  // namespace offload::server

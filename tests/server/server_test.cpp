@@ -1,0 +1,222 @@
+#include "apps/server/server.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include "comch/session/worker_session.hpp"
+#include "net/socket.hpp"
+#include "tests/server/client_fixture.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace offload::server {
+namespace {
+
+using protocol::Refusal;
+using support::bytes_of;
+using test::error;
+using test::response;
+using test::send_request;
+
+/// A port that was free a moment ago.
+std::uint16_t free_port() {
+  const core::Fd socket = net::bind_tcp(net::resolve("127.0.0.1", 0, true).front());
+  return net::local_address(socket.get()).port();
+}
+
+/// A worker of the server's one channel, which reverses what comes.
+class TestWorker final : comch::WorkerSession::Observer {
+ public:
+  explicit TestWorker(const std::string& address) {
+    protocol::Hello hello;
+    hello.max_channels = 16;
+    hello.max_message_length = 4096;
+    hello.backend = "test";
+    session_.emplace(engine_, comch::parse_with_key(address, ""), hello,
+                     static_cast<comch::WorkerSession::Observer&>(*this));
+  }
+
+  void turn() {
+    engine_.run_once(core::Clock::now() + std::chrono::milliseconds(1));
+    if (core::Clock::now() >= session_->next_tick()) session_->tick(core::Clock::now());
+    if (channels_.empty()) return;
+    while (kernels::serve(kernels::SingleLane{}, channels_.front().channel->view(), sequence_,
+                          kernels::Reverse{}, staging_) != kernels::Outcome::nothing) {
+      ++sequence_;
+    }
+  }
+  void request_shutdown() { session_->request_shutdown(); }
+
+  [[nodiscard]] bool attached() const { return attached_; }
+  [[nodiscard]] bool told_to_stop() const { return told_to_stop_; }
+
+ private:
+  void on_channels(const std::string& service,
+                   std::vector<comch::AttachedChannel> channels) override {
+    EXPECT_EQ(service, "reverse");
+    channels_ = std::move(channels);
+    // The first message that no worker has answered.
+    sequence_ = channels_.front().channel->view().header().consumed;
+  }
+  void on_attached() override { attached_ = true; }
+  void on_start_shutdown() override {
+    told_to_stop_ = true;
+    session_->complete();
+  }
+  void on_lost(const std::string&, std::optional<Refusal>) override {}
+
+  progress::Engine engine_;
+  std::vector<comch::AttachedChannel> channels_;
+  std::uint64_t sequence_ = 0;
+  kernels::Staging staging_{};
+  bool attached_ = false;
+  bool told_to_stop_ = false;
+  std::optional<comch::WorkerSession> session_;
+};
+
+/// A server on a thread of its own; its worker and its clients are played by the test.
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    options_.comch = "unix:" + dir_.file("comch");
+    options_.listen_port = free_port();
+    options_.max_concurrent_messages = 4;
+    options_.shutdown_timeout = core::seconds(5);
+  }
+  ~ServerTest() override {
+    if (!thread_.joinable()) return;
+    client_.reset();
+    ::kill(::getpid(), SIGTERM);
+    ends();
+  }
+
+  void start() {
+    server_.emplace(options_, signals_);
+    thread_ = std::thread([this] {
+      server_->run();
+      ended_ = true;
+    });
+  }
+
+  void turn() {
+    if (worker_) {
+      worker_->turn();
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  template <class Condition>
+  bool eventually(Condition condition) {
+    return support::eventually(condition, [this] { turn(); });
+  }
+
+  bool attach() {
+    worker_.emplace(options_.comch);
+    return eventually([this] { return worker_->attached(); });
+  }
+  /// Whether run() returns.
+  bool ends() {
+    const bool ended = eventually([this] { return ended_.load(); });
+    if (ended && thread_.joinable()) thread_.join();
+    return ended;
+  }
+
+  /// Whether it is let in.
+  bool connect() {
+    received_ = {};
+    client_ = net::start_connect(
+        net::resolve(options_.listen_address, options_.listen_port, false).front());
+    pollfd watched{client_.get(), POLLOUT, 0};
+    return eventually([&] { return ::poll(&watched, 1, 0) == 1; }) &&
+           net::connect_result(client_.get()) == 0;
+  }
+  std::optional<test::Received::Frame> next() {
+    std::optional<test::Received::Frame> frame;
+    eventually([&] {
+      received_.read(client_);
+      frame = received_.take();
+      return frame.has_value() || received_.ended;
+    });
+    return frame;
+  }
+
+  core::ShutdownSignals signals_;  // before any thread
+  support::LogCapture log_;
+  support::TempDir dir_;
+  Options options_;
+  std::optional<Server> server_;
+  std::optional<TestWorker> worker_;
+  std::thread thread_;
+  std::atomic<bool> ended_{false};
+  core::Fd client_;
+  test::Received received_;
+};
+
+TEST_F(ServerTest, LetsClientsInOnceAWorkerServesThem) {
+  start();
+  EXPECT_FALSE(connect());
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  send_request(client_, bytes_of("request"));
+  EXPECT_EQ(next(), response(bytes_of("tseuqer")));
+}
+
+TEST_F(ServerTest, ASignalEndsItBeforeAWorkerHasCome) {
+  start();
+  ::kill(::getpid(), SIGTERM);
+  EXPECT_TRUE(ends());
+  EXPECT_TRUE(log_.has("SIGTERM: shutting down")) << log_.text();
+}
+
+TEST_F(ServerTest, ASignalEndsItAndItsWorkerIsTold) {
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  send_request(client_, bytes_of("1"));
+  EXPECT_EQ(next(), response(bytes_of("1")));
+  ::kill(::getpid(), SIGINT);
+  EXPECT_TRUE(eventually([&] { return received_.read(client_), received_.ended; }));
+  client_.reset();
+  EXPECT_TRUE(ends());
+  EXPECT_TRUE(worker_->told_to_stop());
+}
+
+TEST_F(ServerTest, TheWorkerMayAskItToEnd) {
+  start();
+  ASSERT_TRUE(attach());
+  worker_->request_shutdown();
+  EXPECT_TRUE(ends());
+  EXPECT_TRUE(worker_->told_to_stop());
+  EXPECT_FALSE(connect());
+}
+
+TEST_F(ServerTest, WithoutAWorkerForTooLongRequestsAreRefusedUntilOneAttaches) {
+  options_.worker_timeout = std::chrono::milliseconds(20);
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  worker_.reset();
+  send_request(client_, bytes_of("lost"));
+  EXPECT_EQ(next(), error(Refusal::worker_unavailable));
+  ASSERT_TRUE(attach());
+  send_request(client_, bytes_of("found"));
+  // The new worker starts with the first message that none has answered, whose answer is dropped.
+  EXPECT_EQ(next(), response(bytes_of("dnuof")));
+}
+
+TEST_F(ServerTest, ATakenPortShowsAtOnce) {
+  const core::Fd other =
+      net::listen_tcp(net::resolve("127.0.0.1", options_.listen_port, true).front(), 1);
+  EXPECT_THROW(Server(options_, signals_), core::Error);
+}
+
+}  // namespace
+}  // namespace offload::server

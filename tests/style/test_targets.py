@@ -1,0 +1,54 @@
+"""scripts/test-targets: what is built for the tests that ctest's arguments select."""
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts/test-targets"
+
+
+@pytest.fixture
+def build(tmp_path):
+    """A build folder with one program built, one not, and tests that run others."""
+    (tmp_path / "ring_test.cpp").write_text(
+        "TEST(Ring, Fills) {}\nTEST_F(Ring, IsNew) {}\n")
+    (tmp_path / "pool_test.cpp").write_text(
+        "TEST_P(Pool, Empties) {}\nINSTANTIATE_TEST_SUITE_P(Small, Pool,\n    sizes());\n")
+    (tmp_path / "unit_tests").mkdir()
+    for name in ("ring_test", "pool_test"):
+        (tmp_path / "unit_tests" / name).write_text(f"{tmp_path}/{name}.cpp\n")
+    bin_folder = tmp_path / "bin"
+    (tmp_path / "CTestTestfile.cmake").write_text(f"""
+add_test(Ring.Fills "{bin_folder}/ring_test" "--gtest_filter=Ring.Fills")
+set_tests_properties(Ring.Fills PROPERTIES LABELS unit)
+add_test(pool_test_NOT_BUILT pool_test_NOT_BUILT)
+add_test(process.test_traffic "/usr/bin/python3" "-m" "pytest" "test_traffic.py")
+set_tests_properties(process.test_traffic PROPERTIES
+  LABELS process ENVIRONMENT "OFFLOAD_BIN_DIR={bin_folder};OTHER=1")
+add_test(rdma.operations "/usr/bin/env" "A=1" "{bin_folder}/rdma_guest_test")
+set_tests_properties(rdma.operations PROPERTIES LABELS "rdma;slow")
+add_test(check.layers "/usr/bin/python3")
+set_tests_properties(check.layers PROPERTIES LABELS check)
+""")
+    return tmp_path
+
+
+@pytest.mark.parametrize("arguments, targets", [
+    (("-R", "Fills"), ["ring_test"]),
+    (("-R", "IsNew"), ["ring_test"]),  # in the source, and not yet in the program
+    (("-R", "Pool"), ["pool_test"]),
+    (("--tests-regex", "Small/Pool.Empties"), ["pool_test"]),
+    (("-R", "Small/Pool.Empties/3"), ["pool_test", "ring_test"]),  # only the program knows it
+    (("-R", "pool_test"), ["pool_test"]),
+    (("-R", "layers"), []),
+    (("-L", "unit"), ["pool_test", "ring_test"]),
+    (("-L", "process"), ["process_test_programs"]),
+    (("-L", "rdma"), ["rdma_guest_test"]),
+    (("-L", "rdma", "-LE", "slow"), []),
+    (("-L", "check"), []),
+])
+def test_only_what_the_tests_run(build, arguments, targets):
+    done = subprocess.run([SCRIPT, build, *arguments], text=True, timeout=60, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == targets
