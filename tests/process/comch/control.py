@@ -42,7 +42,7 @@ def crc32c(data):
 
 
 def region(region_bytes, access=LOCAL_READ | LOCAL_WRITE | PEER_PCIE, version=1):
-    """The export of a region of one memfd (docs/core.md)."""
+    """The export of a region of one memfd (docs/doca-core.md)."""
     body = struct.pack(">BIHBQQ", FOR_PROCESS, access, 1, MEMFD, 0, region_bytes)
     blob = struct.pack(">IHI", 0x4f464d52, version, 10 + len(body) + 4) + body
     return blob + struct.pack(">I", crc32c(blob))
@@ -50,7 +50,7 @@ def region(region_bytes, access=LOCAL_READ | LOCAL_WRITE | PEER_PCIE, version=1)
 
 def region_bytes(blob):
     """The length of the memory that a region's export is of."""
-    assert blob == region(struct.unpack_from(">Q", blob, 26)[0]), "no export as docs/core.md has it"
+    assert blob == region(struct.unpack_from(">Q", blob, 26)[0]), "no export as docs/doca-core.md has it"
     return struct.unpack_from(">Q", blob, 26)[0]
 
 
