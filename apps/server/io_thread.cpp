@@ -1,5 +1,6 @@
 #include "apps/server/io_thread.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <utility>
@@ -9,6 +10,9 @@
 namespace offload::server {
 
 using protocol::Refusal;
+
+/// How long the thread sleeps at most; orders and events wake it.
+constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 
 IoThread::IoThread(const Config& config, channel::ChannelMemory& memory)
     : config_(config),
@@ -47,10 +51,10 @@ void IoThread::give_order(Change change) {
   if (orders_.put(change)) engine_.notify();
 }
 
-void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> line) {
+void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint) {
   give_order([&](Orders& orders) {
     orders.worker = state;
-    orders.line = std::move(line);
+    orders.endpoint = std::move(endpoint);
   });
 }
 
@@ -76,7 +80,7 @@ void IoThread::stop() noexcept {
 
 void IoThread::run() {
   while (!stop_order_.load(std::memory_order_relaxed)) {
-    engine_.run_once(clients_.linger_deadline());
+    engine_.run_once(std::min(clients_.linger_deadline(), engine_.now() + kLongestSleep));
   }
   clients_.clear();
   path_.requester().stop();
@@ -84,7 +88,7 @@ void IoThread::run() {
 
 bool IoThread::poll() {
   bool worked = apply_orders();
-  report_line_loss();
+  report_connection_loss();
   worked = path_.deliver() || worked;
   if (clients_.serve_round(path_)) {
     path_.end_round();
@@ -100,7 +104,7 @@ bool IoThread::poll() {
 bool IoThread::apply_orders() {
   std::optional<Orders> orders = orders_.take();
   if (!orders) return false;
-  if (orders->worker) set_worker_state(*orders->worker, std::move(orders->line));
+  if (orders->worker) set_worker_state(*orders->worker, std::move(orders->endpoint));
   for (core::Fd& socket : orders->sockets) add_client(std::move(socket));
   if (orders->drain) {
     draining_ = true;
@@ -110,15 +114,15 @@ bool IoThread::apply_orders() {
   return true;
 }
 
-void IoThread::set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> line) {
+void IoThread::set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint) {
   worker_ = state;
   path_.requester().set_wakeup(worker_.wakeup);
   worker_proxy_.reset();
   if (worker_.wakeup != channel::Wakeup::engine) return;
   try {
-    worker_proxy_.emplace(path_.requester(), std::move(line));
+    worker_proxy_.emplace(path_.requester(), std::move(endpoint));
   } catch (const core::Error& error) {
-    config_.on_line_lost(error.what());
+    config_.on_connection_lost(error.what());
   }
 }
 
@@ -142,12 +146,13 @@ std::optional<Refusal> IoThread::refusal() const noexcept {
   return std::nullopt;
 }
 
-/// Says once that the line to the worker has ended; the control thread says what follows.
-void IoThread::report_line_loss() {
+/// Says once that the data connection to the worker has ended; the control thread says what
+/// follows.
+void IoThread::report_connection_loss() {
   if (!worker_proxy_ || worker_proxy_->failure() == nullptr) return;
   const std::string reason = *worker_proxy_->failure();
   worker_proxy_.reset();
-  config_.on_line_lost(reason);
+  config_.on_connection_lost(reason);
 }
 
 }  // namespace offload::server

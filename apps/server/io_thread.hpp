@@ -39,8 +39,8 @@ class IoThread final : progress::Pollable {
     int cpu;  ///< to run on; -1: anywhere
     std::uint32_t max_message_length;
     core::Duration spin;
-    /// Called on the thread when its line to the worker has ended.
-    std::function<void(const std::string& reason)> on_line_lost;
+    /// Called on the thread when its data connection to the worker has ended.
+    std::function<void(const std::string& reason)> on_connection_lost;
   };
 
   /// `memory` outlives it, and has no other requester.
@@ -52,8 +52,8 @@ class IoThread final : progress::Pollable {
 
   // For the control thread, before and while it runs:
 
-  /// `line`: to a worker whose responses come by a connection.
-  void set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> line = {});
+  /// `endpoint`: to a worker whose responses come by a connection.
+  void set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint = {});
   /// A client's socket: connected, non-blocking. Not after drain().
   void take(core::Fd socket);
   /// Clients that it was given and that are not gone.
@@ -71,7 +71,7 @@ class IoThread final : progress::Pollable {
   /// From the control thread; of two states of the worker the later one counts.
   struct Orders {
     std::optional<WorkerState> worker;
-    std::unique_ptr<comch::DataEndpoint> line;
+    std::unique_ptr<comch::DataEndpoint> endpoint;
     std::vector<core::Fd> sockets;
     bool drain = false;
   };
@@ -89,18 +89,18 @@ class IoThread final : progress::Pollable {
   template <class Change>
   void give_order(Change change);
   bool apply_orders();
-  void set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> line);
+  void set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint);
   void add_client(core::Fd socket);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
-  void report_line_loss();
+  void report_connection_loss();
 
   Config config_;
   progress::Engine engine_;
   ClientTable clients_;
   RequestPath path_;
   WorkerState worker_;
-  /// Of a worker on another machine. It closes its line to that worker when it goes, which thereby
-  /// loses its server.
+  /// Of a worker on another machine. When it goes its connection ends, by which that worker
+  /// learns that its server is gone.
   std::optional<comch::WorkerProxy> worker_proxy_;
   bool draining_ = false;
   std::uint64_t taken_ = 0;     ///< of the sockets that it was given

@@ -93,8 +93,9 @@ void Server::open_for_clients() {
   // Fails where another has come to listen there while this one waited for its worker.
   net::start_listening(listener_.get(), kListenBacklog);
   for (std::uint32_t i = 0; i < channels_.size(); ++i) {
-    const IoThread::Config config{i, cpus_[i], options_.max_message_length, options_.spin,
-                                  [this](const std::string& reason) { on_line_lost(reason); }};
+    const IoThread::Config config{
+        i, cpus_[i], options_.max_message_length, options_.spin,
+        [this](const std::string& reason) { on_connection_lost(reason); }};
     threads_.push_back(std::make_unique<IoThread>(config, *channels_[i]));
     threads_.back()->start();
   }
@@ -107,27 +108,27 @@ void Server::open_for_clients() {
 void Server::tell_threads(WorkerState state) {
   worker_ = state;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    threads_[i]->set_worker(state, lines_.empty() ? nullptr : std::move(lines_[i]));
+    threads_[i]->set_worker(state, endpoints_.empty() ? nullptr : std::move(endpoints_[i]));
   }
-  if (!threads_.empty()) lines_.clear();
+  if (!threads_.empty()) endpoints_.clear();
 }
 
 void Server::on_worker_attached(channel::Wakeup wakeup,
-                                std::vector<std::unique_ptr<comch::DataEndpoint>> lines) {
+                                std::vector<std::unique_ptr<comch::DataEndpoint>> endpoints) {
   core::log_info("the worker serves all channels");
   worker_deadline_ = core::TimePoint::max();
-  lines_ = std::move(lines);
+  endpoints_ = std::move(endpoints);
   (void)loss_.take();  // of the worker before
   tell_threads({wakeup});
 }
 
 /// On an I/O thread.
-void Server::on_line_lost(const std::string& reason) {
+void Server::on_connection_lost(const std::string& reason) {
   if (loss_.put([&](std::string& loss) { loss = reason; })) engine_.notify();
 }
 
 void Server::on_worker_lost() {
-  lines_.clear();
+  endpoints_.clear();
   worker_deadline_ = core::Clock::now() + options_.worker_timeout;
   tell_threads({});
 }

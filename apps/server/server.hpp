@@ -39,7 +39,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void turn(core::TimePoint deadline);
   void open_for_clients();
   void tell_threads(WorkerState state);
-  void on_line_lost(const std::string& reason);
+  void on_connection_lost(const std::string& reason);
   void shut_down();
 
   Options options_;
@@ -53,8 +53,9 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   std::vector<std::unique_ptr<IoThread>> threads_;
   std::optional<Acceptor> acceptor_;  ///< in the TCP phase
   /// To the worker, until the I/O threads have them.
-  std::vector<std::unique_ptr<comch::DataEndpoint>> lines_;
-  Mailbox<std::string> loss_;  ///< why a line to the worker has ended, from its I/O thread
+  std::vector<std::unique_ptr<comch::DataEndpoint>> endpoints_;
+  Mailbox<std::string>
+      loss_;  ///< why a data connection to the worker has ended, from its I/O thread
   WorkerState worker_;
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;

@@ -108,7 +108,7 @@ void Worker::serve() {
     const auto deadline = leave_by_ ? std::min(*leave_by_, next_watch) : next_watch;
     engine_.run_once(std::min(deadline, link_->next_tick()));
     if (failure_) std::rethrow_exception(failure_);
-    look_after_lines();
+    check_connections();
     const auto now = core::Clock::now();
     if (now >= link_->next_tick()) link_->tick(now);
     if (now >= next_watch) {
@@ -130,8 +130,8 @@ void Worker::watch_over() {
   watchdog_->look(core::Clock::now(), backend_->heartbeats());
 }
 
-/// A channel's line ends on its own thread, which has woken this one.
-void Worker::look_after_lines() {
+/// A proxy's data connection ends on the proxy's thread, which has woken this one.
+void Worker::check_connections() {
   for (const auto& attached : channels_) {
     if (lost_ || !attached.proxy) continue;
     if (const std::string* const reason = attached.proxy->failure()) on_lost(*reason, {});

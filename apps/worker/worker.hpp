@@ -37,7 +37,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   bool connect();
   void serve();
   void watch_over();
-  void look_after_lines();
+  void check_connections();
   void detach();
   [[nodiscard]] protocol::Hello hello() const;
 

@@ -88,9 +88,9 @@ TEST(Requester, TakesNothingUnlessItIsOpen) {
   struct Ignore {
     void on_response(PostRecvTask&) {}
   } ignore;
+  progress::Engine engine;
   Requester requester(memory.endpoint(), ignore);
   EXPECT_EQ(requester.post({}, nullptr), core::Status(core::ErrorCode::bad_state));
-  progress::Engine engine;
   requester.open(engine);
   EXPECT_TRUE(requester.post({}, nullptr).ok());
   requester.stop();

@@ -1,6 +1,7 @@
 #include "comch/session/pending_connections.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <future>
 
