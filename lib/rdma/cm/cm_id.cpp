@@ -1,7 +1,6 @@
 #include "rdma/cm/cm_id.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 
 #include <algorithm>
 #include <utility>
@@ -71,39 +70,28 @@ Route route_to(const CmAddress& to, core::Duration limit) {
   return Route::of(*id);
 }
 
-CmId::Channel::Channel()
-    : native(check_pointer(rdma_create_event_channel(), "make a channel of librdmacm")) {}
-
-CmId::Channel::~Channel() {
-  rdma_destroy_event_channel(native);
-}
-
-CmId::CmId(progress::Engine& engine, CmEventHandler& handler)
-    : engine_(&engine), handler_(&handler), id_(create(channel_.native)) {
-  watch();
-}
-
 CmId::CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested)
-    : engine_(&engine), handler_(&handler), id_(std::move(requested)) {
-  check(rdma_migrate_id(id_.get(), channel_.native), "rdma_migrate_id");
-  watch();
-}
-
-void CmId::watch() {
-  const int fd = channel_.native->fd;
-  const int flags = core::check_errno(::fcntl(fd, F_GETFL), "fcntl");
-  core::check_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK), "fcntl");
-  engine_->watch(fd, EPOLLIN, *this);
+    : engine_(&engine),
+      handler_(&handler),
+      channel_(check_pointer(rdma_create_event_channel(), "make a channel of librdmacm")) {
+  if (requested.get() == nullptr) {
+    id_ = create(channel_.get());
+  } else {
+    id_ = std::move(requested);
+    check(rdma_migrate_id(id_.get(), channel_.get()), "rdma_migrate_id");
+  }
+  set_nonblocking(channel_->fd);
+  engine_->watch(channel_->fd, EPOLLIN, *this);
 }
 
 CmId::~CmId() {
-  engine_->unwatch(channel_.native->fd, *this);
+  engine_->unwatch(channel_->fd, *this);
 }
 
 void CmId::on_events(std::uint32_t) {
   // One event a call: the descriptor stays readable while there are more.
   rdma_cm_event* event = nullptr;
-  if (rdma_get_cm_event(channel_.native, &event) != 0) return;
+  if (rdma_get_cm_event(channel_.get(), &event) != 0) return;
   const CmEvent copy = copy_of(*event);
   // Before the handler is called: rdma_destroy_id(3) wants all events acknowledged.
   rdma_ack_cm_event(event);

@@ -76,7 +76,7 @@ void Connection::connect_to(const ConnectionDescriptor& peer, std::optional<std:
   require_queue("connect");
   pairing_->connect(*queue_, peer, sq_psn);
   const bool reads = pairing_->max_rd_atomic() != 0 && queue_->type() == QpType::rc;
-  builder_.allow(reads, reads && objects_.device.atomics() != Atomics::none);
+  builder_.allow(reads, reads && objects_.device.attributes().atomic_cap != IBV_ATOMIC_NONE);
 }
 
 void Connection::require_queue(const char* action) const {

@@ -7,13 +7,21 @@
 #include "core/error.hpp"
 
 namespace offload::rdma {
+namespace {
 
 using core::Error;
 using core::ErrorCode;
 
+std::uint8_t at_most_a_byte(int value) noexcept {
+  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+}
+
+}  // namespace
+
 Pairing::Pairing(const DeviceContext& device, const PathOptions& options)
     : options_(options),
-      limits_(device.limits()),
+      max_qp_rd_atom_(at_most_a_byte(device.attributes().max_qp_rd_atom)),
+      max_qp_init_rd_atom_(at_most_a_byte(device.attributes().max_qp_init_rd_atom)),
       port_(device.port(options.port_num)),
       psn_(std::random_device{}() & kMax24Bits) {
   if (!port_.active()) {
@@ -28,11 +36,11 @@ ConnectionDescriptor Pairing::describe(const QueuePair& queue) const {
   descriptor.qp_type = queue.type();
   descriptor.ethernet = port_.ethernet;
   descriptor.lid = port_.ethernet ? std::uint16_t{0} : port_.lid;
-  descriptor.gid = gid_.value;
+  descriptor.gid = gid_.gid;
   descriptor.qp_num = queue.qp_num();
   descriptor.psn = psn_;
   descriptor.mtu = port_.active_mtu;
-  descriptor.max_dest_rd_atomic = limits_.max_qp_rd_atom;
+  descriptor.max_dest_rd_atomic = max_qp_rd_atom_;
   return descriptor;
 }
 
@@ -49,19 +57,19 @@ void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer,
   // and neither end knows which kind of port the other has.
   rtr.path.is_global = !is_unspecified(peer.gid);
   rtr.path.dgid = peer.gid;
-  rtr.path.sgid_index = gid_.index;
+  rtr.path.sgid_index = static_cast<std::uint8_t>(gid_.gid_index);
   rtr.path.hop_limit = options_.hop_limit;
   rtr.path.traffic_class = options_.traffic_class;
   rtr.path.service_level = options_.service_level;
   rtr.dest_qp_num = peer.qp_num;
   rtr.rq_psn = peer.psn;
   rtr.path_mtu = std::min(port_.active_mtu, peer.mtu);
-  rtr.max_dest_rd_atomic = limits_.max_qp_rd_atom;
+  rtr.max_dest_rd_atomic = max_qp_rd_atom_;
   rtr.min_rnr_timer = options_.min_rnr_timer;
   queue.ready_to_receive(rtr);
   RtsAttributes rts;
   rts.sq_psn = sq_psn.value_or(psn_);
-  rts.max_rd_atomic = std::min(limits_.max_qp_init_rd_atom, peer.max_dest_rd_atomic);
+  rts.max_rd_atomic = std::min(max_qp_init_rd_atom_, peer.max_dest_rd_atomic);
   rts.timeout = options_.timeout;
   rts.retry_cnt = options_.retry_cnt;
   rts.rnr_retry = options_.rnr_retry;

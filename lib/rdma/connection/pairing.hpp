@@ -40,9 +40,10 @@ class Pairing {
 
  private:
   PathOptions options_;
-  Limits limits_;
+  std::uint8_t max_qp_rd_atom_;       ///< as in ibv_device_attr
+  std::uint8_t max_qp_init_rd_atom_;  ///< as in ibv_device_attr
   Port port_;
-  Gid gid_;
+  ibv_gid_entry gid_;
   std::uint32_t psn_;
   std::uint8_t max_rd_atomic_ = 0;
 };

@@ -41,8 +41,7 @@ ibv_ah_attr to_native(const Path& path) noexcept {
   attributes.sl = path.service_level;
   attributes.is_global = path.is_global ? 1 : 0;
   if (path.is_global) {
-    attributes.grh = {path.dgid, path.flow_label, path.sgid_index, path.hop_limit,
-                      path.traffic_class};
+    attributes.grh = {path.dgid, 0, path.sgid_index, path.hop_limit, path.traffic_class};
   }
   return attributes;
 }
@@ -62,7 +61,6 @@ QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& send
   attributes.recv_cq = receives.get();
   attributes.srq = options.srq == nullptr ? nullptr : options.srq->get();
   attributes.qp_type = rdma::to_native(options.qp_type);
-  attributes.sq_sig_all = options.sq_sig_all ? 1 : 0;
   attributes.cap = {options.max_send_wr, options.max_recv_wr, options.max_sge, options.max_sge,
                     options.max_inline_data};
   native_ = {check_pointer(ibv_create_qp(domain.get(), &attributes),

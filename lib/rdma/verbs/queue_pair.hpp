@@ -24,7 +24,6 @@ struct Path {
   std::uint8_t sgid_index = 0;
   std::uint8_t hop_limit = 64;  ///< the usual one of IP
   std::uint8_t traffic_class = 0;
-  std::uint32_t flow_label = 0;
   std::uint8_t service_level = 0;  ///< sl
 };
 
@@ -49,7 +48,6 @@ struct QueuePairOptions {
   std::uint32_t max_recv_wr = 128;
   std::uint32_t max_sge = 4;          ///< scatter/gather elements of a work request of either queue
   std::uint32_t max_inline_data = 0;  ///< bytes that IBV_SEND_INLINE copies into the work request
-  bool sq_sig_all = false;            ///< every send completes, not only IBV_SEND_SIGNALED ones
   const SharedReceiveQueue* srq = nullptr;  ///< replaces the receive queue
 };
 

@@ -71,7 +71,7 @@ TEST_F(HandleTest, ImportedOnesAreLeftToTheirOwner) {
   {
     const auto same = DeviceContext::import(device.get());
     EXPECT_EQ(same.name(), "fake0");
-    EXPECT_EQ(same.limits().max_sge, 8U);
+    EXPECT_EQ(same.attributes().max_sge, 8);
     const auto same_domain = ProtectionDomain::import(domain.get());
     EXPECT_EQ(same_domain.get(), domain.get());
   }
