@@ -173,9 +173,7 @@ Range share_range(const std::string& name, std::size_t length, int numa_node) {
 }
 
 Range import_shared_range(core::Fd fd, std::size_t length, bool writable) {
-  return range_of(writable ? SharedMemory::import(std::move(fd), length)
-                           : SharedMemory::import_read_only(std::move(fd), length),
-                  writable);
+  return range_of(SharedMemory::import(std::move(fd), length, writable), writable);
 }
 
 Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable) {

@@ -65,14 +65,9 @@ SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, in
   return memory;
 }
 
-SharedMemory SharedMemory::import(core::Fd fd, std::size_t bytes) {
+SharedMemory SharedMemory::import(core::Fd fd, std::size_t bytes, bool writable) {
   check_import(fd.get(), bytes);
-  return {std::move(fd), bytes, PROT_READ | PROT_WRITE};
-}
-
-SharedMemory SharedMemory::import_read_only(core::Fd fd, std::size_t bytes) {
-  check_import(fd.get(), bytes);
-  return {std::move(fd), bytes, PROT_READ};
+  return {std::move(fd), bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ};
 }
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept

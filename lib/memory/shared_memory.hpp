@@ -24,10 +24,8 @@ class SharedMemory {
 
   /// Maps what another process created. Throws Error (invalid_value) for a file that is shorter
   /// than `bytes`, or not sealed against shrinking: an access beyond its end would raise SIGBUS.
-  static SharedMemory import(core::Fd fd, std::size_t bytes);
-  /// The same, mapped for reading only: a write raises SIGSEGV. The descriptor need not be open for
-  /// writing.
-  static SharedMemory import_read_only(core::Fd fd, std::size_t bytes);
+  /// Not `writable`: a write raises SIGSEGV, and the descriptor need not be open for writing.
+  static SharedMemory import(core::Fd fd, std::size_t bytes, bool writable = true);
 
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&&) = delete;

@@ -52,8 +52,7 @@ Connection::~Connection() {
 }
 
 bool Connection::connected() const noexcept {
-  return state() == State::running && queue_ && !failed_ &&
-         queue_->state() == QueuePair::State::ready_to_send;
+  return state() == State::running && queue_ && !failed_ && queue_->state() == IBV_QPS_RTS;
 }
 
 progress::Context::Step Connection::on_start() {

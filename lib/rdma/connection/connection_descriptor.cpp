@@ -1,7 +1,5 @@
 #include "rdma/connection/connection_descriptor.hpp"
 
-#include <span>
-
 #include "protocol/bytes.hpp"
 
 namespace offload::rdma {

@@ -50,7 +50,7 @@ void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer,
     throw Error(ErrorCode::invalid_value,
                 queue.described() + ": the peer has another transport or link layer");
   }
-  RtrAttributes rtr;
+  RtrAttributes rtr = options_.rtr;
   rtr.path.port_num = options_.port_num;
   rtr.path.dlid = peer.lid;
   // Over InfiniBand too: a port, such as a virtual function's, may be reachable by its GID alone,
@@ -58,21 +58,14 @@ void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer,
   rtr.path.is_global = !is_unspecified(peer.gid);
   rtr.path.dgid = peer.gid;
   rtr.path.sgid_index = static_cast<std::uint8_t>(gid_.gid_index);
-  rtr.path.hop_limit = options_.hop_limit;
-  rtr.path.traffic_class = options_.traffic_class;
-  rtr.path.service_level = options_.service_level;
   rtr.dest_qp_num = peer.qp_num;
   rtr.rq_psn = peer.psn;
   rtr.path_mtu = std::min(port_.active_mtu, peer.mtu);
   rtr.max_dest_rd_atomic = max_qp_rd_atom_;
-  rtr.min_rnr_timer = options_.min_rnr_timer;
   queue.ready_to_receive(rtr);
-  RtsAttributes rts;
+  RtsAttributes rts = options_.rts;
   rts.sq_psn = sq_psn.value_or(psn_);
   rts.max_rd_atomic = std::min(max_qp_init_rd_atom_, peer.max_dest_rd_atomic);
-  rts.timeout = options_.timeout;
-  rts.retry_cnt = options_.retry_cnt;
-  rts.rnr_retry = options_.rnr_retry;
   queue.ready_to_send(rts);
   max_rd_atomic_ = rts.max_rd_atomic;
 }

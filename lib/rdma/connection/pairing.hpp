@@ -10,17 +10,12 @@
 
 namespace offload::rdma {
 
-/// The path to a peer and its retries, named as in Path, RtrAttributes and RtsAttributes.
+/// The path to a peer and its retries. Pairing fills in what the peer's descriptor decides.
 struct PathOptions {
   std::uint8_t port_num = 1;
   GidRule gid;  ///< which entry of the port's table is sgid_index
-  std::uint8_t service_level = 0;
-  std::uint8_t traffic_class = 0;
-  std::uint8_t hop_limit = Path{}.hop_limit;
-  std::uint8_t min_rnr_timer = RtrAttributes{}.min_rnr_timer;
-  std::uint8_t timeout = RtsAttributes{}.timeout;
-  std::uint8_t retry_cnt = RtsAttributes{}.retry_cnt;
-  std::uint8_t rnr_retry = RtsAttributes{}.rnr_retry;
+  RtrAttributes rtr;
+  RtsAttributes rts;
 };
 
 /// One end of the connecting of two RC or UC queue pairs by descriptors. One thread.

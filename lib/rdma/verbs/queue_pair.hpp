@@ -83,8 +83,6 @@ struct RtsAttributes {
 /// state and posts.
 class QueuePair {
  public:
-  enum class State : std::uint8_t { reset, init, ready_to_receive, ready_to_send, error };
-
   /// Throws Error: not_supported or invalid_value for what the device does not take.
   QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
             const CompletionQueue& receives, const QueuePairOptions& options);
@@ -106,7 +104,7 @@ class QueuePair {
   void reset();
 
   /// The state that the calls above left it in.
-  [[nodiscard]] State state() const noexcept { return state_; }
+  [[nodiscard]] ibv_qp_state state() const noexcept { return state_; }
   /// Queries the device, whose state also shows errors of the connection (ERR). Throws Error.
   [[nodiscard]] ibv_qp_attr query() const;
 
@@ -124,16 +122,16 @@ class QueuePair {
   [[nodiscard]] std::string described() const;
 
  private:
-  void expect(State state, std::string_view action) const;
-  void modify(ibv_qp_attr& attributes, int mask, State to);
+  void expect(ibv_qp_state state, std::string_view action) const;
+  void modify(ibv_qp_attr& attributes, int mask, ibv_qp_state to);
 
   Handle<ibv_qp, ibv_destroy_qp> native_;
   QpType type_;
   ibv_qp_cap capacity_{};
-  State state_ = State::reset;
+  ibv_qp_state state_ = IBV_QPS_RESET;
 };
 
 /// "RESET", "INIT", "RTR", "RTS", "ERR".
-std::string_view name_of(QueuePair::State state) noexcept;
+std::string_view name_of(ibv_qp_state state) noexcept;
 
 }  // namespace offload::rdma

@@ -50,7 +50,7 @@ TEST_F(DeviceTest, WhatTheDeviceRefusesIsAnError) {
   EXPECT_THROW(CompletionQueue(device_, 1U << 30), core::Error);
   QueuePair queue(domain_, completions, completions, {});
   EXPECT_THROW(queue.initialize(99), core::Error);
-  EXPECT_EQ(queue.state(), QueuePair::State::reset);
+  EXPECT_EQ(queue.state(), IBV_QPS_RESET);
 }
 
 /// Queue pairs of this process, without connections around them.
