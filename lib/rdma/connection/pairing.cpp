@@ -24,7 +24,7 @@ Pairing::Pairing(const DeviceContext& device, const PathOptions& options)
       max_qp_init_rd_atom_(at_most_a_byte(device.attributes().max_qp_init_rd_atom)),
       port_(device.port(options.port_num)),
       psn_(std::random_device{}() & kMax24Bits) {
-  if (!port_.active()) {
+  if (port_.state != IBV_PORT_ACTIVE) {
     throw Error(ErrorCode::not_connected, "port " + std::to_string(options.port_num) + " of " +
                                               device.name() + " is not active");
   }
@@ -34,8 +34,8 @@ Pairing::Pairing(const DeviceContext& device, const PathOptions& options)
 ConnectionDescriptor Pairing::describe(const QueuePair& queue) const {
   ConnectionDescriptor descriptor;
   descriptor.qp_type = queue.type();
-  descriptor.ethernet = port_.ethernet;
-  descriptor.lid = port_.ethernet ? std::uint16_t{0} : port_.lid;
+  descriptor.ethernet = ethernet();
+  descriptor.lid = ethernet() ? std::uint16_t{0} : port_.lid;
   descriptor.gid = gid_.gid;
   descriptor.qp_num = queue.qp_num();
   descriptor.psn = psn_;
@@ -46,18 +46,18 @@ ConnectionDescriptor Pairing::describe(const QueuePair& queue) const {
 
 void Pairing::connect(QueuePair& queue, const ConnectionDescriptor& peer,
                       std::optional<std::uint32_t> sq_psn) {
-  if (peer.qp_type != queue.type() || peer.ethernet != port_.ethernet) {
+  if (peer.qp_type != queue.type() || peer.ethernet != ethernet()) {
     throw Error(ErrorCode::invalid_value,
                 queue.described() + ": the peer has another transport or link layer");
   }
   RtrAttributes rtr = options_.rtr;
-  rtr.path.port_num = options_.port_num;
-  rtr.path.dlid = peer.lid;
+  rtr.ah_attr.port_num = options_.port_num;
+  rtr.ah_attr.dlid = peer.lid;
   // Over InfiniBand too: a port, such as a virtual function's, may be reachable by its GID alone,
   // and neither end knows which kind of port the other has.
-  rtr.path.is_global = !is_unspecified(peer.gid);
-  rtr.path.dgid = peer.gid;
-  rtr.path.sgid_index = static_cast<std::uint8_t>(gid_.gid_index);
+  rtr.ah_attr.is_global = is_unspecified(peer.gid) ? 0 : 1;
+  rtr.ah_attr.grh.dgid = peer.gid;
+  rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid_.gid_index);
   rtr.dest_qp_num = peer.qp_num;
   rtr.rq_psn = peer.psn;
   rtr.path_mtu = std::min(port_.active_mtu, peer.mtu);

@@ -34,10 +34,15 @@ class Pairing {
   [[nodiscard]] std::uint8_t max_rd_atomic() const noexcept { return max_rd_atomic_; }
 
  private:
+  /// RoCE, else InfiniBand.
+  [[nodiscard]] bool ethernet() const noexcept {
+    return port_.link_layer == IBV_LINK_LAYER_ETHERNET;
+  }
+
   PathOptions options_;
   std::uint8_t max_qp_rd_atom_;       ///< as in ibv_device_attr
   std::uint8_t max_qp_init_rd_atom_;  ///< as in ibv_device_attr
-  Port port_;
+  ibv_port_attr port_;
   ibv_gid_entry gid_;
   std::uint32_t psn_;
   std::uint8_t max_rd_atomic_ = 0;

@@ -49,12 +49,11 @@ DeviceContext::DeviceContext(Native native) : native_(std::move(native)) {
   check(ibv_query_device(get(), &attributes_), "query RDMA device " + name());
 }
 
-Port DeviceContext::port(std::uint8_t number) const {
+ibv_port_attr DeviceContext::port(std::uint8_t number) const {
   ibv_port_attr attributes{};
   check(ibv_query_port(get(), number, &attributes),
         "query port " + std::to_string(number) + " of " + name());
-  return {number, attributes.state, attributes.active_mtu,
-          attributes.link_layer == IBV_LINK_LAYER_ETHERNET, attributes.lid};
+  return attributes;
 }
 
 std::vector<ibv_gid_entry> DeviceContext::gids(std::uint8_t port) const {

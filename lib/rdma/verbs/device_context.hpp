@@ -39,17 +39,6 @@ constexpr ibv_qp_type to_native(QpType type) noexcept {
   return IBV_QPT_RC;
 }
 
-/// The state of a port (ibv_port_attr).
-struct Port {
-  std::uint8_t number = 1;
-  ibv_port_state state = IBV_PORT_NOP;
-  ibv_mtu active_mtu = IBV_MTU_256;
-  bool ethernet = false;  ///< RoCE, which addresses by GID; else InfiniBand
-  std::uint16_t lid = 0;
-
-  [[nodiscard]] bool active() const noexcept { return state == IBV_PORT_ACTIVE; }
-};
-
 /// An open RDMA device (ibv_context). It outlives every object made on it. Move-only; any thread
 /// may call the const functions.
 class DeviceContext {
@@ -69,7 +58,7 @@ class DeviceContext {
   [[nodiscard]] const ibv_device_attr& attributes() const noexcept { return attributes_; }
 
   /// Queries a port, numbered from 1. Throws Error.
-  [[nodiscard]] Port port(std::uint8_t number = 1) const;
+  [[nodiscard]] ibv_port_attr port(std::uint8_t number = 1) const;
   /// Queries the GID table of a port. Throws Error.
   [[nodiscard]] std::vector<ibv_gid_entry> gids(std::uint8_t port = 1) const;
 

@@ -54,10 +54,6 @@ bool equal(const ibv_gid& a, const ibv_gid& b) noexcept {
   return std::memcmp(a.raw, b.raw, kGidBytes) == 0;
 }
 
-bool is_unspecified(const ibv_gid& gid) noexcept {
-  return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
-}
-
 bool is_link_local(const ibv_gid& gid) noexcept {
   return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
 }

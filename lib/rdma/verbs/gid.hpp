@@ -19,7 +19,9 @@ Family family_of(const ibv_gid& gid) noexcept;
 bool is_link_local(const ibv_gid& gid) noexcept;
 bool equal(const ibv_gid& a, const ibv_gid& b) noexcept;
 /// Whether it is all zeroes.
-bool is_unspecified(const ibv_gid& gid) noexcept;
+inline bool is_unspecified(const ibv_gid& gid) noexcept {
+  return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
+}
 /// "10.77.0.1" for a mapped IPv4 address, else IPv6 notation.
 std::string to_string(const ibv_gid& gid);
 /// The GID of an IPv4 or IPv6 address. Throws Error (invalid_value).

@@ -20,24 +20,10 @@ std::string_view name_of(ibv_qp_state state) noexcept {
   }
 }
 
-ibv_ah_attr to_native(const Path& path) noexcept {
-  ibv_ah_attr attributes{};
-  attributes.port_num = path.port_num;
-  attributes.dlid = path.dlid;
-  attributes.sl = path.service_level;
-  attributes.is_global = path.is_global ? 1 : 0;
-  if (path.is_global) {
-    attributes.grh = {path.dgid, 0, path.sgid_index, path.hop_limit, path.traffic_class};
-  }
-  return attributes;
-}
-
-AddressHandle::AddressHandle(const ProtectionDomain& domain, const Path& path) {
-  ibv_ah_attr attributes = to_native(path);
-  native_ = {check_pointer(ibv_create_ah(domain.get(), &attributes),
-                           "make a path to " + to_string(path.dgid)),
-             "a path"};
-}
+AddressHandle::AddressHandle(const ProtectionDomain& domain, ibv_ah_attr path)
+    : native_(check_pointer(ibv_create_ah(domain.get(), &path),
+                            "make a path to " + to_string(path.grh.dgid)),
+              "a path") {}
 
 QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
                      const CompletionQueue& receives, const QueuePairOptions& options)
@@ -46,7 +32,7 @@ QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& send
   attributes.send_cq = sends.get();
   attributes.recv_cq = receives.get();
   attributes.srq = options.srq == nullptr ? nullptr : options.srq->get();
-  attributes.qp_type = rdma::to_native(options.qp_type);
+  attributes.qp_type = to_native(options.qp_type);
   attributes.cap = {options.max_send_wr, options.max_recv_wr, options.max_sge, options.max_sge,
                     options.max_inline_data};
   native_ = {check_pointer(ibv_create_qp(domain.get(), &attributes),
@@ -93,7 +79,7 @@ void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
     throw Error(ErrorCode::invalid_value, described() + " has no peer");
   }
   ibv_qp_attr attributes{};
-  attributes.ah_attr = rdma::to_native(rtr.path);
+  attributes.ah_attr = rtr.ah_attr;
   attributes.path_mtu = rtr.path_mtu;
   attributes.dest_qp_num = rtr.dest_qp_num;
   attributes.rq_psn = rtr.rq_psn;
@@ -140,17 +126,6 @@ void QueuePair::fail() {
 void QueuePair::reset() {
   ibv_qp_attr attributes{};
   modify(attributes, 0, IBV_QPS_RESET);
-}
-
-ibv_qp_attr QueuePair::query() const {
-  ibv_qp_attr attributes{};
-  ibv_qp_init_attr initial{};
-  check(ibv_query_qp(get(), &attributes,
-                     IBV_QP_STATE | IBV_QP_CAP | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT |
-                         IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_DEST_QPN,
-                     &initial),
-        "query " + described());
-  return attributes;
 }
 
 core::Status QueuePair::post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept {

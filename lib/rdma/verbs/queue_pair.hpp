@@ -14,26 +14,20 @@
 
 namespace offload::rdma {
 
-/// The path to a peer's port (ibv_ah_attr and its ibv_global_route, ibv_create_ah(3)). RoCE
-/// addresses by GID; InfiniBand by LID, with a GID across subnets.
-struct Path {
-  std::uint8_t port_num = 1;  ///< of this device
-  std::uint16_t dlid = 0;     ///< 0 over RoCE
-  bool is_global = true;      ///< whether packets carry the fields below; always over RoCE
-  ibv_gid dgid{};
-  std::uint8_t sgid_index = 0;
-  std::uint8_t hop_limit = 64;  ///< the usual one of IP
-  std::uint8_t traffic_class = 0;
-  std::uint8_t service_level = 0;  ///< sl
-};
-
-ibv_ah_attr to_native(const Path& path) noexcept;
+/// A path by GID from port 1, with the usual hop limit of IP; the peer's address is to be set.
+inline ibv_ah_attr default_path() noexcept {
+  ibv_ah_attr path{};
+  path.is_global = 1;
+  path.port_num = 1;
+  path.grh.hop_limit = 64;
+  return path;
+}
 
 /// An address handle (ibv_ah): the path of a datagram. Move-only; the domain outlives it.
 class AddressHandle {
  public:
   /// Throws Error.
-  AddressHandle(const ProtectionDomain& domain, const Path& path);
+  AddressHandle(const ProtectionDomain& domain, ibv_ah_attr path);
   [[nodiscard]] ibv_ah* get() const noexcept { return native_.get(); }
 
  private:
@@ -53,7 +47,9 @@ struct QueuePairOptions {
 
 /// The attributes of INIT → RTR, named as in ibv_qp_attr (ibv_modify_qp(3)).
 struct RtrAttributes {
-  Path path;  ///< ah_attr
+  /// The path to the peer's port. RoCE addresses by GID (grh); InfiniBand by LID, with a GID across
+  /// subnets.
+  ibv_ah_attr ah_attr = default_path();
   std::uint32_t dest_qp_num = 0;
   std::uint32_t rq_psn = 0;         ///< packet sequence number of the peer's first packet, 24 bits
   ibv_mtu path_mtu = IBV_MTU_1024;  ///< the smaller of the two ports' active MTUs
@@ -105,9 +101,6 @@ class QueuePair {
 
   /// The state that the calls above left it in.
   [[nodiscard]] ibv_qp_state state() const noexcept { return state_; }
-  /// Queries the device, whose state also shows errors of the connection (ERR). Throws Error.
-  [[nodiscard]] ibv_qp_attr query() const;
-
   /// Post the list from `first` on, with one doorbell. After an error (bad_state, full,
   /// invalid_value, driver) those before `bad` are posted.
   core::Status post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept;

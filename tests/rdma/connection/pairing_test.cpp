@@ -55,9 +55,9 @@ TEST_F(PairingTest, OverInfiniBandADescriptorHasTheLid) {
 
 TEST_F(PairingTest, OptionsAndDescriptorBecomeAttributes) {
   PathOptions options;
-  options.rtr.path.hop_limit = 3;
-  options.rtr.path.traffic_class = 106;
-  options.rtr.path.service_level = 2;
+  options.rtr.ah_attr.grh.hop_limit = 3;
+  options.rtr.ah_attr.grh.traffic_class = 106;
+  options.rtr.ah_attr.sl = 2;
   options.rtr.min_rnr_timer = 12;
   options.rts.timeout = 10;
   options.rts.retry_cnt = 5;
