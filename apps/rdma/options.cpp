@@ -64,12 +64,6 @@ std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
   return cli::read_sizes(text, 1, kLargest);
 }
 
-/// Options that are texts until all are parsed.
-struct Texts {
-  std::string role;
-  std::string transport = "rc";
-};
-
 void add_rendezvous(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--device", options.device,
                 "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the first")
@@ -209,22 +203,23 @@ std::string agreed(const Options& options) {
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
-  Texts texts;
+  std::string role;
+  std::string transport = "rc";
   cli::CommandLine line("offload-rdma", kDescription, kFooter);
   cli::add(line, "operation", options.operation, operation_named,
            "one of " + cli::listed({kNames.begin(), kNames.end()}), "What to do: see below")
       .type_name("OPERATION")
       .required();
-  cli::add_choice(line, "--role", texts.role, {"requester", "responder"}, "Which end this one is")
+  cli::add_choice(line, "--role", role, {"requester", "responder"}, "Which end this one is")
       .required();
   add_rendezvous(line, options);
-  cli::add_choice(line, "--transport", texts.transport, {"rc", "uc"},
+  cli::add_choice(line, "--transport", transport, {"rc", "uc"},
                   "Reliable or unreliable connection");
   add_work(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
-  options.role = texts.role == "requester" ? Role::requester : Role::responder;
-  options.qp_type = texts.transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
+  options.role = role == "requester" ? Role::requester : Role::responder;
+  options.qp_type = transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
   set_defaults(line, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};

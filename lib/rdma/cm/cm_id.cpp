@@ -10,7 +10,7 @@ namespace {
 
 NativeCmId create(rdma_event_channel* channel) {
   rdma_cm_id* id = nullptr;
-  check(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), "rdma_create_id");
+  check(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), "use librdmacm");
   return {id, "an identifier of librdmacm"};
 }
 
@@ -57,17 +57,15 @@ Route Route::of(const rdma_cm_id& id) {
 Route route_to(const CmAddress& to, core::Duration limit) {
   sockaddr_storage address = to.native();
   // Without an event channel the identifier is synchronous (rdma_create_id(3)).
-  rdma_cm_id* id = nullptr;
-  check(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), "use librdmacm");
-  const NativeCmId owner(id, "an identifier of librdmacm");
+  const NativeCmId id = create(nullptr);
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
-  check(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&address),
+  check(rdma_resolve_addr(id.get(), nullptr, reinterpret_cast<sockaddr*>(&address),
                           static_cast<int>(std::clamp<std::int64_t>(milliseconds, 1, 1 << 30))),
         "find an RDMA device that leads to " + to.address);
   if (id->verbs == nullptr) {
     throw core::Error(core::ErrorCode::not_supported, "no RDMA device leads to " + to.address);
   }
-  return Route::of(*id);
+  return Route::of(*id.get());
 }
 
 CmId::CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested)

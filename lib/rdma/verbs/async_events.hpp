@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "progress/engine.hpp"
 #include "rdma/verbs/device_context.hpp"
@@ -21,13 +22,24 @@ class AsyncEvents final : progress::EventHandler {
   using Callback = std::function<void(const ibv_async_event&)>;
 
   /// Throws Error.
-  AsyncEvents(const DeviceContext& device, progress::Engine& engine, Callback callback);
+  AsyncEvents(const DeviceContext& device, progress::Engine& engine, Callback callback)
+      : device_(device.get()), engine_(&engine), callback_(std::move(callback)) {
+    set_nonblocking(device_->async_fd);
+    engine_->watch(device_->async_fd, EPOLLIN, *this);
+  }
   AsyncEvents(const AsyncEvents&) = delete;
   AsyncEvents& operator=(const AsyncEvents&) = delete;
-  ~AsyncEvents();
+  ~AsyncEvents() { engine_->unwatch(device_->async_fd, *this); }
 
  private:
-  void on_events(std::uint32_t epoll_events) override;
+  void on_events(std::uint32_t) override {
+    // One event a call: the descriptor stays readable while there are more, and the callback may
+    // end this object.
+    ibv_async_event event{};
+    if (ibv_get_async_event(device_, &event) != 0) return;
+    callback_(event);
+    ibv_ack_async_event(&event);
+  }
 
   ibv_context* device_;
   progress::Engine* engine_;

@@ -51,8 +51,9 @@ memory::Key Registrar::register_range(const memory::Range& range, memory::Access
     }
     return key_of(region);
   }
-  if (range.location == memory::Location::device) {
-    refused += range.descriptor.kind == memory::DescriptorKind::none ? "it has no dma-buf; " : "";
+  if (range.location == memory::Location::device &&
+      range.descriptor.kind == memory::DescriptorKind::none) {
+    refused = "it has no dma-buf; ";
   }
   core::throw_errno(refused + "by its address", errnum);
 }

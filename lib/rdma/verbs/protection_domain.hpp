@@ -42,8 +42,6 @@ class Registrar final : public memory::Registrar {
   memory::Key register_range(const memory::Range& range, memory::Access access) override;
   void deregister(const memory::Range& range, const memory::Key& key) noexcept override;
 
-  [[nodiscard]] ibv_pd* domain() const noexcept { return domain_; }
-
  private:
   ibv_pd* domain_;
 };
