@@ -53,6 +53,7 @@ constexpr const char* kFooter =
 constexpr std::array kNames = {"send",       "recv",     "write",  "read",
                                "write-imm",  "send-imm", "atomic", "sync-event",
                                "multi-conn", "burst",    "ordered"};
+static_assert(kNames.size() == static_cast<std::size_t>(Operation::ordered) + 1);
 
 std::optional<Operation> operation_named(std::string_view name) {
   const auto* const found = std::find(kNames.begin(), kNames.end(), name);

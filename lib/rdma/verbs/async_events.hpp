@@ -11,7 +11,7 @@
 
 namespace offload::rdma {
 
-/// Delivers the asynchronous events of a device (ibv_get_async_event(3)) on the engine's thread.
+/// Delivers the asynchronous events of a device on the engine's thread.
 /// Each is acknowledged after the callback, which must not throw and must not end the queue that
 /// the event is about: ending a queue waits for the acknowledgement of its events
 /// (ibv_get_async_event(3)).
