@@ -2,13 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <thread>
 
 #include "apps/client/connector.hpp"
 #include "apps/client/event_flag.hpp"
-#include "apps/client/load_thread.hpp"
 #include "apps/client/progress_line.hpp"
 #include "apps/client/request_pool.hpp"
 #include "apps/client/run_control.hpp"
@@ -20,6 +20,13 @@ namespace {
 using core::Clock;
 using core::TimePoint;
 using LoadThreads = std::vector<std::unique_ptr<LoadThread>>;
+
+double per_second(std::uint64_t amount, core::Duration duration) noexcept {
+  const double seconds = core::to_seconds(duration);
+  return seconds > 0 ? static_cast<double>(amount) / seconds : 0;
+}
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 RequestPool make_pool(const Options& options) {
   if (options.size) return RequestPool::random(*options.size, options.service);
@@ -125,6 +132,28 @@ class Running {
 };
 
 }  // namespace
+
+void Statistics::add(const LoadResult& result, core::TimePoint start) {
+  duration = std::max(duration, result.last_response - start);
+  operations += result.answered;
+  valid += result.valid;
+  unanswered += result.sent - result.answered;
+  tx_bytes += result.tx_bytes;
+  rx_bytes += result.rx_bytes;
+  latency.merge(result.latency);
+}
+
+double Statistics::tx_gib_per_second() const noexcept {
+  return per_second(tx_bytes, duration) / kGiB;
+}
+
+double Statistics::rx_gib_per_second() const noexcept {
+  return per_second(rx_bytes, duration) / kGiB;
+}
+
+double Statistics::million_operations_per_second() const noexcept {
+  return per_second(operations, duration) / 1e6;
+}
 
 RunOutcome run_load(const Options& options, core::ShutdownSignals& signals) {
   const RequestPool pool = make_pool(options);

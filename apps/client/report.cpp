@@ -2,30 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <array>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace offload::client {
 namespace {
-
-struct Latency {
-  const char* name;  ///< in the table
-  const char* key;   ///< in JSON
-  double microseconds;
-};
-
-double microseconds(std::chrono::nanoseconds time) noexcept {
-  return static_cast<double>(time.count()) / 1e3;
-}
-
-std::array<Latency, 6> latencies(const metrics::LatencyHistogram& histogram) {
-  return {{{"min", "min", microseconds(histogram.min())},
-           {"p50", "p50", microseconds(histogram.percentile(0.5))},
-           {"p90", "p90", microseconds(histogram.percentile(0.9))},
-           {"p99", "p99", microseconds(histogram.percentile(0.99))},
-           {"p99.9", "p99_9", microseconds(histogram.percentile(0.999))},
-           {"max", "max", microseconds(histogram.max())}}};
-}
 
 template <class Value>
 std::string line(const std::string& name, const char* value_format, Value value) {
@@ -64,8 +45,10 @@ std::string make_table(const Statistics& statistics) {
       line("IO rate (MIOP/s)", "{:.6f}", statistics.million_operations_per_second()) +
       line("Valid responses", "{}", statistics.valid);
   if (statistics.unanswered > 0) table += line("Unanswered requests", "{}", statistics.unanswered);
-  for (const auto& latency : latencies(statistics.latency)) {
-    table += line(fmt::format("Latency {} (us)", latency.name), "{:.3f}", latency.microseconds);
+  for (const auto& [key, microseconds] : statistics.latency.summary()) {
+    std::string name(key);
+    std::replace(name.begin(), name.end(), '_', '.');  // p99.9
+    table += line(fmt::format("Latency {} (us)", name), "{:.3f}", microseconds);
   }
   return table;
 }
@@ -73,7 +56,8 @@ std::string make_table(const Statistics& statistics) {
 nlohmann::ordered_json make_json(const Options& options, const RunOutcome& outcome) {
   const Statistics& statistics = outcome.statistics;
   nlohmann::ordered_json latency;
-  for (const auto& entry : latencies(statistics.latency)) latency[entry.key] = entry.microseconds;
+  for (const auto& [name, microseconds] : statistics.latency.summary())
+    latency[name] = microseconds;
   return {
       {"program", "offload-client"},
       {"version", OFFLOAD_VERSION},

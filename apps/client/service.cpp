@@ -1,5 +1,7 @@
 #include "apps/client/service.hpp"
 
+#include <endian.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -8,14 +10,6 @@ namespace {
 
 /// Indexed by Service.
 constexpr std::string_view kNames[] = {"reverse", "echo", "crc32c"};
-
-std::vector<std::byte> little_endian(std::uint32_t value) {
-  std::vector<std::byte> bytes;
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    bytes.push_back(static_cast<std::byte>((value >> shift) & 0xff));
-  }
-  return bytes;
-}
 
 }  // namespace
 
@@ -48,7 +42,11 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
 
 std::vector<std::byte> expected_response(Service service, std::span<const std::byte> request) {
   std::vector<std::byte> response(request.begin(), request.end());
-  if (service == Service::crc32c) return little_endian(crc32c(request));
+  if (service == Service::crc32c) {
+    const std::uint32_t checksum = htole32(crc32c(request));
+    const auto bytes = std::as_bytes(std::span(&checksum, 1));
+    response.assign(bytes.begin(), bytes.end());
+  }
   if (service == Service::reverse) std::reverse(response.begin(), response.end());
   return response;
 }

@@ -30,7 +30,8 @@ bool sends_data(Operation operation) noexcept {
 
 Access access_of(const rdma::DeviceContext& device) noexcept {
   const Access remote = Access::remote_read | Access::remote_write;
-  return device.atomics() == rdma::Atomics::none ? remote : remote | Access::remote_atomic;
+  const bool atomics = device.attributes().atomic_cap != IBV_ATOMIC_NONE;
+  return atomics ? remote | Access::remote_atomic : remote;
 }
 
 rdma::ConnectionOptions connection_options(const Options& options, Access access,

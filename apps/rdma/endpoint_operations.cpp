@@ -57,12 +57,16 @@ void Endpoint::write(std::size_t remote_slot, std::size_t length,
   submit(task);
 }
 
-void Endpoint::read(std::size_t remote_slot, std::size_t length) {
+rdma::ReadTask& Endpoint::prepared_read(std::size_t remote_slot, std::size_t length) noexcept {
   auto& task = next(reads_);
   task.destination = slot_buffer(0);
   task.from = remote(remote_slot);
   task.length = length;
-  submit(task);
+  return task;
+}
+
+void Endpoint::read(std::size_t remote_slot, std::size_t length) {
+  submit(prepared_read(remote_slot, length));
 }
 
 void Endpoint::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
@@ -93,14 +97,6 @@ std::uint64_t Endpoint::work_on_event(rdma::RemoteSyncEventTask::Action action,
   submit(task);
   wait_completed(submitted_);
   return task.result;
-}
-
-rdma::ReadTask& Endpoint::prepared_read(std::size_t remote_slot, std::size_t length) noexcept {
-  auto& task = reads_.tasks()[0];
-  task.destination = slot_buffer(0);
-  task.from = remote(remote_slot);
-  task.length = length;
-  return task;
 }
 
 rdma::SendTask& Endpoint::prepared_send(const memory::Buffer& source) noexcept {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
@@ -50,46 +49,21 @@ constexpr const char* kFooter =
     "  offload-rdma read --role requester --local-descriptor a --remote-descriptor b\n"
     "      --in-flight 64 --size 64k --no-verify";
 
-struct Name {
-  Operation operation;
-  const char* name;
-};
-constexpr std::array kNames = {
-    Name{Operation::send, "send"},
-    Name{Operation::recv, "recv"},
-    Name{Operation::write, "write"},
-    Name{Operation::read, "read"},
-    Name{Operation::write_imm, "write-imm"},
-    Name{Operation::send_imm, "send-imm"},
-    Name{Operation::atomic, "atomic"},
-    Name{Operation::sync_event, "sync-event"},
-    Name{Operation::multi_conn, "multi-conn"},
-    Name{Operation::burst, "burst"},
-    Name{Operation::ordered, "ordered"},
-};
+/// Indexed by Operation.
+constexpr std::array kNames = {"send",       "recv",     "write",  "read",
+                               "write-imm",  "send-imm", "atomic", "sync-event",
+                               "multi-conn", "burst",    "ordered"};
+static_assert(kNames.size() == static_cast<std::size_t>(Operation::ordered) + 1);
 
-std::vector<std::string> operation_names() {
-  std::vector<std::string> names;
-  for (const Name& name : kNames) names.emplace_back(name.name);
-  return names;
-}
-
-std::optional<Operation> operation_named(const std::string& name) {
-  const auto found =
-      std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.name == name; });
+std::optional<Operation> operation_named(std::string_view name) {
+  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end()) return std::nullopt;
-  return found->operation;
+  return static_cast<Operation>(found - kNames.begin());
 }
 
 std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
   return cli::read_sizes(text, 1, kLargest);
 }
-
-/// Options that are texts until all are parsed.
-struct Texts {
-  std::string role;
-  std::string transport = "rc";
-};
 
 void add_rendezvous(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--device", options.device,
@@ -214,10 +188,7 @@ std::string wrong_with(const Options& options) {
 }  // namespace
 
 std::string_view name_of(Operation operation) noexcept {
-  for (const Name& name : kNames) {
-    if (name.operation == operation) return name.name;
-  }
-  return "unknown";
+  return kNames[static_cast<std::size_t>(operation)];
 }
 
 std::string_view name_of(Role role) noexcept {
@@ -233,22 +204,23 @@ std::string agreed(const Options& options) {
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
-  Texts texts;
+  std::string role;
+  std::string transport = "rc";
   cli::CommandLine line("offload-rdma", kDescription, kFooter);
   cli::add(line, "operation", options.operation, operation_named,
-           "one of " + cli::listed(operation_names()), "What to do: see below")
+           "one of " + cli::listed({kNames.begin(), kNames.end()}), "What to do: see below")
       .type_name("OPERATION")
       .required();
-  cli::add_choice(line, "--role", texts.role, {"requester", "responder"}, "Which end this one is")
+  cli::add_choice(line, "--role", role, {"requester", "responder"}, "Which end this one is")
       .required();
   add_rendezvous(line, options);
-  cli::add_choice(line, "--transport", texts.transport, {"rc", "uc"},
+  cli::add_choice(line, "--transport", transport, {"rc", "uc"},
                   "Reliable or unreliable connection");
   add_work(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
-  options.role = texts.role == "requester" ? Role::requester : Role::responder;
-  options.qp_type = texts.transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
+  options.role = role == "requester" ? Role::requester : Role::responder;
+  options.qp_type = transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
   set_defaults(line, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};

@@ -27,7 +27,6 @@ class Rendezvous {
   Rendezvous(Environment& environment, const Options& options, const Endpoints& endpoints);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
-  ~Rendezvous() = default;
 
  private:
   /// This end's file, removed after the run.

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,20 +9,6 @@ namespace offload::rdma_tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double microseconds(std::chrono::nanoseconds time) noexcept {
-  return static_cast<double>(time.count()) / 1e3;
-}
-
-/// The percentiles, microseconds, with their names in JSON.
-std::array<std::pair<const char*, double>, 6> latencies(const metrics::LatencyHistogram& of) {
-  return {{{"min", microseconds(of.min())},
-           {"p50", microseconds(of.percentile(0.5))},
-           {"p90", microseconds(of.percentile(0.9))},
-           {"p99", microseconds(of.percentile(0.99))},
-           {"p99_9", microseconds(of.percentile(0.999))},
-           {"max", microseconds(of.max())}}};
-}
 
 double operations_per_second(const Result& result) {
   if (result.duration == core::Duration{}) return 0;
@@ -60,7 +45,7 @@ std::string make_table(const Options& options, const std::string& device,
   for (const Result& result : results) {
     table += fmt::format("{:>9} {:>11} {:>11}", result.size, result.operations, result.checked);
     if (latency) {
-      for (const auto& [name, time] : latencies(result.latency)) {
+      for (const auto& [name, time] : result.latency.summary()) {
         table += fmt::format(" {:>9.2f}", time);
       }
     } else {
@@ -77,7 +62,7 @@ Json make_json(const Options& options, const std::string& device, std::span<cons
   for (const Result& result : results) {
     Json latency;
     if (result.latency.count() != 0) {
-      for (const auto& [name, time] : latencies(result.latency)) latency[name] = time;
+      for (const auto& [name, time] : result.latency.summary()) latency[name] = time;
     }
     list.push_back({{"name", result.name},
                     {"size", result.size},

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <cstdio>
 
 #include "apps/samples/second_process.hpp"
 #include "core/error.hpp"

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "core/cpu.hpp"
 #include "core/fd.hpp"
-#include "core/fence.hpp"
 #include "kernels/channel_layout.hpp"
 
 namespace offload::channel {

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "core/error.hpp"
 
 namespace offload::core {
 
@@ -34,6 +38,13 @@ class Fd {
 
 /// Raises this process's soft limit of open files (RLIMIT_NOFILE) to the hard limit. Returns it,
 /// 2^30 at most. Throws Error.
-int raise_descriptor_limit();
+inline int raise_descriptor_limit() {
+  constexpr rlim_t kMost = 1U << 30;  // RLIM_INFINITY does not fit in an int
+  rlimit limit{};
+  check_errno(::getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+  limit.rlim_cur = limit.rlim_max;
+  check_errno(::setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+  return static_cast<int>(std::min(limit.rlim_cur, kMost));
+}
 
 }  // namespace offload::core

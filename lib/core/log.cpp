@@ -8,14 +8,11 @@
 namespace offload::core {
 namespace {
 
+/// LogLevel has spdlog's values, without its header.
 spdlog::level::level_enum native(LogLevel level) noexcept {
-  switch (level) {
-    case LogLevel::debug: return spdlog::level::debug;
-    case LogLevel::info: return spdlog::level::info;
-    case LogLevel::warning: return spdlog::level::warn;
-    case LogLevel::error: return spdlog::level::err;
-    default: return spdlog::level::critical;
-  }
+  static_assert(static_cast<int>(LogLevel::debug) == SPDLOG_LEVEL_DEBUG);
+  static_assert(static_cast<int>(LogLevel::critical) == SPDLOG_LEVEL_CRITICAL);
+  return static_cast<spdlog::level::level_enum>(level);
 }
 
 }  // namespace

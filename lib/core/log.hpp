@@ -16,7 +16,7 @@ void start_log(const std::string& program, const std::string& level);
 /// The levels that start_log takes: trace, debug, info, warning, error, off.
 const std::vector<std::string>& log_levels();
 
-enum class LogLevel : std::uint8_t { debug, info, warning, error, critical };
+enum class LogLevel : std::uint8_t { debug = 1, info, warning, error, critical };
 
 /// Writes a line to the log if the log reports its level. A line that cannot be formatted is
 /// dropped. Any thread.

@@ -30,7 +30,7 @@ void check_access(Access access) {
       Access::remote_write | Access::remote_atomic | Access::peer_pcie;
   if ((static_cast<std::uint32_t>(access) & ~kAccessFlags) != 0) refuse(access, "unknown flag");
   if (!includes(access, Access::local_read)) refuse(access, "local_read is always part of it");
-  if (has_any(access, kWritesFromOutside) && !includes(access, Access::local_write)) {
+  if ((access & kWritesFromOutside) != Access::none && !includes(access, Access::local_write)) {
     refuse(access, "others may not write what its owner may not: local_write is missing");
   }
 }

@@ -32,11 +32,6 @@ constexpr bool includes(Access whole, Access part) noexcept {
   return (whole & part) == part;
 }
 
-/// Whether at least one of `flags` is in `whole`.
-constexpr bool has_any(Access whole, Access flags) noexcept {
-  return (whole & flags) != Access::none;
-}
-
 inline constexpr Access kLocalAccess = Access::local_read | Access::local_write;
 inline constexpr Access kRemoteAccess =
     Access::remote_read | Access::remote_write | Access::remote_atomic;

@@ -99,8 +99,4 @@ BufferRef BufferPool::take() noexcept {
   return buffer;
 }
 
-void BufferPool::give_back(Buffer& buffer) noexcept {
-  buffers_.take_back(buffer);
-}
-
 }  // namespace offload::memory

@@ -40,7 +40,7 @@ class BufferPool final : private BufferOwner {
   [[nodiscard]] std::size_t free_count() const noexcept { return buffers_.free_count(); }
 
  private:
-  void give_back(Buffer& buffer) noexcept override;
+  void give_back(Buffer& buffer) noexcept override { buffers_.take_back(buffer); }
   std::size_t lay_out(std::size_t range, std::size_t first);
 
   MemoryRegion* region_;

@@ -53,13 +53,12 @@ Pinning::Pinning(const Range& range) noexcept {
     lock_error_ = errno;
     return;
   }
-  address_ = range.address;
-  length_ = range.length;
+  locked_ = {range.address, Unlock{range.length}};
 }
 
-Pinning::~Pinning() {
-  if (address_ != nullptr && ::munlock(address_, length_) != 0) {
-    core::log_warning("munlock of {} bytes: {}", length_, core::describe_errno(errno));
+void Unlock::operator()(std::byte* address) const noexcept {
+  if (::munlock(address, length) != 0) {
+    core::log_warning("munlock of {} bytes: {}", length, core::describe_errno(errno));
   }
 }
 

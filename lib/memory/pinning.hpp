@@ -1,14 +1,21 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "memory/range.hpp"
 
 namespace offload::memory {
+
+/// The deleter of `length` bytes of locked memory: unlocks the pages, also for another Pinning of
+/// the same pages (mlock(2) does not nest).
+struct Unlock {
+  std::size_t length = 0;
+  void operator()(std::byte* address) const noexcept;
+};
 
 /// A range brought into physical memory and, where the system allows it, locked there (mlock(2)),
 /// so that no access to it causes a page fault. Move-only. The range must outlive it.
@@ -17,22 +24,11 @@ class Pinning {
   /// Touches every page without changing it, and locks them; no other thread may write to the range
   /// meanwhile. Leaves device memory and dma-bufs alone.
   explicit Pinning(const Range& range) noexcept;
-  Pinning(Pinning&& other) noexcept
-      : address_(std::exchange(other.address_, nullptr)),
-        length_(std::exchange(other.length_, 0)),
-        lock_error_(other.lock_error_) {}
-  Pinning& operator=(Pinning&&) = delete;
-  Pinning(const Pinning&) = delete;
-  Pinning& operator=(const Pinning&) = delete;
-  /// Unlocks the pages, also for another Pinning of the same pages (mlock(2) does not nest).
-  ~Pinning();
-
   /// The errno of mlock; 0 if the pages are locked, or need not be.
   [[nodiscard]] int lock_error() const noexcept { return lock_error_; }
 
  private:
-  std::byte* address_ = nullptr;  ///< of the locked pages; null: none
-  std::size_t length_ = 0;
+  std::unique_ptr<std::byte, Unlock> locked_;  ///< the locked pages; null: none
   int lock_error_ = 0;
 };
 

@@ -23,48 +23,28 @@ using core::ErrorCode;
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-/// The owner of a mapping and of the descriptor that was mapped, if any.
-struct Mapping {
-  Mapping(void* start, std::size_t bytes, core::Fd descriptor = {})
-      : address(start), length(bytes), fd(std::move(descriptor)) {}
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (::munmap(address, length) != 0) {
-      core::log_error("munmap of {} bytes: {}", length, core::describe_errno(errno));
-    }
-  }
-
-  void* address;
-  std::size_t length;
-  core::Fd fd;
-};
-
 /// `value` rounded up to a multiple of `to`; nothing if that overflows.
 std::optional<std::size_t> round_up(std::size_t value, std::size_t to) {
   if (value > std::numeric_limits<std::size_t>::max() - (to - 1)) return std::nullopt;
   return (value + to - 1) / to * to;
 }
 
-/// Null, with errno set, if it fails.
-std::shared_ptr<Mapping> map_anonymous(std::size_t length, std::size_t page, int flags) {
+Mapping map_anonymous(std::size_t length, std::size_t page, int flags) {
   const auto bytes = round_up(length, page);
   if (!bytes) {
     errno = ENOMEM;
     return nullptr;
   }
-  void* address =
-      ::mmap(nullptr, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-  if (address == MAP_FAILED) return nullptr;
-  return std::make_shared<Mapping>(address, *bytes);
+  return map(*bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags);
 }
 
-Range range_of(std::shared_ptr<Mapping> mapping, std::size_t page) {
+/// `fd`: the descriptor that was mapped, if any, to be kept open.
+Range range_of(Mapping mapping, std::size_t page, core::Fd fd = {}) {
   Range range;
-  range.address = static_cast<std::byte*>(mapping->address);
-  range.length = mapping->length;
+  range.address = mapping.get();
+  range.length = mapping.get_deleter().length;
   range.page_size = page;
-  range.owner = std::move(mapping);
+  range.owner = std::make_shared<std::pair<core::Fd, Mapping>>(std::move(fd), std::move(mapping));
   return range;
 }
 
@@ -133,7 +113,7 @@ Range allocate_range(std::size_t length, int numa_node, Pages pages) {
   if (length == 0) throw Error(ErrorCode::invalid_value, "a range of memory that is empty");
   check_node(numa_node);
   std::size_t page = kHugePage;
-  std::shared_ptr<Mapping> mapping;
+  Mapping mapping;
   if (pages == Pages::huge)
     mapping = map_anonymous(length, page, MAP_HUGETLB | static_cast<int>(MAP_HUGE_2MB));
   if (!mapping) {
@@ -145,7 +125,7 @@ Range allocate_range(std::size_t length, int numa_node, Pages pages) {
     // A node may have none of the machine's huge pages left. With a strict binding the first access
     // would then raise SIGBUS.
     if (page == kHugePage) ::numa_set_bind_policy(0);
-    ::numa_tonode_memory(mapping->address, mapping->length, numa_node);
+    ::numa_tonode_memory(mapping.get(), mapping.get_deleter().length, numa_node);
     ::numa_set_bind_policy(1);  // libnuma's default
   }
   return range_of(std::move(mapping), page);
@@ -173,17 +153,14 @@ Range share_range(const std::string& name, std::size_t length, int numa_node) {
 }
 
 Range import_shared_range(core::Fd fd, std::size_t length, bool writable) {
-  return range_of(writable ? SharedMemory::import(std::move(fd), length)
-                           : SharedMemory::import_read_only(std::move(fd), length),
-                  writable);
+  return range_of(SharedMemory::import(std::move(fd), length, writable), writable);
 }
 
 Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable) {
   check_dma_buf(fd.get(), offset, length);
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* address =
-      ::mmap(nullptr, length, protection, MAP_SHARED, fd.get(), static_cast<off_t>(offset));
-  if (address == MAP_FAILED) {
+  Mapping mapping = map(length, protection, MAP_SHARED, fd.get(), offset);
+  if (!mapping) {
     const int errnum = errno;
     throw Error(
         ErrorCode::not_supported,
@@ -191,7 +168,7 @@ Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, b
         {core::Cause::Domain::system, errnum});
   }
   const int descriptor = fd.get();
-  Range range = range_of(std::make_shared<Mapping>(address, length, std::move(fd)), page_size());
+  Range range = range_of(std::move(mapping), page_size(), std::move(fd));
   range.location = Location::shared;
   range.writable = writable;
   range.descriptor = {DescriptorKind::dma_buf, descriptor, offset};

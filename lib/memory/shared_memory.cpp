@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 
 namespace offload::memory {
 namespace {
@@ -36,13 +37,22 @@ void check_import(int fd, std::size_t bytes) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(core::Fd fd, std::size_t bytes, int protection)
-    : fd_(std::move(fd)), size_(bytes) {
-  void* address = ::mmap(nullptr, size_, protection, MAP_SHARED, fd_.get(), 0);
-  if (address == MAP_FAILED) {
-    core::throw_errno("cannot map " + std::to_string(size_) + " bytes of shared memory");
+void Unmap::operator()(std::byte* address) const noexcept {
+  if (::munmap(address, length) != 0) {
+    core::log_error("munmap of {} bytes: {}", length, core::describe_errno(errno));
   }
-  data_ = static_cast<std::byte*>(address);
+}
+
+Mapping map(std::size_t length, int protection, int flags, int fd, std::uint64_t offset) {
+  void* address = ::mmap(nullptr, length, protection, flags, fd, static_cast<off_t>(offset));
+  return {address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address), Unmap{length}};
+}
+
+SharedMemory::SharedMemory(core::Fd fd, std::size_t bytes, int protection)
+    : fd_(std::move(fd)), mapping_(map(bytes, protection, MAP_SHARED, fd_.get())) {
+  if (!mapping_) {
+    core::throw_errno("cannot map " + std::to_string(bytes) + " bytes of shared memory");
+  }
 }
 
 SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, int numa_node) {
@@ -55,33 +65,19 @@ SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, in
   check_errno(::fcntl(fd.get(), F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL), "cannot seal a memfd");
   SharedMemory memory(std::move(fd), bytes, PROT_READ | PROT_WRITE);
   if (numa_node >= 0 && ::numa_available() >= 0) {
-    ::numa_tonode_memory(memory.data_, bytes, numa_node);
+    ::numa_tonode_memory(memory.data(), bytes, numa_node);
   }
   // Touches every page, so that the data path has no page faults. volatile: the compiler must not
   // drop the write.
   for (std::size_t at = 0; at < bytes; at += page) {
-    *const_cast<volatile std::byte*>(memory.data_ + at) = std::byte{0};
+    *const_cast<volatile std::byte*>(memory.data() + at) = std::byte{0};
   }
   return memory;
 }
 
-SharedMemory SharedMemory::import(core::Fd fd, std::size_t bytes) {
+SharedMemory SharedMemory::import(core::Fd fd, std::size_t bytes, bool writable) {
   check_import(fd.get(), bytes);
-  return {std::move(fd), bytes, PROT_READ | PROT_WRITE};
-}
-
-SharedMemory SharedMemory::import_read_only(core::Fd fd, std::size_t bytes) {
-  check_import(fd.get(), bytes);
-  return {std::move(fd), bytes, PROT_READ};
-}
-
-SharedMemory::SharedMemory(SharedMemory&& other) noexcept
-    : fd_(std::move(other.fd_)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
-
-SharedMemory::~SharedMemory() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  return {std::move(fd), bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ};
 }
 
 }  // namespace offload::memory

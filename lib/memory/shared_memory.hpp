@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/fd.hpp"
@@ -14,6 +16,17 @@ inline std::size_t page_size() noexcept {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
+/// The deleter of a mapping of `length` bytes.
+struct Unmap {
+  std::size_t length = 0;
+  void operator()(std::byte* address) const noexcept;
+};
+/// Memory from mmap(2), which it unmaps; null, with errno set, if that failed.
+using Mapping = std::unique_ptr<std::byte, Unmap>;
+
+/// mmap(2) of `length` bytes, wherever the kernel has room.
+Mapping map(std::size_t length, int protection, int flags, int fd = -1, std::uint64_t offset = 0);
+
 /// A sealed memfd and this process's mapping of it: memory shared between processes. Move-only;
 /// unmaps on destruction. The descriptor can be passed to another process over a Unix socket.
 class SharedMemory {
@@ -24,27 +37,18 @@ class SharedMemory {
 
   /// Maps what another process created. Throws Error (invalid_value) for a file that is shorter
   /// than `bytes`, or not sealed against shrinking: an access beyond its end would raise SIGBUS.
-  static SharedMemory import(core::Fd fd, std::size_t bytes);
-  /// The same, mapped for reading only: a write raises SIGSEGV. The descriptor need not be open for
-  /// writing.
-  static SharedMemory import_read_only(core::Fd fd, std::size_t bytes);
+  /// Not `writable`: a write raises SIGSEGV, and the descriptor need not be open for writing.
+  static SharedMemory import(core::Fd fd, std::size_t bytes, bool writable = true);
 
-  SharedMemory(SharedMemory&& other) noexcept;
-  SharedMemory& operator=(SharedMemory&&) = delete;
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  ~SharedMemory();
-
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::byte* data() const noexcept { return mapping_.get(); }
+  [[nodiscard]] std::size_t size() const noexcept { return mapping_.get_deleter().length; }
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 
  private:
   SharedMemory(core::Fd fd, std::size_t bytes, int protection);
 
   core::Fd fd_;
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  Mapping mapping_;
 };
 
 }  // namespace offload::memory

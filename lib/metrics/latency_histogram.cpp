@@ -41,4 +41,16 @@ std::chrono::nanoseconds LatencyHistogram::percentile(double quantile) const noe
   return nanoseconds(std::clamp(middle_of(bucket), min_, max_));
 }
 
+std::array<std::pair<const char*, double>, 6> LatencyHistogram::summary() const noexcept {
+  const auto us = [](std::chrono::nanoseconds time) {
+    return static_cast<double>(time.count()) / 1e3;
+  };
+  return {{{"min", us(min())},
+           {"p50", us(percentile(0.5))},
+           {"p90", us(percentile(0.9))},
+           {"p99", us(percentile(0.99))},
+           {"p99_9", us(percentile(0.999))},
+           {"max", us(max())}}};
+}
+
 }  // namespace offload::metrics

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace offload::metrics {
 
@@ -35,6 +36,10 @@ class LatencyHistogram {
   /// The latency that a share `quantile` of all latencies (0 to 1, 0.99 for p99) does not exceed:
   /// the middle of its bucket, clamped to min() and max(). 0 if none was recorded.
   [[nodiscard]] std::chrono::nanoseconds percentile(double quantile) const noexcept;
+
+  /// What a report shows, in microseconds under the names of its JSON: min, p50, p90, p99, p99_9
+  /// and max.
+  [[nodiscard]] std::array<std::pair<const char*, double>, 6> summary() const noexcept;
 
  private:
   static constexpr unsigned kStepBits = 7;

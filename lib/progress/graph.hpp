@@ -7,11 +7,17 @@
 
 #include "core/intrusive_list.hpp"
 #include "progress/context.hpp"
-#include "progress/cycle.hpp"
 #include "progress/graph_instance.hpp"
 #include "progress/task_pool.hpp"
 
 namespace offload::progress {
+
+/// The edges of a graph: for each node, the nodes that wait for it.
+using Dependents = std::vector<std::vector<std::uint32_t>>;
+
+/// The nodes of a cycle, each waiting for the one before it and the first for the last; empty if
+/// the graph has no cycle.
+std::vector<std::uint32_t> find_cycle(const Dependents& dependents);
 
 /// A dependency graph of tasks. A node runs a task of a context, or a callback, after the nodes
 /// that it depends on. A GraphInstance is one run of the graph; several may be in flight at once.

@@ -88,18 +88,10 @@ void GraphInstance::run_next_node() noexcept {
   Run& run = runs_[ready_[next_ready_++]];
   const Graph::Node& node = graph().nodes_[run.node];
   ++at_work_;  // so that a callback that stops the graph does not complete this instance meanwhile
-  if (node.context == nullptr) {
-    node_ended(run, node.callback(*this, run.data));
-  } else if (const Status status = submit_task(run, *node.context); !status.ok()) {
-    node_ended(run, status);
-  }
-}
-
-Status GraphInstance::submit_task(Run& run, Context& context) noexcept {
-  const Status status = context.submit(*run.task);
-  // Not too late, as a task never completes inside submit.
-  if (status.ok()) run.task->receiver_ = &run.receiver;
-  return status;
+  if (node.context == nullptr) return node_ended(run, node.callback(*this, run.data));
+  const Status status = node.context->submit(*run.task);
+  if (!status.ok()) return node_ended(run, status);
+  run.task->receiver_ = &run.receiver;  // not too late, as a task never completes inside submit
 }
 
 void GraphInstance::task_ended(Task& task, void* run) noexcept {

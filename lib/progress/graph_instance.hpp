@@ -65,7 +65,6 @@ class GraphInstance final : public Task, public core::ListNode<GraphInstance> {
 
   [[nodiscard]] Graph& graph() const noexcept;
   [[nodiscard]] core::Status check_bind(NodeId node, bool takes_task) const noexcept;
-  [[nodiscard]] core::Status submit_task(Run& run, Context& context) noexcept;
   void node_ended(const Run& run, core::Status status) noexcept;
   static void task_ended(Task& task, void* run) noexcept;
 

@@ -50,7 +50,12 @@ class TaskPool {
     }
     tasks_ = std::make_unique<T[]>(size);
     free_ = std::make_unique<T*[]>(size);
-    for (T& task : tasks()) add(task);
+    for (T& added : tasks()) {
+      Task& task = added;
+      task.context_ = context_;
+      task.pool_ = task.receiver_ = &receiver_;
+      free_[available_++] = &added;
+    }
   }
   ~TaskPool() {
     for (const Task& task : tasks()) {
@@ -88,13 +93,6 @@ class TaskPool {
   [[nodiscard]] std::span<T> tasks() noexcept { return {tasks_.get(), size_}; }
 
  private:
-  void add(T& added) {
-    Task& task = added;
-    task.context_ = context_;
-    task.pool_ = task.receiver_ = &receiver_;
-    free_[available_++] = &added;
-  }
-
   static void deliver(Task& task, void* pool) {
     const Callbacks& callbacks = static_cast<TaskPool*>(pool)->callbacks_;
     const Callback call = task.status().ok() ? callbacks.completed : callbacks.failed;

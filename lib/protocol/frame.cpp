@@ -12,10 +12,7 @@ bool is_known(std::uint32_t id) noexcept {
 }
 
 FrameView bad(Refusal reason) noexcept {
-  FrameView view;
-  view.state = FrameView::State::bad;
-  view.reason = reason;
-  return view;
+  return {.state = FrameView::State::bad, .reason = reason};
 }
 
 }  // namespace
@@ -48,11 +45,9 @@ FrameView parse_frame(std::span<const std::byte> stream, std::uint32_t max_lengt
   if (header.length != wire_size - kFrameHeaderSize) return bad(Refusal::length_mismatch);
   if (!is_known(header.msg_id)) return bad(Refusal::unknown_message);
   if (stream.size() < wire_size) return {};
-  FrameView view;
-  view.state = FrameView::State::complete;
-  view.id = static_cast<MessageId>(header.msg_id);
-  view.payload = stream.subspan(kFrameHeaderSize, header.length);
-  return view;
+  return {.state = FrameView::State::complete,
+          .id = static_cast<MessageId>(header.msg_id),
+          .payload = stream.subspan(kFrameHeaderSize, header.length)};
 }
 
 std::vector<std::byte> make_frame(MessageId id, std::span<const std::byte> payload) {

@@ -82,7 +82,7 @@ struct FrameView {
   enum class State : std::uint8_t { incomplete, complete, bad };
   State state = State::incomplete;
   MessageId id = MessageId::client_request;   ///< complete only
-  std::span<const std::byte> payload;         ///< complete only: refers into the stream
+  std::span<const std::byte> payload{};       ///< complete only: refers into the stream
   Refusal reason = Refusal::frame_too_short;  ///< bad only
 
   /// Bytes of the stream that a complete frame takes.

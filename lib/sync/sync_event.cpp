@@ -13,7 +13,6 @@
 
 #include "core/cpu.hpp"
 #include "core/error.hpp"
-#include "core/fence.hpp"
 #include "protocol/bytes.hpp"
 
 namespace offload::sync {

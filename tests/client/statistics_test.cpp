@@ -1,6 +1,6 @@
-#include "apps/client/statistics.hpp"
-
 #include <gtest/gtest.h>
+
+#include "apps/client/load_run.hpp"
 
 namespace offload::client {
 namespace {

@@ -1,10 +1,9 @@
-#include "core/fence.hpp"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdint>
 
+#include "core/cpu.hpp"
 #include "tests/support/race.hpp"
 
 namespace offload::core {

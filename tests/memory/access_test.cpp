@@ -38,8 +38,6 @@ TEST(Access, IncludesAllAndHasAny) {
   EXPECT_TRUE(includes(kLocalAccess, Access::local_read));
   EXPECT_FALSE(includes(Access::local_read, kLocalAccess));
   EXPECT_TRUE(includes(Access::none, Access::none));
-  EXPECT_TRUE(has_any(Access::local_read, kLocalAccess));
-  EXPECT_FALSE(has_any(kRemoteAccess, kLocalAccess));
 }
 
 TEST(Access, AsText) {

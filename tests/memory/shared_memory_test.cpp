@@ -141,7 +141,7 @@ TEST(SharedMemory, ForReadingOnlyTakesADescriptorForReadingOnly) {
   const auto open_for_reading = [&] {
     return core::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   };
-  const auto reader = SharedMemory::import_read_only(open_for_reading(), kPage);
+  const auto reader = SharedMemory::import(open_for_reading(), kPage, false);
   memory.data()[1] = std::byte{1};
   EXPECT_EQ(reader.data()[1], std::byte{1});
   EXPECT_EQ(code_of([&] { SharedMemory::import(open_for_reading(), kPage); }),
@@ -149,9 +149,9 @@ TEST(SharedMemory, ForReadingOnlyTakesADescriptorForReadingOnly) {
 }
 
 TEST(SharedMemory, ForReadingOnlyIsCheckedAlike) {
-  EXPECT_EQ(code_of([] { SharedMemory::import_read_only(memfd(kPage, 0), kPage); }),
+  EXPECT_EQ(code_of([] { SharedMemory::import(memfd(kPage, 0), kPage, false); }),
             ErrorCode::invalid_value);
-  EXPECT_EQ(code_of([] { SharedMemory::import_read_only(memfd(kPage, F_SEAL_SHRINK), 2 * kPage); }),
+  EXPECT_EQ(code_of([] { SharedMemory::import(memfd(kPage, F_SEAL_SHRINK), 2 * kPage, false); }),
             ErrorCode::invalid_value);
 }
 

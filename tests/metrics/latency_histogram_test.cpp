@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace offload::metrics {
@@ -114,6 +117,18 @@ TEST(LatencyHistogram, MergingAnEmptyOneChangesNothing) {
   histogram.merge(LatencyHistogram{});
   EXPECT_EQ(histogram.min(), nanoseconds(10));
   EXPECT_EQ(histogram.count(), 2U);
+}
+
+TEST(LatencyHistogram, ItsSummaryIsInMicroseconds) {
+  LatencyHistogram histogram;
+  for (int i = 1; i <= 1000; ++i) histogram.record(std::chrono::microseconds(i));
+  const auto summary = histogram.summary();
+  const std::array<std::pair<std::string, double>, 6> expected = {
+      {{"min", 1}, {"p50", 500}, {"p90", 900}, {"p99", 990}, {"p99_9", 999}, {"max", 1000}}};
+  for (std::size_t i = 0; i < summary.size(); ++i) {
+    EXPECT_EQ(summary[i].first, expected[i].first);
+    EXPECT_NEAR(summary[i].second, expected[i].second, expected[i].second * 0.004);
+  }
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-#include "progress/cycle.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
+
+#include "progress/graph.hpp"
 
 namespace offload::progress {
 namespace {

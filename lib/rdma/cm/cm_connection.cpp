@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/log.hpp"
 #include "protocol/bytes.hpp"
 
 namespace offload::rdma {

@@ -1,7 +1,6 @@
 #include "rdma/cm/cm_id.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +10,7 @@ namespace {
 
 NativeCmId create(rdma_event_channel* channel) {
   rdma_cm_id* id = nullptr;
-  check(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), "rdma_create_id");
+  check(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), "use librdmacm");
   return {id, "an identifier of librdmacm"};
 }
 
@@ -58,52 +57,39 @@ Route Route::of(const rdma_cm_id& id) {
 Route route_to(const CmAddress& to, core::Duration limit) {
   sockaddr_storage address = to.native();
   // Without an event channel the identifier is synchronous (rdma_create_id(3)).
-  rdma_cm_id* id = nullptr;
-  check(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), "use librdmacm");
-  const NativeCmId owner(id, "an identifier of librdmacm");
+  const NativeCmId id = create(nullptr);
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
-  check(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&address),
+  check(rdma_resolve_addr(id.get(), nullptr, reinterpret_cast<sockaddr*>(&address),
                           static_cast<int>(std::clamp<std::int64_t>(milliseconds, 1, 1 << 30))),
         "find an RDMA device that leads to " + to.address);
   if (id->verbs == nullptr) {
     throw core::Error(core::ErrorCode::not_supported, "no RDMA device leads to " + to.address);
   }
-  return Route::of(*id);
-}
-
-CmId::Channel::Channel()
-    : native(check_pointer(rdma_create_event_channel(), "make a channel of librdmacm")) {}
-
-CmId::Channel::~Channel() {
-  rdma_destroy_event_channel(native);
-}
-
-CmId::CmId(progress::Engine& engine, CmEventHandler& handler)
-    : engine_(&engine), handler_(&handler), id_(create(channel_.native)) {
-  watch();
+  return Route::of(*id.get());
 }
 
 CmId::CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested)
-    : engine_(&engine), handler_(&handler), id_(std::move(requested)) {
-  check(rdma_migrate_id(id_.get(), channel_.native), "rdma_migrate_id");
-  watch();
-}
-
-void CmId::watch() {
-  const int fd = channel_.native->fd;
-  const int flags = core::check_errno(::fcntl(fd, F_GETFL), "fcntl");
-  core::check_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK), "fcntl");
-  engine_->watch(fd, EPOLLIN, *this);
+    : engine_(&engine),
+      handler_(&handler),
+      channel_(check_pointer(rdma_create_event_channel(), "make a channel of librdmacm")) {
+  if (requested.get() == nullptr) {
+    id_ = create(channel_.get());
+  } else {
+    id_ = std::move(requested);
+    check(rdma_migrate_id(id_.get(), channel_.get()), "rdma_migrate_id");
+  }
+  set_nonblocking(channel_->fd);
+  engine_->watch(channel_->fd, EPOLLIN, *this);
 }
 
 CmId::~CmId() {
-  engine_->unwatch(channel_.native->fd, *this);
+  engine_->unwatch(channel_->fd, *this);
 }
 
 void CmId::on_events(std::uint32_t) {
   // One event a call: the descriptor stays readable while there are more.
   rdma_cm_event* event = nullptr;
-  if (rdma_get_cm_event(channel_.native, &event) != 0) return;
+  if (rdma_get_cm_event(channel_.get(), &event) != 0) return;
   const CmEvent copy = copy_of(*event);
   // Before the handler is called: rdma_destroy_id(3) wants all events acknowledged.
   rdma_ack_cm_event(event);

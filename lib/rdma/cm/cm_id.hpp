@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -62,10 +63,8 @@ using NativeCmId = Handle<rdma_cm_id, rdma_destroy_id>;
 /// event.
 class CmId final : progress::EventHandler {
  public:
-  /// A new identifier. Throws Error.
-  CmId(progress::Engine& engine, CmEventHandler& handler);
-  /// The identifier of a connection request. Throws Error.
-  CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested);
+  /// `requested`: the identifier of a connection request; without one, makes a new. Throws Error.
+  CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested = {});
   CmId(const CmId&) = delete;
   CmId& operator=(const CmId&) = delete;
   ~CmId();
@@ -73,20 +72,15 @@ class CmId final : progress::EventHandler {
   [[nodiscard]] rdma_cm_id* get() const noexcept { return id_.get(); }
 
  private:
-  void watch();
   void on_events(std::uint32_t epoll_events) override;
 
-  struct Channel {
-    Channel();
-    Channel(const Channel&) = delete;
-    Channel& operator=(const Channel&) = delete;
-    ~Channel();
-    rdma_event_channel* native;
+  struct ChannelDeleter {
+    void operator()(rdma_event_channel* channel) const { rdma_destroy_event_channel(channel); }
   };
 
   progress::Engine* engine_;
   CmEventHandler* handler_;
-  Channel channel_;
+  std::unique_ptr<rdma_event_channel, ChannelDeleter> channel_;
   NativeCmId id_;
 };
 

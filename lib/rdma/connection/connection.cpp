@@ -52,8 +52,7 @@ Connection::~Connection() {
 }
 
 bool Connection::connected() const noexcept {
-  return state() == State::running && queue_ && !failed_ &&
-         queue_->state() == QueuePair::State::ready_to_send;
+  return state() == State::running && queue_ && !failed_ && queue_->state() == IBV_QPS_RTS;
 }
 
 progress::Context::Step Connection::on_start() {
@@ -76,7 +75,7 @@ void Connection::connect_to(const ConnectionDescriptor& peer, std::optional<std:
   require_queue("connect");
   pairing_->connect(*queue_, peer, sq_psn);
   const bool reads = pairing_->max_rd_atomic() != 0 && queue_->type() == QpType::rc;
-  builder_.allow(reads, reads && objects_.device.atomics() != Atomics::none);
+  builder_.allow(reads, reads && objects_.device.attributes().atomic_cap != IBV_ATOMIC_NONE);
 }
 
 void Connection::require_queue(const char* action) const {

@@ -1,9 +1,5 @@
 #include "rdma/connection/connection_descriptor.hpp"
 
-#include <algorithm>
-#include <iterator>
-#include <span>
-
 #include "protocol/bytes.hpp"
 
 namespace offload::rdma {
@@ -25,9 +21,7 @@ void read_address(Reader& reader, ConnectionDescriptor& into) {
   into.ethernet = link_layer == kEthernet;
   into.lid = reader.integer<std::uint16_t>();
   reader.fixed(std::as_writable_bytes(std::span(into.gid.raw)));
-  const bool has_gid = std::any_of(std::begin(into.gid.raw), std::end(into.gid.raw),
-                                   [](std::uint8_t byte) { return byte != 0; });
-  require(into.ethernet ? has_gid && into.lid == 0 : into.lid != 0,
+  require(into.ethernet ? !is_unspecified(into.gid) && into.lid == 0 : into.lid != 0,
           "an address that its link layer does not have");
 }
 

@@ -75,7 +75,6 @@ class SendTask final : public Operation {
 
   const memory::Buffer* source = nullptr;
   std::optional<std::uint32_t> immediate;  ///< delivered with the peer's receive
-  bool solicited = false;  ///< wakes a peer that armed for solicited completions alone
 };
 
 /// Receives a message, or the notification of a write with an immediate.
@@ -195,7 +194,7 @@ class FetchAndAddTask final : public Operation {
 /// are visible to a thread that sees its set or add. A device wakes no thread, so the event's
 /// publisher is Publisher::gpu, whose waiters poll. RC only, except for set. An add is atomic with
 /// respect to others through the peer's device, and to the peer's processors only where
-/// DeviceContext::atomics() is global there.
+/// its device has IBV_ATOMIC_GLOB.
 class RemoteSyncEventTask final : public Operation {
  public:
   RemoteSyncEventTask() noexcept : Operation(Kind::sync_event) {}

@@ -10,17 +10,12 @@
 
 namespace offload::rdma {
 
-/// The path to a peer and its retries, named as in Path, RtrAttributes and RtsAttributes.
+/// The path to a peer and its retries. Pairing fills in what the peer's descriptor decides.
 struct PathOptions {
   std::uint8_t port_num = 1;
   GidRule gid;  ///< which entry of the port's table is sgid_index
-  std::uint8_t service_level = 0;
-  std::uint8_t traffic_class = 0;
-  std::uint8_t hop_limit = Path{}.hop_limit;
-  std::uint8_t min_rnr_timer = RtrAttributes{}.min_rnr_timer;
-  std::uint8_t timeout = RtsAttributes{}.timeout;
-  std::uint8_t retry_cnt = RtsAttributes{}.retry_cnt;
-  std::uint8_t rnr_retry = RtsAttributes{}.rnr_retry;
+  RtrAttributes rtr;
+  RtsAttributes rts;
 };
 
 /// One end of the connecting of two RC or UC queue pairs by descriptors. One thread.
@@ -39,10 +34,16 @@ class Pairing {
   [[nodiscard]] std::uint8_t max_rd_atomic() const noexcept { return max_rd_atomic_; }
 
  private:
+  /// RoCE, else InfiniBand.
+  [[nodiscard]] bool ethernet() const noexcept {
+    return port_.link_layer == IBV_LINK_LAYER_ETHERNET;
+  }
+
   PathOptions options_;
-  Limits limits_;
-  Port port_;
-  Gid gid_;
+  std::uint8_t max_qp_rd_atom_;       ///< as in ibv_device_attr
+  std::uint8_t max_qp_init_rd_atom_;  ///< as in ibv_device_attr
+  ibv_port_attr port_;
+  ibv_gid_entry gid_;
   std::uint32_t psn_;
   std::uint8_t max_rd_atomic_ = 0;
 };

@@ -1,7 +1,5 @@
 #include "rdma/verbs/completion_queue.hpp"
 
-#include <fcntl.h>
-
 #include <limits>
 
 namespace offload::rdma {
@@ -10,8 +8,7 @@ CompletionChannel::CompletionChannel(const DeviceContext& device)
     : native_(check_pointer(ibv_create_comp_channel(device.get()),
                             "make a completion channel on " + device.name()),
               "a completion channel") {
-  const int flags = core::check_errno(::fcntl(fd(), F_GETFL), "fcntl");
-  core::check_errno(::fcntl(fd(), F_SETFL, flags | O_NONBLOCK), "fcntl");
+  set_nonblocking(fd());
 }
 
 std::size_t CompletionChannel::take_events() noexcept {
@@ -26,13 +23,13 @@ std::size_t CompletionChannel::take_events() noexcept {
 }
 
 CompletionQueue::CompletionQueue(const DeviceContext& device, std::uint32_t depth,
-                                 const CompletionChannel* channel, int vector) {
+                                 const CompletionChannel* channel) {
   constexpr std::uint32_t kMost = std::numeric_limits<int>::max();
   if (depth == 0 || depth > kMost) {
     throw core::Error(core::ErrorCode::invalid_value, "a completion queue of that depth");
   }
   native_ = {check_pointer(ibv_create_cq(device.get(), static_cast<int>(depth), nullptr,
-                                         channel == nullptr ? nullptr : channel->get(), vector),
+                                         channel == nullptr ? nullptr : channel->get(), 0),
                            "make a completion queue on " + device.name()),
              "a completion queue"};
 }
@@ -43,15 +40,8 @@ std::span<ibv_wc> CompletionQueue::poll(std::span<ibv_wc> into) noexcept {
   return into.first(count < 0 ? 0 : static_cast<std::size_t>(count));
 }
 
-core::Status CompletionQueue::arm(bool solicited_only) noexcept {
-  return post_status(ibv_req_notify_cq(get(), solicited_only ? 1 : 0));
-}
-
-void CompletionQueue::moderate(std::uint16_t count, std::uint16_t period) {
-  ibv_modify_cq_attr attributes{};
-  attributes.attr_mask = IBV_CQ_ATTR_MODERATE;
-  attributes.moderate = {count, period};
-  check(ibv_modify_cq(get(), &attributes), "moderate a completion queue");
+core::Status CompletionQueue::arm() noexcept {
+  return post_status(ibv_req_notify_cq(get(), 0));
 }
 
 }  // namespace offload::rdma

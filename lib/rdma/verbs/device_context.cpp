@@ -33,43 +33,6 @@ const std::string& require_rdma(const device::Device& device) {
   return device.name;
 }
 
-std::uint32_t positive(int value) noexcept {
-  return static_cast<std::uint32_t>(std::max(value, 0));
-}
-
-std::uint8_t at_most_a_byte(int value) noexcept {
-  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
-}
-
-Limits limits_of(const ibv_device_attr& device) noexcept {
-  return {positive(device.max_qp),
-          positive(device.max_qp_wr),
-          positive(device.max_sge),
-          positive(device.max_cqe),
-          positive(device.max_srq_wr),
-          positive(device.max_mr),
-          device.max_mr_size,
-          at_most_a_byte(device.max_qp_init_rd_atom),
-          at_most_a_byte(device.max_qp_rd_atom)};
-}
-
-Atomics atomics_of(ibv_atomic_cap capability) noexcept {
-  switch (capability) {
-    case IBV_ATOMIC_NONE: return Atomics::none;
-    case IBV_ATOMIC_HCA: return Atomics::device;
-    case IBV_ATOMIC_GLOB: return Atomics::global;
-  }
-  return Atomics::none;
-}
-
-GidType type_of(std::uint32_t type) noexcept {
-  switch (type) {
-    case IBV_GID_TYPE_ROCE_V1: return GidType::roce_v1;
-    case IBV_GID_TYPE_ROCE_V2: return GidType::roce_v2;
-    default: return GidType::infiniband;
-  }
-}
-
 }  // namespace
 
 DeviceContext::DeviceContext(std::string_view name)
@@ -83,52 +46,26 @@ DeviceContext DeviceContext::import(ibv_context* native) {
 }
 
 DeviceContext::DeviceContext(Native native) : native_(std::move(native)) {
-  ibv_device_attr attributes{};
-  check(ibv_query_device(get(), &attributes), "query RDMA device " + name());
-  limits_ = limits_of(attributes);
-  atomics_ = atomics_of(attributes.atomic_cap);
-  ports_ = attributes.phys_port_cnt;
+  check(ibv_query_device(get(), &attributes_), "query RDMA device " + name());
 }
 
-device::Support DeviceContext::supports(QpType type) const {
-  switch (native_->device->transport_type) {
-    case IBV_TRANSPORT_IB: return {true, {}};
-    case IBV_TRANSPORT_IWARP:
-      if (type == QpType::rc) return {true, {}};
-      return {false, "an iWARP device has reliable connections alone"};
-    default: return {false, "a device of another transport than InfiniBand's"};
-  }
-}
-
-device::Support DeviceContext::supports_on_demand_paging() const {
-  ibv_device_attr_ex attributes{};
-  const int errnum = errno_of(ibv_query_device_ex(get(), nullptr, &attributes));
-  if (errnum != 0) return {false, core::describe_errno(errnum)};
-  if ((attributes.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0) return {true, {}};
-  return {false, "the device has no on-demand paging"};
-}
-
-Port DeviceContext::port(std::uint8_t number) const {
+ibv_port_attr DeviceContext::port(std::uint8_t number) const {
   ibv_port_attr attributes{};
   check(ibv_query_port(get(), number, &attributes),
         "query port " + std::to_string(number) + " of " + name());
-  return {number, attributes.state, attributes.active_mtu,
-          attributes.link_layer == IBV_LINK_LAYER_ETHERNET, attributes.lid};
+  return attributes;
 }
 
-std::vector<Gid> DeviceContext::gids(std::uint8_t port) const {
+std::vector<ibv_gid_entry> DeviceContext::gids(std::uint8_t port) const {
   // sgid_index has 8 bits. The call wants room for the tables of all ports at once.
-  std::vector<ibv_gid_entry> entries(std::max<std::size_t>(ports_, 1) * 256);
+  std::vector<ibv_gid_entry> entries(std::max<std::size_t>(attributes_.phys_port_cnt, 1) * 256);
   const auto found = ibv_query_gid_table(get(), entries.data(), entries.size(), 0);
   if (found < 0) check(static_cast<int>(found), "read the GID table of " + name());
   entries.resize(static_cast<std::size_t>(found));
-  std::vector<Gid> gids;
-  for (const ibv_gid_entry& entry : entries) {
-    if (entry.port_num != port || entry.gid_index > 255) continue;
-    gids.push_back(
-        {entry.gid, static_cast<std::uint8_t>(entry.gid_index), type_of(entry.gid_type)});
-  }
-  return gids;
+  std::erase_if(entries, [port](const ibv_gid_entry& entry) {
+    return entry.port_num != port || entry.gid_index > 255;
+  });
+  return entries;
 }
 
 }  // namespace offload::rdma

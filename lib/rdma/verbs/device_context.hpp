@@ -39,38 +39,6 @@ constexpr ibv_qp_type to_native(QpType type) noexcept {
   return IBV_QPT_RC;
 }
 
-/// What an atomic operation of a peer is atomic with respect to (ibv_atomic_cap).
-enum class Atomics : std::uint8_t {
-  none,    ///< the device has no atomics
-  device,  ///< other atomics through this device (IBV_ATOMIC_HCA)
-  global,  ///< the processors and other devices too (IBV_ATOMIC_GLOB)
-};
-
-/// A device's limits, named as in ibv_device_attr (ibv_query_device(3)).
-struct Limits {
-  std::uint32_t max_qp = 0;
-  std::uint32_t max_qp_wr = 0;   ///< work requests of one queue
-  std::uint32_t max_sge = 0;     ///< scatter/gather elements of one work request
-  std::uint32_t max_cqe = 0;     ///< entries of one completion queue
-  std::uint32_t max_srq_wr = 0;  ///< work requests of one shared receive queue
-  std::uint32_t max_mr = 0;
-  std::uint64_t max_mr_size = 0;  ///< bytes
-  /// Outstanding reads and atomics of one queue pair, as initiator and as responder.
-  std::uint8_t max_qp_init_rd_atom = 0;
-  std::uint8_t max_qp_rd_atom = 0;
-};
-
-/// The state of a port (ibv_port_attr).
-struct Port {
-  std::uint8_t number = 1;
-  ibv_port_state state = IBV_PORT_NOP;
-  ibv_mtu active_mtu = IBV_MTU_256;
-  bool ethernet = false;  ///< RoCE, which addresses by GID; else InfiniBand
-  std::uint16_t lid = 0;
-
-  [[nodiscard]] bool active() const noexcept { return state == IBV_PORT_ACTIVE; }
-};
-
 /// An open RDMA device (ibv_context). It outlives every object made on it. Move-only; any thread
 /// may call the const functions.
 class DeviceContext {
@@ -86,28 +54,20 @@ class DeviceContext {
   [[nodiscard]] ibv_context* get() const noexcept { return native_.get(); }
   [[nodiscard]] std::string name() const { return native_->device->name; }
 
-  [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
-  [[nodiscard]] Atomics atomics() const noexcept { return atomics_; }
-  [[nodiscard]] std::uint8_t ports() const noexcept { return ports_; }
-
-  /// Whether the device has queue pairs of this type.
-  [[nodiscard]] device::Support supports(QpType type) const;
-  /// Whether memory can be registered without locking it (on-demand paging).
-  [[nodiscard]] device::Support supports_on_demand_paging() const;
+  /// Its limits and abilities, as of when it was opened (ibv_query_device(3)).
+  [[nodiscard]] const ibv_device_attr& attributes() const noexcept { return attributes_; }
 
   /// Queries a port, numbered from 1. Throws Error.
-  [[nodiscard]] Port port(std::uint8_t number = 1) const;
+  [[nodiscard]] ibv_port_attr port(std::uint8_t number = 1) const;
   /// Queries the GID table of a port. Throws Error.
-  [[nodiscard]] std::vector<Gid> gids(std::uint8_t port = 1) const;
+  [[nodiscard]] std::vector<ibv_gid_entry> gids(std::uint8_t port = 1) const;
 
  private:
   using Native = Handle<ibv_context, ibv_close_device>;
   explicit DeviceContext(Native native);
 
   Native native_;
-  Limits limits_;
-  Atomics atomics_ = Atomics::none;
-  std::uint8_t ports_ = 0;
+  ibv_device_attr attributes_{};
 };
 
 }  // namespace offload::rdma

@@ -1,10 +1,16 @@
 #include "rdma/verbs/error.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 
 namespace offload::rdma {
 
 using core::ErrorCode;
+
+void set_nonblocking(int fd) {
+  const int flags = core::check_errno(::fcntl(fd, F_GETFL), "fcntl");
+  core::check_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK), "fcntl");
+}
 
 core::Status post_status(int result) noexcept {
   switch (errno_of(result)) {

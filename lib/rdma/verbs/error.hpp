@@ -36,6 +36,9 @@ Object* check_pointer(Object* object, std::string_view action) {
   return object;
 }
 
+/// Makes reads of a descriptor that a library opened return at once. Throws Error.
+void set_nonblocking(int fd);
+
 /// The Status of a call that posts, for the data path: full if the queue has no room, invalid_value
 /// for what the device does not take, else driver.
 core::Status post_status(int result) noexcept;

@@ -14,35 +14,31 @@ namespace {
 constexpr std::size_t kGidBytes = sizeof(ibv_gid::raw);
 constexpr std::array<std::uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-bool matches(const Gid& gid, const GidRule& rule) noexcept {
-  if (rule.address && !equal(*rule.address, gid.value)) return false;
-  if (gid.type == GidType::infiniband) return true;
-  if (rule.roce_v1 != (gid.type == GidType::roce_v1)) return false;
-  return rule.family == Family::any || rule.family == family_of(gid.value);
+bool matches(const ibv_gid_entry& entry, const GidRule& rule) noexcept {
+  if (rule.address && !equal(*rule.address, entry.gid)) return false;
+  if (entry.gid_type == IBV_GID_TYPE_IB) return true;
+  if (rule.roce_v1 != (entry.gid_type == IBV_GID_TYPE_ROCE_V1)) return false;
+  return rule.family == Family::any || rule.family == family_of(entry.gid);
 }
 
 /// The lowest is chosen.
-int rank(const Gid& gid) noexcept {
-  if (gid.type == GidType::infiniband) return 0;
-  if (family_of(gid.value) == Family::ipv4) return 0;
-  return is_link_local(gid.value) ? 2 : 1;
+int rank(const ibv_gid_entry& entry) noexcept {
+  if (entry.gid_type == IBV_GID_TYPE_IB) return 0;
+  if (family_of(entry.gid) == Family::ipv4) return 0;
+  return is_link_local(entry.gid) ? 2 : 1;
 }
 
-std::string_view name_of(GidType type) noexcept {
-  switch (type) {
-    case GidType::infiniband: return "InfiniBand";
-    case GidType::roce_v1: return "RoCE v1";
-    case GidType::roce_v2: return "RoCE v2";
-  }
-  return "unknown";
+const char* type_of(const ibv_gid_entry& entry) noexcept {
+  if (entry.gid_type == IBV_GID_TYPE_IB) return "InfiniBand";
+  return entry.gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1" : "RoCE v2";
 }
 
-std::string listed(std::span<const Gid> table) {
+std::string listed(std::span<const ibv_gid_entry> table) {
   std::string text;
-  for (const Gid& gid : table) {
+  for (const ibv_gid_entry& entry : table) {
     if (!text.empty()) text += ", ";
-    text += std::to_string(gid.index) + " " + to_string(gid.value) + " (";
-    text.append(name_of(gid.type)).append(")");
+    text +=
+        std::to_string(entry.gid_index) + " " + to_string(entry.gid) + " (" + type_of(entry) + ")";
   }
   return text.empty() ? "it has none" : "it has " + text;
 }
@@ -56,10 +52,6 @@ Family family_of(const ibv_gid& gid) noexcept {
 
 bool equal(const ibv_gid& a, const ibv_gid& b) noexcept {
   return std::memcmp(a.raw, b.raw, kGidBytes) == 0;
-}
-
-bool is_unspecified(const ibv_gid& gid) noexcept {
-  return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
 }
 
 bool is_link_local(const ibv_gid& gid) noexcept {
@@ -84,10 +76,10 @@ ibv_gid parse_gid(std::string_view address) {
                     "'" + text + "' is no IPv4 or IPv6 address, as a GID is");
 }
 
-Gid choose_gid(std::span<const Gid> table, const GidRule& rule) {
-  const Gid* best = nullptr;
-  for (const Gid& gid : table) {
-    if (matches(gid, rule) && (best == nullptr || rank(gid) < rank(*best))) best = &gid;
+ibv_gid_entry choose_gid(std::span<const ibv_gid_entry> table, const GidRule& rule) {
+  const ibv_gid_entry* best = nullptr;
+  for (const ibv_gid_entry& entry : table) {
+    if (matches(entry, rule) && (best == nullptr || rank(entry) < rank(*best))) best = &entry;
   }
   if (best == nullptr) {
     throw core::Error(core::ErrorCode::not_found,

@@ -10,18 +10,8 @@
 
 namespace offload::rdma {
 
-/// The protocol that packets from a GID use (ibv_gid_type).
-enum class GidType : std::uint8_t { infiniband, roce_v1, roce_v2 };
-
 /// The kind of IP address that a GID holds.
 enum class Family : std::uint8_t { any, ipv4, ipv6 };
-
-/// An entry of a port's GID table (ibv_gid_entry): a source address of packets.
-struct Gid {
-  ibv_gid value{};
-  std::uint8_t index = 0;  ///< in the table: sgid_index
-  GidType type = GidType::infiniband;
-};
 
 /// ipv4 for an IPv4 address mapped into IPv6 (RFC 4291, 2.5.5.2), else ipv6.
 Family family_of(const ibv_gid& gid) noexcept;
@@ -29,13 +19,16 @@ Family family_of(const ibv_gid& gid) noexcept;
 bool is_link_local(const ibv_gid& gid) noexcept;
 bool equal(const ibv_gid& a, const ibv_gid& b) noexcept;
 /// Whether it is all zeroes.
-bool is_unspecified(const ibv_gid& gid) noexcept;
+inline bool is_unspecified(const ibv_gid& gid) noexcept {
+  return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
+}
 /// "10.77.0.1" for a mapped IPv4 address, else IPv6 notation.
 std::string to_string(const ibv_gid& gid);
 /// The GID of an IPv4 or IPv6 address. Throws Error (invalid_value).
 ibv_gid parse_gid(std::string_view address);
 
-/// Which entry of a GID table to choose. The default finds the one that most networks route.
+/// Which entry of a port's GID table, the source addresses of its packets, to choose. The default
+/// finds the one that most networks route.
 struct GidRule {
   Family family = Family::any;
   std::optional<ibv_gid> address;  ///< only the entry with this address
@@ -45,6 +38,6 @@ struct GidRule {
 
 /// The first entry of the best rank that the rule allows. RoCE entries rank by address: IPv4, then
 /// IPv6 that is not link-local, then link-local. Throws Error (not_found), which lists the table.
-Gid choose_gid(std::span<const Gid> table, const GidRule& rule);
+ibv_gid_entry choose_gid(std::span<const ibv_gid_entry> table, const GidRule& rule);
 
 }  // namespace offload::rdma

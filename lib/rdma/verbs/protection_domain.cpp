@@ -33,16 +33,6 @@ ProtectionDomain ProtectionDomain::import(ibv_pd* native) {
   return ProtectionDomain(Native::borrow(native));
 }
 
-device::Support ProtectionDomain::supports_dma_buf() const {
-  // Given an invalid descriptor, a device that registers dma-bufs fails with EBADF, any other
-  // with another errno (EOPNOTSUPP).
-  errno = 0;
-  Handle<ibv_mr, ibv_dereg_mr> none(ibv_reg_dmabuf_mr(get(), 0, 4096, 0, -1, 0), "a region");
-  const int errnum = errno;
-  if (errnum == EBADF) return {true, {}};
-  return {false, device_name() + " registers no dma-buf: " + core::describe_errno(errnum)};
-}
-
 memory::Key Registrar::register_range(const memory::Range& range, memory::Access access) {
   const unsigned flags = access_flags(access);
   std::string refused;
@@ -61,8 +51,9 @@ memory::Key Registrar::register_range(const memory::Range& range, memory::Access
     }
     return key_of(region);
   }
-  if (range.location == memory::Location::device) {
-    refused += range.descriptor.kind == memory::DescriptorKind::none ? "it has no dma-buf; " : "";
+  if (range.location == memory::Location::device &&
+      range.descriptor.kind == memory::DescriptorKind::none) {
+    refused = "it has no dma-buf; ";
   }
   core::throw_errno(refused + "by its address", errnum);
 }

@@ -2,7 +2,6 @@
 
 #include <infiniband/verbs.h>
 
-#include "device/device.hpp"
 #include "memory/registrar.hpp"
 #include "rdma/verbs/device_context.hpp"
 
@@ -23,9 +22,6 @@ class ProtectionDomain {
   [[nodiscard]] ibv_pd* get() const noexcept { return native_.get(); }
   [[nodiscard]] std::string device_name() const { return native_->context->device->name; }
 
-  /// Whether dma-bufs can be registered, such as GPU memory.
-  [[nodiscard]] device::Support supports_dma_buf() const;
-
  private:
   using Native = Handle<ibv_pd, ibv_dealloc_pd>;
   explicit ProtectionDomain(Native native) : native_(std::move(native)) {}
@@ -45,8 +41,6 @@ class Registrar final : public memory::Registrar {
   [[nodiscard]] std::string name() const override { return domain_->context->device->name; }
   memory::Key register_range(const memory::Range& range, memory::Access access) override;
   void deregister(const memory::Range& range, const memory::Key& key) noexcept override;
-
-  [[nodiscard]] ibv_pd* domain() const noexcept { return domain_; }
 
  private:
   ibv_pd* domain_;

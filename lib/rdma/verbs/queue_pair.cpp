@@ -5,54 +5,25 @@ namespace {
 
 using core::Error;
 using core::ErrorCode;
-using State = QueuePair::State;
-
 /// 7 retries for ever.
 constexpr std::uint8_t kMaxRetries = 6;
 
-ibv_qp_state to_native(State state) noexcept {
-  switch (state) {
-    case State::reset: return IBV_QPS_RESET;
-    case State::init: return IBV_QPS_INIT;
-    case State::ready_to_receive: return IBV_QPS_RTR;
-    case State::ready_to_send: return IBV_QPS_RTS;
-    case State::error: break;
-  }
-  return IBV_QPS_ERR;
-}
-
 }  // namespace
 
-std::string_view name_of(State state) noexcept {
+std::string_view name_of(ibv_qp_state state) noexcept {
   switch (state) {
-    case State::reset: return "RESET";
-    case State::init: return "INIT";
-    case State::ready_to_receive: return "RTR";
-    case State::ready_to_send: return "RTS";
-    case State::error: return "ERR";
+    case IBV_QPS_RESET: return "RESET";
+    case IBV_QPS_INIT: return "INIT";
+    case IBV_QPS_RTR: return "RTR";
+    case IBV_QPS_RTS: return "RTS";
+    default: return "ERR";
   }
-  return "unknown";
 }
 
-ibv_ah_attr to_native(const Path& path) noexcept {
-  ibv_ah_attr attributes{};
-  attributes.port_num = path.port_num;
-  attributes.dlid = path.dlid;
-  attributes.sl = path.service_level;
-  attributes.is_global = path.is_global ? 1 : 0;
-  if (path.is_global) {
-    attributes.grh = {path.dgid, path.flow_label, path.sgid_index, path.hop_limit,
-                      path.traffic_class};
-  }
-  return attributes;
-}
-
-AddressHandle::AddressHandle(const ProtectionDomain& domain, const Path& path) {
-  ibv_ah_attr attributes = to_native(path);
-  native_ = {check_pointer(ibv_create_ah(domain.get(), &attributes),
-                           "make a path to " + to_string(path.dgid)),
-             "a path"};
-}
+AddressHandle::AddressHandle(const ProtectionDomain& domain, ibv_ah_attr path)
+    : native_(check_pointer(ibv_create_ah(domain.get(), &path),
+                            "make a path to " + to_string(path.grh.dgid)),
+              "a path") {}
 
 QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
                      const CompletionQueue& receives, const QueuePairOptions& options)
@@ -61,8 +32,7 @@ QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& send
   attributes.send_cq = sends.get();
   attributes.recv_cq = receives.get();
   attributes.srq = options.srq == nullptr ? nullptr : options.srq->get();
-  attributes.qp_type = rdma::to_native(options.qp_type);
-  attributes.sq_sig_all = options.sq_sig_all ? 1 : 0;
+  attributes.qp_type = to_native(options.qp_type);
   attributes.cap = {options.max_send_wr, options.max_recv_wr, options.max_sge, options.max_sge,
                     options.max_inline_data};
   native_ = {check_pointer(ibv_create_qp(domain.get(), &attributes),
@@ -77,12 +47,12 @@ std::string QueuePair::described() const {
          native_->context->device->name;
 }
 
-void QueuePair::expect(State state, std::string_view action) const {
+void QueuePair::expect(ibv_qp_state state, std::string_view action) const {
   if (state_ != state) core::throw_bad_state(described(), name_of(state_), action);
 }
 
-void QueuePair::modify(ibv_qp_attr& attributes, int mask, State to) {
-  attributes.qp_state = to_native(to);
+void QueuePair::modify(ibv_qp_attr& attributes, int mask, ibv_qp_state to) {
+  attributes.qp_state = to;
   const int errnum = errno_of(ibv_modify_qp(get(), &attributes, mask | IBV_QP_STATE));
   if (errnum != 0) {
     core::throw_errno(described() + " does not get from " + std::string(name_of(state_)) + " to " +
@@ -93,23 +63,23 @@ void QueuePair::modify(ibv_qp_attr& attributes, int mask, State to) {
 }
 
 void QueuePair::initialize(std::uint8_t port_num, memory::Access access, std::uint32_t qkey) {
-  expect(State::reset, "be initialised");
+  expect(IBV_QPS_RESET, "be initialised");
   ibv_qp_attr attributes{};
   attributes.port_num = port_num;
   attributes.pkey_index = 0;  // the default partition, which has every port
   attributes.qp_access_flags = access_flags(access & memory::kRemoteAccess);
   attributes.qkey = qkey;
   const int last = type_ == QpType::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  modify(attributes, IBV_QP_PORT | IBV_QP_PKEY_INDEX | last, State::init);
+  modify(attributes, IBV_QP_PORT | IBV_QP_PKEY_INDEX | last, IBV_QPS_INIT);
 }
 
 void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
-  expect(State::init, "become ready to receive");
+  expect(IBV_QPS_INIT, "become ready to receive");
   if (type_ == QpType::ud) {
     throw Error(ErrorCode::invalid_value, described() + " has no peer");
   }
   ibv_qp_attr attributes{};
-  attributes.ah_attr = rdma::to_native(rtr.path);
+  attributes.ah_attr = rtr.ah_attr;
   attributes.path_mtu = rtr.path_mtu;
   attributes.dest_qp_num = rtr.dest_qp_num;
   attributes.rq_psn = rtr.rq_psn;
@@ -117,20 +87,20 @@ void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
   attributes.min_rnr_timer = rtr.min_rnr_timer;
   int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (type_ == QpType::rc) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-  modify(attributes, mask, State::ready_to_receive);
+  modify(attributes, mask, IBV_QPS_RTR);
 }
 
 void QueuePair::ready_to_receive() {
-  expect(State::init, "become ready to receive");
+  expect(IBV_QPS_INIT, "become ready to receive");
   if (type_ != QpType::ud) {
     throw Error(ErrorCode::invalid_value, described() + " needs a peer");
   }
   ibv_qp_attr attributes{};
-  modify(attributes, 0, State::ready_to_receive);
+  modify(attributes, 0, IBV_QPS_RTR);
 }
 
 void QueuePair::ready_to_send(const RtsAttributes& rts) {
-  expect(State::ready_to_receive, "become ready to send");
+  expect(IBV_QPS_RTR, "become ready to send");
   if (rts.retry_cnt > kMaxRetries || rts.rnr_retry > kMaxRetries) {
     throw Error(ErrorCode::invalid_value, described() + ": retries are 6 at most, as 7 has no end");
   }
@@ -144,40 +114,29 @@ void QueuePair::ready_to_send(const RtsAttributes& rts) {
   if (type_ == QpType::rc) {
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   }
-  modify(attributes, mask, State::ready_to_send);
+  modify(attributes, mask, IBV_QPS_RTS);
 }
 
 void QueuePair::fail() {
-  if (state_ == State::reset) core::throw_bad_state(described(), name_of(state_), "fail");
+  if (state_ == IBV_QPS_RESET) core::throw_bad_state(described(), name_of(state_), "fail");
   ibv_qp_attr attributes{};
-  modify(attributes, 0, State::error);
+  modify(attributes, 0, IBV_QPS_ERR);
 }
 
 void QueuePair::reset() {
   ibv_qp_attr attributes{};
-  modify(attributes, 0, State::reset);
-}
-
-ibv_qp_attr QueuePair::query() const {
-  ibv_qp_attr attributes{};
-  ibv_qp_init_attr initial{};
-  check(ibv_query_qp(get(), &attributes,
-                     IBV_QP_STATE | IBV_QP_CAP | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT |
-                         IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_DEST_QPN,
-                     &initial),
-        "query " + described());
-  return attributes;
+  modify(attributes, 0, IBV_QPS_RESET);
 }
 
 core::Status QueuePair::post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept {
   bad = &first;
-  if (state_ != State::ready_to_send) return ErrorCode::bad_state;
+  if (state_ != IBV_QPS_RTS) return ErrorCode::bad_state;
   return post_status(ibv_post_send(get(), &first, &bad));
 }
 
 core::Status QueuePair::post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept {
   bad = &first;
-  if (state_ == State::reset) return ErrorCode::bad_state;
+  if (state_ == IBV_QPS_RESET) return ErrorCode::bad_state;
   return post_status(ibv_post_recv(get(), &first, &bad));
 }
 

@@ -14,27 +14,20 @@
 
 namespace offload::rdma {
 
-/// The path to a peer's port (ibv_ah_attr and its ibv_global_route, ibv_create_ah(3)). RoCE
-/// addresses by GID; InfiniBand by LID, with a GID across subnets.
-struct Path {
-  std::uint8_t port_num = 1;  ///< of this device
-  std::uint16_t dlid = 0;     ///< 0 over RoCE
-  bool is_global = true;      ///< whether packets carry the fields below; always over RoCE
-  ibv_gid dgid{};
-  std::uint8_t sgid_index = 0;
-  std::uint8_t hop_limit = 64;  ///< the usual one of IP
-  std::uint8_t traffic_class = 0;
-  std::uint32_t flow_label = 0;
-  std::uint8_t service_level = 0;  ///< sl
-};
-
-ibv_ah_attr to_native(const Path& path) noexcept;
+/// A path by GID from port 1, with the usual hop limit of IP; the peer's address is to be set.
+inline ibv_ah_attr default_path() noexcept {
+  ibv_ah_attr path{};
+  path.is_global = 1;
+  path.port_num = 1;
+  path.grh.hop_limit = 64;
+  return path;
+}
 
 /// An address handle (ibv_ah): the path of a datagram. Move-only; the domain outlives it.
 class AddressHandle {
  public:
   /// Throws Error.
-  AddressHandle(const ProtectionDomain& domain, const Path& path);
+  AddressHandle(const ProtectionDomain& domain, ibv_ah_attr path);
   [[nodiscard]] ibv_ah* get() const noexcept { return native_.get(); }
 
  private:
@@ -49,13 +42,14 @@ struct QueuePairOptions {
   std::uint32_t max_recv_wr = 128;
   std::uint32_t max_sge = 4;          ///< scatter/gather elements of a work request of either queue
   std::uint32_t max_inline_data = 0;  ///< bytes that IBV_SEND_INLINE copies into the work request
-  bool sq_sig_all = false;            ///< every send completes, not only IBV_SEND_SIGNALED ones
   const SharedReceiveQueue* srq = nullptr;  ///< replaces the receive queue
 };
 
 /// The attributes of INIT → RTR, named as in ibv_qp_attr (ibv_modify_qp(3)).
 struct RtrAttributes {
-  Path path;  ///< ah_attr
+  /// The path to the peer's port. RoCE addresses by GID (grh); InfiniBand by LID, with a GID across
+  /// subnets.
+  ibv_ah_attr ah_attr = default_path();
   std::uint32_t dest_qp_num = 0;
   std::uint32_t rq_psn = 0;         ///< packet sequence number of the peer's first packet, 24 bits
   ibv_mtu path_mtu = IBV_MTU_1024;  ///< the smaller of the two ports' active MTUs
@@ -85,8 +79,6 @@ struct RtsAttributes {
 /// state and posts.
 class QueuePair {
  public:
-  enum class State : std::uint8_t { reset, init, ready_to_receive, ready_to_send, error };
-
   /// Throws Error: not_supported or invalid_value for what the device does not take.
   QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
             const CompletionQueue& receives, const QueuePairOptions& options);
@@ -108,10 +100,7 @@ class QueuePair {
   void reset();
 
   /// The state that the calls above left it in.
-  [[nodiscard]] State state() const noexcept { return state_; }
-  /// Queries the device, whose state also shows errors of the connection (ERR). Throws Error.
-  [[nodiscard]] ibv_qp_attr query() const;
-
+  [[nodiscard]] ibv_qp_state state() const noexcept { return state_; }
   /// Post the list from `first` on, with one doorbell. After an error (bad_state, full,
   /// invalid_value, driver) those before `bad` are posted.
   core::Status post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept;
@@ -126,16 +115,16 @@ class QueuePair {
   [[nodiscard]] std::string described() const;
 
  private:
-  void expect(State state, std::string_view action) const;
-  void modify(ibv_qp_attr& attributes, int mask, State to);
+  void expect(ibv_qp_state state, std::string_view action) const;
+  void modify(ibv_qp_attr& attributes, int mask, ibv_qp_state to);
 
   Handle<ibv_qp, ibv_destroy_qp> native_;
   QpType type_;
   ibv_qp_cap capacity_{};
-  State state_ = State::reset;
+  ibv_qp_state state_ = IBV_QPS_RESET;
 };
 
 /// "RESET", "INIT", "RTR", "RTS", "ERR".
-std::string_view name_of(QueuePair::State state) noexcept;
+std::string_view name_of(ibv_qp_state state) noexcept;
 
 }  // namespace offload::rdma

@@ -55,13 +55,13 @@ TEST_F(PairingTest, OverInfiniBandADescriptorHasTheLid) {
 
 TEST_F(PairingTest, OptionsAndDescriptorBecomeAttributes) {
   PathOptions options;
-  options.hop_limit = 3;
-  options.traffic_class = 106;
-  options.service_level = 2;
-  options.min_rnr_timer = 12;
-  options.timeout = 10;
-  options.retry_cnt = 5;
-  options.rnr_retry = 4;
+  options.rtr.ah_attr.grh.hop_limit = 3;
+  options.rtr.ah_attr.grh.traffic_class = 106;
+  options.rtr.ah_attr.sl = 2;
+  options.rtr.min_rnr_timer = 12;
+  options.rts.timeout = 10;
+  options.rts.retry_cnt = 5;
+  options.rts.rnr_retry = 4;
   Pairing pairing(device_, options);
   EXPECT_EQ(pairing.max_rd_atomic(), 0);
   auto peer = matching_peer();

@@ -41,7 +41,7 @@ class CmGuestTest : public DeviceTest {
  protected:
   static constexpr auto kLimit = std::chrono::seconds(10);
 
-  CmGuestTest() : address_(to_string(choose_gid(device_.gids(), {}).value)) {}
+  CmGuestTest() : address_(to_string(choose_gid(device_.gids(), {}).gid)) {}
   ~CmGuestTest() override {
     for (auto* ends : {&clients_, &servers_}) {
       for (End& end : *ends) stop(end.side.connection);

@@ -87,8 +87,8 @@ TEST_F(PairTest, APeerThatAllowsNoWritesIsARemoteError) {
 
 TEST_F(PairTest, APeerWithoutReceivesIsToldAfterItsRetries) {
   ConnectionOptions options;
-  options.rnr_retry = 1;
-  options.min_rnr_timer = 12;
+  options.rts.rnr_retry = 1;
+  options.rtr.min_rnr_timer = 12;
   make(options);
   const auto source = data(0, 100);
   const SendTask& task = send(*a_, source);

@@ -72,35 +72,35 @@ TEST_F(DeviceTest, IsWhatIbvDevinfoSays) {
     EXPECT_TRUE(fields.contains(name)) << name << "\n" << output;
     return std::stoull(fields[name], nullptr, 0);
   };
-  const Limits& limits = device_.limits();
-  EXPECT_EQ(limits.max_qp, number("max_qp"));
-  EXPECT_EQ(limits.max_qp_wr, number("max_qp_wr"));
-  EXPECT_EQ(limits.max_sge, number("max_sge"));
-  EXPECT_EQ(limits.max_cqe, number("max_cqe"));
-  EXPECT_EQ(limits.max_srq_wr, number("max_srq_wr"));
-  EXPECT_EQ(limits.max_mr, number("max_mr"));
+  const ibv_device_attr& limits = device_.attributes();
+  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_qp), number("max_qp"));
+  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_qp_wr), number("max_qp_wr"));
+  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_sge), number("max_sge"));
+  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_cqe), number("max_cqe"));
+  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_srq_wr), number("max_srq_wr"));
+  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_mr), number("max_mr"));
   EXPECT_EQ(limits.max_mr_size, number("max_mr_size"));
-  EXPECT_EQ(limits.max_qp_init_rd_atom, number("max_qp_init_rd_atom"));
-  EXPECT_EQ(limits.max_qp_rd_atom, number("max_qp_rd_atom"));
-  EXPECT_EQ(device_.ports(), number("phys_port_cnt"));
-  const std::map<Atomics, std::string> atomics{{Atomics::none, "ATOMIC_NONE"},
-                                               {Atomics::device, "ATOMIC_HCA"},
-                                               {Atomics::global, "ATOMIC_GLOB"}};
+  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_qp_init_rd_atom), number("max_qp_init_rd_atom"));
+  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_qp_rd_atom), number("max_qp_rd_atom"));
+  EXPECT_EQ(limits.phys_port_cnt, number("phys_port_cnt"));
+  const std::map<ibv_atomic_cap, std::string> atomics{{IBV_ATOMIC_NONE, "ATOMIC_NONE"},
+                                                      {IBV_ATOMIC_HCA, "ATOMIC_HCA"},
+                                                      {IBV_ATOMIC_GLOB, "ATOMIC_GLOB"}};
   EXPECT_EQ(fields["atomic_cap"].substr(0, fields["atomic_cap"].find(' ')),
-            atomics.at(device_.atomics()));
-  const Port port = device_.port();
-  EXPECT_EQ(port.active(), fields["state"].starts_with("PORT_ACTIVE"));
+            atomics.at(limits.atomic_cap));
+  const ibv_port_attr port = device_.port();
+  EXPECT_EQ(port.state == IBV_PORT_ACTIVE, fields["state"].starts_with("PORT_ACTIVE"));
   EXPECT_EQ(128ULL << port.active_mtu, number("active_mtu"));
   EXPECT_EQ(port.lid, number("port_lid"));
-  EXPECT_EQ(port.ethernet, fields["link_layer"] == "Ethernet");
-  for (const Gid& gid : device_.gids()) {
+  EXPECT_EQ(port.link_layer == IBV_LINK_LAYER_ETHERNET, fields["link_layer"] == "Ethernet");
+  for (const ibv_gid_entry& gid : device_.gids()) {
     std::array<char, 16> name{};
-    std::snprintf(name.data(), name.size(), "GID[%3u]", unsigned{gid.index});
+    std::snprintf(name.data(), name.size(), "GID[%3u]", gid.gid_index);
     const std::string& shown = fields[name.data()];
-    EXPECT_EQ(gid.type == GidType::roce_v2, shown.find("RoCE v2") != std::string::npos);
-    EXPECT_TRUE(shown.starts_with(to_string(gid.value)) ||
-                shown.starts_with("::ffff:" + to_string(gid.value)))
-        << shown << " is not " << to_string(gid.value);
+    EXPECT_EQ(gid.gid_type == IBV_GID_TYPE_ROCE_V2, shown.find("RoCE v2") != std::string::npos);
+    EXPECT_TRUE(shown.starts_with(to_string(gid.gid)) ||
+                shown.starts_with("::ffff:" + to_string(gid.gid)))
+        << shown << " is not " << to_string(gid.gid);
   }
 }
 
@@ -160,7 +160,7 @@ class RpingTest : public DeviceTest {
     options.queues.max_send_wr = options.queues.max_recv_wr = 16;
     return options;
   }
-  std::string address_ = to_string(choose_gid(device_.gids(), {}).value);
+  std::string address_ = to_string(choose_gid(device_.gids(), {}).gid);
   std::vector<std::string> told_;
   std::size_t next_message_ = 0;
   std::vector<memory::BufferRef> receives_;

@@ -36,16 +36,14 @@ TEST_F(DeviceContextTest, WithoutDevicesItIsSaidWhy) {
 
 TEST_F(DeviceContextTest, ADeviceTellsWhatItCan) {
   const DeviceContext device("fake0");
-  EXPECT_EQ(device.limits().max_qp_init_rd_atom, 8);
-  EXPECT_EQ(device.limits().max_qp_rd_atom, 16);
-  EXPECT_EQ(device.atomics(), Atomics::device);
-  EXPECT_EQ(device.ports(), 1);
-  EXPECT_TRUE(device.supports(QpType::uc));
-  EXPECT_FALSE(device.supports_on_demand_paging());
-  EXPECT_TRUE(device.port().active());
-  EXPECT_TRUE(device.port().ethernet);
+  EXPECT_EQ(device.attributes().max_qp_init_rd_atom, 8);
+  EXPECT_EQ(device.attributes().max_qp_rd_atom, 16);
+  EXPECT_EQ(device.attributes().atomic_cap, IBV_ATOMIC_HCA);
+  EXPECT_EQ(device.attributes().phys_port_cnt, 1);
+  EXPECT_EQ(device.port().state, IBV_PORT_ACTIVE);
+  EXPECT_EQ(device.port().link_layer, IBV_LINK_LAYER_ETHERNET);
   ASSERT_EQ(device.gids().size(), 1U);
-  EXPECT_EQ(to_string(device.gids()[0].value), "10.0.0.1");
+  EXPECT_EQ(to_string(device.gids()[0].gid), "10.0.0.1");
   EXPECT_TRUE(device.gids(2).empty());
 }
 

@@ -12,14 +12,16 @@ namespace {
 using core::ErrorCode;
 using support::thrown_by;
 
-std::vector<Gid> roce_table() {
-  return {{parse_gid("fe80::1"), 0, GidType::roce_v1},
-          {parse_gid("fe80::1"), 1, GidType::roce_v2},
-          {parse_gid("2001:db8::1"), 2, GidType::roce_v1},
-          {parse_gid("2001:db8::1"), 3, GidType::roce_v2},
-          {parse_gid("10.1.2.3"), 4, GidType::roce_v1},
-          {parse_gid("10.1.2.3"), 5, GidType::roce_v2},
-          {parse_gid("10.9.9.9"), 6, GidType::roce_v2}};
+ibv_gid_entry entry(std::string_view address, std::uint32_t index, std::uint32_t type) {
+  return {parse_gid(address), index, 1, type, 0};
+}
+
+std::vector<ibv_gid_entry> roce_table() {
+  return {
+      entry("fe80::1", 0, IBV_GID_TYPE_ROCE_V1),     entry("fe80::1", 1, IBV_GID_TYPE_ROCE_V2),
+      entry("2001:db8::1", 2, IBV_GID_TYPE_ROCE_V1), entry("2001:db8::1", 3, IBV_GID_TYPE_ROCE_V2),
+      entry("10.1.2.3", 4, IBV_GID_TYPE_ROCE_V1),    entry("10.1.2.3", 5, IBV_GID_TYPE_ROCE_V2),
+      entry("10.9.9.9", 6, IBV_GID_TYPE_ROCE_V2)};
 }
 
 TEST(Gid, IsWrittenAsTheAddressThatItIs) {
@@ -39,25 +41,25 @@ TEST(Gid, IsWrittenAsTheAddressThatItIs) {
 }
 
 TEST(ChooseGid, TakesARoutedAddressOfRoceV2) {
-  EXPECT_EQ(choose_gid(roce_table(), {}).index, 5);
-  EXPECT_EQ(choose_gid(roce_table(), {Family::ipv4, {}, false}).index, 5);
-  EXPECT_EQ(choose_gid(roce_table(), {Family::ipv6, {}, false}).index, 3);
+  EXPECT_EQ(choose_gid(roce_table(), {}).gid_index, 5U);
+  EXPECT_EQ(choose_gid(roce_table(), {Family::ipv4, {}, false}).gid_index, 5U);
+  EXPECT_EQ(choose_gid(roce_table(), {Family::ipv6, {}, false}).gid_index, 3U);
 }
 
 TEST(ChooseGid, TakesALinkLocalOneIfThereIsNoOther) {
   const auto table = roce_table();
-  EXPECT_EQ(choose_gid(std::span(table).first(2), {}).index, 1);
+  EXPECT_EQ(choose_gid(std::span(table).first(2), {}).gid_index, 1U);
 }
 
 TEST(ChooseGid, TakesAnAddressOrRoceV1IfAskedFor) {
-  EXPECT_EQ(choose_gid(roce_table(), {Family::any, parse_gid("10.9.9.9"), false}).index, 6);
-  EXPECT_EQ(choose_gid(roce_table(), {Family::ipv6, {}, true}).index, 2);
+  EXPECT_EQ(choose_gid(roce_table(), {Family::any, parse_gid("10.9.9.9"), false}).gid_index, 6U);
+  EXPECT_EQ(choose_gid(roce_table(), {Family::ipv6, {}, true}).gid_index, 2U);
 }
 
 TEST(ChooseGid, OfInfiniBandTakesTheFirst) {
-  const std::vector<Gid> table = {{parse_gid("fe80::1"), 0, GidType::infiniband},
-                                  {parse_gid("fe80::2"), 1, GidType::infiniband}};
-  EXPECT_EQ(choose_gid(table, {Family::ipv4, {}, false}).index, 0);
+  const std::vector<ibv_gid_entry> table = {entry("fe80::1", 0, IBV_GID_TYPE_IB),
+                                            entry("fe80::2", 1, IBV_GID_TYPE_IB)};
+  EXPECT_EQ(choose_gid(table, {Family::ipv4, {}, false}).gid_index, 0U);
 }
 
 TEST(ChooseGid, WhatIsNotThereIsAnErrorThatListsWhatIs) {

@@ -16,9 +16,9 @@ rdma::PathOptions path_of(const rdma::Route& route) {
 std::unique_ptr<rdma::AsyncEvents> log_events(const rdma::DeviceContext& device,
                                               progress::Engine& engine, bool* fatal) {
   return std::make_unique<rdma::AsyncEvents>(
-      device, engine, [name = device.name(), fatal](const rdma::AsyncEvent& event) {
-        core::log_warning("{} reports: {}", name, event.name());
-        if (fatal != nullptr && event.type == IBV_EVENT_DEVICE_FATAL) *fatal = true;
+      device, engine, [name = device.name(), fatal](const ibv_async_event& event) {
+        core::log_warning("{} reports: {}", name, ibv_event_type_str(event.event_type));
+        if (fatal != nullptr && event.event_type == IBV_EVENT_DEVICE_FATAL) *fatal = true;
       });
 }
 
