@@ -37,7 +37,7 @@ rdma::ConnectionOptions control_options(const rdma::PathOptions& path) {
 }  // namespace
 
 rdma::CmAddress cm_address_of(const Address& address, bool passive) {
-  if (const std::string why = device::why_no_rdma(); !why.empty()) {
+  if (const std::string why = device::list_rdma_devices().why_none; !why.empty()) {
     throw Error(ErrorCode::not_supported, address.to_string() + ": " + why);
   }
   // Others can always reach it.
