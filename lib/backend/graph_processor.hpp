@@ -10,21 +10,13 @@
 
 namespace offload::backend {
 
-/// Owns an executable CUDA graph, which can be launched any number of times.
-class GraphExec {
- public:
-  /// Instantiates `graph` as it is now. Throws Error.
-  explicit GraphExec(cudaGraph_t graph);
-  GraphExec(GraphExec&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
-  GraphExec& operator=(GraphExec&&) = delete;
-  GraphExec(const GraphExec&) = delete;
-  GraphExec& operator=(const GraphExec&) = delete;
-  ~GraphExec();
-  [[nodiscard]] cudaGraphExec_t get() const noexcept { return exec_; }
-
- private:
-  cudaGraphExec_t exec_ = nullptr;
+/// An executable CUDA graph, which can be launched any number of times.
+struct DestroyGraphExec {
+  void operator()(cudaGraphExec_t exec) const noexcept {
+    gpu::log_cuda(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
+  }
 };
+using GraphExec = std::unique_ptr<CUgraphExec_st, DestroyGraphExec>;
 
 /// A GPU that answers batches. Each is one launch of a graph of copy, kernel and copy, made at the
 /// start for each size class: powers of two from kLeastClass up.
