@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "channel/doorbell.hpp"
-#include "channel/tasks.hpp"
-#include "channel/wakeup.hpp"
 #include "core/clock.hpp"
 #include "core/status.hpp"
 #include "kernels/channel_layout.hpp"
@@ -18,6 +16,34 @@
 #include "progress/task_pool.hpp"
 
 namespace offload::channel {
+
+class Requester;
+
+/// A request on its way to the worker. It is in flight until its response has been received.
+class SendTask final : public progress::Task {
+ public:
+  using ContextType = Requester;
+};
+
+/// A receive, posted for the next response. Completed, it holds that response and the slot that it
+/// came in, until Requester::release() posts it again. Its user_data is that of the request.
+class PostRecvTask final : public progress::Task {
+ public:
+  using ContextType = Requester;
+
+  /// Which message of the channel was answered.
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
+  /// Anything but ok: no payload.
+  [[nodiscard]] kernels::Status response_status() const noexcept { return response_status_; }
+  [[nodiscard]] std::span<std::byte> payload() const noexcept { return payload_; }
+
+ private:
+  friend Requester;
+  std::uint64_t sequence_ = 0;
+  std::span<std::byte> payload_;
+  kernels::Status response_status_ = kernels::Status::ok;
+  bool holds_slot_ = false;
+};
 
 /// The requester's end of a channel's memory, which outlives the requester.
 struct Endpoint {
@@ -46,7 +72,7 @@ class Requester final : public progress::Context, progress::EventHandler {
   /// It may post and release. It outlives the requester.
   template <class Handler>
   Requester(const Endpoint& endpoint, Handler& handler)
-      : Requester(endpoint, ReceiveHandler<Handler>::callbacks(handler)) {}
+      : Requester(endpoint, ReceivePool::Receiver{&deliver<Handler>, &handler}) {}
   ~Requester() override;
 
   /// Connects to `engine`, starts, and posts all receives. Once; stop(), or the end of the object,
@@ -91,17 +117,12 @@ class Requester final : public progress::Context, progress::EventHandler {
 
  private:
   using ReceivePool = progress::TaskPool<PostRecvTask>;
-  /// Calls the handler's on_response directly; a receive that ends without a response is nobody's.
+  /// A receive that ends without a response is nobody's.
   template <class Handler>
-  struct ReceiveHandler {
-    static ReceivePool::Receiver callbacks(Handler& handler) noexcept {
-      return {[](progress::Task& task, void* object) {
-                if (!task.status().ok()) return;
-                static_cast<Handler*>(object)->on_response(static_cast<PostRecvTask&>(task));
-              },
-              &handler};
-    }
-  };
+  static void deliver(progress::Task& task, void* handler) {
+    if (!task.status().ok()) return;
+    static_cast<Handler*>(handler)->on_response(static_cast<PostRecvTask&>(task));
+  }
 
   Requester(const Endpoint& endpoint, ReceivePool::Receiver on_response);
 

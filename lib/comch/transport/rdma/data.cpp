@@ -85,7 +85,7 @@ RdmaDataConnection::RdmaDataConnection(progress::Engine& engine, RdmaQueue queue
       receive_pieces_(channel.layout.depth),
       arrived_bytes_(channel.layout.depth) {
   for (std::uint32_t i = 0; i < initial_credits; ++i) prepare_receive();
-  if (!ring_doorbells()) throw core::Error(core::ErrorCode::driver, reason());
+  if (!ring_doorbells()) throw core::Error(core::ErrorCode::driver, *failure());
   engine_->watch(events_.fd(), EPOLLIN, *this);
   engine_->activate(*this);
 }
