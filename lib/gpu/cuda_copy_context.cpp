@@ -34,10 +34,8 @@ bool copy_list(const memory::Buffer& head, std::byte* target, StreamRef stream) 
 
 }  // namespace
 
-CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, std::string name)
-    : CopyContext(std::move(name), kMostElements), most_in_flight_(checked(most_in_flight)) {}
-
-CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, StreamRef stream, std::string name)
+CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, std::optional<StreamRef> stream,
+                                 std::string name)
     : CopyContext(std::move(name), kMostElements),
       most_in_flight_(checked(most_in_flight)),
       given_stream_(stream) {}

@@ -23,11 +23,11 @@ class CudaCopyContext final : public copy::CopyContext {
   /// Each is a call of CUDA, microseconds, in the call that submits.
   static constexpr std::size_t kMostElements = 16;
 
-  /// On a stream of its own, made at each start. Throws Error (invalid_value) for none in flight.
-  explicit CudaCopyContext(std::size_t most_in_flight, std::string name = "CUDA copy");
-  /// On `stream`, which must outlive this, of the device that is current at the start. Copies run
-  /// in order with all other work on it.
-  CudaCopyContext(std::size_t most_in_flight, StreamRef stream, std::string name = "CUDA copy");
+  /// On a stream of its own, made at each start; or on `stream`, which must outlive this, of the
+  /// device that is current at the start: copies run in order with all other work on it. Throws
+  /// Error (invalid_value) for none in flight.
+  explicit CudaCopyContext(std::size_t most_in_flight, std::optional<StreamRef> stream = {},
+                           std::string name = "CUDA copy");
   CudaCopyContext(std::size_t, Stream&&, std::string = {}) = delete;
   ~CudaCopyContext() override;
 
