@@ -169,7 +169,7 @@ void IoThread::look_after_line() {
 }
 
 void IoThread::abandon_requests(Refusal reason) {
-  requester_.for_each_pending([&](channel::SendTask& request) {
+  requester_.for_each_pending([&](channel::PendingRequest& request) {
     // The slot stays taken: the next worker answers it, and that answer is dropped.
     void* const user = std::exchange(request.user_data, nullptr);
     if (user == nullptr) return;

@@ -122,7 +122,7 @@ TEST(Requester, ARequestThatIsGivenUpIsAnsweredToNobody) {
   ASSERT_NE(first, nullptr);
   std::vector<void*> pending;
   ends.server.requester.for_each_pending(
-      [&](SendTask& request) { pending.push_back(std::exchange(request.user_data, nullptr)); });
+      [&](PendingRequest& request) { pending.push_back(std::exchange(request.user_data, nullptr)); });
   EXPECT_EQ(pending, (std::vector<void*>{users + 1, users + 2}));
   EXPECT_EQ(first->user_data, users);
   ASSERT_EQ(ends.serve(1), Outcome::answered);
