@@ -1,7 +1,5 @@
 #include "comch/proxy/worker_proxy.hpp"
 
-#include <utility>
-
 #include "channel/packets.hpp"
 
 namespace offload::comch {

@@ -1,6 +1,5 @@
 #include "comch/transport/rdma/data.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "comch/transport/local/path_lock.hpp"
+#include "comch/transport/local/control.hpp"
 
 #include <gtest/gtest.h>
 
