@@ -28,7 +28,9 @@ class BatchWorker final : public ChannelThread {
 
  private:
   bool poll() override;
-  [[nodiscard]] progress::Expecting expecting() const override;
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return is_waiting() ? progress::Expecting::from_device : progress::Expecting::from_thread;
+  }
   void on_start() override { processor_->start_thread(); }
   core::Duration arm() override;
 

@@ -81,18 +81,6 @@ GraphExec GraphProcessor::make_graph(const Slot& slot, const std::string& servic
   return GraphExec(exec);
 }
 
-kernels::RequestBatch* GraphProcessor::requests(std::uint32_t i) {
-  return reinterpret_cast<kernels::RequestBatch*>(slots_[i]->requests.get());
-}
-
-kernels::ResponseBatch* GraphProcessor::responses(std::uint32_t i) {
-  return reinterpret_cast<kernels::ResponseBatch*>(slots_[i]->responses.get());
-}
-
-void GraphProcessor::start_thread() {
-  note(cudaSetDevice(device_), "cudaSetDevice");
-}
-
 bool GraphProcessor::launch(std::uint32_t i, std::uint32_t bytes) {
   const Slot& slot = *slots_[i];
   return status_ == cudaSuccess &&
@@ -114,10 +102,6 @@ bool GraphProcessor::note(cudaError_t status, const char* action) {
     failed_action_ = action;
   }
   return false;
-}
-
-std::string GraphProcessor::failure() const {
-  return std::string(failed_action_) + ": " + cudaGetErrorString(status_);
 }
 
 }  // namespace offload::backend

@@ -31,12 +31,18 @@ class GraphProcessor final : public BatchProcessor {
     return static_cast<std::uint32_t>(slots_.size());
   }
   [[nodiscard]] std::uint32_t capacity() const override { return capacity_; }
-  kernels::RequestBatch* requests(std::uint32_t i) override;
-  kernels::ResponseBatch* responses(std::uint32_t i) override;
-  void start_thread() override;
+  kernels::RequestBatch* requests(std::uint32_t i) override {
+    return reinterpret_cast<kernels::RequestBatch*>(slots_[i]->requests.get());
+  }
+  kernels::ResponseBatch* responses(std::uint32_t i) override {
+    return reinterpret_cast<kernels::ResponseBatch*>(slots_[i]->responses.get());
+  }
+  void start_thread() override { note(cudaSetDevice(device_), "cudaSetDevice"); }
   bool launch(std::uint32_t i, std::uint32_t bytes) override;
   State look(std::uint32_t i) override;
-  [[nodiscard]] std::string failure() const override;
+  [[nodiscard]] std::string failure() const override {
+    return std::string(failed_action_) + ": " + cudaGetErrorString(status_);
+  }
 
  private:
   /// The memory and graphs of one batch. It has its own stream, so that the copies of two batches

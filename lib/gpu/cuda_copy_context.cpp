@@ -40,10 +40,6 @@ CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, std::optional<Strea
       most_in_flight_(checked(most_in_flight)),
       given_stream_(stream) {}
 
-CudaCopyContext::~CudaCopyContext() {
-  end();
-}
-
 progress::Context::Step CudaCopyContext::on_start() {
   std::vector<Event> events(most_in_flight_);
   if (!given_stream_) own_stream_.emplace();
@@ -52,14 +48,6 @@ progress::Context::Step CudaCopyContext::on_start() {
   free_.reserve(most_in_flight_);
   for (std::size_t i = 0; i < most_in_flight_; ++i) free_.push_back(i);
   return Step::done;
-}
-
-progress::Context::Step CudaCopyContext::on_stop() noexcept {
-  return in_flight() == 0 ? Step::done : Step::in_progress;
-}
-
-void CudaCopyContext::on_abandon() noexcept {
-  wait_for_stream();
 }
 
 void CudaCopyContext::wait_for_stream() noexcept {

@@ -29,7 +29,7 @@ class CudaCopyContext final : public copy::CopyContext {
   explicit CudaCopyContext(std::size_t most_in_flight, std::optional<StreamRef> stream = {},
                            std::string name = "CUDA copy");
   CudaCopyContext(std::size_t, Stream&&, std::string = {}) = delete;
-  ~CudaCopyContext() override;
+  ~CudaCopyContext() override { end(); }
 
   /// The stream that the copies run on, for work of the caller's own; null while it is idle.
   [[nodiscard]] cudaStream_t native_stream() const noexcept {
@@ -38,8 +38,8 @@ class CudaCopyContext final : public copy::CopyContext {
 
  private:
   Step on_start() override;
-  Step on_stop() noexcept override;
-  void on_abandon() noexcept override;
+  Step on_stop() noexcept override { return in_flight() == 0 ? Step::done : Step::in_progress; }
+  void on_abandon() noexcept override { wait_for_stream(); }
   core::Status take(copy::CopyTask& task) noexcept override;
   bool on_poll(std::size_t most) override;
 

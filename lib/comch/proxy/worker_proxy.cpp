@@ -48,10 +48,6 @@ bool WorkerProxy::post_sends() {
   return worked;
 }
 
-std::byte* WorkerProxy::receive_buffer(std::uint64_t sequence) {
-  return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain);
-}
-
 bool WorkerProxy::on_received(const protocol::DataHeader& header,
                               std::span<const std::byte> payload) {
   const kernels::Slot slot = view_.response(answered_);
