@@ -10,12 +10,12 @@
 
 namespace offload::backend {
 
-/// An executable CUDA graph, which can be launched any number of times.
 struct DestroyGraphExec {
   void operator()(cudaGraphExec_t exec) const noexcept {
     gpu::log_cuda(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
   }
 };
+/// An executable CUDA graph, which can be launched any number of times.
 using GraphExec = std::unique_ptr<CUgraphExec_st, DestroyGraphExec>;
 
 /// A GPU that answers batches. Each is one launch of a graph of copy, kernel and copy, made at the

@@ -56,9 +56,9 @@ struct Endpoint {
   std::uint64_t first = 0;  ///< the sequence of the first message to be sent
 };
 
-/// Sends requests over a channel and receives their responses, in order. It owns a
-/// PostRecvTask for each slot; where all slots are taken the channel is full, which is
-/// back-pressure and no error. A slot is taken from post() until its response is released.
+/// Sends requests over a channel and receives their responses, in order. It owns a PostRecvTask for
+/// each slot; where all slots are taken the channel is full, which is back-pressure and no error. A
+/// slot is taken from post() until its response is released.
 ///
 ///     post(payload, pointer)   ...   flush()                     wakes the worker if it sleeps
 ///     on_response(task), task.user_data == pointer               from turns of the engine
