@@ -65,7 +65,8 @@ TEST_F(DataConnectionRules, MessagesComeInOrder) {
 TEST_F(DataConnectionRules, LengthsAreTheChannels) {
   EXPECT_TRUE(worker_.receive(0, 100));
   EXPECT_FALSE(worker_.receive(1, 101));
-  EXPECT_EQ(*worker_.failure(), "the peer sent a message of 101 bytes, over the 100 of the channel");
+  EXPECT_EQ(*worker_.failure(),
+            "the peer sent a message of 101 bytes, over the 100 of the channel");
 }
 
 TEST_F(DataConnectionRules, AHandlerMayRefuseAMessage) {
