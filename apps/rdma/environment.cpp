@@ -11,7 +11,7 @@ namespace {
 
 rdma::DeviceContext open(const std::string& selector) {
   const auto devices = device::list_devices();
-  if (const auto why = device::why_no_rdma(); !why.empty()) {
+  if (const auto why = device::list_rdma_devices().why_none; !why.empty()) {
     throw core::Error(core::ErrorCode::not_found, why);
   }
   return rdma::DeviceContext(device::find(devices, selector));

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 #include "apps/samples/exit_status.hpp"
-#include "device/gpus.hpp"
+#include "device/device.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
 #include "sync/sync_event.hpp"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "cli/options.hpp"
-#include "comch/address_options.hpp"
+#include "comch/address.hpp"
 #include "core/cpu.hpp"
 #include "kernels/services.hpp"
 

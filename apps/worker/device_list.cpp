@@ -31,8 +31,9 @@ std::string device_list(const std::vector<device::Device>& devices) {
     return std::any_of(devices.begin(), devices.end(),
                        [&](const auto& device) { return device.kind == kind; });
   };
-  if (!has(device::Kind::gpu)) text += "no GPU: " + device::why_no_gpu() + "\n";
-  if (!has(device::Kind::rdma)) text += "no RDMA device: " + device::why_no_rdma() + "\n";
+  if (!has(device::Kind::gpu)) text += "no GPU: " + device::list_gpus().why_none + "\n";
+  if (!has(device::Kind::rdma))
+    text += "no RDMA device: " + device::list_rdma_devices().why_none + "\n";
   return text;
 }
 

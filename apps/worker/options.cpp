@@ -4,7 +4,7 @@
 
 #include "backend/backend.hpp"
 #include "cli/options.hpp"
-#include "comch/address_options.hpp"
+#include "comch/address.hpp"
 #include "device/device.hpp"
 #include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "channel/channel_memory.hpp"
-#include "channel/wakeup.hpp"
 #include "core/clock.hpp"
 
 namespace offload::backend {

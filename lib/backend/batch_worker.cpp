@@ -11,7 +11,6 @@ constexpr core::Duration kDrainPoll = std::chrono::microseconds(100);
 
 }  // namespace
 
-using progress::Expecting;
 using State = BatchProcessor::State;
 using Taken = StagedBatch::Taken;
 
@@ -29,10 +28,6 @@ bool BatchWorker::poll() {
   if (failed_.load(std::memory_order_relaxed)) return false;
   const bool launched = launch_next();
   return answer_oldest() || launched;
-}
-
-Expecting BatchWorker::expecting() const {
-  return is_waiting() ? Expecting::from_device : Expecting::from_thread;
 }
 
 core::Duration BatchWorker::arm() {

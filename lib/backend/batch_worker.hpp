@@ -19,14 +19,6 @@ class BatchWorker final : public ChannelThread {
   BatchWorker(const BatchWorker&) = delete;
   BatchWorker& operator=(const BatchWorker&) = delete;
 
-  /// Answers what a former worker left, on the calling thread, then starts its own.
-  template <class Service>
-  void start(Service service) {
-    sequence_ = kernels::take_over(channel(), consumed(), service, staging_);
-    ring();
-    ChannelThread::start();
-  }
-
   /// After stop: answers the batches that were under way. False if one is still running at
   /// `deadline`.
   bool drain(core::TimePoint deadline);
@@ -36,7 +28,9 @@ class BatchWorker final : public ChannelThread {
 
  private:
   bool poll() override;
-  [[nodiscard]] progress::Expecting expecting() const override;
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return is_waiting() ? progress::Expecting::from_device : progress::Expecting::from_thread;
+  }
   void on_start() override { processor_->start_thread(); }
   core::Duration arm() override;
 
@@ -47,10 +41,8 @@ class BatchWorker final : public ChannelThread {
 
   std::unique_ptr<BatchProcessor> processor_;
   std::vector<StagedBatch> batches_;
-  std::uint64_t sequence_ = 0;  ///< the next message to gather
   std::uint64_t launched_ = 0;  ///< batches
   std::uint64_t answered_ = 0;  ///< batches, in the order of their launches
-  kernels::Staging staging_{};
   std::atomic<bool> failed_{false};
 };
 

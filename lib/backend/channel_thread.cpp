@@ -19,10 +19,6 @@ ChannelThread::ChannelThread(const channel::SharedChannel& channel, core::Durati
   engine_.watch(waiter_.fd(), EPOLLIN | EPOLLET, *this);
 }
 
-void ChannelThread::start() {
-  thread_ = std::thread([this] { run(); });
-}
-
 void ChannelThread::stop() {
   stop_.store(true, std::memory_order_relaxed);  // notify() wakes the thread and orders this
   engine_.notify();
@@ -43,11 +39,6 @@ void ChannelThread::run() {
 core::Duration ChannelThread::arm() {
   waiter_.arm();
   return core::Duration::max();
-}
-
-std::uint64_t ChannelThread::consumed() const {
-  // Relaxed: the control channel orders it after the server's last store.
-  return __atomic_load_n(&channel_->view().header().consumed, __ATOMIC_RELAXED);
 }
 
 bool ChannelThread::take_fault(Fault& fault) {

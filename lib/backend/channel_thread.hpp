@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "kernels/serve.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::backend {
@@ -22,6 +23,15 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
 
+  /// Answers what a former worker left, on the calling thread, then starts the thread.
+  template <class Service>
+  void start(Service service) {
+    // Relaxed: the control channel orders it after the server's last store.
+    const auto consumed = __atomic_load_n(&channel().header().consumed, __ATOMIC_RELAXED);
+    sequence_ = kernels::take_over(channel(), consumed, service, staging_);
+    ring();
+    thread_ = std::thread([this] { run(); });
+  }
   /// Ends the thread after its present turn. Waits for that.
   void stop();
 
@@ -34,8 +44,6 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   /// The derived class has called stop().
   ~ChannelThread() = default;
 
-  void start();
-
   /// Called on the thread, before its first turn.
   virtual void on_start() {}
   core::Duration arm() override;
@@ -46,8 +54,9 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   void ring() { ringer_.ring(); }
   /// Notes that a request was refused. Kept until take_fault(); others meanwhile are dropped.
   void report(std::uint64_t sequence);
-  /// Where a worker that attaches begins: all messages before it are done.
-  [[nodiscard]] std::uint64_t consumed() const;
+
+  std::uint64_t sequence_ = 0;  ///< the next message to take; the thread's, once it is started
+  kernels::Staging staging_{};
 
  private:
   void run();

@@ -25,10 +25,8 @@ class CpuWorker final : public ChannelThread {
 
   template <class Service>
   void start(Service service) {
-    sequence_ = kernels::take_over(channel(), consumed(), service, staging_);
-    ring();
     serve_batch_ = [](CpuWorker& self) { return self.serve_batch(Service{}); };
-    ChannelThread::start();
+    ChannelThread::start(service);
   }
 
  private:
@@ -52,8 +50,6 @@ class CpuWorker final : public ChannelThread {
   }
 
   std::uint32_t batch_;
-  std::uint64_t sequence_ = 0;
-  kernels::Staging staging_{};
   bool (*serve_batch_)(CpuWorker&) = nullptr;
 };
 

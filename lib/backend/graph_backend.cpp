@@ -35,7 +35,10 @@ class GraphBackend final : public Backend {
     const bool known = kernels::with_service(service, [&](auto chosen) {
       for (const channel::SharedChannel& channel : channels) {
         if (!channel->region()->started()) channel->region()->start();
-        workers_.push_back(make_worker(channel, service));
+        workers_.push_back(std::make_unique<BatchWorker>(
+            channel, options_.spin,
+            std::make_unique<GraphProcessor>(static_cast<int>(device_.index), service,
+                                             channel->view().layout.max_length, options_.batches)));
       }
       for (auto& worker : workers_) worker->start(chosen);
     });
@@ -70,14 +73,6 @@ class GraphBackend final : public Backend {
   }
 
  private:
-  [[nodiscard]] std::unique_ptr<BatchWorker> make_worker(const channel::SharedChannel& channel,
-                                                         const std::string& service) const {
-    auto processor =
-        std::make_unique<GraphProcessor>(static_cast<int>(device_.index), service,
-                                         channel->view().layout.max_length, options_.batches);
-    return std::make_unique<BatchWorker>(channel, options_.spin, std::move(processor));
-  }
-
   GraphOptions options_;
   device::Device device_;
   std::vector<std::unique_ptr<BatchWorker>> workers_;

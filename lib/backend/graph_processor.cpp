@@ -19,28 +19,14 @@ std::uint32_t class_of(std::uint32_t bytes) {
   return static_cast<std::uint32_t>(std::bit_width((bytes - 1) / kLeastClass));
 }
 
-/// Owns a CUDA graph while it is being built.
-class Graph {
- public:
-  Graph() { gpu::check_cuda(cudaGraphCreate(&graph_, 0), "cudaGraphCreate"); }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() { gpu::log_cuda(cudaGraphDestroy(graph_), "cudaGraphDestroy"); }
-  [[nodiscard]] cudaGraph_t get() const noexcept { return graph_; }
-
- private:
-  cudaGraph_t graph_ = nullptr;
+/// Destroys a CUDA graph that was built.
+struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const noexcept {
+    gpu::log_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  }
 };
 
 }  // namespace
-
-GraphExec::GraphExec(cudaGraph_t graph) {
-  gpu::check_cuda(cudaGraphInstantiateWithFlags(&exec_, graph, 0), "cudaGraphInstantiate");
-}
-
-GraphExec::~GraphExec() {
-  if (exec_ != nullptr) gpu::log_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy");
-}
 
 GraphProcessor::Slot::Slot(std::uint32_t capacity)
     : requests(sizeof(kernels::RequestBatch) + capacity + kernels::kSlack),
@@ -67,7 +53,9 @@ GraphProcessor::GraphProcessor(int device, const std::string& service, std::uint
 /// A graph of three nodes: copy there, kernel, copy back, of the entries and `bytes` of payloads.
 GraphExec GraphProcessor::make_graph(const Slot& slot, const std::string& service,
                                      std::uint32_t max_length, std::uint32_t bytes) {
-  const Graph graph;
+  cudaGraph_t made = nullptr;
+  gpu::check_cuda(cudaGraphCreate(&made, 0), "cudaGraphCreate");
+  const std::unique_ptr<CUgraph_st, DestroyGraph> graph(made);
   cudaGraphNode_t copy = nullptr;
   gpu::check_cuda(
       cudaGraphAddMemcpyNode1D(&copy, graph.get(), nullptr, 0, slot.device_requests.get(),
@@ -88,19 +76,9 @@ GraphExec GraphProcessor::make_graph(const Slot& slot, const std::string& servic
                                slot.device_responses.get(), sizeof(kernels::ResponseBatch) + bytes,
                                cudaMemcpyDeviceToHost),
       "cudaGraphAddMemcpyNode1D");
-  return GraphExec(graph.get());
-}
-
-kernels::RequestBatch* GraphProcessor::requests(std::uint32_t i) {
-  return reinterpret_cast<kernels::RequestBatch*>(slots_[i]->requests.get());
-}
-
-kernels::ResponseBatch* GraphProcessor::responses(std::uint32_t i) {
-  return reinterpret_cast<kernels::ResponseBatch*>(slots_[i]->responses.get());
-}
-
-void GraphProcessor::start_thread() {
-  note(cudaSetDevice(device_), "cudaSetDevice");
+  cudaGraphExec_t exec = nullptr;
+  gpu::check_cuda(cudaGraphInstantiateWithFlags(&exec, graph.get(), 0), "cudaGraphInstantiate");
+  return GraphExec(exec);
 }
 
 bool GraphProcessor::launch(std::uint32_t i, std::uint32_t bytes) {
@@ -124,10 +102,6 @@ bool GraphProcessor::note(cudaError_t status, const char* action) {
     failed_action_ = action;
   }
   return false;
-}
-
-std::string GraphProcessor::failure() const {
-  return std::string(failed_action_) + ": " + cudaGetErrorString(status_);
 }
 
 }  // namespace offload::backend

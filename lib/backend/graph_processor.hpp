@@ -10,21 +10,13 @@
 
 namespace offload::backend {
 
-/// Owns an executable CUDA graph, which can be launched any number of times.
-class GraphExec {
- public:
-  /// Instantiates `graph` as it is now. Throws Error.
-  explicit GraphExec(cudaGraph_t graph);
-  GraphExec(GraphExec&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
-  GraphExec& operator=(GraphExec&&) = delete;
-  GraphExec(const GraphExec&) = delete;
-  GraphExec& operator=(const GraphExec&) = delete;
-  ~GraphExec();
-  [[nodiscard]] cudaGraphExec_t get() const noexcept { return exec_; }
-
- private:
-  cudaGraphExec_t exec_ = nullptr;
+struct DestroyGraphExec {
+  void operator()(cudaGraphExec_t exec) const noexcept {
+    gpu::log_cuda(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
+  }
 };
+/// An executable CUDA graph, which can be launched any number of times.
+using GraphExec = std::unique_ptr<CUgraphExec_st, DestroyGraphExec>;
 
 /// A GPU that answers batches. Each is one launch of a graph of copy, kernel and copy, made at the
 /// start for each size class: powers of two from kLeastClass up.
@@ -39,12 +31,18 @@ class GraphProcessor final : public BatchProcessor {
     return static_cast<std::uint32_t>(slots_.size());
   }
   [[nodiscard]] std::uint32_t capacity() const override { return capacity_; }
-  kernels::RequestBatch* requests(std::uint32_t i) override;
-  kernels::ResponseBatch* responses(std::uint32_t i) override;
-  void start_thread() override;
+  kernels::RequestBatch* requests(std::uint32_t i) override {
+    return reinterpret_cast<kernels::RequestBatch*>(slots_[i]->requests.get());
+  }
+  kernels::ResponseBatch* responses(std::uint32_t i) override {
+    return reinterpret_cast<kernels::ResponseBatch*>(slots_[i]->responses.get());
+  }
+  void start_thread() override { note(cudaSetDevice(device_), "cudaSetDevice"); }
   bool launch(std::uint32_t i, std::uint32_t bytes) override;
   State look(std::uint32_t i) override;
-  [[nodiscard]] std::string failure() const override;
+  [[nodiscard]] std::string failure() const override {
+    return std::string(failed_action_) + ": " + cudaGetErrorString(status_);
+  }
 
  private:
   /// The memory and graphs of one batch. It has its own stream, so that the copies of two batches

@@ -20,11 +20,6 @@ struct Gather {
   }
 };
 
-void StagedBatch::clear() {
-  requests_->count = 0;
-  bytes_ = 0;
-}
-
 StagedBatch::Taken StagedBatch::take(const kernels::ChannelView& channel, std::uint64_t sequence,
                                      kernels::Staging& staging) {
   if (count() == kernels::kMostInBatch || bytes_ == capacity_) return Taken::full;

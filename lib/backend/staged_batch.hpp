@@ -21,7 +21,10 @@ class StagedBatch {
     clear();
   }
 
-  void clear();
+  void clear() {
+    requests_->count = 0;
+    bytes_ = 0;
+  }
 
   enum class Taken : std::uint8_t {
     nothing,  ///< it has not come yet

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "channel/doorbell.hpp"
-#include "channel/tasks.hpp"
-#include "channel/wakeup.hpp"
 #include "core/clock.hpp"
 #include "core/status.hpp"
 #include "kernels/channel_layout.hpp"
@@ -18,6 +16,33 @@
 #include "progress/task_pool.hpp"
 
 namespace offload::channel {
+
+class Requester;
+
+/// A request whose response has not been received.
+struct PendingRequest {
+  void* user_data = nullptr;  ///< as post() got it
+};
+
+/// A receive, posted for the next response. Completed, it holds that response and the slot that it
+/// came in, until Requester::release() posts it again. Its user_data is that of the request.
+class PostRecvTask final : public progress::Task {
+ public:
+  using ContextType = Requester;
+
+  /// Which message of the channel was answered.
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
+  /// Anything but ok: no payload.
+  [[nodiscard]] kernels::Status response_status() const noexcept { return response_status_; }
+  [[nodiscard]] std::span<std::byte> payload() const noexcept { return payload_; }
+
+ private:
+  friend Requester;
+  std::uint64_t sequence_ = 0;
+  std::span<std::byte> payload_;
+  kernels::Status response_status_ = kernels::Status::ok;
+  bool holds_slot_ = false;
+};
 
 /// The requester's end of a channel's memory, which outlives the requester.
 struct Endpoint {
@@ -31,9 +56,9 @@ struct Endpoint {
   std::uint64_t first = 0;  ///< the sequence of the first message to be sent
 };
 
-/// Sends requests over a channel and receives their responses, in order. It owns a SendTask and a
-/// PostRecvTask for each slot; where all slots are taken the channel is full, which is
-/// back-pressure and no error. A slot is taken from post() until its response is released.
+/// Sends requests over a channel and receives their responses, in order. It owns a PostRecvTask for
+/// each slot; where all slots are taken the channel is full, which is back-pressure and no error. A
+/// slot is taken from post() until its response is released.
 ///
 ///     post(payload, pointer)   ...   flush()                     wakes the worker if it sleeps
 ///     on_response(task), task.user_data == pointer               from turns of the engine
@@ -46,7 +71,7 @@ class Requester final : public progress::Context, progress::EventHandler {
   /// It may post and release. It outlives the requester.
   template <class Handler>
   Requester(const Endpoint& endpoint, Handler& handler)
-      : Requester(endpoint, ReceiveHandler<Handler>::callbacks(handler)) {}
+      : Requester(endpoint, ReceivePool::Receiver{&deliver<Handler>, &handler}) {}
   ~Requester() override;
 
   /// Connects to `engine`, starts, and posts all receives. Once; stop(), or the end of the object,
@@ -60,12 +85,12 @@ class Requester final : public progress::Context, progress::EventHandler {
   /// invalid_value.
   [[nodiscard]] core::Status release(PostRecvTask& task) noexcept { return submit_unflushed(task); }
 
-  /// Calls `visit`(SendTask&) for each request without a response, oldest first. One whose
+  /// Calls `visit`(PendingRequest&) for each request without a response, oldest first. One whose
   /// user_data is set to null is given up: its response still comes, with null.
   template <class Visit>
   void for_each_pending(Visit visit) {
     for (std::uint64_t i = received_; i != posted_; ++i)
-      visit(*pending_[view_.layout.slot_index(i)]);
+      visit(pending_[view_.layout.slot_index(i)]);
   }
 
   void set_wakeup(Wakeup wakeup) noexcept { wakeup_ = wakeup; }
@@ -91,17 +116,12 @@ class Requester final : public progress::Context, progress::EventHandler {
 
  private:
   using ReceivePool = progress::TaskPool<PostRecvTask>;
-  /// Calls the handler's on_response directly; a receive that ends without a response is nobody's.
+  /// A receive that ends without a response is nobody's.
   template <class Handler>
-  struct ReceiveHandler {
-    static ReceivePool::Receiver callbacks(Handler& handler) noexcept {
-      return {[](progress::Task& task, void* object) {
-                if (!task.status().ok()) return;
-                static_cast<Handler*>(object)->on_response(static_cast<PostRecvTask&>(task));
-              },
-              &handler};
-    }
-  };
+  static void deliver(progress::Task& task, void* handler) {
+    if (!task.status().ok()) return;
+    static_cast<Handler*>(handler)->on_response(static_cast<PostRecvTask&>(task));
+  }
 
   Requester(const Endpoint& endpoint, ReceivePool::Receiver on_response);
 
@@ -124,9 +144,8 @@ class Requester final : public progress::Context, progress::EventHandler {
   std::uint64_t released_;
   std::uint64_t freed_;      ///< released_ as of the last flush
   std::uint64_t announced_;  ///< posted_ as of the last ring
-  progress::TaskPool<SendTask> sends_;
   ReceivePool receives_;
-  std::vector<SendTask*> pending_;         ///< by slot
+  std::vector<PendingRequest> pending_;    ///< by slot
   std::unique_ptr<std::byte[]> payloads_;  ///< out of packets, by slot
 };
 

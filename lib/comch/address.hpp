@@ -7,6 +7,10 @@
 
 #include "comch/session/key.hpp"
 
+namespace offload::cli {
+class CommandLine;
+}
+
 namespace offload::comch {
 
 /// Where server and worker meet: "SCHEME:PATH" or "SCHEME:HOST:PORT" as the transport of that
@@ -41,5 +45,10 @@ std::optional<std::string> address_of_name(const std::string& name);
 
 /// For command lines: empty if Address::parse takes `text`, else what is wrong with it.
 std::string check_address(const std::string& text);
+
+/// --comch, and the reference's short form of it, into `address`, whose value is the default, and
+/// --comch-key-file. `description`: what the program does there, without the form of an address.
+void add_address_options(cli::CommandLine& line, std::string& address, std::string& key_file,
+                         const std::string& description);
 
 }  // namespace offload::comch

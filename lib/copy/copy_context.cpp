@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <span>
-#include <utility>
 
 namespace offload::copy {
 namespace {
@@ -26,9 +25,6 @@ bool list_overlaps(const Buffer& head, std::span<const std::byte> target) {
 }
 
 }  // namespace
-
-CopyContext::CopyContext(std::string name, std::size_t most_elements)
-    : Context(std::move(name)), most_elements_(most_elements) {}
 
 core::Status CopyContext::on_submit(progress::Task& task) noexcept {
   auto& copy = static_cast<CopyTask&>(task);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "memory/buffer.hpp"
 #include "progress/context.hpp"
@@ -57,7 +58,8 @@ class CopyContext : public progress::Context {
  protected:
   using Plan = CopyTask::Plan;
 
-  CopyContext(std::string name, std::size_t most_elements);
+  CopyContext(std::string name, std::size_t most_elements)
+      : Context(std::move(name)), most_elements_(most_elements) {}
 
   /// Starts a task whose arguments are valid.
   virtual core::Status take(CopyTask& task) noexcept = 0;

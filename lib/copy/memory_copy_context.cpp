@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace offload::copy {
 namespace {
@@ -20,17 +19,9 @@ bool all_reachable(const Buffer& head) {
 
 }  // namespace
 
-MemoryCopyContext::MemoryCopyContext(std::string name)
-    : CopyContext(std::move(name), kMostElements) {}
-
 core::Status MemoryCopyContext::take(CopyTask& task) noexcept {
   if (all_reachable(*task.source) && all_reachable(*task.destination)) return {};
   return core::ErrorCode::not_supported;
-}
-
-progress::Context::Step MemoryCopyContext::on_stop() noexcept {
-  element_ = nullptr;
-  return Step::done;
 }
 
 bool MemoryCopyContext::on_poll(std::size_t most) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "copy/copy_context.hpp"
 
@@ -17,10 +18,14 @@ class MemoryCopyContext final : public CopyContext {
   /// The call that submits looks at each buffer of a list, and is to stay short.
   static constexpr std::size_t kMostElements = 64;
 
-  explicit MemoryCopyContext(std::string name = "memory copy");
+  explicit MemoryCopyContext(std::string name = "memory copy")
+      : CopyContext(std::move(name), kMostElements) {}
 
  private:
-  Step on_stop() noexcept override;
+  Step on_stop() noexcept override {
+    element_ = nullptr;
+    return Step::done;
+  }
   core::Status take(CopyTask& task) noexcept override;
   bool on_poll(std::size_t most) override;
 

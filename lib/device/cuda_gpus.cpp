@@ -5,7 +5,7 @@
 #include <cctype>
 #include <fstream>
 
-#include "device/gpus.hpp"
+#include "device/device.hpp"
 
 namespace offload::device {
 namespace {
@@ -76,8 +76,8 @@ Support dma_buf_of(const Device& gpu) {
 
 }  // namespace
 
-Gpus list_gpus() {
-  Gpus gpus;
+DeviceList list_gpus() {
+  DeviceList gpus;
   int count = 0;
   const auto status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {

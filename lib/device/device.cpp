@@ -8,11 +8,10 @@
 #include <cctype>
 #include <fstream>
 #include <optional>
+#include <regex>
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
-#include "device/gpus.hpp"
-#include "device/rdma_devices.hpp"
 
 namespace offload::device {
 namespace {
@@ -58,24 +57,6 @@ Support host_supports(Capability capability) {
     case Capability::dma_buf: break;
   }
   return {false, "host memory is reached as it is"};
-}
-
-/// Takes up to `most` hexadecimal digits off the front; whether there was one.
-bool take_hex(std::string_view& text, std::size_t most) noexcept {
-  std::size_t count = 0;
-  while (count < std::min(most, text.size()) &&
-         std::isxdigit(static_cast<unsigned char>(text[count])) != 0) {
-    ++count;
-  }
-  text.remove_prefix(count);
-  return count != 0;
-}
-
-/// Takes one character off the front; whether it was this one.
-bool take(std::string_view& text, char expected) noexcept {
-  if (text.empty() || text.front() != expected) return false;
-  text.remove_prefix(1);
-  return true;
 }
 
 /// A PCI address with all its parts and in lower case, nothing for other text.
@@ -147,7 +128,9 @@ Support supports(const Device& device, Capability capability) {
   switch (device.kind) {
     case Kind::host: return host_supports(capability);
     case Kind::gpu: return gpu_supports(device, capability);
-    case Kind::rdma: return rdma_supports(capability);
+    case Kind::rdma:
+      if (capability == Capability::mapped_host_memory) return {true, {}};
+      return {false, "an RDMA device offers no memory and runs no worker"};
   }
   return {false, "no such device"};
 }
@@ -159,20 +142,10 @@ std::vector<Device> list_devices() {
   return devices;
 }
 
-std::string why_no_gpu() {
-  return list_gpus().why_none;
-}
-
-std::string why_no_rdma() {
-  return list_rdma_devices().why_none;
-}
-
-bool is_pci_address(std::string_view text) noexcept {
-  const bool has_domain = std::count(text.begin(), text.end(), ':') == 2;
-  if (has_domain && !(take_hex(text, 8) && take(text, ':'))) return false;
-  if (!(take_hex(text, 2) && take(text, ':') && take_hex(text, 2))) return false;
-  if (text.empty()) return true;
-  return take(text, '.') && text.size() == 1 && text.front() >= '0' && text.front() <= '7';
+bool is_pci_address(std::string_view text) {
+  static const std::regex pattern(
+      "([0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}([.][0-7])?");
+  return std::regex_match(text.begin(), text.end(), pattern);
 }
 
 const Device& find(const std::vector<Device>& devices, std::string_view selector) {

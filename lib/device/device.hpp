@@ -55,18 +55,24 @@ struct Support {
 
 /// Whether `device` has `capability` on this machine and in this build.
 Support supports(const Device& device, Capability capability);
+/// The same of a GPU. As list_gpus(), one with CUDA (cuda_gpus.cpp) and one without (no_gpus.cpp).
+Support gpu_supports(const Device& gpu, Capability capability);
 
-/// The host first, then the GPUs that CUDA finds, then the RDMA devices that libibverbs finds. A
-/// build without CUDA, or a machine without a driver, has no GPU: why_no_gpu() says which, and
-/// why_no_rdma() the same of RDMA devices.
+/// The host first, then the GPUs, then the RDMA devices.
 std::vector<Device> list_devices();
-/// Empty if there is a GPU.
-std::string why_no_gpu();
-/// Empty if there is an RDMA device.
-std::string why_no_rdma();
+
+/// The devices of one kind.
+struct DeviceList {
+  std::vector<Device> devices;
+  std::string why_none;  ///< empty if there are some
+};
+/// The GPUs that CUDA finds: none in a build without CUDA, or on a machine without a driver.
+DeviceList list_gpus();
+/// The RDMA devices that libibverbs finds.
+DeviceList list_rdma_devices();
 
 /// Whether `text` is "[domain:]bus:device[.function]", in hexadecimal.
-bool is_pci_address(std::string_view text) noexcept;
+bool is_pci_address(std::string_view text);
 
 /// The device that `selector` means among `devices`: "host", "gpu" or "rdma" (the first),
 /// "gpu:INDEX", "rdma:INDEX", a PCI address with or without its domain and function, or a name.

@@ -1,8 +1,8 @@
-#include "device/gpus.hpp"
+#include "device/device.hpp"
 
 namespace offload::device {
 
-Gpus list_gpus() {
+DeviceList list_gpus() {
   return {{}, "this build has no CUDA"};
 }
 

@@ -1,5 +1,3 @@
-#include "device/rdma_devices.hpp"
-
 #include <infiniband/verbs.h>
 
 #include <cerrno>
@@ -8,6 +6,7 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "device/device.hpp"
 
 namespace offload::device {
 namespace {
@@ -34,8 +33,8 @@ std::string why_not(int errnum) {
 
 }  // namespace
 
-RdmaDevices list_rdma_devices() {
-  RdmaDevices found;
+DeviceList list_rdma_devices() {
+  DeviceList found;
   int count = 0;
   const std::unique_ptr<ibv_device*, decltype(&ibv_free_device_list)> list(
       ibv_get_device_list(&count), &ibv_free_device_list);
@@ -50,11 +49,6 @@ RdmaDevices list_rdma_devices() {
   }
   if (count == 0) found.why_none = "libibverbs lists none";
   return found;
-}
-
-Support rdma_supports(Capability capability) {
-  if (capability == Capability::mapped_host_memory) return {true, {}};
-  return {false, "an RDMA device offers no memory and runs no worker"};
 }
 
 }  // namespace offload::device

@@ -59,19 +59,11 @@ std::optional<Representor> representor_at(const fs::path& interface) {
 
 }  // namespace
 
-std::string_view name_of(FunctionKind kind) noexcept {
-  switch (kind) {
-    case FunctionKind::physical: return "PF";
-    case FunctionKind::virtual_: return "VF";
-    case FunctionKind::subfunction: return "SF";
-  }
-  return "unknown";
-}
-
 std::string Representor::describe() const {
   std::string text = interface + ", for ";
   if (function.kind != FunctionKind::physical) {
-    text += std::string(name_of(function.kind)) + " " + std::to_string(function.number) + " of ";
+    text += function.kind == FunctionKind::virtual_ ? "VF " : "SF ";
+    text += std::to_string(function.number) + " of ";
   }
   text +=
       "PF " + std::to_string(function.pf) + " of controller " + std::to_string(function.controller);

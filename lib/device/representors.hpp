@@ -17,9 +17,6 @@ enum class FunctionKind : std::uint8_t {
   subfunction,  ///< SF
 };
 
-/// "PF", "VF", "SF"
-std::string_view name_of(FunctionKind kind) noexcept;
-
 /// Which function of a card, in the card's own numbers.
 struct Function {
   FunctionKind kind = FunctionKind::physical;

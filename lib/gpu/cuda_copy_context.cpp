@@ -34,17 +34,11 @@ bool copy_list(const memory::Buffer& head, std::byte* target, StreamRef stream) 
 
 }  // namespace
 
-CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, std::string name)
-    : CopyContext(std::move(name), kMostElements), most_in_flight_(checked(most_in_flight)) {}
-
-CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, StreamRef stream, std::string name)
+CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, std::optional<StreamRef> stream,
+                                 std::string name)
     : CopyContext(std::move(name), kMostElements),
       most_in_flight_(checked(most_in_flight)),
       given_stream_(stream) {}
-
-CudaCopyContext::~CudaCopyContext() {
-  end();
-}
 
 progress::Context::Step CudaCopyContext::on_start() {
   std::vector<Event> events(most_in_flight_);
@@ -54,14 +48,6 @@ progress::Context::Step CudaCopyContext::on_start() {
   free_.reserve(most_in_flight_);
   for (std::size_t i = 0; i < most_in_flight_; ++i) free_.push_back(i);
   return Step::done;
-}
-
-progress::Context::Step CudaCopyContext::on_stop() noexcept {
-  return in_flight() == 0 ? Step::done : Step::in_progress;
-}
-
-void CudaCopyContext::on_abandon() noexcept {
-  wait_for_stream();
 }
 
 void CudaCopyContext::wait_for_stream() noexcept {

@@ -23,13 +23,13 @@ class CudaCopyContext final : public copy::CopyContext {
   /// Each is a call of CUDA, microseconds, in the call that submits.
   static constexpr std::size_t kMostElements = 16;
 
-  /// On a stream of its own, made at each start. Throws Error (invalid_value) for none in flight.
-  explicit CudaCopyContext(std::size_t most_in_flight, std::string name = "CUDA copy");
-  /// On `stream`, which must outlive this, of the device that is current at the start. Copies run
-  /// in order with all other work on it.
-  CudaCopyContext(std::size_t most_in_flight, StreamRef stream, std::string name = "CUDA copy");
+  /// On a stream of its own, made at each start; or on `stream`, which must outlive this, of the
+  /// device that is current at the start: copies run in order with all other work on it. Throws
+  /// Error (invalid_value) for none in flight.
+  explicit CudaCopyContext(std::size_t most_in_flight, std::optional<StreamRef> stream = {},
+                           std::string name = "CUDA copy");
   CudaCopyContext(std::size_t, Stream&&, std::string = {}) = delete;
-  ~CudaCopyContext() override;
+  ~CudaCopyContext() override { end(); }
 
   /// The stream that the copies run on, for work of the caller's own; null while it is idle.
   [[nodiscard]] cudaStream_t native_stream() const noexcept {
@@ -38,8 +38,8 @@ class CudaCopyContext final : public copy::CopyContext {
 
  private:
   Step on_start() override;
-  Step on_stop() noexcept override;
-  void on_abandon() noexcept override;
+  Step on_stop() noexcept override { return in_flight() == 0 ? Step::done : Step::in_progress; }
+  void on_abandon() noexcept override { wait_for_stream(); }
   core::Status take(copy::CopyTask& task) noexcept override;
   bool on_poll(std::size_t most) override;
 

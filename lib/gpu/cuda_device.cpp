@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "device/gpus.hpp"
 #include "gpu/error.hpp"
 
 namespace offload::gpu {
@@ -11,7 +10,7 @@ device::Device open_gpu(const std::string& pci_address) {
   // Before the first CUDA call. A kernel that is loaded at its first launch (lazy loading) would
   // wait for the persistent kernel to end.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  const device::Gpus gpus = device::list_gpus();
+  const device::DeviceList gpus = device::list_gpus();
   if (gpus.devices.empty()) {
     throw core::Error(core::ErrorCode::not_found, "no GPU: " + gpus.why_none);
   }

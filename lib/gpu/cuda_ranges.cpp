@@ -1,6 +1,5 @@
 #include "gpu/cuda_ranges.hpp"
 
-#include <memory>
 #include <utility>
 
 #include "core/error.hpp"

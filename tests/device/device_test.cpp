@@ -90,16 +90,16 @@ std::size_t count(Kind kind) {
 }
 
 TEST(List, WithoutAGpuItIsSaidWhy) {
-  EXPECT_EQ(count(Kind::gpu) == 0, !why_no_gpu().empty());
+  EXPECT_EQ(count(Kind::gpu) == 0, !list_gpus().why_none.empty());
 }
 
 TEST(List, WithoutAnRdmaDeviceItIsSaidWhy) {
-  EXPECT_EQ(count(Kind::rdma) == 0, !why_no_rdma().empty());
+  EXPECT_EQ(count(Kind::rdma) == 0, !list_rdma_devices().why_none.empty());
 }
 
 TEST(List, EveryGpuIsWhatItsOwnAddressFinds) {
   const auto devices = list_devices();
-  if (count(Kind::gpu) == 0) GTEST_SKIP() << "no GPU: " << why_no_gpu();
+  if (count(Kind::gpu) == 0) GTEST_SKIP() << "no GPU: " << list_gpus().why_none;
   for (const Device& device : devices) {
     if (device.kind != Kind::gpu) continue;
     EXPECT_EQ(&find(devices, device.pci_address), &device);

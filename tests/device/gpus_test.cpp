@@ -1,13 +1,13 @@
-#include "device/gpus.hpp"
-
 #include <gtest/gtest.h>
+
+#include "device/device.hpp"
 
 /// Of both implementations, with CUDA and without.
 namespace offload::device {
 namespace {
 
 TEST(Gpus, AreThereOrItIsSaidWhyNot) {
-  const Gpus gpus = list_gpus();
+  const DeviceList gpus = list_gpus();
   EXPECT_EQ(gpus.devices.empty(), !gpus.why_none.empty());
   for (std::size_t i = 0; i < gpus.devices.size(); ++i) {
     const Device& gpu = gpus.devices[i];
@@ -22,7 +22,7 @@ TEST(Gpus, AreThereOrItIsSaidWhyNot) {
 TEST(Gpus, OneThatIsNotThereSupportsNothingAndSaysWhy) {
   const Device missing{Kind::gpu, 9999, "missing", "ffff:ff:1f.7", -1, 0};
   for (unsigned i = 0; i < kCapabilities; ++i) {
-    const Support support = gpu_supports(missing, static_cast<Capability>(i));
+    const Support support = supports(missing, static_cast<Capability>(i));
     EXPECT_FALSE(support.supported) << name_of(static_cast<Capability>(i));
     EXPECT_FALSE(support.reason.empty()) << name_of(static_cast<Capability>(i));
   }
@@ -32,7 +32,7 @@ TEST(Gpus, HaveNoneOfTheHostsCapabilities) {
   for (const Device& gpu : list_gpus().devices) {
     for (const auto capability :
          {Capability::shared_memory, Capability::numa_binding, Capability::huge_pages}) {
-      EXPECT_FALSE(gpu_supports(gpu, capability));
+      EXPECT_FALSE(supports(gpu, capability));
     }
   }
 }

@@ -1,5 +1,3 @@
-#include "device/rdma_devices.hpp"
-
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -10,6 +8,7 @@
 #include <fstream>
 #include <vector>
 
+#include "device/device.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #undef ibv_get_device_list  // a macro where providers are linked statically
@@ -75,7 +74,7 @@ TEST_F(RdmaDevicesTest, ACardHasItsPciAddressAndNode) {
   ibv_device emulated = make("rxe0", folder / "rxe0");
   fake_devices = {&card, &emulated};
 
-  const RdmaDevices found = list_rdma_devices();
+  const DeviceList found = list_rdma_devices();
   EXPECT_TRUE(found.why_none.empty());
   ASSERT_EQ(found.devices.size(), 2U);
   EXPECT_EQ(found.devices[0].kind, Kind::rdma);
@@ -86,7 +85,7 @@ TEST_F(RdmaDevicesTest, ACardHasItsPciAddressAndNode) {
 }
 
 TEST_F(RdmaDevicesTest, AnEmptyListIsSaid) {
-  const RdmaDevices found = list_rdma_devices();
+  const DeviceList found = list_rdma_devices();
   EXPECT_TRUE(found.devices.empty());
   EXPECT_EQ(found.why_none, "libibverbs lists none");
 }
@@ -100,9 +99,11 @@ TEST_F(RdmaDevicesTest, AFailedListIsSaidWithItsReason) {
 }
 
 TEST_F(RdmaDevicesTest, ItReachesMappedHostMemoryAndNothingElse) {
+  Device device;
+  device.kind = Kind::rdma;
   for (unsigned i = 0; i < kCapabilities; ++i) {
     const auto capability = static_cast<Capability>(i);
-    EXPECT_EQ(rdma_supports(capability).supported, capability == Capability::mapped_host_memory);
+    EXPECT_EQ(supports(device, capability).supported, capability == Capability::mapped_host_memory);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/gpus.hpp"
+#include "device/device.hpp"
 #include "gpu/cuda_ranges.hpp"
 #include "memory/inventory.hpp"
 #include "progress/engine.hpp"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/gpus.hpp"
+#include "device/device.hpp"
 
 namespace offload::gpu::test {
 

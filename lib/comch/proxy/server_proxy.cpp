@@ -13,8 +13,6 @@
 namespace offload::comch {
 namespace {
 
-using protocol::DataHeader;
-
 /// How long the thread looks for the back end's answer before it sleeps.
 constexpr core::Duration kSpin = std::chrono::microseconds(50);
 /// How long it sleeps at most; it is woken by the connection, the back end or the end.
@@ -37,66 +35,14 @@ const protocol::ChannelDescriptor& checked(const protocol::ChannelDescriptor& sh
 
 }  // namespace
 
-/// What the thread works on. It never changes hands after start().
-class ServerProxy::Relay final : DataHandler {
- public:
-  Relay(progress::Engine& engine, channel::ChannelMemory& memory,
-        std::unique_ptr<DataEndpoint> endpoint)
-      : engine_(&engine),
-        requester_(memory.endpoint(), *this),
-        connection_(endpoint->start(engine, requester_.view(), *this, requester_.capacity())),
-        answering_(requester_.capacity()) {}
-
-  void start(channel::Wakeup wakeup) {
-    requester_.set_wakeup(wakeup);
-    requester_.open(*engine_);
-  }
-
-  [[nodiscard]] const std::string* failure() const noexcept {
-    return connection_->failed() ? &connection_->reason() : nullptr;
-  }
-
-  /// The back end has answered: from turns of the engine.
-  void on_response(channel::PostRecvTask& task) {
-    const auto payload = task.payload();
-    answering_[answered_ % answering_.size()] = &task;
-    connection_->post_send({answered_++, static_cast<std::uint32_t>(payload.size()),
-                            static_cast<std::uint32_t>(task.response_status())},
-                           payload.data());
-  }
-
- private:
-  bool post_sends() override { return false; }  // on_response() does
-
-  void on_sent(std::size_t count) override {
-    for (; count != 0; --count) {
-      (void)requester_.release(*answering_[answers_sent_++ % answering_.size()]);
-    }
-    (void)requester_.flush();
-  }
-
-  std::byte* receive_buffer(std::uint64_t sequence) override {
-    return reinterpret_cast<std::byte*>(requester_.view().request(sequence).plain);
-  }
-  bool on_received(const DataHeader&, std::span<const std::byte> payload) override {
-    return requester_.post(payload, nullptr).ok();
-  }
-  void on_receives_done() override { (void)requester_.flush(); }
-
-  progress::Engine* engine_;
-  channel::Requester requester_;
-  std::unique_ptr<DataConnection> connection_;
-  std::vector<channel::PostRecvTask*> answering_;  ///< whose responses are being sent, in order
-  std::uint64_t answered_ = 0;
-  std::uint64_t answers_sent_ = 0;
-};
-
 ServerProxy::ServerProxy(const protocol::ChannelDescriptor& shape,
                          std::unique_ptr<DataEndpoint> endpoint)
     : memory_(checked(shape).channel, shape.depth, shape.max_message_length, -1),
       channel_(import_own(memory_)),
       engine_(kSpin),
-      relay_(std::make_unique<Relay>(engine_, memory_, std::move(endpoint))) {}
+      requester_(memory_.endpoint(), *this),
+      connection_(endpoint->start(engine_, requester_.view(), *this, requester_.capacity())),
+      answering_(requester_.capacity()) {}
 
 ServerProxy::~ServerProxy() {
   stop_.store(true, std::memory_order_relaxed);
@@ -106,20 +52,32 @@ ServerProxy::~ServerProxy() {
 
 void ServerProxy::start(channel::Wakeup wakeup, std::function<void()> on_failure) {
   on_failure_ = std::move(on_failure);
-  relay_->start(wakeup);
+  requester_.set_wakeup(wakeup);
+  requester_.open(engine_);
   thread_ = std::thread([this] { run(); });
 }
 
-const std::string* ServerProxy::failure() const noexcept {
-  return relay_->failure();
+void ServerProxy::on_response(channel::PostRecvTask& task) {
+  const auto payload = task.payload();
+  answering_[answered_ % answering_.size()] = &task;
+  connection_->post_send({answered_++, static_cast<std::uint32_t>(payload.size()),
+                          static_cast<std::uint32_t>(task.response_status())},
+                         payload.data());
+}
+
+void ServerProxy::on_sent(std::size_t count) {
+  for (; count != 0; --count) {
+    (void)requester_.release(*answering_[answers_sent_++ % answering_.size()]);
+  }
+  (void)requester_.flush();
 }
 
 void ServerProxy::run() {
   core::name_this_thread(("relay-" + std::to_string(channel_->index())).c_str());
-  while (!stop_.load(std::memory_order_relaxed) && relay_->failure() == nullptr) {
+  while (!stop_.load(std::memory_order_relaxed) && failure() == nullptr) {
     engine_.run_once(engine_.now() + kLongestSleep);
   }
-  if (relay_->failure() != nullptr) on_failure_();
+  if (failure() != nullptr) on_failure_();
 }
 
 }  // namespace offload::comch

@@ -1,7 +1,5 @@
 #include "comch/proxy/worker_proxy.hpp"
 
-#include <utility>
-
 #include "channel/packets.hpp"
 
 namespace offload::comch {
@@ -48,10 +46,6 @@ bool WorkerProxy::post_sends() {
     connection_->post_send({collected_ - first_, length, 0}, payload);
   }
   return worked;
-}
-
-std::byte* WorkerProxy::receive_buffer(std::uint64_t sequence) {
-  return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain);
 }
 
 bool WorkerProxy::on_received(const protocol::DataHeader& header,

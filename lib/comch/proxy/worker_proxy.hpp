@@ -22,16 +22,14 @@ class WorkerProxy final : DataHandler {
   WorkerProxy(const channel::Requester& requester, std::unique_ptr<DataEndpoint> endpoint);
 
   /// Why the connection has ended; null while it has not.
-  [[nodiscard]] const std::string* failure() const noexcept {
-    return connection_->failed() ? &connection_->reason() : nullptr;
-  }
+  [[nodiscard]] const std::string* failure() const noexcept { return connection_->failure(); }
 
  private:
   bool post_sends() override;
-  void on_sent(std::size_t) override {}
-  std::byte* receive_buffer(std::uint64_t sequence) override;
+  std::byte* receive_buffer(std::uint64_t sequence) override {
+    return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain);
+  }
   bool on_received(const protocol::DataHeader& header, std::span<const std::byte> payload) override;
-  void on_receives_done() override {}
 
   const channel::Requester* requester_;
   kernels::ChannelView view_;

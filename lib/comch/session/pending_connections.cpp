@@ -37,7 +37,9 @@ PendingConnections::~PendingConnections() {
 
 void PendingConnections::on_events(std::uint32_t) {
   accept();
-  receive_all();
+  for (auto pending = pending_.begin(); pending != pending_.end();) {
+    pending = receive(*pending) ? pending_.erase(pending) : pending + 1;
+  }
 }
 
 void PendingConnections::accept() {
@@ -68,12 +70,6 @@ bool PendingConnections::drop_unproven() {
   engine_->unwatch(unproven->connection->fd(), *this);
   pending_.erase(unproven);
   return true;
-}
-
-void PendingConnections::receive_all() {
-  for (auto pending = pending_.begin(); pending != pending_.end();) {
-    pending = receive(*pending) ? pending_.erase(pending) : pending + 1;
-  }
 }
 
 /// Whether it is pending no more: its first message came, or it ended.
@@ -114,14 +110,11 @@ void PendingConnections::refuse(ControlConnection& connection, Refusal code,
 
 void PendingConnections::tick(core::TimePoint now) {
   accept();
-  for (auto pending = pending_.begin(); pending != pending_.end();) {
-    if (now - pending->since < kGreetTime) {
-      ++pending;
-      continue;
-    }
-    engine_->unwatch(pending->connection->fd(), *this);
-    pending = pending_.erase(pending);
-  }
+  std::erase_if(pending_, [&](const PendingConnection& pending) {
+    if (now - pending.since < kGreetTime) return false;
+    engine_->unwatch(pending.connection->fd(), *this);
+    return true;
+  });
 }
 
 /// At most once a second: anybody may connect over a network.

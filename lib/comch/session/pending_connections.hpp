@@ -51,7 +51,6 @@ class PendingConnections final : progress::EventHandler {
   void on_events(std::uint32_t epoll_events) override;
   void accept();
   bool drop_unproven();
-  void receive_all();
   [[nodiscard]] bool receive(PendingConnection& pending);
   void log(core::LogLevel level, const std::string& what);
 

@@ -1,7 +1,6 @@
 #include "comch/session/server_attachment.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "comch/session/key.hpp"
 #include "core/error.hpp"

@@ -25,14 +25,8 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
                                      const ControlMessage& message) {
   auto* const network = dynamic_cast<NetworkControlConnection*>(connection.get());
   if (message.id == MessageId::attach_channel && network != nullptr) {
-    attach_channel(*network, message);
-  } else {
-    attach_worker(std::move(connection), message);
+    return attach_channel(*network, message);
   }
-}
-
-void ServerSession::attach_worker(std::unique_ptr<ControlConnection> connection,
-                                  const ControlMessage& message) {
   const auto refuse = [&](Refusal code, const std::string& text) {
     pending_.refuse(*connection, code, text);
   };

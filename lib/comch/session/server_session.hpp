@@ -10,7 +10,6 @@
 #include "comch/session/peer_process.hpp"
 #include "comch/session/pending_connections.hpp"
 #include "progress/engine.hpp"
-#include "protocol/control.hpp"
 
 namespace offload::comch {
 
@@ -73,7 +72,6 @@ class ServerSession {
 
   void on_first_message(std::unique_ptr<ControlConnection> connection,
                         const ControlMessage& message);
-  void attach_worker(std::unique_ptr<ControlConnection> connection, const ControlMessage& message);
   void attach_channel(NetworkControlConnection& connection, const ControlMessage& message);
   [[nodiscard]] bool former_may_access(const ControlConnection& next) const;
   void on_worker_gone(const std::string& reason);

@@ -6,12 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "comch/session/attached_channel.hpp"
+#include "channel/channel_memory.hpp"
+#include "comch/proxy/server_proxy.hpp"
 #include "comch/transport/control_connection.hpp"
 #include "progress/engine.hpp"
 #include "protocol/control.hpp"
 
 namespace offload::comch {
+
+/// A channel as a worker has it: the server's own memory, or memory of this machine that a proxy of
+/// the server connects to it.
+struct AttachedChannel {
+  channel::SharedChannel channel;        ///< what a back end serves
+  std::unique_ptr<ServerProxy> proxy{};  ///< null where the server is on this machine
+};
 
 /// The worker's side of the control channel: one attachment to one server. One thread: the
 /// engine's.

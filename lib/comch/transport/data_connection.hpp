@@ -20,7 +20,7 @@ class DataHandler {
   /// Posts what there is to send, in each turn of the engine. Returns whether there was any.
   virtual bool post_sends() = 0;
   /// The oldest `count` posted messages are sent: their payloads are the handler's again.
-  virtual void on_sent(std::size_t count) = 0;
+  virtual void on_sent(std::size_t /*count*/) {}
   /// Where the payload of the peer's message of that number belongs if it is too long for packets.
   virtual std::byte* receive_buffer(std::uint64_t sequence) = 0;
   /// The peer's next message, its length within the channel's and its payload in receive_buffer()
@@ -28,7 +28,7 @@ class DataHandler {
   virtual bool on_received(const protocol::DataHeader& header,
                            std::span<const std::byte> payload) = 0;
   /// No more were received in this turn.
-  virtual void on_receives_done() = 0;
+  virtual void on_receives_done() {}
 
  protected:
   ~DataHandler() = default;
@@ -56,15 +56,21 @@ class DataConnection {
   [[nodiscard]] bool failed() const noexcept {
     return failed_.load(std::memory_order_acquire);  // pairs with fail(): the reason is there
   }
-  /// Why, once it has.
-  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  /// Why it has; null while it has not. Any thread.
+  [[nodiscard]] const std::string* failure() const noexcept {
+    return failed() ? &reason_ : nullptr;
+  }
 
  protected:
   /// `max_length`: of a message of the channel, in bytes.
   DataConnection(DataHandler& handler, std::uint32_t max_length, std::uint32_t initial_credits)
       : handler_(&handler), max_length_(max_length), initial_credits_(initial_credits) {}
 
-  void fail(const std::string& reason);
+  void fail(const std::string& reason) {
+    if (failed()) return;
+    reason_ = reason;
+    failed_.store(true, std::memory_order_release);  // pairs with failed()
+  }
 
   [[nodiscard]] DataHandler& handler() const noexcept { return *handler_; }
   [[nodiscard]] std::uint32_t max_length() const noexcept { return max_length_; }
@@ -83,9 +89,20 @@ class DataConnection {
     return received_ < sent_ + initial_credits_;
   }
   /// Whether the peer may send a message with this header now. False: the connection has failed.
-  bool check(const protocol::DataHeader& header);
+  bool check(const protocol::DataHeader& header) {
+    if (header.length > max_length_) {
+      fail("the peer sent a message of " + std::to_string(header.length) + " bytes, over the " +
+           std::to_string(max_length_) + " of the channel");
+    } else if (header.sequence != received_ || !peer_has_credit()) {
+      fail("the peer sent a message that is not due");
+    }
+    return !failed();
+  }
   /// Hands on a message whose header was checked.
-  void deliver(const protocol::DataHeader& header, std::span<const std::byte> payload);
+  void deliver(const protocol::DataHeader& header, std::span<const std::byte> payload) {
+    ++received_;
+    if (!handler_->on_received(header, payload)) fail("a message of the peer cannot be taken");
+  }
 
  private:
   DataHandler* handler_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "comch/address.hpp"
 #include "comch/transport/control_connection.hpp"
+#include "core/error.hpp"
 
 namespace offload::comch {
 
@@ -38,8 +40,16 @@ struct Transport {
 std::span<const Transport> transports() noexcept;
 
 /// Null for an unknown scheme.
-const Transport* find_transport(std::string_view scheme) noexcept;
+inline const Transport* find_transport(std::string_view scheme) noexcept {
+  const auto found = std::ranges::find(transports(), scheme, &Transport::scheme);
+  return found != transports().end() ? &*found : nullptr;
+}
+
 /// Throws Error (invalid_value) for an unknown scheme.
-const Transport& transport_of(std::string_view scheme);
+inline const Transport& transport_of(std::string_view scheme) {
+  if (const Transport* const transport = find_transport(scheme)) return *transport;
+  throw core::Error(core::ErrorCode::invalid_value,
+                    "no transport has the scheme '" + std::string(scheme) + "'");
+}
 
 }  // namespace offload::comch

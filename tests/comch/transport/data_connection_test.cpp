@@ -40,7 +40,7 @@ TEST_F(DataConnectionRules, EachSendIsACredit) {
   EXPECT_TRUE(server_.receive(0));
   EXPECT_TRUE(server_.receive(1));
   EXPECT_FALSE(server_.receive(2));
-  EXPECT_EQ(server_.reason(), "the peer sent a message that is not due");
+  EXPECT_EQ(*server_.failure(), "the peer sent a message that is not due");
   EXPECT_EQ(handler_.taken.size(), 2U);
 }
 
@@ -56,7 +56,7 @@ TEST_F(DataConnectionRules, MessagesComeInOrder) {
   for (const std::uint64_t wrong : {std::uint64_t{1}, ~std::uint64_t{0}}) {
     Rules connection(handler_, 2);
     EXPECT_FALSE(connection.receive(wrong));
-    EXPECT_EQ(connection.reason(), "the peer sent a message that is not due");
+    EXPECT_EQ(*connection.failure(), "the peer sent a message that is not due");
   }
   EXPECT_TRUE(worker_.receive(0));
   EXPECT_FALSE(worker_.receive(0)) << "one twice";
@@ -65,20 +65,21 @@ TEST_F(DataConnectionRules, MessagesComeInOrder) {
 TEST_F(DataConnectionRules, LengthsAreTheChannels) {
   EXPECT_TRUE(worker_.receive(0, 100));
   EXPECT_FALSE(worker_.receive(1, 101));
-  EXPECT_EQ(worker_.reason(), "the peer sent a message of 101 bytes, over the 100 of the channel");
+  EXPECT_EQ(*worker_.failure(),
+            "the peer sent a message of 101 bytes, over the 100 of the channel");
 }
 
 TEST_F(DataConnectionRules, AHandlerMayRefuseAMessage) {
   handler_.takes = false;
   EXPECT_FALSE(worker_.receive(0));
-  EXPECT_EQ(worker_.reason(), "a message of the peer cannot be taken");
+  EXPECT_EQ(*worker_.failure(), "a message of the peer cannot be taken");
 }
 
 TEST_F(DataConnectionRules, TheFirstReasonStays) {
   server_.fail("one");
   server_.fail("another");
   EXPECT_TRUE(server_.failed());
-  EXPECT_EQ(server_.reason(), "one");
+  EXPECT_EQ(*server_.failure(), "one");
 }
 
 }  // namespace

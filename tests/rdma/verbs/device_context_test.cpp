@@ -27,11 +27,11 @@ TEST_F(DeviceContextTest, ADeviceIsFoundByItsName) {
 TEST_F(DeviceContextTest, WithoutDevicesItIsSaidWhy) {
   fake().fail_call = "ibv_get_device_list";
   fake().fail_with = ENOSYS;
-  EXPECT_NE(device::why_no_rdma().find("ib_uverbs"), std::string::npos);
+  EXPECT_NE(device::list_rdma_devices().why_none.find("ib_uverbs"), std::string::npos);
   fake().fail_call.clear();
-  EXPECT_EQ(device::why_no_rdma(), "");
+  EXPECT_EQ(device::list_rdma_devices().why_none, "");
   fake().devices = 0;
-  EXPECT_NE(device::why_no_rdma(), "");
+  EXPECT_NE(device::list_rdma_devices().why_none, "");
 }
 
 TEST_F(DeviceContextTest, ADeviceTellsWhatItCan) {

@@ -1,5 +1,7 @@
 #include "comch/transport/local/control.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -8,7 +10,6 @@
 #include <array>
 #include <cstring>
 
-#include "comch/transport/local/path_lock.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "net/fd_passing.hpp"
@@ -68,7 +69,20 @@ class UnixControlConnection final : public LocalControlConnection {
     if (fds.size() > kMaxFds) throw Error(ErrorCode::invalid_value, "too many descriptors");
     send_packet(protocol::make_frame(id, payload), fds);
   }
-  std::optional<ControlMessage> receive() override;
+  std::optional<ControlMessage> receive() override {
+    std::array<std::byte, protocol::kFrameHeaderSize + protocol::kMaxControlLength> bytes;
+    auto message = net::receive_with_fds(fd_.get(), bytes);
+    if (!message) return std::nullopt;
+    if (message->size == 0) {
+      throw Error(ErrorCode::connection_reset, "the peer closed the control channel");
+    }
+    if (message->truncated || message->fds.size() > kMaxFds) {
+      throw Error(ErrorCode::bad_message, "a control message is not one whole frame");
+    }
+    ControlMessage control = parse_packet(std::span(bytes).first(message->size));
+    control.fds = std::move(message->fds);
+    return control;
+  }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
   [[nodiscard]] PeerCredentials peer() const override {
     ucred credentials{};
@@ -95,21 +109,6 @@ class UnixControlConnection final : public LocalControlConnection {
   core::Fd fd_;
 };
 
-std::optional<ControlMessage> UnixControlConnection::receive() {
-  std::array<std::byte, protocol::kFrameHeaderSize + protocol::kMaxControlLength> bytes;
-  auto message = net::receive_with_fds(fd_.get(), bytes);
-  if (!message) return std::nullopt;
-  if (message->size == 0) {
-    throw Error(ErrorCode::connection_reset, "the peer closed the control channel");
-  }
-  if (message->truncated || message->fds.size() > kMaxFds) {
-    throw Error(ErrorCode::bad_message, "a control message is not one whole frame");
-  }
-  ControlMessage control = parse_packet(std::span(bytes).first(message->size));
-  control.fds = std::move(message->fds);
-  return control;
-}
-
 class UnixListener final : public Listener {
  public:
   explicit UnixListener(const Address& address)
@@ -124,7 +123,23 @@ class UnixListener final : public Listener {
   }
   ~UnixListener() override { ::unlink(address().path.c_str()); }
 
-  std::unique_ptr<ControlConnection> accept() override;
+  std::unique_ptr<ControlConnection> accept() override {
+    while (true) {
+      core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!fd.valid()) {
+        if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
+          core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
+        }
+        return nullptr;
+      }
+      auto connection = std::make_unique<UnixControlConnection>(std::move(fd));
+      const PeerCredentials peer = connection->peer();
+      if (is_trusted(peer)) return connection;
+      core::log_warning(
+          "control connection of user {} (process {}) refused: only user {} and root may", peer.uid,
+          peer.pid, ::geteuid());
+    }
+  }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
 
  private:
@@ -133,25 +148,31 @@ class UnixListener final : public Listener {
   core::RateLimit waiting_log_;
 };
 
-std::unique_ptr<ControlConnection> UnixListener::accept() {
+}  // namespace
+
+PathLock::PathLock(const Address& address) : path_(address.path + ".lock") {
+  const std::string action = "cannot lock " + address.to_string() + " with " + path_;
   while (true) {
-    core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) {
-      if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
-        core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
-      }
-      return nullptr;
+    core::Fd fd(check_errno(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600),
+                            action));
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) core::throw_errno(action);
+      throw Error(ErrorCode::in_use, address.to_string() + ": another server listens there");
     }
-    auto connection = std::make_unique<UnixControlConnection>(std::move(fd));
-    const PeerCredentials peer = connection->peer();
-    if (is_trusted(peer)) return connection;
-    core::log_warning(
-        "control connection of user {} (process {}) refused: only user {} and root may", peer.uid,
-        peer.pid, ::geteuid());
+    // Its former holder may have removed the file between the two calls: then it locks nothing.
+    struct stat locked {};
+    struct stat there {};
+    check_errno(::fstat(fd.get(), &locked), action);
+    if (::stat(path_.c_str(), &there) == 0 && there.st_ino == locked.st_ino) {
+      fd_ = std::move(fd);
+      return;
+    }
   }
 }
 
-}  // namespace
+PathLock::~PathLock() {
+  ::unlink(path_.c_str());  // still locked
+}
 
 std::unique_ptr<ControlConnection> connect_local(const Address& address) {
   core::Fd fd = open_socket();

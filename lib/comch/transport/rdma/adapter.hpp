@@ -3,6 +3,7 @@
 #include <memory>
 #include <string_view>
 
+#include "core/log.hpp"
 #include "progress/engine.hpp"
 #include "rdma/cm/cm_id.hpp"
 #include "rdma/connection/pairing.hpp"
@@ -16,7 +17,7 @@ namespace offload::comch {
 /// ports and addresses each of them is reached.
 struct Adapter {
   /// Throws Error.
-  explicit Adapter(std::string_view name);
+  explicit Adapter(std::string_view name) : device(name), domain(device), registrar(domain) {}
 
   rdma::DeviceContext device;
   rdma::ProtectionDomain domain;
@@ -24,11 +25,20 @@ struct Adapter {
 };
 
 /// The path of a connection by `route`.
-rdma::PathOptions path_of(const rdma::Route& route);
+inline rdma::PathOptions path_of(const rdma::Route& route) {
+  return {.port_num = route.port_num, .gid = route.gid};
+}
 
 /// Logs the asynchronous events of `device` as long as the result lives. `fatal`, if it is not
 /// null, is set when the device can be used no longer (IBV_EVENT_DEVICE_FATAL).
-std::unique_ptr<rdma::AsyncEvents> log_events(const rdma::DeviceContext& device,
-                                              progress::Engine& engine, bool* fatal = nullptr);
+inline std::unique_ptr<rdma::AsyncEvents> log_events(const rdma::DeviceContext& device,
+                                                     progress::Engine& engine,
+                                                     bool* fatal = nullptr) {
+  return std::make_unique<rdma::AsyncEvents>(
+      device, engine, [name = device.name(), fatal](const ibv_async_event& event) {
+        core::log_warning("{} reports: {}", name, ibv_event_type_str(event.event_type));
+        if (fatal != nullptr && event.event_type == IBV_EVENT_DEVICE_FATAL) *fatal = true;
+      });
+}
 
 }  // namespace offload::comch

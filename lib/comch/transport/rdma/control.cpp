@@ -37,7 +37,7 @@ rdma::ConnectionOptions control_options(const rdma::PathOptions& path) {
 }  // namespace
 
 rdma::CmAddress cm_address_of(const Address& address, bool passive) {
-  if (const std::string why = device::why_no_rdma(); !why.empty()) {
+  if (const std::string why = device::list_rdma_devices().why_none; !why.empty()) {
     throw Error(ErrorCode::not_supported, address.to_string() + ": " + why);
   }
   // Others can always reach it.
@@ -138,17 +138,6 @@ std::unique_ptr<NetworkControlConnection> RdmaControlConnection::connect_another
   return connection;
 }
 
-std::vector<std::byte> RdmaControlConnection::open_data_endpoint(std::uint32_t depth) {
-  data_endpoint_ = std::make_unique<RdmaDataEndpoint>(adapter_, path_, depth);
-  return data_endpoint_->descriptor();
-}
-
-std::unique_ptr<DataEndpoint> RdmaControlConnection::connect_data_endpoint(
-    std::span<const std::byte> peer) {
-  data_endpoint_->connect(peer);
-  return std::move(data_endpoint_);
-}
-
 // ---- Sending
 
 void RdmaControlConnection::send_frame(std::span<const std::byte> frame) {
@@ -193,23 +182,13 @@ void RdmaControlConnection::post_receive(rdma::ReceiveTask& task) noexcept {
   static_cast<void>(connection_.submit(task));  // where it is not taken, the connection has ended
 }
 
-/// Posted again once it is read: a peer that floods fills the receives there are, and no more.
-void RdmaControlConnection::on_received(rdma::ReceiveTask& task) {
-  unread_.push_back(&task);
-}
-
-/// Handles all events and completions that there are.
-void RdmaControlConnection::progress() {
-  while (engine_.progress()) continue;
-}
-
 std::optional<ControlMessage> RdmaControlConnection::receive() {
   if (std::exchange(armed_, false)) engine_.disarm();
-  progress();
+  while (engine_.progress()) continue;
   if (unread_.empty() && failure_.empty()) {
     engine_.arm();
     armed_ = true;
-    progress();  // what came before
+    while (engine_.progress()) continue;  // what came before
   }
   if (!unread_.empty()) {
     engine_.notify();  // a caller that takes only some is called again for the rest

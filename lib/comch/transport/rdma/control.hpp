@@ -57,13 +57,18 @@ class RdmaControlConnection final : public NetworkControlConnection {
   using State = progress::Context::State;
 
   void send_frame(std::span<const std::byte> frame) override;
-  std::vector<std::byte> open_data_endpoint(std::uint32_t depth) override;
-  std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override;
+  std::vector<std::byte> open_data_endpoint(std::uint32_t depth) override {
+    data_endpoint_ = std::make_unique<RdmaDataEndpoint>(adapter_, path_, depth);
+    return data_endpoint_->descriptor();
+  }
+  std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override {
+    data_endpoint_->connect(peer);
+    return std::move(data_endpoint_);
+  }
 
   void post_receive(rdma::ReceiveTask& task) noexcept;
   void send_waiting();
   void end();
-  void progress();
   void fail(const std::string& reason) {
     if (failure_.empty()) failure_ = reason;
   }
@@ -71,7 +76,8 @@ class RdmaControlConnection final : public NetworkControlConnection {
   template <class Task, void (RdmaControlConnection::*done)(Task&)>
   typename progress::TaskPool<Task>::Callbacks callbacks();
   void on_sent(rdma::SendTask& task);
-  void on_received(rdma::ReceiveTask& task);
+  /// Posted again once it is read: a peer that floods fills the receives there are, and no more.
+  void on_received(rdma::ReceiveTask& task) { unread_.push_back(&task); }
 
   std::shared_ptr<Adapter> adapter_;
   rdma::PathOptions path_;

@@ -1,9 +1,7 @@
 #include "comch/transport/rdma/data.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -60,11 +58,6 @@ RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, std::uint8_t port, std::u
 
 }  // namespace
 
-RdmaDataConnection::Registered::Registered(rdma::Registrar& by, memory::Range of)
-    : registrar(&by),
-      range(std::move(of)),
-      key(registrar->register_range(range, memory::kLocalAccess)) {}
-
 RdmaDataConnection::RdmaDataConnection(progress::Engine& engine, RdmaQueue queue,
                                        const kernels::ChannelView& channel, DataHandler& handler,
                                        std::uint32_t initial_credits)
@@ -85,7 +78,7 @@ RdmaDataConnection::RdmaDataConnection(progress::Engine& engine, RdmaQueue queue
       receive_pieces_(channel.layout.depth),
       arrived_bytes_(channel.layout.depth) {
   for (std::uint32_t i = 0; i < initial_credits; ++i) prepare_receive();
-  if (!ring_doorbells()) throw core::Error(core::ErrorCode::driver, reason());
+  if (!ring_doorbells()) throw core::Error(core::ErrorCode::driver, *failure());
   engine_->watch(events_.fd(), EPOLLIN, *this);
   engine_->activate(*this);
 }
@@ -241,14 +234,6 @@ RdmaDataEndpoint::RdmaDataEndpoint(std::shared_ptr<Adapter> adapter, const rdma:
                                    std::uint32_t depth)
     : queue_(make_queue(std::move(adapter), path.port_num, depth)),
       pairing_(queue_.adapter->device, path) {}
-
-std::vector<std::byte> RdmaDataEndpoint::descriptor() const {
-  return pairing_.describe(queue_.pair).encode();
-}
-
-void RdmaDataEndpoint::connect(std::span<const std::byte> peer) {
-  pairing_.connect(queue_.pair, rdma::ConnectionDescriptor::decode(peer));
-}
 
 std::unique_ptr<DataConnection> RdmaDataEndpoint::start(progress::Engine& engine,
                                                         const kernels::ChannelView& channel,

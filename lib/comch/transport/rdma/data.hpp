@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "comch/transport/data_connection.hpp"
@@ -50,7 +51,10 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
  private:
   /// Memory that is registered as long as this lives.
   struct Registered {
-    Registered(rdma::Registrar& by, memory::Range of);
+    Registered(rdma::Registrar& by, memory::Range of)
+        : registrar(&by),
+          range(std::move(of)),
+          key(by.register_range(range, memory::kLocalAccess)) {}
     Registered(const Registered&) = delete;
     Registered& operator=(const Registered&) = delete;
     ~Registered() { registrar->deregister(range, key); }
@@ -126,10 +130,14 @@ class RdmaDataEndpoint final : public DataEndpoint {
                    std::uint32_t depth);
 
   /// For the peer's connect().
-  [[nodiscard]] std::vector<std::byte> descriptor() const;
+  [[nodiscard]] std::vector<std::byte> descriptor() const {
+    return pairing_.describe(queue_.pair).encode();
+  }
   /// `peer`: its descriptor(). Throws Error: bad_message for what is none, and what the device
   /// says.
-  void connect(std::span<const std::byte> peer);
+  void connect(std::span<const std::byte> peer) {
+    pairing_.connect(queue_.pair, rdma::ConnectionDescriptor::decode(peer));
+  }
 
   [[nodiscard]] std::unique_ptr<DataConnection> start(progress::Engine& engine,
                                                       const kernels::ChannelView& channel,

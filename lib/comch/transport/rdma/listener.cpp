@@ -20,7 +20,20 @@ class RdmaListener final : public Listener {
     set_port(listener_.port());
   }
 
-  std::unique_ptr<ControlConnection> accept() override;
+  std::unique_ptr<ControlConnection> accept() override {
+    if (std::exchange(armed_, false)) engine_.disarm();
+    while (arrived_.empty() && engine_.progress()) continue;
+    if (arrived_.empty()) {
+      engine_.arm();
+      armed_ = true;
+      while (arrived_.empty() && engine_.progress()) continue;
+    }
+    if (arrived_.empty()) return nullptr;
+    engine_.notify();  // a caller that takes only some is called again for the rest
+    auto connection = std::move(arrived_.front());
+    arrived_.pop_front();
+    return connection;
+  }
   [[nodiscard]] int fd() const noexcept override { return engine_.fd(); }
 
  private:
@@ -31,8 +44,27 @@ class RdmaListener final : public Listener {
     bool gone = false;  ///< removed or reset: it is opened anew for the next peer
   };
 
-  void take(rdma::ConnectRequest request);
-  std::shared_ptr<Adapter> adapter_of(const std::string& device);
+  /// rdma::CmListener logs what this throws, and rejects the peer.
+  void take(rdma::ConnectRequest request) {
+    if (arrived_.size() == kMostArrived) {
+      throw core::Error(core::ErrorCode::full, "too many wait for the control thread");
+    }
+    const rdma::Route route = request.route();
+    auto connection = std::make_unique<RdmaControlConnection>(adapter_of(route.device),
+                                                              path_of(route), request.peer_name());
+    connection->accept(std::move(request));
+    arrived_.push_back(std::move(connection));
+  }
+  std::shared_ptr<Adapter> adapter_of(const std::string& device) {
+    Entry& entry = adapters_[device];
+    if (!entry.adapter || entry.gone) {
+      auto adapter = std::make_shared<Adapter>(device);
+      entry.events = log_events(adapter->device, engine_, &entry.gone);
+      entry.adapter = std::move(adapter);
+      entry.gone = false;
+    }
+    return entry.adapter;
+  }
 
   progress::Engine engine_;
   std::map<std::string, Entry> adapters_;  ///< by device
@@ -40,44 +72,6 @@ class RdmaListener final : public Listener {
   rdma::CmListener listener_;
   bool armed_ = false;
 };
-
-/// rdma::CmListener logs what this throws, and rejects the peer.
-void RdmaListener::take(rdma::ConnectRequest request) {
-  if (arrived_.size() == kMostArrived) {
-    throw core::Error(core::ErrorCode::full, "too many wait for the control thread");
-  }
-  const rdma::Route route = request.route();
-  auto connection = std::make_unique<RdmaControlConnection>(adapter_of(route.device),
-                                                            path_of(route), request.peer_name());
-  connection->accept(std::move(request));
-  arrived_.push_back(std::move(connection));
-}
-
-std::shared_ptr<Adapter> RdmaListener::adapter_of(const std::string& device) {
-  Entry& entry = adapters_[device];
-  if (!entry.adapter || entry.gone) {
-    auto adapter = std::make_shared<Adapter>(device);
-    entry.events = log_events(adapter->device, engine_, &entry.gone);
-    entry.adapter = std::move(adapter);
-    entry.gone = false;
-  }
-  return entry.adapter;
-}
-
-std::unique_ptr<ControlConnection> RdmaListener::accept() {
-  if (std::exchange(armed_, false)) engine_.disarm();
-  while (arrived_.empty() && engine_.progress()) continue;
-  if (arrived_.empty()) {
-    engine_.arm();
-    armed_ = true;
-    while (arrived_.empty() && engine_.progress()) continue;
-  }
-  if (arrived_.empty()) return nullptr;
-  engine_.notify();  // a caller that takes only some is called again for the rest
-  auto connection = std::move(arrived_.front());
-  arrived_.pop_front();
-  return connection;
-}
 
 }  // namespace
 

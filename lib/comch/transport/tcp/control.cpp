@@ -48,7 +48,29 @@ class StreamControlConnection final : public NetworkControlConnection {
   StreamControlConnection(core::Fd fd, ConnectSocket connect) noexcept
       : fd_(std::move(fd)), connect_(connect) {}
 
-  std::optional<ControlMessage> receive() override;
+  std::optional<ControlMessage> receive() override {
+    while (true) {
+      const auto frame = protocol::parse_frame(input_, protocol::kMaxControlLength);
+      if (frame.state == protocol::FrameView::State::bad) {
+        throw Error(ErrorCode::bad_message,
+                    "no control message: " + std::string(protocol::describe(frame.reason)));
+      }
+      if (frame.state == protocol::FrameView::State::complete) {
+        ControlMessage message{frame.id, {frame.payload.begin(), frame.payload.end()}, {}};
+        input_.erase(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(frame.size()));
+        return message;
+      }
+      std::array<std::byte, protocol::kFrameHeaderSize + protocol::kMaxControlLength> bytes;
+      const auto received = ::recv(fd_.get(), bytes.data(), bytes.size(), 0);
+      if (received < 0 && errno == EAGAIN) return std::nullopt;
+      if (received <= 0) {
+        throw Error(ErrorCode::connection_reset, received == 0
+                                                     ? "the peer closed the control channel"
+                                                     : core::describe_errno(errno));
+      }
+      input_.insert(input_.end(), bytes.begin(), bytes.begin() + received);
+    }
+  }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
   [[nodiscard]] std::string peer_name() const override {
     try {
@@ -63,58 +85,30 @@ class StreamControlConnection final : public NetworkControlConnection {
   }
 
  private:
-  void send_frame(std::span<const std::byte> frame) override;
+  void send_frame(std::span<const std::byte> frame) override {
+    // The socket has room for many times what is under way: less than all of it means that the peer
+    // does not read.
+    const auto sent = ::send(fd_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
+    if (sent == static_cast<ssize_t>(frame.size())) return;
+    if (sent >= 0 || errno == EAGAIN) {
+      throw Error(ErrorCode::timed_out, "the peer does not read its messages");
+    }
+    throw Error(ErrorCode::connection_reset,
+                "the control channel broke: " + core::describe_errno(errno));
+  }
   std::vector<std::byte> open_data_endpoint(std::uint32_t) override { return {}; }
-  std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override;
+  std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override {
+    if (!peer.empty()) throw Error(ErrorCode::bad_message, "an endpoint where none belongs");
+    if (!input_.empty()) {
+      throw Error(ErrorCode::bad_message, "the peer goes on before it was answered");
+    }
+    return std::make_unique<TcpDataEndpoint>(std::move(fd_));
+  }
 
   core::Fd fd_;
   ConnectSocket connect_;
   std::vector<std::byte> input_;  ///< bytes that came and are no whole message yet
 };
-
-void StreamControlConnection::send_frame(std::span<const std::byte> frame) {
-  // The socket has room for many times what is under way: less than all of it means that the peer
-  // does not read.
-  const auto sent = ::send(fd_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
-  if (sent == static_cast<ssize_t>(frame.size())) return;
-  if (sent >= 0 || errno == EAGAIN) {
-    throw Error(ErrorCode::timed_out, "the peer does not read its messages");
-  }
-  throw Error(ErrorCode::connection_reset,
-              "the control channel broke: " + core::describe_errno(errno));
-}
-
-std::optional<ControlMessage> StreamControlConnection::receive() {
-  while (true) {
-    const auto frame = protocol::parse_frame(input_, protocol::kMaxControlLength);
-    if (frame.state == protocol::FrameView::State::bad) {
-      throw Error(ErrorCode::bad_message,
-                  "no control message: " + std::string(protocol::describe(frame.reason)));
-    }
-    if (frame.state == protocol::FrameView::State::complete) {
-      ControlMessage message{frame.id, {frame.payload.begin(), frame.payload.end()}, {}};
-      input_.erase(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(frame.size()));
-      return message;
-    }
-    std::array<std::byte, protocol::kFrameHeaderSize + protocol::kMaxControlLength> bytes;
-    const auto received = ::recv(fd_.get(), bytes.data(), bytes.size(), 0);
-    if (received < 0 && errno == EAGAIN) return std::nullopt;
-    if (received <= 0) {
-      throw Error(ErrorCode::connection_reset, received == 0 ? "the peer closed the control channel"
-                                                             : core::describe_errno(errno));
-    }
-    input_.insert(input_.end(), bytes.begin(), bytes.begin() + received);
-  }
-}
-
-std::unique_ptr<DataEndpoint> StreamControlConnection::connect_data_endpoint(
-    std::span<const std::byte> peer) {
-  if (!peer.empty()) throw Error(ErrorCode::bad_message, "an endpoint where none belongs");
-  if (!input_.empty()) {
-    throw Error(ErrorCode::bad_message, "the peer goes on before it was answered");
-  }
-  return std::make_unique<TcpDataEndpoint>(std::move(fd_));
-}
 
 class TcpListener final : public Listener {
  public:

@@ -1,11 +1,13 @@
 #include "comch/transport/tcp/data.hpp"
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "kernels/channel_layout.hpp"
@@ -23,171 +25,199 @@ constexpr std::size_t kInputSize = 64 * 1024;
 /// System calls of one turn, so that a peer that never stops sending does not hold the engine.
 constexpr int kReceivesAtOnce = 8;
 
-}  // namespace
-
-TcpDataConnection::TcpDataConnection(progress::Engine& engine, core::Fd socket,
-                                     const kernels::ChannelLayout& layout, DataHandler& handler,
-                                     std::uint32_t initial_credits)
-    : DataConnection(handler, layout.max_length, initial_credits),
-      engine_(&engine),
-      socket_(std::move(socket)),
-      outgoing_(layout.depth),
-      input_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
-  pieces_.reserve(2 * kSentAtOnce);
-  engine_->watch(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
-  engine_->activate(*this);
-}
-
-TcpDataConnection::~TcpDataConnection() {
-  engine_->deactivate(*this);
-  engine_->unwatch(socket_.get(), *this);
-}
-
-void TcpDataConnection::on_events(std::uint32_t epoll_events) {
-  if ((epoll_events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) readable_ = true;
-  if ((epoll_events & EPOLLOUT) != 0) writable_ = true;
-}
-
-bool TcpDataConnection::poll() {
-  if (failed()) return false;
-  bool worked = handler().post_sends();
-  worked = send_posted() || worked;
-  worked = receive() || worked;
-  return worked;
-}
-
-core::Duration TcpDataConnection::arm() {
-  const bool has_more = readable_ || (writable_ && sent() != posted_);
-  return has_more && !failed() ? core::Duration{} : core::Duration::max();
-}
-
-// ---- Sending
-
-void TcpDataConnection::post_send(const DataHeader& header, const std::byte* payload) noexcept {
-  Outgoing& message = outgoing(posted_++);
-  header.store(message.header.data());
-  message.payload = payload;
-  message.length = header.length;
-}
-
-bool TcpDataConnection::send_posted() {
-  bool worked = false;
-  while (writable_ && sent() != posted_) {
-    pieces_.clear();
-    std::size_t skip = sent_of_next_;
-    std::size_t total = 0;
-    const auto add = [&](std::byte* data, std::size_t size) {
-      const std::size_t skipped = std::min(skip, size);
-      skip -= skipped;
-      if (size == skipped) return;
-      pieces_.push_back({data + skipped, size - skipped});
-      total += size - skipped;
-    };
-    const std::uint64_t end = std::min(posted_, sent() + kSentAtOnce);
-    for (std::uint64_t number = sent(); number != end; ++number) {
-      Outgoing& message = outgoing(number);
-      add(message.header.data(), message.header.size());
-      add(const_cast<std::byte*>(message.payload), message.length);  // sendmsg only reads
-    }
-    msghdr header{};
-    header.msg_iov = pieces_.data();
-    header.msg_iovlen = pieces_.size();
-    const auto bytes = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (bytes < 0 && errno != EAGAIN && errno != EINTR) {
-      fail("the connection broke: " + core::describe_errno(errno));
-      return true;
-    }
-    // Less than all: EPOLLOUT comes when there is room again.
-    if (bytes < static_cast<ssize_t>(total) && !(bytes < 0 && errno == EINTR)) writable_ = false;
-    if (bytes > 0) advance(static_cast<std::size_t>(bytes));
-    worked = true;
+/// Carries the messages on the socket itself, framed by their headers.
+class TcpDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
+ public:
+  TcpDataConnection(progress::Engine& engine, core::Fd socket, const kernels::ChannelLayout& layout,
+                    DataHandler& handler, std::uint32_t initial_credits)
+      : DataConnection(handler, layout.max_length, initial_credits),
+        engine_(&engine),
+        socket_(std::move(socket)),
+        outgoing_(layout.depth),
+        input_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
+    pieces_.reserve(2 * kSentAtOnce);
+    engine_->watch(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
+    engine_->activate(*this);
   }
-  return worked;
-}
-
-void TcpDataConnection::advance(std::size_t bytes) {
-  std::uint64_t next = sent();
-  sent_of_next_ += bytes;
-  while (next != posted_ && sent_of_next_ >= outgoing(next).size()) {
-    sent_of_next_ -= outgoing(next++).size();
+  ~TcpDataConnection() override {
+    engine_->deactivate(*this);
+    engine_->unwatch(socket_.get(), *this);
   }
-  if (next != sent()) complete_sends(next - sent());
-}
 
-// ---- Receiving
-
-bool TcpDataConnection::receive() {
-  bool worked = false;
-  for (int i = 0; readable_ && !failed() && i < kReceivesAtOnce; ++i) {
-    if (long_payload_ != nullptr) {
-      worked = receive_long() || worked;
-      continue;
-    }
-    const std::size_t room = kInputSize - input_size_;
-    const auto received = ::recv(socket_.get(), input_.get() + input_size_, room, MSG_DONTWAIT);
-    if (receive_failed(received)) break;
-    worked = true;
-    input_size_ += static_cast<std::size_t>(received);
-    if (!parse_input()) break;
+  void post_send(const DataHeader& header, const std::byte* payload) noexcept override {
+    Outgoing& message = outgoing(posted_++);
+    header.store(message.header.data());
+    message.payload = payload;
+    message.length = header.length;
   }
-  if (worked) handler().on_receives_done();
-  return worked;
-}
 
-/// Whether recv() returned no bytes: there are none now, or the connection has ended.
-bool TcpDataConnection::receive_failed(ssize_t received) {
-  if (received > 0) return false;
-  if (received == 0) {
-    fail("the peer closed the connection");
-  } else if (errno == EAGAIN) {
-    readable_ = false;
-  } else if (errno != EINTR) {
-    fail("the connection broke: " + core::describe_errno(errno));
+ private:
+  struct Outgoing {
+    std::array<std::byte, kDataHeaderSize> header;
+    const std::byte* payload;
+    std::uint32_t length;
+    [[nodiscard]] std::size_t size() const noexcept { return kDataHeaderSize + length; }
+  };
+
+  bool poll() override {
+    if (failed()) return false;
+    bool worked = handler().post_sends();
+    worked = send_posted() || worked;
+    worked = receive() || worked;
+    return worked;
   }
-  return true;
-}
-
-/// Receives the rest of a long payload where it belongs.
-bool TcpDataConnection::receive_long() {
-  const std::size_t left = long_header_.length - long_received_;
-  const auto received = ::recv(socket_.get(), long_payload_ + long_received_, left, MSG_DONTWAIT);
-  if (receive_failed(received)) return false;
-  long_received_ += static_cast<std::size_t>(received);
-  if (long_received_ == long_header_.length) {
-    deliver(long_header_, {std::exchange(long_payload_, nullptr), long_received_});
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return progress::Expecting::nothing;  // the connection's events come by themselves
   }
-  return true;
-}
+  core::Duration arm() override {
+    const bool has_more = readable_ || (writable_ && sent() != posted_);
+    return has_more && !failed() ? core::Duration{} : core::Duration::max();
+  }
+  void disarm() override {}
+  void on_events(std::uint32_t epoll_events) override {
+    if ((epoll_events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) readable_ = true;
+    if ((epoll_events & EPOLLOUT) != 0) writable_ = true;
+  }
 
-/// Delivers the messages of the input that are whole. False if the connection has failed.
-bool TcpDataConnection::parse_input() {
-  std::size_t at = 0;
-  while (!failed() && long_payload_ == nullptr && input_size_ - at >= kDataHeaderSize) {
-    const DataHeader header = DataHeader::load(input_.get() + at);
-    if (!check(header)) break;
-    const std::size_t there =
-        std::min<std::size_t>(input_size_ - at - kDataHeaderSize, header.length);
-    const std::byte* const payload = input_.get() + at + kDataHeaderSize;
-    if (header.length <= kernels::kMaxPacketPayload) {
-      if (there < header.length) break;
-      deliver(header, {payload, there});
-    } else {
-      std::byte* const to = handler().receive_buffer(header.sequence);
-      std::memcpy(to, payload, there);
-      if (there == header.length) {
-        deliver(header, {to, there});
-      } else {
-        long_header_ = header;
-        long_payload_ = to;
-        long_received_ = there;
+  bool send_posted() {
+    bool worked = false;
+    while (writable_ && sent() != posted_) {
+      pieces_.clear();
+      std::size_t skip = sent_of_next_;
+      std::size_t total = 0;
+      const auto add = [&](std::byte* data, std::size_t size) {
+        const std::size_t skipped = std::min(skip, size);
+        skip -= skipped;
+        if (size == skipped) return;
+        pieces_.push_back({data + skipped, size - skipped});
+        total += size - skipped;
+      };
+      const std::uint64_t end = std::min(posted_, sent() + kSentAtOnce);
+      for (std::uint64_t number = sent(); number != end; ++number) {
+        Outgoing& message = outgoing(number);
+        add(message.header.data(), message.header.size());
+        add(const_cast<std::byte*>(message.payload), message.length);  // sendmsg only reads
       }
+      msghdr header{};
+      header.msg_iov = pieces_.data();
+      header.msg_iovlen = pieces_.size();
+      const auto bytes = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (bytes < 0 && errno != EAGAIN && errno != EINTR) {
+        fail("the connection broke: " + core::describe_errno(errno));
+        return true;
+      }
+      // Less than all: EPOLLOUT comes when there is room again.
+      if (bytes < static_cast<ssize_t>(total) && !(bytes < 0 && errno == EINTR)) writable_ = false;
+      if (bytes > 0) advance(static_cast<std::size_t>(bytes));
+      worked = true;
     }
-    at += kDataHeaderSize + there;
+    return worked;
   }
-  input_size_ -= at;
-  std::memmove(input_.get(), input_.get() + at, input_size_);
-  return !failed();
-}
+
+  void advance(std::size_t bytes) {
+    std::uint64_t next = sent();
+    sent_of_next_ += bytes;
+    while (next != posted_ && sent_of_next_ >= outgoing(next).size()) {
+      sent_of_next_ -= outgoing(next++).size();
+    }
+    if (next != sent()) complete_sends(next - sent());
+  }
+
+  bool receive() {
+    bool worked = false;
+    for (int i = 0; readable_ && !failed() && i < kReceivesAtOnce; ++i) {
+      if (long_payload_ != nullptr) {
+        worked = receive_long() || worked;
+        continue;
+      }
+      const std::size_t room = kInputSize - input_size_;
+      const auto received = ::recv(socket_.get(), input_.get() + input_size_, room, MSG_DONTWAIT);
+      if (receive_failed(received)) break;
+      worked = true;
+      input_size_ += static_cast<std::size_t>(received);
+      if (!parse_input()) break;
+    }
+    if (worked) handler().on_receives_done();
+    return worked;
+  }
+
+  /// Receives the rest of a long payload where it belongs.
+  bool receive_long() {
+    const std::size_t left = long_header_.length - long_received_;
+    const auto received = ::recv(socket_.get(), long_payload_ + long_received_, left, MSG_DONTWAIT);
+    if (receive_failed(received)) return false;
+    long_received_ += static_cast<std::size_t>(received);
+    if (long_received_ == long_header_.length) {
+      deliver(long_header_, {std::exchange(long_payload_, nullptr), long_received_});
+    }
+    return true;
+  }
+
+  /// Whether recv() returned no bytes: there are none now, or the connection has ended.
+  bool receive_failed(ssize_t received) {
+    if (received > 0) return false;
+    if (received == 0) {
+      fail("the peer closed the connection");
+    } else if (errno == EAGAIN) {
+      readable_ = false;
+    } else if (errno != EINTR) {
+      fail("the connection broke: " + core::describe_errno(errno));
+    }
+    return true;
+  }
+
+  /// Delivers the messages of the input that are whole. False if the connection has failed.
+  bool parse_input() {
+    std::size_t at = 0;
+    while (!failed() && long_payload_ == nullptr && input_size_ - at >= kDataHeaderSize) {
+      const DataHeader header = DataHeader::load(input_.get() + at);
+      if (!check(header)) break;
+      const std::size_t there =
+          std::min<std::size_t>(input_size_ - at - kDataHeaderSize, header.length);
+      const std::byte* const payload = input_.get() + at + kDataHeaderSize;
+      if (header.length <= kernels::kMaxPacketPayload) {
+        if (there < header.length) break;
+        deliver(header, {payload, there});
+      } else {
+        std::byte* const to = handler().receive_buffer(header.sequence);
+        std::memcpy(to, payload, there);
+        if (there == header.length) {
+          deliver(header, {to, there});
+        } else {
+          long_header_ = header;
+          long_payload_ = to;
+          long_received_ = there;
+        }
+      }
+      at += kDataHeaderSize + there;
+    }
+    input_size_ -= at;
+    std::memmove(input_.get(), input_.get() + at, input_size_);
+    return !failed();
+  }
+  [[nodiscard]] Outgoing& outgoing(std::uint64_t number) noexcept {
+    return outgoing_[number % outgoing_.size()];
+  }
+
+  progress::Engine* engine_;
+  core::Fd socket_;
+  bool readable_ = true;
+  bool writable_ = true;
+
+  std::vector<Outgoing> outgoing_;
+  std::vector<iovec> pieces_;
+  std::uint64_t posted_ = 0;
+  std::size_t sent_of_next_ = 0;  ///< bytes of message sent()
+
+  std::unique_ptr<std::byte[]> input_;
+  std::size_t input_size_ = 0;  ///< bytes in it that were not parsed yet
+  // A long message of which the payload has not come whole.
+  DataHeader long_header_;
+  std::byte* long_payload_ = nullptr;  ///< null: there is none
+  std::size_t long_received_ = 0;      ///< bytes of it
+};
+
+}  // namespace
 
 std::unique_ptr<DataConnection> TcpDataEndpoint::start(progress::Engine& engine,
                                                        const kernels::ChannelView& channel,

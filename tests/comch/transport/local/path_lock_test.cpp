@@ -1,11 +1,10 @@
-#include "comch/transport/local/path_lock.hpp"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <optional>
 
+#include "comch/transport/local/control.hpp"
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"

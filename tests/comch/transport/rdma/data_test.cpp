@@ -63,7 +63,7 @@ class RdmaDataTest : public rdma::FakeDeviceTest {
   void expect_failed(const std::string& slot) {
     engine_.progress();
     ASSERT_TRUE(connection_->failed());
-    EXPECT_NE(connection_->reason().find(slot), std::string::npos) << connection_->reason();
+    EXPECT_NE(connection_->failure()->find(slot), std::string::npos) << *connection_->failure();
   }
 
   support::LogCapture log_;

@@ -65,7 +65,7 @@ class TcpData : public testing::Test {
   void expect_failed(const std::string& reason) {
     turn();
     ASSERT_TRUE(connection_->failed());
-    EXPECT_NE(connection_->reason().find(reason), std::string::npos) << connection_->reason();
+    EXPECT_NE(connection_->failure()->find(reason), std::string::npos) << *connection_->failure();
   }
 
   progress::Engine engine_;
