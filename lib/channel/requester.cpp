@@ -83,7 +83,6 @@ Status Requester::post(std::span<const std::byte> message, void* user_data) noex
   fetch_ahead<1>(view_.request(posted_ + kFetchAhead));
   pending_[view_.layout.slot_index(posted_)].user_data = user_data;
   ++posted_;
-  request_turn();  // an engine that is armed already has to wait for this response too
   return {};
 }
 
