@@ -48,6 +48,8 @@ Requester::Requester(const Endpoint& endpoint, ReceivePool::Receiver on_response
       released_(endpoint.first),
       freed_(endpoint.first),
       announced_(endpoint.first),
+      // A send ends with its response, of which the receive tells.
+      sends_(*this, capacity(), {[](progress::Task&, void*) {}, nullptr}),
       receives_(*this, capacity(), on_response),
       pending_(capacity()),
       payloads_(std::make_unique<std::byte[]>(capacity() * kPacketRoom)) {}
@@ -81,8 +83,11 @@ Status Requester::post(std::span<const std::byte> message, void* user_data) noex
     write_plain(slot, flag, message, /*for_device=*/wakeup_ == Wakeup::polling);
   }
   fetch_ahead<1>(view_.request(posted_ + kFetchAhead));
-  pending_[view_.layout.slot_index(posted_)].user_data = user_data;
+  SendTask& task = *sends_.allocate();  // there is one for each slot
+  task.user_data = user_data;
+  pending_[view_.layout.slot_index(posted_)] = &task;
   ++posted_;
+  accept(task);
   return {};
 }
 
@@ -138,9 +143,12 @@ bool Requester::take_response(PostRecvTask& task) noexcept {
     task.payload_ = {to, length};
   }
   fetch_ahead<0>(view_.response(received_ + kFetchAhead));
-  task.user_data = pending_[index].user_data;
+  SendTask& request = *pending_[index];
+  task.user_data = request.user_data;
   task.sequence_ = received_;
   task.holds_slot_ = true;
+  retire(request);
+  (void)sends_.release(request);
   ++received_;
   return true;
 }

@@ -19,9 +19,10 @@ namespace offload::channel {
 
 class Requester;
 
-/// A request whose response has not been received.
-struct PendingRequest {
-  void* user_data = nullptr;  ///< as post() got it
+/// A request on its way to the worker. It is in flight until its response has been received.
+class SendTask final : public progress::Task {
+ public:
+  using ContextType = Requester;
 };
 
 /// A receive, posted for the next response. Completed, it holds that response and the slot that it
@@ -56,9 +57,10 @@ struct Endpoint {
   std::uint64_t first = 0;  ///< the sequence of the first message to be sent
 };
 
-/// Sends requests over a channel and receives their responses, in order. It owns a PostRecvTask for
-/// each slot; where all slots are taken the channel is full, which is back-pressure and no error. A
-/// slot is taken from post() until its response is released.
+/// Sends requests over a channel and receives their responses, in order. It owns a SendTask and a
+/// PostRecvTask for each slot; where all slots are taken the channel is full, which is
+/// back-pressure and no error. A slot is taken from post() until its response is released and that
+/// is flushed: a worker that attaches must find no request newer than `consumed` says.
 ///
 ///     post(payload, pointer)   ...   flush()                     wakes the worker if it sleeps
 ///     on_response(task), task.user_data == pointer               from turns of the engine
@@ -85,12 +87,12 @@ class Requester final : public progress::Context, progress::EventHandler {
   /// invalid_value.
   [[nodiscard]] core::Status release(PostRecvTask& task) noexcept { return submit_unflushed(task); }
 
-  /// Calls `visit`(PendingRequest&) for each request without a response, oldest first. One whose
+  /// Calls `visit`(SendTask&) for each request without a response, oldest first. One whose
   /// user_data is set to null is given up: its response still comes, with null.
   template <class Visit>
   void for_each_pending(Visit visit) {
     for (std::uint64_t i = received_; i != posted_; ++i)
-      visit(pending_[view_.layout.slot_index(i)]);
+      visit(*pending_[view_.layout.slot_index(i)]);
   }
 
   void set_wakeup(Wakeup wakeup) noexcept { wakeup_ = wakeup; }
@@ -144,8 +146,9 @@ class Requester final : public progress::Context, progress::EventHandler {
   std::uint64_t released_;
   std::uint64_t freed_;      ///< released_ as of the last flush
   std::uint64_t announced_;  ///< posted_ as of the last ring
+  progress::TaskPool<SendTask> sends_;
   ReceivePool receives_;
-  std::vector<PendingRequest> pending_;    ///< by slot
+  std::vector<SendTask*> pending_;         ///< by slot
   std::unique_ptr<std::byte[]> payloads_;  ///< out of packets, by slot
 };
 

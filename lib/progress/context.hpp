@@ -124,6 +124,22 @@ class Context : Pollable {
     --in_flight_count_;
     task.finish(status);
   }
+  /// Puts a task in flight that the subclass has taken in a call of its own, as on_submit() does.
+  void accept(Task& task) noexcept {
+    assert(state_ == State::running && task.context_ == this && task.may_be_submitted());
+    task.state_ = Task::State::submitted;
+    in_flight_.push_back(task);
+    ++in_flight_count_;
+    if (turns_ == Turns::while_in_flight) request_turn();
+  }
+  /// Ends such a task well, without its pool's callback.
+  void retire(Task& task) noexcept {
+    assert(task.state_ == Task::State::submitted && task.context_ == this);
+    core::IntrusiveList<Task>::remove(task);
+    --in_flight_count_;
+    task.state_ = Task::State::done;
+    task.status_ = {};
+  }
   /// The tasks in flight, in the order of submission. Null: there are no more.
   [[nodiscard]] Task* first_in_flight() noexcept { return in_flight_.front(); }
   [[nodiscard]] Task* next_in_flight(Task& task) noexcept { return in_flight_.next(task); }
@@ -137,14 +153,6 @@ class Context : Pollable {
   template <class T>
   friend class TaskPool;
 
-  /// Puts a task in flight that on_submit() has taken.
-  void accept(Task& task) noexcept {
-    assert(state_ == State::running && task.context_ == this && task.may_be_submitted());
-    task.state_ = Task::State::submitted;
-    in_flight_.push_back(task);
-    ++in_flight_count_;
-    if (turns_ == Turns::while_in_flight) request_turn();
-  }
   bool poll() final;
   void change_state(State to);
   void log_early_end(std::string_view what) const;

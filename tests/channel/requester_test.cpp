@@ -121,9 +121,8 @@ TEST(Requester, ARequestThatIsGivenUpIsAnsweredToNobody) {
   PostRecvTask* const first = ends.server.receive();
   ASSERT_NE(first, nullptr);
   std::vector<void*> pending;
-  ends.server.requester.for_each_pending([&](PendingRequest& request) {
-    pending.push_back(std::exchange(request.user_data, nullptr));
-  });
+  ends.server.requester.for_each_pending(
+      [&](SendTask& request) { pending.push_back(std::exchange(request.user_data, nullptr)); });
   EXPECT_EQ(pending, (std::vector<void*>{users + 1, users + 2}));
   EXPECT_EQ(first->user_data, users);
   ASSERT_EQ(ends.serve(1), Outcome::answered);
