@@ -75,6 +75,7 @@ class SendTask final : public Operation {
 
   const memory::Buffer* source = nullptr;
   std::optional<std::uint32_t> immediate;  ///< delivered with the peer's receive
+  bool solicited = false;  ///< wakes a peer that armed for solicited completions alone
 };
 
 /// Receives a message, or the notification of a write with an immediate.

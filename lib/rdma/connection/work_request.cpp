@@ -121,6 +121,7 @@ Status WorkRequestBuilder::gather(const Buffer* source, std::uint64_t& length) n
 
 Status WorkRequestBuilder::fill(const SendTask& task) noexcept {
   set_immediate(task.immediate, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, *request_);
+  if (task.solicited) request_->send_flags |= IBV_SEND_SOLICITED;
   std::uint64_t length = 0;
   return gather(task.source, length);
 }

@@ -23,15 +23,16 @@ std::size_t CompletionChannel::take_events() noexcept {
 }
 
 CompletionQueue::CompletionQueue(const DeviceContext& device, std::uint32_t depth,
-                                 const CompletionChannel* channel) {
+                                 const CompletionChannel* channel, int comp_vector) {
   constexpr std::uint32_t kMost = std::numeric_limits<int>::max();
   if (depth == 0 || depth > kMost) {
     throw core::Error(core::ErrorCode::invalid_value, "a completion queue of that depth");
   }
-  native_ = {check_pointer(ibv_create_cq(device.get(), static_cast<int>(depth), nullptr,
-                                         channel == nullptr ? nullptr : channel->get(), 0),
-                           "make a completion queue on " + device.name()),
-             "a completion queue"};
+  native_ = {
+      check_pointer(ibv_create_cq(device.get(), static_cast<int>(depth), nullptr,
+                                  channel == nullptr ? nullptr : channel->get(), comp_vector),
+                    "make a completion queue on " + device.name()),
+      "a completion queue"};
 }
 
 std::span<ibv_wc> CompletionQueue::poll(std::span<ibv_wc> into) noexcept {
@@ -40,8 +41,13 @@ std::span<ibv_wc> CompletionQueue::poll(std::span<ibv_wc> into) noexcept {
   return into.first(count < 0 ? 0 : static_cast<std::size_t>(count));
 }
 
-core::Status CompletionQueue::arm() noexcept {
-  return post_status(ibv_req_notify_cq(get(), 0));
+core::Status CompletionQueue::arm(bool solicited_only) noexcept {
+  return post_status(ibv_req_notify_cq(get(), solicited_only ? 1 : 0));
+}
+
+void CompletionQueue::moderate(std::uint16_t count, std::uint16_t period) {
+  ibv_modify_cq_attr attributes{IBV_CQ_ATTR_MODERATE, {count, period}};
+  check(ibv_modify_cq(get(), &attributes), "moderate a completion queue");
 }
 
 }  // namespace offload::rdma

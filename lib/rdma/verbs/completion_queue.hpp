@@ -39,7 +39,7 @@ class CompletionQueue {
   /// For at least `depth` completions. An overflow is fatal to the queue and its queue pairs
   /// (ibv_poll_cq(3)). Throws Error.
   CompletionQueue(const DeviceContext& device, std::uint32_t depth,
-                  const CompletionChannel* channel = nullptr);
+                  const CompletionChannel* channel = nullptr, int comp_vector = 0);
 
   [[nodiscard]] ibv_cq* get() const noexcept { return native_.get(); }
   [[nodiscard]] std::uint32_t depth() const noexcept {
@@ -51,8 +51,11 @@ class CompletionQueue {
   std::span<ibv_wc> poll(std::span<ibv_wc> into) noexcept;
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
-  /// Requests one event on the channel for the next completion.
-  core::Status arm() noexcept;
+  /// Requests one event on the channel for the next completion, or the next solicited one.
+  core::Status arm(bool solicited_only = false) noexcept;
+  /// At most one event for `count` completions or `period` microseconds, whichever comes first
+  /// (ibv_modify_cq(3)). Throws Error: not_supported where the device has no moderation.
+  void moderate(std::uint16_t count, std::uint16_t period);
 
  private:
   Handle<ibv_cq, ibv_destroy_cq> native_;

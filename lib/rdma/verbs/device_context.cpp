@@ -49,6 +49,24 @@ DeviceContext::DeviceContext(Native native) : native_(std::move(native)) {
   check(ibv_query_device(get(), &attributes_), "query RDMA device " + name());
 }
 
+device::Support DeviceContext::supports(QpType type) const {
+  switch (native_->device->transport_type) {
+    case IBV_TRANSPORT_IB: return {true, {}};
+    case IBV_TRANSPORT_IWARP:
+      if (type == QpType::rc) return {true, {}};
+      return {false, "an iWARP device has reliable connections alone"};
+    default: return {false, "a device of another transport than InfiniBand's"};
+  }
+}
+
+device::Support DeviceContext::supports_on_demand_paging() const {
+  ibv_device_attr_ex attributes{};
+  const int errnum = errno_of(ibv_query_device_ex(get(), nullptr, &attributes));
+  if (errnum != 0) return {false, core::describe_errno(errnum)};
+  if ((attributes.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0) return {true, {}};
+  return {false, "the device has no on-demand paging"};
+}
+
 ibv_port_attr DeviceContext::port(std::uint8_t number) const {
   ibv_port_attr attributes{};
   check(ibv_query_port(get(), number, &attributes),

@@ -33,6 +33,16 @@ ProtectionDomain ProtectionDomain::import(ibv_pd* native) {
   return ProtectionDomain(Native::borrow(native));
 }
 
+device::Support ProtectionDomain::supports_dma_buf() const {
+  // Given an invalid descriptor, a device that registers dma-bufs fails with EBADF, any other
+  // with another errno (EOPNOTSUPP).
+  errno = 0;
+  Handle<ibv_mr, ibv_dereg_mr> none(ibv_reg_dmabuf_mr(get(), 0, 4096, 0, -1, 0), "a region");
+  const int errnum = errno;
+  if (errnum == EBADF) return {true, {}};
+  return {false, device_name() + " registers no dma-buf: " + core::describe_errno(errnum)};
+}
+
 memory::Key Registrar::register_range(const memory::Range& range, memory::Access access) {
   const unsigned flags = access_flags(access);
   std::string refused;

@@ -33,6 +33,7 @@ QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& send
   attributes.recv_cq = receives.get();
   attributes.srq = options.srq == nullptr ? nullptr : options.srq->get();
   attributes.qp_type = to_native(options.qp_type);
+  attributes.sq_sig_all = options.sq_sig_all ? 1 : 0;
   attributes.cap = {options.max_send_wr, options.max_recv_wr, options.max_sge, options.max_sge,
                     options.max_inline_data};
   native_ = {check_pointer(ibv_create_qp(domain.get(), &attributes),
@@ -45,6 +46,15 @@ QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& send
 std::string QueuePair::described() const {
   return "queue pair " + std::to_string(qp_num()) + " (" + std::string(name_of(type_)) + ") on " +
          native_->context->device->name;
+}
+
+ibv_qp_attr QueuePair::query() const {
+  constexpr int kMask = IBV_QP_STATE | IBV_QP_CAP | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT |
+                        IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_DEST_QPN;
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr initial{};
+  check(ibv_query_qp(get(), &attributes, kMask, &initial), "query " + described());
+  return attributes;
 }
 
 void QueuePair::expect(ibv_qp_state state, std::string_view action) const {

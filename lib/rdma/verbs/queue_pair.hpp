@@ -42,6 +42,7 @@ struct QueuePairOptions {
   std::uint32_t max_recv_wr = 128;
   std::uint32_t max_sge = 4;          ///< scatter/gather elements of a work request of either queue
   std::uint32_t max_inline_data = 0;  ///< bytes that IBV_SEND_INLINE copies into the work request
+  bool sq_sig_all = false;            ///< every send completes, not only IBV_SEND_SIGNALED ones
   const SharedReceiveQueue* srq = nullptr;  ///< replaces the receive queue
 };
 
@@ -101,6 +102,8 @@ class QueuePair {
 
   /// The state that the calls above left it in.
   [[nodiscard]] ibv_qp_state state() const noexcept { return state_; }
+  /// Queries the device, whose state also shows errors of the connection (ERR). Throws Error.
+  [[nodiscard]] ibv_qp_attr query() const;
   /// Post the list from `first` on, with one doorbell. After an error (bad_state, full,
   /// invalid_value, driver) those before `bad` are posted.
   core::Status post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept;

@@ -15,9 +15,12 @@ TEST_F(DeviceTest, TellsWhatItIs) {
   EXPECT_GT(device_.attributes().max_qp, 0);
   EXPECT_GT(device_.attributes().max_qp_rd_atom, 0);
   EXPECT_NE(device_.attributes().atomic_cap, IBV_ATOMIC_NONE);
+  EXPECT_TRUE(device_.supports(QpType::rc));
   EXPECT_EQ(device_.port().state, IBV_PORT_ACTIVE);
   EXPECT_EQ(support::thrown_by([&] { static_cast<void>(device_.port(99)); }).code(),
             ErrorCode::invalid_value);
+  const auto dma_buf = domain_.supports_dma_buf();
+  EXPECT_NE(dma_buf.supported, !dma_buf.reason.empty());
 }
 
 TEST_F(DeviceTest, AGidIsChosenByItsAddress) {
@@ -63,14 +66,6 @@ class RawTest : public DeviceTest {
     path.grh.dgid = gid_.gid;
     path.grh.sgid_index = static_cast<std::uint8_t>(gid_.gid_index);
     return path;
-  }
-  /// What the device says of a queue pair.
-  static ibv_qp_attr query(const QueuePair& queue) {
-    ibv_qp_attr attributes{};
-    ibv_qp_init_attr initial{};
-    check(ibv_query_qp(queue.get(), &attributes, IBV_QP_STATE | IBV_QP_DEST_QPN, &initial),
-          "query");
-    return attributes;
   }
   void connect_to(QueuePair& queue, std::uint32_t number) const {
     RtrAttributes rtr;
@@ -171,8 +166,8 @@ TEST_F(RawTest, AnErrorShowsInTheStateThatTheDeviceTells) {
   QueuePair b(domain_, completions_, completions_, {});
   connect_to(a, b.qp_num());
   connect_to(b, a.qp_num());
-  EXPECT_EQ(query(a).qp_state, IBV_QPS_RTS);
-  EXPECT_EQ(query(a).dest_qp_num, b.qp_num());
+  EXPECT_EQ(a.query().qp_state, IBV_QPS_RTS);
+  EXPECT_EQ(a.query().dest_qp_num, b.qp_num());
   ibv_sge from = piece(0, 100);
   ibv_send_wr write{};
   write.sg_list = &from;
@@ -182,7 +177,7 @@ TEST_F(RawTest, AnErrorShowsInTheStateThatTheDeviceTells) {
   ibv_send_wr* bad = nullptr;
   ASSERT_TRUE(a.post_send(write, bad).ok());
   EXPECT_EQ(next().status, IBV_WC_REM_ACCESS_ERR);
-  EXPECT_TRUE(until([&] { return query(a).qp_state == IBV_QPS_ERR; }, false));
+  EXPECT_TRUE(until([&] { return a.query().qp_state == IBV_QPS_ERR; }, false));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ TEST_F(CompletionQueueTest, ACompletionQueueThatFailsSaysSo) {
   EXPECT_TRUE(completions.failed());
   fake().fail_call = "req_notify_cq";
   EXPECT_EQ(completions.arm(), ErrorCode::driver);
+  EXPECT_EQ(thrown_by([&] { completions.moderate(8, 10); }).code(), ErrorCode::not_supported);
   EXPECT_EQ(thrown_by([&] { const CompletionQueue none(device, 0); }).code(),
             ErrorCode::invalid_value);
 }

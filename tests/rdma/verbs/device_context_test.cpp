@@ -40,6 +40,8 @@ TEST_F(DeviceContextTest, ADeviceTellsWhatItCan) {
   EXPECT_EQ(device.attributes().max_qp_rd_atom, 16);
   EXPECT_EQ(device.attributes().atomic_cap, IBV_ATOMIC_HCA);
   EXPECT_EQ(device.attributes().phys_port_cnt, 1);
+  EXPECT_TRUE(device.supports(QpType::uc));
+  EXPECT_FALSE(device.supports_on_demand_paging());
   EXPECT_EQ(device.port().state, IBV_PORT_ACTIVE);
   EXPECT_EQ(device.port().link_layer, IBV_LINK_LAYER_ETHERNET);
   ASSERT_EQ(device.gids().size(), 1U);

@@ -15,6 +15,7 @@ using RegistrarTest = FakeDeviceTest;
 TEST_F(RegistrarTest, ADmaBufIsRegisteredAsOneOrElseByItsAddress) {
   const DeviceContext device("fake0");
   const ProtectionDomain domain(device);
+  EXPECT_TRUE(domain.supports_dma_buf());
   Registrar registrar(domain);
   EXPECT_EQ(registrar.name(), "fake0");
   memory::Range range = memory::allocate_range(4096);
@@ -24,6 +25,7 @@ TEST_F(RegistrarTest, ADmaBufIsRegisteredAsOneOrElseByItsAddress) {
   registrar.deregister(range, as_dma_buf);
   fake().fail_call = "ibv_reg_dmabuf_mr";
   fake().fail_with = EOPNOTSUPP;
+  EXPECT_FALSE(domain.supports_dma_buf());
   const auto by_address = registrar.register_range(range, memory::kLocalAccess);
   EXPECT_EQ(by_address.remote, 22U);
   registrar.deregister(range, by_address);

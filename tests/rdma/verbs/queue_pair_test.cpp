@@ -42,7 +42,7 @@ TEST_F(QueuePairTest, AQueuePairGoesThroughItsStatesInTheirOrder) {
   EXPECT_EQ(queue.post_send(send, bad_send), ErrorCode::bad_state);
   queue.ready_to_send();
   EXPECT_TRUE(queue.post_send(send, bad_send).ok());
-  EXPECT_EQ(queue.state(), IBV_QPS_RTS);
+  EXPECT_EQ(queue.query().qp_state, IBV_QPS_RTS);
   queue.fail();
   EXPECT_EQ(queue.state(), IBV_QPS_ERR);
   EXPECT_EQ(queue.post_send(send, bad_send), ErrorCode::bad_state);

@@ -26,7 +26,10 @@ struct Adapter {
 
 /// The path of a connection by `route`.
 inline rdma::PathOptions path_of(const rdma::Route& route) {
-  return {.port_num = route.port_num, .gid = route.gid};
+  rdma::PathOptions path;
+  path.port_num = route.port_num;
+  path.gid = route.gid;
+  return path;
 }
 
 /// Logs the asynchronous events of `device` as long as the result lives. `fatal`, if it is not
