@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "comch/session/worker_session.hpp"
+#include "kernels/serve.hpp"
 #include "net/socket.hpp"
 #include "tests/server/client_fixture.hpp"
 #include "tests/support/eventually.hpp"
