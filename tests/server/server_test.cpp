@@ -12,6 +12,7 @@
 
 #include "comch/session/worker_session.hpp"
 #include "kernels/serve.hpp"
+#include "kernels/services.hpp"
 #include "net/socket.hpp"
 #include "tests/server/client_fixture.hpp"
 #include "tests/support/eventually.hpp"
