@@ -209,9 +209,12 @@ TEST_F(ServerTest, WithoutAWorkerForTooLongRequestsAreRefusedUntilOneAttaches) {
   send_request(client_, bytes_of("lost"));
   EXPECT_EQ(next(), error(Refusal::worker_unavailable));
   ASSERT_TRUE(attach());
-  send_request(client_, bytes_of("found"));
   // The new worker starts with the first message that none has answered, whose answer is dropped.
-  EXPECT_EQ(next(), response(bytes_of("dnuof")));
+  // The I/O thread hears of that worker after the worker does: until then it refuses.
+  EXPECT_TRUE(eventually([this] {
+    send_request(client_, bytes_of("found"));
+    return next() == response(bytes_of("dnuof"));
+  }));
 }
 
 TEST_F(ServerTest, ATakenPortShowsAtOnce) {
