@@ -1,6 +1,8 @@
 """Runs the three programs as processes, as a user would, with a bound on every wait."""
+import contextlib
 import itertools
 import os
+import random
 import re
 import shutil
 import signal
@@ -42,10 +44,13 @@ def scaled(count, lowest=1):
 
 
 def free_port():
-    """A TCP port of loopback that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port of loopback that is free now, below those that the kernel gives to port 0: it would
+    give the one that was just free to the next program that asks."""
+    for _ in range(1000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", random.randrange(10000, 30000)))
+            return probe.getsockname()[1]
+    raise AssertionError("no port of loopback is free")
 
 
 def wait_until(condition, what, seconds=PATIENCE):

@@ -144,7 +144,7 @@ TEST(Engine, AHandlerMayWatchAnother) {
 
 TEST(Engine, NotifyFromAnotherThreadEndsASleep) {
   Engine engine;
-  for (int i = 0; i < 3; ++i) {  // the wake-up of one sleep is none for the next
+  for (int i = 0; i < 3; ++i) {       // the wake-up of one sleep is none for the next
     const auto begin = Clock::now();  // before the other thread sleeps
     std::thread other([&] {
       std::this_thread::sleep_for(10ms);
