@@ -6,9 +6,11 @@
 #include "kernels/platform.hpp"
 
 /// The layout of a channel's memory, on which server and worker agree byte for byte
-/// (docs/wire-protocol.md).
+/// (docs/wire-protocol.md). It is two regions, as who may write differs: requests are the server's,
+/// read-only to the worker; responses are the worker's.
 ///
-///   ChannelHeader | request slots [depth] | response slots [depth]
+///   RequestHeader  | request slots [depth]
+///   ResponseHeader | response slots [depth]
 ///
 /// A slot is an array of self-validating 16-byte packets, followed, where the channel takes
 /// messages too long for them, by room for a plain payload. That has room of its own: if it lay
@@ -62,27 +64,33 @@ struct alignas(128) Doorbell {
   std::uint32_t armed;
 };
 
-/// The front of a channel's memory. The data path does not read it: a slot is valid by its own
+/// The front of a channel's requests. The data path does not read it: a slot is valid by its own
 /// flags alone.
-struct ChannelHeader {
-  /// Requests whose responses the server has taken: where a worker that attaches begins.
-  /// Written by the server alone.
+struct RequestHeader {
+  /// Requests whose responses the server has taken. Memory is new with each worker's attachment, so
+  /// as that begins this is the first message that the worker looks for.
   alignas(128) std::uint64_t consumed;
+};
+static_assert(sizeof(RequestHeader) == 128);
+
+/// The front of its responses.
+struct ResponseHeader {
   Doorbell requests;   ///< armed by the worker, rung by the server
   Doorbell responses;  ///< armed by the server, rung by the worker
 };
-static_assert(sizeof(ChannelHeader) == 384);
+static_assert(sizeof(ResponseHeader) == 256);
 
-/// The offsets of everything in a channel's memory: a pure function of depth and longest message.
+/// Where everything is in a channel's memory: a pure function of depth and longest message.
 struct ChannelLayout {
   std::uint32_t depth;  ///< slots, a power of two
   std::uint32_t depth_log2;
   std::uint32_t max_length;  ///< payload bytes of a message
   std::uint32_t packets;     ///< of a slot
   std::uint64_t slot_stride;
-  std::uint64_t requests;   ///< offset of the first request slot
-  std::uint64_t responses;  ///< offset of the first response slot
-  std::uint64_t bytes;      ///< in all
+  std::uint64_t request_bytes;   ///< of the region of requests
+  std::uint64_t response_bytes;  ///< of the region of responses
+
+  [[nodiscard]] constexpr std::uint64_t bytes() const { return request_bytes + response_bytes; }
 
   OFFLOAD_HOST_DEVICE std::uint32_t slot_index(std::uint64_t sequence) const {
     return static_cast<std::uint32_t>(sequence) & (depth - 1);
@@ -115,9 +123,8 @@ constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_lengt
   layout.packets = all_packets ? packets_for(layout.max_length) : kMaxPackets;
   layout.slot_stride = round_up(layout.packets * sizeof(Packet), kSlotAlignment) +
                        (all_packets ? 0 : round_up(layout.max_length + kSlack, kSlotAlignment));
-  layout.requests = round_up(sizeof(ChannelHeader), kSlotAlignment);
-  layout.responses = layout.requests + depth * layout.slot_stride;
-  layout.bytes = round_up(layout.responses + depth * layout.slot_stride, kPage);
+  layout.request_bytes = round_up(sizeof(RequestHeader) + depth * layout.slot_stride, kPage);
+  layout.response_bytes = round_up(sizeof(ResponseHeader) + depth * layout.slot_stride, kPage);
   return layout;
 }
 
@@ -128,23 +135,29 @@ struct Slot {
                         ///< in packets
 };
 
-/// A channel's memory at the address where its holder maps it. Slots are found by masking: no value
-/// that a peer sends can move a pointer out of the memory.
+/// A channel's memory at the addresses where its holder maps it. Slots are found by masking: no
+/// value that a peer sends can move a pointer out of the memory.
 struct ChannelView {
-  std::uint8_t* base;
+  std::uint8_t* requests;  ///< a worker must not write there
+  std::uint8_t* responses;
   ChannelLayout layout;
 
   OFFLOAD_HOST_DEVICE Slot request(std::uint64_t sequence) const {
-    return slot(layout.requests, sequence);
+    return slot(requests + sizeof(RequestHeader), sequence);
   }
   OFFLOAD_HOST_DEVICE Slot response(std::uint64_t sequence) const {
-    return slot(layout.responses, sequence);
+    return slot(responses + sizeof(ResponseHeader), sequence);
   }
-  ChannelHeader& header() const { return *reinterpret_cast<ChannelHeader*>(base); }
+  [[nodiscard]] RequestHeader& request_header() const {
+    return *reinterpret_cast<RequestHeader*>(requests);
+  }
+  [[nodiscard]] ResponseHeader& response_header() const {
+    return *reinterpret_cast<ResponseHeader*>(responses);
+  }
 
  private:
-  OFFLOAD_HOST_DEVICE Slot slot(std::uint64_t first, std::uint64_t sequence) const {
-    std::uint8_t* at = base + first + layout.slot_index(sequence) * layout.slot_stride;
+  OFFLOAD_HOST_DEVICE Slot slot(std::uint8_t* first, std::uint64_t sequence) const {
+    std::uint8_t* at = first + layout.slot_index(sequence) * layout.slot_stride;
     return {reinterpret_cast<Packet*>(at), at + kMaxPackets * sizeof(Packet)};
   }
 };

@@ -15,7 +15,7 @@ namespace offload::kernels {
 /// A channel as the kernel serves it. The pointers are the GPU's.
 struct DeviceChannel {
   ChannelView channel;
-  std::uint64_t first_sequence;  ///< from take_over
+  std::uint64_t first_sequence;  ///< ImportedChannel::first_sequence
   /// In host memory, both written by the kernel alone: a counter that moves while the channel is
   /// served; the last request refused, as {slot, length, message, 1}.
   std::uint64_t* heartbeat;

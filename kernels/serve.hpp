@@ -150,20 +150,4 @@ inline bool is_complete(const Slot& slot, std::uint32_t flag, const ChannelLayou
   return true;
 }
 
-/// Takes over a channel, on the CPU, before any worker polls it: answers what a former worker left
-/// unanswered and returns the sequence to go on from. `consumed` is the channel header's: all
-/// messages before it are done; from there to the first one not posted yet, any may be answered or
-/// not.
-template <class Service>
-std::uint64_t take_over(const ChannelView& channel, std::uint64_t consumed, const Service& service,
-                        Staging& staging) {
-  std::uint64_t sequence = consumed;
-  for (; sequence != consumed + channel.layout.depth; ++sequence) {
-    const std::uint32_t flag = channel.layout.flag_of(sequence);
-    if (is_complete(channel.response(sequence), flag, channel.layout)) continue;
-    if (serve(SingleLane{}, channel, sequence, service, staging) == Outcome::nothing) break;
-  }
-  return sequence;
-}
-
 }  // namespace offload::kernels

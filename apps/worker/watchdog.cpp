@@ -27,7 +27,7 @@ bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now
                         std::uint64_t heartbeat) {
   const auto& layout = watched.channel.layout;
   // Relaxed: the server's counter, compared with its last value only; it orders nothing.
-  const auto due = __atomic_load_n(&watched.channel.header().consumed, __ATOMIC_RELAXED);
+  const auto due = __atomic_load_n(&watched.channel.request_header().consumed, __ATOMIC_RELAXED);
   const std::uint32_t flag = layout.flag_of(due);
   const bool pending = kernels::is_complete(watched.channel.request(due), flag, layout) &&
                        !kernels::is_complete(watched.channel.response(due), flag, layout);

@@ -34,9 +34,8 @@ class Backend {
   /// How a requester learns of its responses: doorbell or polling.
   [[nodiscard]] virtual channel::Wakeup wakeup() const = 0;
 
-  /// Answers what a former worker left unanswered, then serves `channels` until stop(). Registers
-  /// and starts their regions, unless they are started. `service`: one of kernels::service_names().
-  /// Throws Error.
+  /// Serves `channels` until stop(). Registers and starts their regions, unless they are started.
+  /// `service`: one of kernels::service_names(). Throws Error.
   virtual void start(std::vector<channel::SharedChannel> channels, const std::string& service) = 0;
 
   /// Ends serving. Returns false if it did not end within `limit`: then the channels stay in use

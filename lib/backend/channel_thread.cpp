@@ -14,7 +14,11 @@ constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 }  // namespace
 
 ChannelThread::ChannelThread(const channel::SharedChannel& channel, core::Duration spin)
-    : channel_(channel), waiter_(channel->waiter()), ringer_(channel->ringer()), engine_(spin) {
+    : sequence_(channel->first_sequence()),
+      channel_(channel),
+      waiter_(channel->waiter()),
+      ringer_(channel->ringer()),
+      engine_(spin) {
   engine_.attach(*this);
   engine_.watch(waiter_.fd(), EPOLLIN | EPOLLET, *this);
 }

@@ -23,13 +23,7 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
 
-  /// Answers what a former worker left, on the calling thread, then starts the thread.
-  template <class Service>
-  void start(Service service) {
-    // Relaxed: the control channel orders it after the server's last store.
-    const auto consumed = __atomic_load_n(&channel().header().consumed, __ATOMIC_RELAXED);
-    sequence_ = kernels::take_over(channel(), consumed, service, staging_);
-    ring();
+  void start() {
     thread_ = std::thread([this] { run(); });
   }
   /// Ends the thread after its present turn. Waits for that.
@@ -55,12 +49,12 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   /// Notes that a request was refused. Kept until take_fault(); others meanwhile are dropped.
   void report(std::uint64_t sequence);
 
-  std::uint64_t sequence_ = 0;  ///< the next message to take; the thread's, once it is started
+  std::uint64_t sequence_;  ///< the next message to take; the thread's, once it is started
   kernels::Staging staging_{};
 
  private:
   void run();
-  void on_events(std::uint32_t) override {}  // the wake-up itself is all there is to it
+  void on_events(std::uint32_t) override { waiter_.drain(); }
 
   channel::SharedChannel channel_;
   channel::Waiter waiter_;

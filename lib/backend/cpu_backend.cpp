@@ -24,9 +24,9 @@ class CpuWorker final : public ChannelThread {
   CpuWorker& operator=(const CpuWorker&) = delete;
 
   template <class Service>
-  void start(Service service) {
+  void start(Service) {
     serve_batch_ = [](CpuWorker& self) { return self.serve_batch(Service{}); };
-    ChannelThread::start(service);
+    ChannelThread::start();
   }
 
  private:
@@ -62,7 +62,7 @@ class CpuBackend final : public Backend {
 
   void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     for (const channel::SharedChannel& channel : channels) {
-      if (!channel->region()->started()) channel->region()->start();
+      channel::start_regions(*channel);
       workers_.push_back(std::make_unique<CpuWorker>(channel, spin_));
     }
     const bool known = kernels::with_service(service, [&](auto chosen) {

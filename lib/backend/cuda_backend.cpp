@@ -23,10 +23,9 @@ constexpr std::uint32_t kPollsUntilIdle = 8192;
 /// How long the destructor waits for the kernel to end.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
-/// The GPU's address of the memory of `channel`, which is registered with the GPU if it is not yet.
-std::uint8_t* map(const channel::SharedChannel& channel) {
+/// The GPU's address of `region`, which is registered with the GPU if it is not yet.
+std::uint8_t* map(memory::MemoryRegion& region) {
   static gpu::CudaRegistrar registrar;  // outlives every region
-  memory::MemoryRegion& region = *channel->region();
   if (!region.started()) {
     region.add_registrar(registrar);
     region.start();
@@ -78,12 +77,15 @@ class CudaBackend final : public Backend {
 
   void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     if (left_running_) core::throw_bad_state("CUDA back end", "still serving", "start");
+    if (!kernels::with_service(service, [](auto) {})) {
+      throw Error(ErrorCode::not_found, "no service '" + service + "'");
+    }
     auto run = std::make_unique<Run>(channels.size());
     run->channels = std::move(channels);
     run->faults_seen.assign(run->channels.size(), 0);
     std::vector<kernels::DeviceChannel> device_channels;
     for (std::size_t i = 0; i < run->channels.size(); ++i) {
-      device_channels.push_back(make_device_channel(*run, i, service));
+      device_channels.push_back(make_device_channel(*run, i));
     }
     gpu::check_cuda(
         cudaMemcpy(run->device_channels.get(), device_channels.data(),
@@ -160,21 +162,15 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i,
-                                                    const std::string& service) {
+  static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i) {
     const channel::SharedChannel& channel = run.channels[i];
     kernels::DeviceChannel device{};
     device.channel = channel->view();
-    device.channel.base = map(channel);
+    device.channel.requests = map(channel->requests());
+    device.channel.responses = map(channel->responses());
     device.heartbeat = run.heartbeats.get() + i;
     device.fault = run.faults.get() + i;
-    // Relaxed: the control channel orders it after the server's last store.
-    const auto consumed = __atomic_load_n(&channel->view().header().consumed, __ATOMIC_RELAXED);
-    const bool known = kernels::with_service(service, [&](auto chosen) {
-      kernels::Staging staging{};
-      device.first_sequence = kernels::take_over(channel->view(), consumed, chosen, staging);
-    });
-    if (!known) throw Error(ErrorCode::not_found, "no service '" + service + "'");
+    device.first_sequence = channel->first_sequence();
     device.latest = run.latest.get() + i;
     device.gate = run.gates.get() + i;
     gpu::check_cuda(cudaMemcpy(device.gate, &device.first_sequence, sizeof *device.gate,

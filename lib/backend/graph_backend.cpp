@@ -32,15 +32,15 @@ class GraphBackend final : public Backend {
 
   void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     if (left_running_) core::throw_bad_state("CUDA graph back end", "still serving", "start");
-    const bool known = kernels::with_service(service, [&](auto chosen) {
+    const bool known = kernels::with_service(service, [&](auto) {
       for (const channel::SharedChannel& channel : channels) {
-        if (!channel->region()->started()) channel->region()->start();
+        channel::start_regions(*channel);
         workers_.push_back(std::make_unique<BatchWorker>(
             channel, options_.spin,
             std::make_unique<GraphProcessor>(static_cast<int>(device_.index), service,
                                              channel->view().layout.max_length, options_.batches)));
       }
-      for (auto& worker : workers_) worker->start(chosen);
+      for (auto& worker : workers_) worker->start();
     });
     if (!known) throw Error(ErrorCode::not_found, "no service '" + service + "'");
   }

@@ -1,9 +1,8 @@
 #include "channel/channel_memory.hpp"
 
-#include <sys/eventfd.h>
-
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 
@@ -15,87 +14,110 @@ using core::ErrorCode;
 using memory::Access;
 using memory::MemoryRegion;
 
-/// What both ends do with a channel's memory; the worker's may be a GPU.
-constexpr Access kAccess = memory::kLocalAccess | Access::peer_pcie;
+/// What both ends do with a channel's responses, and the server with its requests; the worker's end
+/// may be a GPU.
+constexpr Access kWritable = memory::kLocalAccess | Access::peer_pcie;
+/// What a worker does with requests.
+constexpr Access kReadable = Access::local_read | Access::peer_pcie;
 
-std::string name_of(std::uint32_t index) {
-  return "channel " + std::to_string(index);
+std::string name_of(std::uint32_t index, const char* part) {
+  return "channel-" + std::to_string(index) + "-" + part;
 }
 
-core::Fd make_eventfd() {
-  return core::Fd(core::check_errno(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"));
+memory::Range share(const std::string& name, std::uint64_t bytes, int numa_node,
+                    memory::Writers writers) {
+  return memory::share_range("offload-" + name, bytes, numa_node, writers);
 }
 
-memory::RegionExport start_and_export(MemoryRegion& region) {
+memory::RegionExport start_and_export(MemoryRegion& region, Access granted) {
   region.start();
-  return export_region(region, kAccess);
+  return export_region(region, granted);
 }
 
-kernels::ChannelView view_of(const MemoryRegion& region, const kernels::ChannelLayout& layout) {
-  return {reinterpret_cast<std::uint8_t*>(region.ranges().front().address), layout};
+kernels::ChannelView view_of(const MemoryRegion& requests, const MemoryRegion& responses,
+                             const kernels::ChannelLayout& layout) {
+  return {reinterpret_cast<std::uint8_t*>(requests.ranges().front().address),
+          reinterpret_cast<std::uint8_t*>(responses.ranges().front().address), layout};
+}
+
+void check_region(const MemoryRegion& region, Access access, std::uint64_t bytes) {
+  if (region.ranges().size() != 1 || region.access() != access) {
+    throw Error(ErrorCode::bad_message,
+                region.name() + " is not one range with the access " + to_string(access));
+  }
+  if (const auto length = region.ranges().front().length; length != bytes) {
+    throw Error(ErrorCode::bad_message, region.name() +
+                                            " is laid out differently: " + std::to_string(length) +
+                                            " bytes, here " + std::to_string(bytes));
+  }
 }
 
 kernels::ChannelLayout checked_layout(const protocol::ChannelDescriptor& descriptor,
-                                      const MemoryRegion& region) {
-  const std::string name = name_of(descriptor.channel);
+                                      const MemoryRegion& requests, const MemoryRegion& responses) {
   if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length)) {
     throw Error(ErrorCode::bad_message,
-                name + " has an impossible shape: depth " + std::to_string(descriptor.depth) +
+                "channel " + std::to_string(descriptor.channel) +
+                    " has an impossible shape: depth " + std::to_string(descriptor.depth) +
                     ", messages of " + std::to_string(descriptor.max_message_length) + " bytes");
   }
-  if (region.ranges().size() != 1 || !includes(region.access(), kAccess)) {
-    throw Error(ErrorCode::bad_message, name + " is not one range to be read and written");
-  }
   const auto layout = kernels::make_layout(descriptor.depth, descriptor.max_message_length);
-  if (const auto length = region.ranges().front().length; layout.bytes != length) {
-    throw Error(ErrorCode::bad_message, name +
-                                            " is laid out differently: " + std::to_string(length) +
-                                            " bytes, here " + std::to_string(layout.bytes));
-  }
+  check_region(requests, kReadable, layout.request_bytes);
+  check_region(responses, kWritable, layout.response_bytes);
   return layout;
 }
 
-std::vector<core::Fd> one(core::Fd fd) {
+std::unique_ptr<MemoryRegion> import(const std::string& name, std::span<const std::byte> blob,
+                                     core::Fd fd) {
   std::vector<core::Fd> fds;
   fds.push_back(std::move(fd));
-  return fds;
+  return std::unique_ptr<MemoryRegion>(
+      new MemoryRegion(memory::import_region(name, blob, std::move(fds))));
 }
 
 }  // namespace
 
 ChannelMemory::ChannelMemory(std::uint32_t index, std::uint32_t depth,
-                             std::uint32_t max_message_length, int numa_node)
-    : region_(
-          {name_of(index), kAccess},
-          {memory::share_range("offload-channel-" + std::to_string(index),
-                               kernels::make_layout(depth, max_message_length).bytes, numa_node)}),
-      export_(start_and_export(region_)),
-      request_bell_(make_eventfd()),
-      response_bell_(make_eventfd()),
-      view_(view_of(region_, kernels::make_layout(depth, max_message_length))),
-      descriptor_{index, depth, max_message_length, export_.blob} {}
+                             std::uint32_t max_message_length, int numa_node, std::uint64_t first)
+    : requests_({name_of(index, "requests"), kWritable},
+                {share(name_of(index, "requests"),
+                       kernels::make_layout(depth, max_message_length).request_bytes, numa_node,
+                       memory::Writers::maker)}),
+      responses_({name_of(index, "responses"), kWritable},
+                 {share(name_of(index, "responses"),
+                        kernels::make_layout(depth, max_message_length).response_bytes, numa_node,
+                        memory::Writers::all)}),
+      request_export_(start_and_export(requests_, kReadable)),
+      response_export_(start_and_export(responses_, kWritable)),
+      request_bell_(DoorbellPipe::make()),
+      response_bell_(DoorbellPipe::make()),
+      view_(view_of(requests_, responses_, kernels::make_layout(depth, max_message_length))),
+      first_(first),
+      descriptor_{index, depth, max_message_length, request_export_.blob, response_export_.blob} {
+  view_.request_header().consumed = first;
+}
 
-Endpoint ChannelMemory::endpoint() noexcept {
+Endpoint ChannelMemory::endpoint(std::uint64_t first) noexcept {
   return {descriptor_.channel,
           view_,
-          {view_.header().requests, request_bell_.get()},
-          {view_.header().responses, response_bell_.get()},
-          &consumed_};
+          {view_.response_header().requests, request_bell_.ringing.get()},
+          {view_.response_header().responses, response_bell_.waiting.get()},
+          first};
 }
 
-void ChannelMemory::repair_header() noexcept {
-  // Relaxed, both: see Requester::on_flush.
-  const auto consumed = consumed_.load(std::memory_order_relaxed);
-  __atomic_store_n(&view_.header().consumed, consumed, __ATOMIC_RELAXED);
-}
-
-ImportedChannel::ImportedChannel(const protocol::ChannelDescriptor& descriptor,
-                                 std::array<core::Fd, 3> fds)
+ImportedChannel::ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds)
     : index_(descriptor.channel),
-      region_(new MemoryRegion(memory::import_region(name_of(descriptor.channel), descriptor.access,
-                                                     one(std::move(fds[0]))))),
-      request_bell_(std::move(fds[1])),
-      response_bell_(std::move(fds[2])),
-      view_(view_of(*region_, checked_layout(descriptor, *region_))) {}
+      requests_(import(name_of(index_, "requests"), descriptor.access, std::move(fds[0]))),
+      responses_(
+          import(name_of(index_, "responses"), descriptor.response_access, std::move(fds[1]))),
+      request_bell_(std::move(fds[2])),
+      response_bell_(std::move(fds[3])),
+      view_(view_of(*requests_, *responses_, checked_layout(descriptor, *requests_, *responses_))),
+      // Relaxed: the control channel orders it after the server's store.
+      first_(__atomic_load_n(&view_.request_header().consumed, __ATOMIC_RELAXED)) {}
+
+void start_regions(const ImportedChannel& channel) {
+  if (!channel.requests().started()) channel.requests().start();
+  if (!channel.responses().started()) channel.responses().start();
+}
 
 }  // namespace offload::channel

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -13,27 +12,29 @@
 #include "memory/region_export.hpp"
 #include "protocol/control.hpp"
 
-/// The memory of a data channel: made and exported by the server, imported by the worker. A slot of
-/// the channel carries a request in its request half and the response in its response half.
+/// The memory of a data channel, made for one attachment of one worker: exported by the server,
+/// imported by the worker. A slot of the channel carries a request in its request half and the
+/// response in its response half. The worker maps requests for reading only.
 namespace offload::channel {
 
-/// A channel's memory as its maker has it: an exported region and two doorbells.
+/// What is passed beside a channel's descriptor, in this order: the memory of requests, that of
+/// responses, the end of the doorbell at which the worker waits, and that which it rings.
+using ChannelFds = std::array<int, 4>;
+using OwnedChannelFds = std::array<core::Fd, 4>;
+
+/// A channel's memory as its maker has it: two exported regions and two doorbells.
 class ChannelMemory {
  public:
   /// A valid shape (kernels::is_valid_shape). `numa_node`: where its memory is; -1 for anywhere.
-  /// Throws Error.
+  /// `first`: the sequence of its first message. Throws Error.
   ChannelMemory(std::uint32_t index, std::uint32_t depth, std::uint32_t max_message_length,
-                int numa_node);
+                int numa_node, std::uint64_t first = 0);
   ChannelMemory(const ChannelMemory&) = delete;
   ChannelMemory& operator=(const ChannelMemory&) = delete;
 
-  /// For its one requester.
-  [[nodiscard]] Endpoint endpoint() noexcept;
-
-  /// Writes the header's `consumed` anew, which a former worker may have overwritten, before the
-  /// next worker is told. Any thread: what it writes may be older than what is there, which does no
-  /// harm.
-  void repair_header() noexcept;
+  /// For its one requester, which begins with message `first`.
+  [[nodiscard]] Endpoint endpoint(std::uint64_t first) noexcept;
+  [[nodiscard]] Endpoint endpoint() noexcept { return endpoint(first_); }
 
   /// What the worker is told, and the descriptors that go with it. Any thread.
   [[nodiscard]] const protocol::ChannelDescriptor& descriptor() const noexcept {
@@ -41,17 +42,20 @@ class ChannelMemory {
   }
   /// Slots.
   [[nodiscard]] std::uint32_t depth() const noexcept { return descriptor_.depth; }
-  [[nodiscard]] std::array<int, 3> fds() const noexcept {
-    return {export_.fds.front().get(), request_bell_.get(), response_bell_.get()};
+  [[nodiscard]] ChannelFds fds() const noexcept {
+    return {request_export_.fds.front().get(), response_export_.fds.front().get(),
+            request_bell_.waiting.get(), response_bell_.ringing.get()};
   }
 
  private:
-  memory::MemoryRegion region_;
-  memory::RegionExport export_;
-  core::Fd request_bell_;
-  core::Fd response_bell_;
+  memory::MemoryRegion requests_;
+  memory::MemoryRegion responses_;
+  memory::RegionExport request_export_;
+  memory::RegionExport response_export_;
+  DoorbellPipe request_bell_;
+  DoorbellPipe response_bell_;
   kernels::ChannelView view_;
-  std::atomic<std::uint64_t> consumed_{0};  ///< Endpoint::consumed
+  std::uint64_t first_;
   protocol::ChannelDescriptor descriptor_;
 };
 
@@ -60,33 +64,39 @@ class ImportedChannel {
  public:
   /// Checks everything that the server said. Throws Error: bad_message, invalid_value, and what
   /// memory::import_region throws.
-  ImportedChannel(const protocol::ChannelDescriptor& descriptor, std::array<core::Fd, 3> fds);
+  ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds);
 
   [[nodiscard]] const kernels::ChannelView& view() const noexcept { return view_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
-  /// The channel's memory, one range, stopped: the back end adds the registrars it needs
-  /// and starts it. It keeps the memory mapped.
-  [[nodiscard]] const std::shared_ptr<memory::MemoryRegion>& region() const noexcept {
-    return region_;
-  }
+  /// The first message to be served.
+  [[nodiscard]] std::uint64_t first_sequence() const noexcept { return first_; }
+  /// The channel's memory, one range each, stopped: the back end adds the registrars it needs and
+  /// starts them. They keep the memory mapped.
+  [[nodiscard]] memory::MemoryRegion& requests() const noexcept { return *requests_; }
+  [[nodiscard]] memory::MemoryRegion& responses() const noexcept { return *responses_; }
   /// Where requests are waited for.
   [[nodiscard]] Waiter waiter() const noexcept {
-    return {view_.header().requests, request_bell_.get()};
+    return {view_.response_header().requests, request_bell_.get()};
   }
   /// Where responses are announced.
   [[nodiscard]] Ringer ringer() const noexcept {
-    return {view_.header().responses, response_bell_.get()};
+    return {view_.response_header().responses, response_bell_.get()};
   }
 
  private:
   std::uint32_t index_;
-  std::shared_ptr<memory::MemoryRegion> region_;
+  std::unique_ptr<memory::MemoryRegion> requests_;
+  std::unique_ptr<memory::MemoryRegion> responses_;
   core::Fd request_bell_;
   core::Fd response_bell_;
   kernels::ChannelView view_;
+  std::uint64_t first_;
 };
 
 /// Shared by who attached it and the back end that serves it, for as long as either uses it.
 using SharedChannel = std::shared_ptr<const ImportedChannel>;
+
+/// Starts both regions, unless they are started. Throws Error.
+void start_regions(const ImportedChannel& channel);
 
 }  // namespace offload::channel

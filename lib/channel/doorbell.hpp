@@ -1,8 +1,15 @@
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "core/cpu.hpp"
+#include "core/error.hpp"
 #include "core/fd.hpp"
 #include "kernels/channel_layout.hpp"
 
@@ -17,45 +24,65 @@ enum class Wakeup : std::uint8_t {
   engine,    ///< responses come by a connection, in turns of the requester's own engine
 };
 
-/// The waiting side of a doorbell: a word in shared memory that says "wake me", and an eventfd on
-/// which the wake-up comes. Watch fd() edge-triggered: it need not be read.
+/// The descriptors of a doorbell: a pipe. Its ends are open files of their own, so neither side can
+/// make the other's calls block, which the one file of an eventfd would let it: O_NONBLOCK is the
+/// file's (fcntl(2), F_SETFL).
+struct DoorbellPipe {
+  core::Fd waiting;
+  core::Fd ringing;
+
+  /// Throws Error.
+  static DoorbellPipe make() {
+    std::array<int, 2> ends{};
+    core::check_errno(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), "pipe of a doorbell");
+    return {core::Fd(ends[0]), core::Fd(ends[1])};
+  }
+};
+
+/// The waiting side of a doorbell: a word in shared memory that says "wake me", and a descriptor on
+/// which the wake-up comes. Watch fd() edge-triggered, and drain() it with each event.
 ///
 /// arm() → look for work → sleep pairs with hand over work → ring(): each side writes its word,
 /// fences, and reads the other's, so at least one of them sees the other.
 class Waiter {
  public:
-  Waiter(kernels::Doorbell& word, int eventfd) noexcept : word_(&word), eventfd_(eventfd) {}
+  Waiter(kernels::Doorbell& word, int fd) noexcept : word_(&word), fd_(fd) {}
 
   void arm() noexcept {
     __atomic_store_n(&word_->armed, 1, __ATOMIC_RELAXED);  // ordered by the fence
     core::full_fence();
   }
   void disarm() noexcept { __atomic_store_n(&word_->armed, 0, __ATOMIC_RELAXED); }
-  [[nodiscard]] int fd() const noexcept { return eventfd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  /// What is left of a peer that rings without end makes the next event.
+  void drain() const noexcept {
+    std::array<std::byte, 256> rings;
+    [[maybe_unused]] const auto count = ::read(fd_, rings.data(), rings.size());
+  }
 
  private:
   kernels::Doorbell* word_;
-  int eventfd_;
+  int fd_;
 };
 
 /// The other side.
 class Ringer {
  public:
-  Ringer(kernels::Doorbell& word, int eventfd) noexcept : word_(&word), eventfd_(eventfd) {}
+  Ringer(kernels::Doorbell& word, int fd) noexcept : word_(&word), fd_(fd) {}
 
   /// After a batch of work was handed over: wakes the waiter if it asked for it. One system call a
-  /// wake-up, none while the waiter is awake.
+  /// wake-up, none while the waiter is awake. A waiter that does not drain gets no more wake-ups.
   void ring() noexcept {
     core::full_fence();
     if (__atomic_load_n(&word_->armed, __ATOMIC_RELAXED) == 0) return;  // ordered by the fence
     if (__atomic_exchange_n(&word_->armed, 0, __ATOMIC_RELAXED) == 0) return;
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(eventfd_, &one, sizeof one);
+    const std::byte one{1};
+    [[maybe_unused]] const auto written = ::write(fd_, &one, sizeof one);
   }
 
  private:
   kernels::Doorbell* word_;
-  int eventfd_;
+  int fd_;
 };
 
 }  // namespace offload::channel

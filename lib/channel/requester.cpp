@@ -1,5 +1,6 @@
 #include "channel/requester.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -42,7 +43,6 @@ Requester::Requester(const Endpoint& endpoint, ReceivePool::Receiver on_response
       view_(endpoint.view),
       ringer_(endpoint.ringer),
       waiter_(endpoint.waiter),
-      consumed_(endpoint.consumed),
       posted_(endpoint.first),
       received_(endpoint.first),
       released_(endpoint.first),
@@ -52,6 +52,7 @@ Requester::Requester(const Endpoint& endpoint, ReceivePool::Receiver on_response
       sends_(*this, capacity(), {[](progress::Task&, void*) {}, nullptr}),
       receives_(*this, capacity(), on_response),
       pending_(capacity()),
+      moving_(capacity()),
       payloads_(std::make_unique<std::byte[]>(capacity() * kPacketRoom)) {}
 
 Requester::~Requester() {
@@ -91,6 +92,57 @@ Status Requester::post(std::span<const std::byte> message, void* user_data) noex
   return {};
 }
 
+void Requester::move_to(const Endpoint& to, Wakeup wakeup) {
+  if (state() != State::running || freed_ != received_) {
+    core::throw_bad_state("requester", "responses are not released", "move");
+  }
+  const kernels::ChannelLayout& layout = to.view.layout;
+  if (layout.depth != capacity() || layout.max_length != max_length()) {
+    throw core::Error(ErrorCode::invalid_value, "a channel of another shape");
+  }
+  engine()->watch(to.waiter.fd(), EPOLLIN | EPOLLET, *this);
+  engine()->unwatch(waiter_.fd(), *this);
+  disarm();
+
+  const kernels::ChannelView from = std::exchange(view_, to.view);
+  const std::uint64_t first = std::exchange(received_, to.first);
+  const std::uint64_t end = std::exchange(posted_, to.first);
+  released_ = freed_ = announced_ = to.first;
+  ringer_ = to.ringer;
+  waiter_ = to.waiter;
+  wakeup_ = wakeup;
+  // By slot: the new slots may be others than the old ones.
+  for (std::uint64_t i = first; i != end; ++i) {
+    moving_[i - first] = pending_[from.layout.slot_index(i)];
+  }
+  for (std::uint64_t i = first; i != end; ++i) repost(from, i, *moving_[i - first]);
+  on_flush();
+}
+
+/// Posts request `sequence` of the memory `from` again. The worker of that memory could not write
+/// where it lies.
+void Requester::repost(const kernels::ChannelView& from, std::uint64_t sequence,
+                       SendTask& task) noexcept {
+  if (task.user_data == nullptr) {  // given up
+    retire(task);
+    (void)sends_.release(task);
+    return;
+  }
+  const Slot old = from.request(sequence);
+  const Slot slot = view_.request(posted_);
+  const std::uint32_t flag = view_.layout.flag_of(posted_);
+  const std::uint32_t length = std::min(kernels::load_packet(old.packets).data[0], max_length());
+  if (length <= kMaxPacketPayload) {
+    std::byte* const payload = payloads_.get();  // of a response, of which there is none
+    (void)read_packets(old.packets, from.layout.flag_of(sequence), payload, length);
+    write_packets(slot.packets, flag, payload, length);
+  } else {
+    write_plain(slot, flag, {reinterpret_cast<const std::byte*>(old.plain), length},
+                /*for_device=*/wakeup_ == Wakeup::polling);
+  }
+  pending_[view_.layout.slot_index(posted_++)] = &task;
+}
+
 /// Only receives are submitted.
 Status Requester::on_submit(progress::Task& submitted) noexcept {
   auto& task = static_cast<PostRecvTask&>(submitted);
@@ -102,14 +154,14 @@ Status Requester::on_submit(progress::Task& submitted) noexcept {
 }
 
 void Requester::on_flush() noexcept {
-  // Relaxed, both: a worker that attaches, and repair_header, do as well with an older value.
   freed_ = released_;
-  consumed_->store(freed_, std::memory_order_relaxed);
-  __atomic_store_n(&view_.header().consumed, freed_, __ATOMIC_RELAXED);
+  // Relaxed: for the worker's watchdog, which compares it with its last value.
+  __atomic_store_n(&view_.request_header().consumed, freed_, __ATOMIC_RELAXED);
   if (std::exchange(announced_, posted_) != posted_) ringer_.ring();
 }
 
 bool Requester::on_poll(std::size_t most) {
+  if (wakeup_ == Wakeup::none) return false;
   std::size_t count = 0;
   for (; count < most && awaited() != 0; ++count) {
     // Receives are posted again in order, so each stays with its slot.

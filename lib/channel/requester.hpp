@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,22 +44,22 @@ class PostRecvTask final : public progress::Task {
   bool holds_slot_ = false;
 };
 
-/// The requester's end of a channel's memory, which outlives the requester.
+/// The requester's end of a channel's memory, which outlives the requester's use of it.
 struct Endpoint {
   std::uint32_t index;
   kernels::ChannelView view;
-  Ringer ringer;  ///< wakes the worker
-  Waiter waiter;  ///< for its responses
-  /// The requester's count of released messages as of its last flush(), where the worker cannot
-  /// write. Relaxed: an older value does (ChannelMemory::repair_header).
-  std::atomic<std::uint64_t>* consumed;
+  Ringer ringer;            ///< wakes the worker
+  Waiter waiter;            ///< for its responses
   std::uint64_t first = 0;  ///< the sequence of the first message to be sent
 };
 
 /// Sends requests over a channel and receives their responses, in order. It owns a SendTask and a
 /// PostRecvTask for each slot; where all slots are taken the channel is full, which is
 /// back-pressure and no error. A slot is taken from post() until its response is released and that
-/// is flushed: a worker that attaches must find no request newer than `consumed` says.
+/// is flushed.
+///
+/// Each worker has a channel memory of its own; where another takes the place of one, move_to()
+/// carries the requests over. What a former worker still writes is in memory that nobody reads.
 ///
 ///     post(payload, pointer)   ...   flush()                     wakes the worker if it sleeps
 ///     on_response(task), task.user_data == pointer               from turns of the engine
@@ -95,6 +94,13 @@ class Requester final : public progress::Context, progress::EventHandler {
       visit(*pending_[view_.layout.slot_index(i)]);
   }
 
+  /// Goes on over another memory of the same shape, with another worker: posts the requests without
+  /// a response there again, in their order, except those that were given up. All responses were
+  /// released and flushed. Throws Error: invalid_value, bad_state, or that the doorbell cannot be
+  /// watched; then nothing has changed.
+  void move_to(const Endpoint& endpoint, Wakeup wakeup);
+
+  /// With `none` no response is taken any more, whatever the former worker writes.
   void set_wakeup(Wakeup wakeup) noexcept { wakeup_ = wakeup; }
   [[nodiscard]] Wakeup wakeup() const noexcept { return wakeup_; }
 
@@ -130,14 +136,14 @@ class Requester final : public progress::Context, progress::EventHandler {
   core::Status on_submit(progress::Task& task) noexcept override;
   void on_flush() noexcept override;
   bool on_poll(std::size_t most) override;
-  void on_events(std::uint32_t) override {}  // the doorbell only has to end the sleep
+  void on_events(std::uint32_t) override { waiter_.drain(); }
 
+  void repost(const kernels::ChannelView& from, std::uint64_t sequence, SendTask& task) noexcept;
   bool take_response(PostRecvTask& task) noexcept;
 
   kernels::ChannelView view_;
   Ringer ringer_;
   Waiter waiter_;
-  std::atomic<std::uint64_t>* consumed_;
   Wakeup wakeup_ = Wakeup::none;
   bool armed_ = false;
   // Sequences: posted >= received >= released >= freed.
@@ -149,6 +155,7 @@ class Requester final : public progress::Context, progress::EventHandler {
   progress::TaskPool<SendTask> sends_;
   ReceivePool receives_;
   std::vector<SendTask*> pending_;         ///< by slot
+  std::vector<SendTask*> moving_;          ///< in move_to()
   std::unique_ptr<std::byte[]> payloads_;  ///< out of packets, by slot
 };
 

@@ -50,7 +50,7 @@ memory::Key CudaRegistrar::register_range(const memory::Range& range, memory::Ac
   if (void* const known = device_address_of(range.address); known != nullptr) {
     return {.local = kRegisteredBefore, .handle = known};
   }
-  HostRegistration registration(range.address, range.length);
+  HostRegistration registration(range.address, range.length, range.writable);
   const memory::Key key{.handle = registration.device_address()};
   registration.release();
   return key;

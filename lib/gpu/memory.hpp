@@ -65,9 +65,14 @@ class PinnedArray {
 /// Registers `bytes` of the process's memory with the GPU for as long as it lives. Throws Error.
 class HostRegistration {
  public:
-  HostRegistration(void* data, std::size_t bytes) : data_(data) {
-    check_cuda(cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
-               "cudaHostRegister of " + std::to_string(bytes) + " bytes");
+  /// Not `writable`: memory that is mapped for reading only
+  /// (cudaDevAttrHostRegisterReadOnlySupported).
+  HostRegistration(void* data, std::size_t bytes, bool writable = true) : data_(data) {
+    const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped |
+                           (writable ? 0U : unsigned{cudaHostRegisterReadOnly});
+    check_cuda(cudaHostRegister(data, bytes, flags), "cudaHostRegister of " +
+                                                         std::to_string(bytes) + " bytes" +
+                                                         (writable ? "" : ", for reading only"));
   }
   HostRegistration(HostRegistration&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)) {}

@@ -146,10 +146,10 @@ Range borrow_read_only_range(std::span<const std::byte> memory) {
   return range;
 }
 
-Range share_range(const std::string& name, std::size_t length, int numa_node) {
+Range share_range(const std::string& name, std::size_t length, int numa_node, Writers writers) {
   if (length == 0) throw Error(ErrorCode::invalid_value, "a range of memory that is empty");
   check_node(numa_node);
-  return range_of(SharedMemory::create(name, length, numa_node), true);
+  return range_of(SharedMemory::create(name, length, numa_node, writers), true);
 }
 
 Range import_shared_range(core::Fd fd, std::size_t length, bool writable) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/fd.hpp"
+#include "memory/shared_memory.hpp"
 
 namespace offload::memory {
 
@@ -59,7 +60,8 @@ Range borrow_range(std::span<std::byte> memory);
 Range borrow_read_only_range(std::span<const std::byte> memory);
 
 /// New zeroed memory that other processes can map, as SharedMemory::create. Throws Error.
-Range share_range(const std::string& name, std::size_t length, int numa_node = -1);
+Range share_range(const std::string& name, std::size_t length, int numa_node = -1,
+                  Writers writers = Writers::all);
 
 /// Maps a memfd of another process, as SharedMemory::import. Throws Error.
 Range import_shared_range(core::Fd fd, std::size_t length, bool writable);

@@ -55,15 +55,18 @@ SharedMemory::SharedMemory(core::Fd fd, std::size_t bytes, int protection)
   }
 }
 
-SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, int numa_node) {
+SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, int numa_node,
+                                  Writers writers) {
   const std::size_t page = page_size();
   bytes = (bytes + page - 1) / page * page;
   core::Fd fd(
       check_errno(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create"));
   check_errno(::ftruncate(fd.get(), static_cast<off_t>(bytes)),
               "cannot make " + std::to_string(bytes) + " bytes of shared memory");
-  check_errno(::fcntl(fd.get(), F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL), "cannot seal a memfd");
+  check_errno(::fcntl(fd.get(), F_ADD_SEALS, kSizeSeals), "cannot seal a memfd");
   SharedMemory memory(std::move(fd), bytes, PROT_READ | PROT_WRITE);
+  const int seals = F_SEAL_SEAL | (writers == Writers::maker ? F_SEAL_FUTURE_WRITE : 0);
+  check_errno(::fcntl(memory.fd(), F_ADD_SEALS, seals), "cannot seal a memfd against writers");
   if (numa_node >= 0 && ::numa_available() >= 0) {
     ::numa_tonode_memory(memory.data(), bytes, numa_node);
   }

@@ -27,13 +27,18 @@ using Mapping = std::unique_ptr<std::byte, Unmap>;
 /// mmap(2) of `length` bytes, wherever the kernel has room.
 Mapping map(std::size_t length, int protection, int flags, int fd = -1, std::uint64_t offset = 0);
 
+/// Who may write to shared memory: with `maker`, whoever else has the descriptor can map it for
+/// reading only, however they open it (F_SEAL_FUTURE_WRITE, fcntl(2)).
+enum class Writers : std::uint8_t { all, maker };
+
 /// A sealed memfd and this process's mapping of it: memory shared between processes. Move-only;
 /// unmaps on destruction. The descriptor can be passed to another process over a Unix socket.
 class SharedMemory {
  public:
   /// Makes `bytes` (rounded up to whole pages) of zeroes, with every page present, on NUMA node
   /// `numa_node` (-1: any). `name` shows in /proc/self/maps. Throws Error.
-  static SharedMemory create(const std::string& name, std::size_t bytes, int numa_node);
+  static SharedMemory create(const std::string& name, std::size_t bytes, int numa_node,
+                             Writers writers = Writers::all);
 
   /// Maps what another process created. Throws Error (invalid_value) for a file that is shorter
   /// than `bytes`, or not sealed against shrinking: an access beyond its end would raise SIGBUS.

@@ -61,7 +61,13 @@ std::optional<Welcome> Welcome::decode(std::span<const std::byte> payload) {
 }
 
 std::vector<std::byte> ChannelDescriptor::encode() const {
-  return Writer{}.integer(channel).integer(depth).integer(max_message_length).bytes(access).take();
+  return Writer{}
+      .integer(channel)
+      .integer(depth)
+      .integer(max_message_length)
+      .bytes(access)
+      .bytes(response_access)
+      .take();
 }
 
 std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::byte> payload) {
@@ -72,6 +78,8 @@ std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::
   message.max_message_length = reader.integer<std::uint32_t>();
   const auto access = reader.bytes();
   message.access.assign(access.begin(), access.end());
+  const auto response_access = reader.bytes();
+  message.response_access.assign(response_access.begin(), response_access.end());
   return if_finished(reader, message);
 }
 
@@ -85,6 +93,28 @@ std::optional<ExchangeConsumerId> ExchangeConsumerId::decode(std::span<const std
   message.channel = reader.integer<std::uint32_t>();
   message.consumer_id = reader.integer<std::uint32_t>();
   return if_finished(reader, message);
+}
+
+std::vector<std::byte> Assignment::encode() const {
+  return Writer{}.integer(channels).take();
+}
+
+std::optional<Assignment> Assignment::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  Assignment message;
+  message.channels = reader.integer<std::uint32_t>();
+  return if_finished(reader, message);
+}
+
+std::vector<std::byte> StartShutdown::encode() const {
+  return Writer{}.integer(static_cast<std::uint8_t>(reason)).take();
+}
+
+std::optional<StartShutdown> StartShutdown::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  const auto reason = reader.integer<std::uint8_t>();
+  if (reason > static_cast<std::uint8_t>(ShutdownReason::released)) return std::nullopt;
+  return if_finished(reader, StartShutdown{static_cast<ShutdownReason>(reason)});
 }
 
 std::vector<std::byte> KeepAlive::encode() const {

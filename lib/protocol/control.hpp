@@ -14,7 +14,7 @@
 namespace offload::protocol {
 
 inline constexpr std::uint32_t kControlMagic = 0x4f46'4c44;  // "OFLD"
-inline constexpr std::uint16_t kControlVersion = 1;
+inline constexpr std::uint16_t kControlVersion = 2;
 
 /// The longest control message, bytes: a longer one is refused unread.
 inline constexpr std::uint32_t kMaxControlLength = 1024;
@@ -33,6 +33,10 @@ enum Capability : std::uint32_t {
   /// The worker rings the server's doorbell when the server sleeps. The server polls for a worker
   /// that cannot, such as a GPU.
   kRingsDoorbell = 1U << 0,
+  /// It serves no channel while another worker can: a hot stand-by.
+  kStandsBy = 1U << 1,
+  /// It takes the place of the worker that has been attached for the longest, which may then go.
+  kReplaces = 1U << 2,
 };
 
 /// worker → server: the first message.
@@ -58,15 +62,18 @@ struct Welcome {
   static std::optional<Welcome> decode(std::span<const std::byte> payload);
 };
 
-/// server → worker, one for each channel. Over shared memory three file descriptors are passed with
-/// it: of the channel's memory, the worker's doorbell and the server's.
+/// server → worker, one for each channel. Over shared memory four file descriptors are passed with
+/// it: of the memory of requests and of responses, and of the ends of the two doorbells that are
+/// the worker's: where it waits, and where it rings.
 struct ChannelDescriptor {
   std::uint32_t channel = 0;
   std::uint32_t depth = 0;               ///< slots, a power of two
   std::uint32_t max_message_length = 0;  ///< bytes
-  /// Access to the channel: over shared memory the blob of memory::export_region, over a network
-  /// the session's Token.
+  /// Access to the channel: over shared memory the blob of memory::export_region for the requests,
+  /// over a network the session's Token.
   std::vector<std::byte> access;
+  /// Over shared memory the blob for the responses, else empty.
+  std::vector<std::byte> response_access;
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<ChannelDescriptor> decode(std::span<const std::byte> payload);
@@ -79,6 +86,30 @@ struct ExchangeConsumerId {
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<ExchangeConsumerId> decode(std::span<const std::byte> payload);
+};
+
+/// server → worker: of so many channels it serves the requests from now on.
+struct Assignment {
+  std::uint32_t channels = 0;
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  static std::optional<Assignment> decode(std::span<const std::byte> payload);
+};
+
+/// Why a server tells a worker to stop. Stable numbers.
+enum class ShutdownReason : std::uint8_t {
+  server_leaves = 0,  ///< the server ends; the worker may wait for the next one
+  together = 1,       ///< the server ends, and wants its workers to
+  released = 2,       ///< the worker asked to go, or another takes its place
+};
+
+/// server → worker: it has got all the answers; the worker stops and says so (shutdown_complete).
+/// The same message from worker to server has no payload and asks the server to end.
+struct StartShutdown {
+  ShutdownReason reason = ShutdownReason::server_leaves;
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  static std::optional<StartShutdown> decode(std::span<const std::byte> payload);
 };
 
 /// In both directions, every Welcome::keep_alive_ms.

@@ -8,7 +8,7 @@ namespace {
 bool is_known(std::uint32_t id) noexcept {
   return id <= static_cast<std::uint32_t>(MessageId::error) ||
          (id >= static_cast<std::uint32_t>(MessageId::hello) &&
-          id <= static_cast<std::uint32_t>(MessageId::channel_attached));
+          id <= static_cast<std::uint32_t>(MessageId::assignment));
 }
 
 FrameView bad(Refusal reason) noexcept {
@@ -29,8 +29,10 @@ std::string_view describe(Refusal reason) noexcept {
     case Refusal::worker_failed: return "the worker could not process the request";
     case Refusal::bad_version: return "the peer speaks another version of the control protocol";
     case Refusal::bad_hello: return "the peer's greeting is not acceptable";
-    case Refusal::busy: return "another worker is attached";
+    case Refusal::busy: return "no more workers can attach";
     case Refusal::bad_key: return "the peer does not have the key";
+    case Refusal::request_timed_out: return "the worker did not answer in time";
+    case Refusal::worker_stuck: return "the worker has stopped answering";
   }
   return "unknown reason";
 }

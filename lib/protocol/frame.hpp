@@ -30,6 +30,8 @@ enum class MessageId : std::uint32_t {
   welcome = 17,
   channel_descriptor = 18,
   keep_alive = 19,
+  detach = 24,  ///< worker → server, no payload: let this worker go
+  assignment = 25,
   // Only on control connections over a network.
   challenge = 20,
   proof = 21,
@@ -50,8 +52,10 @@ enum class Refusal : std::uint32_t {
   worker_failed = 8,       ///< the worker refused the request, or its response is malformed
   bad_version = 9,         ///< control connection: the peer has another protocol version
   bad_hello = 10,          ///< control connection: malformed or unacceptable Hello
-  busy = 11,               ///< control connection: another worker is attached
+  busy = 11,               ///< control connection: as many workers as there may be are attached
   bad_key = 12,            ///< control connection: the peer has another key, or none
+  request_timed_out = 13,  ///< no answer within --request-timeout
+  worker_stuck = 14,       ///< control connection: the worker has not answered for --worker-timeout
 };
 
 /// A description of `reason` for people.

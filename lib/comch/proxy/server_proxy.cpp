@@ -20,7 +20,7 @@ constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
 channel::SharedChannel import_own(const channel::ChannelMemory& memory) {
   const auto own = memory.fds();
-  std::array<core::Fd, 3> fds;
+  channel::OwnedChannelFds fds;
   std::transform(own.begin(), own.end(), fds.begin(), [](int fd) {
     return core::Fd(core::check_errno(::fcntl(fd, F_DUPFD_CLOEXEC, 0), "duplicate a descriptor"));
   });

@@ -3,36 +3,21 @@
 #include "channel/packets.hpp"
 
 namespace offload::comch {
-namespace {
 
 using channel::kPacketRoom;
 
-/// The first message whose response is not in its slot. A former proxy wrote responses whole, so a
-/// header is enough to look at.
-std::uint64_t first_unanswered(const channel::Requester& requester) {
-  const kernels::ChannelView& view = requester.view();
-  std::uint64_t sequence = requester.received();
-  while (sequence != requester.posted()) {
-    const kernels::Packet header = kernels::load_packet(view.response(sequence).packets);
-    if (header.flag != view.layout.flag_of(sequence)) break;
-    ++sequence;
-  }
-  return sequence;
-}
-
-}  // namespace
-
-WorkerProxy::WorkerProxy(const channel::Requester& requester,
+WorkerProxy::WorkerProxy(const channel::Requester& requester, const channel::Endpoint& channel,
                          std::unique_ptr<DataEndpoint> endpoint)
     : requester_(&requester),
-      view_(requester.view()),
-      first_(first_unanswered(requester)),
+      view_(channel.view),
+      first_(channel.first),
       collected_(first_),
       answered_(first_),
       requests_(std::make_unique<std::byte[]>(view_.layout.depth * kPacketRoom)),
       connection_(endpoint->start(*requester.engine(), view_, *this, 0)) {}
 
 bool WorkerProxy::post_sends() {
+  if (requester_->view().requests != view_.requests) return false;
   bool worked = false;
   for (; collected_ != requester_->posted(); ++collected_, worked = true) {
     const kernels::Slot slot = view_.request(collected_);

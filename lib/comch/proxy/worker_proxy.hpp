@@ -12,14 +12,17 @@ namespace offload::comch {
 
 /// A worker on another machine, as the server's channel sees it: in place of the worker it takes
 /// each request out of its slot and sends it, and writes each response that comes into its slot for
-/// the requester to find. Requests stay in their slots until then, so that the next worker gets
-/// those that this one has not answered.
+/// the requester to find. Requests stay in their slots until then, so that the requester can move
+/// those that this one has not answered to the next worker. While the requester is with another
+/// worker, it only waits.
 ///
 /// On the requester's engine and thread.
 class WorkerProxy final : DataHandler {
  public:
-  /// `endpoint`: to the worker's ServerProxy. Throws Error.
-  WorkerProxy(const channel::Requester& requester, std::unique_ptr<DataEndpoint> endpoint);
+  /// `channel`: where the requester is, or will move to. `endpoint`: to the worker's ServerProxy.
+  /// Throws Error.
+  WorkerProxy(const channel::Requester& requester, const channel::Endpoint& channel,
+              std::unique_ptr<DataEndpoint> endpoint);
 
   /// Why the connection has ended; null while it has not.
   [[nodiscard]] const std::string* failure() const noexcept { return connection_->failure(); }

@@ -20,22 +20,28 @@ constexpr core::Duration kAttachTime = std::chrono::seconds(60);
 
 }  // namespace
 
-ServerSession::Attachment::Attachment(ServerSession& session,
+ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
                                       std::unique_ptr<ControlConnection> connection,
                                       const protocol::Hello& hello)
     : session_(&session),
+      id_(id),
       connection_(std::move(connection)),
       local_(dynamic_cast<LocalControlConnection*>(connection_.get())),
-      name_(connection_->peer_name()),
-      wakeup_((hello.capabilities & protocol::kRingsDoorbell) != 0 ? channel::Wakeup::doorbell
-                                                                   : channel::Wakeup::polling),
-      ready_(session.offer_.channels.size()),
-      heard_(core::Clock::now()) {
-  if (local_ != nullptr) {
-    process_.emplace(local_->peer().pid);
-  } else {
-    wakeup_ = channel::Wakeup::engine;
+      name_(std::to_string(id) + ", " + connection_->peer_name()),
+      capabilities_(hello.capabilities),
+      ready_(session.offer_.numa_nodes.size()),
+      began_(core::Clock::now()),
+      heard_(began_) {
+  auto wakeup = (capabilities_ & protocol::kRingsDoorbell) != 0 ? channel::Wakeup::doorbell
+                                                                : channel::Wakeup::polling;
+  if (local_ == nullptr) {
+    wakeup = channel::Wakeup::engine;
     randomize(token_);
+  }
+  const Offer& offer = session_->offer_;
+  for (std::uint32_t i = 0; i < offer.numa_nodes.size(); ++i) {
+    channels_.push_back(std::shared_ptr<WorkerChannel>(new WorkerChannel{
+        id_, wakeup, {i, offer.depth, offer.max_message_length, offer.numa_nodes[i]}}));
   }
   session_->engine_->watch(connection_->fd(), EPOLLIN, *this);
 }
@@ -46,7 +52,7 @@ ServerSession::Attachment::~Attachment() {
 
 void ServerSession::Attachment::start() {
   protocol::Welcome welcome;
-  welcome.channel_count = static_cast<std::uint16_t>(session_->offer_.channels.size());
+  welcome.channel_count = static_cast<std::uint16_t>(channels_.size());
   welcome.keep_alive_ms = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(session_->offer_.keep_alive).count());
   welcome.service = session_->offer_.service;
@@ -54,7 +60,7 @@ void ServerSession::Attachment::start() {
     connection_->send(MessageId::welcome, welcome.encode());
     // A remote worker is offered a channel once it has the one before: no more messages are under
     // way than a control connection has room for.
-    const std::size_t count = local_ != nullptr ? session_->offer_.channels.size() : 1;
+    const std::size_t count = local_ != nullptr ? channels_.size() : 1;
     for (std::size_t i = 0; i < count; ++i) offer_channel(i);
   } catch (const Error& error) {
     end(error.what());
@@ -63,28 +69,28 @@ void ServerSession::Attachment::start() {
 }
 
 void ServerSession::Attachment::offer_channel(std::size_t index) {
-  channel::ChannelMemory& channel = *session_->offer_.channels[index];
-  auto descriptor = channel.descriptor();
+  const channel::ChannelMemory& memory = channels_[index]->memory;
+  auto descriptor = memory.descriptor();
   if (local_ != nullptr) {
-    channel.repair_header();
-    return local_->send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channel.fds());
+    return local_->send_with_fds(MessageId::channel_descriptor, descriptor.encode(), memory.fds());
   }
   descriptor.access.assign(token_.begin(), token_.end());
+  descriptor.response_access.clear();
   connection_->send(MessageId::channel_descriptor, descriptor.encode());
 }
 
 bool ServerSession::Attachment::expects(const protocol::AttachChannel& request) const {
-  return equal_in_secret(request.token, token_) && request.channel == endpoints_.size() &&
-         request.channel < session_->offer_.channels.size();
+  return local_ == nullptr && equal_in_secret(request.token, token_) &&
+         request.channel == connected_ && request.channel < channels_.size();
 }
 
 void ServerSession::Attachment::attach_channel(NetworkControlConnection& connection,
                                                const protocol::AttachChannel& request) {
   try {
-    endpoints_.push_back(connection.grant_data_endpoint(
-        request, session_->offer_.channels[request.channel]->depth()));
+    WorkerChannel& channel = *channels_[request.channel];
+    channel.endpoint = connection.grant_data_endpoint(request, channel.memory.depth());
     heard_ = core::Clock::now();
-    if (endpoints_.size() < session_->offer_.channels.size()) offer_channel(endpoints_.size());
+    if (++connected_ < channels_.size()) offer_channel(connected_);
   } catch (const Error& error) {
     end("channel " + std::to_string(request.channel) + " cannot be attached: " + error.what());
   }
@@ -124,8 +130,14 @@ void ServerSession::Attachment::handle(const ControlMessage& message) {
       if (!message.payload.empty()) {
         return refuse(Refusal::length_mismatch, "malformed start of shutdown");
       }
-      core::log_info("the worker asks the server to end");
+      core::log_info("worker {} asks the server to end", name_);
       return session_->observer_->on_shutdown_requested();
+    case MessageId::detach:
+      if (!message.payload.empty()) return refuse(Refusal::length_mismatch, "malformed detach");
+      // Before it serves, there is nothing to be waited for.
+      if (!attached_) return start_shutdown(protocol::ShutdownReason::released);
+      core::log_info("worker {} asks to be let go", name_);
+      return session_->observer_->on_worker_leaving(id_);
     case MessageId::shutdown_complete:
       if (!message.payload.empty()) {
         return refuse(Refusal::length_mismatch, "malformed end of shutdown");
@@ -144,7 +156,7 @@ void ServerSession::Attachment::exchange_consumer_id(
   if (!request || request->channel >= ready_.size() || ready_[request->channel]) {
     return refuse(Refusal::bad_hello, "malformed or repeated consumer id");
   }
-  if (local_ == nullptr && request->channel >= endpoints_.size()) {
+  if (local_ == nullptr && request->channel >= connected_) {
     return refuse(Refusal::bad_hello, "a consumer without a data connection");
   }
   ready_[request->channel] = true;
@@ -152,27 +164,45 @@ void ServerSession::Attachment::exchange_consumer_id(
   connection_->send(MessageId::exchange_consumer_id_response, response.encode());
   if (!std::ranges::all_of(ready_, [](bool ready) { return ready; })) return;
   attached_ = true;
-  session_->observer_->on_worker_attached(wakeup_, std::move(endpoints_));
+  core::log_info("worker {} is ready{}", name_,
+                 (capabilities_ & protocol::kStandsBy) != 0 ? ", as a stand-by" : "");
+  session_->observer_->on_worker_attached({id_, (capabilities_ & protocol::kStandsBy) != 0,
+                                           (capabilities_ & protocol::kReplaces) != 0,
+                                           std::move(channels_)});
 }
 
 void ServerSession::Attachment::tick(core::TimePoint now) {
-  const core::Duration limit =
-      attached_ ? protocol::kSilentIntervals * session_->offer_.keep_alive : kAttachTime;
-  if (now - heard_ > limit) return drop("it has been silent for too long");
-  if (!attached_) return;
+  // Keep-alives do not count before it serves: they could go on without end.
+  if (!attached_ && now - began_ > kAttachTime) return drop("it takes too long to attach");
+  if (attached_ && now - heard_ > protocol::kSilentIntervals * session_->offer_.keep_alive) {
+    return drop("it has been silent for too long");
+  }
+  send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
+  leave_if_gone();
+}
+
+void ServerSession::Attachment::assign(std::uint32_t channels) {
+  send(MessageId::assignment, protocol::Assignment{channels}.encode());
+  leave_if_gone();
+}
+
+void ServerSession::Attachment::start_shutdown(protocol::ShutdownReason reason) {
+  told_to_stop_ = true;
+  send(MessageId::start_shutdown, protocol::StartShutdown{reason}.encode());
+  leave_if_gone();
+}
+
+void ServerSession::Attachment::send(MessageId id, std::span<const std::byte> payload) {
   try {
-    connection_->send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
+    connection_->send(id, payload);
   } catch (const Error& error) {
-    drop(error.what());
+    end(error.what());
   }
 }
 
-void ServerSession::Attachment::start_shutdown() {
-  try {
-    connection_->send(MessageId::start_shutdown, {});
-  } catch (const Error& error) {
-    drop(error.what());
-  }
+void ServerSession::Attachment::refuse_and_drop(Refusal code, const std::string& text) {
+  refuse(code, text);
+  leave_if_gone();
 }
 
 void ServerSession::Attachment::drop(const std::string& reason) {
@@ -191,7 +221,7 @@ void ServerSession::Attachment::end(const std::string& reason) {
 
 /// Destroys this object if it is.
 void ServerSession::Attachment::leave_if_gone() {
-  if (gone_ && !handling_) session_->on_worker_gone(std::string(*gone_));
+  if (gone_ && !handling_) session_->on_worker_gone(id_, std::string(*gone_));
 }
 
 }  // namespace offload::comch

@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "comch/session/server_session.hpp"
@@ -15,24 +14,26 @@ namespace offload::comch {
 class ServerSession::Attachment final : progress::EventHandler {
  public:
   /// `session`: which it is part of. Throws Error.
-  Attachment(ServerSession& session, std::unique_ptr<ControlConnection> connection,
+  Attachment(ServerSession& session, WorkerId id, std::unique_ptr<ControlConnection> connection,
              const protocol::Hello& hello);
   ~Attachment();
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  /// "process 17", "10.0.0.1:4711"
+  /// "3, process 17", "4, 10.0.0.1:4711"
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Whether the worker serves all channels.
+  /// Whether the worker serves its channels.
   [[nodiscard]] bool attached() const noexcept { return attached_; }
-  /// Its process, if that is of this machine; once.
-  [[nodiscard]] std::optional<PeerProcess> take_process() { return std::move(process_); }
 
-  /// Welcomes the worker and offers it the channels.
+  [[nodiscard]] bool told_to_stop() const noexcept { return told_to_stop_; }
+
+  /// Welcomes the worker and offers it its channels.
   void start();
   void tick(core::TimePoint now);
-  void start_shutdown();
+  void assign(std::uint32_t channels);
+  void start_shutdown(protocol::ShutdownReason reason);
   void drop(const std::string& reason);
+  void refuse_and_drop(protocol::Refusal code, const std::string& text);
 
   /// Whether `request` has this session's token and is for the channel whose turn it is.
   [[nodiscard]] bool expects(const protocol::AttachChannel& request) const;
@@ -44,22 +45,26 @@ class ServerSession::Attachment final : progress::EventHandler {
   void handle(const ControlMessage& message);
   void offer_channel(std::size_t index);
   void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);
+  void send(protocol::MessageId id, std::span<const std::byte> payload);
   void refuse(protocol::Refusal code, const std::string& text);
   void end(const std::string& reason);
   void leave_if_gone();
 
   ServerSession* session_;
+  WorkerId id_;
   std::unique_ptr<ControlConnection> connection_;
   LocalControlConnection* local_;  ///< the connection, if it is one; else it is of a network
   std::string name_;
-  std::optional<PeerProcess> process_;
-  channel::Wakeup wakeup_;
+  std::uint32_t capabilities_;
   protocol::Token token_{};                               ///< for data connections
-  std::vector<std::unique_ptr<DataEndpoint>> endpoints_;  ///< by channel, as far as there are
-  std::vector<bool> ready_;                               ///< by channel
+  std::vector<std::shared_ptr<WorkerChannel>> channels_;  ///< until it serves them
+  std::size_t connected_ = 0;  ///< of a remote worker's channels, from the first on
+  std::vector<bool> ready_;    ///< by channel
+  core::TimePoint began_;
   core::TimePoint heard_;
   std::uint64_t keep_alives_ = 0;
   bool attached_ = false;
+  bool told_to_stop_ = false;
   bool handling_ = false;            ///< a message: what is called may call this object again
   std::optional<std::string> gone_;  ///< why the attachment has ended
 };

@@ -1,5 +1,6 @@
 #include "comch/session/server_session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "comch/session/server_attachment.hpp"
@@ -39,15 +40,13 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
                                             std::to_string(protocol::kControlVersion));
   }
   if (shutting_down_) return refuse(Refusal::shutting_down, "the server is shutting down");
-  if (attachment_) return refuse(Refusal::busy, "a worker is attached: " + attachment_->name());
-  if (former_may_access(*connection)) {
-    return refuse(Refusal::busy, "the former worker, process " + std::to_string(former_->pid()) +
-                                     ", has not ended yet");
+  if (attachments_.size() >= offer_.most_workers) {
+    return refuse(Refusal::busy, std::to_string(attachments_.size()) + " workers are attached");
   }
-  if (hello->max_channels < offer_.channels.size()) {
+  if (hello->max_channels < offer_.numa_nodes.size()) {
     return refuse(Refusal::bad_hello, "the worker serves " + std::to_string(hello->max_channels) +
                                           " channels, this server has " +
-                                          std::to_string(offer_.channels.size()));
+                                          std::to_string(offer_.numa_nodes.size()));
   }
   if (hello->max_message_length < offer_.max_message_length) {
     return refuse(Refusal::bad_hello, "the worker takes messages of " +
@@ -55,9 +54,10 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
                                           " bytes, this server's are up to " +
                                           std::to_string(offer_.max_message_length));
   }
-  attachment_ = std::make_unique<Attachment>(*this, std::move(connection), *hello);
-  core::log_info("worker {} attaches: {}", attachment_->name(), hello->backend);
-  attachment_->start();
+  const WorkerId id = ++last_id_;
+  auto attachment = std::make_unique<Attachment>(*this, id, std::move(connection), *hello);
+  core::log_info("worker {} attaches: {}", attachment->name(), hello->backend);
+  attachments_.emplace(id, std::move(attachment)).first->second->start();
 }
 
 /// The connection is not for control messages, but for the data of a channel.
@@ -67,40 +67,68 @@ void ServerSession::attach_channel(NetworkControlConnection& connection,
   if (!request) {
     return pending_.refuse(connection, Refusal::bad_hello, "malformed attachment of a channel");
   }
-  if (!attachment_ || !attachment_->expects(*request)) {
+  const auto expecting = std::ranges::find_if(
+      attachments_, [&](const auto& entry) { return entry.second->expects(*request); });
+  if (expecting == attachments_.end()) {
     return pending_.refuse(connection, Refusal::bad_hello, "no such channel is to be attached");
   }
-  attachment_->attach_channel(connection, *request);
+  expecting->second->attach_channel(connection, *request);
 }
 
-bool ServerSession::former_may_access(const ControlConnection& next) const {
-  const auto* const local = dynamic_cast<const LocalControlConnection*>(&next);
-  return former_ && local != nullptr && local->peer().pid != former_->pid() &&
-         !former_->has_ended();
+ServerSession::Attachment* ServerSession::find(WorkerId worker) const {
+  const auto found = attachments_.find(worker);
+  return found != attachments_.end() ? found->second.get() : nullptr;
 }
 
-void ServerSession::on_worker_gone(const std::string& reason) {
-  core::log(shutting_down_ ? core::LogLevel::info : core::LogLevel::warning,
-            "worker {} is gone: {}", attachment_->name(), reason);
-  former_ = attachment_->take_process();
-  const bool was_attached = attachment_->attached();
-  attachment_.reset();
-  if (was_attached) observer_->on_worker_lost();
+template <class Action>
+void ServerSession::for_each(Action action) {
+  std::vector<WorkerId> ids;  // the action may end others as well
+  for (const auto& [id, attachment] : attachments_) ids.push_back(id);
+  for (const WorkerId id : ids) {
+    if (Attachment* const attachment = find(id)) action(*attachment);
+  }
+}
+
+void ServerSession::on_worker_gone(WorkerId worker, const std::string& reason) {
+  // Erased before the observer hears of it, who may ask for others to be told.
+  const auto gone = attachments_.extract(worker);
+  core::log(gone.mapped()->told_to_stop() ? core::LogLevel::info : core::LogLevel::warning,
+            "worker {} is gone: {}", gone.mapped()->name(), reason);
+  if (gone.mapped()->attached()) observer_->on_worker_lost(worker);
 }
 
 void ServerSession::tick(core::TimePoint now) {
   next_tick_ = now + offer_.keep_alive;
   pending_.tick(now);
-  if (attachment_) attachment_->tick(now);
+  for_each([&](Attachment& attachment) { attachment.tick(now); });
 }
 
-void ServerSession::drop_worker(const std::string& reason) {
-  if (attachment_) attachment_->drop(reason);
+void ServerSession::assign(WorkerId worker, std::uint32_t channels) {
+  if (Attachment* const attachment = find(worker)) attachment->assign(channels);
 }
 
-void ServerSession::start_shutdown() {
+void ServerSession::release(WorkerId worker) {
+  if (Attachment* const attachment = find(worker)) {
+    attachment->start_shutdown(protocol::ShutdownReason::released);
+  }
+}
+
+void ServerSession::drop(WorkerId worker, const std::string& reason) {
+  if (Attachment* const attachment = find(worker)) attachment->drop(reason);
+}
+
+void ServerSession::refuse(WorkerId worker, Refusal code, const std::string& text) {
+  if (Attachment* const attachment = find(worker)) attachment->refuse_and_drop(code, text);
+}
+
+std::string ServerSession::name_of(WorkerId worker) const {
+  const Attachment* const attachment = find(worker);
+  return attachment != nullptr ? attachment->name() : std::to_string(worker);
+}
+
+void ServerSession::start_shutdown(protocol::ShutdownReason reason) {
   shutting_down_ = true;
-  if (attachment_) attachment_->start_shutdown();
+  for_each([&](Attachment& attachment) { attachment.start_shutdown(reason); });
 }
 
 }  // namespace offload::comch

@@ -1,38 +1,35 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "channel/channel_memory.hpp"
-#include "comch/session/peer_process.hpp"
 #include "comch/session/pending_connections.hpp"
+#include "comch/session/worker_channel.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::comch {
 
-/// The server's side of the control channel: lets one worker at a time attach, offers it the
-/// channels, and notices when it is gone.
+/// The server's side of the control channel: lets workers attach, gives each channels of its own,
+/// and notices when one is gone.
 ///
-/// A worker of this machine that is gone may still access the channels: a killed process ends its
-/// GPU work after its sockets. So the next one is let in only once the former one's process has
-/// ended, or is the same process, which has stopped before it connects again. One on
-/// another machine reaches no slot: its connections end with it.
+/// What a worker can reach is the memory of its own attachment, which nobody reads once that is
+/// over: a worker that was taken for dead, and is not, harms nobody.
 ///
 /// One thread: the engine's.
 class ServerSession {
  public:
-  /// What the server's program does when its worker comes and goes.
+  /// What the server's program does when workers come and go.
   class Observer {
    public:
-    /// A worker serves all channels from now on. `endpoints`: if it is on another machine, one a
-    /// channel, to its ServerProxies; else none.
-    virtual void on_worker_attached(channel::Wakeup wakeup,
-                                    std::vector<std::unique_ptr<DataEndpoint>> endpoints) = 0;
-    /// It is gone: killed, silent, or in breach of the protocol.
-    virtual void on_worker_lost() = 0;
+    /// A worker serves its channels from now on; assign() says which of them get requests.
+    virtual void on_worker_attached(AttachedWorker worker) = 0;
+    /// It asks to be let go: release() is to follow, once it has answered all and has no channel.
+    virtual void on_worker_leaving(WorkerId worker) = 0;
+    /// It is gone: it was let go, or killed, silent, or in breach of the protocol.
+    virtual void on_worker_lost(WorkerId worker) = 0;
     /// It asks the server to end.
     virtual void on_shutdown_requested() = 0;
 
@@ -40,11 +37,14 @@ class ServerSession {
     ~Observer() = default;
   };
 
+  /// What each worker gets. Channels have the shape that `depth` and `max_message_length` say.
   struct Offer {
-    std::vector<channel::ChannelMemory*> channels;
+    std::vector<int> numa_nodes;  ///< by channel: where its memory is; -1: anywhere
+    std::uint32_t depth;
     std::uint32_t max_message_length;
     std::string service;
     core::Duration keep_alive;
+    std::size_t most_workers;  ///< attached at once
   };
 
   /// Listens at once. Throws Error.
@@ -60,12 +60,22 @@ class ServerSession {
   /// With the port that was bound, if any port was asked for.
   [[nodiscard]] const Address& address() const noexcept { return pending_.address(); }
 
-  /// Ends the attachment of the worker, if there is one: a data connection to it has ended.
-  void drop_worker(const std::string& reason);
+  // Of a worker that is gone already, these do nothing.
 
-  /// Tells the worker, if there is one, to stop. done() once it has, or is gone.
-  void start_shutdown();
-  [[nodiscard]] bool done() const noexcept { return shutting_down_ && !attachment_; }
+  /// Tells the worker how many channels it serves.
+  void assign(WorkerId worker, std::uint32_t channels);
+  /// Tells it to stop: nothing is asked of it any more. on_worker_lost() follows.
+  void release(WorkerId worker);
+  /// Ends its attachment: a data connection to it has ended.
+  void drop(WorkerId worker, const std::string& reason);
+  /// The same, and tells it why.
+  void refuse(WorkerId worker, protocol::Refusal code, const std::string& text);
+  /// For the log: "3, process 17"
+  [[nodiscard]] std::string name_of(WorkerId worker) const;
+
+  /// Tells all workers to stop. done() once they have, or are gone.
+  void start_shutdown(protocol::ShutdownReason reason);
+  [[nodiscard]] bool done() const noexcept { return shutting_down_ && attachments_.empty(); }
 
  private:
   class Attachment;
@@ -73,15 +83,18 @@ class ServerSession {
   void on_first_message(std::unique_ptr<ControlConnection> connection,
                         const ControlMessage& message);
   void attach_channel(NetworkControlConnection& connection, const ControlMessage& message);
-  [[nodiscard]] bool former_may_access(const ControlConnection& next) const;
-  void on_worker_gone(const std::string& reason);
+  [[nodiscard]] Attachment* find(WorkerId worker) const;
+  /// Calls `action`(Attachment&) for each, which may end it.
+  template <class Action>
+  void for_each(Action action);
+  void on_worker_gone(WorkerId worker, const std::string& reason);
 
   progress::Engine* engine_;
   Offer offer_;
   Observer* observer_;
   PendingConnections pending_;
-  std::unique_ptr<Attachment> attachment_;
-  std::optional<PeerProcess> former_;  ///< the former worker's, if it was of this machine
+  std::map<WorkerId, std::unique_ptr<Attachment>> attachments_;
+  WorkerId last_id_ = 0;
   core::TimePoint next_tick_{};
   bool shutting_down_ = false;
 };

@@ -25,10 +25,13 @@ Error bad_message(const std::string& what) {
 }  // namespace
 
 WorkerSession::WorkerSession(progress::Engine& engine, const Address& address,
-                             const protocol::Hello& hello, Observer& observer)
+                             const protocol::Hello& hello, std::uint64_t most_memory,
+                             Observer& observer)
     : engine_(&engine),
       observer_(&observer),
       address_(address),
+      most_channels_(hello.max_channels),
+      memory_left_(most_memory),
       connection_(connect_as_worker(address)),
       network_(dynamic_cast<NetworkControlConnection*>(connection_.get())),
       keep_alive_(kFirstKeepAlive),
@@ -70,9 +73,16 @@ void WorkerSession::handle(ControlMessage message) {
     case MessageId::keep_alive:
       if (!protocol::KeepAlive::decode(message.payload)) throw bad_message("malformed keep-alive");
       return;
-    case MessageId::start_shutdown:
-      if (!message.payload.empty()) throw bad_message("malformed start of shutdown");
-      return observer_->on_start_shutdown();
+    case MessageId::assignment: {
+      const auto assignment = protocol::Assignment::decode(message.payload);
+      if (!assignment || !attached_) throw bad_message("malformed or misplaced assignment");
+      return observer_->on_assignment(assignment->channels);
+    }
+    case MessageId::start_shutdown: {
+      const auto shutdown = protocol::StartShutdown::decode(message.payload);
+      if (!shutdown) throw bad_message("malformed start of shutdown");
+      return observer_->on_start_shutdown(shutdown->reason);
+    }
     case MessageId::error: {
       const auto refusal = protocol::parse_error(message.payload);
       return lose(refusal.text, refusal.code);
@@ -93,6 +103,10 @@ void WorkerSession::take_welcome(const std::optional<protocol::Welcome>& welcome
   if (welcome->channel_count == 0 || welcome->keep_alive_ms == 0) {
     throw bad_message("a welcome without channels or keep-alive");
   }
+  if (welcome->channel_count > most_channels_) {
+    throw bad_message("a welcome with " + std::to_string(welcome->channel_count) + " channels; " +
+                      std::to_string(most_channels_) + " are served");
+  }
   welcome_ = welcome;
   keep_alive_ = std::chrono::milliseconds(welcome->keep_alive_ms);
 }
@@ -103,12 +117,28 @@ void WorkerSession::take_descriptor(ControlMessage message) {
   if (!welcome_ || complete || !descriptor || descriptor->channel != channels_.size()) {
     throw bad_message("malformed or misplaced channel descriptor");
   }
+  reserve_memory(*descriptor);
   channels_.push_back(attach(*descriptor, std::move(message.fds)));
   if (channels_.size() < welcome_->channel_count) return;
 
   observer_->on_channels(welcome_->service, std::exchange(channels_, {}));
   request_consumer_id();
   heard_ = core::Clock::now();  // starting may have taken long
+}
+
+/// Before the channel's memory is made or mapped, which brings all of it into this machine's.
+void WorkerSession::reserve_memory(const protocol::ChannelDescriptor& descriptor) {
+  if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length)) {
+    throw bad_message("channel " + std::to_string(descriptor.channel) + " has an impossible shape");
+  }
+  const auto bytes = kernels::make_layout(descriptor.depth, descriptor.max_message_length).bytes();
+  if (bytes > memory_left_) {
+    throw Error(ErrorCode::full, "channel " + std::to_string(descriptor.channel) + " takes " +
+                                     std::to_string(bytes) + " bytes, and " +
+                                     std::to_string(memory_left_) +
+                                     " are left of what channels may take here");
+  }
+  memory_left_ -= bytes;
 }
 
 /// One after the other, so that no more is under way than a control channel has room for.
@@ -121,7 +151,7 @@ void WorkerSession::request_consumer_id() {
 AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descriptor,
                                       std::vector<core::Fd> fds) const {
   if (network_ == nullptr) {
-    std::array<core::Fd, 3> passed;
+    channel::OwnedChannelFds passed;
     if (fds.size() != passed.size()) throw bad_message("malformed or misplaced channel descriptor");
     std::move(fds.begin(), fds.end(), passed.begin());
     return {std::make_shared<channel::ImportedChannel>(descriptor, std::move(passed))};
@@ -140,7 +170,10 @@ void WorkerSession::take_consumer_id(const std::optional<protocol::ExchangeConsu
   if (!response || response->channel != ids_received_ || ids_received_ == ids_requested_) {
     throw bad_message("malformed or misplaced consumer id");
   }
-  if (++ids_received_ == welcome_->channel_count) return observer_->on_attached();
+  if (++ids_received_ == welcome_->channel_count) {
+    attached_ = true;
+    return observer_->on_attached();
+  }
   request_consumer_id();
 }
 
@@ -159,9 +192,9 @@ void WorkerSession::tick(core::TimePoint now) {
   }
 }
 
-void WorkerSession::request_shutdown() {
+void WorkerSession::send_empty(MessageId id) {
   try {
-    connection_->send(MessageId::start_shutdown, {});
+    connection_->send(id, {});
   } catch (const Error& error) {
     lose(error.what());
   }

@@ -31,10 +31,12 @@ class WorkerSession final : progress::EventHandler {
     /// The server's channels: start serving them. When it returns, the server gets the consumers'
     /// ids. An Error that it throws ends the attachment: on_lost follows.
     virtual void on_channels(const std::string& service, std::vector<AttachedChannel> channels) = 0;
-    /// The server has them all: requests come.
+    /// The server has them all: requests come on those that it assigns.
     virtual void on_attached() = 0;
+    /// Requests come on so many channels from now on; 0: this worker stands by.
+    virtual void on_assignment(std::uint32_t channels) = 0;
     /// The server has got all its answers and wants this worker to stop; then call complete().
-    virtual void on_start_shutdown() = 0;
+    virtual void on_start_shutdown(protocol::ShutdownReason reason) = 0;
     /// The attachment is over. `refused`: the server refused, or speaks another version; `reason`:
     /// the same for people.
     virtual void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) = 0;
@@ -43,10 +45,11 @@ class WorkerSession final : progress::EventHandler {
     ~Observer() = default;
   };
 
-  /// Connects and greets; over a network that waits for the server's proof. Throws Error: what
-  /// connect_as_worker() throws.
+  /// Connects and greets; over a network that waits for the server's proof. `most_memory`: bytes
+  /// that the channels may take of this machine, all together; a server that wants more is refused.
+  /// Throws Error: what connect_as_worker() throws.
   WorkerSession(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
-                Observer& observer);
+                std::uint64_t most_memory, Observer& observer);
   ~WorkerSession();
   WorkerSession(const WorkerSession&) = delete;
   WorkerSession& operator=(const WorkerSession&) = delete;
@@ -55,8 +58,11 @@ class WorkerSession final : progress::EventHandler {
   void tick(core::TimePoint now);
   [[nodiscard]] core::TimePoint next_tick() const noexcept { return next_tick_; }
 
+  /// Asks the server to let this worker go, once its channels are another's or it has answered all:
+  /// on_start_shutdown() follows.
+  void request_detach() { send_empty(protocol::MessageId::detach); }
   /// Asks the server to end.
-  void request_shutdown();
+  void request_shutdown() { send_empty(protocol::MessageId::start_shutdown); }
   /// Says that this worker has stopped.
   void complete();
 
@@ -67,13 +73,17 @@ class WorkerSession final : progress::EventHandler {
   void take_descriptor(ControlMessage message);
   [[nodiscard]] AttachedChannel attach(const protocol::ChannelDescriptor& descriptor,
                                        std::vector<core::Fd> fds) const;
+  void reserve_memory(const protocol::ChannelDescriptor& descriptor);
   void request_consumer_id();
   void take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response);
+  void send_empty(protocol::MessageId id);
   void lose(const std::string& reason, std::optional<protocol::Refusal> refused = {});
 
   progress::Engine* engine_;
   Observer* observer_;
   Address address_;
+  std::uint32_t most_channels_;
+  std::uint64_t memory_left_;
   std::unique_ptr<ControlConnection> connection_;
   NetworkControlConnection* network_;  ///< the connection, if it is one; else it is a local one
   std::optional<protocol::Welcome> welcome_;
@@ -84,6 +94,7 @@ class WorkerSession final : progress::EventHandler {
   core::TimePoint heard_;
   core::TimePoint next_tick_{};
   std::uint64_t keep_alives_ = 0;
+  bool attached_ = false;
   bool lost_ = false;
 };
 

@@ -69,7 +69,7 @@ struct PeerCredentials {
 /// A control connection within one machine: passes descriptors and knows the peer's process.
 class LocalControlConnection : public ControlConnection {
  public:
-  /// send() with up to 3 descriptors beside the message (SCM_RIGHTS, unix(7)); they stay the
+  /// send() with up to 4 descriptors beside the message (SCM_RIGHTS, unix(7)); they stay the
   /// caller's. Throws Error (invalid_value) for more.
   virtual void send_with_fds(protocol::MessageId id, std::span<const std::byte> payload,
                              std::span<const int> fds) = 0;

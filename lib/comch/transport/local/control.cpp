@@ -21,7 +21,7 @@ using core::check_errno;
 using core::Error;
 using core::ErrorCode;
 
-constexpr std::size_t kMaxFds = 3;
+constexpr std::size_t kMaxFds = 4;
 constexpr int kLocalBacklog = 128;  // connections that wait to be accepted: as tcp
 
 core::Fd open_socket() {

@@ -17,8 +17,8 @@ constexpr std::size_t kCompletionsAtOnce = 64;
 /// The bit of a wr_id that tells a receive from a send.
 constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
 
-memory::Range slots_of(const kernels::ChannelView& channel) {
-  return memory::borrow_range({reinterpret_cast<std::byte*>(channel.base), channel.layout.bytes});
+memory::Range range_of(std::uint8_t* memory, std::uint64_t bytes) {
+  return memory::borrow_range({reinterpret_cast<std::byte*>(memory), bytes});
 }
 
 /// The requests from `first` to before `end` as one list; the last of them.
@@ -65,7 +65,8 @@ RdmaDataConnection::RdmaDataConnection(progress::Engine& engine, RdmaQueue queue
       engine_(&engine),
       inline_size_(queue.pair.capacity().max_inline_data),
       adapter_(std::move(queue.adapter)),
-      slots_(adapter_->registrar, slots_of(channel)),
+      requests_(adapter_->registrar, range_of(channel.requests, channel.layout.request_bytes)),
+      responses_(adapter_->registrar, range_of(channel.responses, channel.layout.response_bytes)),
       staging_(adapter_->registrar,
                memory::allocate_range(2 * sizeof(Staged) * channel.layout.depth)),
       staged_(reinterpret_cast<Staged*>(staging_.range.address)),
@@ -133,7 +134,7 @@ void RdmaDataConnection::post_send(const DataHeader& header, const std::byte* pa
   request.opcode = IBV_WR_SEND;
   pieces[0] = staging_.piece(&staged, kDataHeaderSize);
   if (header.length > kernels::kMaxPacketPayload) {
-    pieces[1] = slots_.piece(payload, header.length);
+    pieces[1] = slot_piece(payload, header.length);
     request.num_sge = 2;
   } else if (kDataHeaderSize + header.length <= inline_size_) {
     request.send_flags = IBV_SEND_INLINE;
@@ -153,7 +154,7 @@ void RdmaDataConnection::prepare_receive() noexcept {
   request = {kReceive | number, nullptr, pieces.data(), 1};
   pieces[0] = staging_.piece(&incoming(number), kDataHeaderSize);
   if (max_length() > kernels::kMaxPacketPayload) {
-    pieces[1] = slots_.piece(handler().receive_buffer(number), max_length());
+    pieces[1] = slot_piece(handler().receive_buffer(number), max_length());
     request.num_sge = 2;
   } else {
     pieces[0].length += max_length();

@@ -63,6 +63,10 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
       return {reinterpret_cast<std::uintptr_t>(at), length, key.local};
     }
 
+    [[nodiscard]] bool contains(const void* at) const noexcept {
+      return at >= range.address && at < range.address + range.length;
+    }
+
     rdma::Registrar* registrar;
     memory::Range range;
     memory::Key key;
@@ -73,6 +77,11 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
     std::array<std::byte, protocol::kDataHeaderSize> header;
     std::array<std::byte, kernels::kMaxPacketPayload> payload;
   };
+
+  /// Of a slot: one side sends from requests and receives into responses, the other the reverse.
+  [[nodiscard]] ibv_sge slot_piece(const std::byte* at, std::uint32_t length) const noexcept {
+    return (requests_.contains(at) ? requests_ : responses_).piece(at, length);
+  }
 
   bool poll() override;
   [[nodiscard]] progress::Expecting expecting() const override;
@@ -99,7 +108,8 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
   std::uint32_t inline_size_;
   // In this order: the queue pair goes before the memory that it may be writing to.
   std::shared_ptr<Adapter> adapter_;
-  Registered slots_;
+  Registered requests_;
+  Registered responses_;
   Registered staging_;
   Staged* staged_;
   rdma::CompletionChannel events_;
