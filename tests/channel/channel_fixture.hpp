@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -17,8 +16,8 @@
 namespace offload::channel::test {
 
 /// The descriptors of a channel as they arrive at a worker: copies.
-inline std::array<core::Fd, 3> passed_fds(const ChannelMemory& memory) {
-  std::array<core::Fd, 3> passed;
+inline OwnedChannelFds passed_fds(const ChannelMemory& memory) {
+  OwnedChannelFds passed;
   for (std::size_t i = 0; i < passed.size(); ++i) {
     passed[i] = core::Fd(::fcntl(memory.fds()[i], F_DUPFD_CLOEXEC, 0));
   }

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 
-#include "channel/channel_memory.hpp"
 #include "net/socket.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
@@ -25,9 +24,12 @@ class AcceptorTest : public testing::Test {
  protected:
   void open(std::size_t threads, int first_reserved_fd = 1 << 20) {
     for (std::uint32_t i = 0; i < threads; ++i) {
-      channels_.push_back(std::make_unique<channel::ChannelMemory>(i, kDepth, kLongest, -1));
-      const IoThread::Config config{i, -1, kLongest, core::Duration{}, [](const std::string&) {}};
-      threads_.push_back(std::make_unique<IoThread>(config, *channels_.back()));
+      const IoThread::Config config{
+          i,  -1, {kLongest, kernels::response_length_of("reverse"), {}}, core::seconds(60), {},
+          {}, {}};
+      threads_.push_back(std::make_unique<IoThread>(
+          config, std::shared_ptr<comch::WorkerChannel>(new comch::WorkerChannel{
+                      1, channel::Wakeup::none, {i, kDepth, kLongest, -1}})));
       threads_.back()->start();
     }
     core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog);
@@ -61,7 +63,6 @@ class AcceptorTest : public testing::Test {
   }
 
   progress::Engine engine_;
-  std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;
   std::vector<std::unique_ptr<IoThread>> threads_;
   net::SocketAddress address_;
   std::optional<Acceptor> acceptor_;

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <string>
+#include <optional>
+#include <thread>
 
-#include "core/error.hpp"
 #include "tests/server/client_fixture.hpp"
 #include "tests/server/worker_fixture.hpp"
 #include "tests/support/eventually.hpp"
@@ -19,30 +19,25 @@ using protocol::Refusal;
 using support::bytes_of;
 using support::eventually;
 using test::error;
+using test::make_channel;
 using test::response;
 using test::send_request;
 
-/// A worker that cannot ring: the thread looks for its responses.
-constexpr WorkerState kAttached{Wakeup::polling};
-constexpr WorkerState kAbsent{};
-constexpr WorkerState kExpired{Wakeup::none, true};
-
-/// A line to a worker that cannot be reached any more.
-class BrokenLine final : public comch::DataEndpoint {
- public:
-  std::unique_ptr<comch::DataConnection> start(progress::Engine&, const kernels::ChannelView&,
-                                               comch::DataHandler&, std::uint32_t) override {
-    throw core::Error(core::ErrorCode::connection_reset, "the line is cut");
-  }
-};
+constexpr comch::WorkerId kWorker = 7;
 
 /// A running thread; its clients, its worker and the control thread are played by the test.
 class IoThreadTest : public testing::Test {
  protected:
-  static constexpr std::uint32_t kDepth = 4;
-  static constexpr std::uint32_t kLongest = 64;
+  static constexpr int kDepth = 4;
 
   IoThreadTest() { thread_.start(); }
+
+  static IoThread::Config config() {
+    return {0,  -1,   {1000, kernels::response_length_of("reverse"), {}}, core::seconds(60), {},
+            {}, [] {}};
+  }
+  void attach() { thread_.select_worker(kWorker); }
+  void lose() { thread_.remove_worker(kWorker); }
 
   void connect() {
     auto [client, server] = test::connected_sockets();
@@ -70,33 +65,35 @@ class IoThreadTest : public testing::Test {
     return eventually([&] { return thread_.drained(); });
   }
 
-  channel::ChannelMemory memory_{0, kDepth, kLongest, -1};
-  test::Worker worker_{memory_};
-  std::atomic<int> lines_lost_{0};
-  IoThread thread_{
-      {0, -1, kLongest, core::Duration{}, [this](const std::string&) { ++lines_lost_; }}, memory_};
+  // It cannot ring: the thread looks for its responses.
+  std::shared_ptr<comch::WorkerChannel> channel_ = make_channel(kWorker, Wakeup::polling);
+  test::Worker worker_{channel_->memory};
+  IoThread thread_{config(), channel_};
   core::Fd client_;
   test::Received received_;
 };
 
 TEST_F(IoThreadTest, AnswersRequests) {
-  thread_.set_worker(kAttached);
+  attach();
   connect();
-  for (int i = 0; i < 3 * static_cast<int>(kDepth); ++i) {
+  for (int i = 0; i < 3 * kDepth; ++i) {
     send_request(client_, bytes_of("request"));
     EXPECT_EQ(next(), response(bytes_of("tseuqer")));
   }
 }
 
 TEST_F(IoThreadTest, AWorkerThatRingsWakesIt) {
-  thread_.set_worker({Wakeup::doorbell});
+  const auto channel = make_channel(kWorker + 1, Wakeup::doorbell);
+  test::Worker worker(channel->memory);
+  thread_.add_worker(channel);
+  thread_.select_worker(kWorker + 1);
   connect();
-  channel::Ringer ringer = worker_.ringer();
+  channel::Ringer ringer = worker.ringer();
   for (int i = 0; i < 3; ++i) {
     send_request(client_, bytes_of("request"));
-    ASSERT_TRUE(eventually([&] { return worker_.serve(); }));
+    ASSERT_TRUE(eventually([&] { return worker.serve(); }));
     ringer.ring();
-    EXPECT_EQ(next(), response(bytes_of("tseuqer")));
+    EXPECT_EQ(next(false), response(bytes_of("tseuqer")));
   }
 }
 
@@ -123,26 +120,130 @@ TEST_F(IoThreadTest, WhatIsNoSocketIsTurnedAway) {
 TEST_F(IoThreadTest, RequestsWaitForAWorker) {
   connect();
   send_request(client_, bytes_of("early"));
-  ASSERT_TRUE(eventually([&] { return worker_.serve(); }));
-  thread_.set_worker(kAttached);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(worker_.has_request());
+  attach();
   EXPECT_EQ(next(), response(bytes_of("ylrae")));
+  EXPECT_EQ(thread_.serving(), kWorker);
 }
 
 TEST_F(IoThreadTest, WithoutAWorkerForTooLongTheyAreRefused) {
+  attach();
   connect();
   send_request(client_, bytes_of("before"));
-  thread_.set_worker(kExpired);
+  ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
+  lose();
+  thread_.set_expired(true);
   EXPECT_EQ(next(false), error(Refusal::worker_unavailable));
   send_request(client_, bytes_of("after"));
   EXPECT_EQ(next(false), error(Refusal::worker_unavailable));
-  thread_.set_worker(kAttached);
+
+  const auto channel = make_channel(kWorker + 1, Wakeup::polling);
+  test::Worker second(channel->memory);
+  thread_.add_worker(channel);
+  thread_.select_worker(kWorker + 1);
+  ASSERT_TRUE(eventually([&] { return thread_.serving() == kWorker + 1; }));
+  EXPECT_FALSE(second.has_request());  // what was refused is not asked again
   send_request(client_, bytes_of("again"));
-  EXPECT_EQ(next(), response(bytes_of("niaga")));
+  ASSERT_TRUE(eventually([&] { return second.serve(); }));
+  EXPECT_EQ(next(false), response(bytes_of("niaga")));
 }
 
-TEST_F(IoThreadTest, ALineThatBreaksIsReported) {
-  thread_.set_worker({Wakeup::engine}, std::make_unique<BrokenLine>());
-  EXPECT_TRUE(eventually([&] { return lines_lost_ == 1; }));
+TEST_F(IoThreadTest, WhatAWorkerThatIsGoneHadGoesToTheNext) {
+  attach();
+  connect();
+  for (const char* text : {"1st", "2nd", "3rd"}) send_request(client_, bytes_of(text));
+  ASSERT_TRUE(eventually([&] { return worker_.serve(); }));
+  EXPECT_EQ(next(false), response(bytes_of("ts1")));
+  ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
+
+  const auto channel = make_channel(kWorker + 1, Wakeup::polling);
+  test::Worker second(channel->memory);
+  thread_.add_worker(channel);
+  lose();
+  thread_.select_worker(kWorker + 1);
+  ASSERT_TRUE(eventually([&] { return thread_.serving() == kWorker + 1; }));
+  worker_.fail();  // the former one wakes up and writes
+  worker_.fail();
+  EXPECT_EQ(second.serve_all(), 2);
+  EXPECT_EQ(next(false), response(bytes_of("dn2")));
+  EXPECT_EQ(next(false), response(bytes_of("dr3")));
+}
+
+TEST_F(IoThreadTest, AWorkerThatIsThereAnswersBeforeTheChannelMoves) {
+  attach();
+  connect();
+  send_request(client_, bytes_of("first"));
+  ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
+  const auto channel = make_channel(kWorker + 1, Wakeup::polling);
+  test::Worker second(channel->memory);
+  thread_.add_worker(channel);
+  thread_.select_worker(kWorker + 1);
+  send_request(client_, bytes_of("second"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(thread_.serving(), kWorker);
+  EXPECT_FALSE(second.has_request());
+  EXPECT_EQ(next(), response(bytes_of("tsrif")));
+  ASSERT_TRUE(eventually([&] { return second.serve(); }));
+  EXPECT_EQ(next(false), response(bytes_of("dnoces")));
+
+  thread_.select_worker(kWorker);  // and back, to where it was left
+  send_request(client_, bytes_of("third"));
+  EXPECT_EQ(next(), response(bytes_of("driht")));
+}
+
+TEST_F(IoThreadTest, AResponseLongerThanTheServiceMayAnswerIsNone) {
+  attach();
+  connect();
+  send_request(client_, bytes_of("short"));
+  ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
+  worker_.answer(bytes_of("longer than it"));
+  EXPECT_EQ(next(false), error(Refusal::worker_failed));
+}
+
+/// With a control thread that hears of failures.
+class IoThreadFailures : public testing::Test {
+ protected:
+  void start(core::Duration worker_timeout) {
+    auto config = IoThread::Config{0,
+                                   -1,
+                                   {1000, kernels::response_length_of("reverse"), {}},
+                                   worker_timeout,
+                                   {},
+                                   [this](const WorkerFailure& failure) {
+                                     if (failure.stuck) ++stuck_;
+                                     if (!failure.stuck) ++broken_;
+                                   },
+                                   [] {}};
+    thread_.emplace(config, channel_);
+    thread_->start();
+    thread_->select_worker(kWorker);
+  }
+
+  std::shared_ptr<comch::WorkerChannel> channel_ = make_channel(kWorker, Wakeup::polling);
+  std::atomic<int> stuck_{0};
+  std::atomic<int> broken_{0};
+  std::optional<IoThread> thread_;
+};
+
+TEST_F(IoThreadFailures, ALineThatBreaksIsReported) {
+  channel_ = make_channel(kWorker, Wakeup::engine);
+  channel_->endpoint = std::make_unique<test::BrokenLine>();
+  start(core::seconds(60));
+  EXPECT_TRUE(eventually([&] { return broken_ == 1; }));
+  EXPECT_EQ(thread_->serving(), 0U);
+}
+
+TEST_F(IoThreadFailures, AWorkerThatAnswersNothingIsReportedOnce) {
+  start(std::chrono::milliseconds(50));
+  auto [client, server] = test::connected_sockets();
+  thread_->take(std::move(server));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(stuck_, 0);  // it owes nothing
+  send_request(client, bytes_of("request"));
+  EXPECT_TRUE(eventually([&] { return stuck_ == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  EXPECT_EQ(stuck_, 1);
 }
 
 // ---- Its end
@@ -150,9 +251,9 @@ TEST_F(IoThreadTest, ALineThatBreaksIsReported) {
 TEST_F(IoThreadTest, DrainedItAnswersWhatWasReadAndTakesNoMore) {
   connect();
   send_request(client_, bytes_of("request"));
-  ASSERT_TRUE(eventually([&] { return worker_.serve(); }));  // so it was read
+  attach();
+  ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));  // so it was read
   EXPECT_FALSE(thread_.drained());
-  thread_.set_worker(kAttached);
   thread_.drain();
   EXPECT_EQ(next(), response(bytes_of("tseuqer")));
   EXPECT_TRUE(client_ends());
@@ -162,12 +263,12 @@ TEST_F(IoThreadTest, DrainedItAnswersWhatWasReadAndTakesNoMore) {
 }
 
 TEST_F(IoThreadTest, WithoutAWorkerDrainingRefuses) {
-  thread_.set_worker(kAttached);
+  attach();
   connect();
   send_request(client_, bytes_of("request"));
   ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
   thread_.drain();
-  thread_.set_worker(kAbsent);  // while it is drained
+  lose();  // while it is drained
   EXPECT_EQ(next(false), error(Refusal::shutting_down));
   EXPECT_TRUE(client_ends());
   client_.reset();
@@ -181,7 +282,7 @@ TEST_F(IoThreadTest, WithoutClientsItIsDrainedAtOnce) {
 
 TEST_F(IoThreadTest, StopEndsItWithAllClients) {
   const support::LogCapture log;
-  thread_.set_worker(kAttached);
+  attach();
   connect();
   send_request(client_, bytes_of("1"));
   EXPECT_EQ(next(), response(bytes_of("1")));
@@ -192,8 +293,9 @@ TEST_F(IoThreadTest, StopEndsItWithAllClients) {
 }
 
 TEST_F(IoThreadTest, CannotRunOnAProcessorThatIsNotThere) {
-  channel::ChannelMemory memory(1, kDepth, kLongest, -1);
-  IoThread thread({1, 1 << 20, kLongest, core::Duration{}, {}}, memory);
+  auto nowhere = config();
+  nowhere.cpu = 1 << 20;
+  IoThread thread(nowhere, channel_);
   EXPECT_THROW(thread.start(), core::Error);
 }
 

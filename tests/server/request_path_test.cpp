@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <string>
+#include <thread>
 
 #include "tests/server/client_fixture.hpp"
 #include "tests/server/worker_fixture.hpp"
@@ -38,8 +39,12 @@ class RequestPathTest : public testing::Test {
   void open(std::uint32_t depth) {
     memory_.emplace(0, depth, kLongest, -1);
     worker_.emplace(*memory_);
-    path_.emplace(engine_, table_, memory_->endpoint(), kLongest);
+    path_.emplace(
+        engine_, table_, memory_->endpoint(),
+        RequestPath::Limits{kLongest, kernels::response_length_of("reverse"), request_timeout_});
     path_->requester().open(engine_);
+    path_->requester().set_wakeup(channel::Wakeup::polling);
+    path_->set_open(true);
   }
 
   Peer& connect() {
@@ -72,6 +77,7 @@ class RequestPathTest : public testing::Test {
 
   [[nodiscard]] std::uint64_t posted() { return path_->requester().posted(); }
 
+  core::Duration request_timeout_{};
   progress::Engine engine_;
   ClientTable table_{engine_, kLongest};
   std::optional<channel::ChannelMemory> memory_;
@@ -79,6 +85,60 @@ class RequestPathTest : public testing::Test {
   std::optional<RequestPath> path_;
   std::deque<Peer> peers_;
 };
+
+// ---- Waiting
+
+TEST_F(RequestPathTest, ClientsWaitWhileItIsClosed) {
+  open(4);
+  Peer& peer = connect();
+  path_->set_open(false);
+  send_request(peer.socket, bytes_of("early"));
+  EXPECT_EQ(next(peer), std::nullopt);
+  EXPECT_EQ(posted(), 0U);
+  path_->set_open(true);
+  turn();
+  ASSERT_TRUE(worker_->serve());
+  EXPECT_EQ(next(peer), response(bytes_of("ylrae")));
+}
+
+TEST_F(RequestPathTest, OnlyRequestsThatAreOverdueAreRefused) {
+  request_timeout_ = std::chrono::milliseconds(50);
+  open(4);
+  Peer& peer = connect();
+  send_request(peer.socket, bytes_of("old"));
+  turn();
+  std::this_thread::sleep_for(2 * request_timeout_);
+  send_request(peer.socket, bytes_of("new"));
+  turn();
+  path_->refuse_overdue();
+  EXPECT_EQ(next(peer), error(Refusal::request_timed_out));
+  EXPECT_EQ(worker_->serve_all(), 2);
+  EXPECT_EQ(next(peer), response(bytes_of("wen")));  // the late answer went nowhere
+  EXPECT_EQ(next(peer), std::nullopt);
+}
+
+TEST_F(RequestPathTest, KnowsSinceWhenTheWorkerOwesAnAnswer) {
+  open(4);
+  Peer& peer = connect();
+  EXPECT_EQ(path_->silent_since(), std::nullopt);
+  const auto before = core::Clock::now();
+  send_request(peer.socket, bytes_of("1"));
+  turn();
+  ASSERT_TRUE(path_->silent_since());
+  EXPECT_GE(*path_->silent_since(), before - std::chrono::milliseconds(1));
+  const auto first = *path_->silent_since();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  send_request(peer.socket, bytes_of("2"));
+  turn();
+  EXPECT_EQ(*path_->silent_since(), first);
+  ASSERT_TRUE(worker_->serve());
+  EXPECT_EQ(next(peer), response(bytes_of("1")));
+  ASSERT_TRUE(path_->silent_since());
+  EXPECT_GT(*path_->silent_since(), first);
+  ASSERT_TRUE(worker_->serve());
+  EXPECT_EQ(next(peer), response(bytes_of("2")));
+  EXPECT_EQ(path_->silent_since(), std::nullopt);
+}
 
 // ---- Requests and responses
 

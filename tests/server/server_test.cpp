@@ -37,43 +37,50 @@ std::uint16_t free_port() {
 /// A worker of the server's one channel, which reverses what comes.
 class TestWorker final : comch::WorkerSession::Observer {
  public:
-  explicit TestWorker(const std::string& address) {
+  explicit TestWorker(const std::string& address, std::uint32_t capabilities = 0) {
     protocol::Hello hello;
+    hello.capabilities = capabilities;
     hello.max_channels = 16;
     hello.max_message_length = 4096;
     hello.backend = "test";
-    session_.emplace(engine_, comch::parse_with_key(address, ""), hello,
+    session_.emplace(engine_, comch::parse_with_key(address, ""), hello, std::uint64_t{1} << 30,
                      static_cast<comch::WorkerSession::Observer&>(*this));
   }
 
   void turn() {
     engine_.run_once(core::Clock::now() + std::chrono::milliseconds(1));
     if (core::Clock::now() >= session_->next_tick()) session_->tick(core::Clock::now());
-    if (channels_.empty()) return;
+    if (channels_.empty() || hangs) return;
     while (kernels::serve(kernels::SingleLane{}, channels_.front().channel->view(), sequence_,
                           kernels::Reverse{}, staging_) != kernels::Outcome::nothing) {
       ++sequence_;
     }
   }
   void request_shutdown() { session_->request_shutdown(); }
+  void request_detach() { session_->request_detach(); }
+  bool hangs = false;  ///< it keeps its session alive, but answers nothing
 
   [[nodiscard]] bool attached() const { return attached_; }
   [[nodiscard]] bool told_to_stop() const { return told_to_stop_; }
+  [[nodiscard]] std::optional<protocol::ShutdownReason> reason() const { return reason_; }
+  [[nodiscard]] std::uint32_t channels() const { return assigned_; }
+  [[nodiscard]] std::optional<Refusal> refused() const { return refused_; }
 
  private:
   void on_channels(const std::string& service,
                    std::vector<comch::AttachedChannel> channels) override {
     EXPECT_EQ(service, "reverse");
     channels_ = std::move(channels);
-    // The first message that no worker has answered.
-    sequence_ = channels_.front().channel->view().header().consumed;
+    sequence_ = channels_.front().channel->first_sequence();
   }
   void on_attached() override { attached_ = true; }
-  void on_start_shutdown() override {
+  void on_assignment(std::uint32_t channels) override { assigned_ = channels; }
+  void on_start_shutdown(protocol::ShutdownReason reason) override {
     told_to_stop_ = true;
+    reason_ = reason;
     session_->complete();
   }
-  void on_lost(const std::string&, std::optional<Refusal>) override {}
+  void on_lost(const std::string&, std::optional<Refusal> refused) override { refused_ = refused; }
 
   progress::Engine engine_;
   std::vector<comch::AttachedChannel> channels_;
@@ -81,6 +88,9 @@ class TestWorker final : comch::WorkerSession::Observer {
   kernels::Staging staging_{};
   bool attached_ = false;
   bool told_to_stop_ = false;
+  std::optional<protocol::ShutdownReason> reason_;
+  std::uint32_t assigned_ = 0;
+  std::optional<Refusal> refused_;
   std::optional<comch::WorkerSession> session_;
 };
 
@@ -109,6 +119,7 @@ class ServerTest : public testing::Test {
   }
 
   void turn() {
+    if (second_) second_->turn();
     if (worker_) {
       worker_->turn();
     } else {
@@ -156,6 +167,7 @@ class ServerTest : public testing::Test {
   Options options_;
   std::optional<Server> server_;
   std::optional<TestWorker> worker_;
+  std::optional<TestWorker> second_;
   std::thread thread_;
   std::atomic<bool> ended_{false};
   core::Fd client_;
@@ -209,12 +221,98 @@ TEST_F(ServerTest, WithoutAWorkerForTooLongRequestsAreRefusedUntilOneAttaches) {
   send_request(client_, bytes_of("lost"));
   EXPECT_EQ(next(), error(Refusal::worker_unavailable));
   ASSERT_TRUE(attach());
-  // The new worker starts with the first message that none has answered, whose answer is dropped.
   // The I/O thread hears of that worker after the worker does: until then it refuses.
   EXPECT_TRUE(eventually([this] {
     send_request(client_, bytes_of("found"));
     return next() == response(bytes_of("dnuof"));
   }));
+}
+
+// ---- Several workers
+
+TEST_F(ServerTest, AStandByTakesOverWhatIsUnanswered) {
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  second_.emplace(options_.comch, protocol::kStandsBy);
+  ASSERT_TRUE(eventually([this] { return second_->attached(); }));
+  EXPECT_EQ(second_->channels(), 0U);
+  worker_->hangs = true;
+  send_request(client_, bytes_of("unanswered"));
+  worker_.reset();
+  EXPECT_EQ(next(), response(bytes_of("derewsnanu")));
+  EXPECT_TRUE(eventually([this] { return second_->channels() == 1; }));
+}
+
+TEST_F(ServerTest, AWorkerThatAnswersNothingLosesItsChannels) {
+  options_.worker_timeout = core::seconds(1);
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  second_.emplace(options_.comch, protocol::kStandsBy);
+  ASSERT_TRUE(eventually([this] { return second_->attached(); }));
+  worker_->hangs = true;
+  send_request(client_, bytes_of("stuck"));
+  EXPECT_EQ(next(), response(bytes_of("kcuts")));
+  EXPECT_TRUE(eventually([this] { return worker_->refused() == Refusal::worker_stuck; }));
+  EXPECT_TRUE(log_.has("answered nothing on channel 0")) << log_.text();
+}
+
+TEST_F(ServerTest, WithoutAnotherWorkerAStuckOnesRequestsAreRefused) {
+  options_.worker_timeout = core::seconds(1);
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  worker_->hangs = true;
+  send_request(client_, bytes_of("stuck"));
+  EXPECT_EQ(next(), error(Refusal::worker_unavailable));
+}
+
+TEST_F(ServerTest, ARequestUnansweredForTooLongIsRefused) {
+  options_.request_timeout = std::chrono::milliseconds(50);
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  worker_->hangs = true;
+  send_request(client_, bytes_of("late"));
+  EXPECT_EQ(next(), error(Refusal::request_timed_out));
+  worker_->hangs = false;
+  send_request(client_, bytes_of("next"));  // the late answer is dropped
+  EXPECT_EQ(next(), response(bytes_of("txen")));
+}
+
+TEST_F(ServerTest, AWorkerThatLeavesEndsAlone) {
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  worker_->request_detach();
+  ASSERT_TRUE(eventually([this] { return worker_->told_to_stop(); }));
+  EXPECT_EQ(worker_->reason(), protocol::ShutdownReason::released);
+  send_request(client_, bytes_of("patient"));
+  worker_.reset();
+  ASSERT_TRUE(attach());
+  EXPECT_EQ(next(), response(bytes_of("tneitap")));
+}
+
+TEST_F(ServerTest, TogetherAWorkerThatLeavesEndsTheServer) {
+  options_.shutdown_together = true;
+  start();
+  ASSERT_TRUE(attach());
+  worker_->request_detach();
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(worker_->reason(), protocol::ShutdownReason::together);
+}
+
+TEST_F(ServerTest, AReplacementTakesTheChannelsAndTheFormerWorkerIsLetGo) {
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  second_.emplace(options_.comch, protocol::kReplaces);
+  ASSERT_TRUE(eventually([this] { return worker_->told_to_stop(); }));
+  EXPECT_EQ(worker_->reason(), protocol::ShutdownReason::released);
+  EXPECT_TRUE(eventually([this] { return second_->channels() == 1; }));
+  send_request(client_, bytes_of("request"));
+  EXPECT_EQ(next(), response(bytes_of("tseuqer")));
 }
 
 TEST_F(ServerTest, ATakenPortShowsAtOnce) {

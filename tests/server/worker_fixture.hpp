@@ -1,12 +1,32 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <span>
 
 #include "channel/channel_memory.hpp"
+#include "channel/packets.hpp"
+#include "comch/session/worker_channel.hpp"
+#include "core/error.hpp"
 #include "tests/channel/channel_fixture.hpp"
 
 namespace offload::server::test {
+
+/// A channel of worker `id`: 4 slots, messages of up to 1000 bytes.
+inline std::shared_ptr<comch::WorkerChannel> make_channel(comch::WorkerId id,
+                                                          channel::Wakeup wakeup) {
+  return std::shared_ptr<comch::WorkerChannel>(
+      new comch::WorkerChannel{id, wakeup, {0, 4, 1000, -1}});
+}
+
+/// A line to a worker that cannot be reached any more.
+class BrokenLine final : public comch::DataEndpoint {
+ public:
+  std::unique_ptr<comch::DataConnection> start(progress::Engine&, const kernels::ChannelView&,
+                                               comch::DataHandler&, std::uint32_t) override {
+    throw core::Error(core::ErrorCode::connection_reset, "the line is cut");
+  }
+};
 
 /// The worker of one channel, played slot by slot: it reverses requests when the test says so.
 class Worker {
@@ -32,6 +52,14 @@ class Worker {
   void fail() {
     kernels::refuse(kernels::SingleLane{}, channel_.view().response(sequence_),
                     channel_.view().layout.flag_of(sequence_));
+    ++sequence_;
+  }
+
+  /// Answers the next request, there or not, with `payload`, which fits in packets.
+  void answer(std::span<const std::byte> payload) {
+    const kernels::Slot slot = channel_.view().response(sequence_);
+    channel::write_packets(slot.packets, channel_.view().layout.flag_of(sequence_), payload.data(),
+                           static_cast<std::uint32_t>(payload.size()));
     ++sequence_;
   }
 

@@ -172,8 +172,11 @@ void ServerSession::Attachment::exchange_consumer_id(
 
 void ServerSession::Attachment::tick(core::TimePoint now) {
   // Keep-alives do not count before it serves: they could go on without end.
-  if (!attached_ && now - began_ > kAttachTime) return drop("it takes too long to attach");
-  if (attached_ && now - heard_ > protocol::kSilentIntervals * session_->offer_.keep_alive) {
+  if (!attached_) {
+    if (now - began_ > kAttachTime) drop("it takes too long to attach");
+    return;
+  }
+  if (now - heard_ > protocol::kSilentIntervals * session_->offer_.keep_alive) {
     return drop("it has been silent for too long");
   }
   send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());

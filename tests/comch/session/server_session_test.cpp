@@ -1,15 +1,11 @@
 #include "comch/session/server_session.hpp"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <csignal>
 #include <functional>
 
-#include "tests/channel/channel_fixture.hpp"
 #include "tests/comch/session/session_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
@@ -88,7 +84,7 @@ TEST_F(ServerSessionTest, OffersWelcomeAndChannels) {
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     const auto offer = next(*worker_);
     ASSERT_EQ(offer.id, MessageId::channel_descriptor);
-    EXPECT_EQ(offer.fds.size(), 3U);
+    EXPECT_EQ(offer.fds.size(), 4U);
     const auto descriptor = protocol::ChannelDescriptor::decode(offer.payload);
     ASSERT_TRUE(descriptor);
     EXPECT_EQ(descriptor->channel, i);
@@ -117,16 +113,16 @@ TEST_F(ServerSessionTest, AWorkerThatCannotRingIsSilent) {
   send(MessageId::hello, mute.encode());
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
-  EXPECT_EQ(worker_events_.how, channel::Wakeup::polling);
+  EXPECT_EQ(worker_events_.last.channels.front()->wakeup, channel::Wakeup::polling);
 }
 
 TEST_F(ServerSessionTest, RefusesAnotherVersionByItsNumber) {
   auto other = hello();
-  other.version = 2;
+  other.version = 1;
   auto message = other.encode();
   message.resize(message.size() + 10);  // it may say more
   send(MessageId::hello, message);
-  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 1");
+  expect_refused(Refusal::bad_version, "the worker speaks control version 1, this server 2");
   expect_next_worker_attaches();
 }
 
@@ -228,14 +224,6 @@ TEST_F(ServerSessionTest, RefusesAMalformedStartOfShutdown) {
   EXPECT_EQ(worker_events_.shutdown_requests, 0);
 }
 
-TEST_F(ServerSessionTest, TheNextWorkerIsToldWhereToGoOnWhateverTheFormerOneWrote) {
-  const channel::ImportedChannel import(channels_[0]->descriptor(),
-                                        channel::test::passed_fds(*channels_[0]));
-  import.view().header().consumed = 12345;
-  greet_and_take_the_offer();
-  EXPECT_EQ(import.view().header().consumed, 0U);
-}
-
 TEST_F(ServerSessionTest, RefusesWhatIsNoFrame) {
   attach_by_hand();
   ASSERT_EQ(::send(worker_->fd(), "junk", 4, 0), 4);
@@ -322,32 +310,121 @@ TEST_F(ServerSessionTest, AWorkerThatDoesNotReadIsLost) {
   EXPECT_EQ(worker_events_.lost, 1);
 }
 
-// It may still access the channels: its GPU work ends after its sockets.
-TEST_F(ServerSessionTest, TheNextWorkerWaitsForTheFormerOnesProcessToEnd) {
-  worker_.reset();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(60);
-    try {
-      const auto socket = connect_as_worker(address_);
-      socket->send(MessageId::hello, hello().encode());
-      pollfd watched{socket->fd(), POLLIN, 0};
-      ::poll(&watched, 1, -1);
-    } catch (const core::Error&) {
-      std::_Exit(1);
-    }
-    for (;;) ::pause();  // its socket is closed, it is not
-  }
-  ASSERT_TRUE(run_until([&] { return log_.has("process " + std::to_string(child) + " is gone"); }));
+// ---- Several workers
 
+TEST_F(ServerSessionTest, EachWorkerHasMemoryOfItsOwn) {
+  attach_by_hand();
+  const auto first = worker_events_.last;
+  const auto still_there = std::move(worker_);
+  expect_next_worker_attaches();
+  const auto& second = worker_events_.last;
+  EXPECT_NE(first.id, second.id);
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    const auto former = first.channels[i]->memory.endpoint().view;
+    const auto now = second.channels[i]->memory.endpoint().view;
+    now.response_header().requests.armed = 7;
+    EXPECT_EQ(former.response_header().requests.armed, 0U);
+    EXPECT_NE(first.channels[i]->memory.fds(), second.channels[i]->memory.fds());
+  }
+  EXPECT_EQ(worker_events_.lost, 0);
+}
+
+TEST_F(ServerSessionTest, MoreWorkersThanThereMayBeAreRefused) {
+  std::vector<std::unique_ptr<ControlConnection>> attached;
+  for (std::size_t i = 0; i < kMostWorkers; ++i) {
+    expect_next_worker_attaches();
+    attached.push_back(std::move(worker_));
+  }
   worker_ = connect_as_worker(address_);
   greet();
-  expect_refused(Refusal::busy, "process " + std::to_string(child) + ", has not ended yet");
-
-  ::kill(child, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  expect_refused(Refusal::busy, "3 workers are attached");
+  attached.pop_back();
+  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
   expect_next_worker_attaches();
+}
+
+TEST_F(ServerSessionTest, AWorkerSaysWhatItComesFor) {
+  auto greeting = hello();
+  greeting.capabilities |= protocol::kStandsBy;
+  send(MessageId::hello, greeting.encode());
+  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+  ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+  EXPECT_TRUE(worker_events_.last.stands_by);
+  EXPECT_FALSE(worker_events_.last.replaces);
+
+  worker_ = connect_as_worker(address_);
+  greeting.capabilities = protocol::kReplaces;
+  send(MessageId::hello, greeting.encode());
+  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+  ASSERT_TRUE(run_until([&] { return worker_events_.attached == 2; }));
+  EXPECT_FALSE(worker_events_.last.stands_by);
+  EXPECT_TRUE(worker_events_.last.replaces);
+}
+
+TEST_F(ServerSessionTest, TellsAWorkerHowManyChannelsItServes) {
+  attach_by_hand();
+  server_session_->assign(worker_events_.last.id, 2);
+  server_session_->assign(12345, 1);  // nobody
+  const auto message = next(*worker_);
+  ASSERT_EQ(message.id, MessageId::assignment);
+  EXPECT_EQ(protocol::Assignment::decode(message.payload)->channels, 2U);
+}
+
+TEST_F(ServerSessionTest, AWorkerThatAsksToGoIsReleased) {
+  attach_by_hand();
+  send(MessageId::detach);
+  ASSERT_TRUE(run_until([&] { return worker_events_.leaving.size() == 1; }));
+  EXPECT_EQ(worker_events_.leaving.front(), worker_events_.last.id);
+  EXPECT_EQ(worker_events_.shutdown_requests, 0);
+  server_session_->release(worker_events_.last.id);
+  const auto message = next(*worker_);
+  ASSERT_EQ(message.id, MessageId::start_shutdown);
+  EXPECT_EQ(protocol::StartShutdown::decode(message.payload)->reason,
+            protocol::ShutdownReason::released);
+  send(MessageId::shutdown_complete);
+  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+  EXPECT_EQ(worker_events_.last_lost, worker_events_.last.id);
+}
+
+TEST_F(ServerSessionTest, BeforeItServesAWorkerMayGoAtOnce) {
+  greet_and_take_the_offer();
+  send(MessageId::detach);
+  EXPECT_EQ(next(*worker_).id, MessageId::start_shutdown);
+  EXPECT_TRUE(worker_events_.leaving.empty());
+}
+
+TEST_F(ServerSessionTest, AStuckWorkerIsToldWhy) {
+  attach_by_hand();
+  server_session_->refuse(worker_events_.last.id, Refusal::worker_stuck, "nothing on channel 1");
+  EXPECT_EQ(worker_events_.lost, 1);
+  expect_refused(Refusal::worker_stuck, "nothing on channel 1");
+}
+
+TEST_F(ServerSessionTest, KeepAlivesDoNotMakeAttachingLonger) {
+  greet_and_take_the_offer();
+  send(MessageId::keep_alive, KeepAlive{1}.encode());
+  server_session_->tick(Clock::now() + std::chrono::seconds(59));
+  send(MessageId::keep_alive, KeepAlive{2}.encode());
+  ASSERT_TRUE(run_until([&] { return true; }));
+  server_session_->tick(Clock::now() + std::chrono::seconds(61));
+  EXPECT_TRUE(is_closed_on(*worker_));
+}
+
+TEST_F(ServerSessionTest, AllWorkersAreToldOfTheEnd) {
+  attach_by_hand();
+  const auto first = std::move(worker_);
+  expect_next_worker_attaches();
+  for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
+  server_session_->start_shutdown(protocol::ShutdownReason::together);
+  for (auto* const connection : {first.get(), worker_.get()}) {
+    const auto message = next(*connection);
+    ASSERT_EQ(message.id, MessageId::start_shutdown);
+    EXPECT_EQ(protocol::StartShutdown::decode(message.payload)->reason,
+              protocol::ShutdownReason::together);
+    EXPECT_FALSE(server_session_->done());
+    connection->send(MessageId::shutdown_complete, {});
+  }
+  EXPECT_TRUE(run_until([&] { return server_session_->done(); }));
 }
 
 }  // namespace

@@ -22,20 +22,23 @@ namespace offload::comch::test {
 /// Notes what the server's program is told.
 class WorkerEvents final : public ServerSession::Observer {
  public:
-  void on_worker_attached(channel::Wakeup wakeup,
-                          std::vector<std::unique_ptr<DataEndpoint>> attached_endpoints) override {
+  void on_worker_attached(AttachedWorker worker) override {
     ++attached;
-    how = wakeup;
-    endpoints = std::move(attached_endpoints);
+    last = std::move(worker);
   }
-  void on_worker_lost() override { ++lost; }
+  void on_worker_leaving(WorkerId worker) override { leaving.push_back(worker); }
+  void on_worker_lost(WorkerId worker) override {
+    ++lost;
+    last_lost = worker;
+  }
   void on_shutdown_requested() override { ++shutdown_requests; }
 
   int attached = 0;
   int lost = 0;
   int shutdown_requests = 0;
-  channel::Wakeup how = channel::Wakeup::none;
-  std::vector<std::unique_ptr<DataEndpoint>> endpoints;
+  AttachedWorker last{};  ///< that attached
+  WorkerId last_lost = 0;
+  std::vector<WorkerId> leaving;
 };
 
 /// Notes what the worker's program is told.
@@ -48,7 +51,11 @@ class ServerEvents final : public WorkerSession::Observer {
     if (fail_to_start) throw core::Error(core::ErrorCode::driver, "the back end is out of order");
   }
   void on_attached() override { ++attached; }
-  void on_start_shutdown() override { ++start_shutdowns; }
+  void on_assignment(std::uint32_t count) override { assignments.push_back(count); }
+  void on_start_shutdown(protocol::ShutdownReason why) override {
+    ++start_shutdowns;
+    shutdown_reason = why;
+  }
   void on_lost(const std::string& why, std::optional<protocol::Refusal> by) override {
     ++lost;
     reason = why;
@@ -59,7 +66,9 @@ class ServerEvents final : public WorkerSession::Observer {
   std::string service;
   std::vector<AttachedChannel> channels;
   int attached = 0;
+  std::vector<std::uint32_t> assignments;
   int start_shutdowns = 0;
+  std::optional<protocol::ShutdownReason> shutdown_reason;
   int lost = 0;
   std::string reason;
   std::optional<protocol::Refusal> refused;
@@ -84,19 +93,25 @@ class SessionTest : public testing::Test {
   static constexpr std::uint32_t kChannels = 2;
   static constexpr std::uint32_t kMaxLength = 600;
 
+  static constexpr std::uint32_t kDepth = 4;
+  static constexpr std::size_t kMostWorkers = 3;
+  static constexpr std::uint64_t kMostMemory = 1U << 20;
+
   void SetUp() override {
     for (std::uint32_t i = 0; i < kChannels; ++i) {
-      channels_.push_back(std::make_unique<channel::ChannelMemory>(i, 4, kMaxLength, -1));
+      channels_.push_back(std::make_unique<channel::ChannelMemory>(i, kDepth, kMaxLength, -1));
     }
   }
 
   void listen() {
-    ServerSession::Offer offer{{}, kMaxLength, "reverse", kKeepAlive};
-    for (const auto& channel : channels_) offer.channels.push_back(channel.get());
+    ServerSession::Offer offer{
+        std::vector<int>(kChannels, -1), kDepth, kMaxLength, "reverse", kKeepAlive, kMostWorkers};
     server_session_.emplace(server_engine_, address_, std::move(offer), worker_events_);
   }
 
-  void attach() { worker_session_.emplace(worker_engine_, address_, hello(), server_events_); }
+  void attach() {
+    worker_session_.emplace(worker_engine_, address_, hello(), kMostMemory, server_events_);
+  }
 
   /// Runs both sides until `condition` holds; false if it does not within a bound.
   template <class Condition>
@@ -130,7 +145,7 @@ class SessionTest : public testing::Test {
   support::LogCapture log_;
   support::TempDir dir_;
   Address address_ = Address::parse("unix:" + dir_.file("comch"));
-  std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;
+  std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;  ///< for a server made by hand
   progress::Engine server_engine_;
   progress::Engine worker_engine_;
   WorkerEvents worker_events_;

@@ -27,7 +27,7 @@ class SessionsOfBothSides : public test::SessionTest {
 
 TEST_F(SessionsOfBothSides, AWorkerAttaches) {
   attach_one();
-  EXPECT_EQ(worker_events_.how, channel::Wakeup::doorbell);
+  EXPECT_EQ(worker_events_.last.channels.front()->wakeup, channel::Wakeup::doorbell);
   EXPECT_EQ(server_events_.service, "reverse");
   EXPECT_EQ(worker_events_.lost + server_events_.lost, 0);
   ASSERT_EQ(server_events_.channels.size(), kChannels);
@@ -40,7 +40,8 @@ TEST_F(SessionsOfBothSides, ChannelsThatWereHandedOverWork) {
   attach_one();
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     const auto message = support::random_bytes(500, i);
-    channel::test::Server server(channels_[i]->endpoint());
+    channel::test::Server server(worker_events_.last.channels[i]->memory.endpoint());
+    server.requester.set_wakeup(channel::Wakeup::polling);
     ASSERT_TRUE(server.post(message));
     kernels::Staging staging{};
     kernels::serve(kernels::SingleLane{}, server_events_.channels[i].channel->view(), 0,
@@ -54,19 +55,68 @@ TEST_F(SessionsOfBothSides, WithoutAServerThereIsNothingToAttachTo) {
   EXPECT_EQ(error.code(), core::ErrorCode::not_found);
 }
 
-TEST_F(SessionsOfBothSides, ASecondWorkerIsRefused) {
+TEST_F(SessionsOfBothSides, ASecondWorkerAttachesBesideTheFirst) {
   attach_one();
   progress::Engine engine;
   test::ServerEvents events;
-  const WorkerSession second(engine, address_, test::hello(), events);
+  WorkerSession second(engine, address_, test::hello(), kMostMemory, events);
   EXPECT_TRUE(run_until([&] {
     engine.run_once(Clock::now());
-    return events.lost == 1;
+    return events.attached == 1;
   }));
-  EXPECT_EQ(events.refused, protocol::Refusal::busy);
-  EXPECT_NE(events.reason.find("process " + std::to_string(::getpid())), std::string::npos);
-  EXPECT_EQ(worker_events_.lost, 0);
-  EXPECT_EQ(server_events_.lost, 0);
+  EXPECT_EQ(worker_events_.attached, 2);
+  EXPECT_EQ(worker_events_.lost + server_events_.lost, 0);
+}
+
+TEST_F(SessionsOfBothSides, AFormerWorkersWritesLandNowhere) {
+  attach_one();
+  const auto former = std::move(server_events_.channels);
+  const auto former_memory = worker_events_.last.channels.front();
+  worker_session_.reset();
+  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+  attach();
+  ASSERT_TRUE(run_until([&] { return server_events_.attached == 2; }));
+
+  channel::test::Server server(former_memory->memory.endpoint());
+  server.requester.set_wakeup(channel::Wakeup::polling);
+  const auto message = support::random_bytes(500, 1);
+  ASSERT_TRUE(server.post(message));
+  server.requester.set_wakeup(channel::Wakeup::none);  // the worker is gone
+  server.requester.move_to(worker_events_.last.channels.front()->memory.endpoint(),
+                           channel::Wakeup::polling);
+  kernels::Staging staging{};
+  kernels::serve(kernels::SingleLane{}, former.front().channel->view(), 0, kernels::Echo{},
+                 staging);
+  EXPECT_EQ(server.take(), std::nullopt);
+  kernels::serve(kernels::SingleLane{}, server_events_.channels.front().channel->view(), 0,
+                 kernels::Reverse{}, staging);
+  EXPECT_EQ(server.take(), support::reversed(message));
+}
+
+TEST_F(SessionsOfBothSides, AWorkerAsksToBeLetGo) {
+  attach_one();
+  worker_session_->request_detach();
+  ASSERT_TRUE(run_until([&] { return worker_events_.leaving.size() == 1; }));
+  server_session_->release(worker_events_.leaving.front());
+  ASSERT_TRUE(run_until([&] { return server_events_.start_shutdowns == 1; }));
+  EXPECT_EQ(server_events_.shutdown_reason, protocol::ShutdownReason::released);
+  worker_session_->complete();
+  EXPECT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+}
+
+TEST_F(SessionsOfBothSides, AWorkerHearsHowManyChannelsItServes) {
+  attach_one();
+  server_session_->assign(worker_events_.last.id, 1);
+  EXPECT_TRUE(run_until([&] { return server_events_.assignments == std::vector{1U}; }));
+}
+
+TEST_F(SessionsOfBothSides, AServerThatWantsMoreMemoryThanAllowedIsRefused) {
+  listen();
+  worker_session_.emplace(worker_engine_, address_, test::hello(), 4096, server_events_);
+  EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_NE(server_events_.reason.find("4096 are left"), std::string::npos)
+      << server_events_.reason;
+  EXPECT_TRUE(run_until([&] { return log_.has("is gone"); }));
 }
 
 TEST_F(SessionsOfBothSides, AWorkerThatGoesIsReplacedByTheNext) {
@@ -102,7 +152,7 @@ TEST_F(SessionsOfBothSides, ABackEndThatDoesNotStartEndsTheAttachment) {
 
 TEST_F(SessionsOfBothSides, TheServerShutsDown) {
   attach_one();
-  server_session_->start_shutdown();
+  server_session_->start_shutdown(protocol::ShutdownReason::server_leaves);
   EXPECT_FALSE(server_session_->done());
   ASSERT_TRUE(run_until([&] { return server_events_.start_shutdowns == 1; }));
   EXPECT_FALSE(server_session_->done());
@@ -113,20 +163,20 @@ TEST_F(SessionsOfBothSides, TheServerShutsDown) {
 TEST_F(SessionsOfBothSides, AShutdownWithoutAWorkerIsDoneAtOnce) {
   listen();
   EXPECT_FALSE(server_session_->done());
-  server_session_->start_shutdown();
+  server_session_->start_shutdown(protocol::ShutdownReason::server_leaves);
   EXPECT_TRUE(server_session_->done());
 }
 
 TEST_F(SessionsOfBothSides, AWorkerThatIsLostInAShutdownEndsIt) {
   attach_one();
-  server_session_->start_shutdown();
+  server_session_->start_shutdown(protocol::ShutdownReason::server_leaves);
   worker_session_.reset();
   EXPECT_TRUE(run_until([&] { return server_session_->done(); }));
 }
 
 TEST_F(SessionsOfBothSides, NobodyAttachesDuringAShutdown) {
   listen();
-  server_session_->start_shutdown();
+  server_session_->start_shutdown(protocol::ShutdownReason::server_leaves);
   attach();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
   EXPECT_EQ(server_events_.refused, protocol::Refusal::shutting_down);
