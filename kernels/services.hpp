@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -28,6 +29,16 @@ bool with_service(std::string_view name, Action action) {
         return ((name == service.kName ? (action(service), true) : false) || ...);
       },
       Services{});
+}
+
+/// Of a service: bytes that it answers to a request of `length`.
+using ResponseLength = std::uint32_t (*)(std::uint32_t length);
+
+/// That of the service called `name`; null if there is none.
+inline ResponseLength response_length_of(std::string_view name) {
+  ResponseLength found = nullptr;
+  with_service(name, [&](auto service) { found = &decltype(service)::response_length; });
+  return found;
 }
 
 /// The names of all services, the default first.

@@ -1,5 +1,7 @@
 #include "apps/server/io_thread.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <exception>
 #include <future>
@@ -9,16 +11,21 @@
 
 namespace offload::server {
 
+using comch::WorkerId;
 using protocol::Refusal;
 
 /// How long the thread sleeps at most; orders and events wake it.
 constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 
-IoThread::IoThread(const Config& config, channel::ChannelMemory& memory)
+/// Time limits are looked at so often, or 8 times within the shortest.
+constexpr core::Duration kCheckInterval = std::chrono::seconds(1);
+
+IoThread::IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> channel)
     : config_(config),
       engine_(config.spin),
-      clients_(engine_, config.max_message_length),
-      path_(engine_, clients_, memory.endpoint(), config.max_message_length) {
+      clients_(engine_, config.limits.max_message_length),
+      path_(engine_, clients_, channel->memory.endpoint(), config.limits),
+      selector_(path_.requester(), std::move(channel)) {
   engine_.attach(*this);
 }
 
@@ -51,11 +58,20 @@ void IoThread::give_order(Change change) {
   if (orders_.put(change)) engine_.notify();
 }
 
-void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint) {
-  give_order([&](Orders& orders) {
-    orders.worker = state;
-    orders.endpoint = std::move(endpoint);
-  });
+void IoThread::add_worker(std::shared_ptr<comch::WorkerChannel> channel) {
+  give_order([&](Orders& orders) { orders.added.push_back(std::move(channel)); });
+}
+
+void IoThread::remove_worker(WorkerId worker) {
+  give_order([&](Orders& orders) { orders.removed.push_back(worker); });
+}
+
+void IoThread::select_worker(WorkerId worker) {
+  give_order([&](Orders& orders) { orders.selected = worker; });
+}
+
+void IoThread::set_expired(bool expired) {
+  give_order([&](Orders& orders) { orders.expired = expired; });
 }
 
 void IoThread::take(core::Fd socket) {
@@ -80,16 +96,16 @@ void IoThread::stop() noexcept {
 
 void IoThread::run() {
   while (!stop_order_.load(std::memory_order_relaxed)) {
-    engine_.run_once(std::min(clients_.linger_deadline(), engine_.now() + kLongestSleep));
+    engine_.run_once(deadline());
   }
   clients_.clear();
   path_.requester().stop();
 }
 
 bool IoThread::poll() {
-  bool worked = apply_orders();
-  report_connection_loss();
-  worked = path_.deliver() || worked;
+  bool worked = path_.deliver();
+  worked = apply_orders() || worked;
+  look_after_worker();
   if (clients_.serve_round(path_)) {
     path_.end_round();
     worked = true;
@@ -104,26 +120,61 @@ bool IoThread::poll() {
 bool IoThread::apply_orders() {
   std::optional<Orders> orders = orders_.take();
   if (!orders) return false;
-  if (orders->worker) set_worker_state(*orders->worker, std::move(orders->endpoint));
+  for (auto& channel : orders->added) selector_.add(std::move(channel));
+  for (const WorkerId worker : orders->removed) selector_.remove(worker);
+  if (orders->selected) selector_.select(*orders->selected);
+  if (orders->expired) expired_ = *orders->expired;
   for (core::Fd& socket : orders->sockets) add_client(std::move(socket));
   if (orders->drain) {
     draining_ = true;
     clients_.drain();  // the newcomers as well
   }
-  path_.set_refusal(refusal());
+  next_check_ = {};
   return true;
 }
 
-void IoThread::set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint) {
-  worker_ = state;
-  path_.requester().set_wakeup(worker_.wakeup);
-  worker_proxy_.reset();
-  if (worker_.wakeup != channel::Wakeup::engine) return;
-  try {
-    worker_proxy_.emplace(path_.requester(), std::move(endpoint));
-  } catch (const core::Error& error) {
-    config_.on_connection_lost(error.what());
+/// Moves the channel to the worker that the control thread chose, and says what became of workers.
+/// With all responses delivered.
+void IoThread::look_after_worker() {
+  if (selector_.progress() || selector_.serving() != serving()) {
+    serving_.store(selector_.serving(), std::memory_order_relaxed);
+    path_.note_new_worker();
+    next_check_ = {};
+    config_.on_moved();
   }
+  if (const auto loss = selector_.take_loss()) {
+    config_.on_worker_failed({loss->worker, loss->reason, false});
+  }
+  path_.set_open(selector_.ready());
+  if (engine_.now() >= next_check_) check_times();
+}
+
+void IoThread::check_times() {
+  path_.set_refusal(refusal());
+  path_.refuse_overdue();
+  const auto& limits = config_.limits;
+  core::Duration interval = std::min(kCheckInterval, config_.worker_timeout / 8);
+  if (limits.request_timeout != core::Duration{}) {
+    interval = std::min(interval, limits.request_timeout / 8);
+  }
+  next_check_ = engine_.now() + std::max<core::Duration>(interval, std::chrono::milliseconds(1));
+
+  const WorkerId worker = selector_.serving();
+  const auto silent_since = path_.silent_since();
+  if (worker == 0 || worker == failed_ || !silent_since) return;
+  const auto silence = engine_.now() - *silent_since;
+  if (silence < config_.worker_timeout) return;
+  failed_ = worker;
+  config_.on_worker_failed({worker,
+                            fmt::format("it has answered nothing on channel {} for {:.1f} s",
+                                        config_.index, core::to_seconds(silence)),
+                            true});
+}
+
+core::TimePoint IoThread::deadline() noexcept {
+  auto deadline = std::min(clients_.linger_deadline(), engine_.now() + kLongestSleep);
+  if (path_.requester().awaited() != 0) deadline = std::min(deadline, next_check_);
+  return deadline;
 }
 
 void IoThread::add_client(core::Fd socket) {
@@ -140,19 +191,10 @@ void IoThread::add_client(core::Fd socket) {
 
 /// Why requests are refused now, if they are. Without a worker they wait for one, but not for ever.
 std::optional<Refusal> IoThread::refusal() const noexcept {
-  if (worker_.attached()) return std::nullopt;
+  if (selector_.serving() != 0) return std::nullopt;
   if (draining_) return Refusal::shutting_down;
-  if (worker_.expired) return Refusal::worker_unavailable;
+  if (expired_) return Refusal::worker_unavailable;
   return std::nullopt;
-}
-
-/// Says once that the data connection to the worker has ended; the control thread says what
-/// follows.
-void IoThread::report_connection_loss() {
-  if (!worker_proxy_ || worker_proxy_->failure() == nullptr) return;
-  const std::string reason = *worker_proxy_->failure();
-  worker_proxy_.reset();
-  config_.on_connection_lost(reason);
 }
 
 }  // namespace offload::server

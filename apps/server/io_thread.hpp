@@ -9,25 +9,22 @@
 #include <thread>
 #include <vector>
 
+#include "apps/server/channel_selector.hpp"
 #include "apps/server/client_table.hpp"
 #include "apps/server/mailbox.hpp"
 #include "apps/server/request_path.hpp"
-#include "channel/channel_memory.hpp"
-#include "comch/proxy/worker_proxy.hpp"
+#include "comch/session/worker_channel.hpp"
 #include "core/cpu.hpp"
 #include "core/log.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::server {
 
-/// What the control thread knows of the worker, told to the I/O threads.
-struct WorkerState {
-  /// How the attached worker's responses are noticed; none: no worker is attached, requests wait.
-  channel::Wakeup wakeup = channel::Wakeup::none;
-  /// No worker for longer than --worker-timeout: requests are refused.
-  bool expired = false;
-
-  [[nodiscard]] bool attached() const noexcept { return wakeup != channel::Wakeup::none; }
+/// What an I/O thread says of a worker.
+struct WorkerFailure {
+  comch::WorkerId worker;
+  std::string reason;
+  bool stuck;  ///< it is attached and does not answer; else its data connection has ended
 };
 
 /// One I/O thread: it carries out the control thread's orders and drives its engine, on which its
@@ -37,14 +34,17 @@ class IoThread final : progress::Pollable {
   struct Config {
     std::uint32_t index;
     int cpu;  ///< to run on; -1: anywhere
-    std::uint32_t max_message_length;
+    RequestPath::Limits limits;
+    core::Duration worker_timeout;  ///< a worker that owes a response for so long is stuck
     core::Duration spin;
-    /// Called on the thread when its data connection to the worker has ended.
-    std::function<void(const std::string& reason)> on_connection_lost;
+    /// Called on the thread: a worker cannot be used any more.
+    std::function<void(WorkerFailure failure)> on_worker_failed;
+    /// Called on the thread when serving() has changed.
+    std::function<void()> on_moved;
   };
 
-  /// `memory` outlives it, and has no other requester.
-  IoThread(const Config& config, channel::ChannelMemory& memory);
+  /// `channel`: its one of the first worker that attached.
+  IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> channel);
   ~IoThread();
 
   /// Throws Error if it cannot be pinned.
@@ -52,8 +52,19 @@ class IoThread final : progress::Pollable {
 
   // For the control thread, before and while it runs:
 
-  /// `endpoint`: to a worker whose responses come by a connection.
-  void set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint = {});
+  /// A worker has attached, with this channel for the thread.
+  void add_worker(std::shared_ptr<comch::WorkerChannel> channel);
+  /// It is gone.
+  void remove_worker(comch::WorkerId worker);
+  /// This one gets the requests, once the one before has answered all that it has or is gone; 0:
+  /// none, requests wait.
+  void select_worker(comch::WorkerId worker);
+  /// The worker that has the requests now; 0: none.
+  [[nodiscard]] comch::WorkerId serving() const noexcept {
+    return serving_.load(std::memory_order_relaxed);
+  }
+  /// Whether requests are refused while there is no worker: none has come for --worker-timeout.
+  void set_expired(bool expired);
   /// A client's socket: connected, non-blocking. Not after drain().
   void take(core::Fd socket);
   /// Clients that it was given and that are not gone.
@@ -68,10 +79,12 @@ class IoThread final : progress::Pollable {
   void stop() noexcept;
 
  private:
-  /// From the control thread; of two states of the worker the later one counts.
+  /// From the control thread, carried out in this order.
   struct Orders {
-    std::optional<WorkerState> worker;
-    std::unique_ptr<comch::DataEndpoint> endpoint;
+    std::vector<std::shared_ptr<comch::WorkerChannel>> added;
+    std::vector<comch::WorkerId> removed;
+    std::optional<comch::WorkerId> selected;
+    std::optional<bool> expired;
     std::vector<core::Fd> sockets;
     bool drain = false;
   };
@@ -89,19 +102,20 @@ class IoThread final : progress::Pollable {
   template <class Change>
   void give_order(Change change);
   bool apply_orders();
-  void set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint);
+  void look_after_worker();
+  void check_times();
   void add_client(core::Fd socket);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
-  void report_connection_loss();
+  [[nodiscard]] core::TimePoint deadline() noexcept;
 
   Config config_;
   progress::Engine engine_;
   ClientTable clients_;
   RequestPath path_;
-  WorkerState worker_;
-  /// Of a worker on another machine. When it goes its connection ends, by which that worker
-  /// learns that its server is gone.
-  std::optional<comch::WorkerProxy> worker_proxy_;
+  ChannelSelector selector_;
+  bool expired_ = false;
+  comch::WorkerId failed_ = 0;  ///< the last worker that was reported
+  core::TimePoint next_check_{};
   bool draining_ = false;
   std::uint64_t taken_ = 0;     ///< of the sockets that it was given
   std::uint64_t accepted_ = 0;  ///< of those, what became clients
@@ -110,8 +124,9 @@ class IoThread final : progress::Pollable {
   // For the control thread, which looks when a client comes: apart from what the thread uses
   // with every message.
   alignas(core::kCacheLinePair) std::atomic<std::uint64_t> gone_{0};  ///< written by the thread
-  std::atomic<bool> drained_{false};     ///< release by the thread, acquire in drained()
-  std::atomic<bool> stop_order_{false};  ///< relaxed; then a join
+  std::atomic<comch::WorkerId> serving_{0};  ///< written by the thread; then on_moved()
+  std::atomic<bool> drained_{false};         ///< release by the thread, acquire in drained()
+  std::atomic<bool> stop_order_{false};      ///< relaxed; then a join
 
   Mailbox<Orders> orders_;
   std::uint64_t given_ = 0;  ///< the control thread's: sockets by take()

@@ -23,7 +23,7 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
-    "SIGINT or SIGTERM: answers what it has read, tells the worker, leaves; a second one leaves "
+    "SIGINT or SIGTERM: answers what it has read, tells the workers, leaves; a second one leaves "
     "at\n"
     "once. Exit status: 0 after a shutdown; 1 an error; 2 a wrong command line.\n\n"
     "Example:\n"
@@ -73,8 +73,14 @@ void add_channel(cli::CommandLine& line, Options& options) {
 
 void add_times(cli::CommandLine& line, Options& options) {
   cli::add_time(line, "--worker-timeout", options.worker_timeout, core::Duration{},
-                "Without a worker for so long, requests are answered with an error")
+                "Without a worker for so long, requests are answered with an error; a worker that "
+                "answers nothing for so long (1 s at least) is stuck, and loses its channels")
       .default_str("10");
+  cli::add_time(
+      line, "--request-timeout", options.request_timeout, core::Duration{},
+      "A request that a worker has not answered for so long is answered with an error; 0: "
+      "never")
+      .default_str("30");
   cli::add_time(line, "--client-timeout", options.client_timeout, core::Duration{},
                 "A client that takes none of its responses for so long is closed; 0: never")
       .default_str("120");
@@ -94,6 +100,9 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_tcp(line, options);
   add_channel(line, options);
   add_times(line, options);
+  cli::add_flag(line, "--shutdown-together", options.shutdown_together,
+                "A worker that leaves ends the server, and the server's end its workers: the "
+                "reference application's way");
   cli::add_log_level(line, options.log_level);
   if (auto leave = line.parse(argc, argv)) return *leave;
 
@@ -106,7 +115,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   std::uint32_t depth = 1;
   while (depth < options.max_concurrent_messages) depth *= 2;
   options.max_concurrent_messages = depth;
-  const auto bytes = kernels::make_layout(depth, options.max_message_length).bytes;
+  const auto bytes = kernels::make_layout(depth, options.max_message_length).bytes();
   if (bytes > kMostChannelBytes) {
     return cli::Leave{
         cli::kUsageError,

@@ -22,9 +22,11 @@ struct Options {
   std::uint32_t max_message_length = 256;
   std::string service = "reverse";
   core::Duration worker_timeout = core::seconds(10);
+  core::Duration request_timeout = core::seconds(30);
   core::Duration client_timeout = core::seconds(120);
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
+  bool shutdown_together = false;
   std::string log_level = "info";
 };
 

@@ -24,10 +24,10 @@ constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 }  // namespace
 
 RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
-                         const channel::Endpoint& endpoint, std::uint32_t max_message_length)
+                         const channel::Endpoint& endpoint, const Limits& limits)
     : engine_(&engine),
       clients_(&clients),
-      max_message_length_(max_message_length),
+      limits_(limits),
       requester_(endpoint, *this),
       output_(kBatch, kFrameRoom),
       flushed_(requester_.posted()) {
@@ -37,16 +37,34 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
 void RequestPath::set_refusal(std::optional<Refusal> reason) {
   refusal_ = reason;
   if (!reason) return;
+  requester_.for_each_pending([&](channel::SendTask& request) { give_up(request, *reason); });
+  send_touched();
+}
+
+/// The slot stays taken until the worker answers, which is dropped, or is replaced.
+void RequestPath::give_up(channel::SendTask& request, Refusal reason) {
+  void* const user = std::exchange(request.user_data, nullptr);
+  if (user == nullptr) return;
+  auto& client = *static_cast<Client*>(user);
+  client.connection().remove_request();
+  append_error(client, reason);
+  clients_->make_ready(client);
+}
+
+// ---- Time limits
+
+void RequestPath::refuse_overdue() {
+  if (limits_.request_timeout == core::Duration{}) return;
+  const auto due = engine_->now() - limits_.request_timeout;
   requester_.for_each_pending([&](channel::SendTask& request) {
-    // The slot stays taken: the next worker answers it, and that answer is dropped.
-    void* const user = std::exchange(request.user_data, nullptr);
-    if (user == nullptr) return;
-    auto& client = *static_cast<Client*>(user);
-    client.connection().remove_request();
-    append_error(client, *reason);
-    clients_->make_ready(client);
+    if (request.posted_at() <= due) give_up(request, Refusal::request_timed_out);
   });
   send_touched();
+}
+
+std::optional<core::TimePoint> RequestPath::silent_since() {
+  if (requester_.awaited() == 0) return std::nullopt;
+  return std::max(last_response_, requester_.oldest().posted_at());
 }
 
 // ---- Requests go
@@ -54,7 +72,8 @@ void RequestPath::set_refusal(std::optional<Refusal> reason) {
 bool RequestPath::take_frames(Client& client) {
   Connection& connection = client.connection();
   while (connection.takes_frames()) {
-    const FrameView frame = protocol::parse_frame(connection.input().bytes(), max_message_length_);
+    const FrameView frame =
+        protocol::parse_frame(connection.input().bytes(), limits_.max_message_length);
     if (frame.state == FrameView::State::incomplete) return true;
     if (frame.state == FrameView::State::bad) {
       disconnect(client, frame.reason);
@@ -76,7 +95,7 @@ bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
     append_error(client, *refusal_);
     return true;
   }
-  if (!requester_.post(payload, &client).ok()) return false;
+  if (!open_ || !requester_.post(payload, &client).ok()) return false;
   client.connection().add_request();
   return true;
 }
@@ -111,7 +130,8 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   auto& client = *static_cast<Client*>(task.user_data);
   client.connection().remove_request();
   ++answered_;
-  if (task.response_status() != kernels::Status::ok) {
+  if (task.response_status() != kernels::Status::ok ||
+      task.payload().size() > limits_.response_length(task.request_length())) {
     return append_error(client, Refusal::worker_failed);
   }
 
@@ -134,6 +154,7 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
 /// The slots are released only after the write, as long payloads are sent from where they lie.
 bool RequestPath::deliver() {
   if (received_.empty()) return false;
+  last_response_ = engine_->now();
   send_touched();
   for (channel::PostRecvTask* const task : received_) {
     [[maybe_unused]] const core::Status released = requester_.release(*task);

@@ -8,7 +8,9 @@
 
 #include "apps/server/client_table.hpp"
 #include "channel/requester.hpp"
+#include "core/clock.hpp"
 #include "core/log.hpp"
+#include "kernels/services.hpp"
 #include "net/output_batch.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
@@ -20,13 +22,29 @@ namespace offload::server {
 /// one gathered write a client, long ones into it from where they lie. One thread.
 class RequestPath {
  public:
+  struct Limits {
+    std::uint32_t max_message_length;         ///< of a request, bytes
+    kernels::ResponseLength response_length;  ///< the service's: a longer response is none
+    core::Duration request_timeout;           ///< a request is refused then; 0: never
+  };
+
   /// `engine` and `clients` outlive it, and so does the memory of `endpoint`, which has no other
   /// requester.
   RequestPath(progress::Engine& engine, ClientTable& clients, const channel::Endpoint& endpoint,
-              std::uint32_t max_message_length);
+              const Limits& limits);
 
   /// The channel's, to open and stop it and for a proxy of the worker.
   [[nodiscard]] channel::Requester& requester() noexcept { return requester_; }
+
+  /// Whether requests go to the channel now; if not, clients wait. They wait at first.
+  void set_open(bool open) noexcept { open_ = open; }
+
+  /// Refuses the requests that have waited for too long since they were posted.
+  void refuse_overdue();
+  /// Since when the worker owes a response, and none has come; nothing if it owes none.
+  [[nodiscard]] std::optional<core::TimePoint> silent_since();
+  /// The worker is another one: it owes nothing from before now.
+  void note_new_worker() noexcept { last_response_ = engine_->now(); }
 
   /// From now on requests are answered with the error `reason`, those that the worker has not
   /// answered as well; none: they go to the channel again.
@@ -36,7 +54,7 @@ class RequestPath {
 
   /// Whether a request would be taken: it fits into the channel, or is refused.
   [[nodiscard]] bool has_room() const noexcept {
-    return !requester_.full() || refusal_.has_value();
+    return (open_ && !requester_.full()) || refusal_.has_value();
   }
   /// Takes the whole frames that came. False if some are left because the channel is full.
   bool take_frames(Client& client);
@@ -59,19 +77,22 @@ class RequestPath {
   bool forward(Client& client, std::span<const std::byte> payload);
   void disconnect(Client& client, protocol::Refusal reason);
   void append_error(Client& client, protocol::Refusal reason);
+  void give_up(channel::SendTask& request, protocol::Refusal reason);
   void make_room();
   void touch(Client& client);
   void send_touched();
 
   progress::Engine* engine_;
   ClientTable* clients_;
-  std::uint32_t max_message_length_;
+  Limits limits_;
   channel::Requester requester_;
   net::OutputBatch output_;
   std::vector<Client*> touched_;                  ///< have output in output_
   std::vector<channel::PostRecvTask*> received_;  ///< in this batch, to be released
   std::optional<protocol::Refusal> refusal_;      ///< of all requests
-  std::uint64_t flushed_;                         ///< requester_.posted() as of the last round
+  bool open_ = false;
+  core::TimePoint last_response_;
+  std::uint64_t flushed_;  ///< requester_.posted() as of the last round
   std::uint64_t answered_ = 0;
   std::uint64_t refused_ = 0;
   core::RateLimit refusal_log_;

@@ -20,6 +20,11 @@ constexpr int kListenBacklog = 4096;
 constexpr core::Duration kKeepAlive = std::chrono::seconds(1);
 /// How often the control thread looks whether the I/O threads are drained.
 constexpr core::Duration kDrainPoll = std::chrono::milliseconds(5);
+/// Each has memory of its own.
+constexpr std::size_t kMostWorkers = 16;
+/// The shortest time without a response after which a worker is taken for stuck: on a busy machine
+/// less says nothing.
+constexpr core::Duration kLeastStuckTime = std::chrono::seconds(1);
 /// What of the shutdown's time is kept for the worker to stop, at most; at most half of it, too.
 constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 
@@ -38,17 +43,20 @@ int reserved_descriptors(int limit, bool local, std::size_t channels) {
 }  // namespace
 
 Server::Server(const Options& options, core::ShutdownSignals& signals)
-    : options_(options), signals_(&signals), cpus_(options.cpus) {
-  if (cpus_.empty()) cpus_.assign(options_.threads, -1);
+    : options_(options),
+      signals_(&signals),
+      cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
+      scheduler_(cpus_.size()) {
   const int limit = core::raise_descriptor_limit();
   engine_.watch(signals_->fd(), EPOLLIN, *this);
-  comch::ServerSession::Offer offer{{}, options_.max_message_length, options_.service, kKeepAlive};
-  for (std::size_t i = 0; i < cpus_.size(); ++i) {
-    const int node = cpus_[i] < 0 ? -1 : core::numa_node_of(cpus_[i]);
-    channels_.push_back(std::make_unique<channel::ChannelMemory>(
-        static_cast<std::uint32_t>(i), options_.max_concurrent_messages,
-        options_.max_message_length, node));
-    offer.channels.push_back(channels_.back().get());
+  comch::ServerSession::Offer offer{{},
+                                    options_.max_concurrent_messages,
+                                    options_.max_message_length,
+                                    options_.service,
+                                    kKeepAlive,
+                                    kMostWorkers};
+  for (const int cpu : cpus_) {
+    offer.numa_nodes.push_back(cpu < 0 ? -1 : core::numa_node_of(cpu));
   }
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
   listener_ =
@@ -56,8 +64,7 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   net::set_dead_peer_timeout(listener_.get(), options_.client_timeout);
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
-  first_reserved_fd_ =
-      limit - reserved_descriptors(limit, link_->address().local(), channels_.size());
+  first_reserved_fd_ = limit - reserved_descriptors(limit, link_->address().local(), cpus_.size());
 }
 
 Server::~Server() {
@@ -66,7 +73,7 @@ Server::~Server() {
 
 void Server::run() {
   core::log_info("waiting for a worker on {}", link_->address().to_string());
-  while (!shutdown_requested_ && !worker_.attached()) turn(core::TimePoint::max());
+  while (!shutdown_requested_ && !scheduler_.served()) turn(core::TimePoint::max());
   if (!shutdown_requested_) open_for_clients();
   while (!shutdown_requested_) turn(worker_deadline_);
   shut_down();
@@ -76,15 +83,15 @@ void Server::turn(core::TimePoint deadline) {
   deadline = std::min(deadline, link_->next_tick());
   if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
   engine_.run_once(deadline);
-  if (const auto loss = loss_.take(); loss && worker_.attached()) link_->drop_worker(*loss);
+  take_failures();
   const auto now = core::Clock::now();
   if (acceptor_) acceptor_->tick(now);
   if (now >= link_->next_tick()) link_->tick(now);
-  if (now >= worker_deadline_ && !worker_.attached() && !worker_.expired) {
-    core::log_warning("no worker for {} s: requests are refused until one attaches",
-                      core::to_seconds(options_.worker_timeout));
-    tell_threads({channel::Wakeup::none, true});
+  let_go();
+  if (now >= worker_deadline_) {
+    core::log_warning("no worker: requests are refused until one attaches");
     worker_deadline_ = core::TimePoint::max();
+    set_expired(true);
   }
 }
 
@@ -92,45 +99,121 @@ void Server::open_for_clients() {
   const auto address = net::local_address(listener_.get());
   // Fails where another has come to listen there while this one waited for its worker.
   net::start_listening(listener_.get(), kListenBacklog);
-  for (std::uint32_t i = 0; i < channels_.size(); ++i) {
+  auto& first = early_.at(scheduler_.owners().front());
+  for (std::uint32_t i = 0; i < cpus_.size(); ++i) {
     const IoThread::Config config{
-        i, cpus_[i], options_.max_message_length, options_.spin,
-        [this](const std::string& reason) { on_connection_lost(reason); }};
-    threads_.push_back(std::make_unique<IoThread>(config, *channels_[i]));
+        i,
+        cpus_[i],
+        {options_.max_message_length, kernels::response_length_of(options_.service),
+         options_.request_timeout},
+        std::max(options_.worker_timeout, kLeastStuckTime),
+        options_.spin,
+        [this](WorkerFailure failure) {
+          if (failures_.put([&](auto& all) { all.push_back(std::move(failure)); })) {
+            engine_.notify();
+          }
+        },
+        [this] { engine_.notify(); }};
+    threads_.push_back(std::make_unique<IoThread>(config, first.channels[i]));
     threads_.back()->start();
   }
-  tell_threads(worker_);
+  for (auto& [id, worker] : early_) {
+    for (std::size_t i = 0; i < threads_.size() && id != first.id; ++i) {
+      threads_[i]->add_worker(std::move(worker.channels[i]));
+    }
+  }
+  early_.clear();
+  deal_channels();
   acceptor_.emplace(engine_, Acceptor::Config{std::move(listener_), first_reserved_fd_}, threads_);
   core::log_info("listening on {} with {} threads, service {}", address.to_string(),
                  threads_.size(), options_.service);
 }
 
-void Server::tell_threads(WorkerState state) {
-  worker_ = state;
+// ---- Workers
+
+/// Tells the I/O threads which worker each is to use, and the workers how many channels they serve.
+void Server::deal_channels() {
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    threads_[i]->set_worker(state, endpoints_.empty() ? nullptr : std::move(endpoints_[i]));
+    threads_[i]->select_worker(scheduler_.owners()[i]);
   }
-  if (!threads_.empty()) endpoints_.clear();
+  for (const comch::WorkerId worker : scheduler_.workers()) {
+    const std::uint32_t count = scheduler_.count_of(worker);
+    const auto [told, is_new] = assigned_.try_emplace(worker, count);
+    if (!is_new && std::exchange(told->second, count) == count) continue;
+    core::log_info("worker {} serves {} of {} channels", link_->name_of(worker), count,
+                   cpus_.size());
+    link_->assign(worker, count);
+  }
 }
 
-void Server::on_worker_attached(channel::Wakeup wakeup,
-                                std::vector<std::unique_ptr<comch::DataEndpoint>> endpoints) {
-  core::log_info("the worker serves all channels");
+void Server::on_worker_attached(comch::AttachedWorker worker) {
+  scheduler_.add(worker.id, worker.stands_by, worker.replaces);
+  if (threads_.empty()) {
+    early_.emplace(worker.id, std::move(worker));
+  } else {
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      threads_[i]->add_worker(std::move(worker.channels[i]));
+    }
+  }
+  deal_channels();
+  if (!scheduler_.served()) return;
   worker_deadline_ = core::TimePoint::max();
-  endpoints_ = std::move(endpoints);
-  (void)loss_.take();  // of the worker before
-  tell_threads({wakeup});
+  set_expired(false);
 }
 
-/// On an I/O thread.
-void Server::on_connection_lost(const std::string& reason) {
-  if (loss_.put([&](std::string& loss) { loss = reason; })) engine_.notify();
+void Server::on_worker_leaving(comch::WorkerId worker) {
+  if (options_.shutdown_together) {
+    core::log_info("a worker leaves: shutting down with it");
+    shutdown_requested_ = true;
+    return;
+  }
+  scheduler_.retire(worker);
+  deal_channels();
+  if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
 }
 
-void Server::on_worker_lost() {
-  endpoints_.clear();
-  worker_deadline_ = core::Clock::now() + options_.worker_timeout;
-  tell_threads({});
+void Server::on_worker_lost(comch::WorkerId worker) {
+  assigned_.erase(worker);
+  released_.erase(worker);
+  early_.erase(worker);
+  scheduler_.remove(worker);
+  for (const auto& thread : threads_) thread->remove_worker(worker);
+  deal_channels();
+  if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
+}
+
+/// Without a worker: requests wait until then, and are refused from then on.
+void Server::start_waiting(core::TimePoint refuse_from) {
+  if (!expired_) worker_deadline_ = std::min(worker_deadline_, refuse_from);
+}
+
+void Server::set_expired(bool expired) {
+  expired_ = expired;
+  for (const auto& thread : threads_) thread->set_expired(expired);
+}
+
+/// What I/O threads have found out about workers.
+void Server::take_failures() {
+  const auto failures = failures_.take();
+  if (!failures) return;
+  for (const WorkerFailure& failure : *failures) {
+    if (!failure.stuck) {
+      link_->drop(failure.worker, failure.reason);
+      continue;
+    }
+    link_->refuse(failure.worker, protocol::Refusal::worker_stuck, failure.reason);
+    // Requests have waited for --worker-timeout by now.
+    if (!scheduler_.served()) start_waiting(core::Clock::now());
+  }
+}
+
+/// Workers that leave may stop once no I/O thread has requests with them.
+void Server::let_go() {
+  for (const comch::WorkerId worker : scheduler_.leaving()) {
+    const bool busy = std::ranges::any_of(
+        threads_, [&](const auto& thread) { return thread->serving() == worker; });
+    if (!busy && released_.insert(worker).second) link_->release(worker);
+  }
 }
 
 void Server::on_shutdown_requested() {
@@ -161,9 +244,10 @@ void Server::shut_down() {
   if (!drained()) core::log_warning("not all clients could be answered in time");
   for (const auto& thread : threads_) thread->stop();
 
-  link_->start_shutdown();
+  link_->start_shutdown(options_.shutdown_together ? protocol::ShutdownReason::together
+                                                   : protocol::ShutdownReason::server_leaves);
   while (!link_->done() && core::Clock::now() < deadline) turn(deadline);
-  if (!link_->done()) core::log_warning("the worker did not say that it has stopped");
+  if (!link_->done()) core::log_warning("not all workers said that they have stopped");
 }
 
 }  // namespace offload::server

@@ -1,15 +1,17 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "apps/server/acceptor.hpp"
+#include "apps/server/channel_scheduler.hpp"
 #include "apps/server/io_thread.hpp"
 #include "apps/server/mailbox.hpp"
 #include "apps/server/options.hpp"
-#include "channel/channel_memory.hpp"
 #include "comch/session/server_session.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
@@ -18,8 +20,8 @@ namespace offload::server {
 
 /// The program: its control thread, which calls run(), and its I/O threads.
 ///
-/// First the control phase, until a worker serves all channels; then the TCP phase, in which
-/// workers may go and come; then the shutdown: clients are drained, the worker is told.
+/// First the control phase, until a worker serves; then the TCP phase, in which workers may come
+/// and go; then the shutdown: clients are drained, the workers are told.
 class Server final : comch::ServerSession::Observer, progress::EventHandler {
  public:
   /// Makes the channels and listens for a worker. Throws Error.
@@ -30,16 +32,19 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void run();
 
  private:
-  void on_worker_attached(channel::Wakeup wakeup,
-                          std::vector<std::unique_ptr<comch::DataEndpoint>> lines) override;
-  void on_worker_lost() override;
+  void on_worker_attached(comch::AttachedWorker worker) override;
+  void on_worker_leaving(comch::WorkerId worker) override;
+  void on_worker_lost(comch::WorkerId worker) override;
   void on_shutdown_requested() override;
   void on_events(std::uint32_t epoll_events) override;
 
   void turn(core::TimePoint deadline);
   void open_for_clients();
-  void tell_threads(WorkerState state);
-  void on_connection_lost(const std::string& reason);
+  void deal_channels();
+  void start_waiting(core::TimePoint refuse_from);
+  void set_expired(bool expired);
+  void take_failures();
+  void let_go();
   void shut_down();
 
   Options options_;
@@ -48,15 +53,16 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   int first_reserved_fd_ = 0;
   progress::Engine engine_;
   core::Fd listener_;  ///< the acceptor's until that is there
-  std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;
+  ChannelScheduler scheduler_;
+  std::map<comch::WorkerId, std::uint32_t> assigned_;  ///< channels, as each worker was told
+  std::set<comch::WorkerId> released_;                 ///< were told to stop
+  /// Of workers that attached before the I/O threads were there.
+  std::map<comch::WorkerId, comch::AttachedWorker> early_;
   std::optional<comch::ServerSession> link_;
   std::vector<std::unique_ptr<IoThread>> threads_;
-  std::optional<Acceptor> acceptor_;  ///< in the TCP phase
-  /// To the worker, until the I/O threads have them.
-  std::vector<std::unique_ptr<comch::DataEndpoint>> endpoints_;
-  Mailbox<std::string>
-      loss_;  ///< why a data connection to the worker has ended, from its I/O thread
-  WorkerState worker_;
+  std::optional<Acceptor> acceptor_;              ///< in the TCP phase
+  Mailbox<std::vector<WorkerFailure>> failures_;  ///< from the I/O threads
+  bool expired_ = false;  ///< no worker for --worker-timeout: requests are refused
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;
 };

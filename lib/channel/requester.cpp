@@ -1,6 +1,5 @@
 #include "channel/requester.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -86,6 +85,8 @@ Status Requester::post(std::span<const std::byte> message, void* user_data) noex
   fetch_ahead<1>(view_.request(posted_ + kFetchAhead));
   SendTask& task = *sends_.allocate();  // there is one for each slot
   task.user_data = user_data;
+  task.posted_at_ = engine()->now();
+  task.length_ = static_cast<std::uint32_t>(message.size());
   pending_[view_.layout.slot_index(posted_)] = &task;
   ++posted_;
   accept(task);
@@ -131,7 +132,7 @@ void Requester::repost(const kernels::ChannelView& from, std::uint64_t sequence,
   const Slot old = from.request(sequence);
   const Slot slot = view_.request(posted_);
   const std::uint32_t flag = view_.layout.flag_of(posted_);
-  const std::uint32_t length = std::min(kernels::load_packet(old.packets).data[0], max_length());
+  const std::uint32_t length = task.length_;
   if (length <= kMaxPacketPayload) {
     std::byte* const payload = payloads_.get();  // of a response, of which there is none
     (void)read_packets(old.packets, from.layout.flag_of(sequence), payload, length);
@@ -198,6 +199,7 @@ bool Requester::take_response(PostRecvTask& task) noexcept {
   SendTask& request = *pending_[index];
   task.user_data = request.user_data;
   task.sequence_ = received_;
+  task.request_length_ = request.length_;
   task.holds_slot_ = true;
   retire(request);
   (void)sends_.release(request);

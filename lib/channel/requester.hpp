@@ -22,6 +22,14 @@ class Requester;
 class SendTask final : public progress::Task {
  public:
   using ContextType = Requester;
+
+  /// When it was posted: the time of that turn of the engine.
+  [[nodiscard]] core::TimePoint posted_at() const noexcept { return posted_at_; }
+
+ private:
+  friend Requester;
+  core::TimePoint posted_at_;
+  std::uint32_t length_ = 0;
 };
 
 /// A receive, posted for the next response. Completed, it holds that response and the slot that it
@@ -30,8 +38,9 @@ class PostRecvTask final : public progress::Task {
  public:
   using ContextType = Requester;
 
-  /// Which message of the channel was answered.
+  /// Which message of the channel was answered, and how many bytes it has.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
+  [[nodiscard]] std::uint32_t request_length() const noexcept { return request_length_; }
   /// Anything but ok: no payload.
   [[nodiscard]] kernels::Status response_status() const noexcept { return response_status_; }
   [[nodiscard]] std::span<std::byte> payload() const noexcept { return payload_; }
@@ -39,6 +48,7 @@ class PostRecvTask final : public progress::Task {
  private:
   friend Requester;
   std::uint64_t sequence_ = 0;
+  std::uint32_t request_length_ = 0;
   std::span<std::byte> payload_;
   kernels::Status response_status_ = kernels::Status::ok;
   bool holds_slot_ = false;
@@ -99,6 +109,11 @@ class Requester final : public progress::Context, progress::EventHandler {
   /// released and flushed. Throws Error: invalid_value, bad_state, or that the doorbell cannot be
   /// watched; then nothing has changed.
   void move_to(const Endpoint& endpoint, Wakeup wakeup);
+
+  /// The oldest request without a response; there is one.
+  [[nodiscard]] const SendTask& oldest() const noexcept {
+    return *pending_[view_.layout.slot_index(received_)];
+  }
 
   /// With `none` no response is taken any more, whatever the former worker writes.
   void set_wakeup(Wakeup wakeup) noexcept { wakeup_ = wakeup; }

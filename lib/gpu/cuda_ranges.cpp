@@ -50,7 +50,8 @@ memory::Key CudaRegistrar::register_range(const memory::Range& range, memory::Ac
   if (void* const known = device_address_of(range.address); known != nullptr) {
     return {.local = kRegisteredBefore, .handle = known};
   }
-  HostRegistration registration(range.address, range.length, range.writable);
+  HostRegistration registration(range.address, range.length,
+                                memory::includes(access, memory::Access::local_write));
   const memory::Key key{.handle = registration.device_address()};
   registration.release();
   return key;

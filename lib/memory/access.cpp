@@ -26,8 +26,7 @@ constexpr std::array<std::pair<Access, std::string_view>, 6> kNames = {{
 }  // namespace
 
 void check_access(Access access) {
-  constexpr Access kWritesFromOutside =
-      Access::remote_write | Access::remote_atomic | Access::peer_pcie;
+  constexpr Access kWritesFromOutside = Access::remote_write | Access::remote_atomic;
   if ((static_cast<std::uint32_t>(access) & ~kAccessFlags) != 0) refuse(access, "unknown flag");
   if (!includes(access, Access::local_read)) refuse(access, "local_read is always part of it");
   if ((access & kWritesFromOutside) != Access::none && !includes(access, Access::local_write)) {

@@ -6,7 +6,8 @@
 namespace offload::memory {
 
 /// Access rights to a region's memory, a set of flags. "remote": a peer over the network (the
-/// IBV_ACCESS_REMOTE_* flags); "peer_pcie": another device of this machine, by peer-to-peer PCIe.
+/// IBV_ACCESS_REMOTE_* flags); "peer_pcie": another device of this machine, by peer-to-peer PCIe;
+/// without local_write it only reads.
 enum class Access : std::uint32_t {
   none = 0,
   local_read = 1U << 0,
@@ -37,8 +38,7 @@ inline constexpr Access kRemoteAccess =
     Access::remote_read | Access::remote_write | Access::remote_atomic;
 
 /// Throws Error (invalid_value) for a set that no memory can have: without local_read, with an
-/// unknown flag, or with remote or peer_pcie writes but without local_write (ibv_reg_mr(3) refuses
-/// that too).
+/// unknown flag, or with remote writes but without local_write (ibv_reg_mr(3) refuses that too).
 void check_access(Access access);
 
 /// The flags as text: "local_read|remote_write"; "none".

@@ -178,7 +178,6 @@ TEST(RegionBlob, ItsAccessAndAudienceAreChecked) {
   const auto with_access = [](Access access) { return process_body(1, 0, 1, {1, access, 1}); };
   expect_refused(wrapped(with_access(Access::none)), "local_read is always part of it");
   expect_refused(wrapped(with_access(static_cast<Access>(65))), "unknown flag");
-  expect_refused(wrapped(with_access(Access::local_read | Access::peer_pcie)), "local_write");
   for (const Access access : {Access::none, kLocalAccess, static_cast<Access>(68)}) {
     expect_refused(wrapped(peer_body(1, 1, {2, access, 1})), "access of a peer");
   }

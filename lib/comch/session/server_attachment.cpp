@@ -21,13 +21,11 @@ constexpr core::Duration kAttachTime = std::chrono::seconds(60);
 }  // namespace
 
 ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
-                                      std::unique_ptr<ControlConnection> connection,
-                                      const protocol::Hello& hello)
+                                      ControlConnection& connection, const protocol::Hello& hello)
     : session_(&session),
       id_(id),
-      connection_(std::move(connection)),
-      local_(dynamic_cast<LocalControlConnection*>(connection_.get())),
-      name_(std::to_string(id) + ", " + connection_->peer_name()),
+      local_(dynamic_cast<LocalControlConnection*>(&connection)),
+      name_(std::to_string(id) + ", " + connection.peer_name()),
       capabilities_(hello.capabilities),
       ready_(session.offer_.numa_nodes.size()),
       began_(core::Clock::now()),
@@ -43,20 +41,21 @@ ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
     channels_.push_back(std::shared_ptr<WorkerChannel>(new WorkerChannel{
         id_, wakeup, {i, offer.depth, offer.max_message_length, offer.numa_nodes[i]}}));
   }
-  session_->engine_->watch(connection_->fd(), EPOLLIN, *this);
 }
 
 ServerSession::Attachment::~Attachment() {
-  session_->engine_->unwatch(connection_->fd(), *this);
+  if (connection_) session_->engine_->unwatch(connection_->fd(), *this);
 }
 
-void ServerSession::Attachment::start() {
+void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connection) {
+  connection_ = std::move(connection);
   protocol::Welcome welcome;
   welcome.channel_count = static_cast<std::uint16_t>(channels_.size());
   welcome.keep_alive_ms = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(session_->offer_.keep_alive).count());
   welcome.service = session_->offer_.service;
   try {
+    session_->engine_->watch(connection_->fd(), EPOLLIN, *this);
     connection_->send(MessageId::welcome, welcome.encode());
     // A remote worker is offered a channel once it has the one before: no more messages are under
     // way than a control connection has room for.

@@ -13,8 +13,9 @@ namespace offload::comch {
 /// the end of whatever public call or event found that out.
 class ServerSession::Attachment final : progress::EventHandler {
  public:
-  /// `session`: which it is part of. Throws Error.
-  Attachment(ServerSession& session, WorkerId id, std::unique_ptr<ControlConnection> connection,
+  /// `session`: which it is part of. Makes the channels for who is at the other end of
+  /// `connection`. Throws Error.
+  Attachment(ServerSession& session, WorkerId id, ControlConnection& connection,
              const protocol::Hello& hello);
   ~Attachment();
   Attachment(const Attachment&) = delete;
@@ -27,8 +28,8 @@ class ServerSession::Attachment final : progress::EventHandler {
 
   [[nodiscard]] bool told_to_stop() const noexcept { return told_to_stop_; }
 
-  /// Welcomes the worker and offers it its channels.
-  void start();
+  /// Takes the connection, welcomes the worker and offers it its channels.
+  void start(std::unique_ptr<ControlConnection> connection);
   void tick(core::TimePoint now);
   void assign(std::uint32_t channels);
   void start_shutdown(protocol::ShutdownReason reason);

@@ -55,9 +55,14 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
                                           std::to_string(offer_.max_message_length));
   }
   const WorkerId id = ++last_id_;
-  auto attachment = std::make_unique<Attachment>(*this, id, std::move(connection), *hello);
+  std::unique_ptr<Attachment> attachment;
+  try {
+    attachment = std::make_unique<Attachment>(*this, id, *connection, *hello);
+  } catch (const std::exception& error) {
+    return refuse(Refusal::busy, std::string("no channels can be made for it: ") + error.what());
+  }
   core::log_info("worker {} attaches: {}", attachment->name(), hello->backend);
-  attachments_.emplace(id, std::move(attachment)).first->second->start();
+  attachments_.emplace(id, std::move(attachment)).first->second->start(std::move(connection));
 }
 
 /// The connection is not for control messages, but for the data of a channel.

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "channel/requester.hpp"
+#include "comch/proxy/worker_proxy.hpp"
+#include "comch/session/worker_channel.hpp"
+
+namespace offload::server {
+
+/// Which worker an I/O thread's requester is with. Each attached worker has a channel for it; the
+/// control thread says which one is to be used. From a worker that is there the requester moves
+/// once it has answered all, from one that is gone at once, with what is unanswered. The thread's
+/// own.
+class ChannelSelector {
+ public:
+  /// `requester` outlives it and is in the memory of `first`.
+  ChannelSelector(channel::Requester& requester, std::shared_ptr<comch::WorkerChannel> first);
+
+  /// A worker is there.
+  void add(std::shared_ptr<comch::WorkerChannel> channel);
+  /// It is gone: nothing that it writes is read any more.
+  void remove(comch::WorkerId worker);
+  /// This one is to be used; 0: none.
+  void select(comch::WorkerId worker) noexcept { selected_ = worker; }
+
+  /// Moves the requester if it is to move and can. To be called with all responses released.
+  /// Returns whether it did.
+  bool progress();
+
+  /// The worker that the requester is with; 0: none.
+  [[nodiscard]] comch::WorkerId serving() const noexcept { return serving_; }
+  /// Whether requests may be posted: not without a worker, nor while the requester is to leave it.
+  [[nodiscard]] bool ready() const noexcept { return serving_ != 0 && serving_ == selected_; }
+
+  /// A worker whose channel cannot be used any more, and why. Told once.
+  struct Loss {
+    comch::WorkerId worker;
+    std::string reason;
+  };
+  [[nodiscard]] std::optional<Loss> take_loss();
+
+ private:
+  struct Line {
+    std::shared_ptr<comch::WorkerChannel> channel;
+    std::uint64_t next = 0;                       ///< where the requester goes on
+    std::unique_ptr<comch::WorkerProxy> proxy{};  ///< once used, of a worker on another machine
+    bool lost = false;
+  };
+
+  [[nodiscard]] std::shared_ptr<Line> find(comch::WorkerId worker) const;
+  void move_to(const std::shared_ptr<Line>& line);
+
+  channel::Requester* requester_;
+  std::vector<std::shared_ptr<Line>> lines_;
+  std::shared_ptr<Line>
+      current_;  ///< in whose memory the requester is, even if that worker is gone
+  comch::WorkerId serving_ = 0;
+  comch::WorkerId selected_ = 0;
+  std::optional<Loss> loss_;
+};
+
+}  // namespace offload::server
