@@ -3,7 +3,7 @@
 
 #include "apps/worker/device_list.hpp"
 #include "apps/worker/options.hpp"
-#include "apps/worker/worker.hpp"
+#include "apps/worker/program.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
@@ -22,8 +22,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     core::start_log("offload-worker", options.log_level);
-    worker::Worker(options, signals).run();
-    return 0;
+    return static_cast<int>(worker::Program(options, signals).run());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "offload-worker: %s\n", error.what());
     return 1;

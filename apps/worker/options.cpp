@@ -1,10 +1,12 @@
 #include "apps/worker/options.hpp"
 
 #include <optional>
+#include <set>
 
 #include "backend/backend.hpp"
 #include "cli/options.hpp"
 #include "comch/address.hpp"
+#include "core/units.hpp"
 #include "device/device.hpp"
 #include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"
@@ -19,13 +21,19 @@ constexpr const char* kDescription =
     "come over its channels, on a GPU in a persistent kernel or on CPU threads.";
 
 constexpr const char* kFooter =
-    "\nSECONDS may end in us, ms, s, m or h.\n"
-    "SIGINT or SIGTERM: asks the server to end, serves until it has its answers, leaves; a second\n"
-    "one leaves at once. When the server is gone, the worker tries to reach it again for\n"
-    "--connect-timeout. Exit status: 0 after a shutdown; 1 an error; 2 a wrong command line.";
+    "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
+    "SIGINT or SIGTERM: asks the server to let the worker go, serves until then, leaves; a second\n"
+    "one leaves at once. The server and other workers stay. When the server is gone, the worker\n"
+    "waits for the next one, for --connect-timeout.\n"
+    "Exit status: 0 after a signal, or once the server has let the worker go; 1 an error; 2 a "
+    "wrong\n"
+    "command line; 3 a back end that hangs, as when a GPU answers no more. Of several GPUs the\n"
+    "worst counts, and the others are served until the end.\n\n"
+    "Example, a rolling upgrade: start the new worker with --replace; the old one leaves.";
 
-std::optional<std::string> read_pci_address(const std::string& text) {
-  return device::is_pci_address(text) ? std::optional(text) : std::nullopt;
+std::optional<std::uint64_t> read_memory(const std::string& text) {
+  const auto bytes = core::parse_size(text);
+  return bytes && *bytes != 0 ? bytes : std::nullopt;
 }
 
 std::optional<std::uint32_t> read_warps(const std::string& text) {
@@ -47,8 +55,14 @@ void add_backend(cli::CommandLine& line, Options& options) {
       "What processes the requests: a persistent kernel (cuda), a GPU with copies and "
       "a launch for each batch, to compare with (graph), threads (cpu), or cuda if there "
       "is a GPU and else cpu (auto)");
-  cli::add(line, "-g,--gpu-pci-addr", options.gpu_pci_address, read_pci_address,
-           "a PCI address, such as 0000:01:00.0", "The GPU. Default: the first")
+  const auto take_address = [&options](const std::string& text) {
+    if (!device::is_pci_address(text)) return false;
+    options.gpu_pci_addresses.push_back(text);
+    return true;
+  };
+  cli::add_values(line, "-g,--gpu-pci-addr", take_address, "a PCI address, such as 0000:01:00.0",
+                  "The GPU. May be repeated: each GPU attaches as a worker of its own. Default: "
+                  "the first")
       .type_name("ADDRESS");
   cli::add(line, "--warps-per-channel", options.warps_per_channel, read_warps,
            fmt::format("a multiple of {} up to {}", kernels::kWarpsPerBlock, kMostWarps),
@@ -76,6 +90,20 @@ void add_server(cli::CommandLine& line, Options& options) {
   cli::add_time(line, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
                 "How long the server may take to let this worker go after a signal")
       .default_str("10");
+  const auto stands_by =
+      cli::add_flag(line, "--stand-by", options.stands_by,
+                    "Attach as a hot stand-by: serve only while no other worker can");
+  cli::add_flag(line, "--replace", options.replaces,
+                "Take the place of the worker that has been attached for the longest, which the "
+                "server then lets go")
+      .excludes(stands_by);
+  cli::add_flag(line, "--shutdown-together", options.shutdown_together,
+                "A signal to the worker ends the server too, and the server's end the worker");
+  cli::add(line, "--max-memory", options.max_memory, read_memory,
+           "a size of at least 1 byte, such as 512m or 64g",
+           "What the server's channels may take of this machine, of all GPUs together")
+      .type_name("BYTES")
+      .default_str("8g");
   cli::add_time(line, "--stuck-after", options.stuck_after, std::chrono::milliseconds(1),
                 "A request unanswered for so long is reported with its channel and slot")
       .default_str("2");
@@ -106,6 +134,12 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::add_flag(line, "--list-devices", options.list_devices,
                 "Print the devices of this machine with what each can do, and leave");
   if (auto leave = line.parse(argc, argv)) return *leave;
+  const auto& gpus = options.gpu_pci_addresses;
+  if (std::set(gpus.begin(), gpus.end()).size() != gpus.size()) {
+    return cli::Leave{cli::kUsageError,
+                      "offload-worker: --gpu-pci-addr: a GPU is named twice; allowed is one worker "
+                      "on each (--help lists what is allowed)"};
+  }
   if (const auto wrong = misplaced_option(line, options)) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-worker: {}, not {} (--help lists what "
                                                     "is allowed)",

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cli/leave.hpp"
 #include "core/clock.hpp"
@@ -15,13 +16,17 @@ struct Options {
   std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
   std::string comch_key_file;  ///< empty: no key
   std::string backend = "auto";
-  std::string gpu_pci_address;                     ///< empty: the first GPU
+  std::vector<std::string> gpu_pci_addresses;      ///< a worker each; empty: one, the first GPU
   std::optional<std::uint32_t> warps_per_channel;  ///< none: the back end's choice
   core::Duration idle_sleep = std::chrono::microseconds(20);
   core::Duration spin = std::chrono::microseconds(20);
   core::Duration connect_timeout = core::seconds(60);
   core::Duration shutdown_timeout = core::seconds(10);
   core::Duration stuck_after = core::seconds(2);
+  std::uint64_t max_memory = std::uint64_t{8} << 30;  ///< bytes, of all channels
+  bool stands_by = false;
+  bool replaces = false;
+  bool shutdown_together = false;
   std::string log_level = "info";
   bool list_devices = false;
 };

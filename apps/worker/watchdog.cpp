@@ -1,12 +1,15 @@
 #include "apps/worker/watchdog.hpp"
 
+#include <utility>
+
 #include "core/log.hpp"
 #include "kernels/serve.hpp"
 
 namespace offload::worker {
 
-Watchdog::Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after)
-    : stuck_after_(stuck_after) {
+Watchdog::Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after,
+                   std::string prefix)
+    : stuck_after_(stuck_after), prefix_(std::move(prefix)) {
   const auto now = core::Clock::now();
   for (const auto& channel : channels) {
     Watched& watched = watched_.emplace_back();
@@ -42,12 +45,12 @@ bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now
   const bool stuck = now - watched.since >= stuck_after_;
   if (stuck && !watched.reported) {
     core::log_error(
-        "channel {} is stuck: its slot {} (message {}) has been unanswered for {:.1f} s; "
+        "{}channel {} is stuck: its slot {} (message {}) has been unanswered for {:.1f} s; "
         "last sign of life {:.1f} s ago",
-        index, layout.slot_index(due), due, core::to_seconds(now - watched.since),
+        prefix_, index, layout.slot_index(due), due, core::to_seconds(now - watched.since),
         core::to_seconds(now - watched.beat_at));
   } else if (!stuck && watched.reported) {
-    core::log_info("channel {} goes on", index);
+    core::log_info("{}channel {} goes on", prefix_, index);
   }
   watched.reported = stuck;
   return stuck;

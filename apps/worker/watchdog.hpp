@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "backend/backend.hpp"
@@ -13,7 +14,9 @@ namespace offload::worker {
 /// back end's heartbeat last advanced. It only reads the channels. One thread.
 class Watchdog {
  public:
-  Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after);
+  /// `prefix`: of its lines in the log.
+  Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after,
+           std::string prefix = {});
 
   /// Checks all channels. `heartbeats`: Backend::heartbeats(). Returns the number of stuck
   /// channels.
@@ -33,6 +36,7 @@ class Watchdog {
 
   std::vector<Watched> watched_;
   core::Duration stuck_after_;
+  std::string prefix_;
 };
 
 }  // namespace offload::worker

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
 #include "core/error.hpp"
@@ -23,17 +22,21 @@ constexpr core::Duration kLongestRetry = std::chrono::seconds(1);
 constexpr core::Duration kWatchInterval = std::chrono::milliseconds(250);
 /// The time for the back end to stop; a GPU's warps read the stop word within microseconds.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
+/// What comes with that: memory is unregistered and freed.
+constexpr core::Duration kDetachTime = kStopTime + std::chrono::seconds(2);
+/// The time to open a GPU, and to register the channels with it and start a kernel. A driver that
+/// is not kept in memory is loaded first, which takes some ten seconds on large machines.
+constexpr core::Duration kStartTime = std::chrono::seconds(60);
+/// A turn of serving: a sleep of kWatchInterval, and calls that do not wait.
+constexpr core::Duration kTurnTime = std::chrono::seconds(10);
 
-std::unique_ptr<backend::Backend> open_backend(const Options& options) {
-  if (options.backend == "graph") {
-    return backend::make_graph_backend({options.gpu_pci_address, options.spin});
-  }
+std::unique_ptr<backend::Backend> open_backend(const Options& options, const std::string& gpu) {
+  if (options.backend == "graph") return backend::make_graph_backend({gpu, options.spin});
   if (options.backend != "cpu") {
     try {
-      return backend::make_cuda_backend(
-          {options.gpu_pci_address, options.warps_per_channel, options.idle_sleep});
+      return backend::make_cuda_backend({gpu, options.warps_per_channel, options.idle_sleep});
     } catch (const Error& error) {
-      if (options.backend == "cuda" || !options.gpu_pci_address.empty()) throw;
+      if (options.backend == "cuda" || !gpu.empty()) throw;
       core::log_info("no CUDA back end ({}): serving on the CPU", error.what());
     }
   }
@@ -49,45 +52,55 @@ bool may_come(const Error& error) {
 
 }  // namespace
 
-Worker::Worker(const Options& options, core::ShutdownSignals& signals)
+Worker::Worker(const Options& options, std::string gpu, const std::string& name,
+               std::uint64_t most_memory)
     : options_(options),
-      signals_(&signals),
+      gpu_(std::move(gpu)),
+      prefix_(name.empty() ? "" : name + ": "),
+      most_memory_(most_memory),
       server_(comch::parse_with_key(options.comch, options.comch_key_file)),
-      backend_(open_backend(options)) {
-  engine_.watch(signals_->fd(), EPOLLIN, *this);
-  core::log_info("back end: {}", backend_->name());
+      replaces_(options.replaces) {}
+
+void Worker::leave() noexcept {
+  leave_.store(true, std::memory_order_release);
+  engine_.notify();
 }
 
-Worker::~Worker() {
-  link_.reset();
-  engine_.unwatch(signals_->fd(), *this);
-}
-
-void Worker::run() {
-  while (!finished_ && !leave_by_) {
-    if (!connect()) return;
-    serve();
-    detach();
+WorkerEnd Worker::run() {
+  WorkerEnd end = WorkerEnd::done;
+  std::exception_ptr failure;
+  try {
+    hang_.enter(kStartTime);
+    backend_ = open_backend(options_, gpu_);
+    core::log_info("{}back end: {}", prefix_, backend_->name());
+    end = attach_and_serve();
+  } catch (...) {
+    failure = std::current_exception();
   }
+  close();
+  if (failure) std::rethrow_exception(failure);
+  return end;
 }
 
-/// Retries until a server has sent its channels (true), or a signal arrives (false).
+WorkerEnd Worker::attach_and_serve() {
+  while (!finished_ && !leaving() && connect()) {
+    serve();
+    if (!detach()) return WorkerEnd::hung;
+  }
+  return WorkerEnd::done;
+}
+
+/// Retries until a server has sent its channels (true), or this worker is to end (false).
 bool Worker::connect() {
+  hang_.enter(HangDetector::kNoLimit);  // what waits here has bounds of its own
   const auto deadline = core::Clock::now() + options_.connect_timeout;
-  for (core::Duration wait = kFirstRetry; !leave_by_; wait = std::min(2 * wait, kLongestRetry)) {
+  for (core::Duration wait = kFirstRetry; !finished_ && !leaving();
+       wait = std::min(2 * wait, kLongestRetry)) {
     try {
-      lost_ = false;
-      link_.emplace(engine_, server_, hello(), static_cast<comch::WorkerSession::Observer&>(*this));
-      // Until the channels are there, a loss is one more reason to try again.
-      while (!lost_ && !watchdog_ && !leave_by_ && core::Clock::now() < deadline) {
-        engine_.run_once(std::min(deadline, link_->next_tick()));
-        link_->tick(core::Clock::now());
-      }
-      if (failure_) std::rethrow_exception(failure_);
-      if (watchdog_) return true;
+      if (await_channels(deadline)) return true;
     } catch (const Error& error) {
       if (failure_ || !may_come(error)) throw;
-      core::log_debug("{}", error.what());
+      core::log_debug("{}{}", prefix_, error.what());
     }
     link_.reset();
     const auto now = core::Clock::now();
@@ -97,14 +110,30 @@ bool Worker::connect() {
                               core::to_seconds(options_.connect_timeout)));
     }
     const auto retry_at = std::min(deadline, now + wait);
-    while (!leave_by_ && core::Clock::now() < retry_at) engine_.run_once(retry_at);
+    while (!finished_ && !leaving() && core::Clock::now() < retry_at) engine_.run_once(retry_at);
   }
   return false;
 }
 
+/// One attempt: whether the channels are there. Until then a loss is one more reason to try again.
+bool Worker::await_channels(core::TimePoint deadline) {
+  lost_ = told_to_stop_ = false;
+  link_.emplace(engine_, server_, hello(), most_memory_,
+                static_cast<comch::WorkerSession::Observer&>(*this));
+  while (!lost_ && !watchdog_ && !told_to_stop_ && !leaving() && core::Clock::now() < deadline) {
+    engine_.run_once(std::min(deadline, link_->next_tick()));
+    link_->tick(core::Clock::now());
+  }
+  if (failure_) std::rethrow_exception(failure_);
+  if (!watchdog_ && told_to_stop_ && !lost_) link_->complete();
+  return watchdog_.has_value();
+}
+
 void Worker::serve() {
   auto next_watch = core::Clock::now() + kWatchInterval;
-  while (!lost_ && !finished_) {
+  while (!lost_ && !told_to_stop_) {
+    hang_.enter(kTurnTime);
+    if (leaving() && !leave_by_) begin_to_leave();
     const auto deadline = leave_by_ ? std::min(*leave_by_, next_watch) : next_watch;
     engine_.run_once(std::min(deadline, link_->next_tick()));
     if (failure_) std::rethrow_exception(failure_);
@@ -116,16 +145,25 @@ void Worker::serve() {
       next_watch = now + kWatchInterval;
     }
     if (leave_by_ && now >= *leave_by_) {
-      core::log_warning("the server did not let this worker go in time");
+      core::log_warning("{}the server did not let this worker go in time", prefix_);
       return;
     }
   }
 }
 
+void Worker::begin_to_leave() {
+  leave_by_ = core::Clock::now() + options_.shutdown_timeout;
+  if (options_.shutdown_together) {
+    link_->request_shutdown();
+  } else {
+    link_->request_detach();
+  }
+}
+
 void Worker::watch_over() {
   for (const backend::Fault& fault : backend_->check()) {
-    core::log_error("channel {} slot {}: refused a request of {} bytes, over the channel's limit",
-                    fault.channel, fault.slot, fault.length);
+    core::log_error("{}channel {} slot {}: refused a request of {} bytes, over the channel's limit",
+                    prefix_, fault.channel, fault.slot, fault.length);
   }
   watchdog_->look(core::Clock::now(), backend_->heartbeats());
 }
@@ -138,20 +176,39 @@ void Worker::check_connections() {
   }
 }
 
-void Worker::detach() {
+/// False: the back end does not stop.
+bool Worker::detach() {
+  hang_.enter(kDetachTime);
   if (!backend_->stop(kStopTime)) {
-    throw Error(ErrorCode::timed_out, "the back end did not stop in time");
+    core::log_error("{}the back end did not stop within {} s", prefix_,
+                    core::to_seconds(kStopTime));
+    return false;
   }
-  if (finished_) link_->complete();
+  if (told_to_stop_ && !lost_) link_->complete();
   link_.reset();
   watchdog_.reset();
   channels_.clear();
+  serves_.store(false, std::memory_order_release);
+  return true;
+}
+
+/// What is left, on the thread that made it.
+void Worker::close() {
+  hang_.enter(kDetachTime);
+  link_.reset();
+  watchdog_.reset();
+  backend_.reset();
+  channels_.clear();
+  serves_.store(false, std::memory_order_release);
 }
 
 protocol::Hello Worker::hello() const {
   protocol::Hello hello;
-  hello.capabilities =
-      backend_->wakeup() == channel::Wakeup::doorbell ? protocol::kRingsDoorbell : 0U;
+  if (backend_->wakeup() == channel::Wakeup::doorbell) {
+    hello.capabilities |= protocol::kRingsDoorbell;
+  }
+  if (options_.stands_by) hello.capabilities |= protocol::kStandsBy;
+  if (replaces_) hello.capabilities |= protocol::kReplaces;
   hello.max_channels = kMostChannels;
   hello.max_message_length = kernels::kMaxMessageLength;
   hello.backend = backend_->name();
@@ -159,6 +216,8 @@ protocol::Hello Worker::hello() const {
 }
 
 void Worker::on_channels(const std::string& service, std::vector<comch::AttachedChannel> channels) {
+  serves_.store(true, std::memory_order_release);
+  hang_.enter(kStartTime);
   try {
     channels_ = std::move(channels);
     std::vector<channel::SharedChannel> served;
@@ -171,8 +230,8 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
     for (const auto& attached : channels_) {
       if (attached.proxy) attached.proxy->start(backend_->wakeup(), [this] { engine_.notify(); });
     }
-    watchdog_.emplace(std::move(watched), options_.stuck_after);
-    core::log_info("serving {} channels, service {}", channels_.size(), service);
+    watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
+    core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(), service);
   } catch (...) {
     failure_ = std::current_exception();
     throw;
@@ -180,36 +239,47 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
 }
 
 void Worker::on_attached() {
-  core::log_info("attached to {}", options_.comch);
+  replaces_ = false;
+  core::log_info("{}attached to {}", prefix_, options_.comch);
 }
 
-void Worker::on_start_shutdown() {
-  core::log_info("the server is done: shutting down");
+void Worker::on_assignment(std::uint32_t channels) {
+  if (channels == 0) {
+    core::log_info("{}stands by: no channel is assigned", prefix_);
+  } else {
+    core::log_info("{}{} of {} channels are assigned", prefix_, channels, channels_.size());
+  }
+}
+
+void Worker::on_start_shutdown(protocol::ShutdownReason reason) {
+  told_to_stop_ = true;
   finished_ = true;
+  if (reason == protocol::ShutdownReason::released) {
+    core::log_info("{}the server has let this worker go", prefix_);
+  } else if (reason == protocol::ShutdownReason::together || options_.shutdown_together) {
+    core::log_info("{}the server is done: shutting down", prefix_);
+  } else {
+    core::log_info("{}the server leaves: waiting for the next one", prefix_);
+    finished_ = false;
+  }
 }
 
 void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) {
   lost_ = true;
   if (failure_) return;  // the back end's; the server has been told
   if (refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down) {
-    if (reason != last_refusal_)
-      core::log_info("the server cannot take this worker yet: {}", reason);
+    if (reason != last_refusal_) {
+      core::log_info("{}the server cannot take this worker yet: {}", prefix_, reason);
+    }
     last_refusal_ = reason;
+  } else if (refused == protocol::Refusal::worker_stuck) {
+    core::log_error("{}the server has given this worker up: {}", prefix_, reason);
   } else if (refused) {
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
   } else {
-    core::log_warning("the server is gone: {}", reason);
+    core::log_warning("{}the server is gone: {}", prefix_, reason);
   }
-}
-
-void Worker::on_events(std::uint32_t) {
-  const int signal = signals_->take();
-  if (signal == 0) return;
-  core::log_info("{}: asking the server to end; a second signal ends the worker at once",
-                 signal == SIGINT ? "SIGINT" : "SIGTERM");
-  leave_by_ = core::Clock::now() + options_.shutdown_timeout;
-  if (watchdog_) link_->request_shutdown();
 }
 
 }  // namespace offload::worker

@@ -1,48 +1,78 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/worker/hang_detector.hpp"
 #include "apps/worker/options.hpp"
 #include "apps/worker/watchdog.hpp"
 #include "backend/backend.hpp"
 #include "comch/session/worker_session.hpp"
-#include "core/signals.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::worker {
 
-/// The worker program: attaches a back end to a server, monitors it, and stops it. It runs in one
-/// thread; the back end has threads of its own, or is a GPU.
+/// What a worker ends with; an Error is the program's status 1.
+enum class WorkerEnd : std::uint8_t {
+  done,  ///< it was told to end
+  hung,  ///< its back end does not stop: its memory is in use until the process ends
+};
+
+/// One back end, a GPU or this machine's processors, that is attached to a server, and to the next
+/// one when that is gone. run() is for a thread of its own, which makes all calls of CUDA; the
+/// thread that made the worker monitors it.
 class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
  public:
-  /// Opens the back end. Throws Error.
-  Worker(const Options& options, core::ShutdownSignals& signals);
-  ~Worker();
+  /// `gpu`: its PCI address; empty: the first. `name`: what the log calls this worker; empty where
+  /// there is only one. `most_memory`: bytes of this machine that its channels may take. Throws
+  /// Error.
+  Worker(const Options& options, std::string gpu, const std::string& name,
+         std::uint64_t most_memory);
 
-  /// Runs until a signal or the server ends it. Throws Error, also if it cannot attach to a server
-  /// within --connect-timeout.
-  void run();
+  /// Opens the back end, and serves until leave() or a server ends it. Throws Error, also if no
+  /// server lets it in within --connect-timeout.
+  WorkerEnd run();
+
+  // For the monitoring thread.
+
+  /// Ends run(), once the server has let this worker go.
+  void leave() noexcept;
+  /// Whether the back end serves channels, or is about to or not yet stopped: then a server is to
+  /// let this worker go before it ends. Otherwise the process may end at any moment.
+  [[nodiscard]] bool serves() const noexcept { return serves_.load(std::memory_order_acquire); }
+  [[nodiscard]] HangDetector& hang_detector() noexcept { return hang_; }
+  /// What lines of the log begin with.
+  [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
 
  private:
   void on_channels(const std::string& service,
                    std::vector<comch::AttachedChannel> channels) override;
   void on_attached() override;
-  void on_start_shutdown() override;
+  void on_assignment(std::uint32_t channels) override;
+  void on_start_shutdown(protocol::ShutdownReason reason) override;
   void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) override;
-  void on_events(std::uint32_t epoll_events) override;
+  void on_events(std::uint32_t) override {}
 
+  WorkerEnd attach_and_serve();
   bool connect();
+  bool await_channels(core::TimePoint deadline);
   void serve();
+  void begin_to_leave();
   void watch_over();
   void check_connections();
-  void detach();
+  bool detach();
+  void close();
+  [[nodiscard]] bool leaving() const noexcept { return leave_.load(std::memory_order_acquire); }
   [[nodiscard]] protocol::Hello hello() const;
 
   Options options_;
-  core::ShutdownSignals* signals_;
+  std::string gpu_;
+  std::string prefix_;
+  std::uint64_t most_memory_;
   comch::Address server_;
   progress::Engine engine_;
   std::vector<comch::AttachedChannel> channels_;  ///< outlive the back end's use of them
@@ -51,9 +81,14 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   std::optional<comch::WorkerSession> link_;
   std::string last_refusal_;    ///< logged once, not at each attempt
   std::exception_ptr failure_;  ///< thrown by the back end in on_channels(), or a refusal
+  bool replaces_;               ///< until it has attached: then it has taken another's place
   bool lost_ = false;
-  bool finished_ = false;                    ///< the server has asked this worker to shut down
-  std::optional<core::TimePoint> leave_by_;  ///< set by a signal
+  bool told_to_stop_ = false;                ///< by the server of this session
+  bool finished_ = false;                    ///< and to end
+  std::optional<core::TimePoint> leave_by_;  ///< since leave()
+  HangDetector hang_;
+  std::atomic<bool> leave_{false};   ///< release in leave(), acquire in leaving()
+  std::atomic<bool> serves_{false};  ///< release on the worker's thread, acquire in serves()
 };
 
 }  // namespace offload::worker

@@ -83,8 +83,8 @@ class GraphBackend final : public Backend {
 
 std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options) {
   // Before the first CUDA call: the most connections to the GPU there can be. Streams that share
-  // one wait for each other, and each channel has several streams.
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // one wait for each other, and each channel has several streams. Once, as in gpu::open_gpu().
+  [[maybe_unused]] static const int set = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   return std::make_unique<GraphBackend>(options);
 }
 

@@ -8,8 +8,9 @@ namespace offload::gpu {
 
 device::Device open_gpu(const std::string& pci_address) {
   // Before the first CUDA call. A kernel that is loaded at its first launch (lazy loading) would
-  // wait for the persistent kernel to end.
-  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  // wait for the persistent kernel to end. Once: setenv(3) is not for a process whose other threads
+  // read the environment, as CUDA does.
+  [[maybe_unused]] static const int set = ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const device::DeviceList gpus = device::list_gpus();
   if (gpus.devices.empty()) {
     throw core::Error(core::ErrorCode::not_found, "no GPU: " + gpus.why_none);

@@ -57,6 +57,10 @@ void WorkerSession::on_events(std::uint32_t) {
       connection_->refuse(protocol::Refusal::bad_version, error.what());
       return lose(error.what(), protocol::Refusal::bad_version);  // asking again would not help
     }
+    if (error.code() == ErrorCode::full) {  // nor there
+      connection_->refuse(protocol::Refusal::bad_hello, error.what());
+      return lose(error.what(), protocol::Refusal::bad_hello);
+    }
     if (error.code() != ErrorCode::connection_reset && error.code() != ErrorCode::timed_out) {
       connection_->refuse(protocol::Refusal::bad_hello, error.what());
     }
@@ -136,7 +140,7 @@ void WorkerSession::reserve_memory(const protocol::ChannelDescriptor& descriptor
     throw Error(ErrorCode::full, "channel " + std::to_string(descriptor.channel) + " takes " +
                                      std::to_string(bytes) + " bytes, and " +
                                      std::to_string(memory_left_) +
-                                     " are left of what channels may take here");
+                                     " are left of what channels may take here (--max-memory)");
   }
   memory_left_ -= bytes;
 }

@@ -37,8 +37,8 @@ class WorkerSession final : progress::EventHandler {
     virtual void on_assignment(std::uint32_t channels) = 0;
     /// The server has got all its answers and wants this worker to stop; then call complete().
     virtual void on_start_shutdown(protocol::ShutdownReason reason) = 0;
-    /// The attachment is over. `refused`: the server refused, or speaks another version; `reason`:
-    /// the same for people.
+    /// The attachment is over. `refused`: the server refused, speaks another version, or wants more
+    /// memory than it may have; `reason`: the same for people.
     virtual void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) = 0;
 
    protected:

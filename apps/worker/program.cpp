@@ -1,0 +1,118 @@
+#include "apps/worker/program.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "core/cpu.hpp"
+#include "core/log.hpp"
+
+namespace offload::worker {
+namespace {
+
+/// The interval at which the main thread looks for workers that hang.
+constexpr core::Duration kLookInterval = std::chrono::milliseconds(250);
+/// More than the descriptors of 1024 channels, of which control connections are among the first.
+constexpr int kMostSockets = 8192;
+
+/// Ends the process without a word to threads and drivers. Connections are shut down before, so
+/// that peers learn of it at once: what a driver does at a process's end may take long, and its
+/// descriptors may be closed before theirs.
+[[noreturn]] void end_process(ExitStatus status) {
+  for (int fd = STDERR_FILENO + 1; fd < kMostSockets; ++fd) ::shutdown(fd, SHUT_RDWR);
+  ::_exit(static_cast<int>(status));
+}
+
+}  // namespace
+
+Program::Program(const Options& options, core::ShutdownSignals& signals) : signals_(&signals) {
+  auto gpus = options.gpu_pci_addresses;
+  if (gpus.empty()) gpus.emplace_back();
+  for (const std::string& gpu : gpus) {
+    workers_.emplace_back(options, gpu, gpus.size() > 1 ? gpu : "",
+                          options.max_memory / gpus.size());
+  }
+  engine_.watch(signals_->fd(), EPOLLIN, *this);
+}
+
+Program::~Program() {
+  engine_.unwatch(signals_->fd(), *this);
+}
+
+ExitStatus Program::run() {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].thread = std::thread([this, i] {
+      core::name_this_thread(("control-" + std::to_string(i)).c_str());
+      run_worker(workers_[i]);
+    });
+  }
+  auto next_look = core::Clock::now() + kLookInterval;
+  while (!over()) {
+    engine_.run_once(next_look);
+    if (core::Clock::now() < next_look) continue;
+    look_for_hangs();
+    next_look = core::Clock::now() + kLookInterval;
+  }
+  return finish();
+}
+
+void Program::run_worker(Running& running) {
+  try {
+    if (running.worker.run() == WorkerEnd::hung) running.status = ExitStatus::hung;
+  } catch (const std::exception& error) {
+    running.status = ExitStatus::failed;
+    std::fprintf(stderr, "offload-worker: %s%s\n", running.worker.prefix().c_str(), error.what());
+  }
+  running.ended.store(true, std::memory_order_release);  // pairs with over() and finish()
+  engine_.notify();
+}
+
+void Program::look_for_hangs() {
+  for (Running& running : workers_) {
+    if (running.given_up || running.ended.load(std::memory_order_acquire)) continue;
+    if (!running.worker.hang_detector().look(kLookInterval)) continue;
+    core::log_critical("{}the back end hangs: it is given up", running.worker.prefix());
+    running.given_up = true;
+  }
+}
+
+/// Whether no worker is left that is to be waited for.
+bool Program::over() const {
+  return std::ranges::all_of(workers_, [this](const Running& running) {
+    return running.given_up || running.ended.load(std::memory_order_acquire) ||
+           (leaving_ && !running.worker.serves());
+  });
+}
+
+ExitStatus Program::finish() {
+  auto status = ExitStatus::done;
+  bool all_returned = true;
+  for (const Running& running : workers_) {
+    const bool ended = running.ended.load(std::memory_order_acquire);
+    if (ended) status = std::max(status, running.status);
+    if (running.given_up) status = ExitStatus::hung;
+    all_returned = all_returned && ended;
+  }
+  if (status == ExitStatus::hung) {
+    core::log_critical("leaving with status {}: a back end hangs", static_cast<int>(status));
+  }
+  // A worker that connects returns in its own time, at the end of what it waits for.
+  if (!all_returned || status == ExitStatus::hung) end_process(status);
+  for (Running& running : workers_) running.thread.join();
+  return status;
+}
+
+void Program::on_events(std::uint32_t) {
+  const int signal = signals_->take();
+  if (signal == 0) return;
+  core::log_info("{}: leaving; a second signal ends the worker at once",
+                 signal == SIGINT ? "SIGINT" : "SIGTERM");
+  leaving_ = true;
+  for (Running& running : workers_) running.worker.leave();
+}
+
+}  // namespace offload::worker

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <thread>
+
+#include "apps/worker/options.hpp"
+#include "apps/worker/worker.hpp"
+#include "core/signals.hpp"
+#include "progress/engine.hpp"
+
+namespace offload::worker {
+
+/// What the program exits with; 2 is a wrong command line. The worst of its workers' counts.
+enum class ExitStatus : std::uint8_t { done = 0, failed = 1, hung = 3 };
+
+/// The worker program: a worker for each GPU, on a thread of its own (CUDA's current device is the
+/// thread's), each attached to the server by itself, so that the loss of one costs its channels
+/// only. The main thread takes the signals and looks for workers that hang. It calls nothing that
+/// could, so the program ends in bounded time whatever a driver does.
+class Program final : progress::EventHandler {
+ public:
+  /// Throws Error.
+  Program(const Options& options, core::ShutdownSignals& signals);
+  ~Program();
+
+  /// Runs until all workers have ended, or a signal has ended them; prints their errors. Does not
+  /// return but ends the process where a thread is in a call that may never return.
+  ExitStatus run();
+
+ private:
+  struct Running {
+    Running(const Options& options, const std::string& gpu, const std::string& name,
+            std::uint64_t most_memory)
+        : worker(options, gpu, name, most_memory) {}
+
+    Worker worker;
+    std::thread thread{};
+    ExitStatus status = ExitStatus::done;  ///< written before `ended`
+    std::atomic<bool> ended{false};        ///< release on the thread, acquire on the main thread
+    bool given_up = false;                 ///< it hangs
+  };
+
+  void on_events(std::uint32_t epoll_events) override;
+  void run_worker(Running& running);
+  void look_for_hangs();
+  [[nodiscard]] bool over() const;
+  ExitStatus finish();
+
+  core::ShutdownSignals* signals_;
+  progress::Engine engine_;
+  std::deque<Running> workers_;
+  bool leaving_ = false;  ///< since a signal
+};
+
+}  // namespace offload::worker
