@@ -43,8 +43,11 @@ class RequestPath {
   void refuse_overdue();
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
   [[nodiscard]] std::optional<core::TimePoint> silent_since();
-  /// The worker is another one: it owes nothing from before now.
-  void note_new_worker() noexcept { last_response_ = engine_->now(); }
+  /// The requester is with another worker, who owes nothing from before now.
+  void note_new_worker() noexcept {
+    last_response_ = engine_->now();
+    flushed_ = requester_.posted();  // which are other numbers, and flushed
+  }
 
   /// From now on requests are answered with the error `reason`, those that the worker has not
   /// answered as well; none: they go to the channel again.

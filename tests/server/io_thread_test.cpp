@@ -1,6 +1,7 @@
 #include "apps/server/io_thread.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <atomic>
 #include <optional>
@@ -168,6 +169,31 @@ TEST_F(IoThreadTest, WhatAWorkerThatIsGoneHadGoesToTheNext) {
   EXPECT_EQ(second.serve_all(), 2);
   EXPECT_EQ(next(false), response(bytes_of("dn2")));
   EXPECT_EQ(next(false), response(bytes_of("dr3")));
+}
+
+TEST_F(IoThreadTest, TheNextWorkerIsRungForAsManyRequestsAsTheFormerHad) {
+  attach();
+  connect();
+  for (int i = 0; i < 3; ++i) send_request(client_, bytes_of("request"));
+  ASSERT_TRUE(eventually([&] { return worker_.serve(); }));
+  EXPECT_EQ(next(false), response(bytes_of("tseuqer")));
+  const auto channel = make_channel(kWorker + 1, Wakeup::doorbell);
+  test::Worker second(channel->memory);
+  thread_.add_worker(channel);
+  lose();
+  thread_.select_worker(kWorker + 1);
+  ASSERT_TRUE(eventually([&] { return second.serve_all() == 2; }));
+  second.ringer().ring();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(next(false), response(bytes_of("tseuqer")));
+
+  channel::Waiter waiter = second.waiter();
+  waiter.drain();
+  waiter.arm();
+  send_request(client_, bytes_of("third"));
+  EXPECT_TRUE(eventually([&] {
+    pollfd bell{waiter.fd(), POLLIN, 0};
+    return ::poll(&bell, 1, 0) == 1;
+  }));
 }
 
 TEST_F(IoThreadTest, AWorkerThatIsThereAnswersBeforeTheChannelMoves) {
