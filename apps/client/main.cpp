@@ -24,7 +24,7 @@ int run(const Options& options, core::ShutdownSignals& signals) {
   const RunOutcome outcome = run_load(options, signals);
   fmt::print("{}", make_table(outcome.statistics));
   std::fflush(stdout);
-  for (const auto& fault : outcome.faults) fmt::print(stderr, "offload-client: {}\n", fault);
+  for (const auto& fault : outcome.faults) core::print_error("offload-client", fault);
   json.write(make_json(options, outcome));
   if (!outcome.faults.empty()) return kFailed;
   return outcome.interrupted ? kInterrupted : 0;
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return client::run(std::get<client::Options>(parsed), signals);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "offload-client: {}\n", error.what());
+    core::print_error("offload-client", error.what());
     return client::kFailed;
   }
 }

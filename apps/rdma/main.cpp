@@ -59,10 +59,10 @@ int main(int argc, char** argv) {
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return rdma_tool::run(std::get<rdma_tool::Options>(parsed), signals);
   } catch (const rdma_tool::Interrupted&) {
-    fmt::print(stderr, "offload-rdma: interrupted\n");
+    core::print_error("offload-rdma", "interrupted");
     return rdma_tool::kInterrupted;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "offload-rdma: {}\n", error.what());
+    core::print_error("offload-rdma", error.what());
     return rdma_tool::kFailed;
   }
 }

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <exception>
 
 #include "apps/server/options.hpp"
@@ -17,7 +16,7 @@ int main(int argc, char** argv) {
     server::Server(options, signals).run();
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "offload-server: %s\n", error.what());
+    core::print_error("offload-server", error.what());
     return 1;
   }
 }

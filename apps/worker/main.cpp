@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     worker::Worker(options, signals).run();
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "offload-worker: %s\n", error.what());
+    core::print_error("offload-worker", error.what());
     return 1;
   }
 }
