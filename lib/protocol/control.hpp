@@ -35,7 +35,7 @@ enum Capability : std::uint32_t {
   kRingsDoorbell = 1U << 0,
 };
 
-/// worker → server: the first message.
+/// worker → server: the first message. Decoded, its text is escaped (core/escape.hpp).
 struct Hello {
   std::uint16_t version = kControlVersion;
   std::uint32_t capabilities = 0;
@@ -47,7 +47,7 @@ struct Hello {
   static std::optional<Hello> decode(std::span<const std::byte> payload);
 };
 
-/// server → worker, in answer to an acceptable Hello.
+/// server → worker, in answer to an acceptable Hello. Decoded, its text is escaped.
 struct Welcome {
   std::uint16_t version = kControlVersion;
   std::uint16_t channel_count = 0;
