@@ -18,7 +18,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kInterrupted = 130;
 
-int run(const Options& options, core::ShutdownSignals& signals) {
+int run(const Options& options, core::Signals& signals) {
   core::start_log("offload-client", options.log_level);
   cli::JsonFile json(options.json_file);
   const RunOutcome outcome = run_load(options, signals);
@@ -36,7 +36,7 @@ int run(const Options& options, core::ShutdownSignals& signals) {
 int main(int argc, char** argv) {
   using namespace offload;
   try {
-    core::ShutdownSignals signals;
+    core::Signals signals;
     core::raise_descriptor_limit();  // a thread takes two, a connection one
     const auto parsed = client::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);

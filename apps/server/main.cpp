@@ -8,7 +8,7 @@
 int main(int argc, char** argv) {
   using namespace offload;
   try {
-    core::ShutdownSignals signals;
+    core::Signals signals(core::Hangup::rereads);
     const auto parsed = server::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     const auto& options = std::get<server::Options>(parsed);

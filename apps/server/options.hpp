@@ -26,6 +26,7 @@ struct Options {
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
   std::string log_level = "info";
+  std::string reload_file;  ///< empty: none
 };
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);

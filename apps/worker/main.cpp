@@ -11,7 +11,7 @@
 int main(int argc, char** argv) {
   using namespace offload;
   try {
-    core::ShutdownSignals signals;
+    core::Signals signals(core::Hangup::rereads);
     core::raise_descriptor_limit();
     const auto parsed = worker::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);

@@ -21,7 +21,9 @@ constexpr const char* kDescription =
 constexpr const char* kFooter =
     "\nSECONDS may end in us, ms, s, m or h.\n"
     "SIGINT or SIGTERM: asks the server to end, serves until it has its answers, leaves; a second\n"
-    "one leaves at once. When the server is gone, the worker tries to reach it again for\n"
+    "one leaves at once. SIGHUP: rereads --reload-file and --comch-key-file, which the next "
+    "attachment\n"
+    "takes. When the server is gone, the worker tries to reach it again for\n"
     "--connect-timeout. Exit status: 0 after a shutdown; 1 an error; 2 a wrong command line.";
 
 std::optional<std::string> read_pci_address(const std::string& text) {
@@ -103,6 +105,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_server(line, options);
   add_backend(line, options);
   cli::add_log_level(line, options.log_level);
+  cli::add_reload_file(line, options.reload_file);
   cli::add_flag(line, "--list-devices", options.list_devices,
                 "Print the devices of this machine with what each can do, and leave");
   if (auto leave = line.parse(argc, argv)) return *leave;

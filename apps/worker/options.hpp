@@ -23,6 +23,7 @@ struct Options {
   core::Duration shutdown_timeout = core::seconds(10);
   core::Duration stuck_after = core::seconds(2);
   std::string log_level = "info";
+  std::string reload_file;  ///< empty: none
   bool list_devices = false;
 };
 

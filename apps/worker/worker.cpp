@@ -49,11 +49,22 @@ bool may_come(const Error& error) {
 
 }  // namespace
 
-Worker::Worker(const Options& options, core::ShutdownSignals& signals)
+Worker::Worker(const Options& options, core::Signals& signals)
     : options_(options),
+      settings_(options.reload_file),
       signals_(&signals),
       server_(comch::parse_with_key(options.comch, options.comch_key_file)),
       backend_(open_backend(options)) {
+  settings_.add_log_level(options_.log_level);
+  settings_.add_time("connect-timeout", options_.connect_timeout);
+  settings_.add_time("shutdown-timeout", options_.shutdown_timeout);
+  settings_.read()();
+  reload_.add([this] { return settings_.read(); });
+  reload_.add([this] {
+    return [this, server = comch::parse_with_key(options_.comch, options_.comch_key_file)] {
+      server_ = server;
+    };
+  });
   engine_.watch(signals_->fd(), EPOLLIN, *this);
   core::log_info("back end: {}", backend_->name());
 }
@@ -206,6 +217,7 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
 void Worker::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;
+  if (signal == SIGHUP) return (void)reload_.run();
   core::log_info("{}: asking the server to end; a second signal ends the worker at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   leave_by_ = core::Clock::now() + options_.shutdown_timeout;

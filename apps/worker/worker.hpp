@@ -8,6 +8,8 @@
 #include "apps/worker/options.hpp"
 #include "apps/worker/watchdog.hpp"
 #include "backend/backend.hpp"
+#include "cli/reload.hpp"
+#include "cli/settings_file.hpp"
 #include "comch/session/worker_session.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
@@ -19,7 +21,7 @@ namespace offload::worker {
 class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
  public:
   /// Opens the back end. Throws Error.
-  Worker(const Options& options, core::ShutdownSignals& signals);
+  Worker(const Options& options, core::Signals& signals);
   ~Worker();
 
   /// Runs until a signal or the server ends it. Throws Error, also if it cannot attach to a server
@@ -42,7 +44,9 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   [[nodiscard]] protocol::Hello hello() const;
 
   Options options_;
-  core::ShutdownSignals* signals_;
+  cli::SettingsFile settings_;
+  cli::Reload reload_;  ///< at SIGHUP
+  core::Signals* signals_;
   comch::Address server_;
   progress::Engine engine_;
   std::vector<comch::AttachedChannel> channels_;  ///< outlive the back end's use of them
