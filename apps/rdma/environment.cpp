@@ -19,7 +19,7 @@ rdma::DeviceContext open(const std::string& selector) {
 
 }  // namespace
 
-Environment::Environment(const Options& options, core::ShutdownSignals& signals,
+Environment::Environment(const Options& options, core::Signals& signals,
                          std::uint32_t completions)
     : signals_(signals),
       timeout_(options.timeout),

@@ -14,9 +14,11 @@ namespace offload::backend::test {
 /// A channel with its server's end played by the test, to be served by a back end.
 class ServedChannel {
  public:
-  ServedChannel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_length)
+  /// `first`: the sequence of the first message, as if so many had gone before.
+  ServedChannel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_length,
+                std::uint64_t first = 0)
       : channel_memory(index, depth, max_length, -1),
-        server(channel_memory.endpoint()),
+        server(begun_at(channel_memory, first)),
         import_(std::make_shared<channel::ImportedChannel>(
             channel_memory.descriptor(), channel::test::passed_fds(channel_memory))) {}
 
@@ -44,6 +46,13 @@ class ServedChannel {
   channel::test::Server server;
 
  private:
+  static channel::Endpoint begun_at(channel::ChannelMemory& memory, std::uint64_t first) {
+    channel::Endpoint endpoint = memory.endpoint();
+    endpoint.first = first;
+    endpoint.view.header().consumed = first;
+    return endpoint;
+  }
+
   channel::SharedChannel import_;
 };
 

@@ -177,7 +177,7 @@ class Memory:
         return first + sequence % self.depth * self.stride
 
     def turn(self, sequence):
-        return sequence // self.depth + 1
+        return (sequence // self.depth << 1 | 1) & 0xffffffff
 
     def write(self, sequence, payload, response, length=None, status=0, turn=None, vectors=None):
         """Writes a message, by default a valid one; `vectors`: how many of its data's."""
