@@ -111,9 +111,9 @@ void Server::open_for_clients() {
     const IoThread::Config config{
         i,
         cpus_[i],
-        {options_.max_message_length, kernels::response_length_of(options_.service),
-         options_.request_timeout},
+        {options_.max_message_length, kernels::response_length_of(options_.service)},
         std::max(options_.worker_timeout, kLeastStuckTime),
+        options_.request_timeout,
         options_.spin,
         [this](WorkerFailure failure) {
           if (failures_.put([&](auto& all) { all.push_back(std::move(failure)); })) {
@@ -230,10 +230,19 @@ void Server::on_shutdown_requested() {
 void Server::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;
-  if (signal == SIGHUP) return (void)reload_.run();
+  if (signal == SIGHUP) return reload();
   core::log_info("{}: shutting down; a second signal ends the server at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   shutdown_requested_ = true;
+}
+
+/// What cannot be reread stays as it is, and so does all if something is wrong.
+void Server::reload() {
+  if (!reload_.run()) return;
+  for (const auto& thread : threads_) {
+    thread->set_timeouts(std::max(options_.worker_timeout, kLeastStuckTime),
+                         options_.request_timeout);
+  }
 }
 
 void Server::shut_down() {

@@ -47,6 +47,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void set_expired(bool expired);
   void take_failures();
   void let_go();
+  void reload();
   void shut_down();
 
   Options options_;

@@ -22,6 +22,7 @@ constexpr int kMostSockets = 8192;
 /// that peers learn of it at once: what a driver does at a process's end may take long, and its
 /// descriptors may be closed before theirs.
 [[noreturn]] void end_process(ExitStatus status) {
+  core::flush_log();
   for (int fd = STDERR_FILENO + 1; fd < kMostSockets; ++fd) ::shutdown(fd, SHUT_RDWR);
   ::_exit(static_cast<int>(status));
 }

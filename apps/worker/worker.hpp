@@ -99,7 +99,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   HangDetector hang_;
   std::mutex mutex_;
   std::optional<WorkerSettings> new_settings_;  ///< under the mutex, until a connect()
-  std::atomic<bool> leave_{false};   ///< release in leave(), acquire in leaving()
+  std::atomic<bool> leave_{false};              ///< release in leave(), acquire in leaving()
   std::atomic<bool> serves_{false};  ///< release on the worker's thread, acquire in serves()
 };
 
