@@ -57,8 +57,9 @@ void add_tcp(cli::CommandLine& line, Options& options) {
 }
 
 void add_channel(cli::CommandLine& line, Options& options) {
-  comch::add_address_options(line, options.comch, options.comch_key_file,
+  comch::add_address_options(line, options.comch, options.comch_security,
                              "Where the worker attaches");
+  comch::add_allow_option(line, options.comch_security);
   cli::add_integer<std::uint32_t>(line, "--max-concurrent-messages",
                                   options.max_concurrent_messages, 1, kernels::kMaxDepth,
                                   "Requests in flight to the worker per thread; rounded up to a "

@@ -54,7 +54,7 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
   net::set_dead_peer_timeout(listener_.get(), options_.client_timeout);
-  link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
+  link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =
       limit - reserved_descriptors(limit, link_->address().local(), channels_.size());

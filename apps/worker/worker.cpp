@@ -40,11 +40,12 @@ std::unique_ptr<backend::Backend> open_backend(const Options& options) {
   return backend::make_cpu_backend(options.spin);
 }
 
-/// Whether another attempt may succeed: the server is not up yet, or too busy to accept.
+/// Whether another attempt may succeed: the server is not up yet, or too busy to accept, or another
+/// than it has answered (connection_aborted).
 bool may_come(const Error& error) {
   return error.code() == ErrorCode::not_connected || error.code() == ErrorCode::not_found ||
          error.code() == ErrorCode::connection_reset || error.code() == ErrorCode::again ||
-         error.code() == ErrorCode::timed_out;
+         error.code() == ErrorCode::timed_out || error.code() == ErrorCode::connection_aborted;
 }
 
 }  // namespace
@@ -52,7 +53,7 @@ bool may_come(const Error& error) {
 Worker::Worker(const Options& options, core::ShutdownSignals& signals)
     : options_(options),
       signals_(&signals),
-      server_(comch::parse_with_key(options.comch, options.comch_key_file)),
+      server_(comch::make_address(options.comch, options.comch_security)),
       backend_(open_backend(options)) {
   engine_.watch(signals_->fd(), EPOLLIN, *this);
   core::log_info("back end: {}", backend_->name());
@@ -87,7 +88,9 @@ bool Worker::connect() {
       if (watchdog_) return true;
     } catch (const Error& error) {
       if (failure_ || !may_come(error)) throw;
-      core::log_debug("{}", error.what());
+      const bool unproven = error.code() == ErrorCode::connection_aborted;
+      const bool is_new = unproven && std::exchange(last_refusal_, error.what()) != error.what();
+      core::log(is_new ? core::LogLevel::warning : core::LogLevel::debug, "{}", error.what());
     }
     link_.reset();
     const auto now = core::Clock::now();

@@ -42,7 +42,7 @@ class TestWorker final : comch::WorkerSession::Observer {
     hello.max_channels = 16;
     hello.max_message_length = 4096;
     hello.backend = "test";
-    session_.emplace(engine_, comch::parse_with_key(address, ""), hello,
+    session_.emplace(engine_, comch::Address::parse(address), hello,
                      static_cast<comch::WorkerSession::Observer&>(*this));
   }
 
