@@ -28,6 +28,7 @@ bool Keyring::reload() noexcept {
   if (files_.empty()) return false;
   try {
     keys_ = load(files_);
+    ++generation_;
     for (const Key& key : keys_) core::log_info("key {} was read", fingerprint(key));
     return true;
   } catch (const std::exception& error) {

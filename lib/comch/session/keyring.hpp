@@ -29,10 +29,13 @@ class Keyring {
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
   /// The first is the one to prove. Until the next reload().
   [[nodiscard]] std::span<const Key> keys() const noexcept { return keys_; }
+  /// How often they were read again: for who keeps what is derived from them.
+  [[nodiscard]] unsigned generation() const noexcept { return generation_; }
 
  private:
   std::vector<std::string> files_;
   std::vector<Key> keys_;
+  unsigned generation_ = 0;
 };
 
 }  // namespace offload::comch

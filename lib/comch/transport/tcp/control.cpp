@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 
 #include "comch/transport/tcp/data.hpp"
+#include "comch/transport/tcp/pre_shared_keys.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "net/socket.hpp"
@@ -41,7 +43,7 @@ Stream connect_tcp_stream(const Address& address) {
   address.require_key();
   core::Fd fd = connect_socket(address);
   if (!address.takes_key()) return Stream(std::move(fd));
-  Stream stream(std::move(fd), Stream::End::worker, *address.keys);
+  Stream stream(std::move(fd), worker_context(*address.keys));
   const auto deadline = core::Clock::now() + kHandshakeTime;
   while (!stream.handshake()) {
     const auto left =
@@ -81,7 +83,7 @@ class StreamControlConnection final : public NetworkControlConnection {
       if (received < 0 && errno == EAGAIN) return std::nullopt;
       if (received <= 0) {
         throw Error(ErrorCode::connection_reset,
-                    received == 0 ? "the peer closed the control channel" : describe_break(errno));
+                    received == 0 ? "the peer closed the control channel" : stream_.failure(errno));
       }
       input_.insert(input_.end(), bytes.begin(), bytes.begin() + received);
     }
@@ -100,7 +102,7 @@ class StreamControlConnection final : public NetworkControlConnection {
   }
   [[nodiscard]] bool proven() const noexcept override { return proven_; }
   [[nodiscard]] std::optional<bool> may_have_key() override {
-    return keys_ ? stream_.names_a_key(*keys_) : true;
+    return keys_ ? names_a_key(stream_.fd(), *keys_) : true;
   }
   [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const override {
@@ -117,7 +119,7 @@ class StreamControlConnection final : public NetworkControlConnection {
     if (sent >= 0 || errno == EAGAIN) {
       throw Error(ErrorCode::timed_out, "the peer does not read its messages");
     }
-    throw Error(ErrorCode::connection_reset, "the control channel broke: " + describe_break(errno));
+    throw Error(ErrorCode::connection_reset, "the control channel broke: " + stream_.failure(errno));
   }
   std::vector<std::byte> open_data_endpoint(std::uint32_t) override { return {}; }
   std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override {
@@ -162,14 +164,24 @@ class TcpListener final : public Listener {
       if (!address().takes_key()) {
         return make_stream_connection(Stream(std::move(fd)), connect_tcp_stream);
       }
-      return make_stream_connection(Stream(std::move(fd), Stream::End::server, *address().keys),
+      return make_stream_connection(Stream(std::move(fd), context()),
                                     connect_tcp_stream, address().keys);
     }
   }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
 
  private:
+  /// Made anew when the keys were read again.
+  const net::TlsContext& context() {
+    const unsigned generation = address().keys->generation();
+    if (!context_ || generation_ != generation) context_ = server_context(*address().keys);
+    generation_ = generation;
+    return *context_;
+  }
+
   core::Fd fd_;
+  std::optional<net::TlsContext> context_;
+  unsigned generation_ = 0;  ///< of the keys in it
   core::RateLimit waiting_log_;
 };
 

@@ -118,7 +118,9 @@ std::unique_ptr<ControlConnection> connect_while(Listener& listener, const Addre
   auto client = std::async(std::launch::async, [&] { return connect_tcp(address); });
   EXPECT_TRUE(support::eventually([&] {
     if (!server) server = listener.accept();
-    if (server) EXPECT_FALSE(server->receive());
+    if (server) {
+      EXPECT_FALSE(server->receive());
+    }
     return client.wait_for(core::Duration::zero()) == std::future_status::ready;
   }));
   return client.get();
