@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -10,6 +11,9 @@
 
 /// Keys as tests make them, with no look at how good they are.
 namespace offload::comch::test {
+
+/// As core::ShutdownSignals does in the programs: OpenSSL writes with write(2).
+inline const auto kFormerPipeSignal = std::signal(SIGPIPE, SIG_IGN);
 
 /// `size` bytes of that value.
 inline Key key_of(int value, std::size_t size = 32) {

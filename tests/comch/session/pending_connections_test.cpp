@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@
 #include "tests/comch/keys.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::comch {
@@ -106,14 +109,24 @@ TEST_F(PendingOverTcp, WhoIsNoHolderOfTheKeyIsClosedAtItsFirstBytes) {
 }
 
 TEST_F(PendingOverTcp, KeysThatWereReadAgainAreThoseOfTheNextConnection) {
-  EXPECT_EQ(connect_proven(test::keyring_of(8)), nullptr);
-  *keys_ = Keyring([] {
-    std::vector<Key> keys;
-    keys.push_back(test::key_of(8));
-    return keys;
-  }());
+  const support::TempDir dir;
+  const std::string file = dir.file("key");
+  const auto write = [&] {
+    std::array<char, 32> bytes;
+    randomize(std::as_writable_bytes(std::span(bytes)));
+    std::ofstream(file, std::ios::binary).write(bytes.data(), bytes.size());
+    ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  };
+  write();
+  const std::vector<std::string> files{file};
+  keys_ = std::make_shared<Keyring>(files);
   listen(test::address_with("tcp:127.0.0.1:0", keys_));
-  EXPECT_NE(connect_proven(test::keyring_of(8)), nullptr);
+  const auto former = std::make_shared<Keyring>(files);
+  EXPECT_NE(connect_proven(former), nullptr);
+  write();
+  ASSERT_TRUE(keys_->reload());
+  EXPECT_EQ(connect_proven(former), nullptr);
+  EXPECT_NE(connect_proven(), nullptr);
 }
 
 TEST_F(PendingOverTcp, TheOldestThatSaidNothingMakesRoom) {
@@ -132,7 +145,8 @@ TEST_F(PendingOverTcp, TheOldestThatSaidNothingMakesRoom) {
 // first to go, whoever else comes from its network.
 TEST_F(PendingOverTcp, WhoIsProvingStaysAmongTheSilent) {
   std::vector<core::Fd> silent;
-  const auto worker = std::async(std::launch::async, [&] { return connect_as_worker(pending_->address()); });
+  const auto worker =
+      std::async(std::launch::async, [&] { return connect_as_worker(pending_->address()); });
   ASSERT_TRUE(run_until([&] {
     silent.push_back(connect_silent());
     return worker.wait_for(core::Duration::zero()) == std::future_status::ready;

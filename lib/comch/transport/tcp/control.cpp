@@ -119,7 +119,8 @@ class StreamControlConnection final : public NetworkControlConnection {
     if (sent >= 0 || errno == EAGAIN) {
       throw Error(ErrorCode::timed_out, "the peer does not read its messages");
     }
-    throw Error(ErrorCode::connection_reset, "the control channel broke: " + stream_.failure(errno));
+    throw Error(ErrorCode::connection_reset,
+                "the control channel broke: " + stream_.failure(errno));
   }
   std::vector<std::byte> open_data_endpoint(std::uint32_t) override { return {}; }
   std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override {
@@ -164,8 +165,8 @@ class TcpListener final : public Listener {
       if (!address().takes_key()) {
         return make_stream_connection(Stream(std::move(fd)), connect_tcp_stream);
       }
-      return make_stream_connection(Stream(std::move(fd), context()),
-                                    connect_tcp_stream, address().keys);
+      return make_stream_connection(Stream(std::move(fd), context()), connect_tcp_stream,
+                                    address().keys);
     }
   }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }

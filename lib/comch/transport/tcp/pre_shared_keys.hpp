@@ -14,9 +14,9 @@ namespace offload::comch {
 net::TlsContext worker_context(const Keyring& keys);
 net::TlsContext server_context(const Keyring& keys);
 
-/// Whether the first message that a server gets on `socket` names one of its keys; nothing if it has
-/// not come whole. Nothing is taken off the socket, and no cryptography is done: strangers, who do
-/// not know the name, cost no more than this.
+/// Whether the first message that a server gets on `socket` names one of its keys; nothing if it
+/// has not come whole. Nothing is taken off the socket, and no cryptography is done: strangers, who
+/// do not know the name, cost no more than this.
 std::optional<bool> names_a_key(int socket, const Keyring& keys);
 
 }  // namespace offload::comch

@@ -13,7 +13,8 @@
 
 namespace offload::comch {
 
-/// A connected, non-blocking stream socket, as it is or inside TLS. Move-only; one thread at a time.
+/// A connected, non-blocking stream socket, as it is or inside TLS. Move-only; one thread at a
+/// time.
 class Stream {
  public:
   /// Without TLS.

@@ -170,11 +170,18 @@ TEST_F(TlsStream, AFirstMessageThatComesInParts) {
   worker_->handshake();
   const Bytes first = drain(to_worker_);
   ASSERT_GT(first.size(), 100U);
-  for (std::size_t i = 0; i + 1 < first.size(); ++i) {
-    pass(to_server_, {first[i]});
-    ASSERT_EQ(names_a_key(server_->fd(), *servers_), std::nullopt) << i;
+  const auto part = [&](std::size_t from, std::size_t to) {
+    return Bytes(first.begin() + static_cast<std::ptrdiff_t>(from),
+                 first.begin() + static_cast<std::ptrdiff_t>(to));
+  };
+  std::size_t at = 0;
+  for (const std::size_t end : {std::size_t{1}, std::size_t{4}, std::size_t{5}, std::size_t{6},
+                                std::size_t{100}, first.size() - 1}) {
+    pass(to_server_, part(at, end));
+    at = end;
+    ASSERT_EQ(names_a_key(server_->fd(), *servers_), std::nullopt) << end;
   }
-  pass(to_server_, {first.back()});
+  pass(to_server_, part(at, first.size()));
   EXPECT_EQ(names_a_key(server_->fd(), *servers_), true);
   EXPECT_TRUE(shake_hands());
 }
