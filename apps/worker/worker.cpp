@@ -202,7 +202,12 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
   } else {
-    core::log_warning("the server is gone: {}", reason);
+    // A data connection that broke says more than the end of the control connection that follows.
+    const auto broken = std::find_if(channels_.begin(), channels_.end(), [](const auto& attached) {
+      return attached.proxy && attached.proxy->failure() != nullptr;
+    });
+    core::log_warning("the server is gone: {}",
+                      broken != channels_.end() ? *broken->proxy->failure() : reason);
   }
 }
 
