@@ -24,8 +24,10 @@ constexpr core::Duration kDrainPoll = std::chrono::milliseconds(5);
 constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 
 /// Descriptors that clients cannot take up: a worker that attaches needs some, and over a network
-/// some for each channel (a connection over RDMA has as many).
+/// some for each channel (a connection over RDMA has as many), beside those that strangers there
+/// can take up.
 constexpr int kReservedDescriptors = 16;
+constexpr int kStrangers = comch::PendingConnections::kMost;
 constexpr int kReservedAChannel = 4;
 
 std::optional<net::TlsContext> make_tls(const Options& options) {
@@ -35,8 +37,8 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
 
 /// Of `limit`; clients have half of them at least.
 int reserved_descriptors(int limit, bool local, std::size_t channels) {
-  const int wanted =
-      kReservedDescriptors + (local ? 0 : kReservedAChannel * static_cast<int>(channels));
+  const int wanted = kReservedDescriptors +
+                     (local ? 0 : kStrangers + kReservedAChannel * static_cast<int>(channels));
   return std::min(wanted, limit / 2);
 }
 

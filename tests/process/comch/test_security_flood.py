@@ -1,11 +1,13 @@
 """Strangers in numbers on the control port: a worker with the key is let in all the same."""
+import contextlib
+import socket
 import subprocess
 import sys
 import time
 
 import pytest
 
-from harness import LONG, SANITIZE, TIME_FACTOR, free_port
+from harness import LONG, PATIENCE, SANITIZE, TIME_FACTOR, Program, free_port, wait_until
 from relay import Relay
 
 # Strangers of one address, as many a second as the machine gives: some thousand. `silent` ones stay
@@ -71,3 +73,24 @@ def test_a_worker_attaches_among_strangers(stage, kind, source):
           f"{min(times):.2f} to {max(times):.2f} s")
     if SANITIZE == [""]:
         assert max(times) < 2 * TIME_FACTOR
+
+
+def test_clients_and_strangers_leave_descriptors_for_a_worker(stage):
+    """A server of few descriptors, with as many clients and silent strangers as it takes."""
+    port = free_port()
+    key = stage.key_options()
+    comch = ["--comch", f"tcp:127.0.0.1:{port}"]
+    server = stage.add(Program(stage.folder, "offload-server", *comch, "-p", 0, *key,
+                               wrapper=["prlimit", "--nofile=300"]))
+    first = stage.program("offload-worker", *comch, "--backend", "cpu", *key)
+    server.wait_for_log("the worker serves all channels")
+    clients = int(server.wait_for_log(r"listening on \S+:(\d+) with")[1])
+    with contextlib.ExitStack() as others:
+        for number, of_each in ((clients, 300), (port, 200)):
+            for _ in range(of_each):
+                others.enter_context(socket.create_connection(("127.0.0.1", number), PATIENCE))
+        wait_until(lambda: server.descriptors() > 200, "the server has as many as it takes")
+        first.kill()
+        server.wait_for_log(r"worker \S+ is gone")
+        stage.program("offload-worker", *comch, "--backend", "cpu", *key)
+        server.wait_for_log("the worker serves all channels", count=2)
