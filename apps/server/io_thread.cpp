@@ -18,6 +18,7 @@ IoThread::IoThread(const Config& config, channel::ChannelMemory& memory)
     : config_(config),
       engine_(config.spin),
       clients_(engine_, config.max_message_length),
+      handshakes_(engine_, [this](net::Stream stream) { add_client(std::move(stream)); }),
       path_(engine_, clients_, memory.endpoint(), config.max_message_length) {
   engine_.attach(*this);
 }
@@ -58,6 +59,10 @@ void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint
   });
 }
 
+void IoThread::set_tls(net::TlsContext context) {
+  give_order([&](Orders& orders) { orders.tls = std::move(context); });
+}
+
 void IoThread::take(core::Fd socket) {
   ++given_;
   give_order([&](Orders& orders) { orders.sockets.push_back(std::move(socket)); });
@@ -80,8 +85,10 @@ void IoThread::stop() noexcept {
 
 void IoThread::run() {
   while (!stop_order_.load(std::memory_order_relaxed)) {
-    engine_.run_once(std::min(clients_.linger_deadline(), engine_.now() + kLongestSleep));
+    engine_.run_once(std::min(
+        {clients_.linger_deadline(), handshakes_.deadline(), engine_.now() + kLongestSleep}));
   }
+  handshakes_.clear();
   clients_.clear();
   path_.requester().stop();
 }
@@ -90,12 +97,13 @@ bool IoThread::poll() {
   bool worked = apply_orders();
   report_connection_loss();
   worked = path_.deliver() || worked;
+  worked = handshakes_.turn() || worked;
   if (clients_.serve_round(path_)) {
     path_.end_round();
     worked = true;
   }
   worked = clients_.close_lingering() || worked;
-  gone_.store(taken_ - clients_.size(), std::memory_order_relaxed);
+  gone_.store(taken_ - clients_.size() - handshakes_.size(), std::memory_order_relaxed);
   // Release: pairs with drained().
   if (draining_ && clients_.size() == 0) drained_.store(true, std::memory_order_release);
   return worked;
@@ -105,10 +113,12 @@ bool IoThread::apply_orders() {
   std::optional<Orders> orders = orders_.take();
   if (!orders) return false;
   if (orders->worker) set_worker_state(*orders->worker, std::move(orders->endpoint));
-  for (core::Fd& socket : orders->sockets) add_client(std::move(socket));
+  if (orders->tls) handshakes_.set_context(std::move(*orders->tls));
+  for (core::Fd& socket : orders->sockets) take_in(std::move(socket));
   if (orders->drain) {
     draining_ = true;
-    clients_.drain();  // the newcomers as well
+    handshakes_.clear();  // they were promised nothing yet
+    clients_.drain();     // the newcomers as well
   }
   path_.set_refusal(refusal());
   return true;
@@ -126,16 +136,29 @@ void IoThread::set_worker_state(WorkerState state, std::unique_ptr<comch::DataEn
   }
 }
 
-void IoThread::add_client(core::Fd socket) {
+void IoThread::take_in(core::Fd socket) {
   ++taken_;
+  if (!handshakes_.wanted()) return add_client(std::move(socket));
   try {
-    clients_.add(std::move(socket));
+    handshakes_.add(std::move(socket));
+  } catch (const std::exception& error) {
+    log_turned_away(error.what());
+  }
+}
+
+void IoThread::add_client(net::Stream stream) {
+  try {
+    clients_.add(std::move(stream));
     ++accepted_;
   } catch (const std::exception& error) {
-    if (!turned_away_log_.allow(engine_.now())) return;
-    core::log_warning("a client is turned away: {} ({} more were not logged)", error.what(),
-                      turned_away_log_.suppressed());
+    log_turned_away(error.what());
   }
+}
+
+void IoThread::log_turned_away(const std::string& reason) {
+  if (!turned_away_log_.allow(engine_.now())) return;
+  core::log_warning("a client is turned away: {} ({} more were not logged)", reason,
+                    turned_away_log_.suppressed());
 }
 
 /// Why requests are refused now, if they are. Without a worker they wait for one, but not for ever.

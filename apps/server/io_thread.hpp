@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/server/client_table.hpp"
+#include "apps/server/handshakes.hpp"
 #include "apps/server/mailbox.hpp"
 #include "apps/server/request_path.hpp"
 #include "channel/channel_memory.hpp"
@@ -54,6 +55,8 @@ class IoThread final : progress::Pollable {
 
   /// `endpoint`: to a worker whose responses come by a connection.
   void set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint = {});
+  /// Clients that come from now on speak TLS.
+  void set_tls(net::TlsContext context);
   /// A client's socket: connected, non-blocking. Not after drain().
   void take(core::Fd socket);
   /// Clients that it was given and that are not gone.
@@ -72,6 +75,7 @@ class IoThread final : progress::Pollable {
   struct Orders {
     std::optional<WorkerState> worker;
     std::unique_ptr<comch::DataEndpoint> endpoint;
+    std::optional<net::TlsContext> tls;
     std::vector<core::Fd> sockets;
     bool drain = false;
   };
@@ -90,13 +94,16 @@ class IoThread final : progress::Pollable {
   void give_order(Change change);
   bool apply_orders();
   void set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint);
-  void add_client(core::Fd socket);
+  void take_in(core::Fd socket);
+  void add_client(net::Stream stream);
+  void log_turned_away(const std::string& reason);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
   void report_connection_loss();
 
   Config config_;
   progress::Engine engine_;
   ClientTable clients_;
+  Handshakes handshakes_;
   RequestPath path_;
   WorkerState worker_;
   /// Of a worker on another machine. When it goes its connection ends, by which that worker

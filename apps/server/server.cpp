@@ -28,6 +28,11 @@ constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 constexpr int kReservedDescriptors = 16;
 constexpr int kReservedAChannel = 4;
 
+std::optional<net::TlsContext> make_tls(const Options& options) {
+  if (options.tls_certificate.empty()) return std::nullopt;
+  return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
+}
+
 /// Of `limit`; clients have half of them at least.
 int reserved_descriptors(int limit, bool local, std::size_t channels) {
   const int wanted =
@@ -38,7 +43,7 @@ int reserved_descriptors(int limit, bool local, std::size_t channels) {
 }  // namespace
 
 Server::Server(const Options& options, core::ShutdownSignals& signals)
-    : options_(options), signals_(&signals), cpus_(options.cpus) {
+    : options_(options), signals_(&signals), cpus_(options.cpus), tls_(make_tls(options)) {
   if (cpus_.empty()) cpus_.assign(options_.threads, -1);
   const int limit = core::raise_descriptor_limit();
   engine_.watch(signals_->fd(), EPOLLIN, *this);
@@ -97,12 +102,24 @@ void Server::open_for_clients() {
         i, cpus_[i], options_.max_message_length, options_.spin,
         [this](const std::string& reason) { on_connection_lost(reason); }};
     threads_.push_back(std::make_unique<IoThread>(config, *channels_[i]));
+    if (tls_) threads_.back()->set_tls(*tls_);
     threads_.back()->start();
   }
   tell_threads(worker_);
   acceptor_.emplace(engine_, Acceptor::Config{std::move(listener_), first_reserved_fd_}, threads_);
-  core::log_info("listening on {} with {} threads, service {}", address.to_string(),
-                 threads_.size(), options_.service);
+  core::log_info("listening on {} with {} threads, service {}{}", address.to_string(),
+                 threads_.size(), options_.service, tls_ ? ", TLS" : "");
+}
+
+void Server::reload_tls() {
+  try {
+    tls_ = make_tls(options_);
+  } catch (const core::Error& error) {
+    return core::log_error("the files for TLS stay as they were: {}", error.what());
+  }
+  if (!tls_) return;
+  for (const auto& thread : threads_) thread->set_tls(*tls_);
+  core::log_info("the certificate and its key were read again");
 }
 
 void Server::tell_threads(WorkerState state) {

@@ -12,6 +12,7 @@
 #include "channel/channel_memory.hpp"
 #include "comch/session/server_session.hpp"
 #include "core/signals.hpp"
+#include "net/tls/context.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::server {
@@ -28,6 +29,10 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
 
   /// Runs until a signal or the worker ends it. Throws Error.
   void run();
+
+  /// Reads the files of --tls-certificate, --tls-key and --tls-client-ca again, for clients that
+  /// come from now on. Files that are wrong change nothing and are logged. run()'s thread.
+  void reload_tls();
 
  private:
   void on_worker_attached(channel::Wakeup wakeup,
@@ -47,7 +52,8 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   std::vector<int> cpus_;  ///< of the I/O threads; -1: anywhere
   int first_reserved_fd_ = 0;
   progress::Engine engine_;
-  core::Fd listener_;  ///< the acceptor's until that is there
+  std::optional<net::TlsContext> tls_;  ///< of the clients' port
+  core::Fd listener_;                   ///< the acceptor's until that is there
   std::vector<std::unique_ptr<channel::ChannelMemory>> channels_;
   std::optional<comch::ServerSession> link_;
   std::vector<std::unique_ptr<IoThread>> threads_;

@@ -149,7 +149,9 @@ void TlsContext::require_peer(const std::string& ca_file) {
   ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }
 
-void TlsContext::expect_name(const std::string& name) {
+void TlsContext::expect_name(const std::string& host) {
+  const bool in_brackets = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  const std::string name = in_brackets ? host.substr(1, host.size() - 2) : host;
   X509_VERIFY_PARAM* const wanted = ::SSL_CTX_get0_param(context_.get());
   if (::X509_VERIFY_PARAM_set1_ip_asc(wanted, name.c_str()) == 1) return;
   ::ERR_clear_error();

@@ -34,7 +34,7 @@ class TlsContext {
   /// With `client_ca_file`, a client needs a certificate that one of its authorities has signed.
   static TlsContext server(const TlsCertificate& own, const std::string& client_ca_file = {});
   /// The server's certificate has to be signed by an authority in `ca_file` (empty: the system's)
-  /// and be for `server_name`, a DNS name or an IP address.
+  /// and be for `server_name`, a DNS name or an IP address (IPv6: brackets allowed).
   static TlsContext client(const std::string& server_name, const std::string& ca_file = {},
                            const std::optional<TlsCertificate>& own = {});
   /// The keys alone say who the peer is: no certificate is sent or taken. A server takes any of
@@ -54,7 +54,7 @@ class TlsContext {
   explicit TlsContext(bool is_server);
   void use_certificate(const TlsCertificate& own);
   void require_peer(const std::string& ca_file);
-  void expect_name(const std::string& name);
+  void expect_name(const std::string& host);
 
   bool is_server_;
   std::shared_ptr<SSL_CTX> context_;

@@ -80,7 +80,7 @@ TlsHandshake TlsStream::handshake() {
   const int result = ::SSL_do_handshake(ssl_.get());
   if (result != 1) {
     if (end_of_call(result) < 0 && failure_.empty()) return TlsHandshake::under_way;
-    if (failure_.empty()) fail("the peer ended the connection", EPROTO);
+    if (failure_.empty()) fail("the peer ended the connection", ECONNRESET);
     return TlsHandshake::failed;
   }
   kernel_sends_ = BIO_get_ktls_send(::SSL_get_wbio(ssl_.get()));
@@ -163,7 +163,11 @@ ssize_t TlsStream::end_of_call(int result) {
     case SSL_ERROR_SYSCALL:
       if (errnum != 0 && ::ERR_peek_error() == 0) return fail(core::describe_errno(errnum), errnum);
       [[fallthrough]];
-    default: return fail(describe_error(), EPROTO);
+    default: {
+      const auto reason = ERR_GET_REASON(::ERR_peek_error());
+      const bool gone = reason == SSL_R_UNEXPECTED_EOF_WHILE_READING;
+      return fail(describe_error(), gone ? ECONNRESET : EPROTO);
+    }
   }
 }
 

@@ -17,13 +17,14 @@ namespace offload::net {
 enum class TlsHandshake : std::uint8_t {
   done,
   under_way,  ///< call again when the socket is readable, or writable if wants_write()
-  failed,     ///< failure() says why; the peer was told
+  failed,     ///< errno and failure() say why; the peer was told
 };
 
 /// TLS 1.3 over a connected, non-blocking socket. Its calls return what the system calls of their
-/// names would: a count, or -1 with errno, EAGAIN if they would block, EPROTO with failure() if the
-/// connection broke in TLS. After a failure each call fails. It holds at most a record each way,
-/// 16 KiB, and nothing of them while it is idle. One thread. The process ignores SIGPIPE.
+/// names would: a count, or -1 with errno: EAGAIN if they would block, ECONNRESET if the peer left
+/// without a close_notify, EPROTO if the connection broke in TLS; failure() says what was wrong.
+/// After a failure each call fails. It holds at most a record each way, 16 KiB, and nothing of them
+/// while it is idle. One thread. The process ignores SIGPIPE.
 class TlsStream {
  public:
   /// `socket` stays the caller's and outlives it. Throws Error (no_memory).

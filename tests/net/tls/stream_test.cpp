@@ -90,7 +90,7 @@ TEST_F(TlsStreamTest, TheEndThatThePeerSays) {
 TEST_F(TlsStreamTest, AnEndThatThePeerDidNotSayIsAFailure) {
   pair_.sockets.second.reset();
   EXPECT_EQ(server_.receive(room_), -1);
-  EXPECT_EQ(errno, EPROTO);
+  EXPECT_EQ(errno, ECONNRESET);
   EXPECT_FALSE(server_.failure().empty());
   EXPECT_EQ(server_.send(bytes_of("x")), -1);
   EXPECT_EQ(errno, EPROTO);
