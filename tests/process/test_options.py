@@ -11,13 +11,13 @@ from wire import Wire
 SERVER, WORKER, CLIENT = "offload-server", "offload-worker", "offload-client"
 
 OPTIONS = {
-    SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure", "-p",
-             "--server-listen-port",
+    SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
+             "--comch-allow", "-p", "--server-listen-port",
              "--listen-address", "--threads", "--cpu", "--max-concurrent-messages",
              "--max-message-length", "--service", "--worker-timeout", "--client-timeout",
              "--shutdown-timeout", "--spin", "--log-level", "-h", "--help", "--version"],
-    WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure", "--backend", "-g",
-             "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--connect-timeout",
+    WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
+             "--backend", "-g", "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--connect-timeout",
              "--shutdown-timeout", "--stuck-after", "--list-devices", "--log-level", "-h", "--help",
              "--version"],
     CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "-t", "--thread-count",

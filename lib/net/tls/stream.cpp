@@ -24,41 +24,40 @@ constexpr std::size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
 /// needs more of that in a connection's life.
 constexpr std::uint32_t kMostMessages = 1024;
 
-/// Walks over the bytes of a gathered write, a record at a time.
+/// The bytes of a gathered write, from which records are made.
 class Gather {
  public:
-  explicit Gather(std::span<const iovec> pieces) : pieces_(pieces) { skip_empty(); }
+  explicit Gather(std::span<const iovec> pieces) : pieces_(pieces) { skip(0); }
 
   [[nodiscard]] bool done() const noexcept { return pieces_.empty(); }
   /// The next bytes, a whole record of them if there are so many: where they lie, or in `room`.
-  std::span<const std::byte> next(std::span<std::byte, kRecord> room) {
-    const std::size_t size = std::min(rest().size(), kRecord);
-    if (size == kRecord || pieces_.size() == 1) return take(size);
+  std::span<const std::byte> next(std::span<std::byte, kRecord> room) const {
+    const auto first = bytes_of(0);
+    if (first.size() >= kRecord || pieces_.size() == 1) {
+      return first.first(std::min(first.size(), kRecord));
+    }
     std::size_t filled = 0;
-    while (!done() && filled < kRecord) {
-      const auto part = take(std::min(rest().size(), kRecord - filled));
-      std::memcpy(room.data() + filled, part.data(), part.size());
-      filled += part.size();
+    for (std::size_t i = 0; i < pieces_.size() && filled < kRecord; ++i) {
+      const auto bytes = bytes_of(i);
+      const std::size_t size = std::min(bytes.size(), kRecord - filled);
+      if (size != 0) std::memcpy(room.data() + filled, bytes.data(), size);
+      filled += size;
     }
     return room.first(filled);
   }
+  void skip(std::size_t count) noexcept {
+    offset_ += count;
+    while (!pieces_.empty() && offset_ >= pieces_.front().iov_len) {
+      offset_ -= pieces_.front().iov_len;
+      pieces_ = pieces_.subspan(1);
+    }
+  }
 
  private:
-  [[nodiscard]] std::span<const std::byte> rest() const noexcept {
-    const iovec& piece = pieces_.front();
-    return {static_cast<const std::byte*>(piece.iov_base) + offset_, piece.iov_len - offset_};
-  }
-  std::span<const std::byte> take(std::size_t size) noexcept {
-    const auto taken = rest().first(size);
-    offset_ += size;
-    skip_empty();
-    return taken;
-  }
-  void skip_empty() noexcept {
-    while (!pieces_.empty() && offset_ == pieces_.front().iov_len) {
-      pieces_ = pieces_.subspan(1);
-      offset_ = 0;
-    }
+  [[nodiscard]] std::span<const std::byte> bytes_of(std::size_t i) const noexcept {
+    const std::size_t begin = i == 0 ? offset_ : 0;
+    const iovec& piece = pieces_[i];
+    return {static_cast<const std::byte*>(piece.iov_base) + begin, piece.iov_len - begin};
   }
 
   std::span<const iovec> pieces_;
@@ -127,8 +126,11 @@ ssize_t TlsStream::send(std::span<const iovec> pieces) {
     ::ERR_clear_error();
     const int result = ::SSL_write_ex(ssl_.get(), record.data(), record.size(), &count);
     sent += count;
-    if (result == 1 && count == record.size()) continue;
-    if (result != 1 && end_of_call(result) < 0 && sent == 0) return -1;
+    gather.skip(count);
+    if (result == 1) continue;
+    // OpenSSL takes a broken connection for the peer's end if that was said before.
+    if (end_of_call(result) == 0) fail("the connection is broken", EPIPE);
+    if (sent == 0) return -1;
     break;
   }
   return static_cast<ssize_t>(sent);

@@ -87,6 +87,14 @@ TEST_F(TlsStreamTest, TheEndThatThePeerSays) {
   EXPECT_EQ(client_.receive(room_), 6);
 }
 
+TEST_F(TlsStreamTest, APeerThatLeavesAfterItsEnd) {
+  client_.close_notify();
+  EXPECT_EQ(server_.receive(room_), 0);
+  pair_.sockets.second.reset();
+  EXPECT_EQ(server_.send(bytes_of("answer")), -1);
+  EXPECT_EQ(errno, EPIPE);
+}
+
 TEST_F(TlsStreamTest, AnEndThatThePeerDidNotSayIsAFailure) {
   pair_.sockets.second.reset();
   EXPECT_EQ(server_.receive(room_), -1);
