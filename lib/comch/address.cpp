@@ -96,7 +96,7 @@ Address make_address(const std::string& text, const Security& security) {
   address.keys = std::make_shared<Keyring>(security.key_files);
   address.require_key();
   if (security.insecure) {
-    core::log_warning("--insecure: whoever reaches {} is trusted, and can read and change all",
+    core::log_warning("--insecure: anybody who reaches {} is trusted, and can read and change all",
                       address.to_string());
   } else if (address.scheme == "rdma") {
     core::log_warning(
@@ -152,9 +152,10 @@ void add_address_options(cli::CommandLine& line, std::string& address, Security&
                                   "proven and both are accepted",
                                   kLeastKey, kMostKey, kLeastKey))
           .type_name("FILE");
-  cli::add_flag(line, "--insecure", security.insecure,
-                "No key, no encryption, no look at the peer's user: whoever reaches the address is "
-                "trusted")
+  cli::add_flag(
+      line, "--insecure", security.insecure,
+      "No key, no encryption, no look at the peer's user: anybody who reaches the address is "
+      "trusted")
       .excludes(key_file);
 }
 

@@ -26,7 +26,8 @@ struct Address {
 
   /// What a peer over a network must have; copies of the address share it. Never null.
   std::shared_ptr<Keyring> keys = std::make_shared<Keyring>();
-  /// Whoever reaches the other end is trusted: no key, no encryption, no look at the peer's user.
+  /// Anybody who reaches the other end is trusted: no key, no encryption, no look at the peer's
+  /// user.
   bool insecure = false;
   /// The networks that a server's peers have to be of; none: any.
   std::vector<net::AddressRange> allowed{};

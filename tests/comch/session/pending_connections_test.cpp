@@ -142,7 +142,7 @@ TEST_F(PendingOverTcp, TheOldestThatSaidNothingMakesRoom) {
 }
 
 // A network of its own is not the one that takes up the room; and who begins a handshake is not the
-// first to go, whoever else comes from its network.
+// first to go, whatever else comes from its network.
 TEST_F(PendingOverTcp, WhoIsProvingStaysAmongTheSilent) {
   std::vector<core::Fd> silent;
   const auto worker =

@@ -111,7 +111,7 @@ def tcp(stage):
 
 def test_insecure(tcp):
     server = tcp.server()
-    assert "--insecure: whoever reaches tcp:" in server.log
+    assert "--insecure: anybody who reaches tcp:" in server.log
     tcp.expect_service(server)
 
 
