@@ -9,40 +9,11 @@ import time
 
 import pytest
 
+from certificates import Authority, needs_openssl, own, trusting
 from harness import PATIENCE, TIME_FACTOR, Load, scaled, statistics, wait_until
 from wire import TOO_LONG, Wire, frame, payloads, reverse
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None,
-                                reason="needs the openssl tool (package openssl)")
-
-
-class Authority:
-    """A certificate authority and what it signs, made by the openssl tool: PEM files."""
-
-    def __init__(self, folder, name):
-        self._folder, self._name = folder, name
-        self.ca = folder / f"{name}.pem"
-        self._key = folder / f"{name}.key"
-        self._openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                      "-noenc", "-keyout", self._key, "-out", self.ca, "-subj", f"/CN={name}",
-                      "-days", 2)
-
-    def issue(self, name, names, days=1):
-        """The files of a certificate for `names` and of its key."""
-        request, certificate, key, extra = (self._folder / f"{self._name}-{name}.{kind}"
-                                            for kind in ("csr", "pem", "key", "ext"))
-        self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
-                      "-keyout", key, "-out", request, "-subj", f"/CN={name}")
-        extra.write_text(f"subjectAltName={names}\n")
-        self._openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
-                      "-CAcreateserial", "-days", days, "-extfile", extra, "-out", certificate)
-        key.chmod(0o600)
-        return certificate, key
-
-    @staticmethod
-    def _openssl(*words):
-        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True,
-                       timeout=PATIENCE)
+pytestmark = needs_openssl
 
 
 @pytest.fixture(scope="module", name="ours")
@@ -63,14 +34,6 @@ def fixture_certificate(ours):
 @pytest.fixture(scope="module", name="client_certificate")
 def fixture_client_certificate(ours):
     return ours.issue("client", "DNS:client.test")
-
-
-def own(certificate):
-    return ["--tls-certificate", certificate[0], "--tls-key", certificate[1]]
-
-
-def trusting(authority):
-    return ["--tls", "--tls-ca", authority.ca]
 
 
 class TlsWire(Wire):
