@@ -26,11 +26,11 @@ constexpr core::Duration kPollingInterval = std::chrono::microseconds(50);
 /// Not part of its caller, which is quicker without the call in here.
 [[gnu::noinline]] void write_plain(const Slot& slot, std::uint32_t flag,
                                    std::span<const std::byte> message, bool for_device) noexcept {
-  if (reinterpret_cast<const std::uint8_t*>(message.data()) != slot.plain) {
+  if (reinterpret_cast<const std::uint8_t*>(message.data()) != slot.plain()) {
     if (for_device) {
-      copy_for_device(slot.plain, message.data(), message.size());
+      copy_for_device(slot.plain(), message.data(), message.size());
     } else {
-      std::memcpy(slot.plain, message.data(), message.size());
+      std::memcpy(slot.plain(), message.data(), message.size());
     }
   }
   kernels::release_plain_payload();
@@ -139,7 +139,7 @@ bool Requester::take_response(PostRecvTask& task) noexcept {
     task.payload_ = {};
   } else if (length > kMaxPacketPayload) {
     kernels::acquire_plain_payload(slot.packets);
-    task.payload_ = {reinterpret_cast<std::byte*>(slot.plain), length};
+    task.payload_ = {reinterpret_cast<std::byte*>(slot.plain()), length};
   } else {
     std::byte* const to = payloads_.get() + index * kPacketRoom;
     if (!read_packets(slot.packets, flag, to, length)) return false;

@@ -183,7 +183,7 @@ TEST(ChannelView, EverySequenceLeadsIntoTheMemory) {
           auto* const packets = reinterpret_cast<std::uint8_t*>(slot.packets);
           ASSERT_GE(packets, base + sizeof(ChannelHeader));
           ASSERT_LE(packets + room, base + layout.bytes);
-          ASSERT_EQ(slot.plain, packets + kMaxPackets * sizeof(Packet));
+          ASSERT_EQ(slot.plain(), packets + kMaxPackets * sizeof(Packet));
         }
       }
     }
