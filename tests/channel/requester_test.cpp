@@ -239,7 +239,7 @@ TEST(Requester, NoPacketIsFreshAgainAPeriodLater) {
     }
     const std::uint64_t last = first + kFlagPeriod * 4;
     const auto& layout = ends.worker.view().layout;
-    kernels::store_packet(ends.worker.view().request(last).packets,
+    kernels::store_packet(ends.memory.endpoint().view.request(last).packets,
                           {{372, 0, 0}, layout.flag_of(last)});
     EXPECT_EQ(ends.serve(last), Outcome::nothing) << "after messages of " << other << " bytes";
     exchange_at(ends, last, random_bytes(372, 2));
