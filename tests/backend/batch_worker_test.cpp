@@ -25,7 +25,7 @@ class Worker : public testing::Test {
     auto processor =
         std::make_unique<test::HostProcessor>(orders_, "reverse", kLongest, batches, 16'384);
     worker_ = std::make_unique<BatchWorker>(channel_.to_backend(), 20us, std::move(processor));
-    worker_->start(kernels::Reverse{});
+    worker_->start();
   }
   void TearDown() override {
     if (!worker_) return;
