@@ -20,8 +20,16 @@
 /// LL128 (120 of 128 bytes, stored by one warp), mscclpp's LL16Packet (16 bytes: 8 of data, two
 /// flags, as RDMA promises it 8 bytes at a time). A packet here has 12 bytes of data and one flag,
 /// which takes a 16-byte access that is single-copy atomic on CPU and GPU (packet_access.hpp). The
-/// flag is the slot's lap, so no reader clears it; a channel pairs each request slot with a
+/// flag is made of the slot's lap, so no reader clears it; a channel pairs each request slot with a
 /// response slot, whose flags together are the whole flow control.
+///
+/// No packet is ever taken for another lap's. A flag is the lap's lower 31 bits and a one: never 0,
+/// as memory is that nobody has written, and the same again after 2^31 laps. A message writes the
+/// header and the packets that it fills, and others keep the flag that they have; but in every
+/// kRewriteLaps-th lap a message writes all packets of its slot. Both directions write each slot in
+/// each lap, so a packet's flag is at most kRewriteLaps laps old, 8 times less than it takes to
+/// come again; a writer that dies in such a lap leaves out one of those 8. So a flag that is that
+/// of the lap was written in the lap.
 namespace offload::kernels {
 
 /// A self-validating unit of 16 bytes: read and written by one aligned access, so that its data and
@@ -53,9 +61,22 @@ enum class Status : std::uint32_t {
   bad_length = 1,  ///< the request's length is over the channel's limit
 };
 
+/// In one of so many laps a message writes all packets of its slot.
+inline constexpr std::uint32_t kRewriteLaps = 1U << 28;
+
+/// Whether messages with this flag do.
+OFFLOAD_HOST_DEVICE constexpr bool rewrites_slot(std::uint32_t flag) {
+  return (flag >> 1) % kRewriteLaps == kRewriteLaps - 1;
+}
+
 /// Packets of a message of `length` bytes, the header's included.
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t packets_for(std::uint32_t length) {
   return 1 + (length + kPacketData - 1) / kPacketData;
+}
+
+/// Packets that a message of `length` bytes fills: the header alone if its payload is plain.
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t packets_filled(std::uint32_t length) {
+  return length <= kMaxPacketPayload ? packets_for(length) : 1;
 }
 
 /// A flag by which one side asks to be woken. The side that waits arms it and polls once more
@@ -95,9 +116,9 @@ struct ChannelLayout {
   OFFLOAD_HOST_DEVICE std::uint32_t slot_index(std::uint64_t sequence) const {
     return static_cast<std::uint32_t>(sequence) & (depth - 1);
   }
-  /// The flag of message `sequence`: its lap, from 1, so that zeroed memory holds no message.
+  /// The flag of message `sequence`: odd, and another one for each of 2^31 laps.
   OFFLOAD_HOST_DEVICE std::uint32_t flag_of(std::uint64_t sequence) const {
-    return static_cast<std::uint32_t>(sequence >> depth_log2) + 1;
+    return (static_cast<std::uint32_t>(sequence >> depth_log2) << 1) | 1U;
   }
 };
 
@@ -133,6 +154,7 @@ struct Slot {
   Packet* packets;
   std::uint8_t* plain;  ///< room for max_length bytes and slack; meaningless where all messages fit
                         ///< in packets
+  std::uint32_t packet_count = 0;
 };
 
 /// A channel's memory at the addresses where its holder maps it. Slots are found by masking: no
@@ -158,7 +180,7 @@ struct ChannelView {
  private:
   OFFLOAD_HOST_DEVICE Slot slot(std::uint8_t* first, std::uint64_t sequence) const {
     std::uint8_t* at = first + layout.slot_index(sequence) * layout.slot_stride;
-    return {reinterpret_cast<Packet*>(at), at + kMaxPackets * sizeof(Packet)};
+    return {reinterpret_cast<Packet*>(at), at + kMaxPackets * sizeof(Packet), layout.packets};
   }
 };
 static_assert(kMaxPackets * sizeof(Packet) % kSlotAlignment == 0);

@@ -66,6 +66,22 @@ class Request {
   std::uint32_t length_;
 };
 
+/// In a lap in which the slot is rewritten (channel_layout.hpp), writes the packets that a message
+/// of `length` bytes does not fill. Every lane of the group calls it, before any writes the
+/// message.
+template <class Group>
+OFFLOAD_HOST_DEVICE void rewrite_rest(const Group& group, const Slot& slot, std::uint32_t flag,
+                                      std::uint32_t length) {
+  if (__builtin_expect(!rewrites_slot(flag), 1)) return;
+  for (std::uint32_t i = packets_filled(length) + group.lane(); i < slot.packet_count;
+       i += group.size()) {
+    store_packet(slot.packets + i, {{}, flag});
+  }
+  // Before the header: no reader waits for these, and they must not come after the next lap's.
+  group.sync();
+  release_plain_payload();
+}
+
 /// Writes a response of at most kMaxPacketPayload bytes as self-validating packets.
 class PacketResponse {
  public:
@@ -82,6 +98,7 @@ class PacketResponse {
   /// Every lane of the group calls it once.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
+    rewrite_rest(group, slot_, flag_, length_);
     const std::uint32_t count = packets_for(length_);
     for (std::uint32_t i = group.lane(); i < count; i += group.size()) {
       // The header last, as readers look there first.
@@ -159,6 +176,7 @@ class PlainResponse {
   /// Writes the response; called as PacketResponse::fill.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
+    rewrite_rest(group, slot_, flag_, length_);
     FlatResponse(slot_.plain, length_).fill(group, block_at);
     group.sync();
     before_fence_();

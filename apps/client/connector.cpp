@@ -27,7 +27,7 @@ bool is_connected_to_itself(int fd, const net::SocketAddress& address) {
 }  // namespace
 
 Connector::Connector(const std::string& host, std::uint16_t port, TimePoint deadline,
-                     const core::ShutdownSignals& signals)
+                     const core::Signals& signals)
     : host_(host), addresses_(net::resolve(host, port, false)), deadline_(deadline) {
   // Edge-triggered: it is not read here.
   engine_.watch(signals.fd(), EPOLLIN | EPOLLET, interrupted_);

@@ -18,7 +18,7 @@ class Connector {
   /// Resolves the server's name; throws core::Error (not_found). connect() gives up at `deadline`,
   /// after at least one attempt, or when a signal arrives, which is left for `signals.take()`.
   Connector(const std::string& host, std::uint16_t port, core::TimePoint deadline,
-            const core::ShutdownSignals& signals);
+            const core::Signals& signals);
 
   /// A connected, non-blocking socket; an invalid one if a signal arrived first. Retries with
   /// back-off while the server is not up. Throws core::Error (timed_out, with the last attempt's

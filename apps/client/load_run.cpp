@@ -42,7 +42,7 @@ std::size_t connection_count(const Options& options) {
 }
 
 /// The connections of all threads; fewer if a signal arrived.
-std::vector<core::Fd> connect_all(const Options& options, const core::ShutdownSignals& signals) {
+std::vector<core::Fd> connect_all(const Options& options, const core::Signals& signals) {
   Connector connector(options.server_address, options.server_port,
                       Clock::now() + options.connect_timeout, signals);
   std::vector<core::Fd> sockets;
@@ -77,7 +77,7 @@ void run_thread(LoadThread& thread, RunControl& control) {
 }
 
 /// The main thread's loop until all threads have ended. Returns whether a signal arrived.
-bool watch(const LoadThreads& threads, RunControl& control, core::ShutdownSignals& signals) {
+bool watch(const LoadThreads& threads, RunControl& control, core::Signals& signals) {
   ProgressLine progress;
   EventFlag signal;
   EventFlag done;
@@ -155,7 +155,7 @@ double Statistics::million_operations_per_second() const noexcept {
   return per_second(operations, duration) / 1e6;
 }
 
-RunOutcome run_load(const Options& options, core::ShutdownSignals& signals) {
+RunOutcome run_load(const Options& options, core::Signals& signals) {
   const RequestPool pool = make_pool(options);
   auto sockets = connect_all(options, signals);
   RunOutcome outcome;

@@ -37,6 +37,6 @@ struct RunOutcome {
 
 /// Connects, starts all threads at the same time, and waits until they end. A signal or the first
 /// fault stops all of them. Throws core::Error if it cannot connect.
-RunOutcome run_load(const Options& options, core::ShutdownSignals& signals);
+RunOutcome run_load(const Options& options, core::Signals& signals);
 
 }  // namespace offload::client

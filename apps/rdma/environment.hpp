@@ -17,7 +17,7 @@ struct Interrupted {};
 class Environment final : progress::EventHandler {
  public:
   /// `completions`: those of all connections together. Throws Error.
-  Environment(const Options& options, core::ShutdownSignals& signals, std::uint32_t completions);
+  Environment(const Options& options, core::Signals& signals, std::uint32_t completions);
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
   ~Environment();
@@ -60,7 +60,7 @@ class Environment final : progress::EventHandler {
   void check() const;
   [[noreturn]] void throw_timeout(const char* what) const;
 
-  core::ShutdownSignals& signals_;
+  core::Signals& signals_;
   core::Duration timeout_;
   bool event_driven_;
   progress::Engine engine_;

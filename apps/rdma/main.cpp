@@ -19,7 +19,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kInterrupted = 130;
 
-int run(const Options& options, core::ShutdownSignals& signals) {
+int run(const Options& options, core::Signals& signals) {
   core::start_log("offload-rdma", options.log_level);
   cli::JsonFile json(options.json_file);
   Environment environment(options, signals, Endpoint::completions(options) * options.connections);
@@ -54,15 +54,15 @@ int run(const Options& options, core::ShutdownSignals& signals) {
 int main(int argc, char** argv) {
   using namespace offload;
   try {
-    core::ShutdownSignals signals;
+    core::Signals signals;
     const auto parsed = rdma_tool::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return rdma_tool::run(std::get<rdma_tool::Options>(parsed), signals);
   } catch (const rdma_tool::Interrupted&) {
-    fmt::print(stderr, "offload-rdma: interrupted\n");
+    core::print_error("offload-rdma", "interrupted");
     return rdma_tool::kInterrupted;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "offload-rdma: {}\n", error.what());
+    core::print_error("offload-rdma", error.what());
     return rdma_tool::kFailed;
   }
 }

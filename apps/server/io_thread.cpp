@@ -74,6 +74,10 @@ void IoThread::set_expired(bool expired) {
   give_order([&](Orders& orders) { orders.expired = expired; });
 }
 
+void IoThread::set_timeouts(core::Duration worker, core::Duration request) {
+  give_order([&](Orders& orders) { orders.timeouts = {worker, request}; });
+}
+
 void IoThread::take(core::Fd socket) {
   ++given_;
   give_order([&](Orders& orders) { orders.sockets.push_back(std::move(socket)); });
@@ -124,6 +128,10 @@ bool IoThread::apply_orders() {
   for (const WorkerId worker : orders->removed) selector_.remove(worker);
   if (orders->selected) selector_.select(*orders->selected);
   if (orders->expired) expired_ = *orders->expired;
+  if (orders->timeouts) {
+    config_.worker_timeout = orders->timeouts->first;
+    config_.request_timeout = orders->timeouts->second;
+  }
   for (core::Fd& socket : orders->sockets) add_client(std::move(socket));
   if (orders->drain) {
     draining_ = true;
@@ -142,20 +150,19 @@ void IoThread::look_after_worker() {
     next_check_ = {};
     config_.on_moved();
   }
-  if (const auto loss = selector_.take_loss()) {
-    config_.on_worker_failed({loss->worker, loss->reason, false});
-  }
   path_.set_open(selector_.ready());
-  if (engine_.now() >= next_check_) check_times();
+  if (selector_.has_loss() || engine_.now() >= next_check_) check_times();
 }
 
 void IoThread::check_times() {
+  if (const auto loss = selector_.take_loss()) {
+    config_.on_worker_failed({loss->worker, loss->reason, false});
+  }
   path_.set_refusal(refusal());
-  path_.refuse_overdue();
-  const auto& limits = config_.limits;
+  path_.refuse_overdue(config_.request_timeout);
   core::Duration interval = std::min(kCheckInterval, config_.worker_timeout / 8);
-  if (limits.request_timeout != core::Duration{}) {
-    interval = std::min(interval, limits.request_timeout / 8);
+  if (config_.request_timeout != core::Duration{}) {
+    interval = std::min(interval, config_.request_timeout / 8);
   }
   next_check_ = engine_.now() + std::max<core::Duration>(interval, std::chrono::milliseconds(1));
 

@@ -35,7 +35,8 @@ class IoThread final : progress::Pollable {
     std::uint32_t index;
     int cpu;  ///< to run on; -1: anywhere
     RequestPath::Limits limits;
-    core::Duration worker_timeout;  ///< a worker that owes a response for so long is stuck
+    core::Duration worker_timeout;   ///< a worker that owes a response for so long is stuck
+    core::Duration request_timeout;  ///< a request unanswered for so long is refused; 0: never
     core::Duration spin;
     /// Called on the thread: a worker cannot be used any more.
     std::function<void(WorkerFailure failure)> on_worker_failed;
@@ -65,6 +66,8 @@ class IoThread final : progress::Pollable {
   }
   /// Whether requests are refused while there is no worker: none has come for --worker-timeout.
   void set_expired(bool expired);
+  /// Other time limits than those of the configuration.
+  void set_timeouts(core::Duration worker, core::Duration request);
   /// A client's socket: connected, non-blocking. Not after drain().
   void take(core::Fd socket);
   /// Clients that it was given and that are not gone.
@@ -85,6 +88,7 @@ class IoThread final : progress::Pollable {
     std::vector<comch::WorkerId> removed;
     std::optional<comch::WorkerId> selected;
     std::optional<bool> expired;
+    std::optional<std::pair<core::Duration, core::Duration>> timeouts;  ///< worker, request
     std::vector<core::Fd> sockets;
     bool drain = false;
   };

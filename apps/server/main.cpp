@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <exception>
 
 #include "apps/server/options.hpp"
@@ -9,7 +8,7 @@
 int main(int argc, char** argv) {
   using namespace offload;
   try {
-    core::ShutdownSignals signals;
+    core::Signals signals(core::Hangup::rereads);
     const auto parsed = server::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     const auto& options = std::get<server::Options>(parsed);
@@ -17,7 +16,7 @@ int main(int argc, char** argv) {
     server::Server(options, signals).run();
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "offload-server: %s\n", error.what());
+    core::print_error("offload-server", error.what());
     return 1;
   }
 }

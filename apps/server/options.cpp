@@ -25,7 +25,8 @@ constexpr const char* kFooter =
     "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
     "SIGINT or SIGTERM: answers what it has read, tells the workers, leaves; a second one leaves "
     "at\n"
-    "once. Exit status: 0 after a shutdown; 1 an error; 2 a wrong command line.\n\n"
+    "once. SIGHUP: rereads --reload-file. Exit status: 0 after a shutdown; 1 an error; 2 a wrong "
+    "command line.\n\n"
     "Example:\n"
     "  offload-server -p 12345 --cpu 2 --cpu 3 --max-message-length 64k";
 
@@ -104,6 +105,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                 "A worker that leaves ends the server, and the server's end its workers: the "
                 "reference application's way");
   cli::add_log_level(line, options.log_level);
+  cli::add_reload_file(line, options.reload_file);
   if (auto leave = line.parse(argc, argv)) return *leave;
 
   const std::set<int> distinct(options.cpus.begin(), options.cpus.end());

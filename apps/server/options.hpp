@@ -28,6 +28,7 @@ struct Options {
   core::Duration spin = std::chrono::microseconds(50);
   bool shutdown_together = false;
   std::string log_level = "info";
+  std::string reload_file;  ///< empty: none
 };
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);

@@ -53,9 +53,9 @@ void RequestPath::give_up(channel::SendTask& request, Refusal reason) {
 
 // ---- Time limits
 
-void RequestPath::refuse_overdue() {
-  if (limits_.request_timeout == core::Duration{}) return;
-  const auto due = engine_->now() - limits_.request_timeout;
+void RequestPath::refuse_overdue(core::Duration timeout) {
+  if (timeout == core::Duration{}) return;
+  const auto due = engine_->now() - timeout;
   requester_.for_each_pending([&](channel::SendTask& request) {
     if (request.posted_at() <= due) give_up(request, Refusal::request_timed_out);
   });

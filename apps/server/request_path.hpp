@@ -25,7 +25,6 @@ class RequestPath {
   struct Limits {
     std::uint32_t max_message_length;         ///< of a request, bytes
     kernels::ResponseLength response_length;  ///< the service's: a longer response is none
-    core::Duration request_timeout;           ///< a request is refused then; 0: never
   };
 
   /// `engine` and `clients` outlive it, and so does the memory of `endpoint`, which has no other
@@ -39,8 +38,8 @@ class RequestPath {
   /// Whether requests go to the channel now; if not, clients wait. They wait at first.
   void set_open(bool open) noexcept { open_ = open; }
 
-  /// Refuses the requests that have waited for too long since they were posted.
-  void refuse_overdue();
+  /// Refuses the requests that were posted `timeout` ago; 0: none.
+  void refuse_overdue(core::Duration timeout);
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
   [[nodiscard]] std::optional<core::TimePoint> silent_since();
   /// The requester is with another worker, who owes nothing from before now.

@@ -42,11 +42,18 @@ int reserved_descriptors(int limit, bool local, std::size_t channels) {
 
 }  // namespace
 
-Server::Server(const Options& options, core::ShutdownSignals& signals)
+Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
+      settings_(options.reload_file),
       signals_(&signals),
       cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
       scheduler_(cpus_.size()) {
+  settings_.add_log_level(options_.log_level);
+  settings_.add_time("worker-timeout", options_.worker_timeout);
+  settings_.add_time("request-timeout", options_.request_timeout);
+  settings_.add_time("shutdown-timeout", options_.shutdown_timeout);
+  settings_.read()();
+  reload_.add([this] { return settings_.read(); });
   const int limit = core::raise_descriptor_limit();
   engine_.watch(signals_->fd(), EPOLLIN, *this);
   comch::ServerSession::Offer offer{{},
@@ -104,9 +111,9 @@ void Server::open_for_clients() {
     const IoThread::Config config{
         i,
         cpus_[i],
-        {options_.max_message_length, kernels::response_length_of(options_.service),
-         options_.request_timeout},
+        {options_.max_message_length, kernels::response_length_of(options_.service)},
         std::max(options_.worker_timeout, kLeastStuckTime),
+        options_.request_timeout,
         options_.spin,
         [this](WorkerFailure failure) {
           if (failures_.put([&](auto& all) { all.push_back(std::move(failure)); })) {
@@ -223,9 +230,19 @@ void Server::on_shutdown_requested() {
 void Server::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;
+  if (signal == SIGHUP) return reload();
   core::log_info("{}: shutting down; a second signal ends the server at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   shutdown_requested_ = true;
+}
+
+/// What cannot be reread stays as it is, and so does all if something is wrong.
+void Server::reload() {
+  if (!reload_.run()) return;
+  for (const auto& thread : threads_) {
+    thread->set_timeouts(std::max(options_.worker_timeout, kLeastStuckTime),
+                         options_.request_timeout);
+  }
 }
 
 void Server::shut_down() {

@@ -12,6 +12,8 @@
 #include "apps/server/io_thread.hpp"
 #include "apps/server/mailbox.hpp"
 #include "apps/server/options.hpp"
+#include "cli/reload.hpp"
+#include "cli/settings_file.hpp"
 #include "comch/session/server_session.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
@@ -25,7 +27,7 @@ namespace offload::server {
 class Server final : comch::ServerSession::Observer, progress::EventHandler {
  public:
   /// Makes the channels and listens for a worker. Throws Error.
-  Server(const Options& options, core::ShutdownSignals& signals);
+  Server(const Options& options, core::Signals& signals);
   ~Server();
 
   /// Runs until a signal or the worker ends it. Throws Error.
@@ -45,10 +47,13 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void set_expired(bool expired);
   void take_failures();
   void let_go();
+  void reload();
   void shut_down();
 
   Options options_;
-  core::ShutdownSignals* signals_;
+  cli::SettingsFile settings_;
+  cli::Reload reload_;  ///< at SIGHUP
+  core::Signals* signals_;
   std::vector<int> cpus_;  ///< of the I/O threads; -1: anywhere
   int first_reserved_fd_ = 0;
   progress::Engine engine_;

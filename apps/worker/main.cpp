@@ -11,7 +11,7 @@
 int main(int argc, char** argv) {
   using namespace offload;
   try {
-    core::ShutdownSignals signals;
+    core::Signals signals(core::Hangup::rereads);
     core::raise_descriptor_limit();
     const auto parsed = worker::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     core::start_log("offload-worker", options.log_level);
     return static_cast<int>(worker::Program(options, signals).run());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "offload-worker: %s\n", error.what());
+    core::print_error("offload-worker", error.what());
     return 1;
   }
 }

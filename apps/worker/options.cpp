@@ -24,7 +24,8 @@ constexpr const char* kFooter =
     "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
     "SIGINT or SIGTERM: asks the server to let the worker go, serves until then, leaves; a second\n"
     "one leaves at once. The server and other workers stay. When the server is gone, the worker\n"
-    "waits for the next one, for --connect-timeout.\n"
+    "waits for the next one, for --connect-timeout. SIGHUP: rereads --reload-file and\n"
+    "--comch-key-file, which the next attachment takes.\n"
     "Exit status: 0 after a signal, or once the server has let the worker go; 1 an error; 2 a "
     "wrong\n"
     "command line; 3 a back end that hangs, as when a GPU answers no more. Of several GPUs the\n"
@@ -131,6 +132,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_server(line, options);
   add_backend(line, options);
   cli::add_log_level(line, options.log_level);
+  cli::add_reload_file(line, options.reload_file);
   cli::add_flag(line, "--list-devices", options.list_devices,
                 "Print the devices of this machine with what each can do, and leave");
   if (auto leave = line.parse(argc, argv)) return *leave;

@@ -28,6 +28,7 @@ struct Options {
   bool replaces = false;
   bool shutdown_together = false;
   std::string log_level = "info";
+  std::string reload_file;  ///< empty: none
   bool list_devices = false;
 };
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 
 #include "core/cpu.hpp"
@@ -23,17 +22,32 @@ constexpr int kMostSockets = 8192;
 /// that peers learn of it at once: what a driver does at a process's end may take long, and its
 /// descriptors may be closed before theirs.
 [[noreturn]] void end_process(ExitStatus status) {
+  core::flush_log();
   for (int fd = STDERR_FILENO + 1; fd < kMostSockets; ++fd) ::shutdown(fd, SHUT_RDWR);
   ::_exit(static_cast<int>(status));
 }
 
 }  // namespace
 
-Program::Program(const Options& options, core::ShutdownSignals& signals) : signals_(&signals) {
+Program::Program(const Options& options, core::Signals& signals)
+    : signals_(&signals), options_(options), settings_(options.reload_file) {
+  settings_.add_log_level(options_.log_level);
+  settings_.add_time("connect-timeout", options_.connect_timeout);
+  settings_.add_time("shutdown-timeout", options_.shutdown_timeout);
+  settings_.read()();
+  reload_.add([this] { return settings_.read(); });
+  reload_.add([this] {
+    // After the settings, which are applied by then.
+    return [this, server = comch::parse_with_key(options_.comch, options_.comch_key_file)] {
+      for (Running& running : workers_) {
+        running.worker.set({server, options_.connect_timeout, options_.shutdown_timeout});
+      }
+    };
+  });
   auto gpus = options.gpu_pci_addresses;
   if (gpus.empty()) gpus.emplace_back();
   for (const std::string& gpu : gpus) {
-    workers_.emplace_back(options, gpu, gpus.size() > 1 ? gpu : "",
+    workers_.emplace_back(options_, gpu, gpus.size() > 1 ? gpu : "",
                           options.max_memory / gpus.size());
   }
   engine_.watch(signals_->fd(), EPOLLIN, *this);
@@ -65,7 +79,7 @@ void Program::run_worker(Running& running) {
     if (running.worker.run() == WorkerEnd::hung) running.status = ExitStatus::hung;
   } catch (const std::exception& error) {
     running.status = ExitStatus::failed;
-    std::fprintf(stderr, "offload-worker: %s%s\n", running.worker.prefix().c_str(), error.what());
+    core::print_error("offload-worker", running.worker.prefix() + error.what());
   }
   running.ended.store(true, std::memory_order_release);  // pairs with over() and finish()
   engine_.notify();
@@ -109,6 +123,7 @@ ExitStatus Program::finish() {
 void Program::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;
+  if (signal == SIGHUP) return (void)reload_.run();
   core::log_info("{}: leaving; a second signal ends the worker at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   leaving_ = true;

@@ -8,6 +8,8 @@
 
 #include "apps/worker/options.hpp"
 #include "apps/worker/worker.hpp"
+#include "cli/reload.hpp"
+#include "cli/settings_file.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
 
@@ -23,7 +25,7 @@ enum class ExitStatus : std::uint8_t { done = 0, failed = 1, hung = 3 };
 class Program final : progress::EventHandler {
  public:
   /// Throws Error.
-  Program(const Options& options, core::ShutdownSignals& signals);
+  Program(const Options& options, core::Signals& signals);
   ~Program();
 
   /// Runs until all workers have ended, or a signal has ended them; prints their errors. Does not
@@ -49,7 +51,10 @@ class Program final : progress::EventHandler {
   [[nodiscard]] bool over() const;
   ExitStatus finish();
 
-  core::ShutdownSignals* signals_;
+  core::Signals* signals_;
+  Options options_;
+  cli::SettingsFile settings_;
+  cli::Reload reload_;  ///< at SIGHUP
   progress::Engine engine_;
   std::deque<Running> workers_;
   bool leaving_ = false;  ///< since a signal

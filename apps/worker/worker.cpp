@@ -58,8 +58,14 @@ Worker::Worker(const Options& options, std::string gpu, const std::string& name,
       gpu_(std::move(gpu)),
       prefix_(name.empty() ? "" : name + ": "),
       most_memory_(most_memory),
-      server_(comch::parse_with_key(options.comch, options.comch_key_file)),
+      settings_{comch::parse_with_key(options.comch, options.comch_key_file),
+                options.connect_timeout, options.shutdown_timeout},
       replaces_(options.replaces) {}
+
+void Worker::set(WorkerSettings settings) {
+  const std::lock_guard lock(mutex_);
+  new_settings_ = std::move(settings);
+}
 
 void Worker::leave() noexcept {
   leave_.store(true, std::memory_order_release);
@@ -93,7 +99,11 @@ WorkerEnd Worker::attach_and_serve() {
 /// Retries until a server has sent its channels (true), or this worker is to end (false).
 bool Worker::connect() {
   hang_.enter(HangDetector::kNoLimit);  // what waits here has bounds of its own
-  const auto deadline = core::Clock::now() + options_.connect_timeout;
+  {
+    const std::lock_guard lock(mutex_);
+    if (new_settings_) settings_ = *std::exchange(new_settings_, std::nullopt);
+  }
+  const auto deadline = core::Clock::now() + settings_.connect_timeout;
   for (core::Duration wait = kFirstRetry; !finished_ && !leaving();
        wait = std::min(2 * wait, kLongestRetry)) {
     try {
@@ -107,7 +117,7 @@ bool Worker::connect() {
     if (now >= deadline) {
       throw Error(ErrorCode::timed_out,
                   fmt::format("no server let this worker in on {} for {} s", options_.comch,
-                              core::to_seconds(options_.connect_timeout)));
+                              core::to_seconds(settings_.connect_timeout)));
     }
     const auto retry_at = std::min(deadline, now + wait);
     while (!finished_ && !leaving() && core::Clock::now() < retry_at) engine_.run_once(retry_at);
@@ -118,7 +128,7 @@ bool Worker::connect() {
 /// One attempt: whether the channels are there. Until then a loss is one more reason to try again.
 bool Worker::await_channels(core::TimePoint deadline) {
   lost_ = told_to_stop_ = false;
-  link_.emplace(engine_, server_, hello(), most_memory_,
+  link_.emplace(engine_, settings_.server, hello(), most_memory_,
                 static_cast<comch::WorkerSession::Observer&>(*this));
   while (!lost_ && !watchdog_ && !told_to_stop_ && !leaving() && core::Clock::now() < deadline) {
     engine_.run_once(std::min(deadline, link_->next_tick()));
@@ -152,7 +162,7 @@ void Worker::serve() {
 }
 
 void Worker::begin_to_leave() {
-  leave_by_ = core::Clock::now() + options_.shutdown_timeout;
+  leave_by_ = core::Clock::now() + settings_.shutdown_timeout;
   if (options_.shutdown_together) {
     link_->request_shutdown();
   } else {

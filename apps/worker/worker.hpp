@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ enum class WorkerEnd : std::uint8_t {
   hung,  ///< its back end does not stop: its memory is in use until the process ends
 };
 
+/// What may change while a worker runs.
+struct WorkerSettings {
+  comch::Address server;  ///< with its keys
+  core::Duration connect_timeout;
+  core::Duration shutdown_timeout;
+};
+
 /// One back end, a GPU or this machine's processors, that is attached to a server, and to the next
 /// one when that is gone. run() is for a thread of its own, which makes all calls of CUDA; the
 /// thread that made the worker monitors it.
@@ -39,6 +47,8 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
 
   // For the monitoring thread.
 
+  /// Its next attachment takes these.
+  void set(WorkerSettings settings);
   /// Ends run(), once the server has let this worker go.
   void leave() noexcept;
   /// Whether the back end serves channels, or is about to or not yet stopped: then a server is to
@@ -73,7 +83,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   std::string gpu_;
   std::string prefix_;
   std::uint64_t most_memory_;
-  comch::Address server_;
+  WorkerSettings settings_;
   progress::Engine engine_;
   std::vector<comch::AttachedChannel> channels_;  ///< outlive the back end's use of them
   std::unique_ptr<backend::Backend> backend_;
@@ -87,7 +97,9 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   bool finished_ = false;                    ///< and to end
   std::optional<core::TimePoint> leave_by_;  ///< since leave()
   HangDetector hang_;
-  std::atomic<bool> leave_{false};   ///< release in leave(), acquire in leaving()
+  std::mutex mutex_;
+  std::optional<WorkerSettings> new_settings_;  ///< under the mutex, until a connect()
+  std::atomic<bool> leave_{false};              ///< release in leave(), acquire in leaving()
   std::atomic<bool> serves_{false};  ///< release on the worker's thread, acquire in serves()
 };
 

@@ -55,7 +55,7 @@ void accept_all(int listener, std::deque<EchoLoop>& loops, std::size_t& first_ch
   }
 }
 
-void serve(const Options& options, core::ShutdownSignals& signals) {
+void serve(const Options& options, core::Signals& signals) {
   const core::Fd stop(core::check_errno(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"));
   const auto address = net::resolve(options.listen_address, options.port, true).front();
   const core::Fd listener = net::listen_tcp(address, SOMAXCONN);
@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
   Options options;
   declare(line, options);
   if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
-  core::ShutdownSignals signals;
+  core::Signals signals;
   core::start_log("bench-tcp-echo", "info");
   serve(options, signals);
   return 0;

@@ -7,6 +7,8 @@
 #include "channel/packets.hpp"
 #include "channel/stream_copy.hpp"
 #include "core/error.hpp"
+#include "kernels/group.hpp"
+#include "kernels/message.hpp"
 
 namespace offload::channel {
 namespace {
@@ -76,8 +78,9 @@ Status Requester::post(std::span<const std::byte> message, void* user_data) noex
   if (full()) return ErrorCode::again;
   const Slot slot = view_.request(posted_);
   const std::uint32_t flag = view_.layout.flag_of(posted_);
+  const auto length = static_cast<std::uint32_t>(message.size());
+  kernels::rewrite_rest(kernels::SingleLane{}, slot, flag, length);
   if (message.size() <= kMaxPacketPayload) {
-    const auto length = static_cast<std::uint32_t>(message.size());
     write_packets(slot.packets, flag, message.data(), length);
   } else {
     write_plain(slot, flag, message, /*for_device=*/wakeup_ == Wakeup::polling);

@@ -151,6 +151,14 @@ void add_log_level(CommandLine& line, std::string& level) {
   add_choice(line, "--log-level", level, core::log_levels(), "What to report on standard error");
 }
 
+void add_reload_file(CommandLine& line, std::string& path) {
+  add_text(
+      line, "--reload-file", path,
+      "Options that may change, read now and at SIGHUP, before those given here: a JSON object "
+      "such as {\"log-level\": \"debug\"}, also of time limits")
+      .type_name("FILE");
+}
+
 std::string listed(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }

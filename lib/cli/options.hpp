@@ -133,6 +133,9 @@ Option add_choice(CommandLine& line, const std::string& option, std::string& val
 /// --log-level, into `level`.
 void add_log_level(CommandLine& line, std::string& level);
 
+/// --reload-file, for a SettingsFile.
+void add_reload_file(CommandLine& line, std::string& path);
+
 /// "red, green"
 std::string listed(const std::vector<std::string>& names);
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/clock.hpp"
@@ -11,7 +12,20 @@
 namespace offload::core {
 
 /// Sends the log to standard error as "time level program: text". `level`: one of log_levels().
+/// Nobody who logs waits for standard error: a thread of the log's own writes to it, and what it
+/// cannot write in time is dropped and counted (LogQueue). Throws Error.
 void start_log(const std::string& program, const std::string& level);
+
+/// What is reported from now on. `level`: one of log_levels(). Any thread.
+void set_log_level(const std::string& level);
+
+/// Waits until the lines so far are written, for at most a second; also called at exit(). For those
+/// who are about to end the process in another way.
+void flush_log() noexcept;
+
+/// Writes "program: text" to standard error behind the log's lines, and as they are written, also
+/// if no log was started: for what a program says whatever its log level.
+void print_error(const std::string& program, std::string_view text) noexcept;
 
 /// The levels that start_log takes: trace, debug, info, warning, error, off.
 const std::vector<std::string>& log_levels();

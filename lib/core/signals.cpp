@@ -19,8 +19,9 @@ sigset_t shutdown_set() {
 
 }  // namespace
 
-ShutdownSignals::ShutdownSignals() {
-  const sigset_t set = shutdown_set();
+Signals::Signals(Hangup hangup) {
+  sigset_t set = shutdown_set();
+  if (hangup == Hangup::rereads) sigaddset(&set, SIGHUP);
   if (const int rc = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); rc != 0) {
     throw_errno("pthread_sigmask", rc);
   }
@@ -29,9 +30,10 @@ ShutdownSignals::ShutdownSignals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-int ShutdownSignals::take() {
+int Signals::take() {
   signalfd_siginfo info{};
   if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
+  if (info.ssi_signo == SIGHUP) return SIGHUP;
   const sigset_t set = shutdown_set();
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);

@@ -1,16 +1,24 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/fd.hpp"
 
 namespace offload::core {
 
-/// SIGINT and SIGTERM as a readable descriptor (signalfd(2)). Create it first in main, before any
-/// thread, so that every thread inherits the blocked mask. It also ignores SIGPIPE. Once the first
-/// signal is taken, both have their default action again: a second one ends the process at once.
-class ShutdownSignals {
+/// What SIGHUP does to a program: what the kernel does by default, which is to end it, or as it is
+/// the custom of services, which reread their settings.
+enum class Hangup : std::uint8_t { ends, rereads };
+
+/// SIGINT, SIGTERM and, for Hangup::rereads, SIGHUP as a readable descriptor (signalfd(2)). Create
+/// it first in main, before any thread, so that every thread inherits the blocked mask. It also
+/// ignores SIGPIPE. Once the first SIGINT or SIGTERM is taken, both have their default action
+/// again: a second one ends the process at once. A SIGHUP that is taken never does, however many
+/// come.
+class Signals {
  public:
   /// Throws Error.
-  ShutdownSignals();
+  explicit Signals(Hangup hangup = Hangup::ends);
 
   /// The descriptor, readable once a signal has arrived; for an epoll set.
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }

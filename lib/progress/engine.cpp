@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <thread>
 
@@ -21,13 +22,21 @@ constexpr std::size_t kEventsAtOnce = 256;
 /// system call, which costs as much as about ten polls of memory.
 constexpr std::uint32_t kTurnsPerLook = 16;
 
+/// Whether epoll_pwait2 is there: not before Linux 5.11 (ENOSYS), nor where a container's seccomp
+/// profile is older than that and denies what it does not know (EPERM). Relaxed: it guards nothing,
+/// and a thread that does not see it finds out for itself.
+std::atomic<bool> has_nanoseconds{true};
+
 int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout) {
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
   const timespec limit{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
-  const int ready = ::epoll_pwait2(epoll, events, count, &limit, nullptr);
-  if (ready >= 0 || errno == EINTR) return std::max(ready, 0);
-  if (errno != ENOSYS) core::throw_errno("epoll_pwait2");
-  // Linux before 5.11: in whole milliseconds, rounded up, and no more than fit in an int.
+  if (has_nanoseconds.load(std::memory_order_relaxed)) {
+    const int ready = ::epoll_pwait2(epoll, events, count, &limit, nullptr);
+    if (ready >= 0 || errno == EINTR) return std::max(ready, 0);
+    if (errno != ENOSYS && errno != EPERM) core::throw_errno("epoll_pwait2");
+    has_nanoseconds.store(false, std::memory_order_relaxed);
+  }
+  // In whole milliseconds, rounded up, so that nobody spins, and no more than fit in an int.
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   return std::max(::epoll_wait(epoll, events, count,
                                static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX))),

@@ -9,6 +9,7 @@ namespace {
 
 [[noreturn]] void give_up(const char* name, const char* why) noexcept {
   core::log_critical("progress engine: {} was called {}", name, why);
+  core::flush_log();
   std::terminate();
 }
 

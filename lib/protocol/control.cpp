@@ -1,5 +1,6 @@
 #include "protocol/control.hpp"
 
+#include "core/escape.hpp"
 #include "protocol/bytes.hpp"
 
 namespace offload::protocol {
@@ -35,7 +36,7 @@ std::optional<Hello> Hello::decode(std::span<const std::byte> payload) {
   message.capabilities = reader.integer<std::uint32_t>();
   message.max_channels = reader.integer<std::uint32_t>();
   message.max_message_length = reader.integer<std::uint32_t>();
-  message.backend = reader.string();
+  message.backend = core::escaped(reader.string());
   return if_finished(reader, message);
 }
 
@@ -56,7 +57,7 @@ std::optional<Welcome> Welcome::decode(std::span<const std::byte> payload) {
     return reader.ok() ? std::optional(message) : std::nullopt;
   message.channel_count = reader.integer<std::uint16_t>();
   message.keep_alive_ms = reader.integer<std::uint32_t>();
-  message.service = reader.string();
+  message.service = core::escaped(reader.string());
   return if_finished(reader, message);
 }
 

@@ -39,7 +39,7 @@ enum Capability : std::uint32_t {
   kReplaces = 1U << 2,
 };
 
-/// worker → server: the first message.
+/// worker → server: the first message. Decoded, its text is escaped (core/escape.hpp).
 struct Hello {
   std::uint16_t version = kControlVersion;
   std::uint32_t capabilities = 0;
@@ -51,7 +51,7 @@ struct Hello {
   static std::optional<Hello> decode(std::span<const std::byte> payload);
 };
 
-/// server → worker, in answer to an acceptable Hello.
+/// server → worker, in answer to an acceptable Hello. Decoded, its text is escaped.
 struct Welcome {
   std::uint16_t version = kControlVersion;
   std::uint16_t channel_count = 0;

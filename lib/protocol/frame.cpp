@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/escape.hpp"
+
 namespace offload::protocol {
 namespace {
 
@@ -68,7 +70,7 @@ ErrorMessage parse_error(std::span<const std::byte> payload) {
   Reader reader(payload);
   ErrorMessage message{static_cast<Refusal>(reader.integer<std::uint32_t>()), {}};
   const auto text = reader.rest();
-  message.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
+  message.text = core::escaped({reinterpret_cast<const char*>(text.data()), text.size()});
   return message;
 }
 

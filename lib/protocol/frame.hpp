@@ -101,7 +101,7 @@ FrameView parse_frame(std::span<const std::byte> stream, std::uint32_t max_lengt
 /// A whole frame. It allocates: not for the data path.
 std::vector<std::byte> make_frame(MessageId id, std::span<const std::byte> payload);
 
-/// The payload of an error frame: u32 code, then UTF-8 text.
+/// The payload of an error frame: u32 code, then UTF-8 text, which is for people alone.
 struct ErrorMessage {
   Refusal code;
   std::string text;
@@ -110,7 +110,8 @@ struct ErrorMessage {
 /// A whole error frame. It allocates: not for the data path.
 std::vector<std::byte> make_error_frame(Refusal code, std::string_view text);
 
-/// Parses the payload of an error frame; one too short for a code yields code 0.
+/// Parses the payload of an error frame; one too short for a code yields code 0. Its text is
+/// escaped (core/escape.hpp): it can be logged and printed.
 ErrorMessage parse_error(std::span<const std::byte> payload);
 
 }  // namespace offload::protocol

@@ -116,6 +116,23 @@ TEST_P(Backends, AnswersManySmallMessages) {
   expect_right_answers(channel, "reverse", 20'000, [](std::uint32_t i) { return i % 257; });
 }
 
+// From two laps before slots are rewritten, before flags come again, and before a lap's 32 bits do.
+TEST_P(Backends, GoesOnThroughLapsThatRewriteSlotsAndWrapAround) {
+  constexpr std::uint32_t kDepth = 8;
+  for (const std::uint64_t lap :
+       {std::uint64_t{kernels::kRewriteLaps}, std::uint64_t{1} << 31, std::uint64_t{1} << 32}) {
+    backend_ = GetParam().make();
+    ServedChannel& channel = make_channel(0, kDepth, 1000, (lap - 3) * kDepth);
+    start({&channel}, "reverse");
+    EXPECT_EQ(channel.take(), std::nullopt);  // fresh memory answers nothing
+    expect_right_answers(channel, "reverse", 8 * kDepth, [](std::uint32_t i) {
+      constexpr std::uint32_t kSizes[] = {372, 0, 1000, 20, 372, 373, 5};
+      return kSizes[i % std::size(kSizes)];
+    });
+    ASSERT_TRUE(backend_->stop(5s));
+  }
+}
+
 TEST_P(Backends, AnswersOneAtATime) {
   ServedChannel& channel = make_channel(0, 4, 256);
   start({&channel}, "echo");

@@ -196,6 +196,56 @@ TEST(Requester, AResponseThatIsNotWholeIsNotReceived) {
   EXPECT_EQ(ends.server.take(), reversed(message));
 }
 
+constexpr std::uint64_t kFlagPeriod = std::uint64_t{1} << 31;  ///< laps
+
+/// Sends one message from `sequence` on, as a requester that has come so far.
+void exchange_at(Ends& ends, std::uint64_t sequence, const Bytes& message) {
+  Endpoint endpoint = ends.memory.endpoint();
+  endpoint.first = sequence;
+  test::Server server(endpoint);
+  ASSERT_TRUE(server.post(message));
+  ASSERT_EQ(ends.serve(sequence), Outcome::answered);
+  EXPECT_EQ(server.take(), reversed(message));
+}
+
+TEST(Requester, FreshMemoryIsNoResponseInAnyLap) {
+  for (const std::uint64_t wrap : {kFlagPeriod, 2 * kFlagPeriod}) {
+    for (std::uint64_t lap = wrap - 3; lap != wrap + 3; ++lap) {
+      Ends ends(1, 1000);
+      const auto message = random_bytes(lap % 2 == 0 ? 1000 : 30, 1);
+      Endpoint endpoint = ends.memory.endpoint();
+      endpoint.first = lap;
+      test::Server server(endpoint);
+      EXPECT_EQ(ends.serve(lap), Outcome::nothing) << lap;
+      ASSERT_TRUE(server.post(message));
+      EXPECT_EQ(server.receive(), nullptr) << lap;
+      ASSERT_EQ(ends.serve(lap), Outcome::answered);
+      EXPECT_EQ(server.take(), reversed(message));
+    }
+  }
+}
+
+// A long message, then a flag's whole period of others that do not reach its last packets: what it
+// left there is not taken for a part of the message that has the same flag again.
+TEST(Requester, NoPacketIsFreshAgainAPeriodLater) {
+  for (const std::size_t other : {0U, 5U, 100U, 1000U}) {
+    Ends ends(4, 1000);
+    const std::uint64_t first = 77 * 4 + 2;
+    exchange_at(ends, first, random_bytes(372, 1));
+    // Laps that do not rewrite the slot leave those packets as they are.
+    for (std::uint64_t lap = kernels::kRewriteLaps - 1; lap < 77 + kFlagPeriod;
+         lap += kernels::kRewriteLaps) {
+      exchange_at(ends, lap * 4 + 2, random_bytes(other, 3));
+    }
+    const std::uint64_t last = first + kFlagPeriod * 4;
+    const auto& layout = ends.worker.view().layout;
+    kernels::store_packet(ends.worker.view().request(last).packets,
+                          {{372, 0, 0}, layout.flag_of(last)});
+    EXPECT_EQ(ends.serve(last), Outcome::nothing) << "after messages of " << other << " bytes";
+    exchange_at(ends, last, random_bytes(372, 2));
+  }
+}
+
 // The worker is a stranger too.
 TEST(Requester, AResponseOverTheLimitHasNoPayload) {
   for (const std::uint32_t max_length : {48U, 300U, 1000U}) {

@@ -31,7 +31,7 @@ struct Port {
 };
 
 TEST(Connector, ConnectsToAServerThatListens) {
-  const core::ShutdownSignals signals;
+  const core::Signals signals;
   const Port port;
   port.listen();
   Connector connector("127.0.0.1", port.number(), Clock::now() + kBound, signals);
@@ -44,7 +44,7 @@ TEST(Connector, ConnectsToAServerThatListens) {
 }
 
 TEST(Connector, TriesAgainUntilTheServerListens) {
-  const core::ShutdownSignals signals;
+  const core::Signals signals;
   const Port port;
   const std::jthread server([&] {
     std::this_thread::sleep_for(50ms);
@@ -57,7 +57,7 @@ TEST(Connector, TriesAgainUntilTheServerListens) {
 }
 
 TEST(Connector, GivesUpAtItsDeadlineWithTheLastReason) {
-  const core::ShutdownSignals signals;
+  const core::Signals signals;
   const Port port;  // bound, not listening: connections are refused
   const auto begin = Clock::now();
   Connector connector("127.0.0.1", port.number(), begin + 100ms, signals);
@@ -71,7 +71,7 @@ TEST(Connector, GivesUpAtItsDeadlineWithTheLastReason) {
 }
 
 TEST(Connector, MakesOneAttemptWhateverTheDeadline) {
-  const core::ShutdownSignals signals;
+  const core::Signals signals;
   const Port port;
   port.listen();
   Connector connector("127.0.0.1", port.number(), Clock::now() - 1s, signals);
@@ -79,7 +79,7 @@ TEST(Connector, MakesOneAttemptWhateverTheDeadline) {
 }
 
 TEST(Connector, ANameThatIsNoneIsAnError) {
-  const core::ShutdownSignals signals;
+  const core::Signals signals;
   const auto error = support::thrown_by(
       [&] { Connector("no.such.host.invalid", 1, Clock::now() + kBound, signals); });
   EXPECT_EQ(error.code(), core::ErrorCode::not_found);
@@ -89,7 +89,7 @@ TEST(Connector, ANameThatIsNoneIsAnError) {
 TEST(ConnectorDeathTest, ASignalEndsTheWaitAndIsLeftToBeTaken) {
   EXPECT_EXIT(
       {
-        core::ShutdownSignals signals;
+        core::Signals signals;
         const Port port;
         Connector connector("127.0.0.1", port.number(), Clock::now() + 10 * kBound, signals);
         ::kill(::getpid(), SIGTERM);

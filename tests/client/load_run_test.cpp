@@ -70,7 +70,7 @@ Options options_for(const ReversingServer& server) {
 
 TEST(LoadRun, AllThreadsAndConnectionsAreCountedTogether) {
   const ReversingServer server;
-  core::ShutdownSignals signals;
+  core::Signals signals;
   const RunOutcome outcome = run_load(options_for(server), signals);
   EXPECT_TRUE(outcome.faults.empty()) << outcome.faults.front();
   EXPECT_FALSE(outcome.interrupted);
@@ -82,7 +82,7 @@ TEST(LoadRun, AllThreadsAndConnectionsAreCountedTogether) {
 
 TEST(LoadRun, RandomRequestsAreCheckedAgainstTheService) {
   const ReversingServer server;
-  core::ShutdownSignals signals;
+  core::Signals signals;
   Options options = options_for(server);
   options.size = 100;
   EXPECT_TRUE(run_load(options, signals).faults.empty());
@@ -92,7 +92,7 @@ TEST(LoadRun, RandomRequestsAreCheckedAgainstTheService) {
 
 TEST(LoadRun, AFaultOfOneThreadStopsAll) {
   const ReversingServer server(true);
-  core::ShutdownSignals signals;
+  core::Signals signals;
   Options options = options_for(server);
   options.iteration_count = 1'000'000'000'000;
   const RunOutcome outcome = run_load(options, signals);
@@ -105,7 +105,7 @@ TEST(LoadRun, AFaultOfOneThreadStopsAll) {
 
 TEST(LoadRun, WithoutAServerItThrows) {
   const core::Fd bound = net::bind_tcp(net::resolve("127.0.0.1", 0, true).front());
-  core::ShutdownSignals signals;
+  core::Signals signals;
   Options options;
   options.server_address = "127.0.0.1";
   options.server_port = net::local_address(bound.get()).port();

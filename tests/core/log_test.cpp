@@ -53,6 +53,7 @@ std::string logged_at(const std::string& level) {
   log_info("a word");
   log_warning("a warning");
   log_error("an error");
+  flush_log();
   return testing::internal::GetCapturedStderr();
 }
 
@@ -61,6 +62,30 @@ TEST(Log, GoesToStandardErrorWithLevelAndProgram) {
   EXPECT_NE(text.find("info the-program: a word\n"), std::string::npos) << text;
   EXPECT_NE(text.find("warning the-program: a warning\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("a detail"), std::string::npos) << text;
+}
+
+TEST(Log, ItsLevelChangesWhileItRuns) {
+  testing::internal::CaptureStderr();
+  start_log("the-program", "error");
+  log_info("before");
+  set_log_level("debug");
+  log_debug("after");
+  set_log_level("error");
+  log_info("at the end");
+  flush_log();
+  const auto text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("debug the-program: after\n"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+}
+
+TEST(Log, LastWordsComeBehindItsLines) {
+  testing::internal::CaptureStderr();
+  start_log("the-program", "info");
+  log_info("a word");
+  print_error("the-program", "it failed");
+  flush_log();
+  const auto text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("a word\nthe-program: it failed\n"), std::string::npos) << text;
 }
 
 TEST(Log, SaysNoMoreThanItsLevel) {

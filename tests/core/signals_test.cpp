@@ -33,20 +33,20 @@ void exit_if(bool condition) {
   std::_Exit(condition ? 0 : 1);
 }
 
-TEST(ShutdownSignalsDeathTest, WithoutASignalThereIsNothing) {
+TEST(SignalsDeathTest, WithoutASignalThereIsNothing) {
   EXPECT_EXIT(
       {
-        ShutdownSignals signals;
+        Signals signals;
         exit_if(!is_readable(signals.fd(), 0) && signals.take() == 0);
       },
       testing::ExitedWithCode(0), "");
 }
 
-TEST(ShutdownSignalsDeathTest, ASignalMakesItReadableAndIsTakenOnce) {
+TEST(SignalsDeathTest, ASignalMakesItReadableAndIsTakenOnce) {
   for (const int signal : {SIGINT, SIGTERM}) {
     EXPECT_EXIT(
         {
-          ShutdownSignals signals;
+          Signals signals;
           ::raise(signal);
           const bool readable = is_readable(signals.fd(), 5000);
           const int taken = signals.take();
@@ -56,12 +56,12 @@ TEST(ShutdownSignalsDeathTest, ASignalMakesItReadableAndIsTakenOnce) {
   }
 }
 
-TEST(ShutdownSignalsDeathTest, ASecondSignalEndsTheProcess) {
+TEST(SignalsDeathTest, ASecondSignalEndsTheProcess) {
   for (const int first : {SIGINT, SIGTERM}) {
     for (const int second : {SIGINT, SIGTERM}) {
       EXPECT_EXIT(
           {
-            ShutdownSignals signals;
+            Signals signals;
             ::raise(first);
             signals.take();
             ::raise(second);
@@ -72,10 +72,10 @@ TEST(ShutdownSignalsDeathTest, ASecondSignalEndsTheProcess) {
   }
 }
 
-TEST(ShutdownSignalsDeathTest, ASecondSignalThatCameBeforeTheFirstWasTakenEndsItToo) {
+TEST(SignalsDeathTest, ASecondSignalThatCameBeforeTheFirstWasTakenEndsItToo) {
   EXPECT_EXIT(
       {
-        ShutdownSignals signals;
+        Signals signals;
         ::raise(SIGINT);
         ::raise(SIGTERM);
         signals.take();
@@ -84,10 +84,65 @@ TEST(ShutdownSignalsDeathTest, ASecondSignalThatCameBeforeTheFirstWasTakenEndsIt
       killed_by_either, "");
 }
 
-TEST(ShutdownSignalsDeathTest, AClosedPeerIsAnErrorNotASignal) {
+TEST(SignalsDeathTest, AHangupEndsTheProcessUnlessItIsWanted) {
   EXPECT_EXIT(
       {
-        ShutdownSignals signals;
+        Signals signals;
+        ::raise(SIGHUP);
+        std::_Exit(1);
+      },
+      testing::KilledBySignal(SIGHUP), "");
+}
+
+TEST(SignalsDeathTest, AWantedHangupIsTakenAsOftenAsItComes) {
+  EXPECT_EXIT(
+      {
+        Signals signals(Hangup::rereads);
+        bool taken = true;
+        for (int i = 0; i < 5; ++i) {
+          ::raise(SIGHUP);
+          taken = taken && is_readable(signals.fd(), 5000) && signals.take() == SIGHUP;
+          taken = taken && signals.take() == 0;
+        }
+        exit_if(taken);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(SignalsDeathTest, AHangupDoesNotEndAProgramThatShutsDown) {
+  EXPECT_EXIT(
+      {
+        Signals signals(Hangup::rereads);
+        ::raise(SIGTERM);
+        bool taken = signals.take() == SIGTERM;
+        for (int i = 0; i < 5; ++i) {
+          ::raise(SIGHUP);
+          taken = taken && signals.take() == SIGHUP;
+        }
+        exit_if(taken);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(SignalsDeathTest, HangupsDoNotCountAsTheFirstOfTwoSignals) {
+  EXPECT_EXIT(
+      {
+        Signals signals(Hangup::rereads);
+        ::raise(SIGHUP);
+        bool taken = signals.take() == SIGHUP;
+        ::raise(SIGTERM);
+        taken = taken && signals.take() == SIGTERM;
+        if (!taken) std::_Exit(1);
+        ::raise(SIGINT);
+        std::_Exit(2);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(SignalsDeathTest, AClosedPeerIsAnErrorNotASignal) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
         exit_if(::write(pipe_without_reader(), "x", 1) == -1 && errno == EPIPE);
       },
       testing::ExitedWithCode(0), "");

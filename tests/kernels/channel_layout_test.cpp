@@ -116,27 +116,51 @@ TEST(Packets, TwelveBytesEachAndAHeader) {
   EXPECT_EQ(kMaxPacketPayload, 372U);
 }
 
-TEST(Flags, GoOnByOneEachLap) {
+TEST(Flags, AreOddAndChangeEachLap) {
   for (const std::uint32_t depth : {1U, 2U, 128U, kMaxDepth}) {
     const auto layout = make_layout(depth, 64);
-    for (const std::uint64_t lap :
-         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{77}, std::uint64_t{0xffff'fffd}}) {
+    for (const std::uint32_t lap : {0U, 1U, 77U, 0x7fff'ffffU}) {
       for (std::uint32_t slot = 0; slot < depth; ++slot) {
-        const std::uint64_t sequence = lap * depth + slot;
+        const std::uint64_t sequence = std::uint64_t{lap} * depth + slot;
         ASSERT_EQ(layout.slot_index(sequence), slot);
-        ASSERT_EQ(layout.flag_of(sequence), lap + 1);
+        ASSERT_EQ(layout.flag_of(sequence), 2 * lap + 1);
       }
     }
   }
 }
 
-TEST(Flags, FreshMemoryIsNothingYetAndALapNeverLooksLikeTheOneBefore) {
+TEST(Flags, NoneIsThatOfFreshMemoryOrOfTheLapBefore) {
   const auto layout = make_layout(8, 64);
-  EXPECT_NE(layout.flag_of(0), 0U);
-  for (const std::uint64_t lap : {std::uint64_t{0}, std::uint64_t{0xffff'fffe},
-                                  std::uint64_t{0xffff'ffff}, std::uint64_t{1} << 32}) {
-    EXPECT_NE(layout.flag_of(lap * 8), layout.flag_of((lap + 1) * 8));
+  for (const std::uint64_t wrap :
+       {std::uint64_t{0}, std::uint64_t{1} << 31, std::uint64_t{1} << 32, std::uint64_t{1} << 33}) {
+    for (std::uint64_t lap = wrap < 4 ? 0 : wrap - 4; lap != wrap + 4; ++lap) {
+      EXPECT_NE(layout.flag_of(lap * 8), 0U) << lap;
+      EXPECT_NE(layout.flag_of(lap * 8), layout.flag_of((lap + 1) * 8)) << lap;
+    }
   }
+}
+
+// Between two laps with one flag there are eight in which the whole slot is written.
+TEST(Flags, AreOlderNowhereThanASlotsRewriting) {
+  const auto layout = make_layout(4, 64);
+  std::uint32_t rewritten = 0;
+  for (std::uint64_t part = 0; part < 8; ++part) {
+    const std::uint64_t first = 77 + part * kRewriteLaps;
+    for (const std::uint64_t lap :
+         {first, first + 1, (part + 1) * kRewriteLaps - 2, (part + 1) * kRewriteLaps - 1}) {
+      if (rewrites_slot(layout.flag_of(lap * 4))) ++rewritten;
+    }
+  }
+  EXPECT_EQ(rewritten, 8U);
+  EXPECT_EQ(layout.flag_of(77 * 4), layout.flag_of((77 + 8 * std::uint64_t{kRewriteLaps}) * 4));
+}
+
+TEST(Packets, APlainPayloadFillsTheHeaderAlone) {
+  EXPECT_EQ(packets_filled(0), 1U);
+  EXPECT_EQ(packets_filled(13), 3U);
+  EXPECT_EQ(packets_filled(kMaxPacketPayload), kMaxPackets);
+  EXPECT_EQ(packets_filled(kMaxPacketPayload + 1), 1U);
+  EXPECT_EQ(packets_filled(kMaxMessageLength), 1U);
 }
 
 std::uint64_t room_of(const ChannelLayout& layout) {

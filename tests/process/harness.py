@@ -38,6 +38,12 @@ CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.
 SANITIZER_REPORT = re.compile(r"(Address|Thread|Leak|UndefinedBehavior)Sanitizer|runtime error:")
 
 
+def denying(call, number):
+    """A wrapper: runs a program for which that system call fails with this errno, as the seccomp
+    profiles of containers have it."""
+    return [str(BIN / "deny_syscall"), call, str(number)]
+
+
 def scaled(count, lowest=1):
     """`count` operations, fewer in a build that is slow."""
     return max(lowest, int(count / TIME_FACTOR))

@@ -183,6 +183,18 @@ TEST(Welcome, OfAnotherVersionDecodesAsFarAsItsNumber) {
   }
 }
 
+TEST(Hello, ItsTextCanBeLogged) {
+  auto hello = Sample<Hello>::message();
+  hello.backend = "cpu\n\x1b[2J";
+  EXPECT_EQ(Hello::decode(hello.encode())->backend, "cpu\\x0a\\x1b[2J");
+}
+
+TEST(Welcome, ItsTextCanBeLogged) {
+  auto welcome = Sample<Welcome>::message();
+  welcome.service = "echo\r\x1b[2J";
+  EXPECT_EQ(Welcome::decode(welcome.encode())->service, "echo\\x0d\\x1b[2J");
+}
+
 TEST(Hello, StringsOfEveryLength) {
   for (const std::size_t size : {0U, 1U, 254U, 255U}) {
     auto hello = Sample<Hello>::message();

@@ -163,6 +163,12 @@ TEST(ErrorFrame, IsReadAsItWasWritten) {
   EXPECT_EQ(message.text, "nobody is there: größer");
 }
 
+TEST(ErrorFrame, ItsTextCanBeLogged) {
+  const auto frame = make_error_frame(Refusal::busy, "\x1b[2J\nerror: forged");
+  const auto view = parse_frame(frame, kLimit);
+  EXPECT_EQ(parse_error(view.payload).text, "\\x1b[2J\\x0aerror: forged");
+}
+
 TEST(ErrorFrame, TooShortForACode) {
   for (std::size_t size = 0; size < 4; ++size) {
     const auto message = parse_error(Bytes(size, std::byte{1}));

@@ -56,7 +56,7 @@ class EndpointTest : public rdma::FakeDeviceTest {
   }
 
   Options options_;
-  core::ShutdownSignals signals_;
+  core::Signals signals_;
   Environment environment_{options_, signals_, Endpoint::completions(options_)};
   Endpoint endpoint_{environment_, options_, 0, nullptr};
   SyncingPeer peer_{environment_.engine()};

@@ -20,7 +20,7 @@ class EnvironmentTest : public rdma::FakeDeviceTest {
     options.timeout = std::chrono::milliseconds(20);
     return options;
   }
-  core::ShutdownSignals signals_;
+  core::Signals signals_;
   Environment environment_{options(), signals_, 16};
 };
 

@@ -48,7 +48,7 @@ class RendezvousTest : public rdma::FakeDeviceTest {
 
   support::TempDir folder_;
   Options options_ = make_options();
-  core::ShutdownSignals signals_;
+  core::Signals signals_;
   Environment environment_{options_, signals_, 2 * Endpoint::completions(options_)};
   Endpoints endpoints_;
 };

@@ -25,7 +25,7 @@ class AcceptorTest : public testing::Test {
   void open(std::size_t threads, int first_reserved_fd = 1 << 20) {
     for (std::uint32_t i = 0; i < threads; ++i) {
       const IoThread::Config config{
-          i,  -1, {kLongest, kernels::response_length_of("reverse"), {}}, core::seconds(60), {},
+          i,  -1, {kLongest, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
           {}, {}};
       threads_.push_back(std::make_unique<IoThread>(
           config, std::shared_ptr<comch::WorkerChannel>(new comch::WorkerChannel{

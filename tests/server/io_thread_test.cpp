@@ -34,7 +34,7 @@ class IoThreadTest : public testing::Test {
   IoThreadTest() { thread_.start(); }
 
   static IoThread::Config config() {
-    return {0,  -1,   {1000, kernels::response_length_of("reverse"), {}}, core::seconds(60), {},
+    return {0,  -1,   {1000, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
             {}, [] {}};
   }
   void attach() { thread_.select_worker(kWorker); }
@@ -233,8 +233,9 @@ class IoThreadFailures : public testing::Test {
   void start(core::Duration worker_timeout) {
     auto config = IoThread::Config{0,
                                    -1,
-                                   {1000, kernels::response_length_of("reverse"), {}},
+                                   {1000, kernels::response_length_of("reverse")},
                                    worker_timeout,
+                                   {},
                                    {},
                                    [this](const WorkerFailure& failure) {
                                      if (failure.stuck) ++stuck_;

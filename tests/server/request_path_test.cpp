@@ -39,9 +39,8 @@ class RequestPathTest : public testing::Test {
   void open(std::uint32_t depth) {
     memory_.emplace(0, depth, kLongest, -1);
     worker_.emplace(*memory_);
-    path_.emplace(
-        engine_, table_, memory_->endpoint(),
-        RequestPath::Limits{kLongest, kernels::response_length_of("reverse"), request_timeout_});
+    path_.emplace(engine_, table_, memory_->endpoint(),
+                  RequestPath::Limits{kLongest, kernels::response_length_of("reverse")});
     path_->requester().open(engine_);
     path_->requester().set_wakeup(channel::Wakeup::polling);
     path_->set_open(true);
@@ -77,7 +76,6 @@ class RequestPathTest : public testing::Test {
 
   [[nodiscard]] std::uint64_t posted() { return path_->requester().posted(); }
 
-  core::Duration request_timeout_{};
   progress::Engine engine_;
   ClientTable table_{engine_, kLongest};
   std::optional<channel::ChannelMemory> memory_;
@@ -102,15 +100,17 @@ TEST_F(RequestPathTest, ClientsWaitWhileItIsClosed) {
 }
 
 TEST_F(RequestPathTest, OnlyRequestsThatAreOverdueAreRefused) {
-  request_timeout_ = std::chrono::milliseconds(50);
+  constexpr auto kTimeout = std::chrono::milliseconds(50);
   open(4);
   Peer& peer = connect();
   send_request(peer.socket, bytes_of("old"));
   turn();
-  std::this_thread::sleep_for(2 * request_timeout_);
+  std::this_thread::sleep_for(2 * kTimeout);
   send_request(peer.socket, bytes_of("new"));
   turn();
-  path_->refuse_overdue();
+  path_->refuse_overdue({});
+  EXPECT_EQ(path_->refused(), 0U);
+  path_->refuse_overdue(kTimeout);
   EXPECT_EQ(next(peer), error(Refusal::request_timed_out));
   EXPECT_EQ(worker_->serve_all(), 2);
   EXPECT_EQ(next(peer), response(bytes_of("wen")));  // the late answer went nowhere

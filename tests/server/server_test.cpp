@@ -161,7 +161,7 @@ class ServerTest : public testing::Test {
     return frame;
   }
 
-  core::ShutdownSignals signals_;  // before any thread
+  core::Signals signals_;  // before any thread
   support::LogCapture log_;
   support::TempDir dir_;
   Options options_;

@@ -1,6 +1,8 @@
 #include "comch/proxy/worker_proxy.hpp"
 
 #include "channel/packets.hpp"
+#include "kernels/group.hpp"
+#include "kernels/message.hpp"
 
 namespace offload::comch {
 
@@ -37,6 +39,7 @@ bool WorkerProxy::on_received(const protocol::DataHeader& header,
                               std::span<const std::byte> payload) {
   const kernels::Slot slot = view_.response(answered_);
   const std::uint32_t flag = view_.layout.flag_of(answered_);
+  kernels::rewrite_rest(kernels::SingleLane{}, slot, flag, header.length);
   if (header.length <= kernels::kMaxPacketPayload) {
     channel::write_packets(slot.packets, flag, payload.data(), header.length, header.status);
   } else {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "kernels/serve.hpp"
@@ -184,16 +185,76 @@ TYPED_TEST_P(Serve, TheLimitItselfIsServed) {
   }
 }
 
+// The second wrap is that of a lap's 32 bits.
 TYPED_TEST_P(Serve, GoesOnWhenTheFlagWrapsAround) {
-  TestChannel<TypeParam> channel(2, 400);
-  channel.fill(0xff);  // as the lap before left it
-  const std::uint64_t first = (std::uint64_t{0xffff'ffff} - 2) * 2;
-  for (std::uint64_t sequence = first; sequence < first + 16; ++sequence) {
-    const auto message = random_octets(sequence % 3 == 0 ? 400 : 40 + sequence % 7);
-    EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << sequence;
-    channel.post(sequence, message);
-    EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered) << sequence;
-    EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+  for (const std::uint64_t wrap : {std::uint64_t{1} << 31, std::uint64_t{1} << 32}) {
+    for (const std::uint64_t lap : {wrap - 1, wrap}) {  // fresh memory is no message of any lap
+      const TestChannel<TypeParam> fresh(2, 400);
+      EXPECT_EQ(serve_once<Reverse>(fresh, lap * 2), Outcome::nothing) << lap;
+      EXPECT_EQ(fresh.response(lap * 2), std::nullopt) << lap;
+    }
+    TestChannel<TypeParam> channel(2, 400);
+    const std::uint64_t first = (wrap - 3) * 2;
+    for (std::uint64_t sequence = first; sequence < first + 16; ++sequence) {
+      const auto message = random_octets(sequence % 3 == 0 ? 400 : 40 + sequence % 7);
+      EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::nothing) << sequence;
+      channel.post(sequence, message);
+      EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered) << sequence;
+      EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+    }
+  }
+}
+
+// A long message, then for a flag's whole period others that do not reach its last packets. Laps
+// that do not rewrite the slot leave these as they are, and so need not be gone through.
+TYPED_TEST_P(Serve, NoPacketIsFreshAgainAPeriodLater) {
+  constexpr std::uint64_t kPeriod = std::uint64_t{1} << 31;
+  for (const std::uint32_t other : {0U, 5U, 100U, 600U}) {
+    for (const std::uint32_t max_length : {372U, 600U}) {
+      if (other > max_length) continue;
+      TestChannel<TypeParam> channel(2, max_length);
+      const std::uint64_t first = 77 * 2 + 1;
+      channel.post(first, random_octets(372));
+      ASSERT_EQ(serve_once<Echo>(channel, first), Outcome::answered);
+      for (std::uint64_t lap = kRewriteLaps - 1; lap < 77 + kPeriod; lap += kRewriteLaps) {
+        const std::uint64_t sequence = lap * 2 + 1;
+        channel.post(sequence, random_octets(other));
+        ASSERT_EQ(serve_once<Echo>(channel, sequence), Outcome::answered);
+        EXPECT_EQ(channel.response(sequence), random_octets(other));
+      }
+      const std::uint64_t last = first + kPeriod * 2;
+      const Slot slot = channel.channel().response(last);
+      for (std::uint32_t index = 0; index < channel.layout().packets; ++index) {
+        EXPECT_NE(load_packet(slot.packets + index).flag, channel.layout().flag_of(last)) << index;
+      }
+    }
+  }
+}
+
+// Of the messages of such a lap, too, nothing but the packets behind them changes.
+TYPED_TEST_P(Serve, ALapThatRewritesTheSlotAnswersAsAnyOther) {
+  const std::uint64_t sequence = (std::uint64_t{kRewriteLaps} - 1) * 4 + 1;
+  for (const std::uint32_t max_length : {48U, 100U, 372U, 500U}) {
+    for (const std::uint32_t length : {0U, 1U, 12U, 48U, 100U, 371U, 372U, 373U, 500U}) {
+      if (length > max_length) continue;
+      TestChannel<TypeParam> channel(4, max_length);
+      channel.fill(0xa5);
+      const auto message = random_octets(length);
+      channel.post(sequence, message);
+      const auto before = channel.bytes();
+      ASSERT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered);
+      EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+      const Slot slot = channel.channel().response(sequence);
+      for (std::uint32_t index = 0; index < channel.layout().packets; ++index) {
+        EXPECT_EQ(load_packet(slot.packets + index).flag, channel.layout().flag_of(sequence));
+      }
+      // Neither another slot nor the requests.
+      const auto after = channel.bytes();
+      const auto start = static_cast<std::ptrdiff_t>(channel.offset_of(slot));
+      const auto end = start + static_cast<std::ptrdiff_t>(channel.layout().slot_stride);
+      EXPECT_TRUE(std::equal(before.begin(), before.begin() + start, after.begin()));
+      EXPECT_TRUE(std::equal(before.begin() + end, before.end(), after.begin() + end));
+    }
   }
 }
 
@@ -201,6 +262,7 @@ REGISTER_TYPED_TEST_SUITE_P(Serve, NothingPostedIsNothing, OnlyItsOwnLapHasItsFl
                             WhatIsNotWholeIsNothingYet, AHeaderIsThereForItsOwnLapAlone,
                             PacketsBehindTheMessageDoNotMatter, WritesNothingButTheResponse,
                             ALengthOverTheLimitIsRefused, TheLimitItselfIsServed,
-                            GoesOnWhenTheFlagWrapsAround);
+                            GoesOnWhenTheFlagWrapsAround, NoPacketIsFreshAgainAPeriodLater,
+                            ALapThatRewritesTheSlotAnswersAsAnyOther);
 
 }  // namespace offload::kernels::test

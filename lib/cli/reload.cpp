@@ -1,0 +1,22 @@
+#include "cli/reload.hpp"
+
+#include <exception>
+
+#include "core/log.hpp"
+
+namespace offload::cli {
+
+bool Reload::run() const {
+  std::vector<Apply> changes;
+  try {
+    for (const Read& read : sources_) changes.push_back(read());
+  } catch (const std::exception& error) {
+    core::log_error("SIGHUP: nothing is changed: {}", error.what());
+    return false;
+  }
+  for (const Apply& apply : changes) apply();
+  core::log_info("SIGHUP: settings and keys are reread");
+  return true;
+}
+
+}  // namespace offload::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/clock.hpp"
+
+namespace offload::core {
+
+/// A bounded queue of text, and the thread that writes it to a descriptor. Those who append never
+/// wait for that descriptor: a pipe that nobody reads, a full disk, a stopped terminal. What does
+/// not fit is dropped and counted, and `notice(count)` is written in its place once there is room.
+///
+/// Two buffers of `capacity` bytes: one that is appended to, one that is being written. The lock is
+/// held to append and to exchange them, never while writing.
+class LogQueue {
+ public:
+  using Notice = std::function<std::string(std::uint64_t dropped)>;
+
+  /// Starts the thread, which blocks all signals. `fd` stays the caller's. Throws Error.
+  LogQueue(int fd, std::size_t capacity, Notice notice);
+  LogQueue(const LogQueue&) = delete;
+  LogQueue& operator=(const LogQueue&) = delete;
+  /// Does not wait for what is not written yet. A thread that hangs in a write is left to the end
+  /// of the process.
+  ~LogQueue();
+
+  /// Appends `line`, which ends in a newline, or drops it. Any thread.
+  void append(std::string_view line) noexcept;
+
+  /// Waits until all that was appended before is written or lost, for at most `limit`. Returns
+  /// whether it is. Any thread but the writer.
+  bool flush(Duration limit) noexcept;
+
+ private:
+  struct State;
+
+  std::shared_ptr<State> state_;  ///< shared with the thread, which may outlive this
+};
+
+}  // namespace offload::core

@@ -1,0 +1,70 @@
+#include "core/escape.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+namespace offload::core {
+namespace {
+
+TEST(Escape, PrintableTextStaysAsItIs) {
+  for (const std::string text : {"", "cuda (NVIDIA H200)", "f\u00fcr Gr\u00f6\u00dfe: 3 \u20ac",
+                                 "\u65e5\u672c\u8a9e", "\U0001f600"}) {
+    EXPECT_EQ(escaped(text), text);
+  }
+}
+
+TEST(Escape, NoControlCharacterIsLeft) {
+  EXPECT_EQ(escaped("a\nb"), "a\\x0ab");
+  EXPECT_EQ(escaped("\x1b[2J\x1b]0;title\x07"), "\\x1b[2J\\x1b]0;title\\x07");
+  EXPECT_EQ(escaped(std::string("\0\t\r\x7f", 4)), "\\x00\\x09\\x0d\\x7f");
+  EXPECT_EQ(escaped("\u009b2J"), "\\u{9b}2J");  // CSI in one character
+}
+
+TEST(Escape, NothingTurnsOrEndsALine) {
+  EXPECT_EQ(escaped("\u202egnp.exe"), "\\u{202e}gnp.exe");
+  EXPECT_EQ(escaped("\u2028\u2029\u2066\u200f\u061c"),
+            "\\u{2028}\\u{2029}\\u{2066}\\u{200f}\\u{61c}");
+}
+
+TEST(Escape, ABackslashCannotForgeAnEscape) {
+  EXPECT_EQ(escaped("\\x1b"), "\\\\x1b");
+}
+
+TEST(Escape, WhatIsNoUtf8IsShownByteByByte) {
+  EXPECT_EQ(escaped("\xff\xfe"), "\\xff\\xfe");
+  EXPECT_EQ(escaped("\x80z"), "\\x80z");
+  EXPECT_EQ(escaped("\xc0\xaf"), "\\xc0\\xaf");                    // a longer form of '/'
+  EXPECT_EQ(escaped("\xe0\x80\xaf"), "\\xe0\\x80\\xaf");           // another
+  EXPECT_EQ(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
+  EXPECT_EQ(escaped("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // over U+10FFFF
+  EXPECT_EQ(escaped("\xe2\x82"), "\\xe2\\x82");                    // cut short
+  EXPECT_EQ(escaped("\xe2z"), "\\xe2z");
+}
+
+TEST(Escape, ALongTextIsCut) {
+  EXPECT_EQ(escaped(std::string(kLongestShown, 'a')), std::string(kLongestShown, 'a'));
+  EXPECT_EQ(escaped(std::string(kLongestShown + 1, 'a')), std::string(kLongestShown, 'a') + "...");
+  // Not inside a character.
+  EXPECT_EQ(escaped(std::string(kLongestShown - 1, 'a') + "\u20ac"),
+            std::string(kLongestShown - 1, 'a') + "...");
+  EXPECT_LE(escaped(std::string(1U << 20, '\xff')).size(), 4 * kLongestShown + 3);
+}
+
+TEST(Escape, WhateverComesOnlyPrintableBytesGo) {
+  std::mt19937 source(1);
+  std::uniform_int_distribution<int> byte(0, 255);
+  for (int round = 0; round < 2000; ++round) {
+    std::string text(64, '\0');
+    std::generate(text.begin(), text.end(), [&] { return static_cast<char>(byte(source)); });
+    const auto shown = escaped(text);
+    EXPECT_TRUE(std::none_of(shown.begin(), shown.end(), [](char each) {
+      return (each >= 0 && each < 0x20) || each == 0x7f;
+    })) << shown;
+  }
+}
+
+}  // namespace
+}  // namespace offload::core

@@ -1,0 +1,24 @@
+"""In containers whose seccomp profile is older than a system call, that fails with EPERM, or ENOSYS."""
+import errno
+import time
+
+import pytest
+
+from harness import BACKEND, Program, denying
+from wire import Wire, payloads
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSYS])
+def test_epoll_pwait2(stage, number):
+    wrapper = denying("epoll_pwait2", number)
+    server = stage.server(wrapper=wrapper)
+    worker = stage.add(Program(stage.folder, "offload-worker", *stage.comch_options(),
+                               "--backend", BACKEND, wrapper=wrapper))
+    server.wait_until_listening()
+    with Wire(server.port) as client:
+        client.ask(payloads(200, [1, 64, 256]))
+    before = server.cpu_seconds() + worker.cpu_seconds()
+    time.sleep(0.5)
+    assert server.cpu_seconds() + worker.cpu_seconds() - before < 0.25, "they spin"
+    assert server.terminate() == 0
+    assert worker.wait() == 0

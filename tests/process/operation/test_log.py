@@ -1,0 +1,71 @@
+"""The log waits for nobody, and nobody for it."""
+import contextlib
+import os
+
+from harness import free_port, scaled, wait_until
+from wire import TOO_SHORT, Wire, header, payloads
+
+BAD_FRAME = header(0, 4, 0)
+
+
+def full_pipe(path):
+    """A named pipe that is full, and held open without being read; its descriptor."""
+    os.mkfifo(path)
+    pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(pipe, b"x" * 65536)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(pipe, b"x")
+    return pipe
+
+
+def read_all(pipe):
+    text = b""
+    with contextlib.suppress(BlockingIOError):
+        while piece := os.read(pipe, 1 << 16):
+            text += piece
+    return text.decode(errors="replace")
+
+
+def test_nobody_reads_standard_error(stage):
+    pipe = full_pipe(stage.folder / "standard-error")
+    to_pipe = ["sh", "-c", f'exec "$@" 2> {stage.folder / "standard-error"}', "sh"]
+    port = free_port()
+    server = stage.server("-p", port, "--threads", 1, "--log-level", "debug", wrapper=to_pipe)
+    worker = stage.worker()
+    worker.wait_for_log("attached to")
+
+    def connected():
+        with contextlib.suppress(OSError):
+            return Wire(port)
+        return None
+
+    with wait_until(connected, "the server takes clients") as client:
+        for _ in range(scaled(1000)):
+            with Wire(port) as hostile:
+                hostile.send(BAD_FRAME)
+                assert hostile.receive_error() == TOO_SHORT
+        client.ask(payloads(100, 64))
+    assert server.terminate() == 0
+    assert worker.wait() == 0
+    os.close(pipe)
+
+
+def test_lines_that_waited_come_once_somebody_reads(stage):
+    pipe = full_pipe(stage.folder / "standard-error")
+    to_pipe = ["sh", "-c", f'exec "$@" 2> {stage.folder / "standard-error"}', "sh"]
+    stage.server(wrapper=to_pipe)
+    worker = stage.worker()
+    worker.wait_for_log("attached to")
+    text = ""
+
+    def said():
+        nonlocal text
+        text += read_all(pipe)
+        return "listening on" in text
+
+    wait_until(said, "the server's log is read")
+    assert "waiting for a worker" in text
+    os.close(pipe)
