@@ -17,7 +17,7 @@ constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 IoThread::IoThread(const Config& config, channel::ChannelMemory& memory)
     : config_(config),
       engine_(config.spin),
-      clients_(engine_, config.max_message_length),
+      clients_(engine_, config.max_message_length, config.client_limits, *config_.client_memory),
       path_(engine_, clients_, memory.endpoint(), config.max_message_length) {
   engine_.attach(*this);
 }
@@ -58,9 +58,11 @@ void IoThread::set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint
   });
 }
 
-void IoThread::take(core::Fd socket) {
+void IoThread::take(core::Fd socket, Admission admission) {
+  give_order([&](Orders& orders) {
+    orders.sockets.emplace_back(std::move(socket), std::move(admission));
+  });
   ++given_;
-  give_order([&](Orders& orders) { orders.sockets.push_back(std::move(socket)); });
 }
 
 void IoThread::drain() noexcept {
@@ -80,7 +82,7 @@ void IoThread::stop() noexcept {
 
 void IoThread::run() {
   while (!stop_order_.load(std::memory_order_relaxed)) {
-    engine_.run_once(std::min(clients_.linger_deadline(), engine_.now() + kLongestSleep));
+    engine_.run_once(std::min(clients_.next_deadline(), engine_.now() + kLongestSleep));
   }
   clients_.clear();
   path_.requester().stop();
@@ -94,7 +96,7 @@ bool IoThread::poll() {
     path_.end_round();
     worked = true;
   }
-  worked = clients_.close_lingering() || worked;
+  worked = clients_.close_overdue() || worked;
   gone_.store(taken_ - clients_.size(), std::memory_order_relaxed);
   // Release: pairs with drained().
   if (draining_ && clients_.size() == 0) drained_.store(true, std::memory_order_release);
@@ -105,7 +107,9 @@ bool IoThread::apply_orders() {
   std::optional<Orders> orders = orders_.take();
   if (!orders) return false;
   if (orders->worker) set_worker_state(*orders->worker, std::move(orders->endpoint));
-  for (core::Fd& socket : orders->sockets) add_client(std::move(socket));
+  for (auto& [socket, admission] : orders->sockets) {
+    add_client(std::move(socket), std::move(admission));
+  }
   if (orders->drain) {
     draining_ = true;
     clients_.drain();  // the newcomers as well
@@ -126,15 +130,16 @@ void IoThread::set_worker_state(WorkerState state, std::unique_ptr<comch::DataEn
   }
 }
 
-void IoThread::add_client(core::Fd socket) {
+void IoThread::add_client(core::Fd socket, Admission admission) {
   ++taken_;
+  const auto address = admission.address.text();
   try {
-    clients_.add(std::move(socket));
+    clients_.add(std::move(socket), std::move(admission));
     ++accepted_;
   } catch (const std::exception& error) {
     if (!turned_away_log_.allow(engine_.now())) return;
-    core::log_warning("a client is turned away: {} ({} more were not logged)", error.what(),
-                      turned_away_log_.suppressed());
+    core::log_warning("client {} is turned away: {} ({} more were not logged)",
+                      std::string_view(address), error.what(), turned_away_log_.suppressed());
   }
 }
 

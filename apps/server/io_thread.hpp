@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "apps/server/client_table.hpp"
@@ -34,6 +35,9 @@ struct WorkerState {
 /// clients and the requester of one channel work. Threads share none of it.
 class IoThread final : progress::Pollable {
  public:
+  /// Of memory, bytes.
+  static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
+
   struct Config {
     std::uint32_t index;
     int cpu;  ///< to run on; -1: anywhere
@@ -41,6 +45,9 @@ class IoThread final : progress::Pollable {
     core::Duration spin;
     /// Called on the thread when its data connection to the worker has ended.
     std::function<void(const std::string& reason)> on_connection_lost;
+    ClientLimits client_limits{};
+    /// Of all threads together.
+    std::shared_ptr<ClientMemory> client_memory = std::make_shared<ClientMemory>(kUnlimited, 1);
   };
 
   /// `memory` outlives it, and has no other requester.
@@ -55,7 +62,7 @@ class IoThread final : progress::Pollable {
   /// `endpoint`: to a worker whose responses come by a connection.
   void set_worker(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint = {});
   /// A client's socket: connected, non-blocking. Not after drain().
-  void take(core::Fd socket);
+  void take(core::Fd socket, Admission admission = {});
   /// Clients that it was given and that are not gone.
   [[nodiscard]] std::uint64_t client_count() const noexcept {
     return given_ - gone_.load(std::memory_order_relaxed);
@@ -72,7 +79,7 @@ class IoThread final : progress::Pollable {
   struct Orders {
     std::optional<WorkerState> worker;
     std::unique_ptr<comch::DataEndpoint> endpoint;
-    std::vector<core::Fd> sockets;
+    std::vector<std::pair<core::Fd, Admission>> sockets;
     bool drain = false;
   };
 
@@ -90,7 +97,7 @@ class IoThread final : progress::Pollable {
   void give_order(Change change);
   bool apply_orders();
   void set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint);
-  void add_client(core::Fd socket);
+  void add_client(core::Fd socket, Admission admission);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
   void report_connection_loss();
 

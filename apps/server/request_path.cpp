@@ -32,6 +32,7 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       output_(kBatch, kFrameRoom),
       flushed_(requester_.posted()) {
   received_.reserve(requester_.capacity());
+  touched_.reserve(kBatch);  // each has a frame in output_ at least
 }
 
 void RequestPath::set_refusal(std::optional<Refusal> reason) {
@@ -72,6 +73,7 @@ bool RequestPath::take_frames(Client& client) {
 }
 
 bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
+  if (client.turn_is_over()) return false;
   if (refusal_) {
     append_error(client, *refusal_);
     return true;
@@ -84,10 +86,7 @@ bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
 /// It has broken the protocol.
 void RequestPath::disconnect(Client& client, Refusal reason) {
   ++refused_;
-  if (refusal_log_.allow(engine_->now())) {
-    core::log_warning("a client is disconnected: {} ({} more like this were not logged)",
-                      protocol::describe(reason), refusal_log_.suppressed());
-  }
+  clients_->log_disconnected(client, protocol::describe(reason));
   client.connection().refuse(reason);
 }
 
@@ -149,10 +148,9 @@ bool RequestPath::deliver() {
 void RequestPath::append_error(Client& client, Refusal reason) {
   ++refused_;
   make_room();
-  const auto frame = protocol::make_error_frame(reason, protocol::describe(reason));
-  std::copy(frame.begin(), frame.end(), output_.room());
+  const std::size_t size = protocol::store_error_frame(output_.room(), reason);
   touch(client);
-  output_.commit(client.connection().chain(), frame.size());
+  output_.commit(client.connection().chain(), size);
 }
 
 /// For a frame in output_.
