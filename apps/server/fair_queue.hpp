@@ -35,7 +35,7 @@ template <class T>
 class FairQueue {
  public:
   /// Bytes of one turn.
-  static constexpr std::int64_t kQuantum = 8 * 1024;
+  static constexpr std::int64_t kQuantum = 32 * 1024;
   /// Bytes of one round, after which the thread looks for what else there is to do.
   static constexpr std::int64_t kRound = 128 * 1024;
 

@@ -44,6 +44,11 @@ class BlockCache {
   explicit BlockCache(std::size_t most_kept) : most_kept_(most_kept) {
     for (auto& list : short_) list.reserve(kKeptOfASize);
     long_.reserve(kKeptOfASize);
+    for (std::size_t size = kShortest; size <= kLongestReady; size *= 2) {
+      std::array<Block, kReady> ready;
+      for (Block& block : ready) block = take(size);
+      for (Block& block : ready) give_back(std::move(block));
+    }
   }
 
   /// A block of at least `size` bytes, which are not initialised; empty if there is no memory. It
@@ -79,6 +84,10 @@ class BlockCache {
   static constexpr std::size_t kShortest = 64;
   static constexpr std::size_t kLongestShort = 64 * 1024;
   static constexpr std::size_t kKeptOfASize = 16;
+  /// So many of each size up to that are there from the beginning: of which sizes a thread needs
+  /// some is chance, and its first need would come late.
+  static constexpr std::size_t kReady = 4;
+  static constexpr std::size_t kLongestReady = 8 * 1024;
   /// A free block is no reason to hold so many times the memory that is needed.
   static constexpr std::size_t kMostSpare = 16;
 
