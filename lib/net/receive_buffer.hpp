@@ -59,8 +59,10 @@ class ReceiveBuffer {
     const std::size_t size = end_ - begin_;
     if (size == 0) return clear();
     const std::size_t wanted = size <= kShortRest ? size : grown(size, expected);
-    // Where there is no memory for it, it stays where it is.
-    if (memory_.size() > 2 * std::max(wanted, kLeast)) (void)move_to(wanted);
+    // A rest that is not short stays in the block that it was received into: the next receive may
+    // take more than the rest of its frame. Where there is no memory to move, it stays, too.
+    const std::size_t most = size <= kShortRest ? 2 * std::max(wanted, kLeast) : 2 * block_size_;
+    if (memory_.size() > std::max(most, 2 * wanted)) (void)move_to(wanted);
   }
   void clear() noexcept {
     cache_->give_back(std::exchange(memory_, {}));
@@ -70,7 +72,7 @@ class ReceiveBuffer {
  private:
   /// A rest up to this long is copied back into the long block to receive behind it; a longer one
   /// receives the rest of its frame where it is.
-  static constexpr std::size_t kShortRest = 4096;
+  static constexpr std::size_t kShortRest = 16 * 1024;
   static constexpr std::size_t kLeast = 64;  ///< not worth a move
 
   /// Twice as much, or all of the frame if that is not far. So a frame that grows is copied once
