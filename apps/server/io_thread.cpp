@@ -17,8 +17,11 @@ constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 IoThread::IoThread(const Config& config, channel::ChannelMemory& memory)
     : config_(config),
       engine_(config.spin),
-      clients_(engine_, config.max_message_length),
-      handshakes_(engine_, [this](net::Stream stream) { add_client(std::move(stream)); }),
+      clients_(engine_, config.max_message_length, config.client_limits, *config_.client_memory),
+      handshakes_(engine_,
+                  [this](net::Stream stream, Admission admission) {
+                    add_client(std::move(stream), std::move(admission));
+                  }),
       path_(engine_, clients_, memory.endpoint(), config.max_message_length) {
   engine_.attach(*this);
 }
@@ -63,9 +66,11 @@ void IoThread::set_tls(net::TlsContext context) {
   give_order([&](Orders& orders) { orders.tls = std::move(context); });
 }
 
-void IoThread::take(core::Fd socket) {
+void IoThread::take(core::Fd socket, Admission admission) {
+  give_order([&](Orders& orders) {
+    orders.sockets.emplace_back(std::move(socket), std::move(admission));
+  });
   ++given_;
-  give_order([&](Orders& orders) { orders.sockets.push_back(std::move(socket)); });
 }
 
 void IoThread::drain() noexcept {
@@ -86,7 +91,7 @@ void IoThread::stop() noexcept {
 void IoThread::run() {
   while (!stop_order_.load(std::memory_order_relaxed)) {
     engine_.run_once(std::min(
-        {clients_.linger_deadline(), handshakes_.deadline(), engine_.now() + kLongestSleep}));
+        {clients_.next_deadline(), handshakes_.deadline(), engine_.now() + kLongestSleep}));
   }
   handshakes_.clear();
   clients_.clear();
@@ -102,7 +107,7 @@ bool IoThread::poll() {
     path_.end_round();
     worked = true;
   }
-  worked = clients_.close_lingering() || worked;
+  worked = clients_.close_overdue() || worked;
   gone_.store(taken_ - clients_.size() - handshakes_.size(), std::memory_order_relaxed);
   // Release: pairs with drained().
   if (draining_ && clients_.size() == 0) drained_.store(true, std::memory_order_release);
@@ -114,7 +119,9 @@ bool IoThread::apply_orders() {
   if (!orders) return false;
   if (orders->worker) set_worker_state(*orders->worker, std::move(orders->endpoint));
   if (orders->tls) handshakes_.set_context(std::move(*orders->tls));
-  for (core::Fd& socket : orders->sockets) take_in(std::move(socket));
+  for (auto& [socket, admission] : orders->sockets) {
+    take_in(std::move(socket), std::move(admission));
+  }
   if (orders->drain) {
     draining_ = true;
     handshakes_.clear();  // they were promised nothing yet
@@ -136,28 +143,30 @@ void IoThread::set_worker_state(WorkerState state, std::unique_ptr<comch::DataEn
   }
 }
 
-void IoThread::take_in(core::Fd socket) {
+void IoThread::take_in(core::Fd socket, Admission admission) {
   ++taken_;
-  if (!handshakes_.wanted()) return add_client(std::move(socket));
+  if (!handshakes_.wanted()) return add_client(std::move(socket), std::move(admission));
+  const auto address = admission.address.text();
   try {
-    handshakes_.add(std::move(socket));
+    handshakes_.add(std::move(socket), std::move(admission));
   } catch (const std::exception& error) {
-    log_turned_away(error.what());
+    log_turned_away(address, error.what());
   }
 }
 
-void IoThread::add_client(net::Stream stream) {
+void IoThread::add_client(net::Stream stream, Admission admission) {
+  const auto address = admission.address.text();
   try {
-    clients_.add(std::move(stream));
+    clients_.add(std::move(stream), std::move(admission));
     ++accepted_;
   } catch (const std::exception& error) {
-    log_turned_away(error.what());
+    log_turned_away(address, error.what());
   }
 }
 
-void IoThread::log_turned_away(const std::string& reason) {
+void IoThread::log_turned_away(std::string_view address, std::string_view reason) {
   if (!turned_away_log_.allow(engine_.now())) return;
-  core::log_warning("a client is turned away: {} ({} more were not logged)", reason,
+  core::log_warning("client {} is turned away: {} ({} more were not logged)", address, reason,
                     turned_away_log_.suppressed());
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "apps/server/client_table.hpp"
@@ -35,6 +36,9 @@ struct WorkerState {
 /// clients and the requester of one channel work. Threads share none of it.
 class IoThread final : progress::Pollable {
  public:
+  /// Of memory, bytes.
+  static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
+
   struct Config {
     std::uint32_t index;
     int cpu;  ///< to run on; -1: anywhere
@@ -42,6 +46,9 @@ class IoThread final : progress::Pollable {
     core::Duration spin;
     /// Called on the thread when its data connection to the worker has ended.
     std::function<void(const std::string& reason)> on_connection_lost;
+    ClientLimits client_limits{};
+    /// Of all threads together.
+    std::shared_ptr<ClientMemory> client_memory = std::make_shared<ClientMemory>(kUnlimited, 1);
   };
 
   /// `memory` outlives it, and has no other requester.
@@ -58,7 +65,7 @@ class IoThread final : progress::Pollable {
   /// Clients that come from now on speak TLS.
   void set_tls(net::TlsContext context);
   /// A client's socket: connected, non-blocking. Not after drain().
-  void take(core::Fd socket);
+  void take(core::Fd socket, Admission admission = {});
   /// Clients that it was given and that are not gone.
   [[nodiscard]] std::uint64_t client_count() const noexcept {
     return given_ - gone_.load(std::memory_order_relaxed);
@@ -76,7 +83,7 @@ class IoThread final : progress::Pollable {
     std::optional<WorkerState> worker;
     std::unique_ptr<comch::DataEndpoint> endpoint;
     std::optional<net::TlsContext> tls;
-    std::vector<core::Fd> sockets;
+    std::vector<std::pair<core::Fd, Admission>> sockets;
     bool drain = false;
   };
 
@@ -94,9 +101,9 @@ class IoThread final : progress::Pollable {
   void give_order(Change change);
   bool apply_orders();
   void set_worker_state(WorkerState state, std::unique_ptr<comch::DataEndpoint> endpoint);
-  void take_in(core::Fd socket);
-  void add_client(net::Stream stream);
-  void log_turned_away(const std::string& reason);
+  void take_in(core::Fd socket, Admission admission);
+  void add_client(net::Stream stream, Admission admission);
+  void log_turned_away(std::string_view address, std::string_view reason);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
   void report_connection_loss();
 

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "apps/server/admission/client_limits.hpp"
 #include "cli/leave.hpp"
 #include "core/clock.hpp"
 
@@ -25,7 +26,7 @@ struct Options {
   std::uint32_t max_message_length = 256;
   std::string service = "reverse";
   core::Duration worker_timeout = core::seconds(10);
-  core::Duration client_timeout = core::seconds(120);
+  ClientLimits clients{};
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
   std::string log_level = "info";

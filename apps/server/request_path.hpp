@@ -8,7 +8,6 @@
 
 #include "apps/server/client_table.hpp"
 #include "channel/requester.hpp"
-#include "core/log.hpp"
 #include "net/output_batch.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
@@ -74,7 +73,6 @@ class RequestPath {
   std::uint64_t flushed_;                         ///< requester_.posted() as of the last round
   std::uint64_t answered_ = 0;
   std::uint64_t refused_ = 0;
-  core::RateLimit refusal_log_;
 };
 
 }  // namespace offload::server

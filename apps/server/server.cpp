@@ -58,7 +58,7 @@ Server::Server(const Options& options, core::ShutdownSignals& signals)
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
-  net::set_dead_peer_timeout(listener_.get(), options_.client_timeout);
+  net::set_dead_peer_timeout(listener_.get(), options_.clients.output_timeout);
   link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =
@@ -97,16 +97,25 @@ void Server::open_for_clients() {
   const auto address = net::local_address(listener_.get());
   // Fails where another has come to listen there while this one waited for its worker.
   net::start_listening(listener_.get(), kListenBacklog);
+  const auto client_memory = std::make_shared<ClientMemory>(
+      options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory(),
+      static_cast<std::uint32_t>(channels_.size()));
   for (std::uint32_t i = 0; i < channels_.size(); ++i) {
-    const IoThread::Config config{
-        i, cpus_[i], options_.max_message_length, options_.spin,
-        [this](const std::string& reason) { on_connection_lost(reason); }};
+    const IoThread::Config config{i,
+                                  cpus_[i],
+                                  options_.max_message_length,
+                                  options_.spin,
+                                  [this](const std::string& reason) { on_connection_lost(reason); },
+                                  options_.clients,
+                                  client_memory};
     threads_.push_back(std::make_unique<IoThread>(config, *channels_[i]));
     if (tls_) threads_.back()->set_tls(*tls_);
     threads_.back()->start();
   }
   tell_threads(worker_);
-  acceptor_.emplace(engine_, Acceptor::Config{std::move(listener_), first_reserved_fd_}, threads_);
+  acceptor_.emplace(engine_,
+                    Acceptor::Config{std::move(listener_), first_reserved_fd_, options_.clients},
+                    threads_);
   core::log_info("listening on {} with {} threads, service {}{}", address.to_string(),
                  threads_.size(), options_.service, tls_ ? ", TLS" : "");
 }

@@ -73,7 +73,8 @@ class ClientTableTest : public testing::Test {
 
   progress::Engine engine_;
   Letters path_;
-  ClientTable table_{engine_, /*max_message_length=*/64};
+  ClientMemory memory_{std::uint64_t{1} << 30, 1};
+  ClientTable table_{engine_, /*max_message_length=*/64, ClientLimits{}, memory_};
   std::vector<core::Fd> sockets_;
   bool worked_ = false;
 };
@@ -215,21 +216,21 @@ TEST_F(ClientTableTest, DrainingTakesWhatWasReadAndNoMore) {
 }
 
 TEST_F(ClientTableTest, AClientThatLingersIsClosedInTheEnd) {
-  EXPECT_EQ(table_.linger_deadline(), core::TimePoint::max());
+  EXPECT_EQ(table_.next_deadline(), core::TimePoint::max());
   add(2);
   table_.drain();
   turn();
-  const auto due = table_.linger_deadline();
+  const auto due = table_.next_deadline();
   ASSERT_LT(due, core::TimePoint::max());
-  EXPECT_FALSE(table_.close_lingering());
-  EXPECT_TRUE(support::eventually([&] { return turn(), table_.close_lingering(); }));
+  EXPECT_FALSE(table_.close_overdue());
+  EXPECT_TRUE(support::eventually([&] { return turn(), table_.close_overdue(); }));
   EXPECT_GE(core::Clock::now(), due);
   EXPECT_TRUE(support::eventually([&] {
     turn();
-    table_.close_lingering();
+    table_.close_overdue();
     return table_.size() == 0;
   }));
-  EXPECT_EQ(table_.linger_deadline(), core::TimePoint::max());
+  EXPECT_EQ(table_.next_deadline(), core::TimePoint::max());
 }
 
 TEST_F(ClientTableTest, WhatIsNoSocketIsNotAdded) {

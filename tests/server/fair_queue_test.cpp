@@ -41,7 +41,7 @@ class FairQueueTest : public testing::Test {
     worked_ = queue_.run_round([&] { return room != 0; },
                                [&](Sender& sender) {
                                  ++tended_;
-                                 queue_.make_waiting(sender);
+                                 queue_.make_waiting(sender, false);
                                  return false;
                                },
                                [&](Sender& sender) {
@@ -49,7 +49,7 @@ class FairQueueTest : public testing::Test {
                                  for (; room != 0 && sender.wants != 0; --room, --sender.wants) {
                                    forwarded_ += sender.name;
                                  }
-                                 if (sender.wants != 0) queue_.make_waiting(sender);
+                                 if (sender.wants != 0) queue_.make_waiting(sender, false);
                                  return true;
                                });
     return forwarded_;
@@ -135,7 +135,7 @@ TEST_F(FairQueueTest, ARoundCostsWhatItServesNotHowManyWait) {
 TEST_F(FairQueueTest, OneThatWaitsOrIsReadyMayBeDestroyed) {
   auto gone = std::make_unique<Sender>();
   come("a", 1);
-  queue_.make_waiting(*gone);
+  queue_.make_waiting(*gone, false);
   come("b", 1);
   gone.reset();
   EXPECT_EQ(round(9), "ab");
