@@ -53,7 +53,7 @@ class FairQueue {
       deficit(entry) = kQuantum;
       move(entry, sparse_, Queue::waiting);
     } else {
-      move(entry, waiting_, Queue::waiting);
+      take_turn_later(entry);
     }
   }
 
@@ -109,14 +109,19 @@ class FairQueue {
     return entry;
   }
 
+  /// When all others have had theirs. One that has spent what it had may have as much again then.
+  void take_turn_later(T& entry) noexcept {
+    if (deficit(entry) <= 0) deficit(entry) += kQuantum;
+    move(entry, waiting_, Queue::waiting);
+  }
+
   T* next() noexcept {
     serving_sparse_ = !sparse_.empty() && (waiting_.empty() || sparse_spent_ < kQuantum);
     if (serving_sparse_) return pop(sparse_);
     sparse_spent_ = 0;
     while (T* const entry = pop(waiting_)) {
       if (deficit(*entry) > 0) return entry;
-      deficit(*entry) += kQuantum;  // its turn comes when all others have had theirs
-      move(*entry, waiting_, Queue::waiting);
+      take_turn_later(*entry);
     }
     return nullptr;
   }

@@ -38,6 +38,7 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       clients_(&clients),
       max_message_length_(max_message_length),
       requester_(endpoint, *this),
+      long_requests_(requester_.capacity()),
       output_(kBatch, kFrameRoom),
       flushed_(requester_.posted()) {
   received_.reserve(requester_.capacity());
@@ -87,7 +88,9 @@ bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
     append_error(client, *refusal_);
     return true;
   }
+  if (!long_requests_.may_post(payload.size(), requester_.awaited(), engine_->now())) return false;
   if (!requester_.post(payload, &client).ok()) return false;
+  long_requests_.note_posted(payload.size(), engine_->now());
   client.connection().add_request();
   return true;
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "apps/server/admission/long_requests.hpp"
 #include "apps/server/client_table.hpp"
 #include "channel/requester.hpp"
 #include "net/output_batch.hpp"
@@ -66,6 +67,7 @@ class RequestPath {
   ClientTable* clients_;
   std::uint32_t max_message_length_;
   channel::Requester requester_;
+  LongRequests long_requests_;
   net::OutputBatch output_;
   std::vector<Client*> touched_;                  ///< have output in output_
   std::vector<channel::PostRecvTask*> received_;  ///< in this batch, to be released
