@@ -13,6 +13,7 @@ REQUEST, RESPONSE, ERROR = 4, 5, 6
 TOO_SHORT, TOO_LONG, MISMATCH, UNKNOWN, MISPLACED = 1, 2, 3, 4, 5
 WORKER_UNAVAILABLE, SHUTTING_DOWN, WORKER_FAILED, BAD_VERSION, BAD_HELLO, BUSY = 6, 7, 8, 9, 10, 11
 BAD_KEY = 12
+OUT_OF_MEMORY, FRAME_TIMED_OUT, IDLE_TIMED_OUT, TOO_MANY, TOO_MANY_OF_ADDRESS = 20, 21, 22, 23, 24
 
 
 def header(wire_size, msg_id, length):
@@ -37,11 +38,13 @@ def reverse(payload):
 class Wire:
     """A connection to a server that speaks frames. Every wait has a bound."""
 
-    def __init__(self, port, host="127.0.0.1", receive_buffer=None):
+    def __init__(self, port, host="127.0.0.1", receive_buffer=None, source=None):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.socket = socket.socket(family)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if source:
+            self.socket.bind((source, 0))
         self.socket.settimeout(PATIENCE)
         self.socket.connect((host, port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
