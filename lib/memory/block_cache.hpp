@@ -90,7 +90,7 @@ class BlockCache {
   static constexpr std::size_t kReady = 4;
   static constexpr std::size_t kLongestReady = 8 * 1024;
   /// A free block is no reason to hold so many times the memory that is needed.
-  static constexpr std::size_t kMostSpare = 16;
+  static constexpr std::size_t kMostSpare = 64;
 
   static std::size_t rounded_up(std::size_t size) noexcept {
     if (size <= kLongestShort) return std::bit_ceil(std::max(size, kShortest));

@@ -148,7 +148,7 @@ TEST(FairQueueBytes, LongAndShortRequestsGetTheSame) {
   run(queue, 10'000);
   for (const Stream& stream : streams) {
     EXPECT_NEAR(static_cast<double>(stream.had), static_cast<double>(streams[0].had),
-                static_cast<double>(kLongest + 2 * queue.quantum()))
+                static_cast<double>(kLongest + 2 * kQuantum))
         << stream.length;
   }
   EXPECT_GT(streams[0].had, 4 * kLongest);
