@@ -14,7 +14,7 @@ constexpr std::size_t kLongestReceiveSize = 256 * 1024;
 /// Long blocks that stay with the thread when it has no use for them: so many bytes, or so many of
 /// the longest frame, which would cost a page fault for each page to get again.
 constexpr std::size_t kKeptBytes = 16 * 1024 * 1024;
-constexpr std::size_t kKeptFrames = 4;
+constexpr std::size_t kKeptFrames = 16;
 /// A client that was refused is given this long to read why and close. Closing at once, with its
 /// bytes unread, would make the kernel reset the connection and take the reason from it.
 constexpr core::Duration kLingerTime = std::chrono::seconds(1);
@@ -41,6 +41,7 @@ ClientTable::ClientTable(progress::Engine& engine, std::uint32_t max_message_len
       buffers_(std::max(kKeptBytes, kKeptFrames * frame_size(max_message_length))),
       block_size_(receive_size(frame_size(max_message_length))),
       memory_(memory),
+      queue_(block_size_),
       lingering_(kLingerTime),
       unfinished_(limits.frame_timeout),
       unsent_(limits.output_timeout),

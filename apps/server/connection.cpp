@@ -11,7 +11,7 @@ namespace offload::server {
 namespace {
 
 /// One receive takes no more: a long frame is no reason to keep others waiting.
-constexpr std::size_t kLongestPiece = 256 * 1024;
+constexpr std::size_t kLongestPiece = 512 * 1024;
 
 bool would_block() noexcept {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;

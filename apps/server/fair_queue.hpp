@@ -22,22 +22,25 @@ class FairQueueEntry : public core::ListNode<FairQueueEntry> {
 /// may have something to do), waiting (room is all that it lacks), or idle. A round:
 ///
 ///   1. those that are ready are tended: served if they need no room, else made to wait;
-///   2. while there is room, and for kRound bytes, those that wait are served: sparse entries
+///   2. while there is room, and for round() bytes, those that wait are served: sparse entries
 ///   first,
-///      then the others in turn, each until it has spent kQuantum bytes.
+///      then the others in turn, each until it has spent quantum() bytes.
 ///
 /// So neither many requests of one entry nor long ones keep the others waiting. What an entry
 /// spends beyond its deficit it pays for by passing turns. Sparse entries get half of the bytes at
-/// most while others wait. All that a round does takes constant time for each kQuantum bytes or
+/// most while others wait. All that a round does takes constant time for each quantum_ bytes or
 /// call; entries that wait without room cost nothing. The elements belong to others, nothing
 /// allocates, an element that is destroyed leaves. One thread.
 template <class T>
 class FairQueue {
  public:
-  /// Bytes of one turn.
-  static constexpr std::int64_t kQuantum = 32 * 1024;
+  /// `quantum`: bytes of one turn: what one receive takes, so that what came at once is forwarded
+  /// at once, while it is in the cache, and answered at once.
+  explicit FairQueue(std::size_t quantum) noexcept : quantum_(static_cast<std::int64_t>(quantum)) {}
+
+  [[nodiscard]] std::int64_t quantum() const noexcept { return quantum_; }
   /// Bytes of one round, after which the thread looks for what else there is to do.
-  static constexpr std::int64_t kRound = 128 * 1024;
+  [[nodiscard]] std::int64_t round() const noexcept { return 4 * quantum_; }
 
   [[nodiscard]] static bool is_waiting(const T& entry) noexcept {
     return queue_of(entry) == Queue::waiting;
@@ -50,7 +53,7 @@ class FairQueue {
   /// under way.
   void make_waiting(T& entry, bool sparse) noexcept {
     if (sparse && deficit(entry) > 0) {
-      deficit(entry) = kQuantum;
+      deficit(entry) = quantum_;
       move(entry, sparse_, Queue::waiting);
     } else {
       take_turn_later(entry);
@@ -76,7 +79,7 @@ class FairQueue {
     bool worked = false;
     tending_.splice_back(ready_);
     while (T* const entry = pop(tending_)) worked = tend(*entry) || worked;
-    round_left_ = kRound;
+    round_left_ = round();
     while (round_left_ > 0 && has_room()) {
       T* const entry = next();
       if (entry == nullptr) break;
@@ -111,12 +114,12 @@ class FairQueue {
 
   /// When all others have had theirs. One that has spent what it had may have as much again then.
   void take_turn_later(T& entry) noexcept {
-    if (deficit(entry) <= 0) deficit(entry) += kQuantum;
+    if (deficit(entry) <= 0) deficit(entry) += quantum_;
     move(entry, waiting_, Queue::waiting);
   }
 
   T* next() noexcept {
-    serving_sparse_ = !sparse_.empty() && (waiting_.empty() || sparse_spent_ < kQuantum);
+    serving_sparse_ = !sparse_.empty() && (waiting_.empty() || sparse_spent_ < quantum_);
     if (serving_sparse_) return pop(sparse_);
     sparse_spent_ = 0;
     while (T* const entry = pop(waiting_)) {
@@ -126,6 +129,7 @@ class FairQueue {
     return nullptr;
   }
 
+  std::int64_t quantum_;
   List ready_;
   List tending_;  ///< those that were ready at the beginning of the round
   List sparse_;   ///< first come, first served, both

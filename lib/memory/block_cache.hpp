@@ -43,7 +43,7 @@ class BlockCache {
  public:
   explicit BlockCache(std::size_t most_kept) : most_kept_(most_kept) {
     for (auto& list : short_) list.reserve(kKeptOfASize);
-    long_.reserve(kKeptOfASize);
+    long_.reserve(kKeptLong);
     for (std::size_t size = kShortest; size <= kLongestReady; size *= 2) {
       std::array<Block, kReady> ready;
       for (Block& block : ready) block = take(size);
@@ -69,7 +69,7 @@ class BlockCache {
     if (block.size() <= kLongestShort) {
       auto& list = list_of(block.size());
       if (list.size() < kKeptOfASize) list.push_back(std::move(block));
-    } else if (long_.size() < kKeptOfASize && kept_ + block.size() <= most_kept_) {
+    } else if (long_.size() < kKeptLong && kept_ + block.size() <= most_kept_) {
       kept_ += block.size();
       long_.push_back(std::move(block));
     }
@@ -79,17 +79,18 @@ class BlockCache {
   [[nodiscard]] std::size_t lent() const noexcept { return lent_; }
 
  private:
-  using List = std::vector<Block>;  // with room for kKeptOfASize: nothing allocates
+  using List = std::vector<Block>;  // with room for all that it keeps: nothing allocates
 
   static constexpr std::size_t kShortest = 64;
   static constexpr std::size_t kLongestShort = 64 * 1024;
   static constexpr std::size_t kKeptOfASize = 16;
+  static constexpr std::size_t kKeptLong = 64;  ///< and most_kept bytes
   /// So many of each size up to that are there from the beginning: of which sizes a thread needs
   /// some is chance, and its first need would come late.
   static constexpr std::size_t kReady = 4;
   static constexpr std::size_t kLongestReady = 8 * 1024;
   /// A free block is no reason to hold so many times the memory that is needed.
-  static constexpr std::size_t kMostSpare = 16;
+  static constexpr std::size_t kMostSpare = 64;
 
   static std::size_t rounded_up(std::size_t size) noexcept {
     if (size <= kLongestShort) return std::bit_ceil(std::max(size, kShortest));

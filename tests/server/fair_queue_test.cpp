@@ -9,6 +9,8 @@
 namespace offload::server {
 namespace {
 
+constexpr std::size_t kQuantum = 32 * 1024;
+
 /// Who has requests to forward, as many as `wants`.
 struct Sender : FairQueueEntry {
   char name = '?';
@@ -55,7 +57,7 @@ class FairQueueTest : public testing::Test {
     return forwarded_;
   }
 
-  FairQueue<Sender> queue_;
+  FairQueue<Sender> queue_{kQuantum};
   std::array<Sender, 26> senders_;
   std::string forwarded_;
   int tended_ = 0;
@@ -136,7 +138,7 @@ void run(FairQueue<Stream>& queue, int rounds) {
 
 TEST(FairQueueBytes, LongAndShortRequestsGetTheSame) {
   constexpr std::size_t kLongest = std::size_t{16} << 20;
-  FairQueue<Stream> queue;
+  FairQueue<Stream> queue(kQuantum);
   std::array<Stream, 4> streams;
   const std::array<std::size_t, 4> lengths{12, 1000, 300'000, kLongest};
   for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -146,20 +148,20 @@ TEST(FairQueueBytes, LongAndShortRequestsGetTheSame) {
   run(queue, 10'000);
   for (const Stream& stream : streams) {
     EXPECT_NEAR(static_cast<double>(stream.had), static_cast<double>(streams[0].had),
-                static_cast<double>(kLongest + 2 * queue.kQuantum))
+                static_cast<double>(kLongest + 2 * kQuantum))
         << stream.length;
   }
   EXPECT_GT(streams[0].had, 4 * kLongest);
 }
 
 TEST(FairQueueBytes, ARoundEndsThoughThereIsRoom) {
-  FairQueue<Stream> queue;
+  FairQueue<Stream> queue(kQuantum);
   Stream stream;
   stream.length = 64;
   queue.make_waiting(stream, false);
   run(queue, 1);
-  EXPECT_GE(stream.had, static_cast<std::size_t>(queue.kRound));
-  EXPECT_LT(stream.had, static_cast<std::size_t>(queue.kRound + 2 * queue.kQuantum));
+  EXPECT_GE(stream.had, static_cast<std::size_t>(queue.round()));
+  EXPECT_LT(stream.had, static_cast<std::size_t>(queue.round() + 2 * queue.quantum()));
 }
 
 TEST_F(FairQueueTest, SparseOnesComeFirst) {
