@@ -58,7 +58,7 @@ class ThreadMemory {
       if (!all_->borrow(step)) return false;
       borrowed_ += step;
     }
-    // Two steps of it stay, so that a change to and fro is not one of the pool's.
+    // Two steps of it stay, so that small changes do not touch the pool.
     while (borrowed_ != 0 && bytes + 3 * step <= allowed()) {
       all_->give_back(step);
       borrowed_ -= step;

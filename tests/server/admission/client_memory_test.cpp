@@ -44,7 +44,7 @@ TEST(ClientMemory, WhatIsFreeAgainOthersMayHave) {
   EXPECT_TRUE(one.set_held(kBudget / 4 * 3 - 2 * all.step()));  // what `third` had is back
 }
 
-// A change to and fro does not go to the pool each time.
+// Small changes do not go to the pool each time.
 TEST(ClientMemory, KeepsTwoSteps) {
   ClientMemory all(kBudget, 2);
   ThreadMemory one(all);
