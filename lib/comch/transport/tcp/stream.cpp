@@ -58,10 +58,8 @@ ssize_t Stream::send(std::span<const iovec> pieces) {
 
 std::string Stream::failure(int error) const {
   if (!tls_ || error != EPROTO) return core::describe_errno(error);
-  // Which a process that is killed does.
-  const bool ended = tls_->failure().starts_with("the peer ended the connection");
   return "TLS: " + tls_->failure() +
-         (ended ? "" : ": the connection is damaged, or somebody is between its two ends");
+         ": the connection is damaged, or somebody is between its two ends";
 }
 
 std::string Stream::describe() const {
