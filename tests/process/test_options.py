@@ -13,7 +13,7 @@ SERVER, WORKER, CLIENT = "offload-server", "offload-worker", "offload-client"
 OPTIONS = {
     SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
              "--comch-allow", "-p", "--server-listen-port",
-             "--listen-address", "--threads", "--cpu", "--max-concurrent-messages",
+             "--listen-address", "--tls-certificate", "--tls-key", "--tls-client-ca", "--threads", "--cpu", "--max-concurrent-messages",
              "--max-message-length", "--service", "--worker-timeout", "--client-timeout",
              "--shutdown-timeout", "--spin", "--log-level", "-h", "--help", "--version"],
     WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
@@ -23,8 +23,8 @@ OPTIONS = {
     CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "-t", "--thread-count",
              "--connections", "-i", "--iteration-count", "--duration", "-m", "--message-string", "-e",
              "--expected-response", "--size", "--max-concurrent-messages", "--service", "--json",
-             "--connect-timeout", "--response-timeout", "--log-level", "-h", "--help",
-             "--version"],
+             "--connect-timeout", "--response-timeout", "--tls", "--tls-ca", "--tls-server-name",
+             "--tls-certificate", "--tls-key", "--log-level", "-h", "--help", "--version"],
 }
 
 
