@@ -146,7 +146,7 @@ TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
       {{"-g", "01:00.0", "-g", "second"}, no_address},
       {{"--max-memory", "0"}, "--max-memory: '0' is not a size of at least 1 byte"},
       {{"--max-memory", "much"}, "--max-memory: 'much' is not a size"},
-      {{"--stand-by", "--replace"}, "--replace excludes --stand-by"},
+      {{"--stand-by", "--replace"}, "--stand-by excludes --replace"},
       {{"--stuck-after", "0"}, "--stuck-after: '0' is not a time from 1ms"},
       {{"--log-level", "loud"}, "--log-level"},
       {{"--threads", "2"}, "--threads"},

@@ -249,7 +249,7 @@ def test_a_worker_that_was_given_up_and_hangs_leaves(stage):
         fake.attach()
         with frozen(worker, "worker-0"):
             fake.control.send(ERROR, struct.pack(">I", 14) + b"it has not answered for 2 s")
-            wait_until(lambda: not worker.alive, "the worker leaves")
+            fake.control.expect_end()
         assert worker.wait() == 3
 
 
