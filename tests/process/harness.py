@@ -350,6 +350,13 @@ def statistics(client):
             re.findall(r"^(.+?):\s+([\d.]+)$", client.out, re.MULTILINE)}
 
 
+def expect_server_left(server, worker):
+    """The server has ended as it should, and its worker waits for the next one."""
+    assert server.wait() == 0, server.log
+    worker.wait_for_log("the server leaves: waiting for the next one")
+    assert not (server.socket_file and server.socket_file.exists()), "the socket file is still there"
+
+
 def expect_end_of_both(server, worker):
     """Server and worker have left, on a signal to one of them."""
     assert server.wait() == 0, server.log
