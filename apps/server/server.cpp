@@ -140,6 +140,7 @@ void Server::open_for_clients() {
 
 /// Tells the I/O threads which worker each is to use, and the workers how many channels they serve.
 void Server::deal_channels() {
+  if (link_->shutting_down()) return;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     threads_[i]->select_worker(scheduler_.owners()[i]);
   }

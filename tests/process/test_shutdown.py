@@ -1,6 +1,7 @@
 """Server and worker end when they are told to, within their bounds, with what was accepted
 answered."""
 import contextlib
+import re
 import signal
 import socket
 import time
@@ -42,6 +43,18 @@ def test_the_server_ends_both(stage, side):
     server.send_signal(signal.SIGTERM)
     expect_end_of_both(server, worker)
     assert "the server is done: shutting down" in worker.log
+
+
+def test_a_server_with_several_workers(stage):
+    """Each says its last word."""
+    server, worker = stage.pair("--threads", 2)
+    others = [stage.worker(), stage.worker("--stand-by")]
+    server.wait_until_attached(3)
+    server.send_signal(signal.SIGTERM)
+    expect_server_left(server, worker)
+    assert len(re.findall("is gone: it has shut down", server.log)) == 3
+    for other in others:
+        other.wait_for_log("the server leaves: waiting for the next one")
 
 
 @SIGNALS

@@ -4,7 +4,7 @@ import ctypes
 import os
 from pathlib import Path
 
-from harness import wait_until
+from harness import PATIENCE, wait_until
 
 # <sys/ptrace.h>, <sys/wait.h>
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
@@ -31,7 +31,7 @@ def thread_of(program, name):
 
 class FrozenThread:
     """A thread that is stopped from here on until thaw(). Of the Python thread that makes it
-    (ptrace(2)). A process that is killed meanwhile is not gone before thaw()."""
+    (ptrace(2)). A process that ends meanwhile is gone only after wait_for_end() or thaw()."""
 
     def __init__(self, program, name="worker-0"):
         self.id = thread_of(program, name)
@@ -43,6 +43,11 @@ class FrozenThread:
     def thaw(self):
         with contextlib.suppress(ProcessLookupError):  # its process has ended
             _ptrace(PTRACE_DETACH, self.id)
+
+    def wait_for_end(self):
+        """Until the thread has ended with its process."""
+        wait_until(lambda: os.waitpid(self.id, WAIT_FOR_THREADS | os.WNOHANG)[0],
+                   f"thread {self.id} ends", 2 * PATIENCE)
 
     def __enter__(self):
         return self

@@ -10,8 +10,7 @@ LIMITS = ["--request-timeout", f"{300 * TIME_FACTOR:.0f}ms", "--worker-timeout",
 
 
 def test_a_request_that_is_not_answered_in_time(stage):
-    """Also those for which the channel has no room until then. What the worker answers later is
-    dropped."""
+    """What the worker answers later is dropped."""
     server, worker = stage.pair(*LIMITS, "--max-concurrent-messages", 8)
     with Wire(server.port) as wire, Wire(server.port) as other:
         wire.ask([b"in time"])
