@@ -53,8 +53,8 @@ std::string describe_bad_frame(std::span<const std::byte> stream, Refusal reason
 std::string describe_server_error(std::span<const std::byte> payload) {
   const auto error = protocol::parse_error(payload);
   const auto reason = error.text.empty() ? std::string(protocol::describe(error.code)) : error.text;
-  return printable(fmt::format("the server reports error {}: {}",
-                               static_cast<std::uint32_t>(error.code), reason));
+  return fmt::format("the server reports error {}: {}", static_cast<std::uint32_t>(error.code),
+                     reason);
 }
 
 std::string describe_difference(std::span<const std::byte> payload,
@@ -103,17 +103,6 @@ std::string describe_fault(std::span<const std::byte> stream, std::span<const st
     return fmt::format("the response has {} bytes, expected {}", header.length, expected.size());
   }
   return describe_difference(view.payload, expected);
-}
-
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char character) {
-        const auto code = static_cast<unsigned char>(character);
-        return code < 0x20 || code == 0x7f;
-      },
-      '?');
-  return text;
 }
 
 }  // namespace offload::client

@@ -32,7 +32,4 @@ Verdict judge(std::span<const std::byte> stream, std::span<const std::byte> expe
 /// differ, the server's error message, ... One line of printable text.
 std::string describe_fault(std::span<const std::byte> stream, std::span<const std::byte> expected);
 
-/// `text` with control characters replaced by '?', as they could disturb a terminal or a log.
-std::string printable(std::string text);
-
 }  // namespace offload::client

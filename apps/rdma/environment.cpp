@@ -19,8 +19,7 @@ rdma::DeviceContext open(const std::string& selector) {
 
 }  // namespace
 
-Environment::Environment(const Options& options, core::Signals& signals,
-                         std::uint32_t completions)
+Environment::Environment(const Options& options, core::Signals& signals, std::uint32_t completions)
     : signals_(signals),
       timeout_(options.timeout),
       event_driven_(options.event_driven),

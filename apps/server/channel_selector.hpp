@@ -43,6 +43,11 @@ class ChannelSelector {
     std::string reason;
   };
   [[nodiscard]] std::optional<Loss> take_loss();
+  /// Whether take_loss() would tell of the worker that serves, or of one that was to.
+  [[nodiscard]] bool has_loss() const noexcept {
+    return loss_.has_value() ||
+           (!current_->lost && current_->proxy && current_->proxy->failure() != nullptr);
+  }
 
  private:
   struct Line {

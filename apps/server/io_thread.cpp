@@ -150,14 +150,14 @@ void IoThread::look_after_worker() {
     next_check_ = {};
     config_.on_moved();
   }
-  if (const auto loss = selector_.take_loss()) {
-    config_.on_worker_failed({loss->worker, loss->reason, false});
-  }
   path_.set_open(selector_.ready());
-  if (engine_.now() >= next_check_) check_times();
+  if (selector_.has_loss() || engine_.now() >= next_check_) check_times();
 }
 
 void IoThread::check_times() {
+  if (const auto loss = selector_.take_loss()) {
+    config_.on_worker_failed({loss->worker, loss->reason, false});
+  }
   path_.set_refusal(refusal());
   path_.refuse_overdue(config_.request_timeout);
   core::Duration interval = std::min(kCheckInterval, config_.worker_timeout / 8);

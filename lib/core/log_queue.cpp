@@ -89,7 +89,7 @@ void LogQueue::State::run() noexcept {
     appended.wait(lock, [this] { return ended || !pending.empty(); });
     if (ended) return;
     writing.swap(pending);
-    const std::uint64_t upto = lines_in;
+    const std::uint64_t last = lines_in;
     const std::uint64_t dropped_before = std::exchange(dropped, 0);
     lock.unlock();
     const std::string_view rest = std::string_view(writing).substr(write_all(fd, writing));
@@ -100,7 +100,7 @@ void LogQueue::State::run() noexcept {
     writing.clear();
     lock.lock();
     dropped += lost;
-    lines_out = upto;
+    lines_out = last;
     written.notify_all();
   }
 }
@@ -142,7 +142,7 @@ void LogQueue::append(std::string_view line) noexcept {
 bool LogQueue::flush(Duration limit) noexcept {
   std::unique_lock lock(state_->mutex);
   return state_->written.wait_for(
-      lock, limit, [this, upto = state_->lines_in] { return state_->lines_out >= upto; });
+      lock, limit, [this, last = state_->lines_in] { return state_->lines_out >= last; });
 }
 
 }  // namespace offload::core

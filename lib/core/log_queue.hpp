@@ -11,8 +11,8 @@
 
 namespace offload::core {
 
-/// A bounded queue of text, and the thread that writes it to a descriptor. Whoever appends never
-/// waits for that descriptor: a pipe that nobody reads, a full disk, a stopped terminal. What does
+/// A bounded queue of text, and the thread that writes it to a descriptor. Those who append never
+/// wait for that descriptor: a pipe that nobody reads, a full disk, a stopped terminal. What does
 /// not fit is dropped and counted, and `notice(count)` is written in its place once there is room.
 ///
 /// Two buffers of `capacity` bytes: one that is appended to, one that is being written. The lock is

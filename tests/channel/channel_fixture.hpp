@@ -27,7 +27,10 @@ inline OwnedChannelFds passed_fds(const ChannelMemory& memory) {
 /// A requester on an engine of its own, whose responses are taken one by one.
 class Server {
  public:
-  explicit Server(const Endpoint& endpoint) : requester(endpoint, *this) { requester.open(engine); }
+  explicit Server(const Endpoint& endpoint) : requester(endpoint, *this) {
+    requester.open(engine);
+    requester.set_wakeup(Wakeup::doorbell);
+  }
 
   /// False if the channel is full. Not flushed.
   bool post(std::span<const std::byte> message, void* user_data = nullptr) {

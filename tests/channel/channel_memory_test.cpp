@@ -1,8 +1,11 @@
 #include "channel/channel_memory.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
+#include <string>
 #include <utility>
 
 #include "core/error.hpp"
@@ -19,7 +22,7 @@ using support::thrown_by;
 
 constexpr std::uint32_t kDepth = 4;
 constexpr std::uint32_t kLength = 600;
-const std::uint64_t kBytes = kernels::make_layout(kDepth, kLength).bytes;
+const std::uint64_t kBytes = kernels::make_layout(kDepth, kLength).request_bytes;
 
 class ChannelMemoryTest : public testing::Test {
  protected:
@@ -34,8 +37,16 @@ class ChannelMemoryTest : public testing::Test {
     descriptor.access = memory::RegionBlob{access, std::move(ranges)}.encode();
     return descriptor;
   }
+  protocol::ChannelDescriptor with_responses(memory::Access access, std::uint64_t length) {
+    auto descriptor = good_;
+    descriptor.response_access = memory::RegionBlob{
+        access, std::vector<memory::PassedRange>{
+                    {DescriptorKind::memfd, 0,
+                     length}}}.encode();
+    return descriptor;
+  }
   protocol::ChannelDescriptor with_length(std::uint64_t length) {
-    return with(memory::kLocalAccess | memory::Access::peer_pcie,
+    return with(memory::Access::local_read | memory::Access::peer_pcie,
                 std::vector<memory::PassedRange>{{DescriptorKind::memfd, 0, length}});
   }
 
@@ -48,13 +59,56 @@ TEST_F(ChannelMemoryTest, SeesTheSameMemory) {
   EXPECT_EQ(import.index(), 7U);
   EXPECT_EQ(import.view().layout.depth, kDepth);
   EXPECT_EQ(import.view().layout.max_length, kLength);
-  EXPECT_FALSE(import.region()->started());
-  EXPECT_EQ(import.view().layout.bytes, import.region()->ranges().front().length);
+  EXPECT_FALSE(import.requests().started());
+  EXPECT_FALSE(import.responses().started());
+  EXPECT_EQ(import.view().layout.request_bytes, import.requests().ranges().front().length);
+  EXPECT_EQ(import.view().layout.response_bytes, import.responses().ranges().front().length);
   test::Server server(memory_.endpoint());
   ASSERT_TRUE(server.post(support::bytes_of("hello")));
   const auto header = kernels::load_packet(import.view().request(0).packets);
-  EXPECT_EQ(header.flag, 1U);
+  EXPECT_EQ(header.flag, import.view().layout.flag_of(0));
   EXPECT_EQ(header.data[0], 5U);
+}
+
+TEST_F(ChannelMemoryTest, BeginsWhereItIsTold) {
+  const ChannelMemory memory(0, kDepth, kLength, -1, 4711);
+  EXPECT_EQ(ImportedChannel(memory.descriptor(), test::passed_fds(memory)).first_sequence(), 4711U);
+}
+
+// Requests are the server's alone to write: a worker could change them under it when they are
+// moved to the next one.
+TEST_F(ChannelMemoryTest, AWorkerCannotMapRequestsForWriting) {
+  const auto fds = test::passed_fds(memory_);
+  EXPECT_EQ(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0].get(), 0),
+            MAP_FAILED);
+  const std::byte one{1};
+  EXPECT_EQ(::pwrite(fds[0].get(), &one, 1, 0), -1);
+  EXPECT_NE(::ftruncate(fds[0].get(), 0), 0);
+  // It may have a descriptor of its own, open for writing: the seal is the file's.
+  const core::Fd reopened(
+      ::open(("/proc/self/fd/" + std::to_string(fds[0].get())).c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(reopened.valid());
+  EXPECT_EQ(::mmap(nullptr, kBytes, PROT_WRITE, MAP_SHARED, reopened.get(), 0), MAP_FAILED);
+  EXPECT_EQ(::pwrite(reopened.get(), &one, 1, 0), -1);
+  // A mapping for reading cannot be made one for writing.
+  void* const mapped = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fds[0].get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  EXPECT_EQ(::mprotect(mapped, kBytes, PROT_READ | PROT_WRITE), -1);
+  ::munmap(mapped, kBytes);
+}
+
+TEST_F(ChannelMemoryTest, AWorkersProcessThatWritesRequestsIsKilled) {
+  const ImportedChannel import(good_, test::passed_fds(memory_));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    *const_cast<volatile std::uint8_t*>(import.view().requests) = 1;
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  // A sanitizer's handler makes an exit of the signal.
+  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
+  EXPECT_EQ(*import.view().requests, 0U);
 }
 
 TEST_F(ChannelMemoryTest, RefusesImpossibleShapes) {
@@ -82,8 +136,11 @@ TEST_F(ChannelMemoryTest, RefusesAShapeThatDoesNotGiveItsSize) {
 }
 
 TEST_F(ChannelMemoryTest, RefusesMemoryThatIsSmallerThanItSays) {
-  auto deeper = with_length(kernels::make_layout(64, kLength).bytes);
+  auto deeper = with_length(kernels::make_layout(64, kLength).request_bytes);
   deeper.depth = 64;
+  deeper.response_access = with_responses(memory::kLocalAccess | memory::Access::peer_pcie,
+                                          kernels::make_layout(64, kLength).response_bytes)
+                               .response_access;
   EXPECT_EQ(refused(deeper), ErrorCode::invalid_value);
   EXPECT_EQ(refused(with_length(std::uint64_t{1} << 62)), ErrorCode::invalid_value);
   EXPECT_EQ(refused(with_length(~std::uint64_t{0})), ErrorCode::bad_message);
@@ -100,9 +157,18 @@ TEST_F(ChannelMemoryTest, RefusesARegionThatIsNoneOrForOthers) {
   auto none = good_;
   none.access.clear();
   EXPECT_EQ(refused(none), ErrorCode::bad_message);
-  const auto read_only = with(memory::Access::local_read,
-                              std::vector<memory::PassedRange>{{DescriptorKind::memfd, 0, kBytes}});
-  EXPECT_EQ(refused(read_only), ErrorCode::bad_message);
+  const auto for_this_process =
+      with(memory::Access::local_read,
+           std::vector<memory::PassedRange>{{DescriptorKind::memfd, 0, kBytes}});
+  EXPECT_EQ(refused(for_this_process), ErrorCode::bad_message);
+  EXPECT_EQ(refused(with_responses(memory::Access::local_read | memory::Access::peer_pcie, kBytes)),
+            ErrorCode::bad_message);
+  EXPECT_EQ(
+      refused(with_responses(memory::kLocalAccess | memory::Access::peer_pcie, kBytes - 4096)),
+      ErrorCode::bad_message);
+  auto without_responses = good_;
+  without_responses.response_access.clear();
+  EXPECT_EQ(refused(without_responses), ErrorCode::bad_message);
   const auto for_a_peer =
       with(memory::Access::remote_read, std::vector<memory::RemoteRange>{{4096, kBytes, 1}});
   EXPECT_EQ(refused(for_a_peer), ErrorCode::bad_message);
@@ -118,7 +184,7 @@ TEST_F(ChannelMemoryTest, RefusesMemoryThatCouldShrinkUnderIt) {
 
 TEST_F(ChannelMemoryTest, RefusesWhatIsNoMemory) {
   auto fds = test::passed_fds(memory_);
-  std::swap(fds[0], fds[1]);
+  std::swap(fds[0], fds[2]);
   EXPECT_THROW(ImportedChannel(good_, std::move(fds)), core::Error);
 }
 

@@ -1,10 +1,14 @@
 #include "channel/doorbell.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <iostream>
+#include <vector>
 
 #include "tests/support/race.hpp"
 #include "tests/support/readable.hpp"
@@ -14,16 +18,12 @@ namespace {
 
 using support::is_readable;
 
-core::Fd make_eventfd() {
-  return core::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-}
-
 class Doorbell : public testing::Test {
  protected:
   kernels::Doorbell word_{};
-  core::Fd eventfd_ = make_eventfd();
-  Waiter waiter_{word_, eventfd_.get()};
-  Ringer ringer_{word_, eventfd_.get()};
+  DoorbellPipe pipe_ = DoorbellPipe::make();
+  Waiter waiter_{word_, pipe_.waiting.get()};
+  Ringer ringer_{word_, pipe_.ringing.get()};
 };
 
 TEST_F(Doorbell, IsSilentUnlessArmed) {
@@ -41,9 +41,8 @@ TEST_F(Doorbell, RingsOnceForEachArming) {
     EXPECT_EQ(word_.armed, 1U);
     for (int rings = 0; rings < 5; ++rings) ringer_.ring();
     EXPECT_EQ(word_.armed, 0U);
-    std::uint64_t wake_ups = 0;
-    ASSERT_EQ(::read(waiter_.fd(), &wake_ups, sizeof wake_ups), 8);
-    EXPECT_EQ(wake_ups, 1U);
+    std::array<std::byte, 8> wake_ups{};
+    EXPECT_EQ(::read(waiter_.fd(), wake_ups.data(), wake_ups.size()), 1);
   }
 }
 
@@ -52,6 +51,55 @@ TEST_F(Doorbell, AnyWordButZeroIsArmed) {
   word_.armed = 0xffff'ffff;
   ringer_.ring();
   EXPECT_TRUE(is_readable(waiter_.fd(), 0));
+  EXPECT_EQ(word_.armed, 0U);
+}
+
+int flags_of(const core::Fd& fd) {
+  return ::fcntl(fd.get(), F_GETFL);
+}
+
+TEST_F(Doorbell, ADrainTakesManyRingsAtOnce) {
+  for (int i = 0; i < 200; ++i) {
+    waiter_.arm();
+    ringer_.ring();
+  }
+  waiter_.drain();
+  EXPECT_FALSE(is_readable(waiter_.fd(), 0));
+}
+
+// The waiter's end is the peer's: it fills the pipe by not draining it, and makes its own end
+// block. Neither changes the ringer's end.
+TEST_F(Doorbell, AWaiterThatDoesNotDrainCannotMakeRingBlock) {
+  const int waiting = flags_of(pipe_.waiting);
+  ASSERT_EQ(::fcntl(pipe_.waiting.get(), F_SETFL, waiting & ~O_NONBLOCK), 0);
+  EXPECT_NE(flags_of(pipe_.ringing) & O_NONBLOCK, 0);
+  const std::vector<std::byte> much(1 << 20);
+  while (::write(pipe_.ringing.get(), much.data(), much.size()) > 0) continue;
+  ASSERT_EQ(errno, EAGAIN);
+  for (int i = 0; i < 3; ++i) {
+    waiter_.arm();
+    ringer_.ring();  // returns
+    EXPECT_EQ(word_.armed, 0U);
+  }
+}
+
+// The ringer's end is the peer's: it makes its own block, and fills the pipe, or writes nothing.
+TEST_F(Doorbell, ARingerCannotMakeADrainBlock) {
+  const int ringing = flags_of(pipe_.ringing);
+  ASSERT_EQ(::fcntl(pipe_.ringing.get(), F_SETFL, ringing & ~O_NONBLOCK), 0);
+  EXPECT_NE(flags_of(pipe_.waiting) & O_NONBLOCK, 0);
+  waiter_.drain();  // of nothing
+  const std::vector<std::byte> rings(10'000);
+  ASSERT_EQ(::write(pipe_.ringing.get(), rings.data(), rings.size()), 10'000);
+  waiter_.drain();  // a part: the rest makes the next event
+  EXPECT_TRUE(is_readable(waiter_.fd(), 0));
+}
+
+TEST_F(Doorbell, APeerThatHasClosedItsEndHarmsNobody) {
+  std::signal(SIGPIPE, SIG_IGN);  // as the programs do
+  pipe_.waiting.reset();
+  waiter_.arm();
+  ringer_.ring();
   EXPECT_EQ(word_.armed, 0U);
 }
 
@@ -89,7 +137,7 @@ class Race {
       const bool found = published_.load(std::memory_order_acquire) == number;
       if (found) waiter_.disarm();
       support::race::await(rung_, number);
-      count(found, take_rings() != 0);
+      count(found, take_rings());
       waiter_.disarm();
       taken_.store(number, std::memory_order_release);  // pairs with await
     }
@@ -100,15 +148,15 @@ class Race {
     ++(found ? (was_rung ? both : met) : (was_rung ? rung : lost));
   }
 
-  std::uint64_t take_rings() {
-    eventfd_t rings = 0;
-    return ::eventfd_read(eventfd_.get(), &rings) == 0 ? rings : 0;
+  bool take_rings() {
+    std::array<std::byte, 8> rings{};
+    return ::read(pipe_.waiting.get(), rings.data(), rings.size()) > 0;
   }
 
   kernels::Doorbell word_{};
-  core::Fd eventfd_ = make_eventfd();
-  Waiter waiter_{word_, eventfd_.get()};
-  Ringer ringer_{word_, eventfd_.get()};
+  DoorbellPipe pipe_ = DoorbellPipe::make();
+  Waiter waiter_{word_, pipe_.waiting.get()};
+  Ringer ringer_{word_, pipe_.ringing.get()};
   alignas(128) std::atomic<std::uint32_t> published_{0};
   alignas(128) std::atomic<std::uint32_t> rung_{0};
   alignas(128) std::atomic<std::uint32_t> taken_{0};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/client/checker.hpp"
+#include "core/escape.hpp"
 #include "tests/support/command_line.hpp"
 
 namespace offload::client {
@@ -107,7 +108,7 @@ struct BadCase {
 std::ostream& operator<<(std::ostream& out, const BadCase& bad) {
   for (const char* argument : bad.arguments) {
     out << (argument == bad.arguments.front() ? "" : " ")
-        << printable(*argument == '\0' ? "''" : argument);
+        << core::escaped(*argument == '\0' ? "''" : argument);
   }
   return out << (bad.arguments.empty() ? "(nothing)" : "");
 }

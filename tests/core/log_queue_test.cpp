@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace offload::core {
 namespace {
@@ -82,15 +84,20 @@ TEST(LogQueue, DropsAndCountsWhereNobodyReads) {
   constexpr std::size_t kCapacity = 64U << 10;
   LogQueue queue(pipe.writer.get(), kCapacity, notice);
   const std::string line = std::string(99, 'x') + "\n";
-  const auto pipe_size = static_cast<std::size_t>(::fcntl(pipe.writer.get(), F_GETPIPE_SZ));
-  const std::size_t count = (pipe_size + 8 * kCapacity) / line.size();
+  const std::string first = std::string(8192, '1') + "\n";
+  ASSERT_GT(::fcntl(pipe.writer.get(), F_SETPIPE_SZ, 4096), 0);
+  queue.append(first);
+  int in_pipe = 0;  // full: the writer hangs
+  ASSERT_TRUE(support::eventually(
+      [&] { return ::ioctl(pipe.reader.get(), FIONREAD, &in_pipe) == 0 && in_pipe == 4096; }));
+  const std::size_t count = 8 * kCapacity / line.size();
   for (std::size_t i = 0; i < count; ++i) queue.append(line);
   EXPECT_FALSE(queue.flush(1ms));
 
   // Once somebody does, all comes that fitted, and how much did not.
   const auto text = pipe.read_until(" dropped\n");
   const auto said = text.rfind('\n', text.size() - 2) + 1;
-  EXPECT_EQ(text.substr(0, said).size() / line.size() + std::stoul(text.substr(said)), count);
+  EXPECT_EQ((said - first.size()) / line.size() + std::stoul(text.substr(said)), count);
   EXPECT_GT(std::stoul(text.substr(said)), 0U);
   queue.append("the next\n");
   EXPECT_EQ(pipe.read_until("the next\n"), "the next\n");

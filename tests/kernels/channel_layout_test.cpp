@@ -53,9 +53,9 @@ TEST(Layout, NothingOverlaps) {
   for (const Shape& shape : shapes()) {
     SCOPED_TRACE(testing::Message() << shape);
     const auto layout = make_layout(shape.depth, shape.max_length);
-    EXPECT_GE(layout.requests, sizeof(ChannelHeader));
-    EXPECT_GE(layout.responses, layout.requests + layout.depth * layout.slot_stride);
-    EXPECT_GE(layout.bytes, layout.responses + layout.depth * layout.slot_stride);
+    EXPECT_GE(layout.request_bytes, sizeof(RequestHeader) + layout.depth * layout.slot_stride);
+    EXPECT_GE(layout.response_bytes, sizeof(ResponseHeader) + layout.depth * layout.slot_stride);
+    EXPECT_EQ(layout.bytes(), layout.request_bytes + layout.response_bytes);
   }
 }
 
@@ -63,10 +63,9 @@ TEST(Layout, EverythingIsAligned) {
   for (const Shape& shape : shapes()) {
     SCOPED_TRACE(testing::Message() << shape);
     const auto layout = make_layout(shape.depth, shape.max_length);
-    EXPECT_EQ(layout.requests % kSlotAlignment, 0U);
-    EXPECT_EQ(layout.responses % kSlotAlignment, 0U);
     EXPECT_EQ(layout.slot_stride % kSlotAlignment, 0U);
-    EXPECT_EQ(layout.bytes % 4096, 0U);
+    EXPECT_EQ(layout.request_bytes % 4096, 0U);
+    EXPECT_EQ(layout.response_bytes % 4096, 0U);
   }
 }
 
@@ -83,18 +82,16 @@ TEST(Layout, Golden) {
   const auto small = make_layout(128, 256);
   EXPECT_EQ(small.packets, 23U);
   EXPECT_EQ(small.slot_stride, 384U);
-  EXPECT_EQ(small.requests, 384U);
-  EXPECT_EQ(small.responses, 384U + 128 * 384);
-  EXPECT_EQ(small.bytes, 102'400U);
+  EXPECT_EQ(small.request_bytes, 53'248U);   // 128 + 128 * 384, in pages
+  EXPECT_EQ(small.response_bytes, 53'248U);  // 256 + 128 * 384
   const auto large = make_layout(16, 65536);
   EXPECT_EQ(large.packets, 32U);
   EXPECT_EQ(large.slot_stride, 512U + 65536 + 128);
-  EXPECT_EQ(large.requests, 384U);
-  EXPECT_EQ(large.responses, 384U + 16 * 66176);
-  EXPECT_EQ(large.bytes, 2'121'728U);
-  EXPECT_EQ(offsetof(ChannelHeader, consumed), 0U);
-  EXPECT_EQ(offsetof(ChannelHeader, requests), 128U);
-  EXPECT_EQ(offsetof(ChannelHeader, responses), 256U);
+  EXPECT_EQ(large.request_bytes, 1'060'864U);  // 128 + 16 * 66176
+  EXPECT_EQ(large.response_bytes, 1'060'864U);
+  EXPECT_EQ(offsetof(RequestHeader, consumed), 0U);
+  EXPECT_EQ(offsetof(ResponseHeader, requests), 0U);
+  EXPECT_EQ(offsetof(ResponseHeader, responses), 128U);
   EXPECT_EQ(offsetof(Packet, flag), 12U);
 }
 
@@ -166,25 +163,32 @@ TEST(Packets, APlainPayloadFillsTheHeaderAlone) {
   EXPECT_EQ(packets_filled(kMaxMessageLength), 1U);
 }
 
+std::uint64_t room_of(const ChannelLayout& layout) {
+  if (layout.max_length <= kMaxPacketPayload) return layout.packets * sizeof(Packet);
+  return kMaxPackets * sizeof(Packet) + layout.max_length + kSlack;
+}
+
 // Slots are picked by masking: no sequence leads out of the memory.
 TEST(ChannelView, EverySequenceLeadsIntoTheMemory) {
   for (const Shape shape : {Shape{1, 0}, Shape{8, 100}, Shape{4, 1000}}) {
     const auto layout = make_layout(shape.depth, shape.max_length);
-    std::vector<Packet> memory(layout.bytes / sizeof(Packet));
-    auto* const base = reinterpret_cast<std::uint8_t*>(memory.data());
-    const ChannelView channel{base, layout};
-    const std::uint64_t room = layout.max_length <= kMaxPacketPayload
-                                   ? layout.packets * sizeof(Packet)
-                                   : kMaxPackets * sizeof(Packet) + layout.max_length + kSlack;
+    std::vector<Packet> requests(layout.request_bytes / sizeof(Packet));
+    std::vector<Packet> responses(layout.response_bytes / sizeof(Packet));
+    const ChannelView channel{reinterpret_cast<std::uint8_t*>(requests.data()),
+                              reinterpret_cast<std::uint8_t*>(responses.data()), layout};
+    const auto expect_within = [&](const Slot& slot, std::uint64_t header,
+                                   const std::vector<Packet>& memory) {
+      const auto* const base = reinterpret_cast<const std::uint8_t*>(memory.data());
+      const auto* const packets = reinterpret_cast<const std::uint8_t*>(slot.packets);
+      ASSERT_GE(packets, base + header);
+      ASSERT_LE(packets + room_of(layout), base + memory.size() * sizeof(Packet));
+      ASSERT_EQ(slot.plain, packets + kMaxPackets * sizeof(Packet));
+    };
     for (const std::uint64_t start :
          {std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{99}}) {
       for (std::uint64_t i = 0; i < 100; ++i) {
-        for (const Slot& slot : {channel.request(start + i), channel.response(start + i)}) {
-          auto* const packets = reinterpret_cast<std::uint8_t*>(slot.packets);
-          ASSERT_GE(packets, base + sizeof(ChannelHeader));
-          ASSERT_LE(packets + room, base + layout.bytes);
-          ASSERT_EQ(slot.plain, packets + kMaxPackets * sizeof(Packet));
-        }
+        expect_within(channel.request(start + i), sizeof(RequestHeader), requests);
+        expect_within(channel.response(start + i), sizeof(ResponseHeader), responses);
       }
     }
   }
@@ -192,8 +196,9 @@ TEST(ChannelView, EverySequenceLeadsIntoTheMemory) {
 
 TEST(ChannelView, PartsOfDifferentSlotsAreDisjoint) {
   const auto layout = make_layout(4, 1000);
-  std::vector<Packet> memory(layout.bytes / sizeof(Packet));
-  const ChannelView channel{reinterpret_cast<std::uint8_t*>(memory.data()), layout};
+  std::vector<Packet> memory(layout.bytes() / sizeof(Packet));
+  auto* const base = reinterpret_cast<std::uint8_t*>(memory.data());
+  const ChannelView channel{base, base + layout.request_bytes, layout};
   std::vector<std::uint8_t*> starts;
   for (std::uint64_t slot = 0; slot < 4; ++slot) {
     starts.push_back(reinterpret_cast<std::uint8_t*>(channel.request(slot).packets));

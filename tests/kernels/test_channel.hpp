@@ -11,19 +11,22 @@
 
 namespace offload::kernels::test {
 
-/// A channel in a runner's memory and the server's end of it, written for tests: plainly.
+/// A channel in a runner's memory, its responses behind its requests, and the server's end of it,
+/// written for tests: plainly.
 template <class Runner>
 class TestChannel {
  public:
   TestChannel(std::uint32_t depth, std::uint32_t max_length)
-      : layout_(make_layout(depth, max_length)), memory_(layout_.bytes) {}
+      : layout_(make_layout(depth, max_length)), memory_(layout_.bytes()) {}
 
-  [[nodiscard]] ChannelView channel() const { return {memory_.data(), layout_}; }
+  [[nodiscard]] ChannelView channel() const {
+    return {memory_.data(), memory_.data() + layout_.request_bytes, layout_};
+  }
   [[nodiscard]] const ChannelLayout& layout() const { return layout_; }
 
   /// All of it `value`: no flag of a test looks like that.
-  void fill(std::uint8_t value) { std::memset(memory_.data(), value, layout_.bytes); }
-  [[nodiscard]] Octets bytes() const { return {memory_.data(), memory_.data() + layout_.bytes}; }
+  void fill(std::uint8_t value) { std::memset(memory_.data(), value, layout_.bytes()); }
+  [[nodiscard]] Octets bytes() const { return {memory_.data(), memory_.data() + layout_.bytes()}; }
   /// Where a slot starts in bytes().
   [[nodiscard]] std::size_t offset_of(const Slot& slot) const {
     return static_cast<std::size_t>(reinterpret_cast<std::uint8_t*>(slot.packets) - memory_.data());
