@@ -216,6 +216,14 @@ TEST_F(SessionsOfBothSides, ASilentWorkerIsGone) {
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
 }
 
+TEST_F(SessionsOfBothSides, ARefusalThatHasComeIsReadBeforeAnythingIsSent) {
+  attach_one();
+  server_session_->refuse(worker_events_.last.id, protocol::Refusal::worker_stuck, "nothing on 0");
+  worker_session_->tick(Clock::now());  // its connection is closed: a keep-alive would fail
+  EXPECT_EQ(server_events_.lost, 1);
+  EXPECT_EQ(server_events_.reason, "nothing on 0");
+}
+
 TEST_F(SessionsOfBothSides, ASilentServerIsGone) {
   attach_one();
   worker_session_->tick(Clock::now() + kSilence + kKeepAlive);
