@@ -16,10 +16,10 @@ namespace offload::client {
 
 using core::Clock;
 
-LoadConnection::LoadConnection(std::string name, std::uint32_t number, core::Fd socket,
+LoadConnection::LoadConnection(std::string name, std::uint32_t number, net::Stream stream,
                                LoadShare& share)
     : share_(share),
-      socket_(std::move(socket)),
+      stream_(std::move(stream)),
       pending_(std::bit_ceil(share.plan.max_in_flight)),
       pending_mask_(pending_.size() - 1),
       received_(share.cache),
@@ -27,7 +27,7 @@ LoadConnection::LoadConnection(std::string name, std::uint32_t number, core::Fd 
                                          : share.plan.requests),
       random_(number),
       name_(std::move(name)) {
-  share_.engine.watch(socket_.get(), EPOLLIN, *this);
+  share_.engine.watch(stream_.fd(), EPOLLIN, *this);
   ++share_.running;
 }
 
@@ -38,7 +38,9 @@ void LoadConnection::start() {
 
 void LoadConnection::on_events(std::uint32_t epoll_events) {
   if (over_) return;
-  if ((epoll_events & ~std::uint32_t{EPOLLOUT}) != 0) receive_responses();
+  if ((epoll_events & ~std::uint32_t{EPOLLOUT}) != 0) {
+    while (receive_responses()) continue;
+  }
   if (!over_) send_requests();
   end_if_done();
 }
@@ -54,7 +56,7 @@ void LoadConnection::end_if_done() noexcept {
 
 void LoadConnection::end() noexcept {
   if (std::exchange(over_, true)) return;
-  share_.engine.unwatch(socket_.get(), *this);  // the server may close it before the run is over
+  share_.engine.unwatch(stream_.fd(), *this);  // the server may close it before the run is over
   --share_.running;
 }
 
@@ -95,12 +97,12 @@ void LoadConnection::start_batch(std::uint32_t count) {
 /// Sends what is unsent. Returns whether the socket accepted all of it.
 bool LoadConnection::flush() {
   while (!unsent_.empty()) {
-    const ssize_t count = ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    const ssize_t count = stream_.send(unsent_);
     if (count < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
       if (errno == EINTR) continue;
       // Does not end the connection: an error frame that the server sent may still be unread.
-      send_error_ = errno;
+      send_error_ = stream_.describe_error(errno);
       unsent_ = {};
       stop_sending();
       return false;
@@ -114,25 +116,31 @@ bool LoadConnection::flush() {
 /// Watches EPOLLOUT only while bytes are unsent, as a socket nearly always has room.
 void LoadConnection::watch_for_room(bool wanted) {
   if (wanted == watches_for_room_) return;
-  share_.engine.rewatch(socket_.get(), wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, *this);
+  share_.engine.rewatch(stream_.fd(), wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, *this);
   watches_for_room_ = wanted;
 }
 
-/// Reads once and checks the complete responses.
-void LoadConnection::receive_responses() {
+/// Reads once and checks the complete responses. Returns whether to read again, as epoll does not
+/// tell of what is left.
+bool LoadConnection::receive_responses() {
   const auto room = received_.room();
-  const ssize_t count = ::recv(socket_.get(), room.data(), room.size(), 0);
+  const ssize_t count = stream_.receive(room);
   if (count < 0) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return;
-    return fail_connection("the connection failed (" + core::describe_errno(errno) + ")");
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return false;
+    fail_connection("the connection failed (" + stream_.describe_error(errno) + ")");
+    return false;
   }
-  if (count == 0) return fail_connection("the server closed the connection");
+  if (count == 0) {
+    fail_connection("the server closed the connection");
+    return false;
+  }
   now_ = Clock::now();
   last_sign_ = now_;
   received_.append(static_cast<std::size_t>(count));
   share_.result.rx_bytes += static_cast<std::uint64_t>(count);
   check_responses();
   received_.release_if_empty();
+  return stream_.has_pending() && !over_;
 }
 
 void LoadConnection::check_responses() {
@@ -174,8 +182,7 @@ void LoadConnection::fail(const std::string& what) {
 void LoadConnection::fail_connection(const std::string& what) {
   // No fault after a stop: the server may have been stopped too.
   if (share_.control.stopping()) return end();
-  const std::string sending =
-      send_error_ == 0 ? "" : ", sending failed (" + core::describe_errno(send_error_) + ")";
+  const std::string sending = send_error_.empty() ? "" : ", sending failed (" + send_error_ + ")";
   fail(fmt::format("{}{}; {} requests unanswered", what, sending, in_flight()));
 }
 

@@ -9,10 +9,10 @@
 #include "apps/client/request_pool.hpp"
 #include "apps/client/run_control.hpp"
 #include "core/clock.hpp"
-#include "core/fd.hpp"
 #include "memory/block_cache.hpp"
 #include "metrics/latency_histogram.hpp"
 #include "net/receive_buffer.hpp"
+#include "net/stream.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::client {
@@ -57,9 +57,9 @@ struct LoadShare {
 /// only.
 class LoadConnection final : progress::EventHandler {
  public:
-  /// `name`: for messages. `number`: the seed of the choice of requests. `socket`: connected,
-  /// non-blocking. `share` must outlive it.
-  LoadConnection(std::string name, std::uint32_t number, core::Fd socket, LoadShare& share);
+  /// `name`: for messages. `number`: the seed of the choice of requests. `stream`: connected,
+  /// its handshake done. `share` must outlive it.
+  LoadConnection(std::string name, std::uint32_t number, net::Stream stream, LoadShare& share);
 
   /// Sends the first requests.
   void start();
@@ -90,7 +90,7 @@ class LoadConnection final : progress::EventHandler {
   void start_batch(std::uint32_t count);
   bool flush();
   void watch_for_room(bool wanted);
-  void receive_responses();
+  bool receive_responses();
   void check_responses();
 
   void end_if_done() noexcept;
@@ -99,7 +99,7 @@ class LoadConnection final : progress::EventHandler {
   void fail_connection(const std::string& what);
 
   LoadShare& share_;
-  const core::Fd socket_;
+  net::Stream stream_;
   std::vector<Pending> pending_;  ///< a ring, indexed by request number
   const std::uint64_t pending_mask_;
   net::ReceiveBuffer received_;
@@ -112,7 +112,7 @@ class LoadConnection final : progress::EventHandler {
   core::TimePoint last_sign_{};  ///< last receive, or the first send with nothing in flight
   bool over_ = false;
   bool watches_for_room_ = false;  ///< whether EPOLLOUT is watched, for unsent_
-  int send_error_ = 0;             ///< errno of a failed send()
+  std::string send_error_;         ///< of a failed send()
   std::string name_;
 };
 

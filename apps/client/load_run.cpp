@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "apps/client/connector.hpp"
@@ -41,27 +42,36 @@ std::size_t connection_count(const Options& options) {
   return std::size_t{options.thread_count} * options.connections;
 }
 
-/// The connections of all threads; fewer if a signal arrived.
-std::vector<core::Fd> connect_all(const Options& options, const core::Signals& signals) {
-  Connector connector(options.server_address, options.server_port,
-                      Clock::now() + options.connect_timeout, signals);
-  std::vector<core::Fd> sockets;
-  while (sockets.size() < connection_count(options)) {
-    core::Fd socket = connector.connect();
-    if (!socket.valid()) break;
-    sockets.push_back(std::move(socket));
-  }
-  return sockets;
+std::optional<net::TlsContext> make_tls(const Options& options) {
+  if (!options.tls) return std::nullopt;
+  std::optional<net::TlsCertificate> own;
+  if (!options.tls_certificate.empty()) own = {options.tls_certificate, options.tls_key};
+  return net::TlsContext::client(
+      options.tls_server_name.empty() ? options.server_address : options.tls_server_name,
+      options.tls_ca, own);
 }
 
-LoadThreads make_threads(const Options& options, std::vector<core::Fd> sockets,
+/// The connections of all threads; fewer if a signal arrived.
+std::vector<net::Stream> connect_all(const Options& options, const core::Signals& signals) {
+  Connector connector(options.server_address, options.server_port,
+                      Clock::now() + options.connect_timeout, signals, make_tls(options));
+  std::vector<net::Stream> streams;
+  while (streams.size() < connection_count(options)) {
+    net::Stream stream = connector.connect();
+    if (!stream.valid()) break;
+    streams.push_back(std::move(stream));
+  }
+  return streams;
+}
+
+LoadThreads make_threads(const Options& options, std::vector<net::Stream> streams,
                          const RequestPool& pool, const RunControl& control) {
   const LoadPlan plan{options.iteration_count, options.duration, options.max_concurrent_messages,
                       options.response_timeout};
   LoadThreads threads;
-  auto next = std::make_move_iterator(sockets.begin());
+  auto next = std::make_move_iterator(streams.begin());
   for (std::uint32_t number = 0; number < options.thread_count; ++number) {
-    std::vector<core::Fd> own(next, next + options.connections);
+    std::vector<net::Stream> own(next, next + options.connections);
     next += options.connections;
     threads.push_back(std::make_unique<LoadThread>(number, std::move(own), plan, pool, control));
   }
@@ -157,16 +167,16 @@ double Statistics::million_operations_per_second() const noexcept {
 
 RunOutcome run_load(const Options& options, core::Signals& signals) {
   const RequestPool pool = make_pool(options);
-  auto sockets = connect_all(options, signals);
+  auto streams = connect_all(options, signals);
   RunOutcome outcome;
-  if (sockets.size() < connection_count(options)) {
+  if (streams.size() < connection_count(options)) {
     outcome.interrupted = signals.take() != 0;
     return outcome;
   }
-  core::log_info("{} connected to {} port {}", sockets.size(), options.server_address,
-                 options.server_port);
+  core::log_info("{} connected to {} port {}{}", streams.size(), options.server_address,
+                 options.server_port, options.tls ? " with TLS" : "");
   RunControl control;
-  const auto threads = make_threads(options, std::move(sockets), pool, control);
+  const auto threads = make_threads(options, std::move(streams), pool, control);
   TimePoint start;
   {
     Running running(control);

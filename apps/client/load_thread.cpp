@@ -36,7 +36,7 @@ std::size_t buffer_size(const RequestPool& pool) {
 
 }  // namespace
 
-LoadThread::LoadThread(std::uint32_t number, std::vector<core::Fd> sockets, const LoadPlan& plan,
+LoadThread::LoadThread(std::uint32_t number, std::vector<net::Stream> streams, const LoadPlan& plan,
                        const RequestPool& pool, const RunControl& control)
     : share_{.plan = plan,
              .pool = pool,
@@ -47,13 +47,13 @@ LoadThread::LoadThread(std::uint32_t number, std::vector<core::Fd> sockets, cons
              .result = {}} {
   // Edge-triggered, as it stays readable after a stop, for the other threads.
   share_.engine.watch(control.stop_fd(), EPOLLIN | EPOLLET, stop_event_);
-  const std::size_t count = sockets.size();
+  const std::size_t count = streams.size();
   connections_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::string name = count == 1 ? fmt::format("thread {}", number)
                                         : fmt::format("thread {}, connection {}", number, i);
     connections_.push_back(std::make_unique<LoadConnection>(
-        name, static_cast<std::uint32_t>(number * count + i), std::move(sockets[i]), share_));
+        name, static_cast<std::uint32_t>(number * count + i), std::move(streams[i]), share_));
   }
 }
 

@@ -10,7 +10,7 @@
 #include "apps/client/load_connection.hpp"
 #include "core/clock.hpp"
 #include "core/cpu.hpp"
-#include "core/fd.hpp"
+#include "net/stream.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::client {
@@ -20,9 +20,9 @@ namespace offload::client {
 /// connections at once.
 class alignas(core::kCacheLinePair) LoadThread final {
  public:
-  /// `number`: for messages. `sockets`: connected, non-blocking. `pool` and `control` must outlive
+  /// `number`: for messages. `streams`: connected. `pool` and `control` must outlive
   /// it.
-  LoadThread(std::uint32_t number, std::vector<core::Fd> sockets, const LoadPlan& plan,
+  LoadThread(std::uint32_t number, std::vector<net::Stream> streams, const LoadPlan& plan,
              const RequestPool& pool, const RunControl& control);
 
   /// Runs until every request is answered, a fault, or at most a second after control.stop(), for

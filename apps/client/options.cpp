@@ -35,6 +35,29 @@ void add_target(cli::CommandLine& line, Options& options) {
       .default_str("30");
 }
 
+void add_tls(cli::CommandLine& line, Options& options) {
+  const auto tls =
+      cli::add_flag(line, "--tls", options.tls, "Speak TLS 1.3 and check the server's certificate");
+  cli::add_text(line, "--tls-ca", options.tls_ca,
+                "The authorities of the server's certificate, PEM. Default: the system's")
+      .type_name("FILE")
+      .needs(tls);
+  cli::add_text(line, "--tls-server-name", options.tls_server_name,
+                "Whom the server's certificate has to be for. Default: the server's ADDRESS")
+      .type_name("NAME")
+      .needs(tls);
+  const auto certificate =
+      cli::add_text(line, "--tls-certificate", options.tls_certificate,
+                    "The client's certificate, for a server that asks for one, PEM. Default: none")
+          .type_name("FILE")
+          .needs(tls);
+  const auto key = cli::add_text(line, "--tls-key", options.tls_key,
+                                 "The certificate's private key, PEM, which others cannot read")
+                       .type_name("FILE")
+                       .needs(certificate);
+  certificate.needs(key);
+}
+
 void add_amount(cli::CommandLine& line, Options& options) {
   cli::add_integer<std::uint32_t>(line, "-t,--thread-count", options.thread_count, 1, 1024,
                                   "Threads");
@@ -88,6 +111,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   Options options;
   cli::CommandLine line("offload-client", kDescription, kFooter);
   add_target(line, options);
+  add_tls(line, options);
   add_amount(line, options);
   add_content(line, options);
   add_output(line, options);

@@ -15,6 +15,11 @@ namespace offload::client {
 struct Options {
   std::string server_address;
   std::uint16_t server_port = 12345;
+  bool tls = false;
+  std::string tls_ca;           ///< empty: the system's
+  std::string tls_server_name;  ///< empty: the server's address
+  std::string tls_certificate;  ///< empty: none
+  std::string tls_key;
   std::uint32_t thread_count = 1;
   std::uint32_t connections = 1;           ///< of each thread
   std::uint64_t iteration_count = 10'000;  ///< requests per connection; unused with `duration`

@@ -29,8 +29,8 @@ ClientTable::ClientTable(progress::Engine& engine, std::uint32_t max_message_len
       buffers_(receive_buffer_size(max_message_length),
                std::max(kKeptBuffers, kKeptBytes / receive_buffer_size(max_message_length))) {}
 
-Client& ClientTable::add(core::Fd socket) {
-  clients_.push_back(std::make_unique<Client>(std::move(socket), *engine_, buffers_, *this));
+Client& ClientTable::add(net::Stream stream) {
+  clients_.push_back(std::make_unique<Client>(std::move(stream), *engine_, buffers_, *this));
   clients_.back()->index_ = clients_.size() - 1;
   return *clients_.back();
 }

@@ -8,9 +8,9 @@
 #include "apps/server/connection.hpp"
 #include "apps/server/fair_queue.hpp"
 #include "core/clock.hpp"
-#include "core/fd.hpp"
 #include "core/intrusive_list.hpp"
 #include "memory/block_cache.hpp"
+#include "net/stream.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::server {
@@ -22,8 +22,9 @@ struct Lingering;
 /// A connection in a ClientTable, with its places there.
 class Client final : public FairQueueEntry, public core::ListNode<Lingering>, ConnectionOwner {
  public:
-  Client(core::Fd socket, progress::Engine& engine, memory::BlockCache& buffers, ClientTable& table)
-      : table_(&table), connection_(std::move(socket), engine, buffers, *this) {}
+  Client(net::Stream stream, progress::Engine& engine, memory::BlockCache& buffers,
+         ClientTable& table)
+      : table_(&table), connection_(std::move(stream), engine, buffers, *this) {}
 
   [[nodiscard]] Connection& connection() noexcept { return connection_; }
 
@@ -51,8 +52,8 @@ class ClientTable {
   /// `engine` outlives it. A frame's payload may have `max_message_length` bytes.
   ClientTable(progress::Engine& engine, std::uint32_t max_message_length);
 
-  /// `socket`: connected, non-blocking. Throws Error; the socket is closed then.
-  Client& add(core::Fd socket);
+  /// `stream`: connected, its handshake done. Throws Error; the socket is closed then.
+  Client& add(net::Stream stream);
   [[nodiscard]] std::size_t size() const noexcept { return clients_.size(); }
 
   /// It is served in the next round, unless it waits for room: it keeps its place among those.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <utility>
 
 namespace offload::server {
@@ -21,10 +20,10 @@ bool would_block() noexcept {
 
 }  // namespace
 
-Connection::Connection(core::Fd fd, progress::Engine& engine, memory::BlockCache& cache,
+Connection::Connection(net::Stream stream, progress::Engine& engine, memory::BlockCache& cache,
                        ConnectionOwner& owner)
-    : fd_(std::move(fd)), engine_(&engine), owner_(&owner), input_(cache) {
-  engine_->watch(fd_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
+    : stream_(std::move(stream)), engine_(&engine), owner_(&owner), input_(cache) {
+  engine_->watch(stream_.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
 }
 
 Connection::~Connection() {
@@ -34,19 +33,22 @@ Connection::~Connection() {
 void Connection::on_events(std::uint32_t epoll_events) {
   if ((epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) hung_up_ = true;
   if ((epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable_ = true;
-  if ((epoll_events & EPOLLOUT) != 0 && !backlog_.empty()) send_backlog();
+  if ((epoll_events & EPOLLOUT) != 0) {
+    if (stream_.wants_write()) readable_ = true;  // a receive may have waited for it, in TLS
+    if (!backlog_.empty()) send_backlog();
+  }
   if (state_ == State::lingering) discard();
   owner_->on_ready(*this);
 }
 
 void Connection::receive() {
   const auto room = input_.room();
-  const ssize_t count = ::recv(fd_.get(), room.data(), room.size(), 0);
+  const ssize_t count = stream_.receive(room);
   if (count > 0) {
     input_.append(static_cast<std::size_t>(count));
     // Less than asked for: the socket is empty, and the next bytes make a new event. The end of
     // file may already be behind these, though.
-    readable_ = static_cast<std::size_t>(count) == room.size() || hung_up_;
+    readable_ = static_cast<std::size_t>(count) == room.size() || hung_up_ || stream_.has_pending();
     return;
   }
   readable_ = false;
@@ -63,10 +65,7 @@ void Connection::send(net::OutputBatch& output) {
   auto vectors = output.vectors(std::exchange(chain_, {}));
   if (state_ == State::closed || state_ == State::lingering) return;
   if (backlog_.empty()) {
-    msghdr message{};
-    message.msg_iov = vectors.data();
-    message.msg_iovlen = std::min<std::size_t>(vectors.size(), IOV_MAX);
-    const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = stream_.send(vectors);
     if (sent < 0 && !would_block()) return close();
     auto rest = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
     if (rest == net::OutputBatch::size_of(vectors)) return;
@@ -83,8 +82,7 @@ void Connection::send(net::OutputBatch& output) {
 }
 
 void Connection::send_backlog() {
-  const auto bytes = backlog_.bytes();
-  const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t sent = stream_.send(backlog_.bytes());
   if (sent > 0) {
     backlog_.consume(static_cast<std::size_t>(sent));
   } else if (sent < 0 && !would_block()) {
@@ -106,7 +104,10 @@ void Connection::finish(net::OutputBatch& output) {
     send(output);
     if (!finishing()) return;  // a slow client: the rest goes when it reads
   }
-  if (end_of_file_) return close();
+  if (end_of_file_) {
+    stream_.close_notify();
+    return close();
+  }
   apply(ConnectionEvent::all_sent);
   discard();
 }
@@ -120,12 +121,12 @@ void Connection::apply(ConnectionEvent event) noexcept {
     case State::draining: return;
     case State::refusing: return input_.clear();
     case State::lingering:
-      ::shutdown(fd_.get(), SHUT_WR);
+      stream_.end_sending();
       linger_deadline_ = core::Clock::now() + kLingerTime;
       return;
     case State::closed:
-      engine_->unwatch(fd_.get(), *this);
-      fd_.reset();
+      engine_->unwatch(stream_.fd(), *this);
+      stream_.close();
       input_.clear();
       backlog_.clear();
   }
@@ -135,7 +136,7 @@ void Connection::discard() {
   std::array<std::byte, 16384> scratch;
   // A bounded share of a client's flood: the next event or the deadline goes on.
   for (int i = 0; i < 64; ++i) {
-    const ssize_t count = ::recv(fd_.get(), scratch.data(), scratch.size(), 0);
+    const ssize_t count = ::recv(stream_.fd(), scratch.data(), scratch.size(), 0);
     if (count < 0 && would_block()) return;
     if (count <= 0) return close();
   }

@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include "core/clock.hpp"
-#include "core/fd.hpp"
 #include "net/backlog.hpp"
 #include "net/output_batch.hpp"
 #include "net/receive_buffer.hpp"
+#include "net/stream.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
 
@@ -54,14 +54,15 @@ constexpr ConnectionState next_state(ConnectionState state, ConnectionEvent even
   return state;
 }
 
-/// One client: its socket, what was read and not yet forwarded, what was answered and not yet
+/// One client: its connection, what was read and not yet forwarded, what was answered and not yet
 /// sent. It knows nothing of channels. Its thread only. A closed connection lives on until the last
 /// of its requests is answered.
 class Connection final : progress::EventHandler {
  public:
   using State = ConnectionState;
 
-  Connection(core::Fd fd, progress::Engine& engine, memory::BlockCache& cache,
+  /// `stream`: its handshake is done.
+  Connection(net::Stream stream, progress::Engine& engine, memory::BlockCache& cache,
              ConnectionOwner& owner);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -118,7 +119,7 @@ class Connection final : progress::EventHandler {
   void discard();
   void send_backlog();
 
-  core::Fd fd_;
+  net::Stream stream_;
   progress::Engine* engine_;
   ConnectionOwner* owner_;
   net::ReceiveBuffer input_;

@@ -24,6 +24,7 @@ IoThread::IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> c
     : config_(config),
       engine_(config.spin),
       clients_(engine_, config.limits.max_message_length),
+      handshakes_(engine_, [this](net::Stream stream) { add_client(std::move(stream)); }),
       path_(engine_, clients_, channel->memory.endpoint(), config.limits),
       selector_(path_.requester(), std::move(channel)) {
   engine_.attach(*this);
@@ -78,6 +79,10 @@ void IoThread::set_timeouts(core::Duration worker, core::Duration request) {
   give_order([&](Orders& orders) { orders.timeouts = {worker, request}; });
 }
 
+void IoThread::set_tls(net::TlsContext context) {
+  give_order([&](Orders& orders) { orders.tls = std::move(context); });
+}
+
 void IoThread::take(core::Fd socket) {
   ++given_;
   give_order([&](Orders& orders) { orders.sockets.push_back(std::move(socket)); });
@@ -102,6 +107,7 @@ void IoThread::run() {
   while (!stop_order_.load(std::memory_order_relaxed)) {
     engine_.run_once(deadline());
   }
+  handshakes_.clear();
   clients_.clear();
   path_.requester().stop();
 }
@@ -110,12 +116,13 @@ bool IoThread::poll() {
   bool worked = path_.deliver();
   worked = apply_orders() || worked;
   look_after_worker();
+  worked = handshakes_.turn() || worked;
   if (clients_.serve_round(path_)) {
     path_.end_round();
     worked = true;
   }
   worked = clients_.close_lingering() || worked;
-  gone_.store(taken_ - clients_.size(), std::memory_order_relaxed);
+  gone_.store(taken_ - clients_.size() - handshakes_.size(), std::memory_order_relaxed);
   // Release: pairs with drained().
   if (draining_ && clients_.size() == 0) drained_.store(true, std::memory_order_release);
   return worked;
@@ -132,10 +139,12 @@ bool IoThread::apply_orders() {
     config_.worker_timeout = orders->timeouts->first;
     config_.request_timeout = orders->timeouts->second;
   }
-  for (core::Fd& socket : orders->sockets) add_client(std::move(socket));
+  if (orders->tls) handshakes_.set_context(std::move(*orders->tls));
+  for (core::Fd& socket : orders->sockets) take_in(std::move(socket));
   if (orders->drain) {
     draining_ = true;
-    clients_.drain();  // the newcomers as well
+    handshakes_.clear();  // they were promised nothing yet
+    clients_.drain();     // the newcomers as well
   }
   next_check_ = {};
   return true;
@@ -179,21 +188,35 @@ void IoThread::check_times() {
 }
 
 core::TimePoint IoThread::deadline() noexcept {
-  auto deadline = std::min(clients_.linger_deadline(), engine_.now() + kLongestSleep);
+  auto deadline =
+      std::min({clients_.linger_deadline(), handshakes_.deadline(), engine_.now() + kLongestSleep});
   if (path_.requester().awaited() != 0) deadline = std::min(deadline, next_check_);
   return deadline;
 }
 
-void IoThread::add_client(core::Fd socket) {
+void IoThread::take_in(core::Fd socket) {
   ++taken_;
+  if (!handshakes_.wanted()) return add_client(std::move(socket));
   try {
-    clients_.add(std::move(socket));
+    handshakes_.add(std::move(socket));
+  } catch (const std::exception& error) {
+    log_turned_away(error.what());
+  }
+}
+
+void IoThread::add_client(net::Stream stream) {
+  try {
+    clients_.add(std::move(stream));
     ++accepted_;
   } catch (const std::exception& error) {
-    if (!turned_away_log_.allow(engine_.now())) return;
-    core::log_warning("a client is turned away: {} ({} more were not logged)", error.what(),
-                      turned_away_log_.suppressed());
+    log_turned_away(error.what());
   }
+}
+
+void IoThread::log_turned_away(const std::string& reason) {
+  if (!turned_away_log_.allow(engine_.now())) return;
+  core::log_warning("a client is turned away: {} ({} more were not logged)", reason,
+                    turned_away_log_.suppressed());
 }
 
 /// Why requests are refused now, if they are. Without a worker they wait for one, but not for ever.

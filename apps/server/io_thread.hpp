@@ -11,6 +11,7 @@
 
 #include "apps/server/channel_selector.hpp"
 #include "apps/server/client_table.hpp"
+#include "apps/server/handshakes.hpp"
 #include "apps/server/mailbox.hpp"
 #include "apps/server/request_path.hpp"
 #include "comch/session/worker_channel.hpp"
@@ -68,6 +69,8 @@ class IoThread final : progress::Pollable {
   void set_expired(bool expired);
   /// Other time limits than those of the configuration.
   void set_timeouts(core::Duration worker, core::Duration request);
+  /// Clients that come from now on speak TLS.
+  void set_tls(net::TlsContext context);
   /// A client's socket: connected, non-blocking. Not after drain().
   void take(core::Fd socket);
   /// Clients that it was given and that are not gone.
@@ -89,6 +92,7 @@ class IoThread final : progress::Pollable {
     std::optional<comch::WorkerId> selected;
     std::optional<bool> expired;
     std::optional<std::pair<core::Duration, core::Duration>> timeouts;  ///< worker, request
+    std::optional<net::TlsContext> tls;
     std::vector<core::Fd> sockets;
     bool drain = false;
   };
@@ -108,13 +112,16 @@ class IoThread final : progress::Pollable {
   bool apply_orders();
   void look_after_worker();
   void check_times();
-  void add_client(core::Fd socket);
+  void take_in(core::Fd socket);
+  void add_client(net::Stream stream);
+  void log_turned_away(const std::string& reason);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
   [[nodiscard]] core::TimePoint deadline() noexcept;
 
   Config config_;
   progress::Engine engine_;
   ClientTable clients_;
+  Handshakes handshakes_;
   RequestPath path_;
   ChannelSelector selector_;
   bool expired_ = false;

@@ -57,9 +57,28 @@ void add_tcp(cli::CommandLine& line, Options& options) {
       .excludes(threads);
 }
 
+void add_tls(cli::CommandLine& line, Options& options) {
+  const auto certificate =
+      cli::add_text(line, "--tls-certificate", options.tls_certificate,
+                    "Clients speak TLS 1.3: the server's certificate and those between it and its "
+                    "authority, PEM. Default: they speak plain TCP")
+          .type_name("FILE");
+  const auto key = cli::add_text(line, "--tls-key", options.tls_key,
+                                 "The certificate's private key, PEM, which others cannot read")
+                       .type_name("FILE")
+                       .needs(certificate);
+  certificate.needs(key);
+  cli::add_text(line, "--tls-client-ca", options.tls_client_ca,
+                "Clients need a certificate that an authority in this file has signed, PEM. "
+                "Default: they need none")
+      .type_name("FILE")
+      .needs(certificate);
+}
+
 void add_channel(cli::CommandLine& line, Options& options) {
-  comch::add_address_options(line, options.comch, options.comch_key_file,
+  comch::add_address_options(line, options.comch, options.comch_security,
                              "Where the worker attaches");
+  comch::add_allow_option(line, options.comch_security);
   cli::add_integer<std::uint32_t>(line, "--max-concurrent-messages",
                                   options.max_concurrent_messages, 1, kernels::kMaxDepth,
                                   "Requests in flight to the worker per thread; rounded up to a "
@@ -99,6 +118,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   Options options;
   cli::CommandLine line("offload-server", kDescription, kFooter);
   add_tcp(line, options);
+  add_tls(line, options);
   add_channel(line, options);
   add_times(line, options);
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,

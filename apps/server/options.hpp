@@ -6,16 +6,20 @@
 #include <vector>
 
 #include "cli/leave.hpp"
+#include "comch/address.hpp"
 #include "core/clock.hpp"
 
 namespace offload::server {
 
 /// The command line, checked. What each means is in the help text (options.cpp).
 struct Options {
-  std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
-  std::string comch_key_file;  ///< empty: no key
+  std::string comch = comch::default_address();
+  comch::Security comch_security{};
   std::string listen_address = "127.0.0.1";
   std::uint16_t listen_port = 12345;
+  std::string tls_certificate;  ///< empty: clients speak plain
+  std::string tls_key;
+  std::string tls_client_ca;  ///< empty: clients need no certificate
   std::uint32_t threads = 1;
   std::vector<int> cpus;  ///< one thread on each, instead of `threads`
   std::uint32_t max_concurrent_messages = 128;

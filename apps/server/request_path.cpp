@@ -21,6 +21,12 @@ constexpr std::size_t kShortPayload = kernels::kMaxPacketPayload;
 /// Error frames are short too.
 constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 
+/// Whether the bytes begin as a TLS handshake does (RFC 8446, 5.1): 22 and a version 3.x. As a
+/// frame that is one of more than 300 MB.
+bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= 2 && bytes[0] == std::byte{22} && bytes[1] == std::byte{3};
+}
+
 }  // namespace
 
 RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
@@ -104,8 +110,12 @@ bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
 void RequestPath::disconnect(Client& client, Refusal reason) {
   ++refused_;
   if (refusal_log_.allow(engine_->now())) {
-    core::log_warning("a client is disconnected: {} ({} more like this were not logged)",
-                      protocol::describe(reason), refusal_log_.suppressed());
+    const bool tls = looks_like_tls(client.connection().input().bytes());
+    core::log_warning(
+        "a client is disconnected: {}{} ({} more like this were not logged)",
+        protocol::describe(reason),
+        tls ? ": it seems to speak TLS, for which the server has no --tls-certificate" : "",
+        refusal_log_.suppressed());
   }
   client.connection().refuse(reason);
 }

@@ -29,14 +29,24 @@ constexpr core::Duration kLeastStuckTime = std::chrono::seconds(1);
 constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 
 /// Descriptors that clients cannot take up: a worker that attaches needs some, and over a network
-/// some for each channel (a connection over RDMA has as many).
+/// some for each channel (a connection over RDMA has as many), beside those that strangers there
+/// can take up.
 constexpr int kReservedDescriptors = 16;
+constexpr int kStrangers = comch::PendingConnections::kMost;
 constexpr int kReservedAChannel = 4;
+constexpr int kReservedALocalChannel = 8;  // memory and doorbells
+
+std::optional<net::TlsContext> make_tls(const Options& options) {
+  if (options.tls_certificate.empty()) return std::nullopt;
+  return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
+}
 
 /// Of `limit`; clients have half of them at least.
 int reserved_descriptors(int limit, bool local, std::size_t channels) {
+  const int count = static_cast<int>(channels);
   const int wanted =
-      kReservedDescriptors + (local ? 0 : kReservedAChannel * static_cast<int>(channels));
+      kReservedDescriptors +
+      (local ? kReservedALocalChannel * count : kStrangers + kReservedAChannel * count);
   return std::min(wanted, limit / 2);
 }
 
@@ -47,6 +57,7 @@ Server::Server(const Options& options, core::Signals& signals)
       settings_(options.reload_file),
       signals_(&signals),
       cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
+      tls_(make_tls(options)),
       scheduler_(cpus_.size()) {
   settings_.add_log_level(options_.log_level);
   settings_.add_time("worker-timeout", options_.worker_timeout);
@@ -54,6 +65,11 @@ Server::Server(const Options& options, core::Signals& signals)
   settings_.add_time("shutdown-timeout", options_.shutdown_timeout);
   settings_.read()();
   reload_.add([this] { return settings_.read(); });
+  reload_.add([this] { return [this, tls = make_tls(options_)] { tls_ = tls; }; });
+  reload_.add([this] {
+    const comch::Keyring readable(options_.comch_security.key_files);
+    return [this] { link_->address().keys->reload(); };
+  });
   const int limit = core::raise_descriptor_limit();
   engine_.watch(signals_->fd(), EPOLLIN, *this);
   comch::ServerSession::Offer offer{{},
@@ -69,7 +85,7 @@ Server::Server(const Options& options, core::Signals& signals)
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
   net::set_dead_peer_timeout(listener_.get(), options_.client_timeout);
-  link_.emplace(engine_, comch::parse_with_key(options_.comch, options_.comch_key_file),
+  link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ = limit - reserved_descriptors(limit, link_->address().local(), cpus_.size());
 }
@@ -122,6 +138,7 @@ void Server::open_for_clients() {
         },
         [this] { engine_.notify(); }};
     threads_.push_back(std::make_unique<IoThread>(config, first.channels[i]));
+    if (tls_) threads_.back()->set_tls(*tls_);
     threads_.back()->start();
   }
   for (auto& [id, worker] : early_) {
@@ -132,8 +149,8 @@ void Server::open_for_clients() {
   early_.clear();
   deal_channels();
   acceptor_.emplace(engine_, Acceptor::Config{std::move(listener_), first_reserved_fd_}, threads_);
-  core::log_info("listening on {} with {} threads, service {}", address.to_string(),
-                 threads_.size(), options_.service);
+  core::log_info("listening on {} with {} threads, service {}{}", address.to_string(),
+                 threads_.size(), options_.service, tls_ ? ", TLS" : "");
 }
 
 // ---- Workers
@@ -243,6 +260,7 @@ void Server::reload() {
   for (const auto& thread : threads_) {
     thread->set_timeouts(std::max(options_.worker_timeout, kLeastStuckTime),
                          options_.request_timeout);
+    if (tls_) thread->set_tls(*tls_);
   }
 }
 

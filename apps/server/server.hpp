@@ -16,6 +16,7 @@
 #include "cli/settings_file.hpp"
 #include "comch/session/server_session.hpp"
 #include "core/signals.hpp"
+#include "net/tls/context.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::server {
@@ -57,7 +58,8 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   std::vector<int> cpus_;  ///< of the I/O threads; -1: anywhere
   int first_reserved_fd_ = 0;
   progress::Engine engine_;
-  core::Fd listener_;  ///< the acceptor's until that is there
+  std::optional<net::TlsContext> tls_;  ///< of the clients' port
+  core::Fd listener_;                   ///< the acceptor's until that is there
   ChannelScheduler scheduler_;
   std::map<comch::WorkerId, std::uint32_t> assigned_;  ///< channels, as each worker was told
   std::set<comch::WorkerId> released_;                 ///< were told to stop

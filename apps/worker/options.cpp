@@ -84,7 +84,7 @@ void add_backend(cli::CommandLine& line, Options& options) {
 }
 
 void add_server(cli::CommandLine& line, Options& options) {
-  comch::add_address_options(line, options.comch, options.comch_key_file, "Where the server is");
+  comch::add_address_options(line, options.comch, options.comch_security, "Where the server is");
   cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
                 "How long to keep trying to reach the server")
       .default_str("60");

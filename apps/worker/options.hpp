@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "cli/leave.hpp"
+#include "comch/address.hpp"
 #include "core/clock.hpp"
 
 namespace offload::worker {
 
 /// The options of the command line, checked. The help text in options.cpp says what each means.
 struct Options {
-  std::string comch = "unix:/tmp/dpu-gpu-offload.sock";
-  std::string comch_key_file;  ///< empty: no key
+  std::string comch = comch::default_address();
+  comch::Security comch_security{};
   std::string backend = "auto";
   std::vector<std::string> gpu_pci_addresses;      ///< a worker each; empty: one, the first GPU
   std::optional<std::uint32_t> warps_per_channel;  ///< none: the back end's choice

@@ -37,10 +37,14 @@ Program::Program(const Options& options, core::Signals& signals)
   settings_.read()();
   reload_.add([this] { return settings_.read(); });
   reload_.add([this] {
+    std::vector<comch::Address> servers;  // each with keys of its own, as they are of one thread
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      servers.push_back(comch::make_address(options_.comch, options_.comch_security));
+    }
     // After the settings, which are applied by then.
-    return [this, server = comch::parse_with_key(options_.comch, options_.comch_key_file)] {
-      for (Running& running : workers_) {
-        running.worker.set({server, options_.connect_timeout, options_.shutdown_timeout});
+    return [this, servers] {
+      for (std::size_t i = 0; i < workers_.size(); ++i) {
+        workers_[i].worker.set({servers[i], options_.connect_timeout, options_.shutdown_timeout});
       }
     };
   });

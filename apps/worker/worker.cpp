@@ -43,11 +43,12 @@ std::unique_ptr<backend::Backend> open_backend(const Options& options, const std
   return backend::make_cpu_backend(options.spin);
 }
 
-/// Whether another attempt may succeed: the server is not up yet, or too busy to accept.
+/// Whether another attempt may succeed: the server is not up yet, or too busy to accept, or another
+/// than it has answered (connection_aborted).
 bool may_come(const Error& error) {
   return error.code() == ErrorCode::not_connected || error.code() == ErrorCode::not_found ||
          error.code() == ErrorCode::connection_reset || error.code() == ErrorCode::again ||
-         error.code() == ErrorCode::timed_out;
+         error.code() == ErrorCode::timed_out || error.code() == ErrorCode::connection_aborted;
 }
 
 }  // namespace
@@ -58,8 +59,8 @@ Worker::Worker(const Options& options, std::string gpu, const std::string& name,
       gpu_(std::move(gpu)),
       prefix_(name.empty() ? "" : name + ": "),
       most_memory_(most_memory),
-      settings_{comch::parse_with_key(options.comch, options.comch_key_file),
-                options.connect_timeout, options.shutdown_timeout},
+      settings_{comch::make_address(options.comch, options.comch_security), options.connect_timeout,
+                options.shutdown_timeout},
       replaces_(options.replaces) {}
 
 void Worker::set(WorkerSettings settings) {
@@ -110,7 +111,10 @@ bool Worker::connect() {
       if (await_channels(deadline)) return true;
     } catch (const Error& error) {
       if (failure_ || !may_come(error)) throw;
-      core::log_debug("{}{}", prefix_, error.what());
+      const bool unproven = error.code() == ErrorCode::connection_aborted;
+      const bool is_new = unproven && std::exchange(last_refusal_, error.what()) != error.what();
+      core::log(is_new ? core::LogLevel::warning : core::LogLevel::debug, "{}{}", prefix_,
+                error.what());
     }
     link_.reset();
     const auto now = core::Clock::now();
@@ -288,7 +292,12 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
   } else {
-    core::log_warning("{}the server is gone: {}", prefix_, reason);
+    // A data connection that broke says more than the end of the control connection that follows.
+    const auto broken = std::find_if(channels_.begin(), channels_.end(), [](const auto& attached) {
+      return attached.proxy && attached.proxy->failure() != nullptr;
+    });
+    core::log_warning("{}the server is gone: {}", prefix_,
+                      broken != channels_.end() ? *broken->proxy->failure() : reason);
   }
 }
 

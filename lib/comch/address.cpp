@@ -2,11 +2,14 @@
 
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "cli/options.hpp"
+#include "comch/transport/local/runtime_folder.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 
 namespace offload::comch {
 namespace {
@@ -72,14 +75,44 @@ std::string Address::to_string() const {
   return scheme + ":" + (path.empty() ? host + ":" + std::to_string(port) : path);
 }
 
-Address parse_with_key(const std::string& text, const std::string& key_file) {
+void Address::require_key() const {
+  if (!takes_key() || !keys->empty()) return;
+  throw core::Error(core::ErrorCode::not_permitted,
+                    to_string() +
+                        " takes a key (--comch-key-file), on loopback too; --insecure "
+                        "does without");
+}
+
+bool Address::allows(const net::SocketAddress& peer) const noexcept {
+  return allowed.empty() || std::ranges::any_of(allowed, [&](const net::AddressRange& range) {
+           return range.contains(peer);
+         });
+}
+
+Address make_address(const std::string& text, const Security& security) {
   Address address = Address::parse(text);
-  if (!key_file.empty()) address.key = load_key(key_file);
+  address.insecure = security.insecure;
+  address.allowed = security.allowed;
+  address.keys = std::make_shared<Keyring>(security.key_files);
+  address.require_key();
+  if (security.insecure) {
+    core::log_warning("--insecure: anybody who reaches {} is trusted, and can read and change all",
+                      address.to_string());
+  } else if (address.scheme == "rdma") {
+    core::log_warning(
+        "{}: peers prove their key, but what is carried is neither encrypted nor "
+        "authenticated: its network has to be trusted",
+        address.to_string());
+  }
   return address;
 }
 
+std::string default_address() {
+  return "unix:" + runtime_folder() + "/dpu-gpu-offload.sock";
+}
+
 std::optional<std::string> address_of_name(const std::string& name) {
-  const std::string address = "unix:/tmp/" + name + ".sock";
+  const std::string address = "unix:" + runtime_folder() + "/" + name + ".sock";
   if (name.empty() || name.find('/') != std::string::npos || !check_address(address).empty()) {
     return std::nullopt;
   }
@@ -95,7 +128,7 @@ std::string check_address(const std::string& text) {
   }
 }
 
-void add_address_options(cli::CommandLine& line, std::string& address, std::string& key_file,
+void add_address_options(cli::CommandLine& line, std::string& address, Security& security,
                          const std::string& description) {
   const auto comch = cli::add_text(line, "--comch", address,
                                    description + ": " + examples(true) + " on one machine, " +
@@ -104,13 +137,37 @@ void add_address_options(cli::CommandLine& line, std::string& address, std::stri
                          .default_str(address)
                          .check(check_address);
   cli::add(line, "-c,--comch-channel-name", address, address_of_name, "a name without '/'",
-           "Short for --comch unix:/tmp/NAME.sock")
+           "Short for --comch unix:FOLDER/NAME.sock, in the folder of the default")
       .type_name("NAME")
       .excludes(comch);
-  cli::add_text(line, "--comch-key-file", key_file,
-                "The key for two machines, 16 to 4096 bytes that server and worker share. Without "
-                "it they meet on loopback alone")
-      .type_name("FILE");
+  const auto take_key_file = [&security](const std::string& file) {
+    security.key_files.push_back(file);
+    return security.key_files.size() <= Keyring::kMost;
+  };
+  const auto key_file =
+      cli::add_values(line, "--comch-key-file", take_key_file,
+                      "one of two: the new key and the old one",
+                      fmt::format("The key that server and worker share over a network, {} to {} "
+                                  "bytes: openssl rand -out FILE {}. Given twice, the first is "
+                                  "proven and both are accepted",
+                                  kLeastKey, kMostKey, kLeastKey))
+          .type_name("FILE");
+  cli::add_flag(
+      line, "--insecure", security.insecure,
+      "No key, no encryption, no look at the peer's user: anybody who reaches the address is "
+      "trusted")
+      .excludes(key_file);
+}
+
+void add_allow_option(cli::CommandLine& line, Security& security) {
+  const auto take = [&security](const std::string& text) {
+    const auto range = net::AddressRange::parse(text);
+    if (range) security.allowed.push_back(*range);
+    return range.has_value();
+  };
+  cli::add_values(line, "--comch-allow", take, "a network, such as 10.0.0.0/8 or fd00::/8",
+                  "Who may connect to --comch over a network. May be repeated. Default: all")
+      .type_name("CIDR");
 }
 
 }  // namespace offload::comch

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "comch/session/key.hpp"
+#include "comch/session/keyring.hpp"
+#include "net/address_range.hpp"
 
 namespace offload::cli {
 class CommandLine;
@@ -14,17 +17,29 @@ class CommandLine;
 namespace offload::comch {
 
 /// Where server and worker meet: "SCHEME:PATH" or "SCHEME:HOST:PORT" as the transport of that
-/// scheme takes it (transport/transport.hpp), and the key that a worker over a network must have.
+/// scheme takes it (transport/transport.hpp), and who may be met there.
 struct Address {
   std::string scheme{};
   std::string path{};
   std::string host{};  ///< a name, an IPv4 or an IPv6 address
   std::uint16_t port = 0;
-  Key key{};
+
+  /// What a peer over a network must have; copies of the address share it. Never null.
+  std::shared_ptr<Keyring> keys = std::make_shared<Keyring>();
+  /// Anybody who reaches the other end is trusted: no key, no encryption, no look at the peer's
+  /// user.
+  bool insecure = false;
+  /// The networks that a server's peers have to be of; none: any.
+  std::vector<net::AddressRange> allowed{};
 
   /// Whether server and worker are on one machine and share the channels' memory. Throws Error
   /// (invalid_value) for an unknown scheme.
   [[nodiscard]] bool local() const;
+  /// Whether peers prove a key to each other: over a network, unless it is insecure.
+  [[nodiscard]] bool takes_key() const { return !insecure && !local(); }
+  /// Throws Error (not_permitted) where a key is taken and there is none.
+  void require_key() const;
+  [[nodiscard]] bool allows(const net::SocketAddress& peer) const noexcept;
 
   /// Throws Error (invalid_value) that says what is allowed.
   static Address parse(const std::string& text);
@@ -37,8 +52,19 @@ struct Address {
 std::string parse_path(std::string_view text, Address& address);
 std::string parse_host_and_port(std::string_view text, Address& address);
 
-/// With the key of `key_file`, unless that is empty. Throws Error: what parse and load_key throw.
-Address parse_with_key(const std::string& text, const std::string& key_file);
+/// What the command line says of who may be met.
+struct Security {
+  std::vector<std::string> key_files{};
+  bool insecure = false;
+  std::vector<net::AddressRange> allowed{};
+};
+
+/// An address with its keys; what it does not protect is logged. Throws Error: what Address::parse,
+/// require_key and Keyring throw.
+Address make_address(const std::string& text, const Security& security);
+
+/// Where server and worker of one user meet unless they are told otherwise.
+std::string default_address();
 
 /// For command lines: the address that stands for a channel's name, nothing for an impossible one.
 std::optional<std::string> address_of_name(const std::string& name);
@@ -46,9 +72,12 @@ std::optional<std::string> address_of_name(const std::string& name);
 /// For command lines: empty if Address::parse takes `text`, else what is wrong with it.
 std::string check_address(const std::string& text);
 
-/// --comch, and the reference's short form of it, into `address`, whose value is the default, and
-/// --comch-key-file. `description`: what the program does there, without the form of an address.
-void add_address_options(cli::CommandLine& line, std::string& address, std::string& key_file,
+/// --comch, and the reference's short form of it, into `address`, whose value is the default;
+/// --comch-key-file and --insecure. `description`: what the program does there, without the form of
+/// an address.
+void add_address_options(cli::CommandLine& line, std::string& address, Security& security,
                          const std::string& description);
+/// --comch-allow, a server's.
+void add_allow_option(cli::CommandLine& line, Security& security);
 
 }  // namespace offload::comch

@@ -56,6 +56,15 @@ std::string without_brackets(const std::string& host) {
 
 }  // namespace
 
+SocketAddress SocketAddress::from(const sockaddr* address) noexcept {
+  SocketAddress copy;
+  if (address == nullptr) return copy;
+  if (address->sa_family == AF_INET) copy.size = sizeof(sockaddr_in);
+  if (address->sa_family == AF_INET6) copy.size = sizeof(sockaddr_in6);
+  std::memcpy(&copy.storage, address, copy.size);
+  return copy;
+}
+
 std::uint16_t SocketAddress::port() const noexcept {
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   return ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);

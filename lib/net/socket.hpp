@@ -16,6 +16,9 @@ struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
 
+  /// A copy of an IPv4 or IPv6 address; of no family for any other.
+  static SocketAddress from(const sockaddr* address) noexcept;
+
   [[nodiscard]] const sockaddr* get() const noexcept {
     return reinterpret_cast<const sockaddr*>(&storage);
   }

@@ -130,23 +130,26 @@ std::optional<KeepAlive> KeepAlive::decode(std::span<const std::byte> payload) {
 }
 
 std::vector<std::byte> Challenge::encode() const {
-  return Writer{}.fixed(nonce).take();
+  return Writer{}.integer(version).fixed(instance).fixed(nonce).take();
 }
 
 std::optional<Challenge> Challenge::decode(std::span<const std::byte> payload) {
   Reader reader(payload);
   Challenge message;
+  message.version = reader.integer<std::uint16_t>();
+  reader.fixed(message.instance);
   reader.fixed(message.nonce);
   return if_finished(reader, message);
 }
 
 std::vector<std::byte> Proof::encode() const {
-  return Writer{}.fixed(nonce).fixed(mac).take();
+  return Writer{}.integer(version).fixed(nonce).fixed(mac).take();
 }
 
 std::optional<Proof> Proof::decode(std::span<const std::byte> payload) {
   Reader reader(payload);
   Proof message;
+  message.version = reader.integer<std::uint16_t>();
   reader.fixed(message.nonce);
   reader.fixed(message.mac);
   return if_finished(reader, message);

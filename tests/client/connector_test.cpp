@@ -35,10 +35,10 @@ TEST(Connector, ConnectsToAServerThatListens) {
   const Port port;
   port.listen();
   Connector connector("127.0.0.1", port.number(), Clock::now() + kBound, signals);
-  const core::Fd first = connector.connect();
-  const core::Fd second = connector.connect();
+  const net::Stream first = connector.connect();
+  const net::Stream second = connector.connect();
   ASSERT_TRUE(first.valid() && second.valid());
-  EXPECT_EQ(net::peer_address(first.get()).port(), port.number());
+  EXPECT_EQ(net::peer_address(first.fd()).port(), port.number());
   const core::Fd accepted(::accept(port.socket.get(), nullptr, nullptr));
   EXPECT_TRUE(accepted.valid());
 }

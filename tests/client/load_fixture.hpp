@@ -136,10 +136,10 @@ class RunningLoad {
           ended_ = true;
         }) {}
 
-  static std::vector<core::Fd> only(core::Fd socket) {
-    std::vector<core::Fd> sockets;
-    sockets.push_back(std::move(socket));
-    return sockets;
+  static std::vector<net::Stream> only(core::Fd socket) {
+    std::vector<net::Stream> streams;
+    streams.emplace_back(std::move(socket));
+    return streams;
   }
 
   RunControl control_;

@@ -18,13 +18,13 @@ class SeveralConnections : public testing::Test {
   static constexpr std::size_t kCount = 5;
 
   void start(const LoadPlan& plan) {
-    std::vector<core::Fd> sockets;
+    std::vector<net::Stream> streams;
     for (std::size_t i = 0; i < kCount; ++i) {
       auto [own, other] = RunningLoad::make_sockets();
-      sockets.push_back(std::move(own));
+      streams.emplace_back(std::move(own));
       servers_.emplace_back(std::move(other));
     }
-    load_ = std::make_unique<LoadThread>(7, std::move(sockets), plan, pool_, control_);
+    load_ = std::make_unique<LoadThread>(7, std::move(streams), plan, pool_, control_);
     thread_ = std::thread([this] { load_->run(); });
   }
   const LoadResult& finish() {

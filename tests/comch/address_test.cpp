@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::comch {
@@ -61,12 +62,38 @@ TEST(Address, OverRdmaTheSame) {
 }
 
 TEST(Address, AChannelsNameStandsForOne) {
-  EXPECT_EQ(address_of_name("dpu_gpu"), "unix:/tmp/dpu_gpu.sock");
-  EXPECT_EQ(address_of_name(std::string(97, 'x')), "unix:/tmp/" + std::string(97, 'x') + ".sock");
+  const std::string folder = default_address().substr(0, default_address().rfind('/') + 1);
+  EXPECT_EQ(address_of_name("dpu_gpu"), folder + "dpu_gpu.sock");
   for (const std::string& name :
-       {std::string(), std::string("a/b"), std::string("../x"), std::string(98, 'x')}) {
+       {std::string(), std::string("a/b"), std::string("../x"), std::string(108, 'x')}) {
     EXPECT_EQ(address_of_name(name), std::nullopt) << name;
   }
+}
+
+TEST(Address, OverANetworkThereIsAKeyOrAWarning) {
+  const support::LogCapture log;
+  for (const std::string text : {"tcp:127.0.0.1:1", "tcp:[::1]:1", "rdma:10.0.0.1:1"}) {
+    const auto error = support::thrown_by([&] { make_address(text, {}); });
+    EXPECT_EQ(error.code(), core::ErrorCode::not_permitted);
+    EXPECT_NE(std::string(error.what()).find("--comch-key-file"), std::string::npos);
+    Security insecure;
+    insecure.insecure = true;
+    EXPECT_FALSE(make_address(text, insecure).takes_key());
+    EXPECT_TRUE(log.has("--insecure: anybody who reaches " + text)) << log.text();
+  }
+  EXPECT_FALSE(make_address("unix:/x", {}).takes_key());
+  EXPECT_TRUE(Address::parse("tcp:127.0.0.1:1").takes_key());
+}
+
+TEST(Address, AllowsThePeersOfItsNetworks) {
+  const auto peer = [](const std::string& host) { return net::resolve(host, 1, false).front(); };
+  Address address = Address::parse("tcp:127.0.0.1:1");
+  EXPECT_TRUE(address.allows(peer("192.0.2.1")));
+  address.allowed = {*net::AddressRange::parse("10.0.0.0/8"),
+                     *net::AddressRange::parse("fd00::/8")};
+  EXPECT_TRUE(address.allows(peer("10.1.1.1")));
+  EXPECT_TRUE(address.allows(peer("fd00::1")));
+  EXPECT_FALSE(address.allows(peer("192.0.2.1")));
 }
 
 }  // namespace

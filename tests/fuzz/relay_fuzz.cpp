@@ -46,8 +46,8 @@ void run(Input input) {
   std::array<int, 2> fds{};
   require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()) == 0, "a connection");
   const core::Fd peer(fds[1]);
-  const comch::WorkerProxy worker(requester,
-                                  std::make_unique<comch::TcpDataEndpoint>(core::Fd(fds[0])));
+  const comch::WorkerProxy worker(
+      requester, std::make_unique<comch::TcpDataEndpoint>(comch::Stream(core::Fd(fds[0]))));
   engine.progress();  // the requests go first
   const auto bytes = input.rest();
   require(::send(peer.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),

@@ -317,6 +317,20 @@ def test_more_clients_than_descriptors(stage):
     expect_own_answers(server)
 
 
+def test_descriptors_are_left_for_one_more_worker(stage):
+    """Beside the one that serves, with clients on all that clients may take."""
+    server = stage.server("--threads", 4, wrapper=["prlimit", "--nofile=140:140"])
+    worker = stage.worker()
+    server.wait_until_listening()
+    wires = [Wire(server.port) for _ in range(140)]
+    assert sum(map(is_served, wires)) > 20
+    stage.worker("--replace")
+    assert worker.wait() == 0
+    assert is_served(wires[0])
+    for wire in wires:
+        wire.close()
+
+
 @pytest.mark.skipif("undefined" in SANITIZE,
                     reason="the sanitizer takes descriptors itself, to look at an object's type")
 def test_the_machine_runs_out_of_descriptors(stage):

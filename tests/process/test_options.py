@@ -11,13 +11,13 @@ from wire import Wire
 SERVER, WORKER, CLIENT = "offload-server", "offload-worker", "offload-client"
 
 OPTIONS = {
-    SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "-p",
-             "--server-listen-port",
+    SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
+             "--comch-allow", "-p", "--server-listen-port",
              "--listen-address", "--threads", "--cpu", "--max-concurrent-messages",
              "--max-message-length", "--service", "--worker-timeout", "--client-timeout",
              "--shutdown-timeout", "--spin", "--log-level", "-h", "--help", "--version"],
-    WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--backend", "-g",
-             "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--connect-timeout",
+    WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
+             "--backend", "-g", "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--connect-timeout",
              "--shutdown-timeout", "--stuck-after", "--list-devices", "--log-level", "-h", "--help",
              "--version"],
     CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "-t", "--thread-count",
@@ -101,6 +101,8 @@ PORTS, TIMES = "a whole number from 0 to 65535", "a time from 0 to 1000h"
     (["--comch", "unix:"], ["--comch", "unix:PATH"]),
     (["--comch", LONG_PATH], ["--comch", "107 bytes"]),
     (["-c", "a/b"], ["--comch-channel-name", "a name without '/'"]),
+    (["--comch-allow", "10.0.0.0/33"], ["--comch-allow", "a network, such as 10.0.0.0/8"]),
+    (["--insecure", "--comch-key-file", "x"], ["--insecure", "--comch-key-file"]),
     (["-c", "a", "--comch", "unix:/tmp/a"], ["--comch", "--comch-channel-name"]),
     (["--max-concurrent-messages", "0"], ["--max-concurrent-messages", "from 1 to 4096"]),
     (["--max-concurrent-messages", "4097"], ["--max-concurrent-messages", "from 1 to 4096"]),
@@ -218,11 +220,13 @@ def test_a_name_as_listen_address(stage):
         wire.ask([b"by its address"])
 
 
-def test_the_reference_name_of_a_comch_channel(stage):
+def test_the_reference_name_of_a_comch_channel(stage, monkeypatch):
     name = stage.folder.name
+    stage.folder.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(stage.folder))
     server = stage.program(SERVER, "-c", name, "-p", 0)
     worker = stage.program(WORKER, "--comch-channel-name", name, "--backend", BACKEND)
-    worker.wait_for_log(f"attached to unix:/tmp/{name}.sock")
+    worker.wait_for_log(f"attached to unix:{stage.folder}/{name}.sock")
     assert server.terminate() == 0 and worker.wait() == 0
 
 

@@ -90,16 +90,20 @@ Bytes counted(int first, int count) {
 
 template <>
 struct Sample<Challenge> {
-  static Challenge message() { return {counting<Nonce>(1)}; }
-  static Bytes golden() { return counted(1, 32); }
-  static bool equal(const Challenge& a, const Challenge& b) { return a.nonce == b.nonce; }
+  static Challenge message() { return {0x0102, counting<InstanceId>(3), counting<Nonce>(19)}; }
+  static Bytes golden() { return counted(1, 50); }
+  static bool equal(const Challenge& a, const Challenge& b) {
+    return a.version == b.version && a.instance == b.instance && a.nonce == b.nonce;
+  }
 };
 
 template <>
 struct Sample<Proof> {
-  static Proof message() { return {counting<Nonce>(1), counting<Mac>(33)}; }
-  static Bytes golden() { return counted(1, 64); }
-  static bool equal(const Proof& a, const Proof& b) { return a.nonce == b.nonce && a.mac == b.mac; }
+  static Proof message() { return {0x0102, counting<Nonce>(3), counting<Mac>(35)}; }
+  static Bytes golden() { return counted(1, 66); }
+  static bool equal(const Proof& a, const Proof& b) {
+    return a.version == b.version && a.nonce == b.nonce && a.mac == b.mac;
+  }
 };
 
 template <>

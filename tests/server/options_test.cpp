@@ -22,7 +22,7 @@ Options accepted(const std::vector<const char*>& arguments) {
 
 TEST(ServerOptions, EveryOneHasADefault) {
   const auto options = accepted({});
-  EXPECT_EQ(options.comch, "unix:/tmp/dpu-gpu-offload.sock");
+  EXPECT_EQ(options.comch, comch::default_address());
   EXPECT_EQ(options.listen_address, "127.0.0.1");  // the network is for those who ask for it
   EXPECT_EQ(options.listen_port, 12345);
   EXPECT_EQ(options.threads, 1U);
@@ -99,8 +99,8 @@ TEST(ServerOptions, EachCpuIsNamedOnce) {
 }
 
 TEST(ServerOptions, TheReferencesShortFormOfComch) {
-  EXPECT_EQ(accepted({"-c", "dpu"}).comch, "unix:/tmp/dpu.sock");
-  EXPECT_EQ(accepted({"--comch-channel-name", "dpu"}).comch, "unix:/tmp/dpu.sock");
+  EXPECT_EQ(accepted({"-c", "dpu"}).comch, comch::address_of_name("dpu"));
+  EXPECT_EQ(accepted({"--comch-channel-name", "dpu"}).comch, comch::address_of_name("dpu"));
 }
 
 TEST(ServerOptions, TheLargestChannelsThereCanBe) {

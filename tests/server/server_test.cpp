@@ -43,7 +43,7 @@ class TestWorker final : comch::WorkerSession::Observer {
     hello.max_channels = 16;
     hello.max_message_length = 4096;
     hello.backend = "test";
-    session_.emplace(engine_, comch::parse_with_key(address, ""), hello, std::uint64_t{1} << 30,
+    session_.emplace(engine_, comch::Address::parse(address), hello, std::uint64_t{1} << 30,
                      static_cast<comch::WorkerSession::Observer&>(*this));
   }
 

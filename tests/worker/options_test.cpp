@@ -21,7 +21,7 @@ Options accepted(const std::vector<const char*>& arguments) {
 
 TEST(WorkerOptions, EveryOneHasADefault) {
   const auto options = accepted({});
-  EXPECT_EQ(options.comch, "unix:/tmp/dpu-gpu-offload.sock");
+  EXPECT_EQ(options.comch, comch::default_address());
   EXPECT_EQ(options.backend, "auto");
   EXPECT_EQ(options.gpu_pci_address, "");
   EXPECT_EQ(options.warps_per_channel, std::nullopt);
@@ -79,7 +79,7 @@ TEST(WorkerOptions, GraphTakesAnAddressAndASpin) {
 }
 
 TEST(WorkerOptions, TheReferencesShortFormOfComch) {
-  EXPECT_EQ(accepted({"-c", "dpu"}).comch, "unix:/tmp/dpu.sock");
+  EXPECT_EQ(accepted({"-c", "dpu"}).comch, comch::address_of_name("dpu"));
 }
 
 TEST(WorkerOptions, PciAddressesInTheirForms) {

@@ -1,14 +1,21 @@
 #include "comch/session/key.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bitset>
+#include <cstring>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
@@ -19,12 +26,50 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-constexpr std::size_t kLeastKey = 16;
-constexpr std::size_t kMostKey = 4096;
+/// Different byte values, and different steps from a byte to the next, that a key has at least. 64
+/// random hexadecimal digits have fewer than 10 of 16 once in 10^15 keys.
+constexpr std::size_t kLeastVariety = 10;
+/// A file's key has room to show that it is too long.
+constexpr std::size_t kReadSize = kMostKey + 1;
+
+bool is_text(std::byte byte) {
+  const auto c = std::to_integer<unsigned>(byte);
+  return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t';
+}
 
 }  // namespace
 
-Key load_key(const std::string& path) {
+Key::Key(std::span<const std::byte> bytes) : size_(bytes.size()) {
+  if (bytes.empty()) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  mapped_ = (bytes.size() + page - 1) / page * page;
+  void* const pages =
+      ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) core::throw_errno("no memory for a key");
+  pages_ = static_cast<std::byte*>(pages);
+  static_cast<void>(::madvise(pages_, mapped_, MADV_DONTDUMP));
+  std::memcpy(pages_, bytes.data(), bytes.size());
+}
+
+Key::Key(Key&& other) noexcept
+    : pages_(std::exchange(other.pages_, nullptr)),
+      mapped_(std::exchange(other.mapped_, 0)),
+      size_(std::exchange(other.size_, 0)) {}
+
+Key& Key::operator=(Key&& other) noexcept {
+  std::swap(pages_, other.pages_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Key::~Key() {
+  if (pages_ == nullptr) return;
+  ::OPENSSL_cleanse(pages_, size_);
+  ::munmap(pages_, mapped_);
+}
+
+Key Key::load(const std::string& path) {
   const std::string action = "cannot read the key file " + path;
   const core::Fd fd(core::check_errno(::open(path.c_str(), O_RDONLY | O_CLOEXEC), action));
   struct stat status {};
@@ -33,48 +78,74 @@ Key load_key(const std::string& path) {
     throw Error(ErrorCode::not_permitted,
                 "the key file " + path + " is open to others than its owner: chmod 600 it");
   }
-  Key key(kMostKey + 1);
+  Key key{std::vector<std::byte>(kReadSize)};
   std::size_t size = 0;
-  while (size < key.size()) {
+  while (size < kReadSize) {
     const auto part =
-        core::check_errno(::read(fd.get(), key.data() + size, key.size() - size), action);
+        core::check_errno(::read(fd.get(), key.pages_ + size, kReadSize - size), action);
     if (part == 0) break;
     size += static_cast<std::size_t>(part);
   }
-  if (size < kLeastKey || size > kMostKey) {
-    throw Error(ErrorCode::invalid_value, "the key file " + path + " has to have " +
-                                              std::to_string(kLeastKey) + " to " +
-                                              std::to_string(kMostKey) + " bytes");
+  key.size_ = size;
+  if (const std::string why = weakness(key.bytes()); !why.empty()) {
+    throw Error(ErrorCode::invalid_value,
+                fmt::format("the key file {} {}; a good one: (umask 077; openssl rand -out {} {})",
+                            path, why, path, kLeastKey));
   }
-  key.resize(size);
   return key;
+}
+
+std::string weakness(std::span<const std::byte> bytes) {
+  if (bytes.size() < kLeastKey || bytes.size() > kMostKey) {
+    return fmt::format("has to have {} to {} bytes", kLeastKey, kMostKey);
+  }
+  if (bytes.size() < kLeastTextKey && std::ranges::all_of(bytes, is_text)) {
+    return fmt::format("is text of {} characters, which may be guessed: {} are the fewest",
+                       bytes.size(), kLeastTextKey);
+  }
+  std::bitset<256> values;
+  std::bitset<256> steps;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto value = std::to_integer<std::uint8_t>(bytes[i]);
+    values.set(value);
+    if (i != 0) steps.set(static_cast<std::uint8_t>(value - std::to_integer<int>(bytes[i - 1])));
+  }
+  if (std::min(values.count(), steps.count()) < kLeastVariety) {
+    return "repeats itself or counts, so it may be guessed";
+  }
+  return {};
+}
+
+protocol::Mac hmac(const Key& key, std::initializer_list<std::span<const std::byte>> parts) {
+  std::vector<unsigned char> text;
+  for (const auto part : parts) {
+    const auto* const begin = reinterpret_cast<const unsigned char*>(part.data());
+    text.insert(text.end(), begin, begin + part.size());
+  }
+  protocol::Mac mac{};
+  unsigned size = mac.size();
+  const auto secret = key.bytes();
+  const auto* const made =
+      ::HMAC(::EVP_sha256(), secret.data(), static_cast<int>(secret.size()), text.data(),
+             text.size(), reinterpret_cast<unsigned char*>(mac.data()), &size);
+  if (made == nullptr) throw Error(ErrorCode::unexpected, "HMAC-SHA256 failed");
+  return mac;
+}
+
+std::string fingerprint(const Key& key) {
+  constexpr std::string_view kLabel = "dpu-gpu-offload fingerprint";
+  constexpr std::size_t kBytes = 8;
+  std::string digits;
+  const protocol::Mac mac = hmac(key, {std::as_bytes(std::span(kLabel))});
+  for (const std::byte byte : std::span(mac).first(kBytes)) {
+    digits += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  }
+  return digits;
 }
 
 void randomize(std::span<std::byte> bytes) {
   // Up to 256 bytes come whole.
   core::check_errno(::getrandom(bytes.data(), bytes.size(), 0), "getrandom");
-}
-
-protocol::Mac make_mac(const Key& key, Role role, const protocol::Nonce& of_peer,
-                       const protocol::Nonce& own) {
-  const std::string_view label =
-      role == Role::server ? "dpu-gpu-offload server" : "dpu-gpu-offload worker";
-  std::vector<std::byte> text;
-  const auto append = [&](std::span<const std::byte> part) {
-    text.insert(text.end(), part.begin(), part.end());
-  };
-  append(std::as_bytes(std::span(label)));
-  append(of_peer);
-  append(own);
-  protocol::Mac mac{};
-  unsigned size = mac.size();
-  const std::byte none{};
-  const auto* const made =
-      ::HMAC(::EVP_sha256(), key.empty() ? &none : key.data(), static_cast<int>(key.size()),
-             reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-             reinterpret_cast<unsigned char*>(mac.data()), &size);
-  if (made == nullptr) throw Error(ErrorCode::unexpected, "HMAC-SHA256 failed");
-  return mac;
 }
 
 bool equal_in_secret(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {

@@ -11,116 +11,212 @@ namespace offload::comch {
 namespace {
 
 using core::Error;
+using core::ErrorCode;
+using core::LogLevel;
 using protocol::Refusal;
 
 /// A connection has this long for its first message.
 constexpr core::Duration kGreetTime = std::chrono::seconds(5);
-/// Anybody may connect over a network: so many are listened to at once.
-constexpr std::size_t kMostPending = 64;
+/// Connections that are accepted at once, all that wait: a stranger's costs some 10 us.
+constexpr std::size_t kAcceptedAtOnce = 1024;
 
 }  // namespace
+
+struct PendingConnections::Pending final : progress::EventHandler {
+  Pending(PendingConnections& in, std::unique_ptr<ControlConnection> of)
+      : owner(&in),
+        connection(std::move(of)),
+        since(core::Clock::now()),
+        source(net::subscriber_of(connection->source())) {}
+
+  void on_events(std::uint32_t) override { owner->receive(*this); }
+
+  PendingConnections* owner;
+  std::unique_ptr<ControlConnection> connection;
+  core::TimePoint since;
+  net::IpBytes source;
+  std::optional<protocol::Challenge> challenge{};  ///< where messages prove the key
+  Stage stage = Stage::silent;
+};
 
 PendingConnections::PendingConnections(progress::Engine& engine, const Address& address,
                                        OnFirstMessage on_first_message)
     : engine_(&engine),
       on_first_message_(std::move(on_first_message)),
-      listener_(transport_of(address.scheme).listen(address)) {
+      listener_(transport_of(address.scheme).listen(address)),
+      proves_by_messages_(address.takes_key() && !transport_of(address.scheme).has_tls),
+      proves_by_tls_(address.takes_key() && transport_of(address.scheme).has_tls) {
+  randomize(instance_);
+  listener_->set_admission([this](const net::SocketAddress& peer) { return admit(peer); });
   // Edge-triggered: where a connection cannot be accepted, tick() tries again.
   engine_->watch(listener_->fd(), EPOLLIN | EPOLLET, *this);
 }
 
 PendingConnections::~PendingConnections() {
-  for (const PendingConnection& pending : pending_)
-    engine_->unwatch(pending.connection->fd(), *this);
+  while (!pending_.empty()) drop(*pending_.back());
   engine_->unwatch(listener_->fd(), *this);
 }
 
 void PendingConnections::on_events(std::uint32_t) {
   accept();
-  for (auto pending = pending_.begin(); pending != pending_.end();) {
-    pending = receive(*pending) ? pending_.erase(pending) : pending + 1;
+}
+
+bool PendingConnections::admit(const net::SocketAddress& peer) {
+  if (!address().allows(peer)) {
+    log(LogLevel::warning, peer.to_string(), "is refused: --comch-allow does not have its network");
+    return false;
   }
+  // A handshake by messages costs from here on, one by TLS from the peer's first message on.
+  if (!proves_by_messages_ || limits_.take(net::subscriber_of(peer), core::Clock::now()))
+    return true;
+  log(LogLevel::warning, peer.to_string(), "is refused: too many of its network prove no key");
+  return false;
 }
 
 void PendingConnections::accept() {
-  // Not without end, so that a flood of connections does not hold the thread. tick() takes the
-  // rest.
-  for (std::size_t i = 0; i < kMostPending; ++i) {
+  for (std::size_t i = 0; i < kAcceptedAtOnce; ++i) {
     auto connection = listener_->accept();
     if (!connection) return;
-    if (pending_.size() == kMostPending && !drop_unproven()) continue;  // closes it
-    try {
-      std::optional<protocol::Nonce> challenge;
-      if (!address().local()) challenge = send_challenge(*connection);
-      engine_->watch(connection->fd(), EPOLLIN, *this);
-      pending_.push_back({std::move(connection), core::Clock::now(), challenge});
-    } catch (const Error& error) {
-      log(core::LogLevel::warning, std::string("could not be taken: ") + error.what());
+    if (pending_.size() >= kMost && !make_room()) {
+      connection->abandon();
+      continue;
     }
+    auto& pending = *pending_.emplace_back(std::make_unique<Pending>(*this, std::move(connection)));
+    try {
+      if (proves_by_messages_) {
+        pending.challenge = send_challenge(*pending.connection, instance_);
+        pending.stage = Stage::proving;
+      }
+      engine_->watch(pending.connection->fd(), EPOLLIN, pending);
+    } catch (const Error& error) {
+      log(LogLevel::warning, pending.connection->peer_name(),
+          std::string("could not be taken: ") + error.what());
+      drop(pending);
+      continue;
+    }
+    // At once: a worker's first message mostly comes with its connection, a stranger's never, and
+    // who has said nothing is the next to make room.
+    receive(pending);
   }
 }
 
-/// To make room for a peer that may have the key: drops the one that has been silent for the
-/// longest without proving that it has. False if there is none.
-bool PendingConnections::drop_unproven() {
-  const auto unproven = std::ranges::find_if(
-      pending_, [](const PendingConnection& pending) { return pending.challenge.has_value(); });
-  if (unproven == pending_.end()) return false;
-  log(core::LogLevel::warning, "makes room for another: it has proven nothing yet");
-  engine_->unwatch(unproven->connection->fd(), *this);
-  pending_.erase(unproven);
+/// Drops one of those without a proof: of the source that has the most of them, in the order of
+/// their stages, the oldest first. False if there is none.
+bool PendingConnections::make_room() {
+  const auto unproven = [](const auto& pending) { return pending->stage != Stage::proven; };
+  const Pending* victim = nullptr;
+  std::size_t most = 0;
+  for (const auto& pending : pending_) {
+    if (!unproven(pending)) continue;
+    const auto count =
+        static_cast<std::size_t>(std::ranges::count_if(pending_, [&](const auto& other) {
+          return unproven(other) && other->source == pending->source;
+        }));
+    if (count < most || (count == most && pending->stage >= victim->stage)) continue;
+    most = count;
+    victim = pending.get();
+  }
+  if (victim == nullptr) return false;
+  log(LogLevel::warning, victim->connection->peer_name(),
+      "makes room for another: it has proven nothing yet");
+  drop(*victim);
   return true;
 }
 
-/// Whether it is pending no more: its first message came, or it ended.
-bool PendingConnections::receive(PendingConnection& pending) {
-  const int fd = pending.connection->fd();
+/// What came on it; it is pending no more if that was its first message, or its end.
+void PendingConnections::receive(Pending& pending) {
   try {
+    if (pending.stage != Stage::proven && proves_by_tls_ && !receive_proof(pending)) return;
     auto message = pending.connection->receive();
-    if (!message) return false;
-    if (pending.challenge) {
-      if (take_proof(*pending.connection, address().key, *pending.challenge, *message)) {
-        pending.challenge.reset();
-        return receive(pending);
-      }
-      engine_->unwatch(fd, *this);
-      refuse(*pending.connection, Refusal::bad_key, "the peer does not have this server's key");
-      return true;
-    }
-    engine_->unwatch(fd, *this);
-    on_first_message_(std::move(pending.connection), *message);
+    if (message) take_message(pending, *message);
   } catch (const Error& error) {
-    const bool handed_on = pending.connection == nullptr;
-    if (!handed_on) engine_->unwatch(fd, *this);
-    if (!handed_on && error.code() == core::ErrorCode::bad_message) {
+    if (error.code() == ErrorCode::bad_message) {
       refuse(*pending.connection, Refusal::bad_hello, error.what());
+    } else if (error.code() == ErrorCode::not_permitted) {
+      log(LogLevel::warning, pending.connection->peer_name(),
+          std::string("is refused: ") + error.what());
     } else {
       core::log_debug("a control connection came to nothing: {}", error.what());
     }
+    drop(pending);
   }
-  return true;
+}
+
+/// The handshake of TLS, as far as it goes; whether it has ended with a proof. Throws Error.
+bool PendingConnections::receive_proof(Pending& pending) {
+  if (pending.stage == Stage::silent) {
+    const auto may_have_key = pending.connection->may_have_key();
+    if (!may_have_key) return false;
+    if (!*may_have_key) {
+      throw Error(ErrorCode::not_permitted, "it does not know a key of this server's");
+    }
+    if (!limits_.take(pending.source, core::Clock::now())) {
+      throw Error(ErrorCode::not_permitted, "too many of its network prove no key");
+    }
+    pending.stage = Stage::proving;
+  }
+  auto message = pending.connection->receive();
+  if (!pending.connection->proven()) return false;
+  limits_.give_back(pending.source);
+  pending.stage = Stage::proven;
+  if (!message) return true;
+  take_message(pending, *message);
+  return false;
+}
+
+void PendingConnections::take_message(Pending& pending, const ControlMessage& message) {
+  if (pending.challenge && pending.stage != Stage::proven) {
+    if (take_proof(*pending.connection, *address().keys, *pending.challenge, message)) {
+      pending.stage = Stage::proven;
+      limits_.give_back(pending.source);
+      return receive(pending);
+    }
+    refuse(*pending.connection, Refusal::bad_key, "the peer does not have this server's key");
+    if (!pending.connection->lingers()) return drop(pending);
+    // Until the next tick() its refusal has arrived; who does not take it is not waited for.
+    engine_->unwatch(pending.connection->fd(), pending);
+    pending.stage = Stage::refused;
+    return;
+  }
+  auto connection = std::move(pending.connection);
+  engine_->unwatch(connection->fd(), pending);
+  std::erase_if(pending_, [&](const auto& each) { return each.get() == &pending; });
+  try {
+    on_first_message_(std::move(connection), message);
+  } catch (const Error& error) {
+    core::log_debug("a control connection came to nothing: {}", error.what());
+  }
+}
+
+/// It ends here and now.
+void PendingConnections::drop(const Pending& pending) {
+  const auto at =
+      std::ranges::find_if(pending_, [&](const auto& each) { return each.get() == &pending; });
+  engine_->unwatch(pending.connection->fd(), **at);
+  pending.connection->abandon();
+  pending_.erase(at);
 }
 
 void PendingConnections::refuse(ControlConnection& connection, Refusal code,
                                 const std::string& text) {
-  log(code == Refusal::busy ? core::LogLevel::info : core::LogLevel::warning,
+  log(code == Refusal::busy ? LogLevel::info : LogLevel::warning, connection.peer_name(),
       "is refused: " + text);
   connection.refuse(code, text);
 }
 
 void PendingConnections::tick(core::TimePoint now) {
   accept();
-  std::erase_if(pending_, [&](const PendingConnection& pending) {
-    if (now - pending.since < kGreetTime) return false;
-    engine_->unwatch(pending.connection->fd(), *this);
-    return true;
-  });
+  limits_.forget(now);
+  for (std::size_t i = pending_.size(); i-- != 0;) {
+    const Pending& pending = *pending_[i];
+    if (pending.stage == Stage::refused || now - pending.since >= kGreetTime) drop(pending);
+  }
 }
 
 /// At most once a second: anybody may connect over a network.
-void PendingConnections::log(core::LogLevel level, const std::string& what) {
+void PendingConnections::log(LogLevel level, const std::string& who, const std::string& what) {
   if (!log_limit_.allow(core::Clock::now())) return;
-  core::log(level, "a control connection {} ({} more were not logged)", what,
+  core::log(level, "a control connection of {} {} ({} more were not logged)", who, what,
             log_limit_.suppressed());
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comch/session/source_limits.hpp"
 #include "comch/transport/control_connection.hpp"
 #include "core/log.hpp"
 #include "progress/engine.hpp"
@@ -13,12 +14,20 @@
 namespace offload::comch {
 
 /// A server's listener and the connections from it that have not said what they are for. A peer
-/// over a network proves first that it has the key; where there are too many, those that have not
-/// go.
+/// over a network proves first that it has the key.
+///
+/// Anybody may connect over a network, so what strangers can take has bounds: so many connections
+/// at once (kMost), of which the source with the most loses one for the next, who has said nothing
+/// before who is proving a key; a few handshakes a second for each source and for all
+/// (SourceLimits), which what cannot be a holder of the key never gets to; kGreetTime for the first
+/// message. Who has proven the key makes room for nobody.
 ///
 /// One thread: the engine's.
 class PendingConnections final : progress::EventHandler {
  public:
+  /// The most connections: so many descriptors strangers can take.
+  static constexpr std::size_t kMost = 64;
+
   /// Gets the first message of a connection whose peer may send one, which is pending no more.
   using OnFirstMessage = std::function<void(std::unique_ptr<ControlConnection> connection,
                                             const ControlMessage& message)>;
@@ -42,22 +51,28 @@ class PendingConnections final : progress::EventHandler {
   void refuse(ControlConnection& connection, protocol::Refusal code, const std::string& text);
 
  private:
-  struct PendingConnection {
-    std::unique_ptr<ControlConnection> connection;
-    core::TimePoint since;
-    std::optional<protocol::Nonce> challenge;  ///< until it has proved that it has the key
-  };
+  /// In the order in which they make room.
+  enum class Stage : std::uint8_t { refused, silent, proving, proven };
+  struct Pending;
 
   void on_events(std::uint32_t epoll_events) override;
+  [[nodiscard]] bool admit(const net::SocketAddress& peer);
   void accept();
-  bool drop_unproven();
-  [[nodiscard]] bool receive(PendingConnection& pending);
-  void log(core::LogLevel level, const std::string& what);
+  bool make_room();
+  void receive(Pending& pending);
+  [[nodiscard]] bool receive_proof(Pending& pending);
+  void take_message(Pending& pending, const ControlMessage& message);
+  void drop(const Pending& pending);
+  void log(core::LogLevel level, const std::string& who, const std::string& what);
 
   progress::Engine* engine_;
   OnFirstMessage on_first_message_;
   std::unique_ptr<Listener> listener_;
-  std::vector<PendingConnection> pending_;
+  bool proves_by_messages_;  ///< session/handshake.hpp
+  bool proves_by_tls_;
+  protocol::InstanceId instance_{};  ///< this server's
+  SourceLimits limits_;
+  std::vector<std::unique_ptr<Pending>> pending_;
   core::RateLimit log_limit_;
 };
 

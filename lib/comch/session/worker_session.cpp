@@ -164,7 +164,7 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
   if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
   const auto another = network_->connect_another(address_);
-  prove_as_worker(*another, address_.key);
+  prove_as_worker(*another, address_);
   auto endpoint = another->request_data_endpoint(request, descriptor.depth);
   auto proxy = std::make_unique<ServerProxy>(descriptor, std::move(endpoint));
   return {proxy->channel(), std::move(proxy)};

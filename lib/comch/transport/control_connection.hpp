@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "comch/transport/data_connection.hpp"
 #include "core/clock.hpp"
 #include "core/fd.hpp"
+#include "net/socket.hpp"
 #include "protocol/control.hpp"
 #include "protocol/frame.hpp"
 
@@ -55,6 +57,21 @@ class ControlConnection {
   [[nodiscard]] virtual int fd() const noexcept = 0;
   /// "process 17", "10.0.0.1:4711"
   [[nodiscard]] virtual std::string peer_name() const = 0;
+
+  /// Where the transport proves the key itself (Transport::has_tls): whether the peer has, after
+  /// which it may send its first message.
+  [[nodiscard]] virtual bool proven() const noexcept { return false; }
+  /// The same: whether what the peer has sent so far can be a holder's of the key, found out
+  /// without any cryptography; nothing if too little has come. For before the first receive().
+  [[nodiscard]] virtual std::optional<bool> may_have_key() { return true; }
+  /// What the two ends of one connection know of it and those of another do not: queue pairs.
+  [[nodiscard]] virtual std::vector<std::byte> endpoints() const { return {}; }
+  /// The address of a peer over a network; of no family where there is none.
+  [[nodiscard]] virtual net::SocketAddress source() const { return {}; }
+  /// Whether its end would wait for what was sent to arrive; it does not after abandon(), and that
+  /// may not arrive then.
+  [[nodiscard]] virtual bool lingers() const noexcept { return false; }
+  virtual void abandon() noexcept {}
 
  protected:
   virtual void send_frame(std::span<const std::byte> frame) = 0;
@@ -103,10 +120,17 @@ class NetworkControlConnection : public ControlConnection {
 /// Where a server's control connections come in. One thread.
 class Listener {
  public:
+  /// Whether to take a connection of that peer over a network, asked before anything is spent on
+  /// it.
+  using Admission = std::function<bool(const net::SocketAddress& peer)>;
+
   explicit Listener(Address address) : address_(std::move(address)) {}
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   virtual ~Listener() = default;
+
+  /// Without one, all are taken.
+  void set_admission(Admission admission) { admission_ = std::move(admission); }
 
   /// The next connection, null if there is none now.
   virtual std::unique_ptr<ControlConnection> accept() = 0;
@@ -117,9 +141,13 @@ class Listener {
 
  protected:
   void set_port(std::uint16_t port) noexcept { address_.port = port; }
+  [[nodiscard]] bool admits(const net::SocketAddress& peer) const {
+    return !admission_ || admission_(peer);
+  }
 
  private:
   Address address_;
+  Admission admission_;
 };
 
 /// Parses `bytes`, a whole packet, as one frame. Throws Error (bad_message).

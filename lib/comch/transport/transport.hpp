@@ -23,12 +23,15 @@ struct Transport {
   /// Connects to a server. Throws Error: not_connected, not_found, timed_out or again while there
   /// is none, not_permitted if it may not be trusted, not_supported without the hardware.
   std::unique_ptr<ControlConnection> (*connect)(const Address& address);
-  /// Throws Error: in_use where a server lives, not_permitted for an address that others can reach
-  /// if there is no key, not_supported without the hardware.
+  /// Throws Error: in_use where a server lives, not_permitted without a key where one is taken,
+  /// not_supported without the hardware.
   std::unique_ptr<Listener> (*listen)(const Address& address);
   /// True: its connections are LocalControlConnections, and the channels are shared memory. False:
   /// they are NetworkControlConnections, and a data connection carries each channel.
   bool shares_memory;
+  /// Whether its connections prove the key themselves, and keep to themselves what they carry.
+  /// False: the messages of session/handshake.hpp prove it, where it is a network.
+  bool has_tls;
 
   /// "tcp:HOST:PORT"
   [[nodiscard]] std::string example() const {

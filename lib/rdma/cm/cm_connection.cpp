@@ -142,6 +142,7 @@ void CmConnection::accept(ConnectRequest request, core::Duration limit,
                           std::span<const std::byte> private_data) {
   begin(request.peer_ ? CmExchange::descriptors : CmExchange::parameters, limit, private_data);
   peer_data_ = std::move(request.private_data_);
+  peer_ = request.peer_;
   CmEventHandler& handler = *this;
   id_.emplace(*engine_, handler, std::move(request.id_));
   try {
@@ -238,7 +239,8 @@ void CmConnection::advance(const CmEvent& event) {
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       if (exchange_ == CmExchange::descriptors) {
-        connection_->connect_to(unpack(event.private_data, peer_data_));
+        peer_ = unpack(event.private_data, peer_data_);
+        connection_->connect_to(*peer_);
       } else {
         peer_data_ = event.private_data;
         connect_by_parameters();

@@ -44,6 +44,10 @@ class ConnectRequest {
   [[nodiscard]] std::string peer_name() const {
     return to_string(peer_ ? peer_->gid : id_->route.addr.addr.ibaddr.dgid);
   }
+  /// The same as a socket address, with the peer's port.
+  [[nodiscard]] const sockaddr* peer_address() const noexcept {
+    return rdma_get_peer_addr(id_.get());
+  }
   /// The user's part, which CmExchange::parameters pads with zeroes.
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return private_data_; }
 
@@ -109,6 +113,8 @@ class CmConnection final : CmEventHandler, progress::Pollable {
   [[nodiscard]] State state() const noexcept { return state_; }
   /// The peer's user part, while it is connected.
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return peer_data_; }
+  /// The peer's queue pair, once it is known, by CmExchange::descriptors.
+  [[nodiscard]] const std::optional<ConnectionDescriptor>& peer() const noexcept { return peer_; }
 
  private:
   void begin(CmExchange exchange, core::Duration limit, std::span<const std::byte> private_data);
@@ -135,6 +141,7 @@ class CmConnection final : CmEventHandler, progress::Pollable {
   core::TimePoint deadline_;
   std::vector<std::byte> private_data_;  ///< of this end's CM message
   std::vector<std::byte> peer_data_;
+  std::optional<ConnectionDescriptor> peer_;
   std::optional<CmId> id_;
 };
 

@@ -165,6 +165,11 @@ TEST_P(Sessions, AWorkerOfAnotherVersion) {
   expect_served(1, 10, 1);
 }
 
+/// Whether messages prove the key (session/handshake.hpp), rather than TLS or nothing.
+bool has_proofs(const Address& address) {
+  return address.takes_key() && !transport_of(address.scheme).has_tls;
+}
+
 TEST_P(Sessions, AServerOfAnotherVersion) {
   server_.reset();
   const Address address = GetParam().address(folder_.path());
@@ -173,9 +178,9 @@ TEST_P(Sessions, AServerOfAnotherVersion) {
     std::unique_ptr<ControlConnection> connection;
     EXPECT_TRUE(support::eventually([&] { return (connection = listener->accept()) != nullptr; }));
     if (!connection) return;
-    if (!address.local()) {
-      const auto challenge = send_challenge(*connection);
-      EXPECT_TRUE(take_proof(*connection, address.key, challenge, connection->await()));
+    if (has_proofs(address)) {
+      const auto challenge = send_challenge(*connection, {});
+      EXPECT_TRUE(take_proof(*connection, *address.keys, challenge, connection->await()));
     }
     EXPECT_EQ(connection->await().id, MessageId::hello);
     protocol::Welcome welcome;
@@ -200,17 +205,17 @@ TEST_P(Sessions, ConnectionsAreOfTheKindThatTheTableSays) {
 
 TEST_P(Sessions, WhoHasAnotherKeyIsNotLetIn) {
   if (!has_keys()) GTEST_SKIP() << "the kernel says who the peer is: there are no keys";
-  for (const Key& key : {Key(32, std::byte{8}), Key(16, std::byte{7})}) {
-    const auto error = support::thrown_by([&] { WorkerSide(address_with(key)); });
-    EXPECT_EQ(error.code(), core::ErrorCode::not_permitted);
+  for (const auto& keys : {test::keyring_of(8), test::keyring_of(8, 7)}) {
+    const auto error = support::thrown_by([&] { WorkerSide(address_with(keys)); });
+    EXPECT_EQ(error.code(), core::ErrorCode::connection_aborted);
   }
-  const WorkerSide right(server_->address());
+  const WorkerSide right(address_with(test::keyring_of(7, 8)));
   expect_served(1, 10, 1);
 }
 
 TEST_P(Sessions, WhoProvesNothingIsNotLetIn) {
-  if (!has_keys()) GTEST_SKIP() << "the kernel says who the peer is: there are no keys";
   const Address address = server_->address();
+  if (!has_proofs(address)) GTEST_SKIP() << "no messages prove a key";
   const auto stranger = transport_of(address.scheme).connect(address);
   EXPECT_EQ(stranger->await().id, MessageId::challenge);
   stranger->send(MessageId::hello, hello().encode());

@@ -14,10 +14,10 @@ class Sessions : public testing::TestWithParam<TestedTransport> {
  protected:
   Sessions() : server_(std::in_place, GetParam().address(folder_.path())) {}
 
-  [[nodiscard]] bool has_keys() const { return !server_->address().key.empty(); }
-  [[nodiscard]] Address address_with(const Key& key) const {
+  [[nodiscard]] bool has_keys() const { return server_->address().takes_key(); }
+  [[nodiscard]] Address address_with(std::shared_ptr<Keyring> keys) const {
     Address address = server_->address();
-    address.key = key;
+    address.keys = std::move(keys);
     return address;
   }
 

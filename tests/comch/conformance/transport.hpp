@@ -6,6 +6,7 @@
 #include <string>
 
 #include "comch/address.hpp"
+#include "tests/comch/keys.hpp"
 
 namespace offload::comch::conformance {
 
@@ -28,9 +29,7 @@ inline std::string name_of(const testing::TestParamInfo<TestedTransport>& info) 
 
 /// With the key of every test.
 inline Address with_key(const std::string& text) {
-  Address address = Address::parse(text);
-  address.key = Key(32, std::byte{7});
-  return address;
+  return test::address_with(text, test::keyring_of(7));
 }
 
 }  // namespace offload::comch::conformance

@@ -31,7 +31,7 @@ constexpr std::uint32_t kSlots = 4;
 constexpr std::uint32_t kLongest = 100'000;
 
 std::unique_ptr<DataEndpoint> line_over(core::Fd connection) {
-  return std::make_unique<TcpDataEndpoint>(std::move(connection));
+  return std::make_unique<TcpDataEndpoint>(Stream(std::move(connection)));
 }
 
 /// Two ends of a TCP connection.

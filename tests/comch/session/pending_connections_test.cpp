@@ -2,73 +2,92 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#include <array>
+#include <cerrno>
+#include <fstream>
 #include <future>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "comch/session/handshake.hpp"
-#include "comch/transport/tcp/control.hpp"
 #include "core/error.hpp"
+#include "net/socket.hpp"
+#include "tests/comch/keys.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace offload::comch {
 namespace {
 
 using core::Clock;
 using protocol::MessageId;
-using protocol::Refusal;
-
-constexpr std::size_t kMost = 64;
 
 /// Over a network; its peers have the key, or have not.
-class PendingOverTcp : public testing::Test {
+class PendingConnectionsTest : public testing::Test {
  protected:
-  static Address address() {
-    Address address = Address::parse("tcp:127.0.0.1:0");
-    address.key = Key(32, std::byte{7});
-    return address;
-  }
   template <class Condition>
   bool run_until(Condition condition) {
     return support::eventually(
         condition, [this] { engine_.run_once(Clock::now() + std::chrono::milliseconds(1)); });
   }
-  /// A connection that has proved that it has the key.
-  std::unique_ptr<ControlConnection> connect_proven() {
-    auto proven =
-        std::async(std::launch::async, [this] { return connect_as_worker(pending_.address()); });
+  /// A connection that has proved that it has the key; null if it was not let in.
+  std::unique_ptr<ControlConnection> connect_proven(std::shared_ptr<Keyring> keys) {
+    Address address = pending_->address();
+    address.keys = std::move(keys);
+    auto proven = std::async(std::launch::async, [address]() -> std::unique_ptr<ControlConnection> {
+      try {
+        return connect_as_worker(address);
+      } catch (const core::Error&) {
+        return nullptr;
+      }
+    });
     EXPECT_TRUE(run_until(
         [&] { return proven.wait_for(core::Duration::zero()) == std::future_status::ready; }));
     return proven.get();
   }
-  std::unique_ptr<ControlConnection> connect_silent() {
-    auto connection = connect_tcp(pending_.address());
-    std::optional<ControlMessage> message;
-    EXPECT_TRUE(run_until([&] { return (message = connection->receive()).has_value(); }));
-    EXPECT_EQ(message->id, MessageId::challenge);
-    return connection;
+  std::unique_ptr<ControlConnection> connect_proven() { return connect_proven(keys_); }
+  /// A stranger's socket.
+  core::Fd connect_silent() {
+    core::Fd fd = net::start_connect(net::resolve("127.0.0.1", pending_->address().port, false)[0]);
+    engine_.run_once(Clock::now() + std::chrono::milliseconds(1));
+    return fd;
   }
-  bool is_closed(ControlConnection& connection) {
+  bool is_closed(const core::Fd& fd) {
     return run_until([&] {
-      try {
-        connection.receive();
-        return false;
-      } catch (const core::Error& error) {
-        return error.code() == core::ErrorCode::connection_reset;
-      }
+      std::array<char, 64> bytes;
+      const auto received = ::recv(fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      return received == 0 || (received < 0 && errno != EAGAIN);
     });
   }
+  void send(const core::Fd& fd, std::string_view text) {
+    ASSERT_TRUE(run_until([&] {
+      return ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+             static_cast<ssize_t>(text.size());
+    }));
+  }
+  void listen(Address address) {
+    pending_.emplace(engine_, address, [this](auto connection, const auto& message) {
+      first_ = message.id;
+      connection_ = std::move(connection);
+    });
+  }
+  void SetUp() override { listen(test::address_with("tcp:127.0.0.1:0", keys_)); }
 
   support::LogCapture log_;
   progress::Engine engine_;
+  std::shared_ptr<Keyring> keys_ = test::keyring_of(7);
   std::optional<MessageId> first_;
   std::unique_ptr<ControlConnection> connection_;
-  PendingConnections pending_{engine_, address(), [this](auto connection, const auto& message) {
-                                first_ = message.id;
-                                connection_ = std::move(connection);
-                              }};
+  std::optional<PendingConnections> pending_;
 };
+
+using PendingOverTcp = PendingConnectionsTest;
 
 TEST_F(PendingOverTcp, TheFirstMessageAfterTheProofsIsHandedOn) {
   const auto worker = connect_proven();
@@ -80,43 +99,114 @@ TEST_F(PendingOverTcp, TheFirstMessageAfterTheProofsIsHandedOn) {
   EXPECT_EQ(connection_->await().id, MessageId::keep_alive) << "the connection is the handler's";
 }
 
-TEST_F(PendingOverTcp, WithoutAProofNothingIsHandedOn) {
+TEST_F(PendingOverTcp, WhoIsNoHolderOfTheKeyIsClosedAtItsFirstBytes) {
   const auto peer = connect_silent();
-  peer->send(MessageId::hello, {});
-  std::optional<ControlMessage> answer;
-  ASSERT_TRUE(run_until([&] { return (answer = peer->receive()).has_value(); }));
-  ASSERT_EQ(answer->id, MessageId::error);
-  EXPECT_EQ(protocol::parse_error(answer->payload).code, Refusal::bad_key);
-  EXPECT_TRUE(is_closed(*peer));
+  send(peer, "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(is_closed(peer));
   EXPECT_FALSE(first_);
+  EXPECT_TRUE(log_.has("a control connection of 127.0.0.1:")) << log_.text();
+  EXPECT_TRUE(log_.has("does not know a key of this server's")) << log_.text();
 }
 
-TEST_F(PendingOverTcp, WhatIsNoFrameIsRefused) {
-  const auto peer = connect_silent();
-  ASSERT_EQ(::send(peer->fd(), "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
-  std::optional<ControlMessage> answer;
-  ASSERT_TRUE(run_until([&] { return (answer = peer->receive()).has_value(); }));
-  EXPECT_EQ(protocol::parse_error(answer->payload).code, Refusal::bad_hello);
-  EXPECT_TRUE(is_closed(*peer));
+TEST_F(PendingOverTcp, KeysThatWereReadAgainAreThoseOfTheNextConnection) {
+  const support::TempDir dir;
+  const std::string file = dir.file("key");
+  const auto write = [&] {
+    std::array<char, 32> bytes;
+    randomize(std::as_writable_bytes(std::span(bytes)));
+    std::ofstream(file, std::ios::binary).write(bytes.data(), bytes.size());
+    ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  };
+  write();
+  const std::vector<std::string> files{file};
+  keys_ = std::make_shared<Keyring>(files);
+  listen(test::address_with("tcp:127.0.0.1:0", keys_));
+  const auto former = std::make_shared<Keyring>(files);
+  EXPECT_NE(connect_proven(former), nullptr);
+  write();
+  ASSERT_TRUE(keys_->reload());
+  EXPECT_EQ(connect_proven(former), nullptr);
+  EXPECT_NE(connect_proven(), nullptr);
 }
 
-TEST_F(PendingOverTcp, TheOldestWithoutAProofMakesRoom) {
+TEST_F(PendingOverTcp, TheOldestThatSaidNothingMakesRoom) {
   const auto worker = connect_proven();
-  std::vector<std::unique_ptr<ControlConnection>> silent;
-  while (silent.size() < kMost) silent.push_back(connect_silent());
-  EXPECT_TRUE(is_closed(*silent.front()));
-  EXPECT_FALSE(silent[1]->receive());
+  std::vector<core::Fd> silent;
+  while (silent.size() < PendingConnections::kMost) silent.push_back(connect_silent());
+  EXPECT_TRUE(is_closed(silent.front()));
+  std::array<char, 1> byte;
+  EXPECT_LT(::recv(silent[1].get(), byte.data(), byte.size(), MSG_DONTWAIT), 0);
   EXPECT_TRUE(log_.has("makes room for another")) << log_.text();
   worker->send(MessageId::hello, {});
   EXPECT_TRUE(run_until([&] { return first_.has_value(); })) << "the one with a proof stays";
 }
 
+// A network of its own is not the one that takes up the room; and who begins a handshake is not the
+// first to go, whatever else comes from its network.
+TEST_F(PendingOverTcp, WhoIsProvingStaysAmongTheSilent) {
+  std::vector<core::Fd> silent;
+  const auto worker =
+      std::async(std::launch::async, [&] { return connect_as_worker(pending_->address()); });
+  ASSERT_TRUE(run_until([&] {
+    silent.push_back(connect_silent());
+    return worker.wait_for(core::Duration::zero()) == std::future_status::ready;
+  }));
+}
+
+TEST_F(PendingOverTcp, ASourceThatProvesNothingHasFewHandshakes) {
+  // What a worker says first, as often as a stranger that has heard it likes.
+  std::string first(2000, '\0');
+  {
+    Address address = pending_->address();
+    const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true)[0], 1);
+    address.port = net::local_address(listener.get()).port();
+    auto worker = std::async(std::launch::async, [&] {
+      return support::thrown_by([&] { static_cast<void>(connect_as_worker(address)); }).code();
+    });
+    core::Fd heard;
+    ASSERT_TRUE(run_until([&] {
+      heard = core::Fd(::accept(listener.get(), nullptr, nullptr));
+      return heard.valid();
+    }));
+    ssize_t size = 0;
+    ASSERT_TRUE(run_until([&] {
+      size = ::recv(heard.get(), first.data(), first.size(), MSG_DONTWAIT);
+      return size > 0;
+    }));
+    first.resize(static_cast<std::size_t>(size));
+    heard = {};
+    EXPECT_EQ(worker.get(), core::ErrorCode::connection_aborted);
+  }
+  std::vector<core::Fd> replays;
+  for (int i = 0; i < 2 * static_cast<int>(SourceLimits::kBurst); ++i) {
+    replays.push_back(connect_silent());
+    send(replays.back(), first);
+  }
+  EXPECT_TRUE(run_until([&] { return log_.has("too many of its network prove no key"); }))
+      << log_.text();
+  EXPECT_FALSE(first_);
+}
+
+TEST_F(PendingOverTcp, OnlyTheNetworksThatAreAllowed) {
+  Address address = test::address_with("tcp:127.0.0.1:0", keys_);
+  address.allowed = {*net::AddressRange::parse("10.0.0.0/8")};
+  listen(address);
+  EXPECT_EQ(connect_proven(), nullptr);
+  EXPECT_TRUE(log_.has("is refused: --comch-allow does not have its network")) << log_.text();
+  address.allowed.push_back(*net::AddressRange::parse("127.0.0.0/8"));
+  listen(address);
+  EXPECT_NE(connect_proven(), nullptr);
+}
+
 TEST_F(PendingOverTcp, ASilentOneIsDroppedAfterFiveSeconds) {
   const auto peer = connect_silent();
-  pending_.tick(Clock::now() + std::chrono::seconds(4));
-  EXPECT_FALSE(peer->receive());
-  pending_.tick(Clock::now() + std::chrono::seconds(6));
-  EXPECT_TRUE(is_closed(*peer));
+  run_until([] { return true; });
+  pending_->tick(Clock::now() + std::chrono::seconds(4));
+  std::array<char, 1> byte;
+  EXPECT_LT(::recv(peer.get(), byte.data(), byte.size(), MSG_DONTWAIT), 0);
+  EXPECT_EQ(errno, EAGAIN);
+  pending_->tick(Clock::now() + std::chrono::seconds(6));
+  EXPECT_TRUE(is_closed(peer));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(Transports, TheirExamplesParse) {
 }
 
 TEST(Transports, WithoutAKeyOthersAreNotLetIn) {
-  for (const char* const text : {"tcp:0.0.0.0:0", "rdma:127.0.0.1:0"}) {
+  for (const char* const text : {"tcp:0.0.0.0:0", "tcp:127.0.0.1:0", "rdma:127.0.0.1:0"}) {
     const auto address = Address::parse(text);
     const auto& transport = transport_of(address.scheme);
     const auto error = support::thrown_by([&] { static_cast<void>(transport.listen(address)); });

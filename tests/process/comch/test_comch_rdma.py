@@ -36,7 +36,7 @@ def test_no_key_no_network(stage, program):
     """Not on this machine's own address either: others reach it."""
     ended = stage.program(program, "--comch", f"rdma:{os.environ['RDMA_GUEST_ADDRESS']}:4711")
     assert ended.wait() == 1
-    assert "it takes a key (--comch-key-file)" in ended.log
+    assert "takes a key (--comch-key-file)" in ended.log
 
 
 @on_rdma

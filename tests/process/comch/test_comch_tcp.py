@@ -1,30 +1,20 @@
 """Server and worker over TCP, as on two machines: a peer without the key is refused, and a peer
 that violates the protocol harms only itself. What holds for all transports is in other files."""
 import contextlib
-import hashlib
-import hmac
-import os
 import socket
 import struct
 import time
 
 import pytest
 
-from control import (ATTACH_CHANNEL, CHALLENGE, CHANNEL_ATTACHED, CONSUMER_ID_REQUEST,
-                     CONSUMER_ID_RESPONSE, DESCRIPTOR, HELLO, KEEP_ALIVE, PROOF, WELCOME,
-                     consumer_id, hello)
+from control import (ATTACH_CHANNEL, CHANNEL_ATTACHED, CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE,
+                     DESCRIPTOR, HELLO, KEEP_ALIVE, WELCOME, consumer_id, hello)
 from harness import PATIENCE, TIME_FACTOR, free_port, wait_until
-from wire import BAD_HELLO, BAD_KEY, ERROR, UNKNOWN, Wire, frame, payloads, reverse
-
-NO_KEY = b""
-
-
-def mac(key, role, of_peer, own):
-    return hmac.new(key, b"dpu-gpu-offload " + role + of_peer + own, hashlib.sha256).digest()
+from wire import BAD_HELLO, ERROR, UNKNOWN, Wire, frame, payloads, reverse
 
 
 class Peer:
-    """One end of a connection over TCP that speaks frames."""
+    """One end of a connection over TCP, without TLS, that speaks frames."""
 
     def __init__(self, connected):
         self.socket = connected
@@ -71,20 +61,10 @@ class Peer:
 
 
 class FakeWorker(Peer):
-    """A worker's connection, with or without the proofs done."""
+    """A worker's connection to a server that is insecure."""
 
-    def __init__(self, port, key=NO_KEY, prove=True):
+    def __init__(self, port):
         super().__init__(socket.create_connection(("127.0.0.1", port), PATIENCE))
-        self.challenge = self.expect(CHALLENGE)
-        assert len(self.challenge) == 32
-        if prove:
-            self.prove(key)
-            answer = self.expect(PROOF)
-            assert answer[32:] == mac(key, b"server", self.nonce, self.challenge)
-
-    def prove(self, key):
-        self.nonce = os.urandom(32)
-        self.send(PROOF, self.nonce + mac(key, b"worker", self.challenge, self.nonce))
 
     def greet(self):
         """The token of each channel."""
@@ -103,18 +83,21 @@ def message(sequence, payload, status=0, length=None):
 
 @pytest.fixture
 def tcp(stage):
-    """What starts a server on TCP, a worker for it, and says at which port they meet."""
+    """What starts a server on TCP, a worker for it, and says at which port they meet. Without other
+    options there is no TLS, for tests of the messages in it."""
     class Tcp:
         port = free_port()
         comch = ["--comch", f"tcp:127.0.0.1:{port}"]
 
         def server(self, *options):
-            server = stage.program("offload-server", *self.comch, "-p", 0, *options)
+            server = stage.program("offload-server", *self.comch, "-p", 0,
+                                   *(options or ["--insecure"]))
             server.wait_for_log("waiting for a worker")
             return server
 
         def worker(self, *options):
-            return stage.program("offload-worker", *self.comch, "--backend", "cpu", *options)
+            return stage.program("offload-worker", *self.comch, "--backend", "cpu",
+                                 *(options or ["--insecure"]))
 
         def expect_service(self, server, *options, count=1):
             """A real worker attaches, and requests are answered."""
@@ -126,58 +109,10 @@ def tcp(stage):
     return Tcp()
 
 
-def key_file(stage, name, content, mode=0o600):
-    path = stage.folder / name
-    path.write_bytes(content)
-    path.chmod(mode)
-    return ["--comch-key-file", path]
-
-
-def test_without_a_key_on_loopback(tcp):
-    tcp.expect_service(tcp.server())
-
-
-@pytest.mark.parametrize("program", ["offload-server", "offload-worker"])
-def test_no_key_no_network(stage, program):
-    """192.0.2.0/24 is reserved for documentation (RFC 5737): no host answers."""
-    away = stage.program(program, "--comch", "tcp:192.0.2.1:4711")
-    assert away.wait() == 1
-    assert "is not on this machine: it takes a key (--comch-key-file)" in away.log
-
-
-@pytest.mark.parametrize("content, mode, text", [
-    (bytes(32), 0o644, "open to others"), (bytes(15), 0o600, "16 to 4096 bytes")])
-def test_a_bad_key_file(stage, content, mode, text):
-    for program in ("offload-server", "offload-worker"):
-        ended = stage.program(program, "--comch", "tcp:127.0.0.1:0",
-                              *key_file(stage, "key", content, mode))
-        assert ended.wait() == 1
-        assert text in ended.log
-
-
-def test_another_key(stage, tcp):
-    right = key_file(stage, "right", b"a key that is right")
-    server = tcp.server(*right)
-    for wrong in ([], key_file(stage, "wrong", b"a key that is wrong")):
-        worker = tcp.worker(*wrong)
-        assert worker.wait() == 1
-        assert "the peer does not have this server's key" in worker.log
-    tcp.expect_service(server, *right)
-
-
-def test_a_server_that_does_not_have_the_key(stage):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(PATIENCE)
-        worker = stage.program("offload-worker", "--backend", "cpu", "--comch",
-                               f"tcp:127.0.0.1:{listener.getsockname()[1]}",
-                               *key_file(stage, "key", bytes(32)))
-        with Peer(listener.accept()[0]) as server:
-            server.send(CHALLENGE, bytes(32))
-            server.expect(PROOF)
-            server.send(PROOF, bytes(64))
-            server.expect_refusal(BAD_KEY)
-    assert worker.wait() == 1
-    assert "the server does not have this worker's key" in worker.log
+def test_insecure(tcp):
+    server = tcp.server()
+    assert "--insecure: anybody who reaches tcp:" in server.log
+    tcp.expect_service(server)
 
 
 def test_a_server_that_answers_byte_by_byte(stage):
@@ -185,9 +120,10 @@ def test_a_server_that_answers_byte_by_byte(stage):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE)
         worker = stage.program("offload-worker", "--backend", "cpu", "--connect-timeout", "1s",
-                               "--comch", f"tcp:127.0.0.1:{listener.getsockname()[1]}")
+                               "--comch", f"tcp:127.0.0.1:{listener.getsockname()[1]}",
+                               *stage.key_options())
         with listener.accept()[0] as connection:
-            connection.sendall(frame(bytes(1000), CHALLENGE)[:12])
+            connection.sendall(b"\x16\x03\x03\x03\xe8")  # the header of a TLS record of 1000 bytes
 
             def ends_meanwhile():
                 with contextlib.suppress(ConnectionError):
@@ -200,50 +136,42 @@ def test_a_server_that_answers_byte_by_byte(stage):
 
 
 STRANGERS = {
-    "nothing right": lambda peer: peer.prove(b"no such key"),
-    "greets at once": lambda peer: peer.send(HELLO, hello()),
-    "attaches at once": lambda peer: peer.attach_channel(0, bytes(16)),
-    "an empty proof": lambda peer: peer.send(PROOF),
-    "a long proof": lambda peer: peer.send(PROOF, bytes(65)),
+    "greets at once": frame(hello(), HELLO),
+    "attaches at once": frame(bytes(22), ATTACH_CHANNEL),
+    "speaks HTTP": b"GET / HTTP/1.1\r\n\r\n" * 100,
+    "a record of TLS without an end": b"\x16\x03\x01\xff\xff" + bytes(3000),
+    "a record of TLS with nothing in it": b"\x16\x03\x01\x00\x00",
+    "half a record of TLS": b"\x16\x03\x01\x02\x00" + bytes(100),
 }
 
 
 @pytest.mark.parametrize("kind", STRANGERS)
-def test_strangers(tcp, kind):
-    server = tcp.server()
-    with FakeWorker(tcp.port, prove=False) as stranger:
-        STRANGERS[kind](stranger)
-        stranger.expect_refusal(BAD_KEY)
-    tcp.expect_service(server)
+def test_strangers(stage, tcp, kind):
+    server = tcp.server(*stage.key_options())
+    with socket.create_connection(("127.0.0.1", tcp.port), PATIENCE) as stranger:
+        stranger.sendall(STRANGERS[kind])
+        if not kind.startswith("half"):
+            with contextlib.suppress(ConnectionError):
+                assert stranger.recv(1) == b""
+        tcp.expect_service(server, *stage.key_options())
 
 
-def test_garbage(tcp):
-    server = tcp.server()
-    with FakeWorker(tcp.port, prove=False) as stranger:
-        stranger.socket.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)
-        try:
-            while stranger.socket.recv(4096):
-                pass
-        except ConnectionError:
-            pass
-    tcp.expect_service(server)
-
-
-def test_more_strangers_than_are_listened_to(tcp):
-    server = tcp.server()
+def test_more_strangers_than_are_listened_to(stage, tcp):
+    server = tcp.server(*stage.key_options())
     strangers = [socket.create_connection(("127.0.0.1", tcp.port), PATIENCE) for _ in range(200)]
     for stranger in strangers:
         stranger.close()
-    tcp.expect_service(server)
+    tcp.expect_service(server, *stage.key_options())
 
 
-def test_silent_strangers_do_not_keep_a_worker_out(tcp):
+def test_silent_strangers_do_not_keep_a_worker_out(stage, tcp):
     """As many as are listened to at once; they would be sent away by themselves after 5 s."""
-    server = tcp.server()
+    server = tcp.server(*stage.key_options())
     with contextlib.ExitStack() as strangers:
         for _ in range(64):
-            strangers.enter_context(FakeWorker(tcp.port, prove=False))
-        tcp.expect_service(server, "--connect-timeout", f"{int(3 * TIME_FACTOR)}s")
+            strangers.enter_context(socket.create_connection(("127.0.0.1", tcp.port), PATIENCE))
+        tcp.expect_service(server, *stage.key_options(), "--connect-timeout",
+                           f"{int(3 * TIME_FACTOR)}s")
 
 
 def test_a_channel_takes_its_sessions_token(tcp):

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 
+#include "comch/transport/local/runtime_folder.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "net/fd_passing.hpp"
@@ -42,8 +43,8 @@ int try_connect(int fd, const Address& address) {
 }
 
 /// This user and root: they could do anything to this process anyway.
-bool is_trusted(const PeerCredentials& peer) {
-  return peer.uid == ::geteuid() || peer.uid == 0;
+bool is_trusted(const PeerCredentials& peer, const Address& address) {
+  return address.insecure || peer.uid == ::geteuid() || peer.uid == 0;
 }
 
 /// Removes what a server that was killed left behind.
@@ -58,6 +59,12 @@ void remove_stale(const Address& address) {
     throw Error(ErrorCode::in_use, address.to_string() + ": another server listens there");
   }
   ::unlink(address.path.c_str());
+}
+
+/// With the folder of its path, if that is ours to make.
+const Address& prepared(const Address& address) {
+  make_runtime_folder(address.path);
+  return address;
 }
 
 class UnixControlConnection final : public LocalControlConnection {
@@ -112,12 +119,12 @@ class UnixControlConnection final : public LocalControlConnection {
 class UnixListener final : public Listener {
  public:
   explicit UnixListener(const Address& address)
-      : Listener(address), lock_(address), fd_(open_socket()) {
+      : Listener(prepared(address)), lock_(address), fd_(open_socket()) {
     remove_stale(address);
     const sockaddr_un name = to_sockaddr(address);
     const std::string action = "cannot listen on " + address.to_string();
     // A socket file gets the mode that its socket has when it is bound: right from the start.
-    check_errno(::fchmod(fd_.get(), 0600), action);
+    check_errno(::fchmod(fd_.get(), address.insecure ? 0666 : 0600), action);
     check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), action);
     check_errno(::listen(fd_.get(), kLocalBacklog), action);
   }
@@ -134,10 +141,12 @@ class UnixListener final : public Listener {
       }
       auto connection = std::make_unique<UnixControlConnection>(std::move(fd));
       const PeerCredentials peer = connection->peer();
-      if (is_trusted(peer)) return connection;
+      if (is_trusted(peer, address())) return connection;
       core::log_warning(
-          "control connection of user {} (process {}) refused: only user {} and root may", peer.uid,
-          peer.pid, ::geteuid());
+          "control connection of user {} (process {}) refused: only user {} and root may "
+          "(--insecure "
+          "takes all)",
+          peer.uid, peer.pid, ::geteuid());
     }
   }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
@@ -175,15 +184,18 @@ PathLock::~PathLock() {
 }
 
 std::unique_ptr<ControlConnection> connect_local(const Address& address) {
+  make_runtime_folder(address.path);
   core::Fd fd = open_socket();
   if (const int error = try_connect(fd.get(), address); error != 0) {
     core::throw_errno("cannot connect to " + address.to_string(), error);
   }
   auto connection = std::make_unique<UnixControlConnection>(std::move(fd));
-  if (const PeerCredentials peer = connection->peer(); !is_trusted(peer)) {
+  if (const PeerCredentials peer = connection->peer(); !is_trusted(peer, address)) {
     throw Error(ErrorCode::not_permitted, address.to_string() + " belongs to user " +
                                               std::to_string(peer.uid) + ", process " +
-                                              std::to_string(peer.pid));
+                                              std::to_string(peer.pid) +
+                                              ": only this user and root are trusted (--insecure "
+                                              "trusts all)");
   }
   return connection;
 }

@@ -40,20 +40,17 @@ rdma::CmAddress cm_address_of(const Address& address, bool passive) {
   if (const std::string why = device::list_rdma_devices().why_none; !why.empty()) {
     throw Error(ErrorCode::not_supported, address.to_string() + ": " + why);
   }
-  // Others can always reach it.
-  if (address.key.empty()) {
-    throw Error(ErrorCode::not_permitted, address.to_string() +
-                                              " can be reached by others: it takes a key "
-                                              "(--comch-key-file)");
-  }
+  address.require_key();
   return {net::resolve(address.host, address.port, passive).front().host(), address.port};
 }
 
 RdmaControlConnection::RdmaControlConnection(std::shared_ptr<Adapter> adapter,
-                                             const rdma::PathOptions& path, std::string peer_name)
+                                             const rdma::PathOptions& path, std::string peer_name,
+                                             const net::SocketAddress& source)
     : adapter_(std::move(adapter)),
       path_(path),
       peer_name_(std::move(peer_name)),
+      source_(source),
       completions_(adapter_->device, engine_, kSends + kReceives),
       region_({"control messages", memory::kLocalAccess},
               {memory::allocate_range((kSends + kReceives) * kRoom)}),
@@ -97,12 +94,22 @@ RdmaControlConnection::~RdmaControlConnection() {
   }
 }
 
+std::vector<std::byte> RdmaControlConnection::endpoints() const {
+  if (!link_.peer()) return {};
+  const auto own = connection_.descriptor().encode();
+  const auto peer = link_.peer()->encode();
+  std::vector<std::byte> both = is_server_ ? peer : own;
+  const auto& server = is_server_ ? own : peer;
+  both.insert(both.end(), server.begin(), server.end());
+  return both;
+}
+
 /// What was sent is given time to go out; then no work of this connection is under way any more.
 void RdmaControlConnection::end() {
   if (armed_) engine_.disarm();
   const auto deadline = core::Clock::now() + kLinger;
-  while (failure_.empty() && connection_.connected() && sends_.available() != kSends &&
-         core::Clock::now() < deadline) {
+  while (!abandoned_ && failure_.empty() && connection_.connected() &&
+         sends_.available() != kSends && core::Clock::now() < deadline) {
     engine_.run_once(deadline);
   }
   link_.disconnect();

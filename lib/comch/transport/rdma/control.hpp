@@ -35,20 +35,28 @@ class RdmaControlConnection final : public NetworkControlConnection {
  public:
   /// Not connected. Throws Error.
   RdmaControlConnection(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
-                        std::string peer_name);
+                        std::string peer_name, const net::SocketAddress& source = {});
   /// What was sent is given some time to arrive.
   ~RdmaControlConnection() override;
 
   /// Waits until it is connected. Throws Error.
   void connect(const rdma::CmAddress& to);
   /// Throws Error.
-  void accept(rdma::ConnectRequest request) { link_.accept(std::move(request), kHandshakeTime); }
+  void accept(rdma::ConnectRequest request) {
+    link_.accept(std::move(request), kHandshakeTime);
+    is_server_ = true;
+  }
   /// For one connection of those that share an adapter. Throws Error.
   void log_device_events() { events_ = log_events(adapter_->device, engine_); }
 
   std::optional<ControlMessage> receive() override;
   [[nodiscard]] int fd() const noexcept override { return engine_.fd(); }
   [[nodiscard]] std::string peer_name() const override { return peer_name_; }
+  /// Both descriptors, the worker's first.
+  [[nodiscard]] std::vector<std::byte> endpoints() const override;
+  [[nodiscard]] net::SocketAddress source() const override { return source_; }
+  [[nodiscard]] bool lingers() const noexcept override { return true; }
+  void abandon() noexcept override { abandoned_ = true; }
   /// On the same adapter, whose events are logged once for all.
   [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const override;
@@ -82,6 +90,9 @@ class RdmaControlConnection final : public NetworkControlConnection {
   std::shared_ptr<Adapter> adapter_;
   rdma::PathOptions path_;
   std::string peer_name_;
+  net::SocketAddress source_;
+  bool is_server_ = false;
+  bool abandoned_ = false;
   progress::Engine engine_;
   std::unique_ptr<rdma::AsyncEvents> events_;
   rdma::CompletionLoop completions_;

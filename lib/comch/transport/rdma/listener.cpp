@@ -49,9 +49,11 @@ class RdmaListener final : public Listener {
     if (arrived_.size() == kMostArrived) {
       throw core::Error(core::ErrorCode::full, "too many wait for the control thread");
     }
+    const auto peer = net::SocketAddress::from(request.peer_address());
+    if (!admits(peer)) throw core::Error(core::ErrorCode::not_permitted, "it is not admitted");
     const rdma::Route route = request.route();
-    auto connection = std::make_unique<RdmaControlConnection>(adapter_of(route.device),
-                                                              path_of(route), request.peer_name());
+    auto connection = std::make_unique<RdmaControlConnection>(
+        adapter_of(route.device), path_of(route), request.peer_name(), peer);
     connection->accept(std::move(request));
     arrived_.push_back(std::move(connection));
   }

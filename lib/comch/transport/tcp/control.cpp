@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 
 #include "comch/transport/tcp/data.hpp"
+#include "comch/transport/tcp/pre_shared_keys.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "net/socket.hpp"
@@ -17,21 +19,15 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Connections that wait to be accepted: many, as anybody may connect.
-constexpr int kBacklog = 128;
+/// Connections that wait to be accepted: many, as anybody may connect, and one that finds no room
+/// tries again after a second.
+constexpr int kBacklog = 1024;
 /// What was sent on a control or data connection has to be acknowledged within this, else the peer
 /// is taken for dead. Beside it net turns SO_KEEPALIVE on, for connections that send nothing.
 constexpr core::Duration kDeadPeerTimeout = std::chrono::seconds(15);
 
-net::SocketAddress resolve_tcp(const Address& address, bool passive) {
-  const net::SocketAddress resolved = net::resolve(address.host, address.port, passive).front();
-  if (!address.key.empty() || resolved.is_loopback()) return resolved;
-  throw Error(ErrorCode::not_permitted,
-              address.to_string() + " is not on this machine: it takes a key (--comch-key-file)");
-}
-
-core::Fd connect_tcp_socket(const Address& address) {
-  core::Fd fd = net::start_connect(resolve_tcp(address, false));
+core::Fd connect_socket(const Address& address) {
+  core::Fd fd = net::start_connect(net::resolve(address.host, address.port, false).front());
   const std::string action = "cannot connect to " + address.to_string();
   pollfd poll{fd.get(), POLLOUT, 0};
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(kHandshakeTime);
@@ -43,12 +39,34 @@ core::Fd connect_tcp_socket(const Address& address) {
   return fd;
 }
 
+Stream connect_tcp_stream(const Address& address) {
+  address.require_key();
+  core::Fd fd = connect_socket(address);
+  if (!address.takes_key()) return Stream(std::move(fd));
+  Stream stream(std::move(fd), worker_context(*address.keys));
+  const auto deadline = core::Clock::now() + kHandshakeTime;
+  while (!stream.handshake()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - core::Clock::now()).count();
+    pollfd poll{stream.fd(), static_cast<short>(stream.wants_to_send() ? POLLOUT : POLLIN), 0};
+    if (left <= 0 || ::poll(&poll, 1, static_cast<int>(left)) == 0) {
+      throw Error(ErrorCode::timed_out, address.to_string() + " proves no key in time");
+    }
+  }
+  return stream;
+}
+
 class StreamControlConnection final : public NetworkControlConnection {
  public:
-  StreamControlConnection(core::Fd fd, ConnectSocket connect) noexcept
-      : fd_(std::move(fd)), connect_(connect) {}
+  StreamControlConnection(Stream stream, ConnectStream connect,
+                          std::shared_ptr<const Keyring> keys) noexcept
+      : stream_(std::move(stream)), connect_(connect), keys_(std::move(keys)) {}
 
   std::optional<ControlMessage> receive() override {
+    if (keys_ && !proven_) {
+      proven_ = stream_.handshake();
+      if (!proven_) return std::nullopt;
+    }
     while (true) {
       const auto frame = protocol::parse_frame(input_, protocol::kMaxControlLength);
       if (frame.state == protocol::FrameView::State::bad) {
@@ -61,23 +79,30 @@ class StreamControlConnection final : public NetworkControlConnection {
         return message;
       }
       std::array<std::byte, protocol::kFrameHeaderSize + protocol::kMaxControlLength> bytes;
-      const auto received = ::recv(fd_.get(), bytes.data(), bytes.size(), 0);
+      const auto received = stream_.receive(bytes);
       if (received < 0 && errno == EAGAIN) return std::nullopt;
       if (received <= 0) {
-        throw Error(ErrorCode::connection_reset, received == 0
-                                                     ? "the peer closed the control channel"
-                                                     : core::describe_errno(errno));
+        throw Error(ErrorCode::connection_reset,
+                    received == 0 ? "the peer closed the control channel" : stream_.failure(errno));
       }
       input_.insert(input_.end(), bytes.begin(), bytes.begin() + received);
     }
   }
-  [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
+  [[nodiscard]] int fd() const noexcept override { return stream_.fd(); }
   [[nodiscard]] std::string peer_name() const override {
+    const net::SocketAddress peer = source();
+    return peer.size != 0 ? peer.to_string() : "a peer that is gone";
+  }
+  [[nodiscard]] net::SocketAddress source() const override {
     try {
-      return net::peer_address(fd_.get()).to_string();
+      return net::peer_address(stream_.fd());
     } catch (const Error&) {
-      return "a peer that is gone";
+      return {};
     }
+  }
+  [[nodiscard]] bool proven() const noexcept override { return proven_; }
+  [[nodiscard]] std::optional<bool> may_have_key() override {
+    return keys_ ? names_a_key(stream_.fd(), *keys_) : true;
   }
   [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const override {
@@ -88,13 +113,14 @@ class StreamControlConnection final : public NetworkControlConnection {
   void send_frame(std::span<const std::byte> frame) override {
     // The socket has room for many times what is under way: less than all of it means that the peer
     // does not read.
-    const auto sent = ::send(fd_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
+    const iovec piece{const_cast<std::byte*>(frame.data()), frame.size()};
+    const auto sent = stream_.send({&piece, 1});
     if (sent == static_cast<ssize_t>(frame.size())) return;
     if (sent >= 0 || errno == EAGAIN) {
       throw Error(ErrorCode::timed_out, "the peer does not read its messages");
     }
     throw Error(ErrorCode::connection_reset,
-                "the control channel broke: " + core::describe_errno(errno));
+                "the control channel broke: " + stream_.failure(errno));
   }
   std::vector<std::byte> open_data_endpoint(std::uint32_t) override { return {}; }
   std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override {
@@ -102,48 +128,75 @@ class StreamControlConnection final : public NetworkControlConnection {
     if (!input_.empty()) {
       throw Error(ErrorCode::bad_message, "the peer goes on before it was answered");
     }
-    return std::make_unique<TcpDataEndpoint>(std::move(fd_));
+    return std::make_unique<TcpDataEndpoint>(std::move(stream_));
   }
 
-  core::Fd fd_;
-  ConnectSocket connect_;
+  Stream stream_;
+  ConnectStream connect_;
+  std::shared_ptr<const Keyring> keys_;  ///< null: there is nothing to prove, or it was proven
+  bool proven_ = false;
   std::vector<std::byte> input_;  ///< bytes that came and are no whole message yet
 };
 
 class TcpListener final : public Listener {
  public:
   explicit TcpListener(const Address& address)
-      : Listener(address), fd_(net::listen_tcp(resolve_tcp(address, true), kBacklog)) {
+      : Listener(address),
+        fd_(net::listen_tcp(net::resolve(address.host, address.port, true).front(), kBacklog)) {
+    address.require_key();
     set_port(net::local_address(fd_.get()).port());
   }
 
   std::unique_ptr<ControlConnection> accept() override {
-    core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd.valid()) {
+    while (true) {
+      net::SocketAddress peer;
+      peer.size = sizeof peer.storage;
+      core::Fd fd(::accept4(fd_.get(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
+                            SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!fd.valid()) {
+        if (errno == ECONNABORTED || errno == EINTR) continue;
+        if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
+          core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
+        }
+        return nullptr;
+      }
+      if (!admits(peer)) continue;  // which closes it
       net::set_dead_peer_timeout(fd.get(), kDeadPeerTimeout);
-      return make_stream_connection(std::move(fd), connect_tcp_socket);
+      if (!address().takes_key()) {
+        return make_stream_connection(Stream(std::move(fd)), connect_tcp_stream);
+      }
+      return make_stream_connection(Stream(std::move(fd), context()), connect_tcp_stream,
+                                    address().keys);
     }
-    if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
-      core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
-    }
-    return nullptr;
   }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
 
  private:
+  /// Made anew when the keys were read again.
+  const net::TlsContext& context() {
+    const unsigned generation = address().keys->generation();
+    if (!context_ || generation_ != generation) context_ = server_context(*address().keys);
+    generation_ = generation;
+    return *context_;
+  }
+
   core::Fd fd_;
+  std::optional<net::TlsContext> context_;
+  unsigned generation_ = 0;  ///< of the keys in it
   core::RateLimit waiting_log_;
 };
 
 }  // namespace
 
-std::unique_ptr<NetworkControlConnection> make_stream_connection(core::Fd socket,
-                                                                 ConnectSocket connect) {
-  return std::make_unique<StreamControlConnection>(std::move(socket), connect);
+std::unique_ptr<NetworkControlConnection> make_stream_connection(
+    Stream stream, ConnectStream connect, std::shared_ptr<const Keyring> keys) {
+  return std::make_unique<StreamControlConnection>(std::move(stream), connect, std::move(keys));
 }
 
 std::unique_ptr<ControlConnection> connect_tcp(const Address& address) {
-  return make_stream_connection(connect_tcp_socket(address), connect_tcp_socket);
+  Stream stream = connect_tcp_stream(address);
+  core::log_info("connected to {}: {}", address.to_string(), stream.describe());
+  return make_stream_connection(std::move(stream), connect_tcp_stream);
 }
 
 std::unique_ptr<Listener> listen_tcp(const Address& address) {

@@ -1,6 +1,5 @@
 #include "comch/transport/tcp/data.hpp"
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -28,20 +27,20 @@ constexpr int kReceivesAtOnce = 8;
 /// Carries the messages on the socket itself, framed by their headers.
 class TcpDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
  public:
-  TcpDataConnection(progress::Engine& engine, core::Fd socket, const kernels::ChannelLayout& layout,
+  TcpDataConnection(progress::Engine& engine, Stream stream, const kernels::ChannelLayout& layout,
                     DataHandler& handler, std::uint32_t initial_credits)
       : DataConnection(handler, layout.max_length, initial_credits),
         engine_(&engine),
-        socket_(std::move(socket)),
+        stream_(std::move(stream)),
         outgoing_(layout.depth),
         input_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
     pieces_.reserve(2 * kSentAtOnce);
-    engine_->watch(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
+    engine_->watch(stream_.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
     engine_->activate(*this);
   }
   ~TcpDataConnection() override {
     engine_->deactivate(*this);
-    engine_->unwatch(socket_.get(), *this);
+    engine_->unwatch(stream_.fd(), *this);
   }
 
   void post_send(const DataHeader& header, const std::byte* payload) noexcept override {
@@ -98,12 +97,9 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
         add(message.header.data(), message.header.size());
         add(const_cast<std::byte*>(message.payload), message.length);  // sendmsg only reads
       }
-      msghdr header{};
-      header.msg_iov = pieces_.data();
-      header.msg_iovlen = pieces_.size();
-      const auto bytes = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const auto bytes = stream_.send(pieces_);
       if (bytes < 0 && errno != EAGAIN && errno != EINTR) {
-        fail("the connection broke: " + core::describe_errno(errno));
+        fail("the connection broke: " + stream_.failure(errno));
         return true;
       }
       // Less than all: EPOLLOUT comes when there is room again.
@@ -131,7 +127,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
         continue;
       }
       const std::size_t room = kInputSize - input_size_;
-      const auto received = ::recv(socket_.get(), input_.get() + input_size_, room, MSG_DONTWAIT);
+      const auto received = stream_.receive({input_.get() + input_size_, room});
       if (receive_failed(received)) break;
       worked = true;
       input_size_ += static_cast<std::size_t>(received);
@@ -144,7 +140,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
   /// Receives the rest of a long payload where it belongs.
   bool receive_long() {
     const std::size_t left = long_header_.length - long_received_;
-    const auto received = ::recv(socket_.get(), long_payload_ + long_received_, left, MSG_DONTWAIT);
+    const auto received = stream_.receive({long_payload_ + long_received_, left});
     if (receive_failed(received)) return false;
     long_received_ += static_cast<std::size_t>(received);
     if (long_received_ == long_header_.length) {
@@ -161,7 +157,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
     } else if (errno == EAGAIN) {
       readable_ = false;
     } else if (errno != EINTR) {
-      fail("the connection broke: " + core::describe_errno(errno));
+      fail("the connection broke: " + stream_.failure(errno));
     }
     return true;
   }
@@ -200,7 +196,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
   }
 
   progress::Engine* engine_;
-  core::Fd socket_;
+  Stream stream_;
   bool readable_ = true;
   bool writable_ = true;
 
@@ -223,7 +219,7 @@ std::unique_ptr<DataConnection> TcpDataEndpoint::start(progress::Engine& engine,
                                                        const kernels::ChannelView& channel,
                                                        DataHandler& handler,
                                                        std::uint32_t initial_credits) {
-  return std::make_unique<TcpDataConnection>(engine, std::move(socket_), channel.layout, handler,
+  return std::make_unique<TcpDataConnection>(engine, std::move(stream_), channel.layout, handler,
                                              initial_credits);
 }
 

@@ -5,22 +5,22 @@
 #include <utility>
 
 #include "comch/transport/data_connection.hpp"
-#include "core/fd.hpp"
+#include "comch/transport/tcp/stream.hpp"
 
 namespace offload::comch {
 
-/// A connected stream socket. Payloads are sent from where they lie, and long ones received to
-/// where they belong.
+/// A connected stream. Without TLS, or where the kernel has it, payloads are sent from where they
+/// lie, and long ones received to where they belong.
 class TcpDataEndpoint final : public DataEndpoint {
  public:
-  explicit TcpDataEndpoint(core::Fd socket) noexcept : socket_(std::move(socket)) {}
+  explicit TcpDataEndpoint(Stream stream) noexcept : stream_(std::move(stream)) {}
   [[nodiscard]] std::unique_ptr<DataConnection> start(progress::Engine& engine,
                                                       const kernels::ChannelView& channel,
                                                       DataHandler& handler,
                                                       std::uint32_t initial_credits) override;
 
  private:
-  core::Fd socket_;
+  Stream stream_;
 };
 
 }  // namespace offload::comch

@@ -27,10 +27,10 @@ void with_address(Call call, int fd, const Address& address) {
                     address.to_string());
 }
 
-core::Fd connect_stream_socket(const Address& address) {
+Stream connect_stream_socket(const Address& address) {
   core::Fd fd = stream_socket();
   with_address(::connect, fd.get(), address);
-  return fd;
+  return Stream(std::move(fd));
 }
 
 class StreamListener final : public Listener {
@@ -44,7 +44,7 @@ class StreamListener final : public Listener {
   std::unique_ptr<ControlConnection> accept() override {
     core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) return nullptr;
-    return make_stream_connection(std::move(fd), connect_stream_socket);
+    return make_stream_connection(Stream(std::move(fd)), connect_stream_socket);
   }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
 

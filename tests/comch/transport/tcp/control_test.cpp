@@ -4,8 +4,12 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <future>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
+#include "tests/comch/keys.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/thrown.hpp"
@@ -19,7 +23,7 @@ using support::bytes_of;
 using support::thrown_by;
 
 Address loopback() {
-  return Address::parse("tcp:127.0.0.1:0");
+  return test::address_with("tcp:127.0.0.1:0", test::keyring_of(7));
 }
 
 /// A control connection, and the peer's socket.
@@ -28,7 +32,7 @@ class TcpControl : public testing::Test {
   TcpControl() {
     std::array<int, 2> fds{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()), 0);
-    connection_ = make_stream_connection(core::Fd(fds[0]), nullptr);
+    connection_ = make_stream_connection(Stream(core::Fd(fds[0])), nullptr);
     peer_ = core::Fd(fds[1]);
   }
   void write(std::span<const std::byte> bytes) {
@@ -109,19 +113,66 @@ TEST_F(TcpControl, NothingComesBeforeADataEndpointIsGranted) {
   EXPECT_EQ(error.code(), ErrorCode::bad_message);
 }
 
+std::unique_ptr<ControlConnection> connect_while(Listener& listener, const Address& address,
+                                                 std::unique_ptr<ControlConnection>& server) {
+  auto client = std::async(std::launch::async, [&] { return connect_tcp(address); });
+  EXPECT_TRUE(support::eventually([&] {
+    if (!server) server = listener.accept();
+    if (server) {
+      EXPECT_FALSE(server->receive());
+    }
+    return client.wait_for(core::Duration::zero()) == std::future_status::ready;
+  }));
+  return client.get();
+}
+
 TEST(TcpListener, TellsThePortThatItHas) {
   const auto listener = listen_tcp(loopback());
   EXPECT_NE(listener->address().port, 0);
   EXPECT_EQ(listener->accept(), nullptr);
-  const auto client = connect_tcp(listener->address());
-  EXPECT_EQ(client->peer_name(), "127.0.0.1:" + std::to_string(listener->address().port));
   std::unique_ptr<ControlConnection> server;
-  ASSERT_TRUE(support::eventually([&] { return (server = listener->accept()) != nullptr; }));
+  const auto client = connect_while(*listener, listener->address(), server);
+  EXPECT_EQ(client->peer_name(), "127.0.0.1:" + std::to_string(listener->address().port));
   client->send(MessageId::hello, bytes_of("x"));
   EXPECT_EQ(server->await().id, MessageId::hello);
-  const auto& network = dynamic_cast<NetworkControlConnection&>(*client);
-  const auto another = network.connect_another(listener->address());
+  EXPECT_TRUE(server->proven());
+  EXPECT_EQ(server->source().host(), "127.0.0.1");
+}
+
+TEST(TcpListener, InsecureItHasNoTls) {
+  Address address = Address::parse("tcp:127.0.0.1:0");
+  address.insecure = true;
+  const auto listener = listen_tcp(address);
+  const auto client = connect_tcp(listener->address());
+  std::unique_ptr<ControlConnection> server;
+  ASSERT_TRUE(support::eventually([&] { return (server = listener->accept()) != nullptr; }));
+  const auto frame = protocol::make_frame(MessageId::hello, bytes_of("x"));
+  client->send(MessageId::hello, bytes_of("x"));
+  support::Bytes seen(frame.size());
+  ASSERT_TRUE(support::eventually([&] {
+    return ::recv(server->fd(), seen.data(), seen.size(), 0) == static_cast<ssize_t>(seen.size());
+  }));
+  EXPECT_EQ(seen, frame);
+  const auto another =
+      dynamic_cast<NetworkControlConnection&>(*client).connect_another(listener->address());
   EXPECT_TRUE(support::eventually([&] { return listener->accept() != nullptr; }));
+}
+
+TEST(TcpListener, TakesWhomItAdmits) {
+  Address address = Address::parse("tcp:127.0.0.1:0");
+  address.insecure = true;
+  const auto listener = listen_tcp(address);
+  std::vector<std::string> asked;
+  listener->set_admission([&](const net::SocketAddress& peer) {
+    asked.push_back(peer.host());
+    return asked.size() != 1;
+  });
+  const auto first = connect_tcp(listener->address());
+  const auto second = connect_tcp(listener->address());
+  std::unique_ptr<ControlConnection> server;
+  ASSERT_TRUE(support::eventually([&] { return (server = listener->accept()) != nullptr; }));
+  EXPECT_EQ(asked, (std::vector<std::string>{"127.0.0.1", "127.0.0.1"}));
+  EXPECT_EQ(thrown_by([&] { first->await(); }).code(), ErrorCode::connection_reset);
 }
 
 TEST(TcpListener, APortThatIsTaken) {

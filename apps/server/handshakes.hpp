@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/intrusive_list.hpp"
+#include "core/log.hpp"
+#include "net/socket.hpp"
+#include "net/stream.hpp"
+#include "progress/engine.hpp"
+
+namespace offload::server {
+
+/// The clients of an I/O thread whose TLS handshake is under way. A step of a handshake takes the
+/// processor for up to a millisecond, so that one is done a turn: the other clients are served in
+/// between, however many come. A handshake that fails or takes too long costs its client alone.
+/// One thread.
+class Handshakes {
+ public:
+  /// Takes the connection of a client whose handshake is done.
+  using OnDone = std::function<void(net::Stream)>;
+
+  /// `engine` outlives it.
+  Handshakes(progress::Engine& engine, OnDone on_done);
+
+  /// For clients that come from now on.
+  void set_context(net::TlsContext context) { context_.emplace(std::move(context)); }
+  /// Whether clients speak TLS.
+  [[nodiscard]] bool wanted() const noexcept { return context_.has_value(); }
+
+  /// Precondition: wanted(). Throws Error; the socket is closed then.
+  void add(core::Fd socket);
+  /// Goes on with one client, and closes those that are late. Returns whether there was work.
+  bool turn() { return !clients_.empty() && (close_late() || step()); }
+  /// When turn() is due though no client is ready; TimePoint::max(): at no time.
+  [[nodiscard]] core::TimePoint deadline() noexcept;
+
+  [[nodiscard]] std::size_t size() const noexcept { return clients_.size(); }
+  void clear() noexcept { clients_.clear(); }
+
+ private:
+  struct Ready;
+  struct Due;
+  /// A client here: its handshake is under way, or it failed and the client is given time to read
+  /// why.
+  struct Client final : progress::EventHandler, core::ListNode<Ready>, core::ListNode<Due> {
+    Client(core::Fd socket, Handshakes& owner);
+    ~Client();
+    void on_events(std::uint32_t epoll_events) override;
+
+    Handshakes* owner;
+    net::Stream stream;
+    net::SocketAddress address;
+    core::TimePoint deadline;
+    bool failed = false;
+    std::size_t index = 0;  ///< in clients_
+  };
+
+  bool close_late();
+  bool step();
+  void go_on(Client& client);
+  void log_failure(const Client& client, const std::string& reason);
+  std::unique_ptr<Client> remove(Client& client);
+
+  progress::Engine* engine_;
+  OnDone on_done_;
+  std::optional<net::TlsContext> context_;
+  core::IntrusiveList<Client, Ready> ready_;
+  core::IntrusiveList<Client, Due> under_way_;  ///< the first to be late in front
+  core::IntrusiveList<Client, Due> failed_;     ///< the same
+  std::vector<std::unique_ptr<Client>> clients_;
+  core::RateLimit failure_log_;
+};
+
+}  // namespace offload::server

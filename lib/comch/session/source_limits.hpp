@@ -1,0 +1,72 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+
+#include "core/clock.hpp"
+#include "net/address_range.hpp"
+
+namespace offload::comch {
+
+/// How many handshakes a source of connections may begin without proving a key: a token bucket for
+/// each (an IPv4 address, or the first 64 bits of an IPv6 one), and one for all together. What
+/// proves the key gets its token back, so a worker with many channels is not slowed down. One
+/// thread.
+class SourceLimits {
+ public:
+  /// Handshakes that may fail at once, and that may a second after that. One costs the control
+  /// thread some 0.2 ms: 4% of it at most go into what strangers ask for.
+  static constexpr double kBurst = 32;
+  static constexpr double kRate = 16;
+  static constexpr double kBurstOfAll = 128;
+  static constexpr double kRateOfAll = 200;
+
+  /// Whether `source` may begin a handshake now; it costs a token if so.
+  bool take(const net::IpBytes& source, core::TimePoint now) {
+    if (buckets_.size() >= kMostSources) forget(now);
+    Bucket& bucket = buckets_.try_emplace(source, Bucket{kBurst, now}).first->second;
+    bucket.fill(kRate, kBurst, now);
+    all_.fill(kRateOfAll, kBurstOfAll, now);
+    if (bucket.tokens < 1 || all_.tokens < 1) return false;
+    bucket.tokens -= 1;
+    all_.tokens -= 1;
+    return true;
+  }
+  /// It has proven a key.
+  void give_back(const net::IpBytes& source) {
+    all_.tokens = std::min(all_.tokens + 1, kBurstOfAll);
+    const auto bucket = buckets_.find(source);
+    if (bucket != buckets_.end()) {
+      bucket->second.tokens = std::min(bucket->second.tokens + 1, kBurst);
+    }
+  }
+  /// Forgets the sources whose buckets are full again.
+  void forget(core::TimePoint now) {
+    for (auto entry = buckets_.begin(); entry != buckets_.end();) {
+      entry->second.fill(kRate, kBurst, now);
+      entry = entry->second.tokens >= kBurst ? buckets_.erase(entry) : std::next(entry);
+    }
+    // More sources than that are one attacker with many addresses: the bucket of all is for them.
+    if (buckets_.size() >= kMostSources) buckets_.clear();
+  }
+  [[nodiscard]] std::size_t sources() const noexcept { return buckets_.size(); }
+
+  static constexpr std::size_t kMostSources = 4096;
+
+ private:
+  struct Bucket {
+    double tokens;
+    core::TimePoint filled;
+    void fill(double rate, double burst, core::TimePoint now) noexcept {
+      tokens = std::min(burst, tokens + rate * core::to_seconds(now - filled));
+      filled = now;
+    }
+  };
+
+  std::map<net::IpBytes, Bucket> buckets_;
+  Bucket all_{kBurstOfAll, {}};
+};
+
+}  // namespace offload::comch

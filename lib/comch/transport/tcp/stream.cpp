@@ -1,0 +1,71 @@
+#include "comch/transport/tcp/stream.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace offload::comch {
+
+using core::Error;
+using core::ErrorCode;
+
+Stream::Stream(core::Fd socket, const net::TlsContext& context)
+    : socket_(std::move(socket)),
+      tls_(std::make_unique<net::TlsStream>(context, socket_.get())),
+      is_server_(context.is_server()) {}
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(socket_, other.socket_);
+  std::swap(tls_, other.tls_);
+  std::swap(is_server_, other.is_server_);
+  return *this;
+}
+
+Stream::~Stream() {
+  if (tls_) tls_->close_notify();
+}
+
+bool Stream::handshake() {
+  if (!tls_) return true;
+  switch (tls_->handshake()) {
+    case net::TlsHandshake::done: return true;
+    case net::TlsHandshake::under_way: return false;
+    default: break;
+  }
+  if (is_server_) {
+    throw Error(ErrorCode::not_permitted,
+                "TLS: " + tls_->failure() + ": the peer proves no key of this server's");
+  }
+  throw Error(ErrorCode::connection_aborted,
+              "TLS: " + tls_->failure() +
+                  ": the server does not have this worker's key, or somebody is between the two");
+}
+
+ssize_t Stream::receive(std::span<std::byte> to) {
+  return tls_ ? tls_->receive(to) : ::recv(fd(), to.data(), to.size(), MSG_DONTWAIT);
+}
+
+ssize_t Stream::send(std::span<const iovec> pieces) {
+  if (tls_) return tls_->send(pieces);
+  msghdr header{};
+  header.msg_iov = const_cast<iovec*>(pieces.data());  // which sendmsg does not write
+  header.msg_iovlen = pieces.size();
+  return ::sendmsg(fd(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+std::string Stream::failure(int error) const {
+  if (!tls_ || error != EPROTO) return core::describe_errno(error);
+  return "TLS: " + tls_->failure() +
+         ": the connection is damaged, or somebody is between its two ends";
+}
+
+std::string Stream::describe() const {
+  if (!tls_) return "without encryption";
+  if (!tls_->kernel_sends()) return "TLS 1.3, by OpenSSL";
+  return tls_->kernel_receives() ? "TLS 1.3, by the kernel" : "TLS 1.3, encrypted by the kernel";
+}
+
+}  // namespace offload::comch

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/fd.hpp"
+#include "net/tls/stream.hpp"
+
+namespace offload::net {
+
+/// A connection of a stream socket, plain or in TLS. Its calls return what the system calls of
+/// their names do; a plain one costs a branch more than they. The socket is connected and
+/// non-blocking. One thread.
+class Stream {
+ public:
+  Stream() noexcept = default;
+  /// A plain one.
+  Stream(core::Fd socket) noexcept : socket_(std::move(socket)) {}
+  /// In TLS: handshake() comes first. Throws Error (no_memory).
+  Stream(core::Fd socket, const TlsContext& context)
+      : socket_(std::move(socket)), tls_(std::make_unique<TlsStream>(context, socket_.get())) {}
+
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  [[nodiscard]] bool valid() const noexcept { return socket_.valid(); }
+
+  /// As TlsStream; a plain stream is done.
+  TlsHandshake handshake() { return tls_ ? tls_->handshake() : TlsHandshake::done; }
+
+  ssize_t receive(std::span<std::byte> room) {
+    if (tls_) [[unlikely]]
+      return tls_->receive(room);
+    return ::recv(fd(), room.data(), room.size(), 0);
+  }
+  /// Whether receive() may have more to return though epoll does not tell.
+  [[nodiscard]] bool has_pending() const noexcept { return tls_ && tls_->has_pending(); }
+
+  /// The next send has to begin with the bytes that this one did not take.
+  ssize_t send(std::span<iovec> pieces) {
+    if (tls_) [[unlikely]]
+      return tls_->send(pieces);
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = std::min<std::size_t>(pieces.size(), IOV_MAX);
+    return ::sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  ssize_t send(std::span<const std::byte> bytes) {
+    if (tls_) [[unlikely]]
+      return tls_->send(bytes);
+    return ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  /// Whether the TLS call before, a receive too, waits for the socket to take bytes.
+  [[nodiscard]] bool wants_write() const noexcept { return tls_ && tls_->wants_write(); }
+
+  /// Tells a peer in TLS that nothing more is sent, before the socket is closed.
+  void close_notify() noexcept {
+    if (tls_) tls_->close_notify();
+  }
+  /// Sends no more: shutdown(2). What the peer sends can still be received.
+  void end_sending() noexcept {
+    close_notify();
+    ::shutdown(fd(), SHUT_WR);
+  }
+  void close() noexcept {
+    tls_.reset();
+    socket_.reset();
+  }
+
+  /// What was wrong when a call set errno to `errnum`, for people.
+  [[nodiscard]] std::string describe_error(int errnum) const {
+    return tls_ && !tls_->failure().empty() ? tls_->failure() : core::describe_errno(errnum);
+  }
+
+ private:
+  core::Fd socket_;
+  std::unique_ptr<TlsStream> tls_;  ///< destroyed before the socket is closed
+};
+
+}  // namespace offload::net

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <openssl/types.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "net/tls/context.hpp"
+
+namespace offload::net {
+
+enum class TlsHandshake : std::uint8_t {
+  done,
+  under_way,  ///< call again when the socket is readable, or writable if wants_write()
+  failed,     ///< errno and failure() say why; the peer was told
+};
+
+/// TLS 1.3 over a connected, non-blocking socket. Its calls return what the system calls of their
+/// names would: a count, or -1 with errno: EAGAIN if they would block, ECONNRESET if the peer left
+/// without a close_notify, EPROTO if the connection broke in TLS; failure() says what was wrong.
+/// After a failure each call fails. It holds at most a record each way, 16 KiB, and nothing of them
+/// while it is idle. One thread. The process ignores SIGPIPE.
+class TlsStream {
+ public:
+  /// `socket` stays the caller's and outlives it. Throws Error (no_memory).
+  TlsStream(const TlsContext& context, int socket);
+  TlsStream(const TlsStream&) = delete;
+  TlsStream& operator=(const TlsStream&) = delete;
+
+  /// Goes on with the handshake. Nothing else may be called until it is done.
+  TlsHandshake handshake();
+
+  /// Receives until `room` is full or nothing is left; 0: the peer has said that it sends no more
+  /// (close_notify). An end of the connection without that is a failure: it may be an attack.
+  ssize_t receive(std::span<std::byte> room);
+  /// Whether receive() may have more to return though epoll does not tell: to be called again then.
+  [[nodiscard]] bool has_pending() const noexcept { return has_pending_; }
+
+  /// Sends as much as the socket takes. The next send has to begin with the bytes that this one did
+  /// not take, as a record of them may be on its way.
+  ssize_t send(std::span<const iovec> pieces);
+  ssize_t send(std::span<const std::byte> bytes);
+  /// Tells the peer that nothing more is sent (close_notify), if the socket takes it at once. What
+  /// the peer sends can still be received.
+  void close_notify() noexcept;
+
+  /// Whether the call before waits for the socket to take bytes, a receive or handshake too.
+  [[nodiscard]] bool wants_write() const noexcept;
+  /// Whether the kernel encrypts, or decrypts.
+  [[nodiscard]] bool kernel_sends() const noexcept { return kernel_sends_; }
+  [[nodiscard]] bool kernel_receives() const noexcept;
+  /// Why the stream failed, for people; empty if it did not.
+  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+
+ private:
+  ssize_t end_of_call(int result);
+  ssize_t fail(std::string reason, int errnum);
+  std::string describe_error() const;
+  static void on_message(int is_write, int version, int type, const void* bytes, std::size_t size,
+                         SSL* ssl, void* stream);
+
+  std::unique_ptr<SSL, TlsContext::FreeSsl> ssl_;
+  int socket_;
+  bool has_pending_ = false;
+  bool kernel_sends_ = false;
+  std::uint32_t messages_ = 0;  ///< of the handshake protocol, received after the handshake
+  std::string failure_;
+};
+
+}  // namespace offload::net

@@ -1,0 +1,62 @@
+#include "comch/session/source_limits.hpp"
+
+#include <gtest/gtest.h>
+
+namespace offload::comch {
+namespace {
+
+constexpr core::Duration kSecond = std::chrono::seconds(1);
+
+net::IpBytes source(int number) {
+  net::IpBytes bytes{};
+  bytes[0] = static_cast<std::byte>(number);
+  bytes[1] = static_cast<std::byte>(number >> 8);
+  return bytes;
+}
+
+class Limits : public testing::Test {
+ protected:
+  int take_all(int from, core::TimePoint at) {
+    int count = 0;
+    while (count < 10'000 && limits_.take(source(from), at)) ++count;
+    return count;
+  }
+  SourceLimits limits_;
+  core::TimePoint now_ = core::Clock::now();
+};
+
+TEST_F(Limits, ASourceHasABurstAndThenARate) {
+  EXPECT_EQ(take_all(1, now_), static_cast<int>(SourceLimits::kBurst));
+  EXPECT_EQ(take_all(1, now_ + kSecond), static_cast<int>(SourceLimits::kRate));
+  EXPECT_EQ(take_all(1, now_ + 1000 * kSecond), static_cast<int>(SourceLimits::kBurst));
+}
+
+TEST_F(Limits, AnotherSourceHasItsOwn) {
+  take_all(1, now_);
+  EXPECT_TRUE(limits_.take(source(2), now_));
+}
+
+TEST_F(Limits, WhatProvesTheKeyCostsNothing) {
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(limits_.take(source(1), now_)) << i;
+    limits_.give_back(source(1));
+  }
+}
+
+TEST_F(Limits, AllTogetherHaveABurstAndARate) {
+  int taken = 0;
+  for (int i = 0; i < 100; ++i) taken += take_all(i, now_);
+  EXPECT_EQ(taken, static_cast<int>(SourceLimits::kBurstOfAll));
+}
+
+TEST_F(Limits, SourcesAreForgotten) {
+  for (int i = 0; i < 100; ++i) limits_.take(source(i), now_);
+  EXPECT_EQ(limits_.sources(), 100U);
+  limits_.forget(now_ + 10 * kSecond);
+  EXPECT_EQ(limits_.sources(), 0U);
+  for (int i = 0; i < 20'000; ++i) limits_.take(source(i), now_ + i * kSecond / 100);
+  EXPECT_LE(limits_.sources(), SourceLimits::kMostSources);
+}
+
+}  // namespace
+}  // namespace offload::comch

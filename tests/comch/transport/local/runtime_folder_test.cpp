@@ -1,0 +1,77 @@
+#include "comch/transport/local/runtime_folder.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "comch/transport/local/control.hpp"
+#include "core/error.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::comch {
+namespace {
+
+class RuntimeFolder : public testing::Test {
+ protected:
+  void set(const std::string& folder) { ::setenv("XDG_RUNTIME_DIR", folder.c_str(), 1); }
+  void TearDown() override { ::unsetenv("XDG_RUNTIME_DIR"); }
+
+  support::TempDir dir_;
+};
+
+TEST_F(RuntimeFolder, IsTheSystemsIfThatIsOurs) {
+  ASSERT_EQ(::chmod(dir_.path().c_str(), 0700), 0);
+  set(dir_.path());
+  EXPECT_EQ(runtime_folder(), dir_.path());
+  EXPECT_EQ(default_address(), "unix:" + dir_.path() + "/dpu-gpu-offload.sock");
+}
+
+TEST_F(RuntimeFolder, ElseOneOfOurOwn) {
+  const auto user = ::geteuid();
+  const std::string own =
+      user == 0 ? "/run/dpu-gpu-offload" : "/tmp/dpu-gpu-offload-" + std::to_string(user);
+  ::unsetenv("XDG_RUNTIME_DIR");
+  EXPECT_EQ(runtime_folder(), own);
+  for (const std::string& given : {std::string(), std::string("relative"), dir_.file("nothing")}) {
+    set(given);
+    EXPECT_EQ(runtime_folder(), own) << given;
+  }
+  ASSERT_EQ(::chmod(dir_.path().c_str(), 0770), 0);  // others may write to it
+  set(dir_.path());
+  EXPECT_EQ(runtime_folder(), own);
+}
+
+TEST_F(RuntimeFolder, IsMadeForItsOwnerAlone) {
+  ::unsetenv("XDG_RUNTIME_DIR");
+  const std::string folder = runtime_folder();
+  make_runtime_folder(folder + "/x.sock");
+  struct stat status {};
+  ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0700U);
+  make_runtime_folder(folder + "/x.sock");  // again
+}
+
+TEST_F(RuntimeFolder, ThatOthersMayWriteToIsRefusedByBothSides) {
+  ::unsetenv("XDG_RUNTIME_DIR");
+  const std::string folder = runtime_folder();
+  make_runtime_folder(folder + "/x.sock");
+  const Address address = Address::parse("unix:" + folder + "/runtime-folder-test.sock");
+  ASSERT_EQ(::chmod(folder.c_str(), 0777), 0);
+  const auto listening = support::thrown_by([&] { static_cast<void>(listen_local(address)); });
+  const auto connecting = support::thrown_by([&] { static_cast<void>(connect_local(address)); });
+  ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
+  EXPECT_EQ(listening.code(), core::ErrorCode::not_permitted);
+  EXPECT_EQ(connecting.code(), core::ErrorCode::not_permitted);
+}
+
+TEST_F(RuntimeFolder, OfAnotherPathIsTheUsersConcern) {
+  make_runtime_folder(dir_.file("not there") + "/x.sock");
+  EXPECT_FALSE(std::filesystem::exists(dir_.file("not there")));
+}
+
+}  // namespace
+}  // namespace offload::comch

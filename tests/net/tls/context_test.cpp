@@ -1,0 +1,104 @@
+#include "net/tls/context.hpp"
+
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "tests/net/tls/tls_pair.hpp"
+#include "tests/support/certificates.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::net {
+namespace {
+
+using core::ErrorCode;
+using support::Authority;
+using support::thrown_by;
+
+class TlsContextTest : public testing::Test {
+ protected:
+  Authority ours_{"our authority"};
+  Authority others_{"another authority"};
+  TlsCertificate server_ = ours_.issue("server", "DNS:server.test,IP:127.0.0.1");
+  TlsCertificate client_ = ours_.issue("client", "DNS:client.test");
+
+  bool connects(const TlsContext& server, const TlsContext& client) {
+    TlsPair pair(server, client);
+    const bool connected = pair.connect();
+    server_failure_ = pair.server.failure();
+    client_failure_ = pair.client.failure();
+    return connected;
+  }
+  std::string server_failure_;
+  std::string client_failure_;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(TlsContextTest, TheNameOrTheAddressOfTheServerIsInItsCertificate) {
+  const auto server = TlsContext::server(server_);
+  EXPECT_TRUE(connects(server, TlsContext::client("server.test", ours_.ca_file())));
+  EXPECT_TRUE(connects(server, TlsContext::client("127.0.0.1", ours_.ca_file())));
+  EXPECT_FALSE(connects(server, TlsContext::client("other.test", ours_.ca_file())));
+  EXPECT_TRUE(has(client_failure_, "ostname mismatch")) << client_failure_;
+  EXPECT_TRUE(has(server_failure_, "the peer refused: ")) << server_failure_;
+  EXPECT_FALSE(connects(server, TlsContext::client("127.0.0.2", ours_.ca_file())));
+  EXPECT_TRUE(has(client_failure_, "IP address mismatch")) << client_failure_;
+}
+
+TEST_F(TlsContextTest, AnAuthorityThatIsNotTrusted) {
+  EXPECT_FALSE(
+      connects(TlsContext::server(server_), TlsContext::client("server.test", others_.ca_file())));
+  EXPECT_TRUE(has(client_failure_, "the peer's certificate is refused")) << client_failure_;
+  // Nor is it one of the system's.
+  EXPECT_FALSE(connects(TlsContext::server(server_), TlsContext::client("server.test")));
+}
+
+TEST_F(TlsContextTest, ACertificateThatHasExpired) {
+  const auto old = TlsContext::server(ours_.issue("old", "DNS:server.test", -60));
+  EXPECT_FALSE(connects(old, TlsContext::client("server.test", ours_.ca_file())));
+  EXPECT_TRUE(has(client_failure_, "expired")) << client_failure_;
+}
+
+TEST_F(TlsContextTest, AClientsCertificateIsAskedFor) {
+  const auto server = TlsContext::server(server_, ours_.ca_file());
+  EXPECT_TRUE(connects(server, TlsContext::client("server.test", ours_.ca_file(), client_)));
+  EXPECT_FALSE(connects(server, TlsContext::client("server.test", ours_.ca_file())));
+  EXPECT_TRUE(has(server_failure_, "certificate")) << server_failure_;
+  const auto strange = others_.issue("stranger", "DNS:client.test");
+  EXPECT_FALSE(connects(server, TlsContext::client("server.test", ours_.ca_file(), strange)));
+  EXPECT_TRUE(has(server_failure_, "the peer's certificate is refused")) << server_failure_;
+}
+
+TEST_F(TlsContextTest, APrivateKeyThatOthersCanRead) {
+  ::chmod(server_.key_file.c_str(), 0640);
+  (void)TlsContext::server(server_);  // the group can: Debian's ssl-cert
+  ::chmod(server_.key_file.c_str(), 0604);
+  const auto error = thrown_by([&] { (void)TlsContext::server(server_); });
+  EXPECT_EQ(error.code(), ErrorCode::not_permitted);
+  EXPECT_TRUE(has(error.what(), server_.key_file)) << error.what();
+}
+
+TEST_F(TlsContextTest, FilesThatAreNotWhatTheyShouldBe) {
+  const auto fails = [](const TlsCertificate& own, const std::string& ca, const std::string& name) {
+    const auto error = thrown_by([&] { (void)TlsContext::server(own, ca); });
+    EXPECT_TRUE(has(error.what(), name)) << error.what();
+  };
+  fails({"/nowhere/chain", server_.key_file}, "", "/nowhere/chain");
+  fails({server_.chain_file, "/nowhere/key"}, "", "/nowhere/key");
+  fails(server_, "/nowhere/ca", "/nowhere/ca");
+  fails({server_.chain_file, client_.key_file}, "", client_.key_file);
+  fails({server_.key_file, server_.key_file}, "", server_.key_file);
+}
+
+TEST_F(TlsContextTest, ACopyOutlivesTheFirst) {
+  auto server = std::make_optional(TlsContext::server(server_));
+  const TlsContext copy = *server;
+  server.reset();
+  EXPECT_TRUE(connects(copy, TlsContext::client("server.test", ours_.ca_file())));
+}
+
+}  // namespace
+}  // namespace offload::net

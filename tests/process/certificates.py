@@ -1,0 +1,47 @@
+"""Certificates for tests, made by the openssl tool, and the programs' options for them."""
+import shutil
+import subprocess
+
+import pytest
+
+from harness import PATIENCE
+
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None,
+                                   reason="needs the openssl tool (package openssl)")
+
+
+class Authority:
+    """A certificate authority and what it signs, made by the openssl tool: PEM files."""
+
+    def __init__(self, folder, name):
+        self._folder, self._name = folder, name
+        self.ca = folder / f"{name}.pem"
+        self._key = folder / f"{name}.key"
+        self._openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                      "-noenc", "-keyout", self._key, "-out", self.ca, "-subj", f"/CN={name}",
+                      "-days", 2)
+
+    def issue(self, name, names, days=1):
+        """The files of a certificate for `names` and of its key."""
+        request, certificate, key, extra = (self._folder / f"{self._name}-{name}.{kind}"
+                                            for kind in ("csr", "pem", "key", "ext"))
+        self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
+                      "-keyout", key, "-out", request, "-subj", f"/CN={name}")
+        extra.write_text(f"subjectAltName={names}\n")
+        self._openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
+                      "-CAcreateserial", "-days", days, "-extfile", extra, "-out", certificate)
+        key.chmod(0o600)
+        return certificate, key
+
+    @staticmethod
+    def _openssl(*words):
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True,
+                       timeout=PATIENCE)
+
+
+def own(certificate):
+    return ["--tls-certificate", certificate[0], "--tls-key", certificate[1]]
+
+
+def trusting(authority):
+    return ["--tls", "--tls-ca", authority.ca]

@@ -1,0 +1,98 @@
+"""Somebody between server and worker: passes on, hears, delays or changes what goes between them."""
+import queue
+import socket
+import threading
+import time
+
+from harness import PATIENCE
+
+
+class Relay:
+    """Listens on loopback and connects each connection on to `port`."""
+
+    def __init__(self, port, delay=0, source="127.0.0.1"):
+        """`delay`: seconds that bytes take in each direction. `source`: which address of loopback the
+        connections to `port` come from."""
+        self._target = port
+        self._delay = delay
+        self._source = source
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self._listener.getsockname()[1]
+        self.heard = []  # (connection, direction, bytes), in the order in which they came
+        self._change = None
+        self._sockets = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+        for each in self._sockets:
+            each.close()
+
+    def change_once(self, direction, change):
+        """What the next bytes of `direction` on a data connection become: the chunks that
+        `change(chunk)` returns; None: they wait for the next, and both are its argument then."""
+        self._change = (direction, change)
+
+    def _accept(self):
+        number = 0
+        while True:
+            try:
+                near = self._listener.accept()[0]
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self._target), PATIENCE,
+                                               source_address=(self._source, 0))
+            except OSError:
+                near.close()
+                continue
+            for each in (near, far):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                each.settimeout(None)
+                self._sockets.append(each)
+            self._pump(number, "to server", near, far)
+            self._pump(number, "to worker", far, near)
+            number += 1
+
+    def _pump(self, number, direction, source, target):
+        chunks = queue.Queue()
+
+        def read():
+            while True:
+                try:
+                    chunk = source.recv(65536)
+                except OSError:
+                    chunk = b""
+                chunks.put((time.monotonic() + self._delay, chunk))
+                if not chunk:
+                    return
+
+        def write():
+            held = []
+            while True:
+                due, chunk = chunks.get()
+                time.sleep(max(0, due - time.monotonic()))
+                self.heard.append((number, direction, chunk))
+                try:
+                    if not chunk:
+                        return target.shutdown(socket.SHUT_WR)
+                    change = self._change
+                    # Of an attachment's two connections the second is that of its channel.
+                    if change and change[0] == direction and number % 2 == 1:
+                        held.append(chunk)
+                        changed = change[1](held)
+                        if changed is None:
+                            continue
+                        self._change = None
+                        held = []
+                        for each in changed:
+                            target.sendall(each)
+                        continue
+                    target.sendall(chunk)
+                except OSError:
+                    return
+        for each in (read, write):
+            threading.Thread(target=each, daemon=True).start()

@@ -1,0 +1,240 @@
+"""Keys, and who may be met: as the programs take them."""
+import contextlib
+import os
+import socket
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from harness import PATIENCE, Program, free_port
+from wire import BAD_KEY, ERROR, Wire, frame, payloads
+
+PROGRAMS = ["offload-server", "offload-worker"]
+
+
+def key_file(stage, name, content=None, mode=0o600):
+    path = stage.folder / name
+    path.write_bytes(os.urandom(32) if content is None else content)
+    path.chmod(mode)
+    return path
+
+
+def keys(*files):
+    return [word for file in files for word in ("--comch-key-file", file)]
+
+
+@pytest.fixture
+def comch(stage):
+    class Comch:
+        port = free_port()
+        address = ["--comch", f"tcp:127.0.0.1:{port}"]
+
+        def server(self, *options):
+            server = stage.program("offload-server", *self.address, "-p", 0, *options)
+            server.wait_for_log("waiting for a worker")
+            return server
+
+        def worker(self, *options):
+            return stage.program("offload-worker", *self.address, "--backend", "cpu", *options)
+
+        def expect_service(self, server, worker, count=1):
+            server.wait_for_log("the worker serves all channels", count=count)
+            port = int(server.wait_for_log(r"listening on \S+:(\d+) with")[1])
+            with Wire(port) as wire:
+                wire.ask(payloads(20, 100))
+    return Comch()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1"])
+def test_no_key_no_tcp(stage, program, host):
+    ended = stage.program(program, "--comch", f"tcp:{host}:4711")
+    assert ended.wait() == 1
+    assert "takes a key (--comch-key-file), on loopback too; --insecure does without" in ended.log
+
+
+WEAK = {
+    "short": (os.urandom(31), 0o600, "32 to 4096 bytes"),
+    "a password": (b"correct horse battery staple, for ever\n", 0o600, "may be guessed"),
+    "zeroes": (bytes(64), 0o600, "may be guessed"),
+    "a pattern": (b"0123456789abcdef" * 8, 0o600, "may be guessed"),
+    "open to others": (os.urandom(32), 0o644, "open to others"),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("kind", WEAK)
+def test_a_bad_key_file(stage, program, kind):
+    content, mode, text = WEAK[kind]
+    ended = stage.program(program, "--comch", "tcp:127.0.0.1:0",
+                          *keys(key_file(stage, "key", content, mode)))
+    assert ended.wait() == 1
+    assert text in ended.log
+    assert mode != 0o600 or "openssl rand -out" in ended.log
+
+
+def test_the_command_in_the_refusal_makes_a_good_key(stage, comch):
+    path = stage.folder / "new"
+    subprocess.run(["sh", "-c", f"(umask 077; openssl rand -out {path} 32)"], check=True,
+                   timeout=PATIENCE)
+    server = comch.server(*keys(path))
+    comch.expect_service(server, comch.worker(*keys(path)))
+
+
+def test_another_key(stage, comch):
+    right, wrong = key_file(stage, "right"), key_file(stage, "wrong")
+    server = comch.server(*keys(right))
+    worker = comch.worker(*keys(wrong), "--connect-timeout", "1s")
+    assert worker.wait() == 1
+    assert "the server does not have this worker's key" in worker.log
+    assert "is refused: it does not know a key of this server's" in server.log
+    comch.expect_service(server, comch.worker(*keys(right)))
+
+
+def test_rotation(stage, comch):
+    """Server: both keys. Workers, one by one: from the old to the new. All that while they attach."""
+    new, old = key_file(stage, "new"), key_file(stage, "old")
+    server = comch.server(*keys(new, old))
+    for count, files in enumerate([[old], [new], [new, old]], 1):
+        worker = comch.worker(*keys(*files))
+        comch.expect_service(server, worker, count)
+        worker.kill()
+        server.wait_for_log(r"worker \S+ is gone", count=count)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_three_keys(stage, program):
+    ended = stage.program(program, "--comch", "tcp:127.0.0.1:0",
+                          *keys(*(key_file(stage, str(i)) for i in range(3))))
+    assert ended.wait() == 2
+    assert "the new key and the old one" in ended.log
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_key_and_insecure(stage, program):
+    ended = stage.program(program, "--comch", "tcp:127.0.0.1:0", "--insecure",
+                          *keys(key_file(stage, "key")))
+    assert ended.wait() == 2
+
+
+def test_the_key_is_in_no_core_dump(stage, comch):
+    """Of what a core dump has (VmFlags without dd: core(5), proc(5)), no page has the key."""
+    content = os.urandom(32)
+    server = comch.server(*keys(key_file(stage, "key", content)))
+    dumped = found = 0
+    ranges, current = [], None
+    for line in open(f"/proc/{server.pid}/smaps"):
+        words = line.split()
+        if "-" in words[0] and not words[0].endswith(":"):
+            current = (words[0].split("-"), words[1])
+        elif words[0] == "VmFlags:" and current[1].startswith("rw"):
+            ranges.append((int(current[0][0], 16), int(current[0][1], 16), "dd" in words))
+    with open(f"/proc/{server.pid}/mem", "rb") as memory:
+        for first, end, left_out in ranges:
+            memory.seek(first)
+            with contextlib.suppress(OSError):
+                there = content in memory.read(end - first)
+                dumped += there and not left_out
+                found += there
+    assert found and not dumped
+
+
+def test_an_error_that_anybody_could_send_ends_no_worker(stage):
+    """In place of a server, before any proof; then the real one comes."""
+    key = keys(key_file(stage, "key"))
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        listener.settimeout(PATIENCE)
+        worker = stage.program("offload-worker", "--comch", f"tcp:127.0.0.1:{port}", "--backend",
+                               "cpu", *key)
+        for _ in range(3):
+            with listener.accept()[0] as connection:
+                connection.sendall(frame(struct.pack(">I", BAD_KEY) + b"leave!", ERROR))
+                with contextlib.suppress(ConnectionError):
+                    connection.settimeout(PATIENCE)
+                    while connection.recv(4096):
+                        pass
+    assert worker.alive
+    worker.wait_for_log("the server does not have this worker's key, or somebody is between the two")
+    server = stage.program("offload-server", "--comch", f"tcp:127.0.0.1:{port}", "-p", 0, *key)
+    server.wait_for_log("the worker serves all channels")
+    assert worker.log.count("the server does not have this worker's key") < 3, "once, not each time"
+
+
+def test_comch_allow(stage, comch):
+    key = keys(key_file(stage, "key"))
+    server = comch.server(*key, "--comch-allow", "10.0.0.0/8", "--comch-allow", "fd00::/8")
+    refused = comch.worker(*key, "--connect-timeout", "1s")
+    assert refused.wait() == 1
+    assert "--comch-allow does not have its network" in server.log
+    assert server.terminate() == 0
+    server = comch.server(*key, "--comch-allow", "10.0.0.0/8", "--comch-allow", "127.0.0.1")
+    comch.expect_service(server, comch.worker(*key))
+
+
+@pytest.mark.parametrize("wrong", ["", "10.0.0.0/33", "host"])
+def test_what_is_no_network(stage, wrong):
+    ended = stage.program("offload-server", "--comch-allow", wrong)
+    assert ended.wait() == 2
+    assert "a network, such as 10.0.0.0/8 or fd00::/8" in ended.log
+
+
+# ---- One machine: who is at the other end of the socket, and who made its folder
+
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+
+
+def as_nobody(stage, name, *options):
+    stage.folder.chmod(0o755)
+    wrapper = ["env", "-u", "XDG_RUNTIME_DIR", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
+               "--clear-groups"]
+    return stage.add(Program(stage.folder, name, *options, wrapper=wrapper))
+
+
+@as_root
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_folder_that_somebody_else_made(stage, program):
+    """Where nobody's default is, root was first."""
+    folder = f"/tmp/dpu-gpu-offload-{NOBODY}"
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o777)
+    try:
+        ended = as_nobody(stage, program, "--backend", "cpu") if program == "offload-worker" else \
+            as_nobody(stage, program, "-p", 0)
+        assert ended.wait() == 1
+        assert f"{folder} is not a folder of this user's alone" in ended.log
+    finally:
+        os.rmdir(folder)
+
+
+@as_root
+def test_the_default_is_private(stage):
+    folder = f"/tmp/dpu-gpu-offload-{NOBODY}"
+    server = as_nobody(stage, "offload-server", "-p", 0)
+    server.wait_for_log(f"waiting for a worker on unix:{folder}/dpu-gpu-offload.sock")
+    assert os.stat(folder).st_mode & 0o777 == 0o700
+    worker = as_nobody(stage, "offload-worker", "--backend", "cpu")
+    server.wait_for_log("the worker serves all channels")
+    assert server.terminate() == 0 and worker.wait() == 0
+    os.rmdir(folder)
+
+
+@as_root
+def test_another_users_server_is_not_served(stage):
+    path = stage.folder / "squatted"
+    script = (f"import os, socket, time; os.setuid({NOBODY}); s = socket.socket(socket.AF_UNIX, "
+              f"socket.SOCK_SEQPACKET); s.bind({str(path)!r}); s.listen(); print(flush=True); "
+              "time.sleep(60)")
+    stage.folder.chmod(0o777)
+    squatter = subprocess.Popen([sys.executable, "-ISc", script], stdout=subprocess.PIPE)
+    try:
+        squatter.stdout.readline()
+        worker = stage.program("offload-worker", "--comch", f"unix:{path}", "--backend", "cpu")
+        assert worker.wait() == 1
+        assert f"belongs to user {NOBODY}" in worker.log
+    finally:
+        squatter.kill()
+        squatter.wait()

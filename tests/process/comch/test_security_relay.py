@@ -1,0 +1,94 @@
+"""Somebody between server and worker over tcp:, who has no key: sees nothing and changes nothing."""
+import os
+import re
+import socket
+import time
+
+import pytest
+
+from harness import PATIENCE, free_port
+from relay import Relay
+from wire import Wire, frame, payloads, reverse
+
+SECRET = b"the-secret-of-a-request-" * 4
+
+
+@pytest.fixture
+def lines(stage):
+    """A server, a relay to it, and a worker behind that, attached."""
+    port = free_port()
+    key = stage.key_options()
+    server = stage.program("offload-server", "--comch", f"tcp:127.0.0.1:{port}", "-p", 0, *key)
+    server.wait_for_log("waiting for a worker")
+    with Relay(port) as relay:
+        worker = stage.program("offload-worker", "--comch", f"tcp:127.0.0.1:{relay.port}",
+                               "--backend", "cpu", *key)
+        server.wait_for_log("the worker serves all channels")
+        clients = int(server.wait_for_log(r"listening on \S+:(\d+) with")[1])
+        yield server, relay, worker, clients
+        # While the relay is there: the worker leaves by it.
+        assert server.terminate() == 0
+        assert worker.wait() == 0
+
+
+def test_it_sees_nothing(lines):
+    server, relay, worker, clients = lines
+    with Wire(clients) as wire:
+        wire.ask([SECRET] + payloads(20, 100))
+    seen = b"".join(chunk for _, _, chunk in relay.heard)
+    assert len(seen) > 2000
+    assert SECRET[:16] not in seen and reverse(SECRET)[:16] not in seen
+    assert b"reverse" not in seen, "the name of the service, in the welcome"
+    assert "TLS 1.3" in worker.log
+
+
+CHANGES = {
+    "rewrites": lambda held: [held[0][:-3] + bytes([held[0][-3] ^ 1]) + held[0][-2:]],
+    "replays": lambda held: [held[0], held[0]],
+    "injects": lambda held: [b"\x17\x03\x03\x00\x30" + os.urandom(48), held[0]],
+    "injects what is no TLS": lambda held: [frame(b"", 0), held[0]],
+    "reorders": lambda held: None if len(held) < 2 else [held[1], held[0]],
+    "leaves out": lambda held: None if len(held) < 2 else [held[1]],
+    "cuts off": lambda held: [held[0][:-1] + b"\x00"],
+}
+
+
+@pytest.mark.parametrize("direction", ["to worker", "to server"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_changes_nothing(lines, change, direction):
+    """Who gets what it changed notices and says so; the attachment ends, and with the next one what
+    was asked is answered, right."""
+    server, relay, worker, clients = lines
+    with Wire(clients) as wire:
+        wire.ask([b"before"])
+        relay.change_once(direction, CHANGES[change])
+        wire.send(frame(b"first"))
+        for _ in range(2):
+            wire.send(frame(SECRET))
+            time.sleep(0.02)  # so that requests and answers are more than one chunk
+        server.wait_for_log(r"worker \S+ is gone")
+        worker.wait_for_log("the server is gone")
+        # Who noticed tells the other, whose control line may have ended before it hears that.
+        assert re.search("TLS: .*somebody is between its two ends", server.log + worker.log)
+        server.wait_for_log("the worker serves all channels", count=2)
+        wire.expect([reverse(b"first"), reverse(SECRET), reverse(SECRET)])
+
+
+def test_what_it_heard_is_worth_nothing_later(lines):
+    """All that a worker has sent, once more: neither an attachment nor any harm."""
+    server, relay, worker, clients = lines
+    with Wire(clients) as wire:
+        wire.ask([b"before"])
+        for number in (0, 1):
+            heard = b"".join(chunk for connection, direction, chunk in list(relay.heard)
+                             if connection == number and direction == "to server")
+            with socket.create_connection(("127.0.0.1", relay._target), PATIENCE) as again:
+                again.sendall(heard)
+                try:
+                    while again.recv(65536):
+                        pass
+                except ConnectionError:
+                    pass
+        wire.ask([SECRET])
+    server.wait_for_log(r"a control connection of 127.0.0.1:\d+ is refused: TLS: ")
+    assert "is gone" not in server.log and "is gone" not in worker.log

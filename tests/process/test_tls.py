@@ -1,0 +1,210 @@
+"""The clients' port with TLS 1.3: who is let in, who is not, and every byte right."""
+import contextlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from certificates import Authority, needs_openssl, own, trusting
+from harness import PATIENCE, TIME_FACTOR, Load, scaled, statistics, wait_until
+from wire import TOO_LONG, Wire, frame, payloads, reverse
+
+pytestmark = needs_openssl
+
+
+@pytest.fixture(scope="module", name="ours")
+def fixture_ours(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ours"), "ours")
+
+
+@pytest.fixture(scope="module", name="others")
+def fixture_others(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("others"), "others")
+
+
+@pytest.fixture(scope="module", name="certificate")
+def fixture_certificate(ours):
+    return ours.issue("server", "DNS:server.test,IP:127.0.0.1")
+
+
+@pytest.fixture(scope="module", name="client_certificate")
+def fixture_client_certificate(ours):
+    return ours.issue("client", "DNS:client.test")
+
+
+class TlsWire(Wire):
+    """A Wire in TLS, by Python's own binding, which takes one thread at a time: no sending()."""
+
+    def __init__(self, port, authority, certificate=None):
+        super().__init__(port)
+        context = ssl.create_default_context(cafile=authority.ca)
+        if certificate:
+            context.load_cert_chain(*certificate)
+        self._stream.close()
+        self.socket = context.wrap_socket(self.socket, server_hostname="server.test")
+        self._stream = self.socket.makefile("rb", buffering=1 << 16)
+
+
+def expect_refused(stage, server, *options, why):
+    client = stage.client(server, *options, "-i", 1, "--connect-timeout", "5s")
+    assert client.wait() == 1
+    assert why in client.log, client.log
+
+
+def test_every_size_and_depth(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate), "--max-message-length", "1m", "--threads", 2)
+    for size, depth in ((0, 128), (1, 1), (64, 128), (373, 16), (4096, 128), (65536, 16),
+                        (1 << 20, 4)):
+        count = scaled(2000 if size < 4096 else 50, lowest=5)
+        client = stage.run_client(server, *trusting(ours), "--size", size, "-t", 2, "-i", count,
+                                  "--connections", 2, "--max-concurrent-messages", depth)
+        assert statistics(client)["Valid responses"] == 4 * count
+    assert "connected to 127.0.0.1" in client.log and "with TLS" in client.log
+
+
+def test_frames_cut_anywhere_and_a_half_closed_connection(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate), "--max-message-length", "64k")
+    with TlsWire(server.port, ours) as wire:
+        for sizes in ([0, 1, 300, 5000], 65536):
+            requests = payloads(20 if isinstance(sizes, list) else 1, sizes)
+            data = b"".join(map(frame, requests))
+            for cut in range(0, len(data), 999):
+                wire.send(data[cut:cut + 999])
+            wire.expect(map(reverse, requests))
+        assert wire.socket.version() == "TLSv1.3"
+        # A frame that breaks the protocol: the error comes in TLS too, and then the end.
+        wire.send(frame(bytes(70000)))
+        assert wire.receive_error() == TOO_LONG
+        wire.expect_end()
+
+
+def test_a_client_that_reads_late(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate), "--max-message-length", "64k")
+    client = stage.client(server, *trusting(ours), "--size", "64k", "--duration", "2s",
+                          "--max-concurrent-messages", 1000)
+    client.wait_for_log("connected to")
+    for _ in range(3):
+        time.sleep(0.2)
+        client.stop()
+        time.sleep(0.2)  # what it does not take waits in the server, a record in part
+        client.send_signal(signal.SIGCONT)
+    assert client.wait(60 * TIME_FACTOR) == 0, client.log
+    assert statistics(client)["Valid responses"] > 0
+
+
+def test_a_client_checks_who_the_server_is(stage, ours, others, certificate):
+    server, _ = stage.pair(*own(certificate))
+    expect_refused(stage, server, *trusting(others), why="certificate is refused")
+    server.wait_for_log(r"TLS handshake with the client 127\.0\.0\.1:\d+ failed: "
+                        "the peer refused: .*unknown ca")
+    expect_refused(stage, server, "--tls", why="certificate is refused")  # the system's authorities
+    expect_refused(stage, server, *trusting(ours), "--tls-server-name", "other.test",
+                   why="ostname mismatch")
+    stage.run_client(server, *trusting(ours), "--tls-server-name", "server.test", "-i", 10)
+
+
+def test_an_expired_certificate(stage, ours):
+    server, _ = stage.pair(*own(ours.issue("old", "IP:127.0.0.1", days=-1)))
+    expect_refused(stage, server, *trusting(ours), why="certificate has expired")
+
+
+def test_clients_need_a_certificate_if_the_server_says_so(stage, ours, others, certificate,
+                                                          client_certificate):
+    server, _ = stage.pair(*own(certificate), "--tls-client-ca", ours.ca)
+    stage.run_client(server, *trusting(ours), *own(client_certificate), "-i", 10)
+    expect_refused(stage, server, *trusting(ours), why="certificate required")
+    server.wait_for_log(r"TLS handshake with the client 127\.0\.0\.1:\d+ failed: "
+                        "peer did not return a certificate")
+    time.sleep(1)  # a line of this kind a second
+    expect_refused(stage, server, *trusting(ours), *own(others.issue("stranger", "DNS:x.test")),
+                   why="unknown ca")
+    server.wait_for_log("failed: the peer's certificate is refused")
+    stage.run_client(server, *trusting(ours), *own(client_certificate), "-i", 10)
+
+
+def test_who_does_not_speak_tls_at_a_port_that_does(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate))
+    client = stage.client(server, "-i", 1)
+    assert client.wait() == 1
+    server.wait_for_log(r"with the client 127\.0\.0\.1:\d+ failed: the peer does not speak TLS")
+    stage.run_client(server, *trusting(ours), "-i", 10)
+
+
+def test_who_speaks_tls_at_a_port_that_does_not(stage, ours):
+    server, _ = stage.pair()
+    expect_refused(stage, server, *trusting(ours), why="the peer does not speak TLS")
+    server.wait_for_log("it seems to speak TLS")
+
+
+def test_handshakes_that_do_not_go_on_keep_nobody_out(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate))
+    with contextlib.ExitStack() as silent:
+        for number in range(200):
+            wire = silent.enter_context(Wire(server.port))
+            # Nothing, the begin of a record, of a ClientHello.
+            wire.send((b"", b"\x16\x03", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")[number % 3])
+        begin = time.monotonic()
+        stage.run_client(server, *trusting(ours), "-i", 100, "-t", 4)
+        assert time.monotonic() - begin < PATIENCE
+        before = server.descriptors()
+        # They are closed when their time, 10 s, is over.
+        wait_until(lambda: server.descriptors() <= before - 200, "the silent ones are closed",
+                   15 + PATIENCE)
+    server.wait_for_log("failed: it was not done in time")
+
+
+def test_a_flood_of_handshakes_beside_clients(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate))
+    with Load(stage, server, *trusting(ours), "--max-concurrent-messages", 4):
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                for wire in [Wire(server.port) for _ in range(20)]:
+                    wire.send(b"\x16\x03\x01\x00\x05garbage")
+                    wire.reset()
+
+
+def test_the_openssl_tool_is_a_client_too(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate))
+    request = frame(b"hello")
+    run = subprocess.Popen(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", "-CAfile", ours.ca,
+         "-verify_return_error", "-quiet"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        run.stdin.write(request)
+        run.stdin.flush()
+        assert run.stdout.read(len(request)).endswith(b"olleh")
+    finally:
+        run.kill()
+        run.communicate(timeout=PATIENCE)
+
+
+def test_an_older_version_of_tls_is_refused(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate))
+    context = ssl.create_default_context(cafile=ours.ca)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError), socket.create_connection(("127.0.0.1", server.port)) as raw:
+        raw.settimeout(10 * TIME_FACTOR)
+        context.wrap_socket(raw, server_hostname="server.test")
+    server.wait_for_log("failed: unsupported protocol")
+
+
+def test_files_that_will_not_do(stage, ours, certificate, tmp_path):
+    open_key = tmp_path / "open.key"
+    shutil.copy(certificate[1], open_key)
+    open_key.chmod(0o644)
+    for options, why in (
+            (["--tls-certificate", certificate[0], "--tls-key", open_key], "open to others"),
+            (["--tls-certificate", "/nowhere", "--tls-key", certificate[1]], "/nowhere"),
+            ([*own(certificate), "--tls-client-ca", "/nowhere"], "/nowhere")):
+        server = stage.server(*options)
+        assert server.wait() == 1
+        assert why in server.log, server.log
+    for options in (["--tls-certificate", certificate[0]], ["--tls-key", certificate[1]],
+                    ["--tls-client-ca", ours.ca]):
+        assert stage.server(*options).wait() == 2

@@ -1,0 +1,94 @@
+#include "apps/server/handshakes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/net/tls/tls_pair.hpp"
+
+namespace offload::server {
+namespace {
+
+using net::TlsContext;
+using net::TlsHandshake;
+using net::TlsStream;
+
+class HandshakesTest : public testing::Test {
+ protected:
+  HandshakesTest() { handshakes_.set_context(TlsContext::psk_server({key_})); }
+
+  /// A client's end, whose server's end is added.
+  core::Fd add() {
+    auto [here, there] = net::TlsPair::make_sockets();
+    handshakes_.add(std::move(here));
+    return std::move(there);
+  }
+  /// Takes events and turns until there is nothing to do.
+  void run() {
+    do {
+      engine_.run_once(engine_.now());
+    } while (handshakes_.turn());
+  }
+
+  const net::PreSharedKey key_{"key", support::random_bytes(32, 1)};
+  const TlsContext client_context_ = TlsContext::psk_client(key_);
+  std::vector<net::Stream> done_;
+  progress::Engine engine_;
+  Handshakes handshakes_{engine_,
+                         [this](net::Stream stream) { done_.push_back(std::move(stream)); }};
+  std::array<std::byte, 100> room_{};
+};
+
+TEST_F(HandshakesTest, AClientIsHandedOverOnceItIsDone) {
+  const core::Fd socket = add();
+  TlsStream client(client_context_, socket.get());
+  for (int step = 0; step < 4 && done_.empty(); ++step) {
+    (void)client.handshake();
+    run();
+  }
+  ASSERT_EQ(done_.size(), 1U);
+  EXPECT_EQ(handshakes_.size(), 0U);
+  EXPECT_EQ(handshakes_.deadline(), core::TimePoint::max());
+  EXPECT_EQ(client.send(support::bytes_of("hello")), 5);
+  EXPECT_EQ(done_[0].receive(room_), 5);
+}
+
+TEST_F(HandshakesTest, OneStepATurn) {
+  std::vector<core::Fd> sockets;
+  std::vector<std::unique_ptr<TlsStream>> clients;
+  for (int i = 0; i < 5; ++i) {
+    sockets.push_back(add());
+    clients.push_back(std::make_unique<TlsStream>(client_context_, sockets.back().get()));
+    (void)clients.back()->handshake();
+  }
+  engine_.run_once(engine_.now());
+  int turns = 0;
+  while (handshakes_.turn()) ++turns;
+  EXPECT_EQ(turns, 5);
+}
+
+TEST_F(HandshakesTest, OneThatFailsIsToldWhyAndLeftToClose) {
+  const core::Fd socket = add();
+  TlsStream client(TlsContext::psk_client({"key", support::random_bytes(32, 2)}), socket.get());
+  (void)client.handshake();
+  run();
+  EXPECT_TRUE(done_.empty());
+  EXPECT_EQ(handshakes_.size(), 1U);
+  EXPECT_LT(handshakes_.deadline(), core::Clock::now() + std::chrono::seconds(2));
+  EXPECT_EQ(client.handshake(), TlsHandshake::failed);
+  EXPECT_NE(client.failure().find("the peer refused"), std::string::npos) << client.failure();
+  ::shutdown(socket.get(), SHUT_RDWR);
+  run();
+  EXPECT_EQ(handshakes_.size(), 0U);
+}
+
+TEST_F(HandshakesTest, OneThatWaitsHasADeadline) {
+  const core::Fd socket = add();
+  run();
+  EXPECT_EQ(handshakes_.size(), 1U);
+  EXPECT_LT(handshakes_.deadline(), core::Clock::now() + std::chrono::seconds(11));
+  EXPECT_FALSE(handshakes_.turn());
+}
+
+}  // namespace
+}  // namespace offload::server
