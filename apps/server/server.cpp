@@ -44,9 +44,8 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
 /// Of `limit`; clients have half of them at least.
 int reserved_descriptors(int limit, bool local, std::size_t channels) {
   const int count = static_cast<int>(channels);
-  const int wanted =
-      kReservedDescriptors +
-      (local ? kReservedALocalChannel * count : kStrangers + kReservedAChannel * count);
+  const int wanted = kReservedDescriptors + (local ? kReservedALocalChannel * count
+                                                   : kStrangers + kReservedAChannel * count);
   return std::min(wanted, limit / 2);
 }
 

@@ -27,8 +27,8 @@ std::size_t patterns_of(std::uint32_t size) {
 }
 
 channel::SharedChannel import_channel(const channel::ChannelMemory& memory) {
-  const std::array<int, 3> own = memory.fds();
-  std::array<core::Fd, 3> fds;
+  const channel::ChannelFds own = memory.fds();
+  channel::OwnedChannelFds fds;
   std::transform(own.begin(), own.end(), fds.begin(),
                  [](int fd) { return core::Fd(core::check_errno(::dup(fd), "dup")); });
   return std::make_shared<channel::ImportedChannel>(memory.descriptor(), std::move(fds));

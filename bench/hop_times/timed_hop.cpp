@@ -139,8 +139,9 @@ void add_window(HopTimes& times, std::span<const HostTimes> host, std::span<cons
 
 HopTimes measure_hop(std::uint32_t size, std::uint32_t messages) {
   const auto layout = kernels::make_layout(kDepth, size);
-  const gpu::PinnedArray<kernels::Packet> memory(layout.bytes / sizeof(kernels::Packet));
-  const kernels::ChannelView channel{reinterpret_cast<std::uint8_t*>(memory.get()), layout};
+  const gpu::PinnedArray<kernels::Packet> memory(layout.bytes() / sizeof(kernels::Packet));
+  auto* const base = reinterpret_cast<std::uint8_t*>(memory.get());
+  const kernels::ChannelView channel{base, base + layout.request_bytes, layout};
   const gpu::DeviceArray<Stamps> stamps(messages);
   Client client(channel, size);
   std::vector<HostTimes> host(messages);

@@ -25,7 +25,7 @@ class Worker : public testing::Test {
     auto processor =
         std::make_unique<test::HostProcessor>(orders_, "reverse", kLongest, batches, 16'384);
     worker_ = std::make_unique<BatchWorker>(channel_.to_backend(), 20us, std::move(processor));
-    worker_->start(kernels::Reverse{});
+    worker_->start();
   }
   void TearDown() override {
     if (!worker_) return;
@@ -44,25 +44,25 @@ class Worker : public testing::Test {
   std::unique_ptr<BatchWorker> worker_;
 };
 
-TEST_F(Worker, AnswersInOrderWithAnyNumberOfBatches) {
-  for (const std::uint32_t batches : {1U, 2U, 3U}) {
-    start(batches);
-    std::deque<Bytes> due;
-    std::uint32_t posted = 0;
-    for (std::uint32_t answered = 0; answered < 3000; ++answered) {
-      for (; posted < 3000; ++posted) {
-        const auto message = support::random_bytes(posted * 7 % (kLongest + 1), posted);
-        if (!channel_.post(message)) break;
-        due.push_back(support::reversed(message));
-      }
-      ASSERT_EQ(channel_.await(), due.front()) << answered << ", " << batches << " batches";
-      due.pop_front();
+class AnyNumberOfBatches : public Worker, public testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(AnyNumberOfBatches, AnswersInOrder) {
+  start(GetParam());
+  std::deque<Bytes> due;
+  std::uint32_t posted = 0;
+  for (std::uint32_t answered = 0; answered < 3000; ++answered) {
+    for (; posted < 3000; ++posted) {
+      const auto message = support::random_bytes(posted * 7 % (kLongest + 1), posted);
+      if (!channel_.post(message)) break;
+      due.push_back(support::reversed(message));
     }
-    TearDown();
-    worker_.reset();
+    ASSERT_EQ(channel_.await(), due.front()) << answered;
+    due.pop_front();
   }
   EXPECT_GT(orders_.most_messages, 1U);
 }
+
+INSTANTIATE_TEST_SUITE_P(, AnyNumberOfBatches, testing::Values(1U, 2U, 3U));
 
 TEST_F(Worker, FillsOneBatchWhileAnotherIsUnderWay) {
   orders_.hold = true;

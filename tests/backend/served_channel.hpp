@@ -14,17 +14,17 @@ namespace offload::backend::test {
 /// A channel with its server's end played by the test, to be served by a back end.
 class ServedChannel {
  public:
-  /// `first`: the sequence of the first message, as if so many had gone before.
+  /// `first`: the sequence of its first message.
   ServedChannel(std::uint32_t index, std::uint32_t depth, std::uint32_t max_length,
                 std::uint64_t first = 0)
-      : channel_memory(index, depth, max_length, -1),
-        server(begun_at(channel_memory, first)),
+      : channel_memory(index, depth, max_length, -1, first),
+        server(channel_memory.endpoint()),
         import_(std::make_shared<channel::ImportedChannel>(
             channel_memory.descriptor(), channel::test::passed_fds(channel_memory))) {}
 
   [[nodiscard]] const channel::SharedChannel& to_backend() const { return import_; }
-  /// The memory, for what no requester would write.
-  [[nodiscard]] kernels::ChannelView memory() const { return import_->view(); }
+  /// The memory as the server has it, for what no requester would write.
+  [[nodiscard]] kernels::ChannelView memory() { return channel_memory.endpoint().view; }
 
   /// False if the channel is full.
   bool post(std::span<const std::byte> message) {
@@ -46,13 +46,6 @@ class ServedChannel {
   channel::test::Server server;
 
  private:
-  static channel::Endpoint begun_at(channel::ChannelMemory& memory, std::uint64_t first) {
-    channel::Endpoint endpoint = memory.endpoint();
-    endpoint.first = first;
-    endpoint.view.header().consumed = first;
-    return endpoint;
-  }
-
   channel::SharedChannel import_;
 };
 

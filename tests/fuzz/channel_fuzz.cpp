@@ -1,6 +1,3 @@
-#include <sys/eventfd.h>
-
-#include <atomic>
 #include <new>
 #include <vector>
 
@@ -69,14 +66,13 @@ class Receiver {
  public:
   Receiver(const kernels::ChannelView& view, std::uint64_t start)
       : max_length_(view.layout.max_length),
-        bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         requester_({0,
                     view,
-                    {view.header().requests, bell_.get()},
-                    {view.header().responses, bell_.get()},
-                    &consumed_,
+                    {view.response_header().requests, bell_.ringing.get()},
+                    {view.response_header().responses, bell_.waiting.get()},
                     start},
                    *this) {
+    requester_.set_wakeup(channel::Wakeup::doorbell);
     requester_.open(engine_);
     while (!requester_.full()) require(requester_.post({}, nullptr).ok(), "a lap can be posted");
   }
@@ -90,8 +86,7 @@ class Receiver {
 
  private:
   std::size_t max_length_;
-  core::Fd bell_;
-  std::atomic<std::uint64_t> consumed_{0};
+  channel::DoorbellPipe bell_ = channel::DoorbellPipe::make();
   progress::Engine engine_;
   channel::Requester requester_;
 };
@@ -101,22 +96,19 @@ void run(Input input) {
   const auto max_length = input.integer<std::uint16_t>() % 1500U;
   const auto start = input.integer<std::uint64_t>();
   const auto layout = kernels::make_layout(1U << (shape & 3U), max_length);
-  const Memory memory(layout.bytes);
-  std::memset(memory.data(), input.integer<std::uint8_t>(), layout.bytes);
-  const kernels::ChannelView channel{memory.data(), layout};
+  const Memory requests(layout.request_bytes);
+  const Memory responses(layout.response_bytes);
+  const auto filling = input.integer<std::uint8_t>();
+  std::memset(requests.data(), filling, layout.request_bytes);
+  std::memset(responses.data(), filling, layout.response_bytes);
+  const kernels::ChannelView channel{requests.data(), responses.data(), layout};
   while (!input.rest().empty()) poke(input, channel, start);
 
-  const std::vector<std::uint8_t> before(memory.data(), memory.data() + layout.responses);
+  const std::vector<std::uint8_t> before(requests.data(), requests.data() + layout.request_bytes);
   const auto services = kernels::service_names();
-  kernels::with_service(services[(shape >> 2U) % services.size()], [&](auto service) {
-    if ((shape & 0x40U) != 0) {
-      kernels::Staging staging{};
-      const auto next = kernels::take_over(channel, start, service, staging);
-      require(next - start <= layout.depth, "a lap at most is taken over");
-    }
-    serve_all(channel, start, service);
-  });
-  require(std::memcmp(memory.data(), before.data(), before.size()) == 0,
+  kernels::with_service(services[(shape >> 2U) % services.size()],
+                        [&](auto service) { serve_all(channel, start, service); });
+  require(std::memcmp(requests.data(), before.data(), before.size()) == 0,
           "a worker writes responses only");
   // Its requests take the place of those above; what the responses hold stays.
   Receiver(channel, start).receive_all();

@@ -1,8 +1,6 @@
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <array>
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -25,37 +23,38 @@ void run(Input input) {
   const auto max_length = input.integer<std::uint16_t>() % 1500U;
   const auto layout = kernels::make_layout(1U << (shape & 3U), max_length);
   // Of exactly its size, so that a checker sees every access beyond it.
-  std::vector<kernels::Packet> memory(layout.bytes / sizeof(kernels::Packet));
-  const kernels::ChannelView channel{reinterpret_cast<std::uint8_t*>(memory.data()), layout};
+  std::vector<kernels::Packet> requests(layout.request_bytes / sizeof(kernels::Packet));
+  std::vector<kernels::Packet> responses(layout.response_bytes / sizeof(kernels::Packet));
+  const kernels::ChannelView channel{reinterpret_cast<std::uint8_t*>(requests.data()),
+                                     reinterpret_cast<std::uint8_t*>(responses.data()), layout};
 
-  const core::Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  std::atomic<std::uint64_t> consumed{0};
+  const auto bell = channel::DoorbellPipe::make();
   progress::Engine engine;
   Ignore ignore;
-  channel::Requester requester({0,
-                                channel,
-                                {channel.header().requests, bell.get()},
-                                {channel.header().responses, bell.get()},
-                                &consumed},
-                               ignore);
+  const channel::Endpoint endpoint{0,
+                                   channel,
+                                   {channel.response_header().requests, bell.ringing.get()},
+                                   {channel.response_header().responses, bell.waiting.get()}};
+  channel::Requester requester(endpoint, ignore);
   requester.open(engine);
+  requester.set_wakeup(channel::Wakeup::engine);
   const std::uint64_t posted = (shape >> 2U) % (layout.depth + 1);
   while (requester.posted() != posted) require(requester.post({}, nullptr).ok(), "there is room");
-  const std::vector<kernels::Packet> before = memory;
+  const std::vector<kernels::Packet> before = requests;
 
   std::array<int, 2> fds{};
   require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()) == 0, "a connection");
   const core::Fd peer(fds[1]);
   const comch::WorkerProxy worker(
-      requester, std::make_unique<comch::TcpDataEndpoint>(comch::Stream(core::Fd(fds[0]))));
+      requester, endpoint,
+      std::make_unique<comch::TcpDataEndpoint>(comch::Stream(core::Fd(fds[0]))));
   engine.progress();  // the requests go first
   const auto bytes = input.rest();
   require(::send(peer.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
           "all of it is sent");
   for (int turn = 0; turn < 20; ++turn) engine.progress();
 
-  const std::size_t responses = layout.responses / sizeof(kernels::Packet);
-  require(std::memcmp(memory.data(), before.data(), responses * sizeof(kernels::Packet)) == 0,
+  require(std::memcmp(requests.data(), before.data(), layout.request_bytes) == 0,
           "it writes responses only");
   bool answered = true;
   for (std::uint64_t i = 0; i < layout.depth; ++i) {

@@ -1,6 +1,7 @@
 #include "tests/comch/conformance/ends.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -15,11 +16,9 @@ constexpr core::Duration kRest = std::chrono::milliseconds(1);
 }  // namespace
 
 ServerSide::ServerSide(const Address& address) {
-  ServerSession::Offer offer{{}, kLongest, "reverse", kKeepAlive};
-  for (std::uint32_t i = 0; i < kChannels; ++i) {
-    ends.push_back(std::make_unique<End>(i));
-    offer.channels.push_back(&ends.back()->memory);
-  }
+  ServerSession::Offer offer{
+      std::vector<int>(kChannels, -1), kDepth, kLongest, "reverse", kKeepAlive, kMostWorkers};
+  for (std::uint32_t i = 0; i < kChannels; ++i) ends.push_back(std::make_unique<End>(i));
   session = std::make_unique<ServerSession>(engine_, address, std::move(offer),
                                             static_cast<ServerSession::Observer&>(*this));
   address_ = session->address();
@@ -57,23 +56,41 @@ void ServerSide::turn() {
     if (!end->remote || end->remote->failure() == nullptr) continue;
     connection_lost = *end->remote->failure();
     end->remote.reset();
-    session->drop_worker(connection_lost);
+    session->drop(current_, connection_lost);
   }
+  // Here, as all responses are released.
+  if (next_) move_to(*std::exchange(next_, {}));
 }
 
-void ServerSide::on_worker_attached(channel::Wakeup wakeup,
-                                    std::vector<std::unique_ptr<DataEndpoint>> endpoints) {
-  ++attached;
+void ServerSide::move_to(AttachedWorker worker) {
+  if (current_ != 0) session->assign(current_, 0);
+  current_ = worker.id;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     End& end = *ends[i];
-    end.server.requester.set_wakeup(wakeup);
-    if (wakeup != channel::Wakeup::engine) continue;
-    end.remote.emplace(end.server.requester, std::move(endpoints[i]));
+    end.remote.reset();
+    const auto former = std::exchange(end.attached, std::move(worker.channels[i]));
+    const auto to = end.attached->memory.endpoint();
+    end.server.requester.move_to(to, end.attached->wakeup);
+    if (!end.attached->endpoint) continue;
+    end.remote.emplace(end.server.requester, to, std::move(end.attached->endpoint));
   }
+  session->assign(current_, kChannels);
 }
 
-void ServerSide::on_worker_lost() {
+void ServerSide::on_worker_attached(AttachedWorker worker) {
+  ++attached;
+  next_ = std::move(worker);
+}
+
+void ServerSide::on_worker_leaving(WorkerId worker) {
+  session->release(worker);
+}
+
+void ServerSide::on_worker_lost(WorkerId worker) {
   ++lost;
+  if (next_ && next_->id == worker) next_.reset();
+  if (current_ != worker) return;
+  current_ = 0;
   for (const auto& end : ends) {
     end->server.requester.set_wakeup(channel::Wakeup::none);
     end->remote.reset();
@@ -84,7 +101,7 @@ WorkerSide::WorkerSide(const Address& address, Until until, std::optional<protoc
     : until_(until),
       backend_(backend::make_cpu_backend({})),
       session_(std::make_unique<WorkerSession>(engine_, address,
-                                               hello.value_or(conformance::hello()),
+                                               hello.value_or(conformance::hello()), kMostMemory,
                                                static_cast<WorkerSession::Observer&>(*this))) {
   if (until_ == Until::greeted) return;
   EXPECT_TRUE(run_until(

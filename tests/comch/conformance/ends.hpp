@@ -24,6 +24,8 @@ namespace offload::comch::conformance {
 inline constexpr std::uint32_t kChannels = 2;
 inline constexpr std::uint32_t kDepth = 8;
 inline constexpr std::uint32_t kLongest = 20'000;
+inline constexpr std::size_t kMostWorkers = 2;
+inline constexpr std::uint64_t kMostMemory = 1U << 20;
 
 /// A server that runs on a thread of its own, as connecting to it may wait for it. What tests do
 /// with it they do there, by with().
@@ -49,10 +51,14 @@ class ServerSide final : ServerSession::Observer {
 
   // On its thread.
 
+  /// One channel's, which is with the worker that has attached last.
   struct End {
     explicit End(std::uint32_t index)
-        : memory(index, kDepth, kLongest, -1), server(memory.endpoint()) {}
-    channel::ChannelMemory memory;
+        : unattached(index, kDepth, kLongest, -1), server(unattached.endpoint()) {
+      server.requester.set_wakeup(channel::Wakeup::none);
+    }
+    channel::ChannelMemory unattached;  ///< until the first worker
+    std::shared_ptr<WorkerChannel> attached;
     channel::test::Server server;
     std::optional<WorkerProxy> remote;
     std::deque<support::Bytes> responses;
@@ -65,16 +71,19 @@ class ServerSide final : ServerSession::Observer {
   std::string connection_lost;  ///< why, last
 
  private:
-  void on_worker_attached(channel::Wakeup wakeup,
-                          std::vector<std::unique_ptr<DataEndpoint>> endpoints) override;
-  void on_worker_lost() override;
+  void on_worker_attached(AttachedWorker worker) override;
+  void on_worker_leaving(WorkerId worker) override;
+  void on_worker_lost(WorkerId worker) override;
   void on_shutdown_requested() override { ++shutdown_requests; }
 
   void run_there(const std::function<void()>& work);
   void run();
   void turn();
+  void move_to(AttachedWorker worker);
 
   progress::Engine engine_;
+  std::optional<AttachedWorker> next_;  ///< whose the channels will be in the next turn
+  WorkerId current_ = 0;                ///< whose they are; 0: nobody's
   Address address_;
   std::mutex mutex_;
   std::condition_variable done_;
@@ -105,6 +114,7 @@ class WorkerSide final : WorkerSession::Observer {
   [[nodiscard]] WorkerSession& session() noexcept { return *session_; }
 
   int attached = 0;
+  std::vector<std::uint32_t> assignments;
   int start_shutdowns = 0;
   std::optional<std::string> lost;  ///< why
   std::optional<protocol::Refusal> refused;
@@ -112,7 +122,8 @@ class WorkerSide final : WorkerSession::Observer {
  private:
   void on_channels(const std::string& service, std::vector<AttachedChannel> channels) override;
   void on_attached() override { ++attached; }
-  void on_start_shutdown() override { ++start_shutdowns; }
+  void on_assignment(std::uint32_t channels) override { assignments.push_back(channels); }
+  void on_start_shutdown(protocol::ShutdownReason) override { ++start_shutdowns; }
   void on_lost(const std::string& reason, std::optional<protocol::Refusal> by) override;
   void check_connections();
 

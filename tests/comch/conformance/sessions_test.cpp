@@ -124,7 +124,7 @@ TEST_P(Sessions, TheServerShutsDown) {
   WorkerSide worker(server_->address());
   expect_served(kDepth, 600, 1);
   server_->with([](ServerSide& side) {
-    side.session->start_shutdown();
+    side.session->start_shutdown(protocol::ShutdownReason::server_leaves);
     return 0;
   });
   ASSERT_TRUE(worker.run_until([&] { return worker.start_shutdowns == 1; }));
@@ -142,18 +142,39 @@ TEST_P(Sessions, TheWorkerAsksForTheShutdown) {
 
 TEST_P(Sessions, NobodyAttachesDuringAShutdown) {
   server_->with([](ServerSide& side) {
-    side.session->start_shutdown();
+    side.session->start_shutdown(protocol::ShutdownReason::server_leaves);
     return 0;
   });
   const WorkerSide worker(server_->address());
   EXPECT_EQ(worker.refused, Refusal::shutting_down);
 }
 
-TEST_P(Sessions, ASecondWorkerIsRefused) {
-  const WorkerSide first(server_->address());
-  const WorkerSide second(server_->address());
-  EXPECT_EQ(second.refused, Refusal::busy);
-  expect_served(1, 10, 1);
+TEST_P(Sessions, ChannelsGoToASecondWorkerWhileTheFirstStays) {
+  WorkerSide first(server_->address());
+  expect_served(kDepth, 600, 1);
+  ASSERT_TRUE(first.run_until([&] { return first.assignments.size() == 1; }));
+  {
+    WorkerSide second(server_->address());
+    ASSERT_TRUE(second.run_until([&] { return second.assignments.size() == 1; }));
+    expect_served(kDepth, 600, 100);
+    ASSERT_TRUE(first.run_until([&] { return first.assignments.size() == 2; }));
+    EXPECT_EQ(first.assignments, (std::vector<std::uint32_t>{kChannels, 0}));
+    EXPECT_EQ(second.assignments, (std::vector<std::uint32_t>{kChannels}));
+    const WorkerSide third(server_->address());
+    EXPECT_EQ(third.refused, Refusal::busy);
+  }
+  EXPECT_TRUE(server_->eventually([](ServerSide& side) { return side.lost == 1; }));
+  EXPECT_FALSE(first.lost);
+}
+
+TEST_P(Sessions, AWorkerAsksToBeLetGo) {
+  WorkerSide worker(server_->address());
+  worker.session().request_detach();
+  ASSERT_TRUE(worker.run_until([&] { return worker.start_shutdowns == 1; }));
+  worker.session().complete();
+  EXPECT_TRUE(server_->eventually([](ServerSide& side) { return side.lost == 1; }));
+  const WorkerSide next(server_->address());
+  expect_served(kDepth, 100, 1);
 }
 
 TEST_P(Sessions, AWorkerOfAnotherVersion) {

@@ -58,7 +58,14 @@ class RemoteTest : public testing::Test {
   }
   void attach(core::Fd fd) {
     remote_worker_.reset();
-    remote_worker_.emplace(server_.requester, line_over(std::move(fd)));
+    remote_worker_.emplace(server_.requester, memory_->endpoint(), line_over(std::move(fd)));
+  }
+  /// To the next worker, whose memory is another.
+  void move_on(core::Fd fd) {
+    auto next = std::make_unique<channel::ChannelMemory>(3, kSlots, kLongest, -1);
+    const auto former = std::exchange(memory_, std::move(next));
+    attach(std::move(fd));
+    server_.requester.move_to(memory_->endpoint(), channel::Wakeup::engine);
   }
 
   template <class Condition>
@@ -108,8 +115,9 @@ class RemoteTest : public testing::Test {
     return message({sequence, static_cast<std::uint32_t>(payload.size()), 0}, payload);
   }
 
-  channel::ChannelMemory memory_{3, kSlots, kLongest, -1};
-  channel::test::Server server_{memory_.endpoint()};
+  std::unique_ptr<channel::ChannelMemory> memory_ =
+      std::make_unique<channel::ChannelMemory>(3, kSlots, kLongest, -1);
+  channel::test::Server server_{memory_->endpoint()};
   std::optional<WorkerProxy> remote_worker_;
   core::Fd peer_;
 };
@@ -197,7 +205,7 @@ TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
 
   auto [here, there] = connection();
   peer_ = std::move(there);
-  attach(std::move(here));
+  move_on(std::move(here));
   for (std::uint32_t i = 1; i < kSlots; ++i) {
     EXPECT_EQ(read(kDataHeaderSize + 500), response(i - 1, random_bytes(500, i)));
   }
@@ -205,10 +213,24 @@ TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
   for (std::uint32_t i = 1; i < kSlots; ++i) EXPECT_EQ(next_response(), random_bytes(600, i));
 }
 
+// A worker that stands by has a proxy too: it sends nothing while the requester is with another.
+TEST_F(RemoteTest, WaitsWhileTheRequesterIsWithAnotherWorker) {
+  channel::ChannelMemory other(3, kSlots, kLongest, -1);
+  server_.requester.move_to(other.endpoint(), channel::Wakeup::doorbell);
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
+  for (int turn = 0; turn < 100; ++turn) server_.engine.progress();
+  std::byte any{};
+  EXPECT_EQ(::recv(peer_.get(), &any, 1, MSG_DONTWAIT), -1);
+  server_.requester.move_to(memory_->endpoint(), channel::Wakeup::engine);
+  EXPECT_EQ(read(kDataHeaderSize + 5), response(0, random_bytes(5, 1)));
+  write(response(0, random_bytes(7, 2)));
+  EXPECT_EQ(next_response(), random_bytes(7, 2));
+}
+
 /// Both sides, and a back end of one thread that reverses.
 class RemotePair : public RemoteTest {
  protected:
-  RemotePair() : remote_(memory_.descriptor(), line_over(std::move(peer_))) {
+  RemotePair() : remote_(memory_->descriptor(), line_over(std::move(peer_))) {
     remote_.start(channel::Wakeup::doorbell, [] {});
     backend_ = std::thread([this] {
       std::uint64_t sequence = 0;
@@ -316,7 +338,7 @@ TEST_F(RemoteServerTest, ARequestLongerThanTheChannels) {
 
 TEST(ServerProxy, AnImpossibleShape) {
   auto [here, there] = connection();
-  const protocol::ChannelDescriptor shape{0, 3, 100, {}};
+  const protocol::ChannelDescriptor shape{0, 3, 100, {}, {}};
   EXPECT_THROW(ServerProxy(shape, line_over(std::move(here))), core::Error);
 }
 

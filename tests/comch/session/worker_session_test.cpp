@@ -1,7 +1,6 @@
 #include "comch/session/worker_session.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "comch/transport/local/control.hpp"
@@ -99,7 +98,7 @@ TEST_F(WorkerSessionTest, GivesUpOnAnotherVersion) {
   other.version = 7;
   send(MessageId::welcome, other.encode());
   ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
-  EXPECT_EQ(server_events_.reason, "the server speaks control version 7, this worker 1");
+  EXPECT_EQ(server_events_.reason, "the server speaks control version 7, this worker 2");
   EXPECT_EQ(server_events_.refused, protocol::Refusal::bad_version);
 }
 
@@ -145,7 +144,7 @@ TEST_F(WorkerSessionTest, GivesUpOnAChannelWithoutAllItsDescriptors) {
   send_welcome();
   const auto fds = channels_[0]->fds();
   send_with_fds(MessageId::channel_descriptor, channels_[0]->descriptor().encode(),
-                std::span(fds).first(2));
+                std::span(fds).first(3));
   expect_given_up("malformed or misplaced channel descriptor");
 }
 
@@ -162,7 +161,30 @@ TEST_F(WorkerSessionTest, GivesUpOnAnImpossibleChannel) {
   auto descriptor = channels_[0]->descriptor();
   descriptor.depth = 3;
   send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channels_[0]->fds());
-  expect_given_up("impossible shape: depth 3");
+  expect_given_up("impossible shape");
+}
+
+TEST_F(WorkerSessionTest, GivesUpOnAWelcomeToMoreChannelsThanItServes) {
+  auto many = welcome();
+  many.channel_count = 17;
+  send(MessageId::welcome, many.encode());
+  expect_given_up("17 channels; 16 are served");
+}
+
+// The second channel would take it over the limit; nothing of it is mapped.
+TEST_F(WorkerSessionTest, GivesUpForGoodOnChannelsThatTakeTooMuchMemory) {
+  send_welcome();
+  send_channel(0);
+  auto descriptor = channels_[1]->descriptor();
+  descriptor.depth = 1024;
+  send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channels_[1]->fds());
+  ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_NE(server_events_.reason.find("channel 1 takes "), std::string::npos)
+      << server_events_.reason;
+  EXPECT_NE(server_events_.reason.find("--max-memory"), std::string::npos);
+  EXPECT_EQ(server_events_.refused, Refusal::bad_hello);
+  EXPECT_TRUE(server_events_.channels.empty());
+  EXPECT_EQ(next(*server_).id, MessageId::error);
 }
 
 TEST_F(WorkerSessionTest, GivesUpOnOneChannelTooMany) {
@@ -201,9 +223,36 @@ TEST_F(WorkerSessionTest, GivesUpOnAMalformedKeepAlive) {
 
 TEST_F(WorkerSessionTest, GivesUpOnAMalformedStartOfShutdown) {
   attach_by_hand();
-  send(MessageId::start_shutdown, support::bytes({1}));
+  send(MessageId::start_shutdown, support::bytes({3}));
   expect_given_up("malformed start of shutdown");
   EXPECT_EQ(server_events_.start_shutdowns, 0);
+}
+
+TEST_F(WorkerSessionTest, GivesUpOnAStartOfShutdownWithoutItsReason) {
+  attach_by_hand();
+  send(MessageId::start_shutdown);
+  expect_given_up("malformed start of shutdown");
+}
+
+TEST_F(WorkerSessionTest, HearsHowManyChannelsItServes) {
+  attach_by_hand();
+  for (const std::uint32_t count : {2U, 0U, 1U}) {
+    send(MessageId::assignment, protocol::Assignment{count}.encode());
+  }
+  ASSERT_TRUE(run_until([&] { return server_events_.assignments.size() == 3; }));
+  EXPECT_EQ(server_events_.assignments, (std::vector<std::uint32_t>{2, 0, 1}));
+}
+
+TEST_F(WorkerSessionTest, GivesUpOnAnAssignmentBeforeItServes) {
+  send_welcome();
+  send(MessageId::assignment, protocol::Assignment{1}.encode());
+  expect_given_up("misplaced assignment");
+}
+
+TEST_F(WorkerSessionTest, GivesUpOnAMalformedAssignment) {
+  attach_by_hand();
+  send(MessageId::assignment, support::bytes({1}));
+  expect_given_up("malformed or misplaced assignment");
 }
 
 TEST_F(WorkerSessionTest, GivesUpOnWhatIsNoFrame) {
@@ -220,10 +269,20 @@ TEST_F(WorkerSessionTest, PassesARefusalOn) {
 
 TEST_F(WorkerSessionTest, HearsOfTheShutdownAndSaysWhenItHasStopped) {
   attach_by_hand();
-  send(MessageId::start_shutdown);
+  send(MessageId::start_shutdown,
+       protocol::StartShutdown{protocol::ShutdownReason::released}.encode());
   ASSERT_TRUE(run_until([&] { return server_events_.start_shutdowns == 1; }));
+  EXPECT_EQ(server_events_.shutdown_reason, protocol::ShutdownReason::released);
   worker_session_->complete();
   EXPECT_EQ(next(*server_).id, MessageId::shutdown_complete);
+}
+
+TEST_F(WorkerSessionTest, AsksToBeLetGo) {
+  attach_by_hand();
+  worker_session_->request_detach();
+  const auto message = next(*server_);
+  EXPECT_EQ(message.id, MessageId::detach);
+  EXPECT_TRUE(message.payload.empty());
 }
 
 TEST_F(WorkerSessionTest, AsksForTheShutdown) {

@@ -5,8 +5,6 @@ import mmap
 import os
 import socket
 import struct
-import subprocess
-import sys
 
 from harness import PATIENCE
 from wire import ERROR, frame
@@ -14,21 +12,26 @@ from wire import ERROR, frame
 START_SHUTDOWN, SHUTDOWN_COMPLETE, CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE = 0, 1, 2, 3
 HELLO, WELCOME, DESCRIPTOR, KEEP_ALIVE = 16, 17, 18, 19
 CHALLENGE, PROOF, ATTACH_CHANNEL, CHANNEL_ATTACHED = 20, 21, 22, 23
+DETACH, ASSIGNMENT = 24, 25
+
+SERVER_LEAVES, TOGETHER, RELEASED = b"\0", b"\1", b"\2"  # payloads of START_SHUTDOWN
+RINGS_DOORBELL, STANDS_BY, REPLACES = 1, 2, 4  # capabilities of a worker
+VERSION = 2
 
 MAGIC = 0x4f464c44
 LONGEST = 1024
 
 
-def hello(magic=MAGIC, version=1, capabilities=0, max_channels=64, max_length=16 << 20):
-    """`capabilities`: 1 says that the worker rings the server's doorbell."""
+def hello(magic=MAGIC, version=VERSION, capabilities=0, max_channels=64, max_length=16 << 20):
     return struct.pack(">IHIII", magic, version, capabilities, max_channels, max_length) + b"\4fake"
 
 
-def welcome(version=1, channels=1, keep_alive_ms=1000, service=b"reverse"):
+def welcome(version=VERSION, channels=1, keep_alive_ms=1000, service=b"reverse"):
     return struct.pack(">HHIB", version, channels, keep_alive_ms, len(service)) + service
 
 
 LOCAL_READ, LOCAL_WRITE, PEER_PCIE = 1, 2, 32
+READABLE, WRITABLE = LOCAL_READ | PEER_PCIE, LOCAL_READ | LOCAL_WRITE | PEER_PCIE
 FOR_PROCESS, MEMFD = 1, 1
 
 
@@ -41,22 +44,31 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 
-def region(region_bytes, access=LOCAL_READ | LOCAL_WRITE | PEER_PCIE, version=1):
+def region(region_bytes, access, version=1):
     """The export of a region of one memfd (docs/doca-core.md)."""
     body = struct.pack(">BIHBQQ", FOR_PROCESS, access, 1, MEMFD, 0, region_bytes)
     blob = struct.pack(">IHI", 0x4f464d52, version, 10 + len(body) + 4) + body
     return blob + struct.pack(">I", crc32c(blob))
 
 
-def region_bytes(blob):
+def region_bytes(blob, access):
     """The length of the memory that a region's export is of."""
-    assert blob == region(struct.unpack_from(">Q", blob, 26)[0]), "no export as docs/doca-core.md has it"
-    return struct.unpack_from(">Q", blob, 26)[0]
+    length, = struct.unpack_from(">Q", blob, 26)
+    assert blob == region(length, access), "no export as docs/doca-core.md has it"
+    return length
 
 
-def descriptor(channel, depth, max_length, region_bytes, **kwargs):
-    exported = region(region_bytes, **kwargs)
-    return struct.pack(">IIIH", channel, depth, max_length, len(exported)) + exported
+def blob(content):
+    return struct.pack(">H", len(content)) + content
+
+
+def descriptor(channel, depth, max_length, request_bytes, response_bytes=None,
+               access=READABLE, response_access=WRITABLE, version=1):
+    """`response_bytes`: as many as for the requests, if not given."""
+    responses = request_bytes if response_bytes is None else response_bytes
+    return (struct.pack(">III", channel, depth, max_length)
+            + blob(region(request_bytes, access, version))
+            + blob(region(responses, response_access, version)))
 
 
 def consumer_id(channel):
@@ -88,13 +100,8 @@ class Control:
 
     @classmethod
     def connect(cls, path):
-        """To a server, as a process that has ended when this returns. The server lets no worker in
-        while a former one's process lives, and this one lives on."""
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        subprocess.run([sys.executable, "-ISc", "import socket, sys; "
-                        "socket.socket(fileno=int(sys.argv[1])).connect(sys.argv[2])",
-                        str(connected.fileno()), str(path)],
-                       pass_fds=[connected.fileno()], timeout=PATIENCE, check=True)
+        connected.connect(str(path))
         return cls(connected)
 
     def __enter__(self):
@@ -110,14 +117,15 @@ class Control:
         socket.send_fds(self.socket, [message], fds)
 
     def receive(self):
-        """The next message other than a keep-alive, as (msg_id, payload, descriptors); None at the end."""
+        """The next message other than a keep-alive or an assignment, as (msg_id, payload,
+        descriptors); None at the end."""
         while True:
-            message, fds, _, _ = socket.recv_fds(self.socket, 12 + LONGEST, 3)
+            message, fds, _, _ = socket.recv_fds(self.socket, 12 + LONGEST, 4)
             if not message:
                 return None
             wire_size, msg_id, length = struct.unpack_from(">III", message)
             assert wire_size == len(message) == 12 + length
-            if msg_id != KEEP_ALIVE:
+            if msg_id not in (KEEP_ALIVE, ASSIGNMENT):
                 return msg_id, message[12:], fds
 
     def expect(self, expected):
@@ -144,80 +152,91 @@ def round_up(value, to):
 
 
 class Memory:
-    """A channel's memory. Sequences count messages from 0."""
+    """A channel's memory: requests, and responses. Sequences count messages from 0."""
 
-    HEADER = 384  # consumed, posted, two doorbells, each 128 bytes
+    REQUEST_HEADER, RESPONSE_HEADER = 128, 256  # consumed; two doorbells, each 128 bytes
     VECTORS, VECTOR = 32, 16
     DATA = 12
     PACKED = (VECTORS - 1) * DATA
 
-    def __init__(self, depth, max_length, fd=None, seals=fcntl.F_SEAL_SHRINK):
+    def __init__(self, depth, max_length, fds=None, seals=fcntl.F_SEAL_SHRINK):
+        """`fds`: a server's, where requests can only be read."""
         self.depth, self.max_length = depth, max(max_length, 4 * self.DATA)
         plain = self.max_length > self.PACKED
         vectors = self.VECTORS if plain else 1 + -(-self.max_length // self.DATA)
         self.stride = round_up(vectors * self.VECTOR, 128)
         if plain:
             self.stride += round_up(self.max_length + 16, 128)
-        self.bytes = round_up(self.HEADER + 2 * depth * self.stride, 4096)
-        self.fd = self.create(seals) if fd is None else fd
-        self.map = mmap.mmap(self.fd, self.bytes)
+        slots = depth * self.stride
+        self.request_bytes = round_up(self.REQUEST_HEADER + slots, 4096)
+        self.response_bytes = round_up(self.RESPONSE_HEADER + slots, 4096)
+        own = fds is None
+        self.fds = fds or [self.create(size, seals)
+                           for size in (self.request_bytes, self.response_bytes)]
+        self.requests = mmap.mmap(self.fds[0], self.request_bytes,
+                                  access=mmap.ACCESS_WRITE if own else mmap.ACCESS_READ)
+        self.responses = mmap.mmap(self.fds[1], self.response_bytes)
 
-    def create(self, seals):
+    @staticmethod
+    def create(size, seals):
         fd = os.memfd_create("fake-channel", os.MFD_ALLOW_SEALING)
-        os.ftruncate(fd, self.bytes)
+        os.ftruncate(fd, size)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
         return fd
 
     def close(self):
-        self.map.close()
-        os.close(self.fd)
+        for mapped, fd in zip((self.requests, self.responses), self.fds):
+            mapped.close()
+            os.close(fd)
 
     def _part(self, sequence, response):
-        first = self.HEADER + (self.depth * self.stride if response else 0)
-        return first + sequence % self.depth * self.stride
+        """The memory of a slot, and where it begins in it."""
+        first = self.RESPONSE_HEADER if response else self.REQUEST_HEADER
+        return (self.responses if response else self.requests,
+                first + sequence % self.depth * self.stride)
 
     def turn(self, sequence):
         return (sequence // self.depth << 1 | 1) & 0xffffffff
 
     def write(self, sequence, payload, response, length=None, status=0, turn=None, vectors=None):
         """Writes a message, by default a valid one; `vectors`: how many of its data's."""
-        part = self._part(sequence, response)
+        memory, part = self._part(sequence, response)
         turn = self.turn(sequence) if turn is None else turn
         if len(payload) > self.PACKED:
-            self.map[part + 512:part + 512 + len(payload)] = payload
+            memory[part + 512:part + 512 + len(payload)] = payload
             pieces = []
         else:
             pieces = [payload[at:at + self.DATA] for at in range(0, len(payload), self.DATA)]
         for number, piece in enumerate(pieces[:vectors], 1):
-            self._store(part + number * self.VECTOR, piece.ljust(self.DATA, b"\0"), turn)
+            self._store(memory, part + number * self.VECTOR, piece.ljust(self.DATA, b"\0"), turn)
         length = len(payload) if length is None else length
-        self._store(part, struct.pack("<III", length, status, 0), turn)
+        self._store(memory, part, struct.pack("<III", length, status, 0), turn)
 
-    def _store(self, at, data, turn):
-        self.map[at:at + self.DATA] = data
-        struct.pack_into("<I", self.map, at + self.DATA, turn)  # what makes it valid, last
+    def _store(self, memory, at, data, turn):
+        memory[at:at + self.DATA] = data
+        struct.pack_into("<I", memory, at + self.DATA, turn)  # what makes it valid, last
 
     def read(self, sequence, response):
         """A message as (status, payload); None as long as it is not there, whole."""
-        part = self._part(sequence, response)
+        memory, part = self._part(sequence, response)
         turn = self.turn(sequence)
-        if self._turn_at(part) != turn:
+        if self._turn_at(memory, part) != turn:
             return None
-        length, status = struct.unpack_from("<II", self.map, part)
+        length, status = struct.unpack_from("<II", memory, part)
         if length > self.PACKED:
-            return status, self.map[part + 512:part + 512 + length]
+            return status, memory[part + 512:part + 512 + length]
         payload = b""
         for number in range(1, 1 + -(-length // self.DATA)):
             at = part + number * self.VECTOR
-            if self._turn_at(at) != turn:
+            if self._turn_at(memory, at) != turn:
                 return None
-            payload += self.map[at:at + self.DATA]
+            payload += memory[at:at + self.DATA]
         return status, payload[:length]
 
-    def _turn_at(self, vector):
+    def _turn_at(self, memory, vector):
         """To be read before the data: the writer makes both visible at once, which a reader in two
         steps sees only in this order."""
-        return struct.unpack_from("<I", self.map, vector + self.DATA)[0]
+        return struct.unpack_from("<I", memory, vector + self.DATA)[0]
 
 
 class FakeWorker:
@@ -227,11 +246,14 @@ class FakeWorker:
         self.control = Control.connect(path)
         self.control.send(HELLO, hello(capabilities=capabilities))
         payload, _ = self.control.expect(WELCOME)
-        assert struct.unpack_from(">HH", payload) == (1, 1)
+        assert struct.unpack_from(">HH", payload) == (VERSION, 1)
         payload, self.fds = self.control.expect(DESCRIPTOR)
         _, depth, max_length = struct.unpack_from(">III", payload)
-        self.memory = Memory(depth, max_length, fd=self.fds[0])
-        assert self.memory.bytes == region_bytes(payload[14:]), "the layout here is not the server's"
+        self.memory = Memory(depth, max_length, fds=self.fds[:2])
+        size, = struct.unpack_from(">H", payload, 12)
+        requests, responses = payload[14:14 + size], payload[16 + size:]
+        assert self.memory.request_bytes == region_bytes(requests, READABLE)
+        assert self.memory.response_bytes == region_bytes(responses, WRITABLE)
         self.control.send(CONSUMER_ID_REQUEST, consumer_id(0))
         self.control.expect(CONSUMER_ID_RESPONSE)
 
@@ -241,17 +263,17 @@ class FakeWorker:
     def __exit__(self, *_):
         self.control.socket.close()
         self.memory.close()
-        for fd in self.fds[1:]:
+        for fd in self.fds[2:]:
             os.close(fd)
 
     def keep_alive(self):
         self.control.send(KEEP_ALIVE, bytes(8))
 
     def server_sleeps(self):
-        return struct.unpack_from("=I", self.memory.map, 256)[0] == 1
+        return struct.unpack_from("=I", self.memory.responses, 128)[0] == 1
 
     def ring(self):
-        os.write(self.fds[2], struct.pack("=Q", 1))
+        os.write(self.fds[3], b"\1")
 
 
 class FakeServer:
@@ -263,7 +285,8 @@ class FakeServer:
         self.listener.listen()
         self.listener.settimeout(PATIENCE)
         self.memory = Memory(depth, max_length)
-        self.bells = [os.eventfd(0), os.eventfd(0)]
+        (waiting, self.ringing), (self.waiting, ringing) = os.pipe(), os.pipe()
+        self.bells = [waiting, ringing]  # the worker's ends
         self.control = None
 
     def __enter__(self):
@@ -274,7 +297,7 @@ class FakeServer:
         if self.control:
             self.control.socket.close()
         self.memory.close()
-        for bell in self.bells:
+        for bell in (*self.bells, self.ringing, self.waiting):
             os.close(bell)
 
     def accept(self):
@@ -284,14 +307,15 @@ class FakeServer:
         self.control = Control(self.listener.accept()[0])
         payload, _ = self.control.expect(HELLO)
         magic, version = struct.unpack_from(">IH", payload)
-        assert (magic, version) == (MAGIC, 1)
+        assert (magic, version) == (MAGIC, VERSION)
         return self.control
 
     def fds(self):
-        return [self.memory.fd, *self.bells]
+        return [*self.memory.fds, *self.bells]
 
     def descriptor(self):
-        return descriptor(0, self.memory.depth, self.memory.max_length, self.memory.bytes)
+        return descriptor(0, self.memory.depth, self.memory.max_length,
+                          self.memory.request_bytes, self.memory.response_bytes)
 
     def attach(self):
         """Lets the next worker in: it serves the channel."""
@@ -300,6 +324,7 @@ class FakeServer:
         self.control.send(DESCRIPTOR, self.descriptor(), self.fds())
         assert self.control.expect(CONSUMER_ID_REQUEST)[0] == consumer_id(0)
         self.control.send(CONSUMER_ID_RESPONSE, consumer_id(0))
+        self.control.send(ASSIGNMENT, struct.pack(">I", 1))
 
     def ring(self):
-        os.write(self.bells[0], struct.pack("=Q", 1))
+        os.write(self.ringing, b"\1")

@@ -116,12 +116,12 @@ def test_a_worker_that_scribbles_over_the_channels_header(stage, fake, scribble)
     """The server does not believe what it finds there; and the next worker finds its way."""
     request = payloads(1, 100)[0]
     with Wire(fake.server.port) as wire:
-        fake.memory.map[:fake.memory.HEADER] = scribble * fake.memory.HEADER
+        fake.memory.responses[:fake.memory.RESPONSE_HEADER] = scribble * fake.memory.RESPONSE_HEADER
         wire.send(frame(request))
         assert take(fake, 0) == request
         fake.memory.write(0, reverse(request), response=True)
         wire.expect([reverse(request)])
-        fake.memory.map[:fake.memory.HEADER] = scribble * fake.memory.HEADER
+        fake.memory.responses[:fake.memory.RESPONSE_HEADER] = scribble * fake.memory.RESPONSE_HEADER
         wire.send(frame(request))
         assert take(fake, 1) == request
         fake.control.socket.close()
@@ -189,7 +189,9 @@ def test_many_requests_by_hand(real_worker):
 
 
 def test_a_server_that_scribbles_over_the_channels_header(real_worker):
-    real_worker.memory.map[:real_worker.memory.HEADER] = b"\x55" * real_worker.memory.HEADER
+    memory = real_worker.memory
+    memory.requests[:memory.REQUEST_HEADER] = b"\x55" * memory.REQUEST_HEADER
+    memory.responses[:memory.RESPONSE_HEADER] = b"\x55" * memory.RESPONSE_HEADER
     real_worker.memory.write(0, b"sense", response=False)
     assert answer(real_worker, 0) == (0, b"esnes")
 
@@ -203,7 +205,7 @@ def test_a_worker_names_the_stuck_channel(stage):
         server.attach()
         server.memory.write(0, b"first", response=False)
         assert answer(server, 0) == (0, b"tsrif")
-        struct.pack_into("=Q", server.memory.map, 0, 2)  # as if two had been consumed
+        struct.pack_into("=Q", server.memory.requests, 0, 2)  # as if two had been consumed
         server.memory.write(2, b"third", response=False)
         worker.wait_for_log(r"channel 0 is stuck: its slot 2 \(message 2\) has been unanswered")
         server.memory.write(1, b"second", response=False)

@@ -7,14 +7,14 @@ import struct
 import pytest
 
 from control import (CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE, DESCRIPTOR, HELLO, KEEP_ALIVE,
-                     LOCAL_READ, SHUTDOWN_COMPLETE, START_SHUTDOWN, WELCOME, FakeServer, Memory,
-                     consumer_id, descriptor, not_a_frame, welcome)
+                     LOCAL_READ, RELEASED, SERVER_LEAVES, SHUTDOWN_COMPLETE, START_SHUTDOWN,
+                     WELCOME, FakeServer, Memory, consumer_id, descriptor, not_a_frame, welcome)
 from harness import PATIENCE, wait_until
 from wire import BAD_HELLO, BAD_VERSION, BUSY, ERROR, REQUEST, SHUTTING_DOWN, frame
 
 SILENCE = 10 + PATIENCE
 DEPTH, MAX_LENGTH = 16, 256
-REGION = Memory(DEPTH, MAX_LENGTH).bytes
+REGION = Memory(DEPTH, MAX_LENGTH).request_bytes  # as long as that of the responses
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def test_the_worker_refuses_a_welcome(stage, server, payload, reason):
 
 
 @pytest.mark.parametrize("payload, reason", [
-    (welcome(version=0), "control version 0, this worker 1"),
-    (welcome(version=2), "control version 2, this worker 1"),
-    (welcome(version=3)[:2] + bytes(99), "control version 3"),
-], ids=["version 0", "version 2", "a later version of another shape"])
+    (welcome(version=1), "control version 1, this worker 2"),
+    (welcome(version=3), "control version 3, this worker 2"),
+    (welcome(version=4)[:2] + bytes(99), "control version 4"),
+], ids=["version 1", "version 3", "a later version of another shape"])
 def test_the_worker_does_not_serve_another_version(stage, server, payload, reason):
     worker = stage.worker()
     server.accept().send(WELCOME, payload)
@@ -96,29 +96,29 @@ def test_the_worker_refuses_what_is_out_of_place(stage, server, step, message):
 
 
 DESCRIPTORS = {
-    "empty": (b"", 3, "descriptor"),
-    "cut off": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1], 3, "descriptor"),
-    "too long": (descriptor(0, DEPTH, MAX_LENGTH, REGION) + b"x", 3, "descriptor"),
-    "no region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:12] + bytes(2), 3, "too short"),
-    "a forged region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1] + b"x", 3, "checksum"),
+    "empty": (b"", 4, "descriptor"),
+    "cut off": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1], 4, "descriptor"),
+    "too long": (descriptor(0, DEPTH, MAX_LENGTH, REGION) + b"x", 4, "descriptor"),
+    "no region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:12] + bytes(4), 4, "too short"),
+    "a forged region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1] + b"x", 4, "checksum"),
     "a region to read": (descriptor(0, DEPTH, MAX_LENGTH, REGION, access=LOCAL_READ), 3,
                          "to be read and written"),
-    "another channel": (descriptor(1, DEPTH, MAX_LENGTH, REGION), 3, "descriptor"),
+    "another channel": (descriptor(1, DEPTH, MAX_LENGTH, REGION), 4, "descriptor"),
     "no descriptors": (descriptor(0, DEPTH, MAX_LENGTH, REGION), 0, "descriptor"),
-    "two descriptors": (descriptor(0, DEPTH, MAX_LENGTH, REGION), 2, "descriptor"),
-    "depth 0": (descriptor(0, 0, MAX_LENGTH, REGION), 3, "shape"),
-    "depth 3": (descriptor(0, 3, MAX_LENGTH, REGION), 3, "shape"),
-    "depth 8192": (descriptor(0, 8192, MAX_LENGTH, REGION), 3, "shape"),
-    "depth 4 Gi": (descriptor(0, 0xffffffff, MAX_LENGTH, REGION), 3, "shape"),
-    "messages of 4 GiB": (descriptor(0, DEPTH, 0xffffffff, REGION), 3, "shape"),
-    "more depth than memory": (descriptor(0, 2 * DEPTH, MAX_LENGTH, REGION), 3, "laid out"),
-    "longer messages than memory": (descriptor(0, DEPTH, 1 << 20, REGION), 3, "laid out"),
-    "a region a page too short": (descriptor(0, DEPTH, MAX_LENGTH, REGION - 4096), 3, "laid out"),
-    "a region of 1 byte": (descriptor(0, DEPTH, MAX_LENGTH, 1), 3, "laid out"),
-    "a region longer than its memory": (descriptor(0, DEPTH, MAX_LENGTH, REGION + 4096), 3,
+    "three descriptors": (descriptor(0, DEPTH, MAX_LENGTH, REGION), 3, "descriptor"),
+    "depth 0": (descriptor(0, 0, MAX_LENGTH, REGION), 4, "shape"),
+    "depth 3": (descriptor(0, 3, MAX_LENGTH, REGION), 4, "shape"),
+    "depth 8192": (descriptor(0, 8192, MAX_LENGTH, REGION), 4, "shape"),
+    "depth 4 Gi": (descriptor(0, 0xffffffff, MAX_LENGTH, REGION), 4, "shape"),
+    "messages of 4 GiB": (descriptor(0, DEPTH, 0xffffffff, REGION), 4, "shape"),
+    "more depth than memory": (descriptor(0, 2 * DEPTH, MAX_LENGTH, REGION), 4, "laid out"),
+    "longer messages than memory": (descriptor(0, DEPTH, 1 << 20, REGION), 4, "laid out"),
+    "a region a page too short": (descriptor(0, DEPTH, MAX_LENGTH, REGION - 4096), 4, "laid out"),
+    "a region of 1 byte": (descriptor(0, DEPTH, MAX_LENGTH, 1), 4, "laid out"),
+    "a region longer than its memory": (descriptor(0, DEPTH, MAX_LENGTH, REGION + 4096), 4,
                                         "announced"),
-    "a region of 0 bytes": (descriptor(0, DEPTH, MAX_LENGTH, 0), 3, "empty"),
-    "a region of all memory": (descriptor(0, DEPTH, MAX_LENGTH, (1 << 64) - 1), 3,
+    "a region of 0 bytes": (descriptor(0, DEPTH, MAX_LENGTH, 0), 4, "empty"),
+    "a region of all memory": (descriptor(0, DEPTH, MAX_LENGTH, (1 << 64) - 1), 4,
                                "description of a memory region"),
 }
 
@@ -135,7 +135,7 @@ def test_the_worker_refuses_a_channel(stage, server, payload, count, reason):
 @contextlib.contextmanager
 def unsealed_memory(_):
     memory = Memory(DEPTH, MAX_LENGTH, seals=0)
-    yield memory.fd
+    yield memory.fds[0]
     memory.close()
 
 
@@ -160,7 +160,7 @@ def test_the_worker_refuses_memory_that_could_vanish(stage, server, make):
     worker = stage.worker()
     server.accept().send(WELCOME, welcome())
     with make(stage.folder) as fd:
-        server.control.send(DESCRIPTOR, server.descriptor(), [fd, *server.bells])
+        server.control.send(DESCRIPTOR, server.descriptor(), [fd, *server.fds()[1:]])
         expect_complaint(server, worker, "not sealed against shrinking")
     expect_recovery(server, worker)
 
@@ -237,7 +237,7 @@ def test_a_server_that_never_lets_the_worker_in(stage, server):
 
 def test_a_server_that_ends_before_it_began(stage, server):
     worker = stage.worker("--connect-timeout", "2s")
-    server.accept().send(START_SHUTDOWN)
+    server.accept().send(START_SHUTDOWN, SERVER_LEAVES)
     server.listener.close()
     server.control.socket.close()
     assert worker.wait() in (0, 1)
@@ -246,9 +246,10 @@ def test_a_server_that_ends_before_it_began(stage, server):
 def test_a_server_that_lets_the_worker_go(stage, server):
     worker = stage.worker()
     server.attach()
-    server.control.send(START_SHUTDOWN)
+    server.control.send(START_SHUTDOWN, RELEASED)
     server.control.expect(SHUTDOWN_COMPLETE)
     assert worker.wait() == 0
+    assert "the server has let this worker go" in worker.log
 
 
 def test_keep_alives_come_and_go(stage, server):

@@ -136,9 +136,9 @@ TEST_F(LocalConnections, DescriptorsTravelInTheirOrder) {
   }
 }
 
-TEST_F(LocalConnections, NoMoreThanThreeDescriptors) {
+TEST_F(LocalConnections, NoMoreThanFourDescriptors) {
   const auto bell = make_eventfd();
-  const int numbers[] = {bell.get(), bell.get(), bell.get(), bell.get()};
+  const int numbers[] = {bell.get(), bell.get(), bell.get(), bell.get(), bell.get()};
   const auto error = thrown_by([&] { client_->send_with_fds(MessageId::hello, {}, numbers); });
   EXPECT_EQ(error.code(), ErrorCode::invalid_value);
 }
