@@ -34,6 +34,7 @@ constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 constexpr int kReservedDescriptors = 16;
 constexpr int kStrangers = comch::PendingConnections::kMost;
 constexpr int kReservedAChannel = 4;
+constexpr int kReservedALocalChannel = 8;  // memory and doorbells
 
 std::optional<net::TlsContext> make_tls(const Options& options) {
   if (options.tls_certificate.empty()) return std::nullopt;
@@ -42,8 +43,9 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
 
 /// Of `limit`; clients have half of them at least.
 int reserved_descriptors(int limit, bool local, std::size_t channels) {
-  const int wanted = kReservedDescriptors +
-                     (local ? 0 : kStrangers + kReservedAChannel * static_cast<int>(channels));
+  const int count = static_cast<int>(channels);
+  const int wanted = kReservedDescriptors + (local ? kReservedALocalChannel * count
+                                                   : kStrangers + kReservedAChannel * count);
   return std::min(wanted, limit / 2);
 }
 
@@ -161,6 +163,7 @@ void Server::open_for_clients() {
 
 /// Tells the I/O threads which worker each is to use, and the workers how many channels they serve.
 void Server::deal_channels() {
+  if (link_->shutting_down()) return;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     threads_[i]->select_worker(scheduler_.owners()[i]);
   }

@@ -3,7 +3,7 @@ import resource
 
 import pytest
 
-pytest.register_assert_rewrite("harness", "wire", "control")
+pytest.register_assert_rewrite("harness", "wire", "control", "asker")
 
 from harness import BIN, Stage  # noqa: E402, after the line above
 

@@ -216,10 +216,10 @@ class Server(Program):
 
     def wait_until_attached(self, count=1):
         """Until a worker has attached for the `count`-th time."""
-        self.wait_for_log(r"the worker serves all channels", count=count)
+        return self.wait_for_log(r"worker (\d+), .+ is ready", count=count)
 
     def wait_until_worker_gone(self, count=1):
-        self.wait_for_log(r"worker (process )?\S+ is gone", count=count)
+        return self.wait_for_log(r"worker (\d+), .+ is gone: (.*)", count=count)
 
 
 class Stage:
@@ -256,17 +256,17 @@ class Stage:
         self._programs.append(program)
         return program
 
-    def program(self, name, *options):
-        return self.add(Program(self.folder, name, *options))
+    def program(self, name, *options, wrapper=()):
+        return self.add(Program(self.folder, name, *options, wrapper=wrapper))
 
     def server(self, *options, comch=None, wrapper=()):
         on_socket = comch is not None or TRANSPORT == "unix"
         return self.add(Server(self.folder, self.comch_options(comch), *options, wrapper=wrapper,
                                socket_file=(comch or self.comch) if on_socket else None))
 
-    def worker(self, *options, comch=None):
+    def worker(self, *options, comch=None, wrapper=()):
         return self.program("offload-worker", *self.comch_options(comch), "--backend", BACKEND,
-                            *options)
+                            *options, wrapper=wrapper)
 
     def pair(self, *options):
         """A server with `options` that listens, and its worker."""
@@ -348,6 +348,13 @@ def statistics(client):
     """The client's table as a dictionary of numbers."""
     return {name: float(value) for name, value in
             re.findall(r"^(.+?):\s+([\d.]+)$", client.out, re.MULTILINE)}
+
+
+def expect_server_left(server, worker):
+    """The server has ended as it should, and its worker waits for the next one."""
+    assert server.wait() == 0, server.log
+    worker.wait_for_log("the server leaves: waiting for the next one")
+    assert not (server.socket_file and server.socket_file.exists()), "the socket file is still there"
 
 
 def expect_end_of_both(server, worker):

@@ -1,13 +1,15 @@
 """Server and worker end when they are told to, within their bounds, with what was accepted
 answered."""
 import contextlib
+import re
 import signal
 import socket
 import time
 
 import pytest
 
-from harness import PATIENCE, expect_end_of_both, needs_cpu_worker, statistics, wait_until
+from harness import (PATIENCE, expect_end_of_both, expect_server_left, needs_cpu_worker, statistics,
+                     wait_until)
 from wire import RESPONSE, SHUTTING_DOWN, Wire, frame, payloads, reverse
 
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM],
@@ -18,9 +20,41 @@ SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM],
 def test_an_idle_server(stage, number):
     server, worker = stage.pair("--threads", 2)
     server.send_signal(number)
-    expect_end_of_both(server, worker)
+    expect_server_left(server, worker)
     assert f"{number.name}: shutting down" in server.log
+    assert worker.terminate() == 0
+
+
+SIDES = pytest.mark.parametrize("side", ["server", "worker", "both"])
+
+
+def pair_that_ends_together(stage, side):
+    """One of them, or both, have --shutdown-together, as the reference application has it."""
+    together = ["--shutdown-together"]
+    server = stage.server(*(together if side != "worker" else []))
+    worker = stage.worker(*(together if side != "server" else []))
+    server.wait_until_listening()
+    return server, worker
+
+
+@SIDES
+def test_the_server_ends_both(stage, side):
+    server, worker = pair_that_ends_together(stage, side)
+    server.send_signal(signal.SIGTERM)
+    expect_end_of_both(server, worker)
     assert "the server is done: shutting down" in worker.log
+
+
+def test_a_server_with_several_workers(stage):
+    """Each says its last word."""
+    server, worker = stage.pair("--threads", 2)
+    others = [stage.worker(), stage.worker("--stand-by")]
+    server.wait_until_attached(3)
+    server.send_signal(signal.SIGTERM)
+    expect_server_left(server, worker)
+    assert len(re.findall("is gone: it has shut down", server.log)) == 3
+    for other in others:
+        other.wait_for_log("the server leaves: waiting for the next one")
 
 
 @SIGNALS
@@ -41,7 +75,7 @@ def test_a_server_with_silent_connections(stage):
     for wire in wires:
         wire.expect_end()
         wire.close()
-    expect_end_of_both(server, worker)
+    expect_server_left(server, worker)
 
 
 def receive_all(wire):
@@ -68,7 +102,7 @@ def test_a_server_under_load(stage, number):
             answers = receive_all(wire)
             assert answers == [(RESPONSE, reverse(each)) for each in requests[1:len(answers) + 1]]
             wire.close()
-    expect_end_of_both(server, worker)
+    expect_server_left(server, worker)
 
 
 @needs_cpu_worker
@@ -86,7 +120,7 @@ def test_what_was_accepted_is_answered(stage):
         worker.send_signal(signal.SIGCONT)
         wire.expect(map(reverse, requests))
         wire.expect_end()
-    expect_end_of_both(server, worker)
+    expect_server_left(server, worker)
 
 
 @needs_cpu_worker
@@ -132,7 +166,7 @@ def test_clients_that_connect_as_the_server_is_told_to_end(stage):
     for each in sockets:
         with each, contextlib.suppress(ConnectionResetError):  # was not accepted yet
             assert each.recv(1) == b""
-    expect_end_of_both(server, worker)
+    expect_server_left(server, worker)
     assert "not all clients could be answered in time" not in server.log
 
 
@@ -158,7 +192,7 @@ def test_the_bound_holds_for_a_client_that_does_not_read(stage):
         hold_up(wire)
         begin = time.monotonic()
         server.send_signal(signal.SIGTERM)
-        expect_end_of_both(server, worker)
+        expect_server_left(server, worker)
         assert 0.5 <= time.monotonic() - begin < 1 + PATIENCE / 4
     assert "not all clients could be answered in time" in server.log
 
@@ -174,7 +208,7 @@ def test_the_bound_holds_for_a_worker_that_hangs(stage):
         begin = time.monotonic()
         assert server.terminate() == 0
         assert time.monotonic() - begin < 1 + PATIENCE / 4
-    assert "the worker did not say that it has stopped" in server.log
+    assert "not all workers said that they have stopped" in server.log
 
 
 @SIGNALS
@@ -190,19 +224,19 @@ def test_a_second_signal_ends_the_server_at_once(stage, number):
     worker.wait_for_log("the server is gone")
 
 
-@SIGNALS
-def test_the_worker_ends_both(stage, number):
-    server, worker = stage.pair()
+@SIDES
+def test_the_worker_ends_both(stage, side):
+    server, worker = pair_that_ends_together(stage, side)
+    worker.wait_for_log("attached to")
     with Wire(server.port) as wire:
         wire.ask([b"before"])
-        worker.send_signal(number)
+        worker.send_signal(signal.SIGTERM)
         wire.expect_end()
     expect_end_of_both(server, worker)
-    assert "the worker asks the server to end" in server.log
 
 
 def test_the_worker_ends_both_under_load(stage):
-    server, worker = stage.pair()
+    server, worker = pair_that_ends_together(stage, "both")
     client = stage.client(server, "--duration", "60s")
     client.wait_for_log("connected to")
     worker.send_signal(signal.SIGTERM)

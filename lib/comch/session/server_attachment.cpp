@@ -97,6 +97,11 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
 }
 
 void ServerSession::Attachment::on_events(std::uint32_t) {
+  read_messages();
+  leave_if_gone();
+}
+
+void ServerSession::Attachment::read_messages() {
   handling_ = true;
   try {
     for (int i = 0; !gone_ && i < kMessagesAtOnce; ++i) {
@@ -113,7 +118,6 @@ void ServerSession::Attachment::on_events(std::uint32_t) {
     }
   }
   handling_ = false;
-  leave_if_gone();
 }
 
 void ServerSession::Attachment::handle(const ControlMessage& message) {
@@ -171,6 +175,9 @@ void ServerSession::Attachment::exchange_consumer_id(
 }
 
 void ServerSession::Attachment::tick(core::TimePoint now) {
+  // What has come counts, also to a process that was stopped for a while.
+  read_messages();
+  if (gone_) return leave_if_gone();
   // Keep-alives do not count before it serves: they could go on without end.
   if (!attached_) {
     if (now - began_ > kAttachTime) drop("it takes too long to attach");

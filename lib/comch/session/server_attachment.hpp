@@ -43,6 +43,7 @@ class ServerSession::Attachment final : progress::EventHandler {
 
  private:
   void on_events(std::uint32_t epoll_events) override;
+  void read_messages();
   void handle(const ControlMessage& message);
   void offer_channel(std::size_t index);
   void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);

@@ -75,6 +75,7 @@ class ServerSession {
 
   /// Tells all workers to stop. done() once they have, or are gone.
   void start_shutdown(protocol::ShutdownReason reason);
+  [[nodiscard]] bool shutting_down() const noexcept { return shutting_down_; }
   [[nodiscard]] bool done() const noexcept { return shutting_down_ && attachments_.empty(); }
 
  private:

@@ -183,6 +183,9 @@ void WorkerSession::take_consumer_id(const std::optional<protocol::ExchangeConsu
 
 void WorkerSession::tick(core::TimePoint now) {
   next_tick_ = now + keep_alive_;
+  // What has come counts, also to a process that was stopped for a while; the last of it may say
+  // why the server has gone.
+  on_events(0);
   if (lost_) return;
   if (now - heard_ > protocol::kSilentIntervals * keep_alive_) {
     return lose("it has been silent for too long");

@@ -198,8 +198,8 @@ TEST_F(SessionsOfBothSides, KeepAlivesKeepItAlive) {
     worker_session_->tick(start + i * kKeepAlive);
     EXPECT_EQ(server_session_->next_tick(), start + (i + 1) * kKeepAlive);
     EXPECT_EQ(worker_session_->next_tick(), start + (i + 1) * kKeepAlive);
+    // The worker's tick has read what the server's sent.
     server_engine_.run_once(Clock::now() + support::kBound);
-    worker_engine_.run_once(Clock::now() + support::kBound);
   }
   // Both were heard just now, in real time: a tick within the limit of that is no loss.
   server_session_->tick(Clock::now() + kSilence - kKeepAlive);
@@ -214,6 +214,14 @@ TEST_F(SessionsOfBothSides, ASilentWorkerIsGone) {
   EXPECT_EQ(worker_events_.lost, 1);
   EXPECT_TRUE(log_.has("silent for too long")) << log_.text();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+}
+
+TEST_F(SessionsOfBothSides, ARefusalThatHasComeIsReadBeforeAnythingIsSent) {
+  attach_one();
+  server_session_->refuse(worker_events_.last.id, protocol::Refusal::worker_stuck, "nothing on 0");
+  worker_session_->tick(Clock::now());  // its connection is closed: a keep-alive would fail
+  EXPECT_EQ(server_events_.lost, 1);
+  EXPECT_EQ(server_events_.reason, "nothing on 0");
 }
 
 TEST_F(SessionsOfBothSides, ASilentServerIsGone) {
