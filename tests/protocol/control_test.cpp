@@ -13,7 +13,7 @@ namespace {
 using support::Bytes;
 using support::bytes;
 
-constexpr std::uint16_t kOtherVersions[] = {0, 2, 65535};
+constexpr std::uint16_t kOtherVersions[] = {0, 1, 3, 65535};
 
 /// A message, how it looks on the wire for ever, and how two of its kind compare.
 template <class Message>
@@ -21,10 +21,10 @@ struct Sample;
 
 template <>
 struct Sample<Hello> {
-  static Hello message() { return {1, 0x0203'0405, 0x0607'0809, 0x0a0b'0c0d, "cpu"}; }
+  static Hello message() { return {2, 0x0203'0405, 0x0607'0809, 0x0a0b'0c0d, "cpu"}; }
   static Bytes golden() {
     return bytes(
-        {'O', 'F', 'L', 'D', 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 3, 'c', 'p', 'u'});
+        {'O', 'F', 'L', 'D', 0, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 3, 'c', 'p', 'u'});
   }
   static bool equal(const Hello& a, const Hello& b) {
     return a.version == b.version && a.capabilities == b.capabilities &&
@@ -35,9 +35,9 @@ struct Sample<Hello> {
 
 template <>
 struct Sample<Welcome> {
-  static Welcome message() { return {1, 0x0203, 0x0405'0607, "reverse"}; }
+  static Welcome message() { return {2, 0x0203, 0x0405'0607, "reverse"}; }
   static Bytes golden() {
-    return bytes({0, 1, 2, 3, 4, 5, 6, 7, 7, 'r', 'e', 'v', 'e', 'r', 's', 'e'});
+    return bytes({0, 2, 2, 3, 4, 5, 6, 7, 7, 'r', 'e', 'v', 'e', 'r', 's', 'e'});
   }
   static bool equal(const Welcome& a, const Welcome& b) {
     return a.version == b.version && a.channel_count == b.channel_count &&
@@ -48,12 +48,15 @@ struct Sample<Welcome> {
 template <>
 struct Sample<ChannelDescriptor> {
   static ChannelDescriptor message() {
-    return {0x0102'0304, 0x0506'0708, 0x090a'0b0c, bytes({13, 14, 15})};
+    return {0x0102'0304, 0x0506'0708, 0x090a'0b0c, bytes({13, 14, 15}), bytes({16, 17})};
   }
-  static Bytes golden() { return bytes({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 3, 13, 14, 15}); }
+  static Bytes golden() {
+    return bytes({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 3, 13, 14, 15, 0, 2, 16, 17});
+  }
   static bool equal(const ChannelDescriptor& a, const ChannelDescriptor& b) {
     return a.channel == b.channel && a.depth == b.depth &&
-           a.max_message_length == b.max_message_length && a.access == b.access;
+           a.max_message_length == b.max_message_length && a.access == b.access &&
+           a.response_access == b.response_access;
   }
 };
 
@@ -64,6 +67,20 @@ struct Sample<ExchangeConsumerId> {
   static bool equal(const ExchangeConsumerId& a, const ExchangeConsumerId& b) {
     return a.channel == b.channel && a.consumer_id == b.consumer_id;
   }
+};
+
+template <>
+struct Sample<Assignment> {
+  static Assignment message() { return {0x0102'0304}; }
+  static Bytes golden() { return bytes({1, 2, 3, 4}); }
+  static bool equal(const Assignment& a, const Assignment& b) { return a.channels == b.channels; }
+};
+
+template <>
+struct Sample<StartShutdown> {
+  static StartShutdown message() { return {ShutdownReason::released}; }
+  static Bytes golden() { return bytes({2}); }
+  static bool equal(const StartShutdown& a, const StartShutdown& b) { return a.reason == b.reason; }
 };
 
 template <>
@@ -123,8 +140,8 @@ struct Sample<AttachChannel> {
 template <class Message>
 class ControlMessage : public testing::Test {};
 
-using Messages = testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, KeepAlive,
-                                Challenge, Proof, AttachChannel>;
+using Messages = testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, Assignment,
+                                StartShutdown, KeepAlive, Challenge, Proof, AttachChannel>;
 TYPED_TEST_SUITE(ControlMessage, Messages);
 
 TYPED_TEST(ControlMessage, LooksLikeThisOnTheWire) {
