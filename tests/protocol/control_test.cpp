@@ -234,7 +234,7 @@ TEST(Hello, StringsOfEveryLength) {
 
 TEST(Control, NumbersAreStable) {
   EXPECT_EQ(kControlMagic, 0x4f46'4c44U);
-  EXPECT_EQ(kControlVersion, 1);
+  EXPECT_EQ(kControlVersion, 2);
   EXPECT_EQ(kRingsDoorbell, 1U);
   EXPECT_EQ(kMaxControlLength, 1024U);
 }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "tests/comch/session/session_fixture.hpp"
+#include "tests/comch/session/server_session_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace offload::comch {
@@ -20,56 +20,7 @@ using protocol::Refusal;
 using test::hello;
 using test::kSilence;
 
-/// The server's session with a hand-made worker.
-class ServerSessionTest : public test::SessionTest {
- protected:
-  void SetUp() override {
-    SessionTest::SetUp();
-    listen();
-    worker_ = connect_as_worker(address_);
-  }
-
-  void send(MessageId id, std::span<const std::byte> payload = {}) { worker_->send(id, payload); }
-  void greet() { send(MessageId::hello, hello().encode()); }
-  void exchange(std::uint32_t channel) {
-    send(MessageId::exchange_consumer_id_request, ExchangeConsumerId{channel, channel}.encode());
-  }
-
-  void greet_and_take_the_offer() {
-    greet();
-    EXPECT_EQ(next(*worker_).id, MessageId::welcome);
-    for (std::uint32_t i = 0; i < kChannels; ++i) {
-      EXPECT_EQ(next(*worker_).id, MessageId::channel_descriptor);
-    }
-  }
-  void attach_by_hand() {
-    greet_and_take_the_offer();
-    for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
-    ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
-    for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
-  }
-
-  /// The worker is refused so, and disconnected.
-  void expect_refused(Refusal code, const std::string& part_of_text) {
-    const auto message = next(*worker_);
-    ASSERT_EQ(message.id, MessageId::error);
-    const auto refusal = protocol::parse_error(message.payload);
-    EXPECT_EQ(refusal.code, code) << refusal.text;
-    EXPECT_NE(refusal.text.find(part_of_text), std::string::npos) << refusal.text;
-    EXPECT_TRUE(is_closed_on(*worker_));
-  }
-
-  /// The session is as good as new: the next worker gets through.
-  void expect_next_worker_attaches() {
-    worker_ = connect_as_worker(address_);
-    const int before = worker_events_.attached;
-    greet_and_take_the_offer();
-    for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
-    EXPECT_TRUE(run_until([&] { return worker_events_.attached == before + 1; }));
-  }
-
-  std::unique_ptr<ControlConnection> worker_;
-};
+using test::ServerSessionTest;
 
 TEST_F(ServerSessionTest, OffersWelcomeAndChannels) {
   greet();
@@ -308,123 +259,6 @@ TEST_F(ServerSessionTest, AWorkerThatDoesNotReadIsLost) {
   attach_by_hand();
   for (int i = 0; i < 100'000 && worker_events_.lost == 0; ++i) server_session_->tick(Clock::now());
   EXPECT_EQ(worker_events_.lost, 1);
-}
-
-// ---- Several workers
-
-TEST_F(ServerSessionTest, EachWorkerHasMemoryOfItsOwn) {
-  attach_by_hand();
-  const auto first = worker_events_.last;
-  const auto still_there = std::move(worker_);
-  expect_next_worker_attaches();
-  const auto& second = worker_events_.last;
-  EXPECT_NE(first.id, second.id);
-  for (std::uint32_t i = 0; i < kChannels; ++i) {
-    const auto former = first.channels[i]->memory.endpoint().view;
-    const auto now = second.channels[i]->memory.endpoint().view;
-    now.response_header().requests.armed = 7;
-    EXPECT_EQ(former.response_header().requests.armed, 0U);
-    EXPECT_NE(first.channels[i]->memory.fds(), second.channels[i]->memory.fds());
-  }
-  EXPECT_EQ(worker_events_.lost, 0);
-}
-
-TEST_F(ServerSessionTest, MoreWorkersThanThereMayBeAreRefused) {
-  std::vector<std::unique_ptr<ControlConnection>> attached;
-  for (std::size_t i = 0; i < kMostWorkers; ++i) {
-    expect_next_worker_attaches();
-    attached.push_back(std::move(worker_));
-  }
-  worker_ = connect_as_worker(address_);
-  greet();
-  expect_refused(Refusal::busy, "3 workers are attached");
-  attached.pop_back();
-  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
-  expect_next_worker_attaches();
-}
-
-TEST_F(ServerSessionTest, AWorkerSaysWhatItComesFor) {
-  auto greeting = hello();
-  greeting.capabilities |= protocol::kStandsBy;
-  send(MessageId::hello, greeting.encode());
-  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
-  ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
-  EXPECT_TRUE(worker_events_.last.stands_by);
-  EXPECT_FALSE(worker_events_.last.replaces);
-
-  worker_ = connect_as_worker(address_);
-  greeting.capabilities = protocol::kReplaces;
-  send(MessageId::hello, greeting.encode());
-  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
-  ASSERT_TRUE(run_until([&] { return worker_events_.attached == 2; }));
-  EXPECT_FALSE(worker_events_.last.stands_by);
-  EXPECT_TRUE(worker_events_.last.replaces);
-}
-
-TEST_F(ServerSessionTest, TellsAWorkerHowManyChannelsItServes) {
-  attach_by_hand();
-  server_session_->assign(worker_events_.last.id, 2);
-  server_session_->assign(12345, 1);  // nobody
-  const auto message = next(*worker_);
-  ASSERT_EQ(message.id, MessageId::assignment);
-  EXPECT_EQ(protocol::Assignment::decode(message.payload)->channels, 2U);
-}
-
-TEST_F(ServerSessionTest, AWorkerThatAsksToGoIsReleased) {
-  attach_by_hand();
-  send(MessageId::detach);
-  ASSERT_TRUE(run_until([&] { return worker_events_.leaving.size() == 1; }));
-  EXPECT_EQ(worker_events_.leaving.front(), worker_events_.last.id);
-  EXPECT_EQ(worker_events_.shutdown_requests, 0);
-  server_session_->release(worker_events_.last.id);
-  const auto message = next(*worker_);
-  ASSERT_EQ(message.id, MessageId::start_shutdown);
-  EXPECT_EQ(protocol::StartShutdown::decode(message.payload)->reason,
-            protocol::ShutdownReason::released);
-  send(MessageId::shutdown_complete);
-  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
-  EXPECT_EQ(worker_events_.last_lost, worker_events_.last.id);
-}
-
-TEST_F(ServerSessionTest, BeforeItServesAWorkerMayGoAtOnce) {
-  greet_and_take_the_offer();
-  send(MessageId::detach);
-  EXPECT_EQ(next(*worker_).id, MessageId::start_shutdown);
-  EXPECT_TRUE(worker_events_.leaving.empty());
-}
-
-TEST_F(ServerSessionTest, AStuckWorkerIsToldWhy) {
-  attach_by_hand();
-  server_session_->refuse(worker_events_.last.id, Refusal::worker_stuck, "nothing on channel 1");
-  EXPECT_EQ(worker_events_.lost, 1);
-  expect_refused(Refusal::worker_stuck, "nothing on channel 1");
-}
-
-TEST_F(ServerSessionTest, KeepAlivesDoNotMakeAttachingLonger) {
-  greet_and_take_the_offer();
-  send(MessageId::keep_alive, KeepAlive{1}.encode());
-  server_session_->tick(Clock::now() + std::chrono::seconds(59));
-  send(MessageId::keep_alive, KeepAlive{2}.encode());
-  ASSERT_TRUE(run_until([&] { return true; }));
-  server_session_->tick(Clock::now() + std::chrono::seconds(61));
-  EXPECT_TRUE(is_closed_on(*worker_));
-}
-
-TEST_F(ServerSessionTest, AllWorkersAreToldOfTheEnd) {
-  attach_by_hand();
-  const auto first = std::move(worker_);
-  expect_next_worker_attaches();
-  for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
-  server_session_->start_shutdown(protocol::ShutdownReason::together);
-  for (auto* const connection : {first.get(), worker_.get()}) {
-    const auto message = next(*connection);
-    ASSERT_EQ(message.id, MessageId::start_shutdown);
-    EXPECT_EQ(protocol::StartShutdown::decode(message.payload)->reason,
-              protocol::ShutdownReason::together);
-    EXPECT_FALSE(server_session_->done());
-    connection->send(MessageId::shutdown_complete, {});
-  }
-  EXPECT_TRUE(run_until([&] { return server_session_->done(); }));
 }
 
 }  // namespace

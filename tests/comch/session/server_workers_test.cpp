@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include "comch/session/server_session.hpp"
+#include "tests/comch/session/server_session_fixture.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::Clock;
+using protocol::KeepAlive;
+using protocol::MessageId;
+using protocol::Refusal;
+using test::hello;
+
+/// Several workers of one server, and their ends.
+class ServerWorkersTest : public test::ServerSessionTest {};
+
+TEST_F(ServerWorkersTest, EachWorkerHasMemoryOfItsOwn) {
+  attach_by_hand();
+  const auto first = worker_events_.last;
+  const auto still_there = std::move(worker_);
+  expect_next_worker_attaches();
+  const auto& second = worker_events_.last;
+  EXPECT_NE(first.id, second.id);
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    const auto former = first.channels[i]->memory.endpoint().view;
+    const auto now = second.channels[i]->memory.endpoint().view;
+    now.response_header().requests.armed = 7;
+    EXPECT_EQ(former.response_header().requests.armed, 0U);
+    EXPECT_NE(first.channels[i]->memory.fds(), second.channels[i]->memory.fds());
+  }
+  EXPECT_EQ(worker_events_.lost, 0);
+}
+
+TEST_F(ServerWorkersTest, MoreWorkersThanThereMayBeAreRefused) {
+  std::vector<std::unique_ptr<ControlConnection>> attached;
+  for (std::size_t i = 0; i < kMostWorkers; ++i) {
+    expect_next_worker_attaches();
+    attached.push_back(std::move(worker_));
+  }
+  worker_ = connect_as_worker(address_);
+  greet();
+  expect_refused(Refusal::busy, "3 workers are attached");
+  attached.pop_back();
+  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+  expect_next_worker_attaches();
+}
+
+TEST_F(ServerWorkersTest, AWorkerSaysWhatItComesFor) {
+  auto greeting = hello();
+  greeting.capabilities |= protocol::kStandsBy;
+  send(MessageId::hello, greeting.encode());
+  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+  ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+  EXPECT_TRUE(worker_events_.last.stands_by);
+  EXPECT_FALSE(worker_events_.last.replaces);
+
+  worker_ = connect_as_worker(address_);
+  greeting.capabilities = protocol::kReplaces;
+  send(MessageId::hello, greeting.encode());
+  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+  ASSERT_TRUE(run_until([&] { return worker_events_.attached == 2; }));
+  EXPECT_FALSE(worker_events_.last.stands_by);
+  EXPECT_TRUE(worker_events_.last.replaces);
+}
+
+TEST_F(ServerWorkersTest, TellsAWorkerHowManyChannelsItServes) {
+  attach_by_hand();
+  server_session_->assign(worker_events_.last.id, 2);
+  server_session_->assign(12345, 1);  // nobody
+  const auto message = next(*worker_);
+  ASSERT_EQ(message.id, MessageId::assignment);
+  EXPECT_EQ(protocol::Assignment::decode(message.payload)->channels, 2U);
+}
+
+TEST_F(ServerWorkersTest, AWorkerThatAsksToGoIsReleased) {
+  attach_by_hand();
+  send(MessageId::detach);
+  ASSERT_TRUE(run_until([&] { return worker_events_.leaving.size() == 1; }));
+  EXPECT_EQ(worker_events_.leaving.front(), worker_events_.last.id);
+  EXPECT_EQ(worker_events_.shutdown_requests, 0);
+  server_session_->release(worker_events_.last.id);
+  const auto message = next(*worker_);
+  ASSERT_EQ(message.id, MessageId::start_shutdown);
+  EXPECT_EQ(protocol::StartShutdown::decode(message.payload)->reason,
+            protocol::ShutdownReason::released);
+  send(MessageId::shutdown_complete);
+  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+  EXPECT_EQ(worker_events_.last_lost, worker_events_.last.id);
+}
+
+TEST_F(ServerWorkersTest, BeforeItServesAWorkerMayGoAtOnce) {
+  greet_and_take_the_offer();
+  send(MessageId::detach);
+  EXPECT_EQ(next(*worker_).id, MessageId::start_shutdown);
+  EXPECT_TRUE(worker_events_.leaving.empty());
+}
+
+TEST_F(ServerWorkersTest, AStuckWorkerIsToldWhy) {
+  attach_by_hand();
+  server_session_->refuse(worker_events_.last.id, Refusal::worker_stuck, "nothing on channel 1");
+  EXPECT_EQ(worker_events_.lost, 1);
+  expect_refused(Refusal::worker_stuck, "nothing on channel 1");
+}
+
+TEST_F(ServerWorkersTest, KeepAlivesDoNotMakeAttachingLonger) {
+  greet_and_take_the_offer();
+  send(MessageId::keep_alive, KeepAlive{1}.encode());
+  server_session_->tick(Clock::now() + std::chrono::seconds(59));
+  send(MessageId::keep_alive, KeepAlive{2}.encode());
+  ASSERT_TRUE(run_until([&] { return true; }));
+  server_session_->tick(Clock::now() + std::chrono::seconds(61));
+  EXPECT_TRUE(is_closed_on(*worker_));
+}
+
+TEST_F(ServerWorkersTest, AllWorkersAreToldOfTheEnd) {
+  attach_by_hand();
+  const auto first = std::move(worker_);
+  expect_next_worker_attaches();
+  for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
+  server_session_->start_shutdown(protocol::ShutdownReason::together);
+  for (auto* const connection : {first.get(), worker_.get()}) {
+    const auto message = next(*connection);
+    ASSERT_EQ(message.id, MessageId::start_shutdown);
+    EXPECT_EQ(protocol::StartShutdown::decode(message.payload)->reason,
+              protocol::ShutdownReason::together);
+    EXPECT_FALSE(server_session_->done());
+    connection->send(MessageId::shutdown_complete, {});
+  }
+  EXPECT_TRUE(run_until([&] { return server_session_->done(); }));
+}
+
+}  // namespace
+}  // namespace offload::comch
