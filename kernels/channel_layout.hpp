@@ -149,13 +149,17 @@ constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_lengt
   return layout;
 }
 
-/// One direction of one slot.
+/// One direction of one slot. Not longer: in two registers it is passed by value.
 struct Slot {
   Packet* packets;
-  std::uint8_t* plain;  ///< room for max_length bytes and slack; meaningless where all messages fit
-                        ///< in packets
-  std::uint32_t packet_count = 0;
+  std::uint32_t packet_count;
+
+  /// Room for max_length bytes and slack; meaningless where all messages fit in packets.
+  OFFLOAD_HOST_DEVICE std::uint8_t* plain() const {
+    return reinterpret_cast<std::uint8_t*>(packets + kMaxPackets);
+  }
 };
+static_assert(sizeof(Slot) == 16);
 
 /// A channel's memory at the addresses where its holder maps it. Slots are found by masking: no
 /// value that a peer sends can move a pointer out of the memory.
@@ -180,7 +184,7 @@ struct ChannelView {
  private:
   OFFLOAD_HOST_DEVICE Slot slot(std::uint8_t* first, std::uint64_t sequence) const {
     std::uint8_t* at = first + layout.slot_index(sequence) * layout.slot_stride;
-    return {reinterpret_cast<Packet*>(at), at + kMaxPackets * sizeof(Packet), layout.packets};
+    return {reinterpret_cast<Packet*>(at), layout.packets};
   }
 };
 static_assert(kMaxPackets * sizeof(Packet) % kSlotAlignment == 0);

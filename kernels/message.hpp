@@ -177,7 +177,7 @@ class PlainResponse {
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
     rewrite_rest(group, slot_, flag_, length_);
-    FlatResponse(slot_.plain, length_).fill(group, block_at);
+    FlatResponse(slot_.plain(), length_).fill(group, block_at);
     group.sync();
     before_fence_();
     if (group.lane() == 0) {

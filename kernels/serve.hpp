@@ -124,7 +124,7 @@ OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& chann
     return Outcome::refused;
   }
   const std::uint8_t* const payload =
-      received.arrival == Arrival::plain ? channel.request(sequence).plain : staging.bytes;
+      received.arrival == Arrival::plain ? channel.request(sequence).plain() : staging.bytes;
   answer(group, service, Request(payload, received.length), response, flag, before_fence);
   group.sync();  // the staging is free again
   return Outcome::answered;

@@ -22,7 +22,7 @@ LoadConnection::LoadConnection(std::string name, std::uint32_t number, net::Stre
       stream_(std::move(stream)),
       pending_(std::bit_ceil(share.plan.max_in_flight)),
       pending_mask_(pending_.size() - 1),
-      received_(share.cache),
+      received_(share.cache, share.receive_size),
       request_limit_(share.plan.duration ? std::numeric_limits<std::uint64_t>::max()
                                          : share.plan.requests),
       random_(number),
@@ -123,7 +123,11 @@ void LoadConnection::watch_for_room(bool wanted) {
 /// Reads once and checks the complete responses. Returns whether to read again, as epoll does not
 /// tell of what is left.
 bool LoadConnection::receive_responses() {
-  const auto room = received_.room();
+  const auto room = received_.room(0);
+  if (room.empty()) {
+    fail_connection("there is no memory for responses");
+    return false;
+  }
   const ssize_t count = stream_.receive(room);
   if (count < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return false;
@@ -139,7 +143,7 @@ bool LoadConnection::receive_responses() {
   received_.append(static_cast<std::size_t>(count));
   share_.result.rx_bytes += static_cast<std::uint64_t>(count);
   check_responses();
-  received_.release_if_empty();
+  received_.settle(0);
   return stream_.has_pending() && !over_;
 }
 

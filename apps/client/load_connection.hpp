@@ -45,6 +45,7 @@ struct LoadShare {
   std::uint32_t longest_batch;  ///< requests
   progress::Engine engine;
   memory::BlockCache cache;  ///< for received bytes
+  std::size_t receive_size;  ///< of a connection's buffer
   core::TimePoint end{};     ///< of sending, if the plan has a duration
   std::size_t running = 0;   ///< connections that are not over
   LoadResult result;

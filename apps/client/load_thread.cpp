@@ -43,7 +43,8 @@ LoadThread::LoadThread(std::uint32_t number, std::vector<net::Stream> streams, c
              .control = control,
              .longest_batch = longest_batch(pool),
              .engine = progress::Engine(),
-             .cache = memory::BlockCache(buffer_size(pool), kKeptBuffers),
+             .cache = memory::BlockCache(kKeptBuffers * buffer_size(pool)),
+             .receive_size = buffer_size(pool),
              .result = {}} {
   // Edge-triggered, as it stays readable after a stop, for the other threads.
   share_.engine.watch(control.stop_fd(), EPOLLIN | EPOLLET, stop_event_);

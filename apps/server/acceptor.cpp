@@ -2,7 +2,10 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -21,6 +24,17 @@ bool is_exhaustion(int error) noexcept {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+/// One address has three quarters of the clients' places by itself, so that it keeps nobody else
+/// out: a proxy, or a program that measures, still has most of them.
+std::size_t places_of_address(const ClientLimits& limits, std::size_t places) {
+  return limits.per_address != 0 ? limits.per_address : std::max<std::size_t>(places / 4 * 3, 1);
+}
+
+std::size_t places(const ClientLimits& limits, int first_reserved_fd) {
+  return limits.connections != 0 ? limits.connections
+                                 : static_cast<std::size_t>(std::max(first_reserved_fd, 1));
+}
+
 }  // namespace
 
 Acceptor::Acceptor(progress::Engine& engine, Config config,
@@ -28,6 +42,8 @@ Acceptor::Acceptor(progress::Engine& engine, Config config,
     : engine_(&engine),
       listener_(std::move(config.listener)),
       first_reserved_fd_(config.first_reserved_fd),
+      counts_(places(config.limits, first_reserved_fd_),
+              places_of_address(config.limits, places(config.limits, first_reserved_fd_))),
       threads_(&threads) {
   engine_->watch(listener_.get(), EPOLLIN, *this);
 }
@@ -43,26 +59,53 @@ void Acceptor::tick(core::TimePoint now) {
     engine_->watch(listener_.get(), EPOLLIN, *this);
     retry_ = core::TimePoint::max();
   } catch (const core::Error& error) {
-    log_turned_away(error.what());
+    log_turned_away({}, error.what());
   }
 }
 
 void Acceptor::on_events(std::uint32_t) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    core::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    core::Fd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size,
+                              SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
       if (is_exhaustion(errno)) {
-        log_turned_away(std::generic_category().message(errno));
+        log_turned_away({}, std::generic_category().message(errno));
         pause();
       }
       return;  // nobody, or one who has left: the others make the socket readable
     }
-    if (socket.get() < first_reserved_fd_) {
-      choose_thread().take(std::move(socket));
-    } else {
-      log_turned_away("the limit of open files is reached");
-    }
+    let_in(std::move(socket), net::PeerAddress(from));
   }
+}
+
+void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address) {
+  if (socket.get() >= first_reserved_fd_) {
+    return log_turned_away(address, "the limit of open files is reached");
+  }
+  try {
+    Admission admission{address, {}};
+    switch (counts_.admit(address, admission.place)) {
+      case ClientCounts::Outcome::let_in:
+        return choose_thread().take(std::move(socket), std::move(admission));
+      case ClientCounts::Outcome::too_many:
+        return turn_away(socket, address, protocol::Refusal::too_many_clients);
+      case ClientCounts::Outcome::too_many_of_address:
+        return turn_away(socket, address, protocol::Refusal::too_many_of_address);
+    }
+  } catch (const std::bad_alloc&) {
+    log_turned_away(address, protocol::describe(protocol::Refusal::out_of_memory));
+  }
+}
+
+/// It is told why, if its socket takes that at once.
+void Acceptor::turn_away(const core::Fd& socket, const net::PeerAddress& address,
+                         protocol::Refusal reason) noexcept {
+  std::array<std::byte, protocol::kErrorFrameRoom> frame;
+  const std::size_t size = protocol::store_error_frame(frame.data(), reason);
+  (void)::send(socket.get(), frame.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  log_turned_away(address, protocol::describe(reason));
 }
 
 /// That with the fewest clients; of several such, in turn.
@@ -85,10 +128,11 @@ void Acceptor::pause() {
   retry_ = engine_->now() + kRetryInterval;
 }
 
-void Acceptor::log_turned_away(const std::string& reason) {
+void Acceptor::log_turned_away(const net::PeerAddress& address, std::string_view reason) noexcept {
   if (!turned_away_log_.allow(engine_->now())) return;
-  core::log_warning("a client is turned away: {} ({} more were not logged)", reason,
-                    turned_away_log_.suppressed());
+  const auto from = address.text();
+  core::log_warning("client {} is turned away: {} ({} more were not logged)",
+                    std::string_view(from), reason, turned_away_log_.suppressed());
 }
 
 }  // namespace offload::server

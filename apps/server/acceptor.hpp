@@ -2,14 +2,18 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <vector>
 
+#include "apps/server/admission/client_counts.hpp"
+#include "apps/server/admission/client_limits.hpp"
 #include "apps/server/io_thread.hpp"
 #include "core/clock.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
+#include "net/peer_address.hpp"
 #include "progress/engine.hpp"
+#include "protocol/frame.hpp"
 
 namespace offload::server {
 
@@ -22,6 +26,7 @@ class Acceptor final : progress::EventHandler {
     core::Fd listener;  ///< listens already
     /// Clients get only descriptors below: the rest is for workers to attach with.
     int first_reserved_fd;
+    ClientLimits limits{};
   };
 
   /// `engine` and `threads`, one at least, outlive it. Throws Error.
@@ -37,13 +42,17 @@ class Acceptor final : progress::EventHandler {
 
  private:
   void on_events(std::uint32_t epoll_events) override;
+  void let_in(core::Fd socket, const net::PeerAddress& address);
   IoThread& choose_thread() noexcept;
   void pause();
-  void log_turned_away(const std::string& reason);
+  void turn_away(const core::Fd& socket, const net::PeerAddress& address,
+                 protocol::Refusal reason) noexcept;
+  void log_turned_away(const net::PeerAddress& address, std::string_view reason) noexcept;
 
   progress::Engine* engine_;
   core::Fd listener_;
   int first_reserved_fd_;
+  ClientCounts counts_;
   const std::vector<std::unique_ptr<IoThread>>* threads_;
   std::size_t first_choice_ = 0;                    ///< where several have the fewest
   core::TimePoint retry_ = core::TimePoint::max();  ///< while it is paused

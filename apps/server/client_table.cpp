@@ -3,19 +3,30 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/frame.hpp"
-
 namespace offload::server {
 namespace {
 
-/// One recv takes up to this much, and always a whole frame.
-constexpr std::size_t kReceiveSize = 64 * 1024;
-/// Buffers that stay with the thread when it has no use for them: so many bytes, or so many.
-constexpr std::size_t kKeptBytes = 16 * 1024 * 1024;
-constexpr std::size_t kKeptBuffers = 16;
+using protocol::Refusal;
 
-std::size_t receive_buffer_size(std::uint32_t max_message_length) {
-  return std::max(kReceiveSize, 2 * (protocol::kFrameHeaderSize + max_message_length));
+/// One receive takes up to this much, and two whole frames if these are not longer than that.
+constexpr std::size_t kReceiveSize = 64 * 1024;
+constexpr std::size_t kLongestReceiveSize = 256 * 1024;
+/// Long blocks that stay with the thread when it has no use for them: so many bytes, or so many of
+/// the longest frame, which would cost a page fault for each page to get again.
+constexpr std::size_t kKeptBytes = 16 * 1024 * 1024;
+constexpr std::size_t kKeptFrames = 16;
+/// A client that was refused is given this long to read why and close. Closing at once, with its
+/// bytes unread, would make the kernel reset the connection and take the reason from it.
+constexpr core::Duration kLingerTime = std::chrono::seconds(1);
+/// How soon it is looked again for clients that hold too much, when there were none.
+constexpr core::Duration kShedInterval = std::chrono::milliseconds(10);
+
+std::size_t receive_size(std::size_t longest_frame) {
+  return std::clamp(2 * longest_frame, kReceiveSize, kLongestReceiveSize);
+}
+
+std::size_t frame_size(std::uint32_t max_message_length) {
+  return protocol::kFrameHeaderSize + max_message_length;
 }
 
 }  // namespace
@@ -24,15 +35,25 @@ void Client::on_ready(Connection&) {
   table_->make_ready(*this);
 }
 
-ClientTable::ClientTable(progress::Engine& engine, std::uint32_t max_message_length)
+ClientTable::ClientTable(progress::Engine& engine, std::uint32_t max_message_length,
+                         const ClientLimits& limits, ClientMemory& memory)
     : engine_(&engine),
-      buffers_(receive_buffer_size(max_message_length),
-               std::max(kKeptBuffers, kKeptBytes / receive_buffer_size(max_message_length))) {}
+      buffers_(std::max(kKeptBytes, kKeptFrames * frame_size(max_message_length))),
+      block_size_(receive_size(frame_size(max_message_length))),
+      memory_(memory),
+      queue_(block_size_),
+      lingering_(kLingerTime),
+      unfinished_(limits.frame_timeout),
+      unsent_(limits.output_timeout),
+      idle_(limits.idle_timeout) {}
 
-Client& ClientTable::add(net::Stream stream) {
-  clients_.push_back(std::make_unique<Client>(std::move(stream), *engine_, buffers_, *this));
-  clients_.back()->index_ = clients_.size() - 1;
-  return *clients_.back();
+Client& ClientTable::add(net::Stream stream, Admission admission) {
+  clients_.push_back(std::make_unique<Client>(std::move(stream), std::move(admission), *engine_,
+                                              buffers_, block_size_, *this));
+  Client& added = *clients_.back();
+  added.index_ = clients_.size() - 1;
+  idle_.start(added, engine_->now());
+  return added;
 }
 
 void ClientTable::drain() {
@@ -42,28 +63,134 @@ void ClientTable::drain() {
   }
 }
 
-bool ClientTable::close_lingering() {
-  bool worked = false;
-  while (Client* const first = lingering_.front()) {
-    if (first->connection().linger_deadline() > engine_->now()) break;
-    lingering_.pop_front();
-    first->connection().close();
-    make_ready(*first);
-    worked = true;
-  }
-  return worked;
-}
-
-core::TimePoint ClientTable::linger_deadline() noexcept {
-  Client* const first = lingering_.front();
-  return first != nullptr ? first->connection().linger_deadline() : core::TimePoint::max();
-}
-
 void ClientTable::erase(Client& client) {
   const std::size_t index = client.index_;
   std::swap(clients_[index], clients_.back());
   clients_[index]->index_ = index;
   clients_.pop_back();
+}
+
+/// For what it has had in a turn. A frame is paid for when it is forwarded, or before that as its
+/// pieces come.
+void ClientTable::spend(Client& client, std::size_t consumed) noexcept {
+  const std::size_t paid = std::exchange(client.charged_, 0);
+  if (!client.holds_frames_) {
+    client.charged_ = client.connection().input().bytes().size();
+  } else if (paid > consumed) {
+    client.charged_ = paid - consumed;
+  }
+  const std::size_t due = consumed + client.charged_;
+  queue_.spend(client, due - std::min(due, paid));
+}
+
+// ---- Time limits
+
+/// `consumed`: whole frames were taken, so that what is left has just begun.
+void ClientTable::set_deadlines(Client& client, bool consumed) noexcept {
+  const Connection& connection = client.connection();
+  const core::TimePoint now = engine_->now();
+  if (client.holds_frames_ || connection.input().bytes().empty()) {
+    unfinished_.stop(client);
+  } else if (consumed || !unfinished_.has(client)) {
+    unfinished_.start(client, now);
+  }
+  if (connection.backlog().empty()) {
+    unsent_.stop(client);
+  } else if (!unsent_.has(client)) {
+    client.unsent_until_ = connection.backlog().appended();
+    unsent_.start(client, now);
+  }
+  idle_.start(client, now);
+}
+
+bool ClientTable::close_overdue() {
+  const core::TimePoint now = engine_->now();
+  if (now < next_deadline()) return false;
+  while (Client* const client = lingering_.pop_due(now)) {
+    client->connection().close();
+    make_ready(*client);
+  }
+  while (Client* const client = unfinished_.pop_due(now)) {
+    // What was not read yet, or is not read because of responses that it leaves, may be the rest.
+    const Connection& connection = client->connection();
+    if (connection.state() != ConnectionState::open) continue;
+    if (connection.readable() || !connection.backlog().empty()) {
+      unfinished_.start(*client, now);
+    } else {
+      disconnect(*client, Refusal::frame_timed_out);
+    }
+  }
+  while (Client* const client = unsent_.pop_due(now)) {
+    // It has the whole time again for what has come since, once it has taken all from before.
+    const net::Backlog& backlog = client->connection().backlog();
+    if (backlog.empty()) continue;
+    if (backlog.consumed() < client->unsent_until_) {
+      drop(*client, "it takes its responses too slowly");
+    } else {
+      client->unsent_until_ = backlog.appended();
+      unsent_.start(*client, now);
+    }
+  }
+  while (Client* const client = idle_.pop_due(now)) {
+    const Connection& connection = client->connection();
+    if (connection.state() != ConnectionState::open) continue;
+    if (connection.in_flight() != 0 || connection.readable() || client->holds_frames_ ||
+        !connection.backlog().empty()) {
+      idle_.start(*client, now);
+    } else {
+      disconnect(*client, Refusal::idle_timed_out);
+    }
+  }
+  return true;
+}
+
+core::TimePoint ClientTable::next_deadline() noexcept {
+  return std::min({lingering_.next(), unfinished_.next(), unsent_.next(), idle_.next()});
+}
+
+// ---- Ends
+
+void ClientTable::log_disconnected(const Client& client, std::string_view reason) noexcept {
+  if (!disconnected_log_.allow(engine_->now())) return;
+  const auto address = client.address().text();
+  core::log_warning("client {} is disconnected: {} ({} more like this were not logged)",
+                    std::string_view(address), reason, disconnected_log_.suppressed());
+}
+
+/// After what it is owed it is told why.
+void ClientTable::disconnect(Client& client, Refusal reason) noexcept {
+  log_disconnected(client, protocol::describe(reason));
+  client.connection().refuse(reason);
+  make_ready(client);
+}
+
+/// At once: it leaves what it is owed.
+void ClientTable::drop(Client& client, std::string_view reason) noexcept {
+  log_disconnected(client, reason);
+  client.connection().close();
+  make_ready(client);
+}
+
+/// Ends those that hold the most until an eighth is free again, so that it is not called for each
+/// block. Goes through all clients once for each halving of what is looked for.
+void ClientTable::shed() noexcept {
+  if (engine_->now() < next_shed_) return;
+  std::size_t threshold = 0;
+  for (const auto& client : clients_) threshold = std::max(threshold, client->holds());
+  const std::uint64_t enough = memory_.allowed() - memory_.allowed() / 8;
+  for (; threshold != 0; threshold /= 2) {
+    for (const auto& client : clients_) {
+      if (buffers_.lent() <= enough) return (void)memory_.set_held(buffers_.lent());
+      const Connection& connection = client->connection();
+      if (client->holds() < threshold) continue;
+      if (connection.backlog().empty()) {
+        disconnect(*client, Refusal::out_of_memory);
+      } else {
+        drop(*client, protocol::describe(Refusal::out_of_memory));
+      }
+    }
+  }
+  next_shed_ = engine_->now() + kShedInterval;
 }
 
 }  // namespace offload::server

@@ -1,32 +1,59 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "apps/server/admission/client_counts.hpp"
+#include "apps/server/admission/client_limits.hpp"
+#include "apps/server/admission/client_memory.hpp"
+#include "apps/server/admission/deadline_list.hpp"
 #include "apps/server/connection.hpp"
 #include "apps/server/fair_queue.hpp"
 #include "core/clock.hpp"
-#include "core/intrusive_list.hpp"
+#include "core/log.hpp"
 #include "memory/block_cache.hpp"
+#include "net/peer_address.hpp"
 #include "net/stream.hpp"
 #include "progress/engine.hpp"
+#include "protocol/frame.hpp"
 
 namespace offload::server {
 
 class ClientTable;
-/// Tells the list of lingering clients from the queues of the others.
+// What a client has deadlines for, each the tag of a DeadlineList.
 struct Lingering;
+struct UnfinishedFrame;
+struct UnsentOutput;
+struct Idle;
+
+/// As whom a client was let in.
+struct Admission {
+  net::PeerAddress address;
+  ClientCounts::Place place;
+};
 
 /// A connection in a ClientTable, with its places there.
-class Client final : public FairQueueEntry, public core::ListNode<Lingering>, ConnectionOwner {
+class Client final : public FairQueueEntry,
+                     public Deadline<Lingering>,
+                     public Deadline<UnfinishedFrame>,
+                     public Deadline<UnsentOutput>,
+                     public Deadline<Idle>,
+                     ConnectionOwner {
  public:
-  Client(net::Stream stream, progress::Engine& engine, memory::BlockCache& buffers,
-         ClientTable& table)
-      : table_(&table), connection_(std::move(stream), engine, buffers, *this) {}
+  Client(net::Stream stream, Admission admission, progress::Engine& engine,
+         memory::BlockCache& buffers, std::size_t block_size, ClientTable& table)
+      : table_(&table),
+        admission_(std::move(admission)),
+        connection_(std::move(stream), engine, buffers, block_size, *this) {}
 
   [[nodiscard]] Connection& connection() noexcept { return connection_; }
+  [[nodiscard]] const Connection& connection() const noexcept { return connection_; }
+  [[nodiscard]] const net::PeerAddress& address() const noexcept { return admission_.address; }
 
   /// Whether room for requests is all that it needs to go on. A client that has hung up is read
   /// without: an end of file does not wait for room.
@@ -34,26 +61,39 @@ class Client final : public FairQueueEntry, public core::ListNode<Lingering>, Co
     return connection_.takes_frames() &&
            (holds_frames_ || (connection_.wants_to_read() && !connection_.hung_up()));
   }
+  /// Whether its frames are to be left for its next turn: others wait.
+  [[nodiscard]] bool turn_is_over() const noexcept {
+    return connection_.input().consumed() >= turn_end_;
+  }
 
  private:
   friend ClientTable;
   void on_ready(Connection& connection) override;
+  /// Memory that waits for the client alone: for the rest of a frame, or for it to read.
+  [[nodiscard]] std::size_t holds() const noexcept {
+    return connection_.backlog().held() + (holds_frames_ ? 0 : connection_.input().held());
+  }
 
   ClientTable* table_;
-  std::size_t index_ = 0;      ///< in the table
-  bool holds_frames_ = false;  ///< whole ones, for which there was no room
+  Admission admission_;
+  std::size_t index_ = 0;           ///< in the table
+  bool holds_frames_ = false;       ///< whole ones, for which there was no room
+  std::uint64_t turn_end_ = 0;      ///< in bytes consumed of its input
+  std::size_t charged_ = 0;         ///< bytes of its input that its turns have paid for
+  std::uint64_t unsent_until_ = 0;  ///< what is to be sent within the time: Backlog::appended()
   Connection connection_;
 };
 
 /// The clients of one I/O thread: which of them are served in a round, which wait for room in the
-/// channel, which linger, and the memory that they receive into. One thread.
+/// channel, which have held the server's memory for too long, and that memory. One thread.
 class ClientTable {
  public:
-  /// `engine` outlives it. A frame's payload may have `max_message_length` bytes.
-  ClientTable(progress::Engine& engine, std::uint32_t max_message_length);
+  /// `engine` and `memory` outlive it. A frame's payload may have `max_message_length` bytes.
+  ClientTable(progress::Engine& engine, std::uint32_t max_message_length,
+              const ClientLimits& limits, ClientMemory& memory);
 
   /// `stream`: connected, its handshake done. Throws Error; the socket is closed then.
-  Client& add(net::Stream stream);
+  Client& add(net::Stream stream, Admission admission = {});
   [[nodiscard]] std::size_t size() const noexcept { return clients_.size(); }
 
   /// It is served in the next round, unless it waits for room: it keeps its place among those.
@@ -62,76 +102,113 @@ class ClientTable {
   }
 
   /// One round: reads from clients, has `path` take the frames, ends and erases those that are
-  /// done. Each client is read from at most once, and none for which there is no room: what those
-  /// sent stays in the kernel. Returns whether there was work. `path` has
+  /// done. In a turn each client is read from at most once, and none for which there is no room:
+  /// what those sent stays in the kernel. Returns whether there was work. `path` has
   ///   bool has_room()            whether a request would be taken, or refused
-  ///   bool take_frames(Client&)  takes the whole frames of its input; false: no room for the rest
+  ///   bool take_frames(Client&)  takes the whole frames of its input; false: some are left, as
+  ///                              there is no room or Client::turn_is_over()
   ///   void finish(Client&)       calls Connection::finish()
   template <class Path>
   bool serve_round(Path& path) {
-    return queue_.run_round([&path] { return path.has_room(); },
-                            [&](Client& client) { return tend(client, path); },
-                            [&](Client& client) { return serve(client, path); });
+    const bool worked = queue_.run_round([&path] { return path.has_room(); },
+                                         [&](Client& client) { return tend(client, path); },
+                                         [&](Client& client) { return serve(client, path); });
+    if (worked && !memory_.set_held(buffers_.lent())) shed();
+    return worked;
   }
 
   /// Stops reading from all.
   void drain();
-  /// Closes those that have lingered long enough. Returns whether there were any.
-  bool close_lingering();
-  /// When close_lingering() is due; TimePoint::max(): there is nobody to close.
-  [[nodiscard]] core::TimePoint linger_deadline() noexcept;
+  /// Ends those whose time is over. Returns whether there were any.
+  bool close_overdue();
+  /// When close_overdue() is due; TimePoint::max(): there is nobody to close.
+  [[nodiscard]] core::TimePoint next_deadline() noexcept;
   void clear() noexcept { clients_.clear(); }
+
+  /// Says in the log, for at most one client a second, why it is.
+  void log_disconnected(const Client& client, std::string_view reason) noexcept;
 
  private:
   template <class Path>
   bool tend(Client& client, Path& path);
   template <class Path>
   bool serve(Client& client, Path& path);
+  template <class Path>
+  void end_turn(Client& client, Path& path);
+  void make_waiting(Client& client) noexcept {
+    queue_.make_waiting(client, /*sparse=*/client.connection().in_flight() == 0);
+  }
+  void spend(Client& client, std::size_t consumed) noexcept;
+  void set_deadlines(Client& client, bool consumed) noexcept;
+  void disconnect(Client& client, protocol::Refusal reason) noexcept;
+  void drop(Client& client, std::string_view reason) noexcept;
+  void shed() noexcept;
   void erase(Client& client);
 
   progress::Engine* engine_;
   memory::BlockCache buffers_;
+  std::size_t block_size_;
+  ThreadMemory memory_;
+  core::TimePoint next_shed_{};
   FairQueue<Client> queue_;
-  core::IntrusiveList<Client, Lingering> lingering_;  ///< the first to be closed in front
+  DeadlineList<Client, Lingering> lingering_;
+  DeadlineList<Client, UnfinishedFrame> unfinished_;
+  DeadlineList<Client, UnsentOutput> unsent_;
+  DeadlineList<Client, Idle> idle_;
+  core::RateLimit disconnected_log_;
   std::vector<std::unique_ptr<Client>> clients_;
 };
 
 /// Does for a client what needs no room in the channel.
 template <class Path>
 bool ClientTable::tend(Client& client, Path& path) {
+  if (client.connection().take_out_of_memory()) {
+    log_disconnected(client, protocol::describe(protocol::Refusal::out_of_memory));
+  }
   if (client.connection().disposable()) {
     erase(client);
     return true;
   }
   if (!client.waits_for_room()) return serve(client, path);
-  queue_.make_waiting(client);
+  make_waiting(client);
   return false;
 }
 
 template <class Path>
 bool ClientTable::serve(Client& client, Path& path) {
   Connection& connection = client.connection();
-  const std::size_t before = connection.input().bytes().size();
+  const std::uint64_t before = connection.input().consumed();
+  client.turn_end_ =
+      before + static_cast<std::uint64_t>(std::max<std::int64_t>(queue_.allowance(client), 0));
   bool took_all = path.take_frames(client);
-  bool worked = connection.input().bytes().size() != before;
+  bool worked = connection.input().consumed() != before;
   if (took_all && connection.wants_to_read()) {
     connection.receive();
     took_all = path.take_frames(client);
     worked = true;
   }
-  connection.input().release_if_empty();
   client.holds_frames_ = !took_all;
+  const auto consumed = static_cast<std::size_t>(connection.input().consumed() - before);
+  spend(client, consumed);
+  set_deadlines(client, consumed != 0);
+  end_turn(client, path);
+  return worked || connection.state() == Connection::State::lingering;
+}
+
+template <class Path>
+void ClientTable::end_turn(Client& client, Path& path) {
+  Connection& connection = client.connection();
+  if (connection.takes_frames() && !client.holds_frames_) connection.settle();
   if (client.waits_for_room()) {
-    queue_.make_waiting(client);
+    make_waiting(client);
   } else if (connection.wants_to_read()) {
     make_ready(client);
   } else if (connection.finishing()) {
     path.finish(client);
-    if (connection.state() == Connection::State::lingering) lingering_.push_back(client);
-    worked = true;
+    if (connection.state() == Connection::State::lingering)
+      lingering_.start(client, engine_->now());
   }
   if (connection.disposable()) make_ready(client);
-  return worked;
 }
 
 }  // namespace offload::server

@@ -10,9 +10,8 @@
 namespace offload::server {
 namespace {
 
-/// A client that was refused is given this long to read why and close. Closing at once, with its
-/// bytes unread, would make the kernel reset the connection and take the reason from it.
-constexpr core::Duration kLingerTime = std::chrono::seconds(1);
+/// One receive takes no more: a long frame is no reason to keep others waiting.
+constexpr std::size_t kLongestPiece = 512 * 1024;
 
 bool would_block() noexcept {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
@@ -21,8 +20,12 @@ bool would_block() noexcept {
 }  // namespace
 
 Connection::Connection(net::Stream stream, progress::Engine& engine, memory::BlockCache& cache,
-                       ConnectionOwner& owner)
-    : stream_(std::move(stream)), engine_(&engine), owner_(&owner), input_(cache) {
+                       std::size_t block_size, ConnectionOwner& owner)
+    : stream_(std::move(stream)),
+      engine_(&engine),
+      owner_(&owner),
+      input_(cache, block_size),
+      backlog_(cache) {
   engine_->watch(stream_.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
 }
 
@@ -42,7 +45,9 @@ void Connection::on_events(std::uint32_t epoll_events) {
 }
 
 void Connection::receive() {
-  const auto room = input_.room();
+  auto room = input_.room(frame_size());
+  if (room.empty()) return fail_for_memory();
+  room = room.first(std::min(room.size(), kLongestPiece));
   const ssize_t count = stream_.receive(room);
   if (count > 0) {
     input_.append(static_cast<std::size_t>(count));
@@ -77,16 +82,32 @@ void Connection::send(net::OutputBatch& output) {
     }
   }
   for (const iovec& piece : vectors) {
-    backlog_.append({static_cast<const std::byte*>(piece.iov_base), piece.iov_len});
+    if (!backlog_.append({static_cast<const std::byte*>(piece.iov_base), piece.iov_len})) {
+      return fail_for_memory();
+    }
   }
 }
 
+/// The bytes of the frame that its input begins with, if they are known, else 0. Their number was
+/// checked when its frames were taken.
+std::size_t Connection::frame_size() const noexcept {
+  const auto bytes = input_.bytes();
+  return bytes.size() < sizeof(std::uint32_t)
+             ? 0
+             : protocol::load_big_endian<std::uint32_t>(bytes.data());
+}
+
+void Connection::fail_for_memory() noexcept {
+  out_of_memory_ = true;
+  close();
+}
+
 void Connection::send_backlog() {
-  const ssize_t sent = stream_.send(backlog_.bytes());
-  if (sent > 0) {
+  while (!backlog_.empty()) {
+    const ssize_t sent = stream_.send(backlog_.bytes());
+    if (sent < 0 && !would_block()) return close();
+    if (sent <= 0) return;
     backlog_.consume(static_cast<std::size_t>(sent));
-  } else if (sent < 0 && !would_block()) {
-    close();
   }
 }
 
@@ -97,9 +118,7 @@ void Connection::refuse(protocol::Refusal reason) noexcept {
 
 void Connection::finish(net::OutputBatch& output) {
   if (state_ == State::refusing) {
-    const auto frame = protocol::make_error_frame(reason_, protocol::describe(reason_));
-    std::copy(frame.begin(), frame.end(), output.room());
-    output.commit(chain_, frame.size());
+    output.commit(chain_, protocol::store_error_frame(output.room(), reason_));
     apply(ConnectionEvent::refusal_sent);
     send(output);
     if (!finishing()) return;  // a slow client: the rest goes when it reads
@@ -120,10 +139,7 @@ void Connection::apply(ConnectionEvent event) noexcept {
     case State::open:
     case State::draining: return;
     case State::refusing: return input_.clear();
-    case State::lingering:
-      stream_.end_sending();
-      linger_deadline_ = core::Clock::now() + kLingerTime;
-      return;
+    case State::lingering: stream_.end_sending(); return;
     case State::closed:
       engine_->unwatch(stream_.fd(), *this);
       stream_.close();

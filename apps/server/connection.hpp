@@ -1,8 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
-#include "core/clock.hpp"
 #include "net/backlog.hpp"
 #include "net/output_batch.hpp"
 #include "net/receive_buffer.hpp"
@@ -61,24 +62,31 @@ class Connection final : progress::EventHandler {
  public:
   using State = ConnectionState;
 
-  /// `stream`: its handshake is done.
+  /// `stream`: its handshake is done. `block_size`: what one receive may take, bytes, but for the
+  /// rest of a longer frame.
   Connection(net::Stream stream, progress::Engine& engine, memory::BlockCache& cache,
-             ConnectionOwner& owner);
+             std::size_t block_size, ConnectionOwner& owner);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Reads once, as much as there is room for. After it the state may be another.
+  /// Reads once, a bounded piece. After it the state may be another.
   void receive();
   /// What came and was not taken.
   net::ReceiveBuffer& input() noexcept { return input_; }
+  [[nodiscard]] const net::ReceiveBuffer& input() const noexcept { return input_; }
+  /// To be called when the whole frames of its input are taken: it holds no more memory than the
+  /// rest needs.
+  void settle() noexcept { input_.settle(frame_size()); }
+  /// Whether there may be more to read.
+  [[nodiscard]] bool readable() const noexcept { return readable_; }
   /// Whether a receive() would find something, and its frames would be taken.
   [[nodiscard]] bool wants_to_read() const noexcept {
     return state_ == State::open && readable_ && backlog_.empty();
   }
-  /// Whether frames of its input are still to be taken.
+  /// Whether frames of its input are to be taken: not from a client that leaves its responses.
   [[nodiscard]] bool takes_frames() const noexcept {
-    return state_ == State::open || state_ == State::draining;
+    return (state_ == State::open || state_ == State::draining) && backlog_.empty();
   }
   /// The peer's end of file, or an error, is there to be read.
   [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
@@ -87,6 +95,10 @@ class Connection final : progress::EventHandler {
   net::IovecChain& chain() noexcept { return chain_; }
   /// Sends the chain and what was left before. What the client does not take now is kept.
   void send(net::OutputBatch& output);
+  /// What it has not taken.
+  [[nodiscard]] const net::Backlog& backlog() const noexcept { return backlog_; }
+  /// Whether there was no memory for what it sends, or is sent: then it is closed. Says so once.
+  [[nodiscard]] bool take_out_of_memory() noexcept { return std::exchange(out_of_memory_, false); }
 
   /// Stops reading; after all answers, sends an error frame and closes.
   void refuse(protocol::Refusal reason) noexcept;
@@ -110,14 +122,14 @@ class Connection final : progress::EventHandler {
   [[nodiscard]] bool disposable() const noexcept {
     return state_ == State::closed && in_flight_ == 0 && chain_.empty();
   }
-  /// Lingering ends then, whatever the client does.
-  [[nodiscard]] core::TimePoint linger_deadline() const noexcept { return linger_deadline_; }
 
  private:
   void on_events(std::uint32_t epoll_events) override;
   void apply(ConnectionEvent event) noexcept;
   void discard();
   void send_backlog();
+  void fail_for_memory() noexcept;
+  [[nodiscard]] std::size_t frame_size() const noexcept;
 
   net::Stream stream_;
   progress::Engine* engine_;
@@ -131,7 +143,7 @@ class Connection final : progress::EventHandler {
   bool readable_ = true;
   bool hung_up_ = false;
   bool end_of_file_ = false;
-  core::TimePoint linger_deadline_{};
+  bool out_of_memory_ = false;
 };
 
 }  // namespace offload::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/intrusive_list.hpp"
@@ -13,21 +14,34 @@ class FairQueueEntry : public core::ListNode<FairQueueEntry> {
   friend class FairQueue;
   enum class Queue : std::uint8_t { none, ready, waiting };
   Queue queue_ = Queue::none;
+  std::int64_t deficit_ = 1;  ///< bytes that it may still have before it is another's turn
 };
 
-/// Shares limited room among entries, in rounds. An entry is ready (it may have something to do),
-/// waiting (room is all that it lacks), or idle. A round serves each entry at most once:
+/// Shares limited room among entries by deficit round robin (Shreedhar and Varghese, 1995), with a
+/// queue of their own for sparse ones (as in DRR++ and FQ-CoDel, RFC 8290). An entry is ready (it
+/// may have something to do), waiting (room is all that it lacks), or idle. A round:
 ///
 ///   1. those that are ready are tended: served if they need no room, else made to wait;
-///   2. while there is room, those that wait are served, first come, first served.
+///   2. while there is room, and for round() bytes, those that wait are served: sparse entries
+///   first,
+///      then the others in turn, each until it has spent quantum() bytes.
 ///
-/// An entry that got room and wants more goes behind those that got none, so one deep pipeline
-/// starves nobody. A round costs what it serves: entries that wait without room cost nothing.
-/// The elements belong to others, nothing allocates, an element that is destroyed leaves. One
-/// thread.
+/// So neither many requests of one entry nor long ones keep the others waiting. What an entry
+/// spends beyond its deficit it pays for by passing turns. Sparse entries get half of the bytes at
+/// most while others wait. All that a round does takes constant time for each quantum_ bytes or
+/// call; entries that wait without room cost nothing. The elements belong to others, nothing
+/// allocates, an element that is destroyed leaves. One thread.
 template <class T>
 class FairQueue {
  public:
+  /// `quantum`: bytes of one turn: what one receive takes, so that what came at once is forwarded
+  /// at once, while it is in the cache, and answered at once.
+  explicit FairQueue(std::size_t quantum) noexcept : quantum_(static_cast<std::int64_t>(quantum)) {}
+
+  [[nodiscard]] std::int64_t quantum() const noexcept { return quantum_; }
+  /// Bytes of one round, after which the thread looks for what else there is to do.
+  [[nodiscard]] std::int64_t round() const noexcept { return 4 * quantum_; }
+
   [[nodiscard]] static bool is_waiting(const T& entry) noexcept {
     return queue_of(entry) == Queue::waiting;
   }
@@ -35,27 +49,46 @@ class FairQueue {
   void make_ready(T& entry) noexcept {
     if (queue_of(entry) != Queue::ready) move(entry, ready_, Queue::ready);
   }
-  /// It is served when there is room, behind those that wait already.
-  void make_waiting(T& entry) noexcept { move(entry, waiting_, Queue::waiting); }
+  /// It is served when there is room, behind those that wait already. `sparse`: nothing of it is
+  /// under way.
+  void make_waiting(T& entry, bool sparse) noexcept {
+    if (sparse && deficit(entry) > 0) {
+      deficit(entry) = quantum_;
+      move(entry, sparse_, Queue::waiting);
+    } else {
+      take_turn_later(entry);
+    }
+  }
+
+  /// Bytes that the entry that is served may have now.
+  [[nodiscard]] std::int64_t allowance(const T& entry) const noexcept { return deficit(entry); }
+  /// The entry that is served has had so many bytes. To be called before it is made to wait again.
+  void spend(T& entry, std::size_t bytes) noexcept {
+    deficit(entry) -= static_cast<std::int64_t>(bytes);
+    round_left_ -= static_cast<std::int64_t>(bytes);
+    if (serving_sparse_) sparse_spent_ += static_cast<std::int64_t>(bytes);
+  }
 
   /// Calls `tend`(T&) for each ready entry, then `serve`(T&) for those that wait while
   /// `has_room`(). Either may make the entry, or others, ready or waiting again, and tend may
-  /// destroy the entry. Returns whether a call returned true: there was work.
+  /// destroy the entry. Returns whether a call returned true: there was work. An entry for which
+  /// serve returned false is not served again in this round.
   template <class HasRoom, class Tend, class Serve>
   bool run_round(HasRoom has_room, Tend tend, Serve serve) {
-    if (ready_.empty() && (waiting_.empty() || !has_room())) return false;
+    if (ready_.empty() && ((sparse_.empty() && waiting_.empty()) || !has_room())) return false;
     bool worked = false;
-    serving_.splice_back(ready_);
-    while (T* const entry = pop_served()) worked = tend(*entry) || worked;
-    serving_.splice_back(waiting_);
-    while (has_room()) {
-      T* const entry = pop_served();
+    tending_.splice_back(ready_);
+    while (T* const entry = pop(tending_)) worked = tend(*entry) || worked;
+    round_left_ = round();
+    while (round_left_ > 0 && has_room()) {
+      T* const entry = next();
       if (entry == nullptr) break;
-      worked = serve(*entry) || worked;
+      const bool served = serve(*entry);
+      worked = served || worked;
+      if (!served && is_waiting(*entry)) move(*entry, stalled_, Queue::waiting);
     }
-    // Those that got room and wait again, now in waiting_, stand behind those that got none.
-    serving_.splice_back(waiting_);
-    waiting_.splice_back(serving_);
+    serving_sparse_ = false;
+    waiting_.splice_back(stalled_);
     return worked;
   }
 
@@ -64,6 +97,8 @@ class FairQueue {
   using List = core::IntrusiveList<T, FairQueueEntry>;
 
   static Queue queue_of(const FairQueueEntry& entry) noexcept { return entry.queue_; }
+  static std::int64_t& deficit(FairQueueEntry& entry) noexcept { return entry.deficit_; }
+  static std::int64_t deficit(const FairQueueEntry& entry) noexcept { return entry.deficit_; }
 
   void move(T& entry, List& to, Queue queue) noexcept {
     List::remove(entry);
@@ -71,15 +106,38 @@ class FairQueue {
     to.push_back(entry);
   }
 
-  T* pop_served() noexcept {
-    T* const entry = serving_.pop_front();
+  static T* pop(List& list) noexcept {
+    T* const entry = list.pop_front();
     if (entry != nullptr) static_cast<FairQueueEntry&>(*entry).queue_ = Queue::none;
     return entry;
   }
 
+  /// When all others have had theirs. One that has spent what it had may have as much again then.
+  void take_turn_later(T& entry) noexcept {
+    if (deficit(entry) <= 0) deficit(entry) += quantum_;
+    move(entry, waiting_, Queue::waiting);
+  }
+
+  T* next() noexcept {
+    serving_sparse_ = !sparse_.empty() && (waiting_.empty() || sparse_spent_ < quantum_);
+    if (serving_sparse_) return pop(sparse_);
+    sparse_spent_ = 0;
+    while (T* const entry = pop(waiting_)) {
+      if (deficit(*entry) > 0) return entry;
+      take_turn_later(*entry);
+    }
+    return nullptr;
+  }
+
+  std::int64_t quantum_;
   List ready_;
-  List waiting_;  ///< first come, first served
-  List serving_;  ///< of either, in this round
+  List tending_;  ///< those that were ready at the beginning of the round
+  List sparse_;   ///< first come, first served, both
+  List waiting_;
+  List stalled_;  ///< waits, and room is not what it lacks
+  std::int64_t round_left_ = 0;
+  std::int64_t sparse_spent_ = 0;  ///< since one of waiting_ was served
+  bool serving_sparse_ = false;
 };
 
 }  // namespace offload::server

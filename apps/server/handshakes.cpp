@@ -25,10 +25,10 @@ bool discard(int socket) {
 
 }  // namespace
 
-Handshakes::Client::Client(core::Fd socket, Handshakes& table)
+Handshakes::Client::Client(core::Fd socket, Admission admitted, Handshakes& table)
     : owner(&table),
       stream(std::move(socket), *table.context_),
-      address(net::peer_address(stream.fd())),
+      admission(std::move(admitted)),
       deadline(core::Clock::now() + kHandshakeTime) {
   owner->engine_->watch(stream.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
 }
@@ -44,8 +44,8 @@ void Handshakes::Client::on_events(std::uint32_t) {
 Handshakes::Handshakes(progress::Engine& engine, OnDone on_done)
     : engine_(&engine), on_done_(std::move(on_done)) {}
 
-void Handshakes::add(core::Fd socket) {
-  clients_.push_back(std::make_unique<Client>(std::move(socket), *this));
+void Handshakes::add(core::Fd socket, Admission admission) {
+  clients_.push_back(std::make_unique<Client>(std::move(socket), std::move(admission), *this));
   clients_.back()->index = clients_.size() - 1;
   under_way_.push_back(*clients_.back());
 }
@@ -87,7 +87,7 @@ void Handshakes::go_on(Client& client) {
     case net::TlsHandshake::done: {
       const std::unique_ptr<Client> owned = remove(client);
       engine_->unwatch(owned->stream.fd(), *owned);
-      return on_done_(std::move(owned->stream));
+      return on_done_(std::move(owned->stream), std::move(owned->admission));
     }
     case net::TlsHandshake::failed:
       log_failure(client, client.stream.describe_error(EPROTO));
@@ -104,7 +104,7 @@ void Handshakes::log_failure(const Client& client, const std::string& reason) {
   if (!failure_log_.allow(engine_->now())) return;
   core::log_warning(
       "the TLS handshake with the client {} failed: {} ({} more like this were not logged)",
-      client.address.to_string(), reason, failure_log_.suppressed());
+      std::string_view(client.admission.address.text()), reason, failure_log_.suppressed());
 }
 
 /// Takes it out of the table.

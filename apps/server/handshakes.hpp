@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "apps/server/client_table.hpp"
 #include "core/clock.hpp"
 #include "core/intrusive_list.hpp"
 #include "core/log.hpp"
-#include "net/socket.hpp"
 #include "net/stream.hpp"
 #include "progress/engine.hpp"
 
@@ -22,7 +22,7 @@ namespace offload::server {
 class Handshakes {
  public:
   /// Takes the connection of a client whose handshake is done.
-  using OnDone = std::function<void(net::Stream)>;
+  using OnDone = std::function<void(net::Stream, Admission)>;
 
   /// `engine` outlives it.
   Handshakes(progress::Engine& engine, OnDone on_done);
@@ -33,7 +33,7 @@ class Handshakes {
   [[nodiscard]] bool wanted() const noexcept { return context_.has_value(); }
 
   /// Precondition: wanted(). Throws Error; the socket is closed then.
-  void add(core::Fd socket);
+  void add(core::Fd socket, Admission admission = {});
   /// Goes on with one client, and closes those that are late. Returns whether there was work.
   bool turn() { return !clients_.empty() && (close_late() || step()); }
   /// When turn() is due though no client is ready; TimePoint::max(): at no time.
@@ -48,13 +48,13 @@ class Handshakes {
   /// A client here: its handshake is under way, or it failed and the client is given time to read
   /// why.
   struct Client final : progress::EventHandler, core::ListNode<Ready>, core::ListNode<Due> {
-    Client(core::Fd socket, Handshakes& owner);
+    Client(core::Fd socket, Admission admission, Handshakes& owner);
     ~Client();
     void on_events(std::uint32_t epoll_events) override;
 
     Handshakes* owner;
     net::Stream stream;
-    net::SocketAddress address;
+    Admission admission;
     core::TimePoint deadline;
     bool failed = false;
     std::size_t index = 0;  ///< in clients_

@@ -23,8 +23,12 @@ constexpr core::Duration kCheckInterval = std::chrono::seconds(1);
 IoThread::IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> channel)
     : config_(config),
       engine_(config.spin),
-      clients_(engine_, config.limits.max_message_length),
-      handshakes_(engine_, [this](net::Stream stream) { add_client(std::move(stream)); }),
+      clients_(engine_, config.limits.max_message_length, config.client_limits,
+               *config_.client_memory),
+      handshakes_(engine_,
+                  [this](net::Stream stream, Admission admission) {
+                    add_client(std::move(stream), std::move(admission));
+                  }),
       path_(engine_, clients_, channel->memory.endpoint(), config.limits),
       selector_(path_.requester(), std::move(channel)) {
   engine_.attach(*this);
@@ -83,9 +87,11 @@ void IoThread::set_tls(net::TlsContext context) {
   give_order([&](Orders& orders) { orders.tls = std::move(context); });
 }
 
-void IoThread::take(core::Fd socket) {
+void IoThread::take(core::Fd socket, Admission admission) {
+  give_order([&](Orders& orders) {
+    orders.sockets.emplace_back(std::move(socket), std::move(admission));
+  });
   ++given_;
-  give_order([&](Orders& orders) { orders.sockets.push_back(std::move(socket)); });
 }
 
 void IoThread::drain() noexcept {
@@ -121,7 +127,7 @@ bool IoThread::poll() {
     path_.end_round();
     worked = true;
   }
-  worked = clients_.close_lingering() || worked;
+  worked = clients_.close_overdue() || worked;
   gone_.store(taken_ - clients_.size() - handshakes_.size(), std::memory_order_relaxed);
   // Release: pairs with drained().
   if (draining_ && clients_.size() == 0) drained_.store(true, std::memory_order_release);
@@ -140,7 +146,9 @@ bool IoThread::apply_orders() {
     config_.request_timeout = orders->timeouts->second;
   }
   if (orders->tls) handshakes_.set_context(std::move(*orders->tls));
-  for (core::Fd& socket : orders->sockets) take_in(std::move(socket));
+  for (auto& [socket, admission] : orders->sockets) {
+    take_in(std::move(socket), std::move(admission));
+  }
   if (orders->drain) {
     draining_ = true;
     handshakes_.clear();  // they were promised nothing yet
@@ -189,33 +197,35 @@ void IoThread::check_times() {
 
 core::TimePoint IoThread::deadline() noexcept {
   auto deadline =
-      std::min({clients_.linger_deadline(), handshakes_.deadline(), engine_.now() + kLongestSleep});
+      std::min({clients_.next_deadline(), handshakes_.deadline(), engine_.now() + kLongestSleep});
   if (path_.requester().awaited() != 0) deadline = std::min(deadline, next_check_);
   return deadline;
 }
 
-void IoThread::take_in(core::Fd socket) {
+void IoThread::take_in(core::Fd socket, Admission admission) {
   ++taken_;
-  if (!handshakes_.wanted()) return add_client(std::move(socket));
+  if (!handshakes_.wanted()) return add_client(std::move(socket), std::move(admission));
+  const auto address = admission.address.text();
   try {
-    handshakes_.add(std::move(socket));
+    handshakes_.add(std::move(socket), std::move(admission));
   } catch (const std::exception& error) {
-    log_turned_away(error.what());
+    log_turned_away(address, error.what());
   }
 }
 
-void IoThread::add_client(net::Stream stream) {
+void IoThread::add_client(net::Stream stream, Admission admission) {
+  const auto address = admission.address.text();
   try {
-    clients_.add(std::move(stream));
+    clients_.add(std::move(stream), std::move(admission));
     ++accepted_;
   } catch (const std::exception& error) {
-    log_turned_away(error.what());
+    log_turned_away(address, error.what());
   }
 }
 
-void IoThread::log_turned_away(const std::string& reason) {
+void IoThread::log_turned_away(std::string_view address, std::string_view reason) {
   if (!turned_away_log_.allow(engine_.now())) return;
-  core::log_warning("a client is turned away: {} ({} more were not logged)", reason,
+  core::log_warning("client {} is turned away: {} ({} more were not logged)", address, reason,
                     turned_away_log_.suppressed());
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "apps/server/channel_selector.hpp"
@@ -32,6 +33,9 @@ struct WorkerFailure {
 /// clients and the requester of one channel work. Threads share none of it.
 class IoThread final : progress::Pollable {
  public:
+  /// Of memory, bytes.
+  static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
+
   struct Config {
     std::uint32_t index;
     int cpu;  ///< to run on; -1: anywhere
@@ -43,6 +47,9 @@ class IoThread final : progress::Pollable {
     std::function<void(WorkerFailure failure)> on_worker_failed;
     /// Called on the thread when serving() has changed.
     std::function<void()> on_moved;
+    ClientLimits client_limits{};
+    /// Of all threads together.
+    std::shared_ptr<ClientMemory> client_memory = std::make_shared<ClientMemory>(kUnlimited, 1);
   };
 
   /// `channel`: its one of the first worker that attached.
@@ -72,7 +79,7 @@ class IoThread final : progress::Pollable {
   /// Clients that come from now on speak TLS.
   void set_tls(net::TlsContext context);
   /// A client's socket: connected, non-blocking. Not after drain().
-  void take(core::Fd socket);
+  void take(core::Fd socket, Admission admission = {});
   /// Clients that it was given and that are not gone.
   [[nodiscard]] std::uint64_t client_count() const noexcept {
     return given_ - gone_.load(std::memory_order_relaxed);
@@ -93,7 +100,7 @@ class IoThread final : progress::Pollable {
     std::optional<bool> expired;
     std::optional<std::pair<core::Duration, core::Duration>> timeouts;  ///< worker, request
     std::optional<net::TlsContext> tls;
-    std::vector<core::Fd> sockets;
+    std::vector<std::pair<core::Fd, Admission>> sockets;
     bool drain = false;
   };
 
@@ -112,9 +119,9 @@ class IoThread final : progress::Pollable {
   bool apply_orders();
   void look_after_worker();
   void check_times();
-  void take_in(core::Fd socket);
-  void add_client(net::Stream stream);
-  void log_turned_away(const std::string& reason);
+  void take_in(core::Fd socket, Admission admission);
+  void add_client(net::Stream stream, Admission admission);
+  void log_turned_away(std::string_view address, std::string_view reason);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
   [[nodiscard]] core::TimePoint deadline() noexcept;
 

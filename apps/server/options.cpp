@@ -1,11 +1,13 @@
 #include "apps/server/options.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "cli/options.hpp"
 #include "comch/address.hpp"
 #include "core/cpu.hpp"
+#include "core/units.hpp"
 #include "kernels/services.hpp"
 
 namespace offload::server {
@@ -14,6 +16,10 @@ namespace {
 constexpr std::uint32_t kMostThreads = 256;
 /// More than that for one channel's memory is a mistake in the command line.
 constexpr std::uint64_t kMostChannelBytes = std::uint64_t{4} << 30;
+
+/// Less holds no client's rest of a round.
+constexpr std::uint64_t kLeastClientMemory = std::uint64_t{1} << 20;
+constexpr std::uint32_t kMostClients = 1'000'000'000;
 
 constexpr const char* kDescription =
     "Offload server (DPU): accepts TCP clients, forwards their requests to the worker that "
@@ -101,15 +107,41 @@ void add_times(cli::CommandLine& line, Options& options) {
       "A request that a worker has not answered for so long is answered with an error; 0: "
       "never")
       .default_str("30");
-  cli::add_time(line, "--client-timeout", options.client_timeout, core::Duration{},
-                "A client that takes none of its responses for so long is closed; 0: never")
-      .default_str("120");
   cli::add_time(line, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
                 "A shutdown takes no longer than this")
       .default_str("5");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
                 "How long a thread polls for due responses before it sleeps")
       .default_str("50us");
+}
+
+void add_clients(cli::CommandLine& line, ClientLimits& limits) {
+  const auto read_bytes = [](const std::string& text) -> std::optional<std::uint64_t> {
+    const auto bytes = core::parse_size(text);
+    return bytes && *bytes >= kLeastClientMemory ? bytes : std::nullopt;
+  };
+  cli::add(line, "--client-memory", limits.memory, read_bytes, "a size from 1m, such as 512m or 4g",
+           "What all clients together may hold in unfinished requests and unread responses; "
+           "beyond it those that hold the most are disconnected")
+      .type_name("BYTES")
+      .default_str("a quarter of what the process can have");
+  cli::add_integer<std::uint32_t>(line, "--max-clients", limits.connections, 0, kMostClients,
+                                  "Clients at a time; 0: as many as files may be open");
+  cli::add_integer<std::uint32_t>(line, "--max-clients-per-address", limits.per_address, 0,
+                                  kMostClients,
+                                  "Of one IPv4 address or one /64 of IPv6; 0: three quarters of "
+                                  "all");
+  cli::add_time(line, "--frame-timeout", limits.frame_timeout, core::Duration{},
+                "A client whose request has begun and not come whole for so long is "
+                "disconnected; 0: never")
+      .default_str("30");
+  cli::add_time(line, "--idle-timeout", limits.idle_timeout, core::Duration{},
+                "A client that has sent no request for so long is disconnected; 0: never")
+      .default_str("0");
+  cli::add_time(line, "--client-timeout", limits.output_timeout, core::Duration{},
+                "A client that has not taken within this time what it was owed at its beginning "
+                "is closed; 0: never")
+      .default_str("120");
 }
 
 }  // namespace
@@ -121,6 +153,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_tls(line, options);
   add_channel(line, options);
   add_times(line, options);
+  add_clients(line, options.clients);
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,
                 "A worker that leaves ends the server, and the server's end its workers: the "
                 "reference application's way");

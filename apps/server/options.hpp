@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "apps/server/admission/client_limits.hpp"
 #include "cli/leave.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
@@ -27,7 +28,7 @@ struct Options {
   std::string service = "reverse";
   core::Duration worker_timeout = core::seconds(10);
   core::Duration request_timeout = core::seconds(30);
-  core::Duration client_timeout = core::seconds(120);
+  ClientLimits clients{};
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
   bool shutdown_together = false;

@@ -21,6 +21,9 @@ constexpr std::size_t kShortPayload = kernels::kMaxPacketPayload;
 /// Error frames are short too.
 constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 
+constexpr const char* kSpeaksTls =
+    "it seems to speak TLS, for which the server has no --tls-certificate";
+
 /// Whether the bytes begin as a TLS handshake does (RFC 8446, 5.1): 22 and a version 3.x. As a
 /// frame that is one of more than 300 MB.
 bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
@@ -35,9 +38,11 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       clients_(&clients),
       limits_(limits),
       requester_(endpoint, *this),
+      long_requests_(requester_.capacity()),
       output_(kBatch, kFrameRoom),
       flushed_(requester_.posted()) {
   received_.reserve(requester_.capacity());
+  touched_.reserve(kBatch);  // each has a frame in output_ at least
 }
 
 void RequestPath::set_refusal(std::optional<Refusal> reason) {
@@ -97,11 +102,15 @@ bool RequestPath::take_frames(Client& client) {
 }
 
 bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
+  if (client.turn_is_over()) return false;
   if (refusal_) {
     append_error(client, *refusal_);
     return true;
   }
-  if (!open_ || !requester_.post(payload, &client).ok()) return false;
+  if (!open_) return false;
+  if (!long_requests_.may_post(payload.size(), requester_.awaited(), engine_->now())) return false;
+  if (!requester_.post(payload, &client).ok()) return false;
+  long_requests_.note_posted(payload.size(), engine_->now());
   client.connection().add_request();
   return true;
 }
@@ -109,14 +118,8 @@ bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
 /// It has broken the protocol.
 void RequestPath::disconnect(Client& client, Refusal reason) {
   ++refused_;
-  if (refusal_log_.allow(engine_->now())) {
-    const bool tls = looks_like_tls(client.connection().input().bytes());
-    core::log_warning(
-        "a client is disconnected: {}{} ({} more like this were not logged)",
-        protocol::describe(reason),
-        tls ? ": it seems to speak TLS, for which the server has no --tls-certificate" : "",
-        refusal_log_.suppressed());
-  }
+  const bool tls = looks_like_tls(client.connection().input().bytes());
+  clients_->log_disconnected(client, tls ? kSpeaksTls : protocol::describe(reason));
   client.connection().refuse(reason);
 }
 
@@ -180,10 +183,9 @@ bool RequestPath::deliver() {
 void RequestPath::append_error(Client& client, Refusal reason) {
   ++refused_;
   make_room();
-  const auto frame = protocol::make_error_frame(reason, protocol::describe(reason));
-  std::copy(frame.begin(), frame.end(), output_.room());
+  const std::size_t size = protocol::store_error_frame(output_.room(), reason);
   touch(client);
-  output_.commit(client.connection().chain(), frame.size());
+  output_.commit(client.connection().chain(), size);
 }
 
 /// For a frame in output_.

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "apps/server/admission/long_requests.hpp"
 #include "apps/server/client_table.hpp"
 #include "channel/requester.hpp"
 #include "core/clock.hpp"
@@ -88,6 +89,7 @@ class RequestPath {
   ClientTable* clients_;
   Limits limits_;
   channel::Requester requester_;
+  LongRequests long_requests_;
   net::OutputBatch output_;
   std::vector<Client*> touched_;                  ///< have output in output_
   std::vector<channel::PostRecvTask*> received_;  ///< in this batch, to be released
@@ -97,7 +99,6 @@ class RequestPath {
   std::uint64_t flushed_;  ///< requester_.posted() as of the last round
   std::uint64_t answered_ = 0;
   std::uint64_t refused_ = 0;
-  core::RateLimit refusal_log_;
 };
 
 }  // namespace offload::server

@@ -83,7 +83,7 @@ Server::Server(const Options& options, core::Signals& signals)
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
-  net::set_dead_peer_timeout(listener_.get(), options_.client_timeout);
+  net::set_dead_peer_timeout(listener_.get(), options_.clients.output_timeout);
   link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ = limit - reserved_descriptors(limit, link_->address().local(), cpus_.size());
@@ -121,6 +121,9 @@ void Server::open_for_clients() {
   const auto address = net::local_address(listener_.get());
   // Fails where another has come to listen there while this one waited for its worker.
   net::start_listening(listener_.get(), kListenBacklog);
+  const auto client_memory = std::make_shared<ClientMemory>(
+      options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory(),
+      static_cast<std::uint32_t>(cpus_.size()));
   auto& first = early_.at(scheduler_.owners().front());
   for (std::uint32_t i = 0; i < cpus_.size(); ++i) {
     const IoThread::Config config{
@@ -135,7 +138,9 @@ void Server::open_for_clients() {
             engine_.notify();
           }
         },
-        [this] { engine_.notify(); }};
+        [this] { engine_.notify(); },
+        options_.clients,
+        client_memory};
     threads_.push_back(std::make_unique<IoThread>(config, first.channels[i]));
     if (tls_) threads_.back()->set_tls(*tls_);
     threads_.back()->start();
@@ -147,7 +152,9 @@ void Server::open_for_clients() {
   }
   early_.clear();
   deal_channels();
-  acceptor_.emplace(engine_, Acceptor::Config{std::move(listener_), first_reserved_fd_}, threads_);
+  acceptor_.emplace(engine_,
+                    Acceptor::Config{std::move(listener_), first_reserved_fd_, options_.clients},
+                    threads_);
   core::log_info("listening on {} with {} threads, service {}{}", address.to_string(),
                  threads_.size(), options_.service, tls_ ? ", TLS" : "");
 }

@@ -258,6 +258,7 @@ void Worker::on_attached() {
 }
 
 void Worker::on_assignment(std::uint32_t channels) {
+  if (leaving()) return;
   if (channels == 0) {
     core::log_info("{}stands by: no channel is assigned", prefix_);
   } else {

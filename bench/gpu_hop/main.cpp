@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <future>
+#include <latch>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,6 +31,7 @@ struct Options {
   std::uint32_t max_length = 0;
   std::uint32_t in_flight = 1;
   std::uint32_t channels = 1;
+  std::uint32_t gpus = 1;
   std::uint32_t depth = 128;
   std::uint32_t warps = 0;  ///< 0: the back end's choice
   std::uint32_t batches = backend::GraphOptions{}.batches;
@@ -37,12 +41,51 @@ struct Options {
   std::string json_file;
 };
 
-std::unique_ptr<backend::Backend> open_backend(const Options& options) {
+/// `gpu`: its number, as CUDA counts.
+std::unique_ptr<backend::Backend> open_backend(const Options& options, std::uint32_t gpu) {
   constexpr core::Duration kSpin = std::chrono::milliseconds(1);  // no thread sleeps meanwhile
+  const std::string name = "gpu:" + std::to_string(gpu);
   if (options.backend == "cpu") return backend::make_cpu_backend(kSpin);
-  if (options.backend == "graph") return backend::make_graph_backend({"", kSpin, options.batches});
+  if (options.backend == "graph") {
+    return backend::make_graph_backend({name, kSpin, options.batches});
+  }
   const auto warps = options.warps == 0 ? std::nullopt : std::optional(options.warps);
-  return backend::make_cuda_backend({"", warps, options.idle_sleep});
+  return backend::make_cuda_backend({name, warps, options.idle_sleep});
+}
+
+/// All the channels, dealt among the GPUs.
+using Hops = std::vector<std::unique_ptr<Hop>>;
+
+/// One GPU's share of the channels, from the back end's start to its stop. On a thread of its own,
+/// as CUDA's current device is the thread's. Counts `not_started` down once, and begins when all
+/// have.
+void run_share(const Options& options, const Load& load, std::uint32_t gpu, Hops& hops,
+               std::latch& not_started) {
+  std::unique_ptr<backend::Backend> backend;
+  std::vector<Hop*> own;
+  try {
+    backend = open_backend(options, gpu);
+    std::vector<channel::SharedChannel> served;
+    for (std::uint32_t i = gpu; i < hops.size(); i += options.gpus) {
+      hops[i] = std::make_unique<Hop>(i, options.depth, load, backend->wakeup());
+      served.push_back(hops[i]->worker_end());
+      own.push_back(hops[i].get());
+    }
+    backend->start(std::move(served), "reverse");
+  } catch (...) {
+    not_started.count_down();
+    throw;
+  }
+  not_started.arrive_and_wait();
+  std::vector<std::thread> threads;
+  for (Hop* const hop : own) {
+    threads.emplace_back([&, hop] { hop->run(options.messages, options.in_flight, options.gap); });
+  }
+  for (auto& thread : threads) thread.join();
+  backend->check();  // throws the reason, if it has ended by itself
+  if (!backend->stop(std::chrono::seconds(5))) {
+    throw core::Error(core::ErrorCode::timed_out, "the back end did not stop");
+  }
 }
 
 double mean_size(const Load& load) {
@@ -51,25 +94,16 @@ double mean_size(const Load& load) {
 }
 
 nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
-  const auto backend = open_backend(options);
   const Load load{size, options.large, std::max({size, options.large, options.max_length})};
-  std::vector<std::unique_ptr<Hop>> hops;
-  std::vector<channel::SharedChannel> served;
-  for (std::uint32_t i = 0; i < options.channels; ++i) {
-    hops.push_back(std::make_unique<Hop>(i, options.depth, load, backend->wakeup()));
-    served.push_back(hops.back()->worker_end());
+  Hops hops(options.channels);
+  std::latch not_started(options.gpus);
+  std::vector<std::future<void>> shares;
+  for (std::uint32_t gpu = 0; gpu < options.gpus; ++gpu) {
+    shares.push_back(std::async(std::launch::async,
+                                [&, gpu] { run_share(options, load, gpu, hops, not_started); }));
   }
-  backend->start(std::move(served), "reverse");
-  std::vector<std::thread> threads;
-  for (auto& hop : hops) {
-    threads.emplace_back(
-        [&, hop = hop.get()] { hop->run(options.messages, options.in_flight, options.gap); });
-  }
-  for (auto& thread : threads) thread.join();
-  backend->check();  // throws the reason, if it has ended by itself
-  if (!backend->stop(std::chrono::seconds(5))) {
-    throw core::Error(core::ErrorCode::timed_out, "the back end did not stop");
-  }
+  for (auto& share : shares) share.wait();
+  for (auto& share : shares) share.get();
 
   metrics::LatencyHistogram latency;
   metrics::LatencyHistogram fill;
@@ -96,8 +130,12 @@ nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
 
 int run(const Options& options) {
   cli::JsonFile json(options.json_file);
+  if (options.gpus > options.channels) {
+    throw core::Error(core::ErrorCode::invalid_value, "there are more GPUs than channels");
+  }
   fmt::print("{} back end, {} channels of depth {}, {} in flight on each", options.backend,
              options.channels, options.depth, options.in_flight);
+  if (options.gpus > 1) fmt::print(", over {} GPUs", options.gpus);
   if (options.warps != 0) fmt::print(", {} warps a channel", options.warps);
   if (options.backend == "graph") fmt::print(", {} batches at once on each", options.batches);
   if (options.large != 0) fmt::print(", every 11th message of {} bytes", options.large);
@@ -108,6 +146,7 @@ int run(const Options& options) {
   for (const std::uint32_t size : options.sizes) results.push_back(measure(options, size));
   json.write({{"backend", options.backend},
               {"channels", options.channels},
+              {"gpus", options.gpus},
               {"depth", options.depth},
               {"in_flight", options.in_flight},
               {"large", options.large},
@@ -130,6 +169,8 @@ void declare(cli::CommandLine& line, Options& options) {
                                   "Messages in flight on a channel");
   cli::add_integer<std::uint32_t>(line, "--channels", options.channels, 1, 256,
                                   "Channels, each driven by a thread");
+  cli::add_integer<std::uint32_t>(line, "--gpus", options.gpus, 1, 16,
+                                  "GPUs that the channels are dealt among, a back end on each");
   cli::add_integer<std::uint32_t>(line, "--depth", options.depth, 1, kernels::kMaxDepth,
                                   "Slots of a channel, a power of two");
   cli::add_integer<std::uint32_t>(line, "--warps", options.warps, 0, 64,

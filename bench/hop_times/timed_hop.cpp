@@ -78,7 +78,7 @@ class Client {
   }
 
   void write_long(const kernels::Slot& slot, std::uint32_t flag) {
-    channel::copy_for_device(slot.plain, request_.data(), request_.size());
+    channel::copy_for_device(slot.plain(), request_.data(), request_.size());
     kernels::store_packet(slot.packets, {{length(), 0, 0}, flag});
   }
 
@@ -90,7 +90,7 @@ class Client {
 
   void check(std::uint64_t message) const {
     const kernels::Slot slot = channel_.response(message);
-    const void* const payload = is_long() ? static_cast<void*>(slot.plain) : response_.data();
+    const void* const payload = is_long() ? static_cast<void*>(slot.plain()) : response_.data();
     if (kernels::load_packet(slot.packets).data[0] != length() ||
         (!expected_.empty() && std::memcmp(payload, expected_.data(), expected_.size()) != 0)) {
       throw core::Error(core::ErrorCode::unexpected,

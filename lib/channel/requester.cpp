@@ -26,11 +26,11 @@ constexpr core::Duration kPollingInterval = std::chrono::microseconds(50);
 /// Not part of its caller, which is quicker without the call in here.
 [[gnu::noinline]] void write_plain(const Slot& slot, std::uint32_t flag,
                                    std::span<const std::byte> message, bool for_device) noexcept {
-  if (reinterpret_cast<const std::uint8_t*>(message.data()) != slot.plain) {
+  if (reinterpret_cast<const std::uint8_t*>(message.data()) != slot.plain()) {
     if (for_device) {
-      copy_for_device(slot.plain, message.data(), message.size());
+      copy_for_device(slot.plain(), message.data(), message.size());
     } else {
-      std::memcpy(slot.plain, message.data(), message.size());
+      std::memcpy(slot.plain(), message.data(), message.size());
     }
   }
   kernels::release_plain_payload();
@@ -141,7 +141,7 @@ void Requester::repost(const kernels::ChannelView& from, std::uint64_t sequence,
     (void)read_packets(old.packets, from.layout.flag_of(sequence), payload, length);
     write_packets(slot.packets, flag, payload, length);
   } else {
-    write_plain(slot, flag, {reinterpret_cast<const std::byte*>(old.plain), length},
+    write_plain(slot, flag, {reinterpret_cast<const std::byte*>(old.plain()), length},
                 /*for_device=*/wakeup_ == Wakeup::polling);
   }
   pending_[view_.layout.slot_index(posted_++)] = &task;
@@ -192,7 +192,7 @@ bool Requester::take_response(PostRecvTask& task) noexcept {
     task.payload_ = {};
   } else if (length > kMaxPacketPayload) {
     kernels::acquire_plain_payload(slot.packets);
-    task.payload_ = {reinterpret_cast<std::byte*>(slot.plain), length};
+    task.payload_ = {reinterpret_cast<std::byte*>(slot.plain()), length};
   } else {
     std::byte* const to = payloads_.get() + index * kPacketRoom;
     if (!read_packets(slot.packets, flag, to, length)) return false;

@@ -1,42 +1,125 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace offload::memory {
 
-/// A free list of equal blocks of plain memory, last in, first out, so that the next block is the
-/// one most likely in the processor's cache. It keeps up to `most_kept` free blocks; take()
-/// allocates only when there is none. One thread.
-class BlockCache {
+/// A piece of plain memory and its size.
+class Block {
  public:
-  using Block = std::unique_ptr<std::byte[]>;
-
-  BlockCache(std::size_t block_size, std::size_t most_kept)
-      : block_size_(block_size), most_kept_(most_kept) {
-    free_.reserve(most_kept);
+  Block() noexcept = default;
+  Block(std::unique_ptr<std::byte[]> memory, std::size_t size) noexcept
+      : memory_(std::move(memory)), size_(memory_ ? size : 0) {}
+  Block(Block&& other) noexcept
+      : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
+  Block& operator=(Block&& other) noexcept {
+    memory_ = std::move(other.memory_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
   }
 
-  [[nodiscard]] std::size_t block_size() const noexcept { return block_size_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return memory_ != nullptr; }
+  [[nodiscard]] std::byte* data() const noexcept { return memory_.get(); }
+  /// Bytes.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// A block of block_size() bytes. Its content is not initialised.
-  [[nodiscard]] Block take() {
-    if (free_.empty()) return std::make_unique_for_overwrite<std::byte[]>(block_size_);
-    Block block = std::move(free_.back());
-    free_.pop_back();
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t size_ = 0;
+};
+
+/// Free lists of blocks of plain memory, last in, first out, so that the next block is the one most
+/// likely in the processor's cache. take() allocates only where no block that fits is free. Short
+/// blocks have powers of two for a size, and 16 of each are kept; of long ones up to
+/// `most_kept` bytes. One thread.
+class BlockCache {
+ public:
+  explicit BlockCache(std::size_t most_kept) : most_kept_(most_kept) {
+    for (auto& list : short_) list.reserve(kKeptOfASize);
+    long_.reserve(kKeptLong);
+    for (std::size_t size = kShortest; size <= kLongestReady; size *= 2) {
+      std::array<Block, kReady> ready;
+      for (Block& block : ready) block = take(size);
+      for (Block& block : ready) give_back(std::move(block));
+    }
+  }
+
+  /// A block of at least `size` bytes, which are not initialised; empty if there is no memory. It
+  /// is no longer than a quarter more, or twice that if it is short, unless a longer one is free.
+  [[nodiscard]] Block take(std::size_t size) noexcept {
+    const std::size_t rounded = rounded_up(size);
+    Block block = take_free(rounded);
+    if (!block)
+      block = {std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[rounded]), rounded};
+    lent_ += block.size();
     return block;
   }
 
-  /// Takes a block back; frees it if most_kept are free already.
-  void give_back(Block block) {
-    if (free_.size() < most_kept_) free_.push_back(std::move(block));
+  /// Takes a block of this cache back; frees it if enough are free already. An empty one is none.
+  void give_back(Block block) noexcept {
+    if (!block) return;
+    lent_ -= block.size();
+    if (block.size() <= kLongestShort) {
+      auto& list = list_of(block.size());
+      if (list.size() < kKeptOfASize) list.push_back(std::move(block));
+    } else if (long_.size() < kKeptLong && kept_ + block.size() <= most_kept_) {
+      kept_ += block.size();
+      long_.push_back(std::move(block));
+    }
   }
 
+  /// Bytes of all blocks that are out.
+  [[nodiscard]] std::size_t lent() const noexcept { return lent_; }
+
  private:
-  std::size_t block_size_;
+  using List = std::vector<Block>;  // with room for all that it keeps: nothing allocates
+
+  static constexpr std::size_t kShortest = 64;
+  static constexpr std::size_t kLongestShort = 64 * 1024;
+  static constexpr std::size_t kKeptOfASize = 16;
+  static constexpr std::size_t kKeptLong = 64;  ///< and most_kept bytes
+  /// So many of each size up to that are there from the beginning: of which sizes a thread needs
+  /// some is chance, and its first need would come late.
+  static constexpr std::size_t kReady = 4;
+  static constexpr std::size_t kLongestReady = 8 * 1024;
+  /// A free block is no reason to hold so many times the memory that is needed.
+  static constexpr std::size_t kMostSpare = 64;
+
+  static std::size_t rounded_up(std::size_t size) noexcept {
+    if (size <= kLongestShort) return std::bit_ceil(std::max(size, kShortest));
+    const std::size_t step = std::bit_ceil(size) / 8;
+    return (size + step - 1) / step * step;
+  }
+
+  List& list_of(std::size_t size) noexcept {
+    return short_[static_cast<std::size_t>(std::countr_zero(size) - std::countr_zero(kShortest))];
+  }
+
+  Block take_free(std::size_t size) noexcept {
+    List& list = size <= kLongestShort ? list_of(size) : long_;
+    const auto found = std::find_if(list.rbegin(), list.rend(), [&](const Block& block) {
+      return block.size() >= size && block.size() / kMostSpare <= size;
+    });
+    if (found == list.rend()) return {};
+    std::swap(*found, list.back());
+    Block block = std::move(list.back());
+    list.pop_back();
+    if (size > kLongestShort) kept_ -= block.size();
+    return block;
+  }
+
   std::size_t most_kept_;
-  std::vector<Block> free_;
+  std::array<List, 11> short_;  ///< by size, from kShortest to kLongestShort
+  List long_;
+  std::size_t kept_ = 0;  ///< bytes of long_
+  std::size_t lent_ = 0;
 };
 
 }  // namespace offload::memory

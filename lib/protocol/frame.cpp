@@ -35,6 +35,11 @@ std::string_view describe(Refusal reason) noexcept {
     case Refusal::bad_key: return "the peer does not have the key";
     case Refusal::request_timed_out: return "the worker did not answer in time";
     case Refusal::worker_stuck: return "the worker has stopped answering";
+    case Refusal::out_of_memory: return "the memory for clients is used up";
+    case Refusal::frame_timed_out: return "the rest of the frame did not come in time";
+    case Refusal::idle_timed_out: return "no request has come for too long";
+    case Refusal::too_many_clients: return "there are as many clients as there may be";
+    case Refusal::too_many_of_address: return "this address has as many clients as it may have";
   }
   return "unknown reason";
 }
@@ -59,6 +64,17 @@ std::vector<std::byte> make_frame(MessageId id, std::span<const std::byte> paylo
   store_header(frame.data(), id, static_cast<std::uint32_t>(payload.size()));
   std::copy(payload.begin(), payload.end(), frame.begin() + kFrameHeaderSize);
   return frame;
+}
+
+std::size_t store_error_frame(std::byte* to, Refusal code) noexcept {
+  constexpr std::size_t kText = kFrameHeaderSize + sizeof(std::uint32_t);
+  const std::string_view text = describe(code).substr(0, kErrorFrameRoom - kText);
+  store_header(to, MessageId::error,
+               static_cast<std::uint32_t>(sizeof(std::uint32_t) + text.size()));
+  store_big_endian(to + kFrameHeaderSize, static_cast<std::uint32_t>(code));
+  std::transform(text.begin(), text.end(), to + kText,
+                 [](char character) { return static_cast<std::byte>(character); });
+  return kText + text.size();
 }
 
 std::vector<std::byte> make_error_frame(Refusal code, std::string_view text) {

@@ -42,20 +42,25 @@ enum class MessageId : std::uint32_t {
 /// The reason why a frame, a request or a peer was refused: the code of an error frame. Stable
 /// numbers.
 enum class Refusal : std::uint32_t {
-  frame_too_short = 1,     ///< wire_size is below the 12 bytes of a header
-  frame_too_long = 2,      ///< the payload is longer than --max-message-length
-  length_mismatch = 3,     ///< wire_size is not 12 + length
-  unknown_message = 4,     ///< a msg_id that does not exist
-  misplaced_message = 5,   ///< a msg_id that is not allowed on this connection or in its state
-  worker_unavailable = 6,  ///< no worker attached within --worker-timeout
-  shutting_down = 7,       ///< the server shuts down before it could answer
-  worker_failed = 8,       ///< the worker refused the request, or its response is malformed
-  bad_version = 9,         ///< control connection: the peer has another protocol version
-  bad_hello = 10,          ///< control connection: malformed or unacceptable Hello
-  busy = 11,               ///< control connection: as many workers as there may be are attached
-  bad_key = 12,            ///< control connection: the peer has another key, or none
-  request_timed_out = 13,  ///< no answer within --request-timeout
-  worker_stuck = 14,       ///< control connection: the worker has not answered for --worker-timeout
+  frame_too_short = 1,       ///< wire_size is below the 12 bytes of a header
+  frame_too_long = 2,        ///< the payload is longer than --max-message-length
+  length_mismatch = 3,       ///< wire_size is not 12 + length
+  unknown_message = 4,       ///< a msg_id that does not exist
+  misplaced_message = 5,     ///< a msg_id that is not allowed on this connection or in its state
+  worker_unavailable = 6,    ///< no worker attached within --worker-timeout
+  shutting_down = 7,         ///< the server shuts down before it could answer
+  worker_failed = 8,         ///< the worker refused the request, or its response is malformed
+  bad_version = 9,           ///< control connection: the peer has another protocol version
+  bad_hello = 10,            ///< control connection: malformed or unacceptable Hello
+  busy = 11,                 ///< control connection: as many workers as may be are attached
+  bad_key = 12,              ///< control connection: the peer has another key, or none
+  request_timed_out = 13,    ///< no answer within --request-timeout
+  worker_stuck = 14,         ///< control connection: no answer for --worker-timeout
+  out_of_memory = 20,        ///< the memory for clients is used up, and this one holds much of it
+  frame_timed_out = 21,      ///< the rest of a frame did not come within --frame-timeout
+  idle_timed_out = 22,       ///< no request for --idle-timeout
+  too_many_clients = 23,     ///< --max-clients are there
+  too_many_of_address = 24,  ///< --max-clients-per-address are there
 };
 
 /// A description of `reason` for people.
@@ -106,6 +111,12 @@ struct ErrorMessage {
   Refusal code;
   std::string text;
 };
+
+/// Room for what store_error_frame() writes.
+inline constexpr std::size_t kErrorFrameRoom = 128;
+/// Writes a whole error frame with describe(code) to `to` (kErrorFrameRoom bytes); returns its
+/// size.
+std::size_t store_error_frame(std::byte* to, Refusal code) noexcept;
 
 /// A whole error frame. It allocates: not for the data path.
 std::vector<std::byte> make_error_frame(Refusal code, std::string_view text);

@@ -239,7 +239,7 @@ TEST(Requester, NoPacketIsFreshAgainAPeriodLater) {
     }
     const std::uint64_t last = first + kFlagPeriod * 4;
     const auto& layout = ends.worker.view().layout;
-    kernels::store_packet(ends.worker.view().request(last).packets,
+    kernels::store_packet(ends.memory.endpoint().view.request(last).packets,
                           {{372, 0, 0}, layout.flag_of(last)});
     EXPECT_EQ(ends.serve(last), Outcome::nothing) << "after messages of " << other << " bytes";
     exchange_at(ends, last, random_bytes(372, 2));
@@ -264,7 +264,7 @@ TEST(Requester, AResponseOverTheLimitHasNoPayload) {
 TEST(Requester, ARefusalIsPassedOn) {
   Ends ends(4, 1000);
   ASSERT_TRUE(ends.server.post(random_bytes(20, 1)));
-  kernels::store_packet(ends.worker.view().request(0).packets, {{1001, 0, 0}, 1});
+  kernels::store_packet(ends.memory.endpoint().view.request(0).packets, {{1001, 0, 0}, 1});
   ASSERT_EQ(ends.serve(0), Outcome::refused);
   PostRecvTask* const task = ends.server.receive();
   ASSERT_NE(task, nullptr);

@@ -182,7 +182,7 @@ TEST(ChannelView, EverySequenceLeadsIntoTheMemory) {
       const auto* const packets = reinterpret_cast<const std::uint8_t*>(slot.packets);
       ASSERT_GE(packets, base + header);
       ASSERT_LE(packets + room_of(layout), base + memory.size() * sizeof(Packet));
-      ASSERT_EQ(slot.plain, packets + kMaxPackets * sizeof(Packet));
+      ASSERT_EQ(slot.plain(), packets + kMaxPackets * sizeof(Packet));
     };
     for (const std::uint64_t start :
          {std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{99}}) {

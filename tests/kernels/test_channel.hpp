@@ -52,7 +52,7 @@ class TestChannel {
     if (header.flag != flag || header.data[1] != 0) return std::nullopt;
     const std::uint32_t length = header.data[0];
     if (length > layout_.max_length) return std::nullopt;
-    if (length > kMaxPacketPayload) return Octets(slot.plain, slot.plain + length);
+    if (length > kMaxPacketPayload) return Octets(slot.plain(), slot.plain() + length);
     Octets message(length);
     for (std::uint32_t offset = 0; offset < length; offset += kPacketData) {
       const Packet packet = load_packet(slot.packets + 1 + offset / kPacketData);
@@ -66,7 +66,7 @@ class TestChannel {
   static void write(const Slot& slot, std::uint32_t flag, const Octets& message, Status status) {
     const auto length = static_cast<std::uint32_t>(message.size());
     if (length > kMaxPacketPayload) {
-      std::memcpy(slot.plain, message.data(), length);
+      std::memcpy(slot.plain(), message.data(), length);
     } else {
       for (std::uint32_t offset = 0; offset < length; offset += kPacketData) {
         Packet packet{{}, flag};

@@ -3,61 +3,91 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <set>
 
 namespace offload::memory {
 namespace {
 
-TEST(BlockCache, BlocksHaveTheirSize) {
-  BlockCache cache(1000, 1);
-  EXPECT_EQ(cache.block_size(), 1000U);
-  // The whole of one that was there and of one that is made now; a checker sees an overrun.
-  const auto first = cache.take();
-  const auto second = cache.take();
-  std::memset(first.get(), 1, 1000);
-  std::memset(second.get(), 2, 1000);
-  EXPECT_EQ(first[999], std::byte{1});
+constexpr std::size_t kMegabyte = std::size_t{1} << 20;
+
+TEST(BlockCache, BlocksHaveTheirSizeAndNotMuchMore) {
+  BlockCache cache(0);
+  for (const std::size_t size : {1U, 64U, 65U, 1000U, 65536U, 65537U, 1000000U, 16777228U}) {
+    const Block block = cache.take(size);
+    ASSERT_TRUE(block);
+    EXPECT_GE(block.size(), size);
+    EXPECT_LE(block.size(), size <= 65536 ? std::max<std::size_t>(2 * size, 64) : size + size / 4);
+    std::memset(block.data(), 1, block.size());  // a checker sees an overrun
+  }
 }
 
 TEST(BlockCache, WhatIsOutIsNotHandedOutAgain) {
-  BlockCache cache(16, 2);
-  std::vector<BlockCache::Block> out;
+  BlockCache cache(kMegabyte);
+  std::vector<Block> out;
   std::set<const std::byte*> addresses;
-  for (int i = 0; i < 10; ++i) {
-    out.push_back(cache.take());
-    ASSERT_NE(out.back(), nullptr);
-    addresses.insert(out.back().get());
+  for (int i = 0; i < 40; ++i) {
+    out.push_back(cache.take(i % 2 == 0 ? 100 : 100'000));
+    addresses.insert(out.back().data());
   }
-  EXPECT_EQ(addresses.size(), 10U);
+  EXPECT_EQ(addresses.size(), 40U);
 }
 
 TEST(BlockCache, TheWarmestComesFirst) {
-  BlockCache cache(16, 4);
-  auto first = cache.take();
-  auto second = cache.take();
-  const auto* const warmer = first.get();
-  const auto* const warm = second.get();
-  cache.give_back(std::move(second));
-  cache.give_back(std::move(first));
-  EXPECT_EQ(cache.take().get(), warmer);
-  EXPECT_EQ(cache.take().get(), warm);
+  BlockCache cache(kMegabyte);
+  for (const std::size_t size : {16'000U, 100'000U}) {
+    auto first = cache.take(size);
+    auto second = cache.take(size);
+    const auto* const warmer = first.data();
+    const auto* const warm = second.data();
+    cache.give_back(std::move(second));
+    cache.give_back(std::move(first));
+    const auto again = cache.take(size);
+    EXPECT_EQ(again.data(), warmer);
+    EXPECT_EQ(cache.take(size).data(), warm);
+  }
 }
 
-TEST(BlockCache, KeepsNoMoreThanItWasTold) {
-  BlockCache cache(16, 2);
-  std::vector<BlockCache::Block> out;
-  for (int i = 0; i < 3; ++i) out.push_back(cache.take());
-  const std::set<const std::byte*> kept{out[0].get(), out[1].get()};
+TEST(BlockCache, CountsWhatIsOut) {
+  BlockCache cache(kMegabyte);
+  EXPECT_EQ(cache.lent(), 0U);
+  auto one = cache.take(1000);
+  auto other = cache.take(100'000);
+  EXPECT_EQ(cache.lent(), one.size() + other.size());
+  cache.give_back(std::move(one));
+  EXPECT_EQ(cache.lent(), other.size());
+  cache.give_back(std::move(other));
+  cache.give_back({});
+  EXPECT_EQ(cache.lent(), 0U);
+}
+
+TEST(BlockCache, ALongBlockThatIsFreeServesForLessButNotForLittle) {
+  BlockCache cache(100 * kMegabyte);
+  Block block = cache.take(16 * kMegabyte);
+  const auto* const memory = block.data();
+  cache.give_back(std::move(block));
+  EXPECT_NE(cache.take(kMegabyte / 8).data(), memory);
+  EXPECT_EQ(cache.take(2 * kMegabyte).data(), memory);
+}
+
+TEST(BlockCache, KeepsNoMoreLongBlocksThanItWasTold) {
+  BlockCache cache(3 * kMegabyte);
+  std::vector<Block> out;
+  for (int i = 0; i < 5; ++i) out.push_back(cache.take(kMegabyte));
+  const std::set<const std::byte*> kept{out[0].data(), out[1].data(), out[2].data()};
   for (auto& block : out) cache.give_back(std::move(block));
-  const auto first = cache.take();
-  const auto second = cache.take();
-  EXPECT_EQ((std::set<const std::byte*>{first.get(), second.get()}), kept);
+  std::set<const std::byte*> again;
+  for (auto& block : out) again.insert((block = cache.take(kMegabyte)).data());
+  for (const auto* const memory : kept) EXPECT_TRUE(again.contains(memory));
 }
 
-TEST(BlockCache, ThatKeepsNothingStillHandsOut) {
-  BlockCache cache(16, 0);
-  cache.give_back(cache.take());
-  EXPECT_NE(cache.take(), nullptr);
+TEST(BlockCache, WhereThereIsNoMemoryThereIsNoBlock) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer ends the program where so much memory is asked for";
+#endif
+  BlockCache cache(0);
+  EXPECT_FALSE(cache.take(std::numeric_limits<std::size_t>::max() / 4));
+  EXPECT_EQ(cache.lent(), 0U);
 }
 
 }  // namespace

@@ -7,46 +7,80 @@
 namespace offload::net {
 namespace {
 
+using support::Bytes;
 using support::bytes_of;
-using support::copy_of;
 
-TEST(Backlog, KeepsWhatWasNotTakenInOrder) {
-  Backlog backlog;
-  EXPECT_TRUE(backlog.empty());
-  EXPECT_TRUE(backlog.bytes().empty());
-  backlog.append(bytes_of("hello "));
-  backlog.append(bytes_of("world"));
-  EXPECT_FALSE(backlog.empty());
-  backlog.consume(3);
-  EXPECT_EQ(copy_of(backlog.bytes()), copy_of(bytes_of("lo world")));
-  backlog.append(bytes_of("!"));
-  EXPECT_EQ(copy_of(backlog.bytes()), copy_of(bytes_of("lo world!")));
+class BacklogTest : public testing::Test {
+ protected:
+  /// What is left, all of it.
+  Bytes drain(std::size_t piece) {
+    Bytes all;
+    while (!backlog_.empty()) {
+      const auto bytes = backlog_.bytes().first(std::min(piece, backlog_.bytes().size()));
+      all.insert(all.end(), bytes.begin(), bytes.end());
+      backlog_.consume(bytes.size());
+    }
+    return all;
+  }
+
+  memory::BlockCache cache_{1024 * 1024};
+  Backlog backlog_{cache_};
+};
+
+TEST_F(BacklogTest, KeepsWhatWasNotTakenInOrder) {
+  EXPECT_TRUE(backlog_.empty());
+  EXPECT_TRUE(backlog_.bytes().empty());
+  Bytes expected;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    const auto piece = support::random_bytes(i * 37 % 3000, i);
+    ASSERT_TRUE(backlog_.append(piece));
+    expected.insert(expected.end(), piece.begin(), piece.end());
+    if (i % 7 == 0 && !backlog_.empty()) {
+      const auto front = backlog_.bytes().first(1);
+      EXPECT_EQ(front[0], expected.front());
+      backlog_.consume(1);
+      expected.erase(expected.begin());
+    }
+  }
+  EXPECT_EQ(backlog_.appended() - backlog_.consumed(), expected.size());
+  EXPECT_TRUE(drain(777) == expected);
+  EXPECT_EQ(backlog_.consumed(), backlog_.appended());
 }
 
-TEST(Backlog, IsEmptyOnceAllIsTaken) {
-  Backlog backlog;
-  backlog.append(bytes_of("hello"));
-  backlog.consume(4);
-  EXPECT_FALSE(backlog.empty());
-  backlog.consume(1);
-  EXPECT_TRUE(backlog.empty());
-  backlog.append(bytes_of("again"));
-  EXPECT_EQ(copy_of(backlog.bytes()), copy_of(bytes_of("again")));
+TEST_F(BacklogTest, HoldsAboutWhatIsLeft) {
+  ASSERT_TRUE(backlog_.append(support::random_bytes(10'000'000, 1)));
+  EXPECT_LE(backlog_.held(), 12'500'000U);
+  EXPECT_EQ(backlog_.held(), cache_.lent());
+  ASSERT_TRUE(backlog_.append(support::random_bytes(3'000'000, 2)));
+  while (backlog_.appended() - backlog_.consumed() > 1000) {
+    backlog_.consume(std::min<std::size_t>(backlog_.bytes().size(),
+                                           backlog_.appended() - backlog_.consumed() - 1000));
+  }
+  EXPECT_LE(cache_.lent(), 4'000'000U);  // what is sent goes back, block by block
+  drain(1000);
+  EXPECT_EQ(cache_.lent(), 0U);
 }
 
-TEST(Backlog, OfNothingIsNone) {
-  Backlog backlog;
-  backlog.append({});
-  EXPECT_TRUE(backlog.empty());
+TEST_F(BacklogTest, IsUsedAgainOnceAllIsTaken) {
+  ASSERT_TRUE(backlog_.append(bytes_of("hello")));
+  drain(2);
+  EXPECT_TRUE(backlog_.empty());
+  ASSERT_TRUE(backlog_.append(bytes_of("again")));
+  EXPECT_EQ(drain(9), support::copy_of(bytes_of("again")));
 }
 
-TEST(Backlog, CanBeGivenUp) {
-  Backlog backlog;
-  backlog.append(bytes_of("hello"));
-  backlog.consume(2);
-  backlog.clear();
-  EXPECT_TRUE(backlog.empty());
-  EXPECT_TRUE(backlog.bytes().empty());
+TEST_F(BacklogTest, OfNothingIsNone) {
+  EXPECT_TRUE(backlog_.append({}));
+  EXPECT_TRUE(backlog_.empty());
+}
+
+TEST_F(BacklogTest, CanBeGivenUp) {
+  ASSERT_TRUE(backlog_.append(bytes_of("hello")));
+  backlog_.consume(2);
+  backlog_.clear();
+  EXPECT_TRUE(backlog_.empty());
+  EXPECT_TRUE(backlog_.bytes().empty());
+  EXPECT_EQ(backlog_.held() + cache_.lent(), 0U);
 }
 
 }  // namespace

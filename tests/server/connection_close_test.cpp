@@ -93,11 +93,8 @@ TEST_F(ConnectionCloseTest, DrainingItReadsNoMoreAndSaysSoWhenAllIsAnswered) {
   connection_->remove_request();
   respond("answer");
   ASSERT_TRUE(connection_->finishing());
-  const auto before = core::Clock::now();
   connection_->finish(gather_);
   EXPECT_EQ(connection_->state(), State::lingering);
-  EXPECT_GT(connection_->linger_deadline(), before);
-  EXPECT_LT(connection_->linger_deadline(), before + std::chrono::minutes(1));
   EXPECT_EQ(client_reads(), copy_of(bytes_of("answer")));
   EXPECT_TRUE(client_at_end_);
 }

@@ -27,7 +27,7 @@ class ConnectionTest : public testing::Test, ConnectionOwner {
     int fds[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
     client_ = core::Fd(fds[0]);
-    connection_ = std::make_unique<Connection>(core::Fd(fds[1]), engine_, cache_,
+    connection_ = std::make_unique<Connection>(core::Fd(fds[1]), engine_, cache_, kBufferSize,
                                                static_cast<ConnectionOwner&>(*this));
     turn();  // that it is writable is the first event of all
     receive_all();
@@ -104,7 +104,7 @@ class ConnectionTest : public testing::Test, ConnectionOwner {
   }
 
   progress::Engine engine_;
-  memory::BlockCache cache_{kBufferSize, 1};
+  memory::BlockCache cache_{1024 * 1024};
   net::OutputBatch gather_{8, 512};
   core::Fd client_;
   std::unique_ptr<Connection> connection_;

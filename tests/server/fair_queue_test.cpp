@@ -9,6 +9,8 @@
 namespace offload::server {
 namespace {
 
+constexpr std::size_t kQuantum = 32 * 1024;
+
 /// Who has requests to forward, as many as `wants`.
 struct Sender : FairQueueEntry {
   char name = '?';
@@ -41,7 +43,7 @@ class FairQueueTest : public testing::Test {
     worked_ = queue_.run_round([&] { return room != 0; },
                                [&](Sender& sender) {
                                  ++tended_;
-                                 queue_.make_waiting(sender);
+                                 queue_.make_waiting(sender, false);
                                  return false;
                                },
                                [&](Sender& sender) {
@@ -49,13 +51,13 @@ class FairQueueTest : public testing::Test {
                                  for (; room != 0 && sender.wants != 0; --room, --sender.wants) {
                                    forwarded_ += sender.name;
                                  }
-                                 if (sender.wants != 0) queue_.make_waiting(sender);
+                                 if (sender.wants != 0) queue_.make_waiting(sender, false);
                                  return true;
                                });
     return forwarded_;
   }
 
-  FairQueue<Sender> queue_;
+  FairQueue<Sender> queue_{kQuantum};
   std::array<Sender, 26> senders_;
   std::string forwarded_;
   int tended_ = 0;
@@ -109,7 +111,102 @@ TEST_F(FairQueueTest, AllAreServedEquallyWhileTheyWantMoreThanThereIs) {
   for (const char name : std::string("abcdefgh")) EXPECT_EQ(sender(name).wants, 1000 - 10) << name;
 }
 
-TEST_F(FairQueueTest, ARoundServesEachAtMostOnce) {
+// ---- Bytes
+
+/// Has requests of `length` bytes without end.
+struct Stream : FairQueueEntry {
+  std::size_t length = 0;
+  std::size_t had = 0;
+};
+
+/// Rounds in which every stream is served until its turn is over.
+void run(FairQueue<Stream>& queue, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    queue.run_round([] { return true; }, [](Stream&) { return false; },
+                    [&](Stream& stream) {
+                      std::size_t bytes = 0;
+                      while (static_cast<std::int64_t>(bytes) < queue.allowance(stream)) {
+                        bytes += stream.length;
+                      }
+                      stream.had += bytes;
+                      queue.spend(stream, bytes);
+                      queue.make_waiting(stream, false);
+                      return true;
+                    });
+  }
+}
+
+TEST(FairQueueBytes, LongAndShortRequestsGetTheSame) {
+  constexpr std::size_t kLongest = std::size_t{16} << 20;
+  FairQueue<Stream> queue(kQuantum);
+  std::array<Stream, 4> streams;
+  const std::array<std::size_t, 4> lengths{12, 1000, 300'000, kLongest};
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    streams[i].length = lengths[i];
+    queue.make_waiting(streams[i], false);
+  }
+  run(queue, 10'000);
+  for (const Stream& stream : streams) {
+    EXPECT_NEAR(static_cast<double>(stream.had), static_cast<double>(streams[0].had),
+                static_cast<double>(kLongest + 2 * kQuantum))
+        << stream.length;
+  }
+  EXPECT_GT(streams[0].had, 4 * kLongest);
+}
+
+TEST(FairQueueBytes, ARoundEndsThoughThereIsRoom) {
+  FairQueue<Stream> queue(kQuantum);
+  Stream stream;
+  stream.length = 64;
+  queue.make_waiting(stream, false);
+  run(queue, 1);
+  EXPECT_GE(stream.had, static_cast<std::size_t>(queue.round()));
+  EXPECT_LT(stream.had, static_cast<std::size_t>(queue.round() + 2 * queue.quantum()));
+}
+
+TEST_F(FairQueueTest, SparseOnesComeFirst) {
+  come("abc", 100);
+  EXPECT_EQ(round(2), "aa");
+  sender('z').wants = 1;
+  queue_.make_waiting(sender('z'), /*sparse=*/true);
+  EXPECT_EQ(round(2), "zb");
+}
+
+TEST_F(FairQueueTest, SparseOnesDoNotStarveTheOthers) {
+  come("a", 1);
+  EXPECT_EQ(round(0), "");
+  int sparse = 0;
+  const auto serve = [&](Sender& sender) {
+    if (sender.name == 'a') return sender.wants = 0, true;
+    if (this->sender('a').wants != 0) ++sparse;
+    queue_.spend(sender, 1000);
+    queue_.make_waiting(sender, true);
+    return true;
+  };
+  queue_.make_waiting(sender('z'), true);
+  for (int i = 0; i < 10 && sender('a').wants != 0; ++i) {
+    queue_.run_round([] { return true; }, [](Sender&) { return false; }, serve);
+  }
+  EXPECT_EQ(sender('a').wants, 0);
+  EXPECT_GT(sparse, 5);
+  EXPECT_LT(sparse, 100);
+}
+
+// One that lacks something else than room is passed over, and the round ends.
+TEST_F(FairQueueTest, OneThatCannotGoOnIsNotServedAgainInTheRound) {
+  come("ab", 1);
+  EXPECT_EQ(round(0), "");
+  const auto serve = [&](Sender& sender) {
+    forwarded_ += sender.name;
+    queue_.make_waiting(sender, false);
+    return false;
+  };
+  EXPECT_FALSE(queue_.run_round([] { return true; }, [](Sender&) { return false; }, serve));
+  EXPECT_EQ(forwarded_, "ab");
+  EXPECT_TRUE(FairQueue<Sender>::is_waiting(sender('a')));
+}
+
+TEST_F(FairQueueTest, OneThatIsMadeReadyIsTendedInTheNextRound) {
   come("ab", 1);
   const auto again = [&](Sender& sender) {
     forwarded_ += sender.name;
@@ -135,7 +232,7 @@ TEST_F(FairQueueTest, ARoundCostsWhatItServesNotHowManyWait) {
 TEST_F(FairQueueTest, OneThatWaitsOrIsReadyMayBeDestroyed) {
   auto gone = std::make_unique<Sender>();
   come("a", 1);
-  queue_.make_waiting(*gone);
+  queue_.make_waiting(*gone, false);
   come("b", 1);
   gone.reset();
   EXPECT_EQ(round(9), "ab");

@@ -34,8 +34,9 @@ class HandshakesTest : public testing::Test {
   const TlsContext client_context_ = TlsContext::psk_client(key_);
   std::vector<net::Stream> done_;
   progress::Engine engine_;
-  Handshakes handshakes_{engine_,
-                         [this](net::Stream stream) { done_.push_back(std::move(stream)); }};
+  Handshakes handshakes_{engine_, [this](net::Stream stream, const Admission&) {
+                           done_.push_back(std::move(stream));
+                         }};
   std::array<std::byte, 100> room_{};
 };
 

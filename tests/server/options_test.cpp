@@ -31,7 +31,7 @@ TEST(ServerOptions, EveryOneHasADefault) {
   EXPECT_EQ(options.max_message_length, 256U);
   EXPECT_EQ(options.service, "reverse");
   EXPECT_EQ(options.worker_timeout, 10s);
-  EXPECT_EQ(options.client_timeout, 120s);
+  EXPECT_EQ(options.clients.output_timeout, 120s);
   EXPECT_EQ(options.shutdown_timeout, 5s);
   EXPECT_EQ(options.spin, 50us);
   EXPECT_EQ(options.log_level, "info");
@@ -70,7 +70,7 @@ TEST(ServerOptions, EachByItsName) {
   EXPECT_EQ(options.max_message_length, 65536U);
   EXPECT_EQ(options.service, "crc32c");
   EXPECT_EQ(options.worker_timeout, 500ms);
-  EXPECT_EQ(options.client_timeout, 0s);
+  EXPECT_EQ(options.clients.output_timeout, 0s);
   EXPECT_EQ(options.shutdown_timeout, 0s);
   EXPECT_EQ(options.spin, 1ms);
   EXPECT_EQ(options.log_level, "error");

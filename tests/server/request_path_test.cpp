@@ -77,7 +77,8 @@ class RequestPathTest : public testing::Test {
   [[nodiscard]] std::uint64_t posted() { return path_->requester().posted(); }
 
   progress::Engine engine_;
-  ClientTable table_{engine_, kLongest};
+  ClientMemory client_memory_{std::uint64_t{1} << 30, 1};
+  ClientTable table_{engine_, kLongest, ClientLimits{}, client_memory_};
   std::optional<channel::ChannelMemory> memory_;
   std::optional<test::Worker> worker_;
   std::optional<RequestPath> path_;
@@ -294,7 +295,7 @@ TEST_F(RequestPathTest, ABadFrameIsRefusedAfterTheAnswersThatAreDue) {
   EXPECT_EQ(next(peer), error(Refusal::frame_too_long));
   EXPECT_TRUE(ends(peer));
   EXPECT_EQ(path_->refused(), 1U);
-  EXPECT_TRUE(log.has("a client is disconnected: " +
+  EXPECT_TRUE(log.has("client of unknown address is disconnected: " +
                       std::string(protocol::describe(Refusal::frame_too_long))));
 }
 

@@ -32,7 +32,7 @@ class Authority {
   /// before.
   [[nodiscard]] net::TlsCertificate issue(const std::string& name, const std::string& names,
                                           long lifetime = kDay) const {
-    const net::TlsCertificate files{folder_.file(name + ".pem"), folder_.file(name + ".key")};
+    net::TlsCertificate files{folder_.file(name + ".pem"), folder_.file(name + ".key")};
     const Key key(EVP_EC_gen("P-256"));
     const Certificate made(::X509_new());
     fill(made.get(), name, key.get(), lifetime);

@@ -23,7 +23,7 @@ TEST(WorkerOptions, EveryOneHasADefault) {
   const auto options = accepted({});
   EXPECT_EQ(options.comch, comch::default_address());
   EXPECT_EQ(options.backend, "auto");
-  EXPECT_EQ(options.gpu_pci_address, "");
+  EXPECT_TRUE(options.gpu_pci_addresses.empty());
   EXPECT_EQ(options.warps_per_channel, std::nullopt);
   EXPECT_EQ(options.idle_sleep, 20us);
   EXPECT_EQ(options.spin, 20us);
@@ -32,6 +32,24 @@ TEST(WorkerOptions, EveryOneHasADefault) {
   EXPECT_EQ(options.stuck_after, 2s);
   EXPECT_EQ(options.log_level, "info");
   EXPECT_FALSE(options.list_devices);
+  EXPECT_EQ(options.max_memory, std::uint64_t{8} << 30);
+  EXPECT_FALSE(options.stands_by || options.replaces || options.shutdown_together);
+}
+
+TEST(WorkerOptions, SeveralGpus) {
+  const auto options = accepted({"-g", "01:00.0", "--backend", "cuda", "-g", "02:00.0"});
+  EXPECT_EQ(options.gpu_pci_addresses, (std::vector<std::string>{"01:00.0", "02:00.0"}));
+}
+
+TEST(WorkerOptions, ItsPartBesideOtherWorkers) {
+  EXPECT_TRUE(accepted({"--stand-by"}).stands_by);
+  EXPECT_TRUE(accepted({"--replace"}).replaces);
+  EXPECT_TRUE(accepted({"--shutdown-together"}).shutdown_together);
+}
+
+TEST(WorkerOptions, MemoryIsMoreThanThirtyTwoBits) {
+  EXPECT_EQ(accepted({"--max-memory", "64g"}).max_memory, std::uint64_t{64} << 30);
+  EXPECT_EQ(accepted({"--max-memory", "1"}).max_memory, 1U);
 }
 
 TEST(WorkerOptions, ListsDevices) {
@@ -61,7 +79,7 @@ TEST(WorkerOptions, EachByItsName) {
                                  "off"});
   EXPECT_EQ(options.comch, "unix:/run/x");
   EXPECT_EQ(options.backend, "cuda");
-  EXPECT_EQ(options.gpu_pci_address, "0000:01:00.0");
+  EXPECT_EQ(options.gpu_pci_addresses, std::vector<std::string>{"0000:01:00.0"});
   EXPECT_EQ(options.warps_per_channel, 64U);
   EXPECT_EQ(options.idle_sleep, 0us);
   EXPECT_EQ(options.spin, 1ms);
@@ -74,7 +92,7 @@ TEST(WorkerOptions, EachByItsName) {
 TEST(WorkerOptions, GraphTakesAnAddressAndASpin) {
   const auto options = accepted({"--backend", "graph", "-g", "01:00.0", "--spin", "50us"});
   EXPECT_EQ(options.backend, "graph");
-  EXPECT_EQ(options.gpu_pci_address, "01:00.0");
+  EXPECT_EQ(options.gpu_pci_addresses, std::vector<std::string>{"01:00.0"});
   EXPECT_EQ(options.spin, 50us);
 }
 
@@ -84,7 +102,7 @@ TEST(WorkerOptions, TheReferencesShortFormOfComch) {
 
 TEST(WorkerOptions, PciAddressesInTheirForms) {
   for (const char* address : {"0000:01:00.0", "01:00.0", "1:0", "abcd:ef:1f.7", "AB:CD.0"}) {
-    EXPECT_EQ(accepted({"--gpu-pci-addr", address}).gpu_pci_address, address);
+    EXPECT_EQ(accepted({"--gpu-pci-addr", address}).gpu_pci_addresses.front(), address);
   }
 }
 
@@ -124,6 +142,11 @@ TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
       {{"--spin", "forever"}, "--spin: 'forever' is not a time from 0"},
       {{"--connect-timeout", "x"}, "--connect-timeout"},
       {{"--shutdown-timeout", "x"}, "--shutdown-timeout"},
+      {{"-g", "01:00.0", "-g", "01:00.0"}, "--gpu-pci-addr: a GPU is named twice"},
+      {{"-g", "01:00.0", "-g", "second"}, no_address},
+      {{"--max-memory", "0"}, "--max-memory: '0' is not a size of at least 1 byte"},
+      {{"--max-memory", "much"}, "--max-memory: 'much' is not a size"},
+      {{"--stand-by", "--replace"}, "--stand-by excludes --replace"},
       {{"--stuck-after", "0"}, "--stuck-after: '0' is not a time from 1ms"},
       {{"--log-level", "loud"}, "--log-level"},
       {{"--threads", "2"}, "--threads"},
@@ -146,7 +169,8 @@ TEST(WorkerOptions, HelpNamesThemAll) {
   EXPECT_EQ(help.status, 0);
   for (const char* option : {"--comch", "--backend", "-g,--gpu-pci-addr", "--warps-per-channel",
                              "--idle-sleep", "--spin", "--connect-timeout", "--shutdown-timeout",
-                             "--stuck-after", "--log-level", "auto, cuda, graph, cpu"}) {
+                             "--stuck-after", "--log-level", "--stand-by", "--replace",
+                             "--shutdown-together", "--max-memory", "auto, cuda, graph, cpu"}) {
     EXPECT_NE(help.text.find(option), std::string::npos) << option;
   }
 }

@@ -140,6 +140,25 @@ TEST_F(WatchdogTest, LongMessagesAreWatchedToo) {
   EXPECT_EQ(look(3s), 1U);
 }
 
+// The requests that it has not answered are another worker's now; what it has, nobody takes.
+TEST_F(WatchdogTest, AChannelThatWasMovedToAnotherWorkerIsNotStuckOnceItHasAnswered) {
+  channel::ChannelMemory next(0, 4, 600, -1);
+  post(0);
+  ASSERT_EQ(channels_[0].serve(0), kernels::Outcome::answered);
+  look(0s);
+  channels_[0].server.requester.move_to(next.endpoint(), channel::Wakeup::doorbell);
+  post(0);  // into the next memory
+  EXPECT_EQ(look(100s), 0U);
+}
+
+TEST_F(WatchdogTest, SaysWhoseChannelItIs) {
+  Watchdog watchdog({channels_[0].worker.view()}, 2s, "0000:01:00.0: ");
+  post(0);
+  watchdog.look(start_, {0});
+  EXPECT_EQ(watchdog.look(start_ + 3s, {0}), 1U);
+  EXPECT_TRUE(log_.has("error: 0000:01:00.0: channel 0 is stuck")) << log_.text();
+}
+
 TEST_F(WatchdogTest, CountsEveryStuckChannel) {
   post(0);
   post(1);

@@ -42,7 +42,7 @@ class ServerProxy final : DataHandler {
   bool post_sends() override { return false; }  // on_response() does
   void on_sent(std::size_t count) override;
   std::byte* receive_buffer(std::uint64_t sequence) override {
-    return reinterpret_cast<std::byte*>(requester_.view().request(sequence).plain);
+    return reinterpret_cast<std::byte*>(requester_.view().request(sequence).plain());
   }
   bool on_received(const protocol::DataHeader&, std::span<const std::byte> payload) override {
     return requester_.post(payload, nullptr).ok();

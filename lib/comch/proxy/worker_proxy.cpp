@@ -24,7 +24,7 @@ bool WorkerProxy::post_sends() {
   for (; collected_ != requester_->posted(); ++collected_, worked = true) {
     const kernels::Slot slot = view_.request(collected_);
     const std::uint32_t length = kernels::load_packet(slot.packets).data[0];
-    const std::byte* payload = reinterpret_cast<const std::byte*>(slot.plain);
+    const std::byte* payload = reinterpret_cast<const std::byte*>(slot.plain());
     if (length <= kernels::kMaxPacketPayload) {
       std::byte* const to = requests_.get() + view_.layout.slot_index(collected_) * kPacketRoom;
       (void)channel::read_packets(slot.packets, view_.layout.flag_of(collected_), to, length);

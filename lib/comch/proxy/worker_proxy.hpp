@@ -30,7 +30,7 @@ class WorkerProxy final : DataHandler {
  private:
   bool post_sends() override;
   std::byte* receive_buffer(std::uint64_t sequence) override {
-    return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain);
+    return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain());
   }
   bool on_received(const protocol::DataHeader& header, std::span<const std::byte> payload) override;
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <new>
 
 #include "core/error.hpp"
 #include "net/tls/error.hpp"
@@ -63,6 +64,12 @@ class Gather {
   std::span<const iovec> pieces_;
   std::size_t offset_ = 0;  ///< in the first piece
 };
+
+std::size_t size_of(std::span<const iovec> pieces) noexcept {
+  std::size_t size = 0;
+  for (const iovec& piece : pieces) size += piece.iov_len;
+  return size;
+}
 
 }  // namespace
 
@@ -118,9 +125,14 @@ ssize_t TlsStream::send(std::span<const iovec> pieces) {
     message.msg_iovlen = std::min<std::size_t>(pieces.size(), IOV_MAX);
     return ::sendmsg(socket_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
+  if (!finish_record()) return -1;
   std::array<std::byte, kRecord> room;
-  std::size_t sent = 0;
-  for (Gather gather(pieces); !gather.done();) {
+  Gather gather(pieces);
+  // The caller still has the bytes of the record that has gone by now.
+  std::size_t sent = std::min(credit_, size_of(pieces));
+  credit_ -= sent;
+  gather.skip(sent);
+  while (!gather.done()) {
     const auto record = gather.next(room);
     std::size_t count = 0;
     ::ERR_clear_error();
@@ -128,12 +140,42 @@ ssize_t TlsStream::send(std::span<const iovec> pieces) {
     sent += count;
     gather.skip(count);
     if (result == 1) continue;
-    // OpenSSL takes a broken connection for the peer's end if that was said before.
-    if (end_of_call(result) == 0) fail("the connection is broken", EPIPE);
+    end_of_write(result);
+    if (failure_.empty()) keep_record(record);
     if (sent == 0) return -1;
     break;
   }
   return static_cast<ssize_t>(sent);
+}
+
+/// Sends the rest of the record that the socket took in part. OpenSSL wants it with the same bytes,
+/// which the caller may have moved or cut in another way since. Returns whether it has gone.
+bool TlsStream::finish_record() {
+  if (unfinished_.empty()) return true;
+  std::size_t count = 0;
+  ::ERR_clear_error();
+  const int result = ::SSL_write_ex(ssl_.get(), unfinished_.data(), unfinished_.size(), &count);
+  if (result != 1) {
+    end_of_write(result);
+    return false;
+  }
+  credit_ = count;
+  unfinished_ = {};
+  return true;
+}
+
+void TlsStream::keep_record(std::span<const std::byte> record) {
+  try {
+    unfinished_.assign(record.begin(), record.end());
+    errno = EAGAIN;
+  } catch (const std::bad_alloc&) {
+    fail("no memory for what the peer does not take", ENOMEM);
+  }
+}
+
+void TlsStream::end_of_write(int result) {
+  // OpenSSL takes a broken connection for the peer's end if that was said before.
+  if (end_of_call(result) == 0) fail("the connection is broken", EPIPE);
 }
 
 ssize_t TlsStream::send(std::span<const std::byte> bytes) {

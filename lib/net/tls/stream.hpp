@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "net/tls/context.hpp"
 
@@ -23,8 +24,8 @@ enum class TlsHandshake : std::uint8_t {
 /// TLS 1.3 over a connected, non-blocking socket. Its calls return what the system calls of their
 /// names would: a count, or -1 with errno: EAGAIN if they would block, ECONNRESET if the peer left
 /// without a close_notify, EPROTO if the connection broke in TLS; failure() says what was wrong.
-/// After a failure each call fails. It holds at most a record each way, 16 KiB, and nothing of them
-/// while it is idle. One thread. The process ignores SIGPIPE.
+/// After a failure each call fails. It holds at most a record of 16 KiB each way, another one that
+/// the socket took in part, and none while it is idle. One thread. The process ignores SIGPIPE.
 class TlsStream {
  public:
   /// `socket` stays the caller's and outlives it. Throws Error (no_memory).
@@ -42,7 +43,7 @@ class TlsStream {
   [[nodiscard]] bool has_pending() const noexcept { return has_pending_; }
 
   /// Sends as much as the socket takes. The next send has to begin with the bytes that this one did
-  /// not take, as a record of them may be on its way.
+  /// not take, as a record of them may be on its way; it may have more of them, or fewer.
   ssize_t send(std::span<const iovec> pieces);
   ssize_t send(std::span<const std::byte> bytes);
   /// Tells the peer that nothing more is sent (close_notify), if the socket takes it at once. What
@@ -58,6 +59,9 @@ class TlsStream {
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
 
  private:
+  bool finish_record();
+  void keep_record(std::span<const std::byte> record);
+  void end_of_write(int result);
   ssize_t end_of_call(int result);
   ssize_t fail(std::string reason, int errnum);
   std::string describe_error() const;
@@ -68,6 +72,10 @@ class TlsStream {
   int socket_;
   bool has_pending_ = false;
   bool kernel_sends_ = false;
+  /// The record that the socket took in part, and how many of its bytes, once it has gone, the
+  /// caller does not know of yet.
+  std::vector<std::byte> unfinished_;
+  std::size_t credit_ = 0;
   std::uint32_t messages_ = 0;  ///< of the handshake protocol, received after the handshake
   std::string failure_;
 };

@@ -67,12 +67,13 @@ void ServerSide::move_to(AttachedWorker worker) {
   current_ = worker.id;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     End& end = *ends[i];
-    end.remote.reset();
-    const auto former = std::exchange(end.attached, std::move(worker.channels[i]));
+    end.former.emplace_back(std::exchange(end.attached, std::move(worker.channels[i])),
+                            std::move(end.remote));
     const auto to = end.attached->memory.endpoint();
     end.server.requester.move_to(to, end.attached->wakeup);
     if (!end.attached->endpoint) continue;
-    end.remote.emplace(end.server.requester, to, std::move(end.attached->endpoint));
+    end.remote =
+        std::make_unique<WorkerProxy>(end.server.requester, to, std::move(end.attached->endpoint));
   }
   session->assign(current_, kChannels);
 }

@@ -60,7 +60,9 @@ class ServerSide final : ServerSession::Observer {
     channel::ChannelMemory unattached;  ///< until the first worker
     std::shared_ptr<WorkerChannel> attached;
     channel::test::Server server;
-    std::optional<WorkerProxy> remote;
+    std::unique_ptr<WorkerProxy> remote;
+    /// Of workers that the channel was with before: these may still be attached.
+    std::vector<std::pair<std::shared_ptr<WorkerChannel>, std::unique_ptr<WorkerProxy>>> former;
     std::deque<support::Bytes> responses;
   };
   std::vector<std::unique_ptr<End>> ends;

@@ -23,7 +23,7 @@ class Liar final : DataHandler {
   explicit Liar(const Address& address);
 
   void say(const DataHeader& header) {
-    const auto* const in_slot = reinterpret_cast<const std::byte*>(view_.response(0).plain);
+    const auto* const in_slot = reinterpret_cast<const std::byte*>(view_.response(0).plain());
     connection_->post_send(header,
                            header.length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
   }
@@ -39,7 +39,7 @@ class Liar final : DataHandler {
   bool post_sends() override { return false; }
   void on_sent(std::size_t) override {}
   std::byte* receive_buffer(std::uint64_t sequence) override {
-    return reinterpret_cast<std::byte*>(view_.request(sequence).plain);
+    return reinterpret_cast<std::byte*>(view_.request(sequence).plain());
   }
   bool on_received(const DataHeader&, std::span<const std::byte>) override {
     ++asked_;

@@ -18,7 +18,7 @@ class RecordingHandler final : public DataHandler {
   bool post_sends() override { return false; }
   void on_sent(std::size_t count) override { sent += count; }
   std::byte* receive_buffer(std::uint64_t sequence) override {
-    return reinterpret_cast<std::byte*>(channel_.response(sequence).plain);
+    return reinterpret_cast<std::byte*>(channel_.response(sequence).plain());
   }
   bool on_received(const protocol::DataHeader&, std::span<const std::byte> payload) override {
     taken.push_back(support::copy_of(payload));

@@ -76,6 +76,23 @@ TEST_F(TlsStreamTest, AFullSocketBlocksAndNothingIsLost) {
   EXPECT_TRUE(received == bytes);
 }
 
+TEST_F(TlsStreamTest, WhatWasNotTakenIsSentInAnyPieces) {
+  const auto bytes = random_bytes(1'000'000, 6);
+  std::span rest(bytes);
+  Bytes received;
+  Bytes room(bytes.size());
+  for (std::size_t turn = 0; received.size() < bytes.size(); ++turn) {
+    ASSERT_LT(turn, 100'000U);
+    // Until it blocks, then in pieces of all sizes.
+    const std::size_t longest = turn % 50 == 0 ? rest.size() : 1 + turn * 37 % 5000;
+    const ssize_t count = server_.send(rest.first(std::min(rest.size(), longest)));
+    if (count > 0) rest = rest.subspan(static_cast<std::size_t>(count));
+    const ssize_t taken = client_.receive(std::span(room).first(10'000));
+    if (taken > 0) received.insert(received.end(), room.begin(), room.begin() + taken);
+  }
+  EXPECT_TRUE(received == bytes);
+}
+
 TEST_F(TlsStreamTest, TheEndThatThePeerSays) {
   (void)client_.send(bytes_of("last words"));
   client_.close_notify();

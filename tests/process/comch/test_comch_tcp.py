@@ -142,18 +142,28 @@ STRANGERS = {
     "a record of TLS without an end": b"\x16\x03\x01\xff\xff" + bytes(3000),
     "a record of TLS with nothing in it": b"\x16\x03\x01\x00\x00",
     "half a record of TLS": b"\x16\x03\x01\x02\x00" + bytes(100),
+    "one byte of TLS": b"\x16",
 }
 
 
 @pytest.mark.parametrize("kind", STRANGERS)
 def test_strangers(stage, tcp, kind):
+    """Closed at once, and not looked at all the time meanwhile."""
     server = tcp.server(*stage.key_options())
     with socket.create_connection(("127.0.0.1", tcp.port), PATIENCE) as stranger:
         stranger.sendall(STRANGERS[kind])
-        if not kind.startswith("half"):
+        if kind in ("half a record of TLS", "one byte of TLS"):
+            began, busy = time.monotonic(), server.cpu_seconds()
+            time.sleep(0.3)
+            assert server.cpu_seconds() - busy < 0.2 * TIME_FACTOR
+            stranger.shutdown(socket.SHUT_WR)
             with contextlib.suppress(ConnectionError):
                 assert stranger.recv(1) == b""
-        tcp.expect_service(server, *stage.key_options())
+            assert time.monotonic() - began < 4 * TIME_FACTOR, "before the time for greeting is over"
+        else:
+            with contextlib.suppress(ConnectionError):
+                assert stranger.recv(1) == b""
+    tcp.expect_service(server, *stage.key_options())
 
 
 def test_more_strangers_than_are_listened_to(stage, tcp):

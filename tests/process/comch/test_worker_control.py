@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from control import (CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE, DESCRIPTOR, HELLO, KEEP_ALIVE,
-                     LOCAL_READ, RELEASED, SERVER_LEAVES, SHUTDOWN_COMPLETE, START_SHUTDOWN,
-                     WELCOME, FakeServer, Memory, consumer_id, descriptor, not_a_frame, welcome)
+                     LOCAL_READ, READABLE, RELEASED, SERVER_LEAVES, SHUTDOWN_COMPLETE, START_SHUTDOWN,
+                     WELCOME, WRITABLE, FakeServer, Memory, consumer_id, descriptor, not_a_frame, welcome)
 from harness import PATIENCE, wait_until
 from wire import BAD_HELLO, BAD_VERSION, BUSY, ERROR, REQUEST, SHUTTING_DOWN, frame
 
@@ -101,8 +101,12 @@ DESCRIPTORS = {
     "too long": (descriptor(0, DEPTH, MAX_LENGTH, REGION) + b"x", 4, "descriptor"),
     "no region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:12] + bytes(4), 4, "too short"),
     "a forged region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1] + b"x", 4, "checksum"),
-    "a region to read": (descriptor(0, DEPTH, MAX_LENGTH, REGION, access=LOCAL_READ), 3,
-                         "to be read and written"),
+    "requests of this process": (descriptor(0, DEPTH, MAX_LENGTH, REGION, access=LOCAL_READ), 4,
+                                 "requests is not one range with the access"),
+    "requests to write": (descriptor(0, DEPTH, MAX_LENGTH, REGION, access=WRITABLE), 4,
+                          "requests is not one range with the access"),
+    "responses to read": (descriptor(0, DEPTH, MAX_LENGTH, REGION, response_access=READABLE), 4,
+                          "responses is not one range with the access"),
     "another channel": (descriptor(1, DEPTH, MAX_LENGTH, REGION), 4, "descriptor"),
     "no descriptors": (descriptor(0, DEPTH, MAX_LENGTH, REGION), 0, "descriptor"),
     "three descriptors": (descriptor(0, DEPTH, MAX_LENGTH, REGION), 3, "descriptor"),

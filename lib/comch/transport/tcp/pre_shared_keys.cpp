@@ -1,6 +1,7 @@
 #include "comch/transport/tcp/pre_shared_keys.hpp"
 
 #include <openssl/crypto.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -60,7 +61,12 @@ std::optional<bool> names_a_key(int socket, const Keyring& keys) {
   // Until then the socket is not readable, socket(7).
   const int low = whole ? 1 : static_cast<int>(wanted);
   static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low));
-  if (!whole) return std::nullopt;
+  if (!whole) {
+    // A peer that sends no more leaves the socket readable for ever.
+    pollfd end{socket, POLLRDHUP, 0};
+    if (::poll(&end, 1, 0) != 0) return false;
+    return std::nullopt;
+  }
   return std::ranges::any_of(keys.keys(), [&](const Key& key) {
     return text.find(identity_of(key)) != std::string_view::npos;
   });

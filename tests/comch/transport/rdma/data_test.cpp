@@ -46,7 +46,7 @@ class RdmaDataTest : public rdma::FakeDeviceTest {
   }
   void post(std::uint64_t sequence, std::uint32_t length) {
     const auto* const in_slot =
-        reinterpret_cast<const std::byte*>(channel_->endpoint().view.request(sequence).plain);
+        reinterpret_cast<const std::byte*>(channel_->endpoint().view.request(sequence).plain());
     connection_->post_send({sequence, length, 0},
                            length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
   }
@@ -113,7 +113,7 @@ TEST_F(RdmaDataTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
   EXPECT_EQ(queue().sends[2].send.send_flags, unsigned{IBV_SEND_SIGNALED}) << "the last tells all";
   ASSERT_EQ(queue().sends[2].pieces.size(), 2U);
   EXPECT_EQ(queue().sends[2].pieces[1].addr,
-            reinterpret_cast<std::uintptr_t>(channel_->endpoint().view.request(2).plain))
+            reinterpret_cast<std::uintptr_t>(channel_->endpoint().view.request(2).plain()))
       << "from where it lies";
 }
 

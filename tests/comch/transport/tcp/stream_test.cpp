@@ -186,6 +186,14 @@ TEST_F(TlsStream, AFirstMessageThatComesInParts) {
   EXPECT_TRUE(shake_hands());
 }
 
+TEST_F(TlsStream, AFirstMessageThatEndsTooSoon) {
+  start(keyring_of(1), keyring_of(1));
+  pass(to_server_, {std::byte{22}, std::byte{3}});
+  EXPECT_EQ(names_a_key(server_->fd(), *servers_), std::nullopt);
+  ASSERT_EQ(::shutdown(to_server_.get(), SHUT_WR), 0);
+  EXPECT_EQ(names_a_key(server_->fd(), *servers_), false) << "the socket stays readable";
+}
+
 TEST_F(TlsStream, ChangedRepeatedOrInventedBytesEndIt) {
   for (int kind = 0; kind < 4; ++kind) {
     start(keyring_of(1), keyring_of(1));
@@ -228,6 +236,15 @@ TEST_F(TlsStream, ThePeersGoodbyeIsItsEnd) {
   relay();
   EXPECT_EQ(receive(*server_), Bytes{});
   EXPECT_EQ(server_->describe().substr(0, 7), "TLS 1.3");
+}
+
+TEST_F(TlsStream, APeerThatIsKilledIsNobodysAttack) {
+  start(keyring_of(1), keyring_of(1));
+  ASSERT_TRUE(shake_hands());
+  ASSERT_EQ(::shutdown(to_server_.get(), SHUT_WR), 0);
+  EXPECT_FALSE(receive(*server_));
+  EXPECT_EQ(errno, ECONNRESET);
+  EXPECT_EQ(server_->failure(ECONNRESET), core::describe_errno(ECONNRESET));
 }
 
 TEST_F(TlsStream, WithoutTlsItIsTheSocket) {

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/clock.hpp"
+
+namespace offload::server {
+
+/// What clients may have of a server. What each means is in the help text (options.cpp).
+struct ClientLimits {
+  std::uint64_t memory = 0;       ///< of all together, bytes; 0: suitable_client_memory()
+  std::uint32_t connections = 0;  ///< 0: as many as there are descriptors
+  std::uint32_t per_address = 0;  ///< 0: three quarters of these
+  core::Duration frame_timeout = core::seconds(30);    ///< 0: never
+  core::Duration idle_timeout{};                       ///< 0: never
+  core::Duration output_timeout = core::seconds(120);  ///< --client-timeout; 0: never
+};
+
+/// A quarter of what this process can have: of the machine's memory, or of the limit of its control
+/// group (v2) or its address space (RLIMIT_AS), whichever is least. Bytes.
+std::uint64_t suitable_client_memory();
+
+}  // namespace offload::server
