@@ -83,7 +83,7 @@ def test_clients_and_strangers_leave_descriptors_for_a_worker(stage):
     server = stage.add(Program(stage.folder, "offload-server", *comch, "-p", 0, *key,
                                wrapper=["prlimit", "--nofile=300"]))
     first = stage.program("offload-worker", *comch, "--backend", "cpu", *key)
-    server.wait_for_log("the worker serves all channels")
+    server.wait_for_log("is ready")
     clients = int(server.wait_for_log(r"listening on \S+:(\d+) with")[1])
     with contextlib.ExitStack() as others:
         for number, of_each in ((clients, 300), (port, 200)):
@@ -93,4 +93,4 @@ def test_clients_and_strangers_leave_descriptors_for_a_worker(stage):
         first.kill()
         server.wait_for_log(r"worker \S+ is gone")
         stage.program("offload-worker", *comch, "--backend", "cpu", *key)
-        server.wait_for_log("the worker serves all channels", count=2)
+        server.wait_for_log("is ready", count=2)
