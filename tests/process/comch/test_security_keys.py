@@ -103,7 +103,7 @@ def test_rotation(stage, comch):
         worker = comch.worker(*keys(*files))
         comch.expect_service(server, worker, count)
         worker.kill()
-        server.wait_for_log(r"worker \S+ is gone", count=count)
+        server.wait_for_log(r"worker .+ is gone", count=count)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
