@@ -70,7 +70,7 @@ class FakeWorker(Peer):
         """The token of each channel."""
         self.send(HELLO, hello())
         channels = struct.unpack_from(">HH", self.expect(WELCOME))[1]
-        return [self.expect(DESCRIPTOR)[-16:] for _ in range(channels)]
+        return [self.expect(DESCRIPTOR)[14:30] for _ in range(channels)]
 
     def attach_channel(self, channel, token):
         self.send(ATTACH_CHANNEL, struct.pack(">I", channel) + token + bytes(2))
