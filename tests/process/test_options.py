@@ -235,7 +235,7 @@ def test_the_reference_name_of_a_comch_channel(stage, monkeypatch):
     server = stage.program(SERVER, "-c", name, "-p", 0)
     worker = stage.program(WORKER, "--comch-channel-name", name, "--backend", BACKEND)
     worker.wait_for_log(f"attached to unix:{stage.folder}/{name}.sock")
-    assert server.terminate() == 0 and worker.wait() == 0
+    assert server.terminate() == 0 and worker.terminate() == 0
 
 
 def test_a_depth_that_is_no_power_of_two(stage):
@@ -247,5 +247,5 @@ def test_log_level(stage):
     server = stage.server("--log-level", "off")
     worker = stage.worker("--log-level", "warning")
     wait_until(lambda: "io-0" in server.threads(), "the server serves")
-    assert server.terminate() == 0 and worker.wait() == 0
+    assert server.terminate() == 0 and worker.terminate() == 0
     assert server.log == "" and worker.log == ""

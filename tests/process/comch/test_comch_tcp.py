@@ -70,7 +70,7 @@ class FakeWorker(Peer):
         """The token of each channel."""
         self.send(HELLO, hello())
         channels = struct.unpack_from(">HH", self.expect(WELCOME))[1]
-        return [self.expect(DESCRIPTOR)[-16:] for _ in range(channels)]
+        return [self.expect(DESCRIPTOR)[14:30] for _ in range(channels)]
 
     def attach_channel(self, channel, token):
         self.send(ATTACH_CHANNEL, struct.pack(">I", channel) + token + bytes(2))
@@ -102,7 +102,7 @@ def tcp(stage):
         def expect_service(self, server, *options, count=1):
             """A real worker attaches, and requests are answered."""
             self.worker(*options)
-            server.wait_for_log("the worker serves all channels", count=count)
+            server.wait_for_log("is ready", count=count)
             port = int(server.wait_for_log(r"listening on \S+:(\d+) with")[1])
             with Wire(port) as wire:
                 wire.ask(payloads(20, 100))

@@ -1,5 +1,6 @@
 """A peer that misbehaves on the control channel is refused and disconnected; the server stays up, and
 a real worker attaches afterwards."""
+import contextlib
 import os
 import stat
 
@@ -32,10 +33,10 @@ GREETINGS = {
     "cut off": (frame(hello()[:-1], HELLO), BAD_HELLO, "greeting"),
     "too long": (frame(hello() + b"x", HELLO), BAD_HELLO, "greeting"),
     "no version": (frame(hello()[:5], HELLO), BAD_HELLO, "greeting"),
-    "version 0": (frame(hello(version=0), HELLO), BAD_VERSION, "version 0, this server 1"),
-    "version 2": (frame(hello(version=2), HELLO), BAD_VERSION, "version 2, this server 1"),
+    "version 0": (frame(hello(version=0), HELLO), BAD_VERSION, "version 0, this server 2"),
+    "version 3": (frame(hello(version=3), HELLO), BAD_VERSION, "version 3, this server 2"),
     "a later version of another shape": (frame(hello(version=7)[:6] + bytes(99), HELLO),
-                                         BAD_VERSION, "version 7, this server 1"),
+                                         BAD_VERSION, "version 7, this server 2"),
     "no channels": (frame(hello(max_channels=0), HELLO), BAD_HELLO, "serves 0 channels"),
     "short messages": (frame(hello(max_length=100), HELLO), BAD_HELLO, "messages of 100 bytes"),
     **{f"message {msg_id} first": (frame(b"", msg_id), BAD_HELLO, "greets first")
@@ -135,7 +136,7 @@ def test_a_silent_peer_does_not_keep_workers_out(stage):
     server.wait_for_log("waiting for a worker")
     with Control.connect(stage.comch):
         stage.worker()
-        server.wait_for_log("the worker serves all channels", SILENCE)
+        server.wait_for_log("is ready", SILENCE)
 
 
 def test_an_attached_worker_that_falls_silent(stage):
@@ -150,13 +151,17 @@ def test_an_attached_worker_that_falls_silent(stage):
             wire.expect([reverse(b"is anybody there?")])
 
 
-def test_only_one_worker_at_a_time(stage):
+def test_sixteen_workers_at_most(stage):
+    """One that is attaching counts."""
     server = stage.server()
     server.wait_for_log("waiting for a worker")
-    with FakeWorker(stage.comch), Control.connect(stage.comch) as second:
-        second.send(HELLO, hello())
-        code, text = second.expect_refusal()
-        assert code == BUSY and "a worker is attached" in text
+    with contextlib.ExitStack() as attached:
+        for _ in range(16):
+            attached.enter_context(FakeWorker(stage.comch))
+        last = attached.enter_context(Control.connect(stage.comch))
+        last.send(HELLO, hello())
+        code, text = last.expect_refusal()
+        assert code == BUSY and "16 workers are attached" in text
 
 
 @pytest.fixture

@@ -21,4 +21,4 @@ def test_epoll_pwait2(stage, number):
     time.sleep(0.5)
     assert server.cpu_seconds() + worker.cpu_seconds() - before < 0.25, "they spin"
     assert server.terminate() == 0
-    assert worker.wait() == 0
+    assert worker.terminate() == 0

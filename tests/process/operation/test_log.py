@@ -49,7 +49,7 @@ def test_nobody_reads_standard_error(stage):
                 assert hostile.receive_error() == TOO_SHORT
         client.ask(payloads(100, 64))
     assert server.terminate() == 0
-    assert worker.wait() == 0
+    assert worker.terminate() == 0
     os.close(pipe)
 
 

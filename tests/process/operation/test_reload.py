@@ -1,5 +1,6 @@
 """SIGHUP rereads what can be reread. It never ends a program, and a wrong file changes nothing."""
 import json
+import os
 import signal
 
 import pytest
@@ -80,6 +81,6 @@ def test_a_worker_rereads_its_key(stage):
     worker.wait_for_log("back end")
     stage.key_options()[1].write_bytes(b"short")
     hang_up(worker, "nothing is changed: the key file", 1)
-    stage.key_options()[1].write_bytes(b"k" * 32)
+    stage.key_options()[1].write_bytes(os.urandom(32))
     hang_up(worker, "are reread", 1)
     wait_until(lambda: worker.alive, "the worker lives")
