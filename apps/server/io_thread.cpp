@@ -161,6 +161,7 @@ bool IoThread::apply_orders() {
 /// Moves the channel to the worker that the control thread chose, and says what became of workers.
 /// With all responses delivered.
 void IoThread::look_after_worker() {
+  if (selector_.serving() == 0) path_.refuse_suspects();
   if (selector_.progress() || selector_.serving() != serving()) {
     serving_.store(selector_.serving(), std::memory_order_relaxed);
     path_.note_new_worker();

@@ -30,6 +30,9 @@ bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= 2 && bytes[0] == std::byte{22} && bytes[1] == std::byte{3};
 }
 
+/// A request that has been moved so often was with four workers that were lost.
+constexpr std::uint32_t kMostMoves = 3;
+
 }  // namespace
 
 RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
@@ -69,6 +72,13 @@ void RequestPath::refuse_overdue(core::Duration timeout) {
   const auto due = engine_->now() - timeout;
   requester_.for_each_pending([&](channel::SendTask& request) {
     if (request.posted_at() <= due) give_up(request, Refusal::request_timed_out);
+  });
+  send_touched();
+}
+
+void RequestPath::refuse_suspects() {
+  requester_.for_each_pending([&](channel::SendTask& request) {
+    if (request.moves() >= kMostMoves) give_up(request, Refusal::worker_failed);
   });
   send_touched();
 }

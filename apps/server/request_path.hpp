@@ -41,6 +41,9 @@ class RequestPath {
 
   /// Refuses the requests that were posted `timeout` ago; 0: none.
   void refuse_overdue(core::Duration timeout);
+  /// Refuses the requests with which several workers were lost: one of them may be the reason, and
+  /// would take the next one along.
+  void refuse_suspects();
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
   [[nodiscard]] std::optional<core::TimePoint> silent_since();
   /// The requester is with another worker, who owes nothing from before now.

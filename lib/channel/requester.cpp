@@ -90,6 +90,7 @@ Status Requester::post(std::span<const std::byte> message, void* user_data) noex
   task.user_data = user_data;
   task.posted_at_ = engine()->now();
   task.length_ = static_cast<std::uint32_t>(message.size());
+  task.moves_ = 0;
   pending_[view_.layout.slot_index(posted_)] = &task;
   ++posted_;
   accept(task);
@@ -144,6 +145,7 @@ void Requester::repost(const kernels::ChannelView& from, std::uint64_t sequence,
     write_plain(slot, flag, {reinterpret_cast<const std::byte*>(old.plain()), length},
                 /*for_device=*/wakeup_ == Wakeup::polling);
   }
+  ++task.moves_;
   pending_[view_.layout.slot_index(posted_++)] = &task;
 }
 

@@ -25,11 +25,14 @@ class SendTask final : public progress::Task {
 
   /// When it was posted: the time of that turn of the engine.
   [[nodiscard]] core::TimePoint posted_at() const noexcept { return posted_at_; }
+  /// How many workers were lost with it: move_to() has posted it again so often.
+  [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
 
  private:
   friend Requester;
   core::TimePoint posted_at_;
   std::uint32_t length_ = 0;
+  std::uint32_t moves_ = 0;
 };
 
 /// A receive, posted for the next response. Completed, it holds that response and the slot that it

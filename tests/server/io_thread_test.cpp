@@ -171,6 +171,23 @@ TEST_F(IoThreadTest, WhatAWorkerThatIsGoneHadGoesToTheNext) {
   EXPECT_EQ(next(false), response(bytes_of("dr3")));
 }
 
+TEST_F(IoThreadTest, ARequestWithWhichManyWorkersWereLostIsRefused) {
+  attach();
+  connect();
+  send_request(client_, bytes_of("poison"));
+  ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
+  lose();
+  for (comch::WorkerId id = kWorker + 1; id != kWorker + 4; ++id) {
+    const auto channel = make_channel(id, Wakeup::polling);
+    const test::Worker worker(channel->memory);
+    thread_.add_worker(channel);
+    thread_.select_worker(id);
+    ASSERT_TRUE(eventually([&] { return worker.has_request(); })) << id;
+    thread_.remove_worker(id);
+  }
+  EXPECT_EQ(next(false), error(Refusal::worker_failed));
+}
+
 TEST_F(IoThreadTest, TheNextWorkerIsRungForAsManyRequestsAsTheFormerHad) {
   attach();
   connect();

@@ -196,25 +196,28 @@ def as_nobody(stage, name, *options):
     return stage.add(Program(stage.folder, name, *options, wrapper=wrapper))
 
 
+@pytest.fixture
+def folder():
+    """Where nobody's default is; it is not there at first, nor afterwards."""
+    path = f"/tmp/dpu-gpu-offload-{NOBODY}"
+    shutil.rmtree(path, ignore_errors=True)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
 @as_root
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_folder_that_somebody_else_made(stage, program):
+def test_a_folder_that_somebody_else_made(stage, program, folder):
     """Where nobody's default is, root was first."""
-    folder = f"/tmp/dpu-gpu-offload-{NOBODY}"
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(folder, 0o777)
-    try:
-        ended = as_nobody(stage, program, "--backend", "cpu") if program == "offload-worker" else \
-            as_nobody(stage, program, "-p", 0)
-        assert ended.wait() == 1
-        assert f"{folder} is not a folder of this user's alone" in ended.log
-    finally:
-        os.rmdir(folder)
+    os.mkdir(folder, 0o777)
+    ended = as_nobody(stage, program, "--backend", "cpu") if program == "offload-worker" else \
+        as_nobody(stage, program, "-p", 0)
+    assert ended.wait() == 1
+    assert f"{folder} is not a folder of this user's alone" in ended.log
 
 
 @as_root
-def test_the_default_is_private(stage):
-    folder = f"/tmp/dpu-gpu-offload-{NOBODY}"
+def test_the_default_is_private(stage, folder):
     server = as_nobody(stage, "offload-server", "-p", 0)
     server.wait_for_log(f"waiting for a worker on unix:{folder}/dpu-gpu-offload.sock")
     assert os.stat(folder).st_mode & 0o777 == 0o700
