@@ -118,9 +118,10 @@ bool RequestPath::forward(Client& client, std::span<const std::byte> payload) {
     return true;
   }
   if (!open_) return false;
-  if (!long_requests_.may_post(payload.size(), requester_.awaited(), engine_->now())) return false;
-  if (!requester_.post(payload, &client).ok()) return false;
-  long_requests_.note_posted(payload.size(), engine_->now());
+  const core::TimePoint now = engine_->now();
+  if (!long_requests_.may_post(payload.size(), requester_.awaited(), now)) return false;
+  if (!requester_.post(payload, &client, now).ok()) return false;
+  long_requests_.note_posted(payload.size(), now);
   client.connection().add_request();
   return true;
 }

@@ -72,7 +72,8 @@ void Requester::open(progress::Engine& engine) {
   }
 }
 
-Status Requester::post(std::span<const std::byte> message, void* user_data) noexcept {
+Status Requester::post(std::span<const std::byte> message, void* user_data,
+                       core::TimePoint now) noexcept {
   if (state() != State::running) return ErrorCode::bad_state;
   if (message.size() > max_length()) return ErrorCode::invalid_value;
   if (full()) return ErrorCode::again;
@@ -88,7 +89,7 @@ Status Requester::post(std::span<const std::byte> message, void* user_data) noex
   fetch_ahead<1>(view_.request(posted_ + kFetchAhead));
   SendTask& task = *sends_.allocate();  // there is one for each slot
   task.user_data = user_data;
-  task.posted_at_ = engine()->now();
+  task.posted_at_ = now;
   task.length_ = static_cast<std::uint32_t>(message.size());
   task.moves_ = 0;
   pending_[view_.layout.slot_index(posted_)] = &task;

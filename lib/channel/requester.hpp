@@ -23,7 +23,7 @@ class SendTask final : public progress::Task {
  public:
   using ContextType = Requester;
 
-  /// When it was posted: the time of that turn of the engine.
+  /// When it was posted, as post() was told.
   [[nodiscard]] core::TimePoint posted_at() const noexcept { return posted_at_; }
   /// How many workers were lost with it: move_to() has posted it again so often.
   [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
@@ -93,8 +93,10 @@ class Requester final : public progress::Context, progress::EventHandler {
   void open(progress::Engine& engine);
 
   /// Copies `message`, of at most max_length() bytes, into the next slot, unless it is a long one
-  /// that lies there already. `again`: the channel is full. `invalid_value`: it is too long.
-  [[nodiscard]] core::Status post(std::span<const std::byte> message, void* user_data) noexcept;
+  /// that lies there already. `again`: the channel is full. `invalid_value`: it is too long. `now`:
+  /// for SendTask::posted_at(), where somebody asks for it.
+  [[nodiscard]] core::Status post(std::span<const std::byte> message, void* user_data,
+                                  core::TimePoint now = {}) noexcept;
   /// Posts the receive again, which frees its slot. In the order of the responses, else
   /// invalid_value.
   [[nodiscard]] core::Status release(PostRecvTask& task) noexcept { return submit_unflushed(task); }

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 
 #include <atomic>
 #include <chrono>
@@ -36,9 +35,9 @@ class EventContext final : public Context, EventHandler {
  public:
   explicit EventContext(Engine& engine) : Context("event"), engine_(&engine) {
     connect(engine);
-    engine.watch(eventfd_.get(), EPOLLIN | EPOLLET, *this);
+    engine.watch(bell_.waiting.get(), EPOLLIN | EPOLLET, *this);
   }
-  ~EventContext() override { engine_->unwatch(eventfd_.get(), *this); }
+  ~EventContext() override { engine_->unwatch(bell_.waiting.get(), *this); }
 
   // For the other thread.
 
@@ -74,13 +73,13 @@ class EventContext final : public Context, EventHandler {
     return Duration::max();
   }
   void disarm() override { waiter_.disarm(); }
-  void on_events(std::uint32_t) override {}  // the wake-up itself is all there is to it
+  void on_events(std::uint32_t) override { waiter_.drain(); }
 
   Engine* engine_;
   kernels::Doorbell word_{};
-  core::Fd eventfd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  channel::Waiter waiter_{word_, eventfd_.get()};
-  channel::Ringer ringer_{word_, eventfd_.get()};
+  channel::DoorbellPipe bell_ = channel::DoorbellPipe::make();
+  channel::Waiter waiter_{word_, bell_.waiting.get()};
+  channel::Ringer ringer_{word_, bell_.ringing.get()};
   alignas(128) std::atomic<std::uint32_t> submitted_{0};
   alignas(128) std::atomic<std::uint32_t> finished_{0};
 };

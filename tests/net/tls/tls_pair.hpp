@@ -17,9 +17,7 @@ struct TlsPair {
   TlsPair(const TlsContext& server_context, const TlsContext& client_context)
       : sockets(make_sockets()),
         server(server_context, sockets.first.get()),
-        client(client_context, sockets.second.get()) {
-    std::signal(SIGPIPE, SIG_IGN);
-  }
+        client(client_context, sockets.second.get()) {}
 
   /// Both ends' handshakes, until they have ended: whether both are done.
   bool connect() {
@@ -33,6 +31,7 @@ struct TlsPair {
   }
 
   static std::pair<core::Fd, core::Fd> make_sockets() {
+    std::signal(SIGPIPE, SIG_IGN);  // as core::Signals does: OpenSSL writes by write(2)
     int ends[2];
     core::check_errno(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
                       "socketpair");
