@@ -77,7 +77,9 @@ SettingsFile::Apply SettingsFile::read() const {
   if (!values.is_object()) refuse(path_, "is no JSON object");
   std::vector<Apply> changes;
   for (const Setting& setting : settings_) changes.push_back(setting.restore);
-  for (const auto& [name, value] : values.items()) {
+  for (const auto& item : values.items()) {
+    const std::string& name = item.key();
+    const nlohmann::json& value = item.value();
     const auto setting = std::find_if(settings_.begin(), settings_.end(),
                                       [&](const Setting& each) { return each.name == name; });
     if (setting == settings_.end()) {

@@ -23,11 +23,13 @@ TEST(Escape, NoControlCharacterIsLeft) {
   EXPECT_EQ(escaped("\u009b2J"), "\\u{9b}2J");  // CSI in one character
 }
 
+// NOLINTBEGIN(misc-misleading-bidirectional): they are what is escaped
 TEST(Escape, NothingTurnsOrEndsALine) {
   EXPECT_EQ(escaped("\u202egnp.exe"), "\\u{202e}gnp.exe");
   EXPECT_EQ(escaped("\u2028\u2029\u2066\u200f\u061c"),
             "\\u{2028}\\u{2029}\\u{2066}\\u{200f}\\u{61c}");
 }
+// NOLINTEND(misc-misleading-bidirectional)
 
 TEST(Escape, ABackslashCannotForgeAnEscape) {
   EXPECT_EQ(escaped("\\x1b"), "\\\\x1b");
