@@ -11,7 +11,7 @@ namespace offload::net {
 namespace {
 
 /// ::ffff:0:0/96, RFC 4291, 2.5.5.2.
-constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+constexpr std::array<std::uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 constexpr std::size_t kSitePrefix = 8;
 
 }  // namespace
@@ -19,8 +19,8 @@ constexpr std::size_t kSitePrefix = 8;
 PeerAddress::PeerAddress(const sockaddr_storage& address) noexcept {
   if (address.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    std::copy(kMapped.begin(), kMapped.end(), ip_.begin());
-    std::memcpy(ip_.data() + kMapped.size(), &v4.sin_addr, sizeof v4.sin_addr);
+    std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), ip_.begin());
+    std::memcpy(ip_.data() + kMappedPrefix.size(), &v4.sin_addr, sizeof v4.sin_addr);
     port_ = ntohs(v4.sin_port);
   } else if (address.ss_family == AF_INET6) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
@@ -30,7 +30,7 @@ PeerAddress::PeerAddress(const sockaddr_storage& address) noexcept {
 }
 
 bool PeerAddress::is_v4() const noexcept {
-  return std::equal(kMapped.begin(), kMapped.end(), ip_.begin());
+  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), ip_.begin());
 }
 
 PeerAddress::Text PeerAddress::text() const noexcept {
@@ -43,7 +43,7 @@ PeerAddress::Text PeerAddress::text() const noexcept {
   } else {
     std::array<char, INET6_ADDRSTRLEN> ip{};
     if (is_v4()) {
-      put(::inet_ntop(AF_INET, ip_.data() + kMapped.size(), ip.data(), ip.size()));
+      put(::inet_ntop(AF_INET, ip_.data() + kMappedPrefix.size(), ip.data(), ip.size()));
     } else {
       put("[");
       put(::inet_ntop(AF_INET6, ip_.data(), ip.data(), ip.size()));
