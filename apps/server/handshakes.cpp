@@ -10,7 +10,7 @@ namespace {
 constexpr core::Duration kHandshakeTime = std::chrono::seconds(10);
 /// As for clients that were refused: to close at once, with bytes unread, would make the kernel
 /// reset the connection and take the alert from the client.
-constexpr core::Duration kLingerTime = std::chrono::seconds(1);
+constexpr core::Duration kAlertTime = std::chrono::seconds(1);
 
 /// Takes what the client still sends. Returns whether it has closed.
 bool discard(int socket) {
@@ -93,7 +93,7 @@ void Handshakes::go_on(Client& client) {
       log_failure(client, client.stream.describe_error(EPROTO));
       client.failed = true;
       client.stream.end_sending();
-      client.deadline = engine_->now() + kLingerTime;
+      client.deadline = engine_->now() + kAlertTime;
       core::IntrusiveList<Client, Due>::remove(client);
       failed_.push_back(client);
       ready_.push_back(client);
