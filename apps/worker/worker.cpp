@@ -297,8 +297,10 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
     const auto broken = std::find_if(channels_.begin(), channels_.end(), [](const auto& attached) {
       return attached.proxy && attached.proxy->failure() != nullptr;
     });
-    core::log_warning("{}the server is gone: {}", prefix_,
-                      broken != channels_.end() ? *broken->proxy->failure() : reason);
+    // One that goes before it has offered its channels is one more attempt that came to nothing.
+    core::log(watchdog_ ? core::LogLevel::warning : core::LogLevel::info,
+              "{}the server is gone: {}", prefix_,
+              broken != channels_.end() ? *broken->proxy->failure() : reason);
   }
 }
 
