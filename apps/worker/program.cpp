@@ -15,6 +15,8 @@ namespace {
 
 /// The interval at which the main thread looks for workers that hang.
 constexpr core::Duration kLookInterval = std::chrono::milliseconds(250);
+/// How long it waits for workers that do not serve.
+constexpr core::Duration kFarewell = std::chrono::milliseconds(100);
 /// More than the descriptors of 1024 channels, of which control connections are among the first.
 constexpr int kMostSockets = 8192;
 
@@ -107,6 +109,14 @@ bool Program::over() const {
 }
 
 ExitStatus Program::finish() {
+  // One that only connects hears of the end at once, but in a step of the handshake.
+  const auto patience = core::Clock::now() + kFarewell;
+  const auto returns = [](const Running& running) {
+    return running.given_up || running.ended.load(std::memory_order_acquire);
+  };
+  while (!std::ranges::all_of(workers_, returns) && core::Clock::now() < patience) {
+    engine_.run_once(patience);
+  }
   auto status = ExitStatus::done;
   bool all_returned = true;
   for (const Running& running : workers_) {
@@ -119,7 +129,10 @@ ExitStatus Program::finish() {
     core::log_critical("leaving with status {}: a back end hangs", static_cast<int>(status));
   }
   // A worker that connects returns in its own time, at the end of what it waits for.
-  if (!all_returned || status == ExitStatus::hung) end_process(status);
+  if (!all_returned || status == ExitStatus::hung) {
+    for (Running& running : workers_) running.thread.detach();
+    end_process(status);
+  }
   for (Running& running : workers_) running.thread.join();
   return status;
 }
