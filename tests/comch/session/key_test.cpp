@@ -103,7 +103,8 @@ TEST(Key, IsMovedAndThenEmpty) {
   Key one = key_of(1);
   Key other = std::move(one);
   EXPECT_EQ(other.bytes().size(), 32U);
-  EXPECT_TRUE(one.bytes().empty());  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
+  EXPECT_TRUE(
+      one.bytes().empty());  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   one = std::move(other);
   EXPECT_EQ(one.bytes().front(), std::byte{1});
 }
