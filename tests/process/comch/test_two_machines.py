@@ -75,7 +75,7 @@ def set_link(stage, number, state):
 
 def test_every_request_is_answered_though_the_network_fails(stage, machine):
     server = machine(1, SERVER_MACHINE, "offload-server", "--max-message-length", "64k",
-                     "--worker-timeout", "100s", "--request-timeout", "0")
+                     "--worker-timeout", "100s", "--request-timeout", "0", "--shutdown-together")
     worker = machine(2, WORKER_MACHINE, "offload-worker", "--backend", "cpu")
     server.wait_for_log("is ready", BOOTED)
 
