@@ -21,7 +21,8 @@ class LogQueue {
  public:
   using Notice = std::function<std::string(std::uint64_t dropped)>;
 
-  /// Starts the thread, which blocks all signals. `fd` stays the caller's. Throws Error.
+  /// Starts the thread, which blocks all signals. `fd` stays the caller's, who leaves it open: the
+  /// thread may outlive this. Throws Error.
   LogQueue(int fd, std::size_t capacity, Notice notice);
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -138,11 +140,16 @@ TEST(LogQueue, ANonBlockingDescriptorLosesNothing) {
 
 TEST(LogQueue, ItsEndDoesNotWaitForAReader) {
   Pipe pipe;
+  auto state = std::make_shared<int>();  // lives with the queue's state, which its thread shares
+  const std::weak_ptr<int> thread = state;
   {
-    LogQueue queue(pipe.writer.get(), 1U << 20, notice);
+    LogQueue queue(
+        pipe.writer.get(), 1U << 20,
+        [state = std::exchange(state, nullptr)](auto dropped) { return notice(dropped); });
     queue.append(std::string(1U << 20, 'x'));  // more than a pipe holds
   }
   pipe.reader.reset();  // lets the thread go: EPIPE, and no signal
+  EXPECT_TRUE(support::eventually([&] { return thread.expired(); }));
 }
 
 }  // namespace

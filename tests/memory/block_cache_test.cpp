@@ -82,7 +82,7 @@ TEST(BlockCache, KeepsNoMoreLongBlocksThanItWasTold) {
 }
 
 TEST(BlockCache, WhereThereIsNoMemoryThereIsNoBlock) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer ends the program where so much memory is asked for";
 #endif
   BlockCache cache(0);

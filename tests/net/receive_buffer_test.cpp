@@ -135,7 +135,7 @@ TEST_F(ReceiveBufferTest, ClearingAndEndingGiveTheMemoryBack) {
 }
 
 TEST(ReceiveBuffer, WithoutMemoryThereIsNoRoom) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer ends the program where so much memory is asked for";
 #endif
   memory::BlockCache cache(0);

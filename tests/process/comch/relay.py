@@ -20,6 +20,7 @@ class Relay:
         self.port = self._listener.getsockname()[1]
         self.heard = []  # (connection, direction, bytes), in the order in which they came
         self._change = None
+        self.held = 0  # chunks that wait for the next, to be changed together
         self._sockets = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -35,6 +36,9 @@ class Relay:
         """What the next bytes of `direction` on a data connection become: the chunks that
         `change(chunk)` returns; None: they wait for the next, and both are its argument then."""
         self._change = (direction, change)
+
+    def changed(self):
+        return self._change is None
 
     def _accept(self):
         number = 0
@@ -85,6 +89,7 @@ class Relay:
                         held.append(chunk)
                         changed = change[1](held)
                         if changed is None:
+                            self.held = len(held)
                             continue
                         self._change = None
                         held = []
