@@ -12,9 +12,10 @@
 ///   RequestHeader  | request slots [depth]
 ///   ResponseHeader | response slots [depth]
 ///
-/// A slot is an array of self-validating 16-byte packets, followed, where the channel takes
-/// messages too long for them, by room for a plain payload. That has room of its own: if it lay
-/// over the packets, a client's payload could hold what the next lap takes for a valid flag.
+/// A slot is an array of self-validating 16-byte packets, followed by room for plain bytes. That is
+/// room of its own: if it lay over the packets, a client's payload could hold what the next lap
+/// takes for a valid flag. What a slot carries, its content, is one message or a batch of short
+/// ones (slot_batch.hpp); up to kMaxPacketPayload bytes are in the packets, more are plain.
 ///
 /// Prior art are the packets of GPU collectives: NCCL's LL (8 bytes: 4 of data, 4 of flag) and
 /// LL128 (120 of 128 bytes, stored by one warp), mscclpp's LL16Packet (16 bytes: 8 of data, two
@@ -40,12 +41,12 @@ struct alignas(16) Packet {
 };
 static_assert(sizeof(Packet) == 16);
 
-/// Payload bytes of a packet. Packet 0 is the header: {length in bytes, Status (0 in a request),
-/// 0}.
+/// Payload bytes of a packet. Packet 0 is the header: {bytes of the content, Status (0 in a
+/// request), messages of a batch or 0 if the content is one message}.
 inline constexpr std::uint32_t kPacketData = 12;
 /// A warp reads a message's packets in one go, one a lane: the header's and 31 of data.
 inline constexpr std::uint32_t kMaxPackets = 32;
-/// The longest payload in packets, bytes; a longer one is plain.
+/// The longest content in packets, bytes; a longer one is plain.
 inline constexpr std::uint32_t kMaxPacketPayload = (kMaxPackets - 1) * kPacketData;
 /// Slots start on a pair of cache lines of their own.
 inline constexpr std::uint32_t kSlotAlignment = 128;
@@ -54,11 +55,16 @@ inline constexpr std::uint32_t kSlack = 16;
 
 inline constexpr std::uint32_t kMaxDepth = 4096;
 inline constexpr std::uint32_t kMaxMessageLength = 16U << 20;
+/// Messages of a batch.
+inline constexpr std::uint32_t kMaxBatchCount = 64;
+/// Bytes of a batch, of its requests and of its responses: as many as kMaxBatchCount messages of 64
+/// bytes make (docs/performance.md).
+inline constexpr std::uint32_t kMaxBatchContent = 5 * 1024;
 
 /// A worker's verdict on a request, in the response's header.
 enum class Status : std::uint32_t {
   ok = 0,
-  bad_length = 1,  ///< the request's length is over the channel's limit
+  bad_length = 1,  ///< the request's length is over the channel's limit, or a batch is none
 };
 
 /// In one of so many laps a message writes all packets of its slot.
@@ -105,8 +111,8 @@ static_assert(sizeof(ResponseHeader) == 256);
 struct ChannelLayout {
   std::uint32_t depth;  ///< slots, a power of two
   std::uint32_t depth_log2;
-  std::uint32_t max_length;  ///< payload bytes of a message
-  std::uint32_t packets;     ///< of a slot
+  std::uint32_t max_length;   ///< bytes of a message
+  std::uint32_t max_content;  ///< bytes of a slot's content
   std::uint64_t slot_stride;
   std::uint64_t request_bytes;   ///< of the region of requests
   std::uint64_t response_bytes;  ///< of the region of responses
@@ -140,27 +146,24 @@ constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_lengt
   while ((1U << layout.depth_log2) < depth) ++layout.depth_log2;
   // A digest may be longer than the longest request: there is always room for four packets.
   layout.max_length = max_length < 4 * kPacketData ? 4 * kPacketData : max_length;
-  const bool all_packets = layout.max_length <= kMaxPacketPayload;
-  layout.packets = all_packets ? packets_for(layout.max_length) : kMaxPackets;
-  layout.slot_stride = round_up(layout.packets * sizeof(Packet), kSlotAlignment) +
-                       (all_packets ? 0 : round_up(layout.max_length + kSlack, kSlotAlignment));
+  layout.max_content =
+      layout.max_length < kMaxBatchContent ? kMaxBatchContent : layout.max_length;
+  layout.slot_stride =
+      kMaxPackets * sizeof(Packet) + round_up(layout.max_content + kSlack, kSlotAlignment);
   layout.request_bytes = round_up(sizeof(RequestHeader) + depth * layout.slot_stride, kPage);
   layout.response_bytes = round_up(sizeof(ResponseHeader) + depth * layout.slot_stride, kPage);
   return layout;
 }
 
-/// One direction of one slot. Not longer: in two registers it is passed by value.
+/// One direction of one slot.
 struct Slot {
   Packet* packets;
-  std::uint32_t packet_count;
 
-  /// Room for max_length bytes and slack; meaningless where all messages fit in packets.
+  /// Room for max_content bytes and slack.
   OFFLOAD_HOST_DEVICE std::uint8_t* plain() const {
     return reinterpret_cast<std::uint8_t*>(packets + kMaxPackets);
   }
 };
-static_assert(sizeof(Slot) == 16);
-
 /// A channel's memory at the addresses where its holder maps it. Slots are found by masking: no
 /// value that a peer sends can move a pointer out of the memory.
 struct ChannelView {
@@ -184,7 +187,7 @@ struct ChannelView {
  private:
   OFFLOAD_HOST_DEVICE Slot slot(std::uint8_t* first, std::uint64_t sequence) const {
     std::uint8_t* at = first + layout.slot_index(sequence) * layout.slot_stride;
-    return {reinterpret_cast<Packet*>(at), layout.packets};
+    return {reinterpret_cast<Packet*>(at)};
   }
 };
 static_assert(kMaxPackets * sizeof(Packet) % kSlotAlignment == 0);

@@ -32,7 +32,7 @@ class Gate {
   /// Notes that message `sequence` was found, by every lane of its warp. Returns whether this
   /// opened the gate for the messages behind it.
   __device__ bool found(std::uint64_t sequence, Received received) {
-    const bool alone = looks_ > 1 && received.arrival == Arrival::plain;
+    const bool alone = looks_ > 1 && received.arrival == Arrival::plain && received.count == 0;
     looks_ = 0;
     if (alone) return false;
     known_ = sequence + groups_;

@@ -5,8 +5,9 @@
 #include "kernels/platform.hpp"
 
 /// Groups: the threads that work on one message together, as cooperative_groups has them. The 32
-/// lanes of a warp on a GPU, or a whole block of threads; one thread on a CPU. Every lane of a
-/// group calls its collective members together. lane() is cooperative_groups' thread_rank().
+/// lanes of a warp on a GPU, a tile of it, or a whole block of threads; one thread on a CPU. Every
+/// lane of a group calls its collective members together. lane() is cooperative_groups'
+/// thread_rank(), tile(n) its tiled_partition.
 namespace offload::kernels {
 
 /// Warps of one block of the persistent kernel; each channel has a multiple of it.
@@ -23,10 +24,32 @@ struct SingleLane {
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t combine_xor(std::uint32_t value) {
     return value;
   }
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t exclusive_sum(std::uint32_t) { return 0; }
   OFFLOAD_HOST_DEVICE static constexpr void sync() {}
+  OFFLOAD_HOST_DEVICE static constexpr SingleLane tile(std::uint32_t) { return {}; }
 };
 
 #if defined(__CUDACC__)
+
+/// So many consecutive lanes of a warp, a power of two. Tiles of one warp need not be converged.
+class WarpTile {
+ public:
+  __device__ explicit WarpTile(std::uint32_t size)
+      : size_(size), mask_((0xffff'ffffU >> (32 - size)) << (threadIdx.x % 32 & ~(size - 1))) {}
+  [[nodiscard]] __device__ std::uint32_t lane() const { return threadIdx.x % size_; }
+  [[nodiscard]] __device__ std::uint32_t size() const { return size_; }
+  [[nodiscard]] __device__ std::uint32_t combine_xor(std::uint32_t value) const {
+    for (std::uint32_t distance = size_ / 2; distance > 0; distance /= 2) {
+      value ^= __shfl_xor_sync(mask_, value, distance);
+    }
+    return value;
+  }
+  __device__ void sync() const { __syncwarp(mask_); }
+
+ private:
+  std::uint32_t size_;
+  unsigned mask_;
+};
 
 /// The lanes of a converged warp.
 struct Warp {
@@ -45,8 +68,19 @@ struct Warp {
     }
     return value;
   }
+  /// The sum of the values of the lanes before this one.
+  __device__ static std::uint32_t exclusive_sum(std::uint32_t value) {
+    std::uint32_t sum = value;
+    for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
+      const std::uint32_t before = __shfl_up_sync(kEveryLane, sum, distance);
+      if (lane() >= distance) sum += before;
+    }
+    return sum - value;
+  }
   /// Waits for the other lanes and orders memory among them.
   __device__ static void sync() { __syncwarp(kEveryLane); }
+  /// The lane's tile, one of those of `size` lanes.
+  __device__ static WarpTile tile(std::uint32_t size) { return WarpTile(size); }
 
  private:
   static constexpr unsigned kEveryLane = 0xffff'ffffU;
@@ -75,7 +109,18 @@ struct ThreadBlock {
     for (std::uint32_t warp = 0; warp < blockDim.x / 32; ++warp) value ^= of_warp[warp];
     return value;
   }
+  __device__ static std::uint32_t exclusive_sum(std::uint32_t value) {
+    __shared__ std::uint32_t of_warp[32];
+    const std::uint32_t before = Warp::exclusive_sum(value);
+    sync();
+    if (threadIdx.x % 32 == 31) of_warp[threadIdx.x / 32] = before + value;
+    sync();
+    std::uint32_t sum = before;
+    for (std::uint32_t warp = 0; warp < threadIdx.x / 32; ++warp) sum += of_warp[warp];
+    return sum;
+  }
   __device__ static void sync() { __syncthreads(); }
+  __device__ static WarpTile tile(std::uint32_t size) { return WarpTile(size); }
 };
 
 #endif

@@ -23,12 +23,12 @@ OFFLOAD_HOST_DEVICE inline Block reversed(Block block) {
   return {{swap(block.words[3]), swap(block.words[2]), swap(block.words[1]), swap(block.words[0])}};
 }
 
-/// A whole request as contiguous bytes: laid out in the staging from its packets, or a plain
-/// payload in its slot. Any 16 bytes that overlap the payload can be read; those outside of it mean
-/// nothing.
+/// A whole request as contiguous bytes: laid out in the staging from its packets or as part of a
+/// batch, or a plain payload in its slot. Any 16 bytes that overlap the payload can be read; those
+/// outside of it mean nothing.
 class Request {
  public:
-  /// `data`: 16-byte aligned, with kSlack readable bytes before it and after its end.
+  /// `data`: has kSlack readable bytes before it and after its end.
   OFFLOAD_HOST_DEVICE Request(const std::uint8_t* data, std::uint32_t length)
       : data_(data), length_(length) {}
 
@@ -36,8 +36,8 @@ class Request {
 
   OFFLOAD_HOST_DEVICE std::uint8_t byte(std::uint32_t offset) const { return data_[offset]; }
 
-  /// The 16 bytes from `offset` on, which is above -16 and below length(), and a multiple of
-  /// kAlignment.
+  /// The 16 bytes from `offset` on, which is above -16 and below length(). kAlignment: what they
+  /// are aligned to in memory at least.
   template <std::uint32_t kAlignment = 1>
   OFFLOAD_HOST_DEVICE Block block(std::int64_t offset) const {
     Block block;
@@ -46,8 +46,10 @@ class Request {
     // Two aligned loads and a shift, without a branch, so that the loads of several blocks are
     // under way together. All lanes are misaligned by the same amount: the second load of a lane is
     // its neighbour's first, or its own first again, and hits in L1.
-    const auto shift = static_cast<std::uint32_t>(offset) % sizeof(Block);
-    const auto* at = reinterpret_cast<const uint4*>(data_ + (offset - shift));
+    const std::uint8_t* const from = data_ + offset;
+    const auto shift =
+        static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from)) % sizeof(Block);
+    const auto* at = reinterpret_cast<const uint4*>(from - shift);
     const uint4 low = at[0];
     const uint4 high = at[shift == 0 ? 0 : 1];
     std::uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -73,7 +75,7 @@ template <class Group>
 OFFLOAD_HOST_DEVICE void rewrite_rest(const Group& group, const Slot& slot, std::uint32_t flag,
                                       std::uint32_t length) {
   if (__builtin_expect(!rewrites_slot(flag), 1)) return;
-  for (std::uint32_t i = packets_filled(length) + group.lane(); i < slot.packet_count;
+  for (std::uint32_t i = packets_filled(length) + group.lane(); i < kMaxPackets;
        i += group.size()) {
     store_packet(slot.packets + i, {{}, flag});
   }
@@ -85,12 +87,13 @@ OFFLOAD_HOST_DEVICE void rewrite_rest(const Group& group, const Slot& slot, std:
 /// Writes a response of at most kMaxPacketPayload bytes as self-validating packets.
 class PacketResponse {
  public:
-  /// fill() asks for blocks at multiples of it, bytes.
-  static constexpr std::uint32_t kStep = kPacketData;
+  /// Blocks that fill() asks for, and a request of the same alignment, are aligned to it, bytes.
+  static constexpr std::uint32_t kAlignment = 4;
 
+  /// `count`: of the messages of a batch; 0: it is one message.
   OFFLOAD_HOST_DEVICE PacketResponse(Slot slot, std::uint32_t flag, std::uint32_t length,
-                                     Status status = Status::ok)
-      : slot_(slot), flag_(flag), length_(length), status_(status) {}
+                                     std::uint32_t count = 0, Status status = Status::ok)
+      : slot_(slot), flag_(flag), length_(length), count_(count), status_(status) {}
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
@@ -103,8 +106,9 @@ class PacketResponse {
     for (std::uint32_t i = group.lane(); i < count; i += group.size()) {
       // The header last, as readers look there first.
       const std::uint32_t index = count - 1 - i;
-      const Block block = index == 0 ? Block{{length_, static_cast<std::uint32_t>(status_), 0, 0}}
-                                     : block_at((index - 1) * kPacketData);
+      const Block block =
+          index == 0 ? Block{{length_, static_cast<std::uint32_t>(status_), count_, 0}}
+                     : block_at((index - 1) * kPacketData);
       store_packet(slot_.packets + index,
                    {{block.words[0], block.words[1], block.words[2]}, flag_});
     }
@@ -114,13 +118,14 @@ class PacketResponse {
   Slot slot_;
   std::uint32_t flag_;
   std::uint32_t length_;
+  std::uint32_t count_;
   Status status_;
 };
 
 /// Writes a response as plain bytes without publishing it.
 class FlatResponse {
  public:
-  static constexpr std::uint32_t kStep = sizeof(Block);
+  static constexpr std::uint32_t kAlignment = sizeof(Block);
 
   /// `to`: 16-byte aligned, with room for `length` rounded up to a multiple of 16.
   OFFLOAD_HOST_DEVICE FlatResponse(std::uint8_t* to, std::uint32_t length)
@@ -155,6 +160,50 @@ class FlatResponse {
   std::uint32_t length_;
 };
 
+/// Writes a response to any address, among others, without publishing it.
+class UnalignedResponse {
+ public:
+  static constexpr std::uint32_t kAlignment = 1;
+
+  /// `to`: where there is room for `length`; with kSlack behind it, of a group of one, which may
+  /// write there.
+  OFFLOAD_HOST_DEVICE UnalignedResponse(std::uint8_t* to, std::uint32_t length)
+      : to_(to), length_(length) {}
+
+  OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
+
+  /// Writes the response; called as PacketResponse::fill.
+  template <class Group, class BlockAt>
+  OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
+    constexpr std::uint32_t kSize = sizeof(Block);
+    for (std::uint32_t offset = group.lane() * kSize; offset < length_;
+         offset += group.size() * kSize) {
+      const std::uint32_t left = length_ - offset;
+      put(to_ + offset, block_at(offset), left < kSize && group.size() > 1 ? left : kSize);
+    }
+  }
+
+ private:
+  OFFLOAD_HOST_DEVICE static void put(std::uint8_t* to, const Block& block, std::uint32_t size) {
+#if defined(__CUDA_ARCH__)
+    if (size == sizeof(Block) && reinterpret_cast<std::uintptr_t>(to) % 4 == 0) {
+      OFFLOAD_UNROLL
+      for (int i = 0; i < 4; ++i) reinterpret_cast<std::uint32_t*>(to)[i] = block.words[i];
+      return;
+    }
+    OFFLOAD_UNROLL
+    for (std::uint32_t i = 0; i < sizeof(Block); ++i) {
+      if (i < size) to[i] = static_cast<std::uint8_t>(block.words[i / 4] >> (8 * (i % 4)));
+    }
+#else
+    std::memcpy(to, &block, size);
+#endif
+  }
+
+  std::uint8_t* to_;
+  std::uint32_t length_;
+};
+
 /// A callback that does nothing.
 struct Nothing {
   OFFLOAD_HOST_DEVICE void operator()() const {}
@@ -165,11 +214,12 @@ struct Nothing {
 template <class BeforeFence = Nothing>
 class PlainResponse {
  public:
-  static constexpr std::uint32_t kStep = FlatResponse::kStep;
+  static constexpr std::uint32_t kAlignment = FlatResponse::kAlignment;
 
+  /// `count`: as PacketResponse's.
   OFFLOAD_HOST_DEVICE PlainResponse(Slot slot, std::uint32_t flag, std::uint32_t length,
-                                    const BeforeFence& before_fence = {})
-      : slot_(slot), flag_(flag), length_(length), before_fence_(before_fence) {}
+                                    std::uint32_t count = 0, const BeforeFence& before_fence = {})
+      : slot_(slot), flag_(flag), length_(length), count_(count), before_fence_(before_fence) {}
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
 
@@ -182,7 +232,8 @@ class PlainResponse {
     before_fence_();
     if (group.lane() == 0) {
       release_plain_payload();
-      store_packet(slot_.packets, {{length_, static_cast<std::uint32_t>(Status::ok), 0}, flag_});
+      store_packet(slot_.packets,
+                   {{length_, static_cast<std::uint32_t>(Status::ok), count_}, flag_});
     }
   }
 
@@ -190,6 +241,7 @@ class PlainResponse {
   Slot slot_;
   std::uint32_t flag_;
   std::uint32_t length_;
+  std::uint32_t count_;
   BeforeFence before_fence_;
 };
 

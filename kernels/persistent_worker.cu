@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
   }
 }
 
-/// A long message that the first warp of a block received and the whole block answers.
+/// A plain content that the first warp of a block received and the whole block answers.
 struct Job {
   bool end;         ///< no message: the worker is to end
   bool opens_gate;  ///< the gate opens for the next message only when this one is written
@@ -67,8 +67,9 @@ __global__ void __launch_bounds__(kMostThreads)
     const auto open_gate = [&] {
       if (job.opens_gate && threadIdx.x == 32) gate.open_next(job.sequence);
     };
-    respond(ThreadBlock{}, poller.channel(), job.sequence, Service{}, staging, job.received,
-            open_gate);
+    const Outcome outcome = respond(ThreadBlock{}, poller.channel(), job.sequence, Service{},
+                                    staging, job.received, open_gate);
+    if (outcome == Outcome::refused && threadIdx.x < 32) poller.report(job.sequence, job.received.length);
   }
 }
 

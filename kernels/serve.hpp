@@ -2,6 +2,7 @@
 
 #include "kernels/group.hpp"
 #include "kernels/message.hpp"
+#include "kernels/slot_batch.hpp"
 
 /// The worker loop's two steps, the same on GPU and CPU: receive request `sequence` if it has come,
 /// respond to it. In DOCA's words: the request slot is a posted receive; filling the response slot
@@ -9,60 +10,52 @@
 /// anew.
 namespace offload::kernels {
 
-/// The buffer in which a request that came in packets is laid out contiguously: shared memory on a
-/// GPU, one a warp; the stack or a member on a CPU.
-struct alignas(16) Staging {
-  std::uint8_t before[kSlack];
-  std::uint8_t bytes[kMaxPacketPayload];
-  std::uint8_t after[kSlack];
-};
-static_assert(sizeof(Staging) % 16 == 0);
-
 /// What receive() found in a request slot.
 enum class Arrival : std::uint32_t {
-  none,      ///< not all of it is there yet
-  packets,   ///< a request, laid out in the staging
-  plain,     ///< a request, as a plain payload in its slot
-  too_long,  ///< a request over the channel's limit, unread
+  none,       ///< not all of it is there yet
+  packets,    ///< a content that is laid out in the staging
+  plain,      ///< a content that is plain in its slot
+  malformed,  ///< a length over the channel's limit, or no batch: unread
 };
 
 struct Received {
   Arrival arrival;
-  std::uint32_t length;  ///< that the request claims, bytes
+  std::uint32_t length;  ///< that the content claims, bytes
+  std::uint32_t count;   ///< of messages, if it is a batch; 0: it is one message
 };
 
 /// What respond() did.
 enum class Outcome : std::uint32_t {
   nothing,   ///< the request has not come yet
   answered,  ///< a response was published
-  refused,   ///< the request's length was over the limit; the response says so
+  refused,   ///< it was malformed; the response says so
 };
 
 /// Has `service` answer `request` in the form, packets or plain, that the response's length asks
-/// for; it may differ from the request's.
+/// for; it may differ from the request's. `count`: as Received's.
 template <class Group, class Service, class BeforeFence = Nothing>
 OFFLOAD_HOST_DEVICE void answer(const Group& group, const Service& service, const Request& request,
-                                Slot slot, std::uint32_t flag,
+                                Slot slot, std::uint32_t flag, std::uint32_t count = 0,
                                 const BeforeFence& before_fence = {}) {
   const std::uint32_t length = Service::response_length(request.length());
   if (length <= kMaxPacketPayload) {
     before_fence();  // packets take no fence
-    service(group, request, PacketResponse(slot, flag, length));
+    service(group, request, PacketResponse(slot, flag, length, count));
   } else {
-    service(group, request, PlainResponse(slot, flag, length, before_fence));
+    service(group, request, PlainResponse(slot, flag, length, count, before_fence));
   }
 }
 
-/// Publishes the response that the request's length is over the limit.
+/// Publishes the response that the request was malformed.
 template <class Group>
 OFFLOAD_HOST_DEVICE void refuse(const Group& group, Slot slot, std::uint32_t flag) {
-  PacketResponse(slot, flag, 0, Status::bad_length).fill(group, [](std::uint32_t) {
+  PacketResponse(slot, flag, 0, 0, Status::bad_length).fill(group, [](std::uint32_t) {
     return Block{};
   });
 }
 
-/// Whether the header of message `sequence` has come. Reads 16 bytes, where receive() reads as many
-/// packets as the longest message has. Called by every lane of the group, with the same arguments.
+/// Whether the header of message `sequence` has come. Reads 16 bytes, where receive() reads all
+/// packets. Called by every lane of the group, with the same arguments.
 template <class Group>
 OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& channel,
                                     std::uint64_t sequence) {
@@ -83,17 +76,18 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
   // Every lane reads its own packet in one go; most polls end here.
   const std::uint32_t lane = group.lane();
   Packet packet{};
-  if (lane < channel.layout.packets) packet = load_packet(request.packets + lane);
-  if (!group.from_first(packet.flag == flag)) return {Arrival::none, 0};
+  if (lane < kMaxPackets) packet = load_packet(request.packets + lane);
+  if (!group.from_first(packet.flag == flag)) return {Arrival::none, 0, 0};
 
-  // The length is untrusted input: it is read once, and checked before it is used.
+  // Both are untrusted input: they are read once, and checked before they are used.
   const std::uint32_t length = group.from_first(packet.data[0]);
-  if (length > channel.layout.max_length) return {Arrival::too_long, length};
+  const std::uint32_t count = group.from_first(packet.data[2]);
+  if (!is_valid_content(channel.layout, length, count)) return {Arrival::malformed, length, count};
 
   if (length > kMaxPacketPayload) {
     if (lane == 0) acquire_plain_payload(request.packets);
     group.sync();
-    return {Arrival::plain, length};
+    return {Arrival::plain, length, count};
   }
 
   bool complete = true;
@@ -103,9 +97,34 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
     if (index != 0)
       std::memcpy(staging.bytes + (index - 1) * kPacketData, packet.data, kPacketData);
   }
-  if (!group.all(complete)) return {Arrival::none, 0};  // in part: the next poll has the rest
+  if (!group.all(complete)) return {Arrival::none, 0, 0};  // in part: the next poll has the rest
   group.sync();
-  return {Arrival::packets, length};
+  return {Arrival::packets, length, count};
+}
+
+/// Answers the batch `received`, by frames in the staging, which then go to the slot.
+template <class Group, class Service, class BeforeFence>
+OFFLOAD_HOST_DEVICE Outcome respond_to_batch(const Group& group, const ChannelView& channel,
+                                             std::uint64_t sequence, const Service& service,
+                                             Staging& staging, Received received,
+                                             const BeforeFence& before_fence) {
+  if (received.arrival == Arrival::plain) {
+    const Request plain(channel.request(sequence).plain(), received.length);
+    Echo{}(group, plain, FlatResponse(staging.bytes, received.length));
+    group.sync();
+  }
+  const std::uint32_t flag = channel.layout.flag_of(sequence);
+  const Slot response = channel.response(sequence);
+  const std::uint32_t frames = index_batch<Service>(group, staging, received.length, received.count,
+                                                    channel.layout.max_length);
+  if (frames == 0) {
+    refuse(group, response, flag);
+    return Outcome::refused;
+  }
+  serve_batch(group, service, staging, received.length, received.count);
+  answer(group, Echo{}, Request(staging.frames, frames), response, flag, received.count,
+         before_fence);
+  return Outcome::answered;
 }
 
 /// Answers message `sequence`, which was received. Called by every lane, with the same arguments,
@@ -114,20 +133,24 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
 template <class Group, class Service, class BeforeFence = Nothing>
 OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& channel,
                                     std::uint64_t sequence, const Service& service,
-                                    const Staging& staging, Received received,
+                                    Staging& staging, Received received,
                                     const BeforeFence& before_fence = {}) {
   if (received.arrival == Arrival::none) return Outcome::nothing;
-  const std::uint32_t flag = channel.layout.flag_of(sequence);
-  const Slot response = channel.response(sequence);
-  if (received.arrival == Arrival::too_long) {
-    refuse(group, response, flag);
-    return Outcome::refused;
+  Outcome outcome = Outcome::answered;
+  if (received.arrival == Arrival::malformed) {
+    refuse(group, channel.response(sequence), channel.layout.flag_of(sequence));
+    outcome = Outcome::refused;
+  } else if (received.count != 0) {
+    outcome =
+        respond_to_batch(group, channel, sequence, service, staging, received, before_fence);
+  } else {
+    const std::uint8_t* const payload =
+        received.arrival == Arrival::plain ? channel.request(sequence).plain() : staging.bytes;
+    answer(group, service, Request(payload, received.length), channel.response(sequence),
+           channel.layout.flag_of(sequence), 0, before_fence);
   }
-  const std::uint8_t* const payload =
-      received.arrival == Arrival::plain ? channel.request(sequence).plain() : staging.bytes;
-  answer(group, service, Request(payload, received.length), response, flag, before_fence);
   group.sync();  // the staging is free again
-  return Outcome::answered;
+  return outcome;
 }
 
 /// Receives and answers message `sequence` of `channel`, if it has come, by one group.
@@ -140,10 +163,10 @@ OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const ChannelView& channel
 }
 
 /// Whether the slot holds the whole message of lap `flag`. For the CPU.
-inline bool is_complete(const Slot& slot, std::uint32_t flag, const ChannelLayout& layout) {
+inline bool is_complete(const Slot& slot, std::uint32_t flag) {
   const Packet header = load_packet(slot.packets);
   if (header.flag != flag) return false;
-  if (header.data[0] > layout.max_length || header.data[0] > kMaxPacketPayload) return true;
+  if (header.data[0] > kMaxPacketPayload) return true;
   for (std::uint32_t index = 1; index < packets_for(header.data[0]); ++index) {
     if (load_packet(slot.packets + index).flag != flag) return false;
   }

@@ -33,7 +33,7 @@ class WarpPoller {
       // Loaded before the poll and used after it, so that both reads are under way together.
       const std::uint32_t stop = load_stop();
       const bool looks = may_look();
-      received = {Arrival::none, 0};
+      received = {Arrival::none, 0, 0};
       if (looks) received = receive(Warp{}, own_.channel, sequence_, staging);
       beat();
       // Lane 0's value decides for all lanes: they leave together.
@@ -54,12 +54,17 @@ class WarpPoller {
   /// Answers the message that wait() received, and goes on to its next.
   template <class Service>
   __device__ void answer(const Service& service, Staging& staging, Received received) {
-    respond(Warp{}, own_.channel, sequence_, service, staging, received);
-    if (received.arrival == Arrival::too_long && Warp::lane() == 0) {
-      const std::uint32_t slot = own_.channel.layout.slot_index(sequence_);
-      store_packet(own_.fault, {{slot, received.length, static_cast<std::uint32_t>(sequence_)}, 1});
+    if (respond(Warp{}, own_.channel, sequence_, service, staging, received) == Outcome::refused) {
+      report(sequence_, received.length);
     }
     next();
+  }
+
+  /// Tells the host that message `sequence` was refused. The other lanes do nothing.
+  __device__ void report(std::uint64_t sequence, std::uint32_t length) const {
+    if (threadIdx.x % 32 != 0) return;
+    const std::uint32_t slot = own_.channel.layout.slot_index(sequence);
+    store_packet(own_.fault, {{slot, length, static_cast<std::uint32_t>(sequence)}, 1});
   }
 
   /// Goes on to its next message; this one was answered, or the whole block answers it.

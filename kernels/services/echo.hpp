@@ -14,7 +14,7 @@ struct Echo {
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, const Request& request,
                                       const Response& response) const {
     response.fill(group, [&](std::uint32_t offset) {
-      return request.template block<Response::kStep>(offset);
+      return request.template block<Response::kAlignment>(offset);
     });
   }
 };

@@ -16,7 +16,7 @@ struct Reverse {
     // The block from `offset` on mirrors the one that ends `offset` bytes before the request's end.
     const std::int64_t last =
         static_cast<std::int64_t>(request.length()) - static_cast<std::int64_t>(sizeof(Block));
-    if (Response::kStep == sizeof(Block) && request.length() % sizeof(Block) == 0) {
+    if (Response::kAlignment == sizeof(Block) && request.length() % sizeof(Block) == 0) {
       response.fill(group, [&](std::uint32_t offset) {
         return reversed(request.template block<sizeof(Block)>(last - offset));
       });

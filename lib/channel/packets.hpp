@@ -25,9 +25,10 @@ void fetch_ahead(const kernels::Slot& slot) noexcept {
   __builtin_prefetch(slot.packets + kPacketsPerLine, for_writing);
 }
 
-/// Writes a message of `length` <= kMaxPacketPayload bytes; the header, which publishes it, last.
+/// Writes a content of `length` <= kMaxPacketPayload bytes; the header, which publishes it, last.
 inline void write_packets(kernels::Packet* packets, std::uint32_t flag, const std::byte* payload,
-                          std::uint32_t length, std::uint32_t status = 0) noexcept {
+                          std::uint32_t length, std::uint32_t status = 0,
+                          std::uint32_t count = 0) noexcept {
   using kernels::kPacketData;
   kernels::Packet* packet = packets + 1;
   std::uint32_t offset = 0;
@@ -45,7 +46,7 @@ inline void write_packets(kernels::Packet* packets, std::uint32_t flag, const st
     std::memcpy(tail.data, payload + offset, std::min(kPacketData, length - offset));
     kernels::store_packet(packet, tail);
   }
-  kernels::store_packet(packets, {{length, status, 0}, flag});
+  kernels::store_packet(packets, {{length, status, count}, flag});
 }
 
 /// Reads the `length` <= kMaxPacketPayload bytes of the message `flag` to `to`, which has room for

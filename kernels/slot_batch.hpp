@@ -1,0 +1,139 @@
+#pragma once
+
+#include "kernels/group.hpp"
+#include "kernels/message.hpp"
+#include "kernels/services/echo.hpp"
+
+/// Batches: the short messages that travel in one slot (docs/wire-protocol.md).
+///
+///   requests:   u16 length [count] (little endian) | payloads, back to back
+///   responses:  frames, back to back, as clients get them
+///
+/// A frame is u32 12 + length | u32 kind | u32 length (big endian) | payload.
+namespace offload::kernels {
+
+/// Bytes of a frame's header.
+inline constexpr std::uint32_t kFrameHeader = 12;
+
+/// Kinds of frames (protocol::MessageId).
+enum class FrameKind : std::uint32_t {
+  response = 5,
+  error = 6,  ///< without a payload: the worker has refused this request
+};
+
+/// What a request of `length` bytes takes of a batch's content at most, in either direction: a
+/// response may have the longer of `length` and 48 bytes (services.hpp).
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_room(std::uint32_t length) {
+  constexpr std::uint32_t kLongestDigest = 4 * kPacketData;
+  return kFrameHeader + (length < kLongestDigest ? kLongestDigest : length);
+}
+
+/// Bytes of the table of lengths.
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_table(std::uint32_t count) {
+  return count * static_cast<std::uint32_t>(sizeof(std::uint16_t));
+}
+
+/// Whether a header may claim this: one message (`count` 0) or a batch.
+OFFLOAD_HOST_DEVICE constexpr bool is_valid_content(const ChannelLayout& layout,
+                                                    std::uint32_t length, std::uint32_t count) {
+  if (count == 0) return length <= layout.max_length;
+  return count <= kMaxBatchCount && length <= kMaxBatchContent && batch_table(count) <= length;
+}
+
+/// The memory that a group works in: shared memory on a GPU, one a warp or a block; the stack or a
+/// member on a CPU.
+struct alignas(16) Staging {
+  /// A request's content as contiguous bytes, if it came in packets or is a batch.
+  std::uint8_t before[kSlack];
+  std::uint8_t bytes[kMaxBatchContent];
+  std::uint8_t after[kSlack];
+  /// The responses of a batch, and where the i-th request's payload is in `bytes` and its frame
+  /// here. Behind the last: where both end.
+  std::uint8_t frames[kMaxBatchContent];
+  std::uint8_t after_frames[kSlack];
+  std::uint16_t request_at[kMaxBatchCount + 1];
+  std::uint16_t frame_at[kMaxBatchCount + 1];
+};
+static_assert(sizeof(Staging) % 16 == 0);
+
+/// Writes the header of a frame to any address.
+OFFLOAD_HOST_DEVICE inline void store_frame_header(std::uint8_t* to, FrameKind kind,
+                                                   std::uint32_t length) {
+  const std::uint32_t words[3] = {kFrameHeader + length, static_cast<std::uint32_t>(kind), length};
+#if defined(__CUDA_ARCH__)
+  OFFLOAD_UNROLL
+  for (std::uint32_t i = 0; i < kFrameHeader; ++i) {
+    to[i] = static_cast<std::uint8_t>(words[i / 4] >> (24 - 8 * (i % 4)));
+  }
+#else
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const std::uint32_t word = __builtin_bswap32(words[i]);
+    std::memcpy(to + sizeof word * i, &word, sizeof word);
+  }
+#endif
+}
+
+/// Reads the table of the batch in the staging, and notes where each payload is and where each
+/// frame goes. Returns the bytes of all frames, or 0 if it is no batch: trusts no length.
+template <class Service, class Group>
+OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& staging,
+                                              std::uint32_t length, std::uint32_t count,
+                                              std::uint32_t max_length) {
+  // Each lane has an equal stretch of the table.
+  const std::uint32_t stretch = (count + group.size() - 1) / group.size();
+  const std::uint32_t begin = group.lane() * stretch < count ? group.lane() * stretch : count;
+  const std::uint32_t end = begin + stretch < count ? begin + stretch : count;
+  const auto* const table = reinterpret_cast<const std::uint16_t*>(staging.bytes);
+  std::uint32_t requests = 0;
+  std::uint32_t frames = 0;
+  for (std::uint32_t i = begin; i < end; ++i) {
+    requests += table[i];
+    frames += kFrameHeader + Service::response_length(table[i]);
+  }
+  // None of this overflows: 64 lengths of 64 KiB.
+  std::uint32_t request_at = batch_table(count) + group.exclusive_sum(requests);
+  std::uint32_t frame_at = group.exclusive_sum(frames);
+  bool valid = request_at + requests <= length && frame_at + frames <= kMaxBatchContent;
+  for (std::uint32_t i = begin; valid && i < end; ++i) {
+    valid = table[i] <= max_length;
+    staging.request_at[i] = static_cast<std::uint16_t>(request_at);
+    staging.frame_at[i] = static_cast<std::uint16_t>(frame_at);
+    request_at += table[i];
+    frame_at += kFrameHeader + Service::response_length(table[i]);
+  }
+  if (begin < end && end == count) {
+    valid = valid && request_at == length;
+    staging.request_at[count] = static_cast<std::uint16_t>(request_at);
+    staging.frame_at[count] = static_cast<std::uint16_t>(frame_at);
+  }
+  valid = group.all(valid);
+  group.sync();
+  return valid ? staging.frame_at[count] : 0;
+}
+
+/// How many lanes of a group work on each message of a batch: so many that most messages take one
+/// block a lane.
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t length, std::uint32_t count,
+                                                      std::uint32_t lanes) {
+  std::uint32_t tile = 1;
+  while (tile < lanes && tile < 32 && tile * count * sizeof(Block) < length) tile *= 2;
+  return tile;
+}
+
+/// Has `service` answer the indexed batch in the staging. Called by every lane of the group.
+template <class Group, class Service>
+OFFLOAD_HOST_DEVICE void serve_batch(const Group& group, const Service& service, Staging& staging,
+                                     std::uint32_t length, std::uint32_t count) {
+  const auto tile = group.tile(lanes_for(length, count, group.size()));
+  for (std::uint32_t i = group.lane() / tile.size(); i < count; i += group.size() / tile.size()) {
+    const std::uint32_t request = staging.request_at[i];
+    std::uint8_t* const frame = staging.frames + staging.frame_at[i];
+    const std::uint32_t answered = staging.frame_at[i + 1] - staging.frame_at[i] - kFrameHeader;
+    if (tile.lane() == 0) store_frame_header(frame, FrameKind::response, answered);
+    service(tile, Request(staging.bytes + request, staging.request_at[i + 1] - request),
+            UnalignedResponse(frame + kFrameHeader, answered));
+  }
+  group.sync();
+}
+
+}  // namespace offload::kernels

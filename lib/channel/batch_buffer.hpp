@@ -1,0 +1,62 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "channel/slot_queue.hpp"
+#include "kernels/slot_batch.hpp"
+
+namespace offload::channel {
+
+/// Gathers short messages for one slot, in the cache. One thread.
+class BatchBuffer {
+ public:
+  /// Longer messages gain nothing by company, and travel alone.
+  static constexpr std::uint32_t kLongest = 1024;
+
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+
+  /// Whether a message of `length` fits, if requests and responses are to have at most `limit`
+  /// bytes each. One always does, of up to kLongest.
+  [[nodiscard]] bool fits(std::uint32_t length, std::uint32_t limit) const noexcept {
+    return count_ == 0 ||
+           (count_ < kernels::kMaxBatchCount && room_ + kernels::batch_room(length) <= limit);
+  }
+  /// Precondition: fits(), length <= kLongest.
+  void add(std::span<const std::byte> message) noexcept {
+    const auto length = static_cast<std::uint32_t>(message.size());
+    // Not memcpy: it is told a null pointer of an empty message.
+    std::copy(message.begin(), message.end(), payloads() + size_);
+    lengths_[count_++] = static_cast<std::uint16_t>(length);
+    size_ += length;
+    room_ += kernels::batch_room(length);
+  }
+
+  /// All that was added, as a slot carries it; valid until the next add() after clear().
+  [[nodiscard]] Content content() noexcept {
+    if (count_ == 1) return {{payloads(), size_}, 0};
+    const std::uint32_t table = kernels::batch_table(count_);
+    std::memcpy(payloads() - table, lengths_.data(), table);
+    return {{payloads() - table, table + size_}, count_};
+  }
+  void clear() noexcept { count_ = size_ = room_ = 0; }
+
+ private:
+  /// The table grows in front of the payloads once it is known how many there are.
+  static constexpr std::uint32_t kTable = kernels::batch_table(kernels::kMaxBatchCount);
+
+  [[nodiscard]] std::byte* payloads() noexcept { return bytes_.data() + kTable; }
+
+  std::uint32_t count_ = 0;
+  std::uint32_t size_ = 0;  ///< of the payloads, bytes
+  std::uint32_t room_ = 0;  ///< what they take at most, bytes
+  std::array<std::uint16_t, kernels::kMaxBatchCount> lengths_;
+  std::array<std::byte, kTable + kernels::kMaxBatchContent> bytes_;
+};
+
+}  // namespace offload::channel

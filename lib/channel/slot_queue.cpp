@@ -1,0 +1,218 @@
+#include "channel/slot_queue.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "channel/packets.hpp"
+#include "channel/stream_copy.hpp"
+#include "core/error.hpp"
+#include "kernels/group.hpp"
+#include "kernels/message.hpp"
+#include "kernels/slot_batch.hpp"
+
+namespace offload::channel {
+namespace {
+
+using kernels::kMaxPacketPayload;
+using kernels::Packet;
+using kernels::Slot;
+
+/// How long the requester sleeps at most before it looks for the response of a worker that cannot
+/// ring.
+constexpr core::Duration kPollingInterval = std::chrono::microseconds(50);
+
+/// Responses of one turn, so that other work of the engine has its turn too.
+constexpr int kTakenAtOnce = 128;
+
+/// Room for the copy of a content. Not a power of two: slots would share cache sets.
+constexpr std::size_t kCopyRoom = kernels::kMaxBatchContent + kernels::kSlack;
+
+/// Not part of its caller, which is quicker without the call in here.
+[[gnu::noinline]] void write_plain(const Slot& slot, std::uint32_t flag, Content content,
+                                   bool for_device) noexcept {
+  const auto bytes = content.bytes;
+  if (reinterpret_cast<const std::uint8_t*>(bytes.data()) != slot.plain()) {
+    if (for_device) {
+      copy_for_device(slot.plain(), bytes.data(), bytes.size());
+    } else {
+      std::memcpy(slot.plain(), bytes.data(), bytes.size());
+    }
+  }
+  kernels::release_plain_payload();
+  kernels::store_packet(
+      slot.packets, {{static_cast<std::uint32_t>(bytes.size()), 0, content.count}, flag});
+}
+
+}  // namespace
+
+SlotQueue::SlotQueue(const Endpoint& endpoint, Receiver receiver, void* handler)
+    : view_(endpoint.view),
+      ringer_(endpoint.ringer),
+      waiter_(endpoint.waiter),
+      receiver_(receiver),
+      handler_(handler),
+      posted_(endpoint.first),
+      received_(endpoint.first),
+      released_(endpoint.first),
+      freed_(endpoint.first),
+      announced_(endpoint.first),
+      // One more than there can be, as what does not fit behind the last begins anew.
+      copies_(std::make_unique_for_overwrite<std::byte[]>((depth() + 1) * kCopyRoom)) {}
+
+SlotQueue::~SlotQueue() {
+  close();
+}
+
+void SlotQueue::open(progress::Engine& engine) {
+  if (engine_ != nullptr) core::throw_bad_state("channel", "open", "open");
+  engine.watch(waiter_.fd(), EPOLLIN | EPOLLET, *this);
+  engine.activate(*this);
+  engine_ = &engine;
+}
+
+void SlotQueue::close() noexcept {
+  if (engine_ == nullptr) return;
+  engine_->deactivate(*this);
+  engine_->unwatch(waiter_.fd(), *this);
+  engine_ = nullptr;
+}
+
+void SlotQueue::post(Content content) noexcept {
+  write(view_.request(posted_), view_.layout.flag_of(posted_), content);
+  ++posted_;
+  fetch_ahead<1>(view_.request(posted_ - 1 + kFetchAhead));
+}
+
+void SlotQueue::write(const Slot& slot, std::uint32_t flag, Content content) noexcept {
+  const auto length = static_cast<std::uint32_t>(content.bytes.size());
+  kernels::rewrite_rest(kernels::SingleLane{}, slot, flag, length);
+  if (length <= kMaxPacketPayload) {
+    write_packets(slot.packets, flag, content.bytes.data(), length, 0, content.count);
+  } else {
+    write_plain(slot, flag, content, /*for_device=*/wakeup_ == Wakeup::polling);
+  }
+}
+
+void SlotQueue::flush() noexcept {
+  freed_ = released_;
+  if (released_ == received_) copies_end_ = 0;
+  // Relaxed: for the worker's watchdog, which compares it with its last value.
+  __atomic_store_n(&view_.request_header().consumed, freed_, __ATOMIC_RELAXED);
+  if (std::exchange(announced_, posted_) != posted_) ringer_.ring();
+}
+
+void SlotQueue::move_to(const Endpoint& to, Wakeup wakeup, const Keep& keep) {
+  if (engine_ == nullptr || freed_ != received_) {
+    core::throw_bad_state("channel", "responses are not released", "move");
+  }
+  const kernels::ChannelLayout& layout = to.view.layout;
+  if (layout.depth != depth() || layout.max_length != max_length()) {
+    throw core::Error(core::ErrorCode::invalid_value, "a channel of another shape");
+  }
+  engine_->watch(to.waiter.fd(), EPOLLIN | EPOLLET, *this);
+  engine_->unwatch(waiter_.fd(), *this);
+  disarm();
+
+  const kernels::ChannelView from = std::exchange(view_, to.view);
+  const std::uint64_t first = std::exchange(received_, to.first);
+  const std::uint64_t end = std::exchange(posted_, to.first);
+  released_ = freed_ = announced_ = to.first;
+  ringer_ = to.ringer;
+  waiter_ = to.waiter;
+  wakeup_ = wakeup;
+  for (std::uint64_t i = first; i != end; ++i) {
+    if (keep(i)) repost(from, i);
+  }
+  flush();
+}
+
+/// Posts content `sequence` of the memory `from` again. The worker of that memory could not write
+/// where it lies.
+void SlotQueue::repost(const kernels::ChannelView& from, std::uint64_t sequence) noexcept {
+  const Slot old = from.request(sequence);
+  const Packet header = kernels::load_packet(old.packets);
+  const std::uint32_t length = header.data[0];
+  const std::byte* bytes = reinterpret_cast<const std::byte*>(old.plain());
+  if (length <= kMaxPacketPayload) {
+    std::byte* const to = copies_.get();  // of responses, of which there is none
+    (void)read_packets(old.packets, from.layout.flag_of(sequence), to, length);
+    bytes = to;
+  }
+  post({{bytes, length}, header.data[2]});
+}
+
+bool SlotQueue::poll() {
+  if (wakeup_ == Wakeup::none) return false;
+  int count = 0;
+  ContentResponse response{};
+  for (; count < kTakenAtOnce && awaited() != 0 && take(response); ++count) {
+    receiver_(handler_, response);
+    if (engine_ == nullptr || wakeup_ == Wakeup::none) return true;
+  }
+  return count != 0;
+}
+
+/// Room for the next copy: behind the last, or at the beginning. The oldest ones are free there, as
+/// all together are fewer than the room.
+std::byte* SlotQueue::next_copy() noexcept {
+  if (copies_end_ + kCopyRoom > (depth() + 1) * kCopyRoom) copies_end_ = 0;
+  return copies_.get() + copies_end_;
+}
+
+/// Takes the next response. False if it is not there, whole.
+bool SlotQueue::take(ContentResponse& response) noexcept {
+  const Slot slot = view_.response(received_);
+  const std::uint32_t flag = view_.layout.flag_of(received_);
+  const Packet header = kernels::load_packet(slot.packets);
+  if (header.flag != flag) return false;
+
+  // The worker is a stranger: what it says is checked, and read once.
+  const std::uint32_t length = header.data[0];
+  const std::uint32_t count = header.data[2];
+  response = {received_, static_cast<kernels::Status>(header.data[1]), {}, count};
+  if (length > (count == 0 ? max_length() : kernels::kMaxBatchContent)) {
+    response.status = kernels::Status::bad_length;
+  } else if (length <= kMaxPacketPayload) {
+    std::byte* const to = next_copy();
+    if (!read_packets(slot.packets, flag, to, length)) return false;
+    response.bytes = {to, length};
+    copies_end_ += length + kernels::kSlack;
+  } else {
+    kernels::acquire_plain_payload(slot.packets);
+    response.bytes = {reinterpret_cast<std::byte*>(slot.plain()), length};
+    if (count != 0) {
+      std::byte* const to = next_copy();
+      std::memcpy(to, slot.plain(), length);
+      response.bytes = {to, length};
+      copies_end_ += length;
+    }
+  }
+  fetch_ahead<0>(view_.response(received_ + kFetchAhead));
+  ++received_;
+  return true;
+}
+
+progress::Expecting SlotQueue::expecting() const {
+  if (awaited() == 0) return progress::Expecting::nothing;
+  switch (wakeup_) {
+    case Wakeup::doorbell: return progress::Expecting::from_thread;
+    case Wakeup::polling: return progress::Expecting::from_device;
+    case Wakeup::engine:  // the connection's own event comes first
+    case Wakeup::none: break;
+  }
+  return progress::Expecting::nothing;
+}
+
+core::Duration SlotQueue::arm() {
+  if (wakeup_ == Wakeup::polling && awaited() != 0) return kPollingInterval;
+  if (wakeup_ != Wakeup::doorbell || awaited() == 0) return core::Duration::max();
+  waiter_.arm();
+  armed_ = true;
+  return core::Duration::max();
+}
+
+void SlotQueue::disarm() {
+  if (std::exchange(armed_, false)) waiter_.disarm();
+}
+
+}  // namespace offload::channel
