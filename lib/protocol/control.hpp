@@ -14,7 +14,7 @@
 namespace offload::protocol {
 
 inline constexpr std::uint32_t kControlMagic = 0x4f46'4c44;  // "OFLD"
-inline constexpr std::uint16_t kControlVersion = 2;
+inline constexpr std::uint16_t kControlVersion = 3;
 
 /// The longest control message, bytes: a longer one is refused unread.
 inline constexpr std::uint32_t kMaxControlLength = 1024;

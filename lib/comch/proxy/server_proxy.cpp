@@ -40,9 +40,8 @@ ServerProxy::ServerProxy(const protocol::ChannelDescriptor& shape,
     : memory_(checked(shape).channel, shape.depth, shape.max_message_length, -1),
       channel_(import_own(memory_)),
       engine_(kSpin),
-      requester_(memory_.endpoint(), *this),
-      connection_(endpoint->start(engine_, requester_.view(), *this, requester_.capacity())),
-      answering_(requester_.capacity()) {}
+      slots_(memory_.endpoint(), *this),
+      connection_(endpoint->start(engine_, slots_.view(), *this, slots_.depth())) {}
 
 ServerProxy::~ServerProxy() {
   stop_.store(true, std::memory_order_relaxed);
@@ -52,24 +51,39 @@ ServerProxy::~ServerProxy() {
 
 void ServerProxy::start(channel::Wakeup wakeup, std::function<void()> on_failure) {
   on_failure_ = std::move(on_failure);
-  requester_.set_wakeup(wakeup);
-  requester_.open(engine_);
+  slots_.set_wakeup(wakeup);
+  slots_.open(engine_);
   thread_ = std::thread([this] { run(); });
 }
 
-void ServerProxy::on_response(channel::PostRecvTask& task) {
-  const auto payload = task.payload();
-  answering_[answered_ % answering_.size()] = &task;
-  connection_->post_send({answered_++, static_cast<std::uint32_t>(payload.size()),
-                          static_cast<std::uint32_t>(task.response_status())},
-                         payload.data());
+bool ServerProxy::on_received(const protocol::DataHeader& header,
+                              std::span<const std::byte> content) {
+  if (slots_.full()) return false;
+  slots_.post({content, header.count});
+  return true;
+}
+
+void ServerProxy::on_content(const channel::ContentResponse& response) {
+  const auto length = static_cast<std::uint32_t>(response.bytes.size());
+  // A header that the server's end would refuse is a failure of what was asked, not of the
+  // connection.
+  if (response.status != kernels::Status::ok ||
+      !kernels::is_valid_content(slots_.view().layout, length, response.count)) {
+    constexpr auto kFailed = static_cast<std::uint16_t>(kernels::Status::bad_length);
+    return connection_->post_send({response.sequence, 0, 0, kFailed}, nullptr);
+  }
+  const std::byte* content = response.bytes.data();
+  if (length > kernels::kMaxPacketPayload) {  // from the slot: an adapter does not know the copy
+    const kernels::Slot slot = slots_.view().response(response.sequence);
+    content = reinterpret_cast<const std::byte*>(slot.plain());
+  }
+  connection_->post_send({response.sequence, length, static_cast<std::uint16_t>(response.count), 0},
+                         content);
 }
 
 void ServerProxy::on_sent(std::size_t count) {
-  for (; count != 0; --count) {
-    (void)requester_.release(*answering_[answers_sent_++ % answering_.size()]);
-  }
-  (void)requester_.flush();
+  slots_.release(count);
+  slots_.flush();
 }
 
 void ServerProxy::run() {

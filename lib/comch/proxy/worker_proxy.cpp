@@ -10,41 +10,44 @@ using channel::kPacketRoom;
 
 WorkerProxy::WorkerProxy(const channel::Requester& requester, const channel::Endpoint& channel,
                          std::unique_ptr<DataEndpoint> endpoint)
-    : requester_(&requester),
+    : slots_(&requester.slots()),
       view_(channel.view),
       first_(channel.first),
       collected_(first_),
       answered_(first_),
       requests_(std::make_unique<std::byte[]>(view_.layout.depth * kPacketRoom)),
-      connection_(endpoint->start(*requester.engine(), view_, *this, 0)) {}
+      connection_(endpoint->start(*slots_->engine(), view_, *this, 0)) {}
 
 bool WorkerProxy::post_sends() {
-  if (requester_->view().requests != view_.requests) return false;
+  if (slots_->view().requests != view_.requests) return false;
   bool worked = false;
-  for (; collected_ != requester_->posted(); ++collected_, worked = true) {
+  for (; collected_ != slots_->posted(); ++collected_, worked = true) {
     const kernels::Slot slot = view_.request(collected_);
-    const std::uint32_t length = kernels::load_packet(slot.packets).data[0];
-    const std::byte* payload = reinterpret_cast<const std::byte*>(slot.plain());
+    const kernels::Packet header = kernels::load_packet(slot.packets);
+    const std::uint32_t length = header.data[0];
+    const std::byte* content = reinterpret_cast<const std::byte*>(slot.plain());
     if (length <= kernels::kMaxPacketPayload) {
       std::byte* const to = requests_.get() + view_.layout.slot_index(collected_) * kPacketRoom;
       (void)channel::read_packets(slot.packets, view_.layout.flag_of(collected_), to, length);
-      payload = to;
+      content = to;
     }
-    connection_->post_send({collected_ - first_, length, 0}, payload);
+    const auto count = static_cast<std::uint16_t>(header.data[2]);
+    connection_->post_send({collected_ - first_, length, count, 0}, content);
   }
   return worked;
 }
 
 bool WorkerProxy::on_received(const protocol::DataHeader& header,
-                              std::span<const std::byte> payload) {
+                              std::span<const std::byte> content) {
   const kernels::Slot slot = view_.response(answered_);
   const std::uint32_t flag = view_.layout.flag_of(answered_);
   kernels::rewrite_rest(kernels::SingleLane{}, slot, flag, header.length);
   if (header.length <= kernels::kMaxPacketPayload) {
-    channel::write_packets(slot.packets, flag, payload.data(), header.length, header.status);
+    channel::write_packets(slot.packets, flag, content.data(), header.length, header.status,
+                           header.count);
   } else {
     kernels::release_plain_payload();
-    kernels::store_packet(slot.packets, {{header.length, header.status, 0}, flag});
+    kernels::store_packet(slot.packets, {{header.length, header.status, header.count}, flag});
   }
   ++answered_;
   return true;

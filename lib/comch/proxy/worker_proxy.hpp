@@ -11,10 +11,10 @@
 namespace offload::comch {
 
 /// A worker on another machine, as the server's channel sees it: in place of the worker it takes
-/// each request out of its slot and sends it, and writes each response that comes into its slot for
-/// the requester to find. Requests stay in their slots until then, so that the requester can move
-/// those that this one has not answered to the next worker. While the requester is with another
-/// worker, it only waits.
+/// what each request slot carries and sends it, and writes each response that comes into its slot
+/// for the requester to find, which checks it. Requests stay in their slots until then, so that the
+/// requester can move those that this one has not answered to the next worker. While the requester
+/// is with another worker, it only waits.
 ///
 /// On the requester's engine and thread.
 class WorkerProxy final : DataHandler {
@@ -32,11 +32,11 @@ class WorkerProxy final : DataHandler {
   std::byte* receive_buffer(std::uint64_t sequence) override {
     return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain());
   }
-  bool on_received(const protocol::DataHeader& header, std::span<const std::byte> payload) override;
+  bool on_received(const protocol::DataHeader& header, std::span<const std::byte> content) override;
 
-  const channel::Requester* requester_;
+  const channel::SlotQueue* slots_;  ///< the requester's
   kernels::ChannelView view_;
-  std::uint64_t first_;      ///< of the channel's messages, the first that goes to this worker
+  std::uint64_t first_;      ///< of the channel's slots, the first that goes to this worker
   std::uint64_t collected_;  ///< up to here requests have been sent
   std::uint64_t answered_;   ///< up to here responses have come
   std::unique_ptr<std::byte[]> requests_;  ///< out of packets, by slot

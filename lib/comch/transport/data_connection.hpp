@@ -7,26 +7,28 @@
 #include <span>
 #include <string>
 
-#include "kernels/channel_layout.hpp"
+#include "kernels/slot_batch.hpp"
 #include "progress/engine.hpp"
 #include "protocol/data.hpp"
 
 namespace offload::comch {
 
-/// The end of a channel whose messages a DataConnection carries, and what that calls. One thread,
-/// the engine's.
+/// The end of a channel whose contents, a slot's each, a DataConnection carries, and what that
+/// calls. One thread, the engine's.
 class DataHandler {
  public:
   /// Posts what there is to send, in each turn of the engine. Returns whether there was any.
   virtual bool post_sends() = 0;
-  /// The oldest `count` posted messages are sent: their payloads are the handler's again.
+  /// The oldest `count` posted contents are sent: their bytes are the handler's again.
   virtual void on_sent(std::size_t /*count*/) {}
-  /// Where the payload of the peer's message of that number belongs if it is too long for packets.
+  /// Where the peer's content of that number belongs if it is too long for packets: in a slot of
+  /// the channel, with room for its max_content bytes.
   virtual std::byte* receive_buffer(std::uint64_t sequence) = 0;
-  /// The peer's next message, its length within the channel's and its payload in receive_buffer()
-  /// if it is too long for packets. False if it cannot be taken.
+  /// The peer's next content, in receive_buffer() if it is too long for packets. Its header is what
+  /// kernels::is_valid_content() asks for; a batch's bytes are unchecked. False if it cannot be
+  /// taken.
   virtual bool on_received(const protocol::DataHeader& header,
-                           std::span<const std::byte> payload) = 0;
+                           std::span<const std::byte> content) = 0;
   /// No more were received in this turn.
   virtual void on_receives_done() {}
 
@@ -34,11 +36,13 @@ class DataHandler {
   ~DataHandler() = default;
 };
 
-/// Carries the messages of one channel for one of its two ends, both ways, each counted from 0.
+/// Carries the contents of one channel's slots for one of its two ends, both ways, each counted
+/// from 0. A content, be it a message or a batch, goes as one unit.
 ///
-/// Flow control is by credits: each message that this side has sent whole lets the peer send one
+/// Flow control is by credits: each content that this side has sent whole lets the peer send one
 /// beyond the initial credits. These are 0 for a server, whose worker only answers, and the
-/// channel's depth for a worker. What breaks this, the order or the length ends the connection.
+/// channel's depth for a worker. What breaks this, the order or the bounds of a header ends the
+/// connection.
 ///
 /// On its handler's engine, and one thread, the engine's. It ends before engine and handler.
 /// Nothing allocates after construction.
@@ -48,9 +52,9 @@ class DataConnection {
   DataConnection& operator=(const DataConnection&) = delete;
   virtual ~DataConnection() = default;
 
-  /// Sends a message in this turn; `payload` stays as it is until DataHandler::on_sent(). No more
-  /// are under way than the channel has slots.
-  virtual void post_send(const protocol::DataHeader& header, const std::byte* payload) noexcept = 0;
+  /// Sends a content in this turn; it stays as it is until DataHandler::on_sent(). One that is too
+  /// long for packets lies in a slot of the channel. No more are under way than that has slots.
+  virtual void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept = 0;
 
   /// Whether the connection has ended; nothing is carried after that. Any thread.
   [[nodiscard]] bool failed() const noexcept {
@@ -62,9 +66,9 @@ class DataConnection {
   }
 
  protected:
-  /// `max_length`: of a message of the channel, in bytes.
-  DataConnection(DataHandler& handler, std::uint32_t max_length, std::uint32_t initial_credits)
-      : handler_(&handler), max_length_(max_length), initial_credits_(initial_credits) {}
+  DataConnection(DataHandler& handler, const kernels::ChannelLayout& layout,
+                 std::uint32_t initial_credits)
+      : handler_(&handler), layout_(layout), initial_credits_(initial_credits) {}
 
   void fail(const std::string& reason) {
     if (failed()) return;
@@ -73,40 +77,44 @@ class DataConnection {
   }
 
   [[nodiscard]] DataHandler& handler() const noexcept { return *handler_; }
-  [[nodiscard]] std::uint32_t max_length() const noexcept { return max_length_; }
+  /// Of the channel.
+  [[nodiscard]] const kernels::ChannelLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] std::uint32_t initial_credits() const noexcept { return initial_credits_; }
-  /// Messages of this side that are sent whole, and messages of the peer that were received.
+  /// Contents of this side that are sent whole, and contents of the peer that were received.
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
 
-  /// The oldest `count` messages under way are sent.
+  /// The oldest `count` contents under way are sent.
   void complete_sends(std::size_t count) {
     sent_ += count;
     handler_->on_sent(count);
   }
-  /// Whether the peer may have sent its next message.
+  /// Whether the peer may have sent its next content.
   [[nodiscard]] bool peer_has_credit() const noexcept {
     return received_ < sent_ + initial_credits_;
   }
-  /// Whether the peer may send a message with this header now. False: the connection has failed.
+  /// Whether the peer may send a content with this header now. False: the connection has failed.
   bool check(const protocol::DataHeader& header) {
-    if (header.length > max_length_) {
-      fail("the peer sent a message of " + std::to_string(header.length) + " bytes, over the " +
-           std::to_string(max_length_) + " of the channel");
+    if (!kernels::is_valid_content(layout_, header.length, header.count)) {
+      fail(header.count == 0
+               ? "the peer sent a message of " + std::to_string(header.length) +
+                     " bytes, over the " + std::to_string(layout_.max_length) + " of the channel"
+               : "the peer sent " + std::to_string(header.length) +
+                     " bytes, which are no batch of " + std::to_string(header.count) + " messages");
     } else if (header.sequence != received_ || !peer_has_credit()) {
       fail("the peer sent a message that is not due");
     }
     return !failed();
   }
-  /// Hands on a message whose header was checked.
-  void deliver(const protocol::DataHeader& header, std::span<const std::byte> payload) {
+  /// Hands on a content whose header was checked.
+  void deliver(const protocol::DataHeader& header, std::span<const std::byte> content) {
     ++received_;
-    if (!handler_->on_received(header, payload)) fail("a message of the peer cannot be taken");
+    if (!handler_->on_received(header, content)) fail("a message of the peer cannot be taken");
   }
 
  private:
   DataHandler* handler_;
-  std::uint32_t max_length_;
+  kernels::ChannelLayout layout_;
   std::uint32_t initial_credits_;
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
@@ -114,7 +122,7 @@ class DataConnection {
   std::atomic<bool> failed_{false};  ///< release in fail(), acquire in failed()
 };
 
-/// One end of a connection for a channel's messages before it carries any. The session's thread
+/// One end of a connection for a channel's contents before it carries any. The session's thread
 /// makes it; start() is for the thread whose engine will carry them.
 class DataEndpoint {
  public:

@@ -1,6 +1,6 @@
 #include "comch/transport/rdma/data.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <string>
 
 #include "core/error.hpp"
@@ -37,7 +37,7 @@ rdma::QueuePair make_pair(const Adapter& adapter, const rdma::CompletionQueue& c
                           std::uint32_t depth) {
   rdma::QueuePairOptions options;
   options.max_send_wr = options.max_recv_wr = depth;
-  options.max_sge = 2;  // a header, and a payload where it lies
+  options.max_sge = 2;  // a header, and a content where it lies
   options.max_inline_data = protocol::kDataHeaderSize + kernels::kMaxPacketPayload;
   try {
     return {adapter.domain, completions, completions, options};
@@ -61,7 +61,7 @@ RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, std::uint8_t port, std::u
 RdmaDataConnection::RdmaDataConnection(progress::Engine& engine, RdmaQueue queue,
                                        const kernels::ChannelView& channel, DataHandler& handler,
                                        std::uint32_t initial_credits)
-    : DataConnection(handler, channel.layout.max_length, initial_credits),
+    : DataConnection(handler, channel.layout, initial_credits),
       engine_(&engine),
       inline_size_(queue.pair.capacity().max_inline_data),
       adapter_(std::move(queue.adapter)),
@@ -120,7 +120,7 @@ void RdmaDataConnection::on_events(std::uint32_t) {
 
 // ---- Sending
 
-void RdmaDataConnection::post_send(const DataHeader& header, const std::byte* payload) noexcept {
+void RdmaDataConnection::post_send(const DataHeader& header, const std::byte* content) noexcept {
   prepare_receive();
   const std::uint64_t number = sends_prepared_++;
   Staged& staged = outgoing(number);
@@ -134,14 +134,14 @@ void RdmaDataConnection::post_send(const DataHeader& header, const std::byte* pa
   request.opcode = IBV_WR_SEND;
   pieces[0] = staging_.piece(&staged, kDataHeaderSize);
   if (header.length > kernels::kMaxPacketPayload) {
-    pieces[1] = slot_piece(payload, header.length);
+    pieces[1] = slot_piece(content, header.length);
     request.num_sge = 2;
   } else if (kDataHeaderSize + header.length <= inline_size_) {
     request.send_flags = IBV_SEND_INLINE;
-    pieces[1] = {reinterpret_cast<std::uintptr_t>(payload), header.length, 0};  // no key is needed
+    pieces[1] = {reinterpret_cast<std::uintptr_t>(content), header.length, 0};  // no key is needed
     request.num_sge = header.length != 0 ? 2 : 1;
   } else {
-    std::memcpy(staged.payload.data(), payload, header.length);
+    std::copy_n(content, header.length, staged.content.data());
     pieces[0].length += header.length;
   }
 }
@@ -151,14 +151,9 @@ void RdmaDataConnection::prepare_receive() noexcept {
   const std::uint64_t number = receives_prepared_++;
   ibv_recv_wr& request = receives_[place(number)];
   auto& pieces = receive_pieces_[place(number)];
-  request = {kReceive | number, nullptr, pieces.data(), 1};
+  request = {kReceive | number, nullptr, pieces.data(), static_cast<int>(pieces.size())};
   pieces[0] = staging_.piece(&incoming(number), kDataHeaderSize);
-  if (max_length() > kernels::kMaxPacketPayload) {
-    pieces[1] = slot_piece(handler().receive_buffer(number), max_length());
-    request.num_sge = 2;
-  } else {
-    pieces[0].length += max_length();
-  }
+  pieces[1] = slot_piece(handler().receive_buffer(number), layout().max_content);
 }
 
 /// Posts what is prepared: the receives in one list, then the sends. False if the connection has
@@ -215,18 +210,14 @@ bool RdmaDataConnection::deliver_arrived() {
 
 /// `bytes`: as the receive's completion has them.
 void RdmaDataConnection::deliver_next(std::uint32_t bytes) {
-  Staged& staged = incoming(received());
-  const DataHeader header = DataHeader::load(staged.header.data());
-  if (bytes < kDataHeaderSize || bytes > kDataHeaderSize + max_length() ||
+  const DataHeader header = DataHeader::load(incoming(received()).header.data());
+  if (bytes < kDataHeaderSize || bytes > kDataHeaderSize + layout().max_content ||
       header.length != bytes - kDataHeaderSize) {
     return fail("the peer sent " + std::to_string(bytes) + " bytes for a message of " +
                 std::to_string(header.length));
   }
   if (!check(header)) return;
-  const std::byte* const payload = max_length() > kernels::kMaxPacketPayload
-                                       ? handler().receive_buffer(received())
-                                       : staged.payload.data();
-  deliver(header, {payload, header.length});
+  deliver(header, {handler().receive_buffer(received()), header.length});
 }
 
 // ---- The endpoint

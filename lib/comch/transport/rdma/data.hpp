@@ -25,7 +25,7 @@ struct RdmaQueue {
   rdma::QueuePair pair;
 };
 
-/// A data connection over an RC queue pair, a SEND for each message: a short one inline if the
+/// A data connection over an RC queue pair, a SEND for each content: a short one inline if the
 /// device has that, a long one from slot to slot with no copy. The slots are registered for this
 /// side's own work requests alone.
 ///
@@ -46,7 +46,7 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
                      DataHandler& handler, std::uint32_t initial_credits);
   ~RdmaDataConnection() override;
 
-  void post_send(const protocol::DataHeader& header, const std::byte* payload) noexcept override;
+  void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept override;
 
  private:
   /// Memory that is registered as long as this lives.
@@ -72,10 +72,10 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
     memory::Key key;
   };
   /// The part of a message that is not sent from or received into its slot: the header, and a
-  /// payload that is in packets there.
+  /// content that goes in packets there.
   struct Staged {
     std::array<std::byte, protocol::kDataHeaderSize> header;
-    std::array<std::byte, kernels::kMaxPacketPayload> payload;
+    std::array<std::byte, kernels::kMaxPacketPayload> content;
   };
 
   /// Of a slot: one side sends from requests and receives into responses, the other the reverse.

@@ -19,7 +19,7 @@ using protocol::kDataHeaderSize;
 
 /// Messages of one system call.
 constexpr std::size_t kSentAtOnce = 128;
-/// Bytes of one system call; most of a long payload does not pass through here.
+/// Bytes of one system call; most of a long content does not pass through here.
 constexpr std::size_t kInputSize = 64 * 1024;
 /// System calls of one turn, so that a peer that never stops sending does not hold the engine.
 constexpr int kReceivesAtOnce = 8;
@@ -29,7 +29,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
  public:
   TcpDataConnection(progress::Engine& engine, Stream stream, const kernels::ChannelLayout& layout,
                     DataHandler& handler, std::uint32_t initial_credits)
-      : DataConnection(handler, layout.max_length, initial_credits),
+      : DataConnection(handler, layout, initial_credits),
         engine_(&engine),
         stream_(std::move(stream)),
         outgoing_(layout.depth),
@@ -43,17 +43,17 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
     engine_->unwatch(stream_.fd(), *this);
   }
 
-  void post_send(const DataHeader& header, const std::byte* payload) noexcept override {
+  void post_send(const DataHeader& header, const std::byte* content) noexcept override {
     Outgoing& message = outgoing(posted_++);
     header.store(message.header.data());
-    message.payload = payload;
+    message.content = content;
     message.length = header.length;
   }
 
  private:
   struct Outgoing {
     std::array<std::byte, kDataHeaderSize> header;
-    const std::byte* payload;
+    const std::byte* content;
     std::uint32_t length;
     [[nodiscard]] std::size_t size() const noexcept { return kDataHeaderSize + length; }
   };
@@ -95,7 +95,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
       for (std::uint64_t number = sent(); number != end; ++number) {
         Outgoing& message = outgoing(number);
         add(message.header.data(), message.header.size());
-        add(const_cast<std::byte*>(message.payload), message.length);  // sendmsg only reads
+        add(const_cast<std::byte*>(message.content), message.length);  // sendmsg only reads
       }
       const auto bytes = stream_.send(pieces_);
       if (bytes < 0 && errno != EAGAIN && errno != EINTR) {
@@ -122,7 +122,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
   bool receive() {
     bool worked = false;
     for (int i = 0; readable_ && !failed() && i < kReceivesAtOnce; ++i) {
-      if (long_payload_ != nullptr) {
+      if (long_content_ != nullptr) {
         worked = receive_long() || worked;
         continue;
       }
@@ -137,14 +137,14 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
     return worked;
   }
 
-  /// Receives the rest of a long payload where it belongs.
+  /// Receives the rest of a long content where it belongs.
   bool receive_long() {
     const std::size_t left = long_header_.length - long_received_;
-    const auto received = stream_.receive({long_payload_ + long_received_, left});
+    const auto received = stream_.receive({long_content_ + long_received_, left});
     if (receive_failed(received)) return false;
     long_received_ += static_cast<std::size_t>(received);
     if (long_received_ == long_header_.length) {
-      deliver(long_header_, {std::exchange(long_payload_, nullptr), long_received_});
+      deliver(long_header_, {std::exchange(long_content_, nullptr), long_received_});
     }
     return true;
   }
@@ -165,23 +165,23 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
   /// Delivers the messages of the input that are whole. False if the connection has failed.
   bool parse_input() {
     std::size_t at = 0;
-    while (!failed() && long_payload_ == nullptr && input_size_ - at >= kDataHeaderSize) {
+    while (!failed() && long_content_ == nullptr && input_size_ - at >= kDataHeaderSize) {
       const DataHeader header = DataHeader::load(input_.get() + at);
       if (!check(header)) break;
       const std::size_t there =
           std::min<std::size_t>(input_size_ - at - kDataHeaderSize, header.length);
-      const std::byte* const payload = input_.get() + at + kDataHeaderSize;
+      const std::byte* const content = input_.get() + at + kDataHeaderSize;
       if (header.length <= kernels::kMaxPacketPayload) {
         if (there < header.length) break;
-        deliver(header, {payload, there});
+        deliver(header, {content, there});
       } else {
         std::byte* const to = handler().receive_buffer(header.sequence);
-        std::memcpy(to, payload, there);
+        std::memcpy(to, content, there);
         if (there == header.length) {
           deliver(header, {to, there});
         } else {
           long_header_ = header;
-          long_payload_ = to;
+          long_content_ = to;
           long_received_ = there;
         }
       }
@@ -207,9 +207,9 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
 
   std::unique_ptr<std::byte[]> input_;
   std::size_t input_size_ = 0;  ///< bytes in it that were not parsed yet
-  // A long message of which the payload has not come whole.
+  // A long message of which the content has not come whole.
   DataHeader long_header_;
-  std::byte* long_payload_ = nullptr;  ///< null: there is none
+  std::byte* long_content_ = nullptr;  ///< null: there is none
   std::size_t long_received_ = 0;      ///< bytes of it
 };
 
