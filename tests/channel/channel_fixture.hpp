@@ -61,7 +61,7 @@ class Server {
     last_status = task->response_status();
     auto payload = support::copy_of(task->payload());
     EXPECT_TRUE(requester.release(*task).ok());
-    EXPECT_TRUE(requester.flush().ok());
+    requester.flush();
     return payload;
   }
 

@@ -13,7 +13,7 @@ namespace {
 using support::Bytes;
 using support::bytes;
 
-constexpr std::uint16_t kOtherVersions[] = {0, 1, 3, 65535};
+constexpr std::uint16_t kOtherVersions[] = {0, 1, 2, 4, 65535};
 
 /// A message, how it looks on the wire for ever, and how two of its kind compare.
 template <class Message>
@@ -21,10 +21,10 @@ struct Sample;
 
 template <>
 struct Sample<Hello> {
-  static Hello message() { return {2, 0x0203'0405, 0x0607'0809, 0x0a0b'0c0d, "cpu"}; }
+  static Hello message() { return {3, 0x0203'0405, 0x0607'0809, 0x0a0b'0c0d, "cpu"}; }
   static Bytes golden() {
     return bytes(
-        {'O', 'F', 'L', 'D', 0, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 3, 'c', 'p', 'u'});
+        {'O', 'F', 'L', 'D', 0, 3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 3, 'c', 'p', 'u'});
   }
   static bool equal(const Hello& a, const Hello& b) {
     return a.version == b.version && a.capabilities == b.capabilities &&
@@ -35,9 +35,9 @@ struct Sample<Hello> {
 
 template <>
 struct Sample<Welcome> {
-  static Welcome message() { return {2, 0x0203, 0x0405'0607, "reverse"}; }
+  static Welcome message() { return {3, 0x0203, 0x0405'0607, "reverse"}; }
   static Bytes golden() {
-    return bytes({0, 2, 2, 3, 4, 5, 6, 7, 7, 'r', 'e', 'v', 'e', 'r', 's', 'e'});
+    return bytes({0, 3, 2, 3, 4, 5, 6, 7, 7, 'r', 'e', 'v', 'e', 'r', 's', 'e'});
   }
   static bool equal(const Welcome& a, const Welcome& b) {
     return a.version == b.version && a.channel_count == b.channel_count &&
@@ -234,7 +234,7 @@ TEST(Hello, StringsOfEveryLength) {
 
 TEST(Control, NumbersAreStable) {
   EXPECT_EQ(kControlMagic, 0x4f46'4c44U);
-  EXPECT_EQ(kControlVersion, 2);
+  EXPECT_EQ(kControlVersion, 3);
   EXPECT_EQ(kRingsDoorbell, 1U);
   EXPECT_EQ(kMaxControlLength, 1024U);
 }

@@ -51,7 +51,7 @@ void ServerSide::run() {
 void ServerSide::turn() {
   engine_.run_once(core::Clock::now() + kRest);
   for (const auto& end : ends) {
-    (void)end->server.requester.flush();
+    end->server.requester.flush();
     while (auto response = end->server.take()) end->responses.push_back(*std::move(response));
     if (!end->remote || end->remote->failure() == nullptr) continue;
     connection_lost = *end->remote->failure();

@@ -24,6 +24,8 @@ namespace offload::comch::conformance {
 inline constexpr std::uint32_t kChannels = 2;
 inline constexpr std::uint32_t kDepth = 8;
 inline constexpr std::uint32_t kLongest = 20'000;
+/// Bytes of a message that shares no slot.
+inline constexpr std::uint32_t kAlone = channel::BatchBuffer::kLongest + 1;
 inline constexpr std::size_t kMostWorkers = 2;
 inline constexpr std::uint64_t kMostMemory = 1U << 20;
 

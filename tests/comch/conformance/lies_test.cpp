@@ -49,7 +49,7 @@ class Liar final : DataHandler {
 
   channel::ChannelMemory own_{0, kDepth, kLongest, -1};
   kernels::ChannelView view_ = own_.endpoint().view;
-  Bytes payload_ = random_bytes(100, 1);
+  Bytes payload_ = random_bytes(kernels::kMaxPacketPayload, 1);
   std::size_t asked_ = 0;
   progress::Engine engine_;
   std::unique_ptr<ControlConnection> control_;
@@ -76,7 +76,7 @@ Liar::Liar(const Address& address) : control_(connect_as_worker(address)) {
 
 struct Lie {
   const char* what;
-  std::size_t asked;  ///< of it, before it lies
+  std::size_t asked;  ///< of it, in a slot each, before it lies
   std::vector<DataHeader> said;
 };
 
@@ -91,12 +91,15 @@ TEST_P(Lies, CostTheLiarItsSession) {
       {"one of a lap to come", 1, {{kDepth, 10, 0}}},
       {"the last number there is", 1, {{~std::uint64_t{0}, 10, 0}}},
       {"longer than the channel's", 1, {{0, kLongest + 1, 0}}},
+      {"a batch without its messages", 1, {{0, 5, 3}}},
+      {"one of too many", 1, {{0, 200, kernels::kMaxBatchCount + 1}}},
+      {"one longer than a slot's", 1, {{0, kernels::kMaxBatchContent + 1, 3}}},
   };
   std::uint32_t seed = 0;
   for (const Lie& lie : lies) {
     SCOPED_TRACE(lie.what);
     std::vector<Bytes> requests;
-    for (std::size_t i = 0; i < lie.asked; ++i) requests.push_back(random_bytes(50, ++seed));
+    for (std::size_t i = 0; i < lie.asked; ++i) requests.push_back(random_bytes(kAlone, ++seed));
     ASSERT_EQ(post(0, requests), lie.asked);
     {
       Liar liar(server_->address());

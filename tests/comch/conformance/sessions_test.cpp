@@ -39,7 +39,7 @@ TEST_P(Sessions, EverySizeInOrder) {
 
 TEST_P(Sessions, WhatIsAskedWithoutAWorkerWaitsForOne) {
   std::vector<Bytes> requests;
-  for (std::uint32_t i = 0; i < kDepth + 1; ++i) requests.push_back(random_bytes(100 * i, i));
+  for (std::uint32_t i = 0; i < kDepth + 1; ++i) requests.push_back(random_bytes(kAlone + i, i));
   for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
     EXPECT_EQ(post(channel, requests), kDepth) << "a full channel takes no more";
   }
@@ -78,6 +78,49 @@ TEST_P(Sessions, BothDirectionsFull) {
   }
 }
 
+/// Short ones, then a long one, and again: messages that take `slots` slots.
+std::vector<Bytes> mixed(std::uint32_t slots, std::uint32_t seed) {
+  std::vector<Bytes> messages;
+  for (std::uint32_t i = 0; i < slots / 2; ++i) {
+    for (std::uint32_t j = 0; j < 7; ++j) messages.push_back(random_bytes(20 * i + j, ++seed));
+    messages.push_back(random_bytes(kAlone * (i % 4 + 1), ++seed));
+  }
+  return messages;
+}
+
+// More of them than there are slots, in one content of the longest kind and of each form.
+TEST_P(Sessions, ShortMessagesShareSlots) {
+  const WorkerSide worker(server_->address());
+  std::uint32_t seed = 0;
+  for (const std::size_t length : {0UL, 1UL, 4UL, 46UL, 64UL, 68UL, 200UL, 1000UL}) {
+    SCOPED_TRACE(length);
+    expect_served(length > 100 ? kDepth : kernels::kMaxBatchCount, length, seed += 100);
+  }
+}
+
+TEST_P(Sessions, BatchesAmongLongMessages) {
+  const WorkerSide worker(server_->address());
+  const std::vector<Bytes> requests = mixed(10 * kDepth, 1);
+  std::array<std::size_t, kChannels> posted{};
+  std::array<std::vector<Bytes>, kChannels> got;
+  EXPECT_TRUE(support::eventually([&] {
+    bool all = true;
+    for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+      posted[channel] += post(channel, std::span(requests).subspan(posted[channel]));
+      if (got[channel].size() == requests.size()) continue;
+      auto some = responses(channel, 1);
+      std::move(some.begin(), some.end(), std::back_inserter(got[channel]));
+      all = false;
+    }
+    return all;
+  }));
+  for (const auto& responses : got) {
+    ASSERT_EQ(responses.size(), requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      EXPECT_EQ(responses[i], reversed(requests[i]));
+  }
+}
+
 // Wherever a worker dies, the next one serves, what was asked in between included.
 TEST_P(Sessions, AWorkerDiesAtEachStep) {
   std::uint32_t seed = 0;
@@ -95,17 +138,16 @@ TEST_P(Sessions, AWorkerDiesAtEachStep) {
 
 TEST_P(Sessions, AWorkerDiesWhileItServes) {
   for (std::uint32_t round = 0; round < 5; ++round) {
-    std::vector<Bytes> requests;
-    for (std::uint32_t i = 0; i < kDepth; ++i) requests.push_back(random_bytes(3000, i + round));
+    const std::vector<Bytes> requests = mixed(kDepth, 100 * round);
     {
       const WorkerSide dies(server_->address());
-      ASSERT_EQ(post(1, requests), kDepth);
+      ASSERT_EQ(post(1, requests), requests.size());
     }
     ASSERT_TRUE(server_->eventually([](ServerSide& side) { return side.attached == side.lost; }));
     const WorkerSide next(server_->address());
-    const auto got = responses(1, kDepth);
-    ASSERT_EQ(got.size(), kDepth) << "once each";
-    for (std::uint32_t i = 0; i < kDepth; ++i) EXPECT_EQ(got[i], reversed(requests[i]));
+    const auto got = responses(1, requests.size());
+    ASSERT_EQ(got.size(), requests.size()) << "once each";
+    for (std::size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(got[i], reversed(requests[i]));
   }
 }
 

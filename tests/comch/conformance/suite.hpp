@@ -21,7 +21,7 @@ class Sessions : public testing::TestWithParam<TestedTransport> {
     return address;
   }
 
-  /// Posts as many messages of these as there is room for; they are flushed.
+  /// Posts as many messages of these as there is room for; they are flushed together.
   std::size_t post(std::uint32_t channel, std::span<const support::Bytes> messages) {
     return server_->with([&](ServerSide& side) {
       std::size_t count = 0;

@@ -69,11 +69,11 @@ TEST_F(ServerSessionTest, AWorkerThatCannotRingIsSilent) {
 
 TEST_F(ServerSessionTest, RefusesAnotherVersionByItsNumber) {
   auto other = hello();
-  other.version = 1;
+  other.version = 2;
   auto message = other.encode();
   message.resize(message.size() + 10);  // it may say more
   send(MessageId::hello, message);
-  expect_refused(Refusal::bad_version, "the worker speaks control version 1, this server 2");
+  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 3");
   expect_next_worker_attaches();
 }
 

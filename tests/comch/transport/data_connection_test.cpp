@@ -13,15 +13,15 @@ using protocol::DataHeader;
 class Rules final : public DataConnection {
  public:
   Rules(DataHandler& handler, std::uint32_t initial_credits)
-      : DataConnection(handler, 100, initial_credits) {}
+      : DataConnection(handler, kernels::make_layout(4, 100), initial_credits) {}
 
   void post_send(const DataHeader&, const std::byte*) noexcept override {}
   using DataConnection::check;
   using DataConnection::complete_sends;
   using DataConnection::fail;
 
-  bool receive(std::uint64_t sequence, std::uint32_t length = 0) {
-    const DataHeader header{sequence, length, 0};
+  bool receive(std::uint64_t sequence, std::uint32_t length = 0, std::uint16_t count = 0) {
+    const DataHeader header{sequence, length, count};
     if (check(header)) deliver(header, support::Bytes(length));
     return !failed();
   }
@@ -67,6 +67,24 @@ TEST_F(DataConnectionRules, LengthsAreTheChannels) {
   EXPECT_FALSE(worker_.receive(1, 101));
   EXPECT_EQ(*worker_.failure(),
             "the peer sent a message of 101 bytes, over the 100 of the channel");
+}
+
+// Whatever a message may have; its table fits, and more is for who reads it.
+TEST_F(DataConnectionRules, BatchesAreAsLongAsASlotsMayBe) {
+  Rules connection(handler_, 4);
+  EXPECT_TRUE(connection.receive(0, 2, 1));
+  EXPECT_TRUE(connection.receive(1, 2 * kernels::kMaxBatchCount, kernels::kMaxBatchCount));
+  EXPECT_TRUE(connection.receive(2, kernels::kMaxBatchContent, 2));
+  EXPECT_FALSE(connection.receive(3, kernels::kMaxBatchContent + 1, 2));
+  EXPECT_EQ(*connection.failure(), "the peer sent 5121 bytes, which are no batch of 2 messages");
+  for (const auto& [length, count] : {std::pair<std::uint32_t, std::uint16_t>{0, 1},
+                                      {1, 1},
+                                      {3, 2},
+                                      {200, kernels::kMaxBatchCount + 1},
+                                      {~0U, 0xffff}}) {
+    Rules other(handler_, 4);
+    EXPECT_FALSE(other.receive(0, length, count)) << length << ", " << count;
+  }
 }
 
 TEST_F(DataConnectionRules, AHandlerMayRefuseAMessage) {

@@ -20,8 +20,10 @@ class RecordingHandler final : public DataHandler {
   std::byte* receive_buffer(std::uint64_t sequence) override {
     return reinterpret_cast<std::byte*>(channel_.response(sequence).plain());
   }
-  bool on_received(const protocol::DataHeader&, std::span<const std::byte> payload) override {
-    taken.push_back(support::copy_of(payload));
+  bool on_received(const protocol::DataHeader& header,
+                   std::span<const std::byte> content) override {
+    taken.push_back(support::copy_of(content));
+    counts.push_back(header.count);
     return takes;
   }
   void on_receives_done() override { ++batches; }
@@ -30,6 +32,7 @@ class RecordingHandler final : public DataHandler {
   std::size_t sent = 0;
   std::size_t batches = 0;
   std::vector<support::Bytes> taken;
+  std::vector<std::uint32_t> counts;  ///< of their messages
 
  private:
   kernels::ChannelView channel_;

@@ -27,7 +27,7 @@ using support::Bytes;
 using support::random_bytes;
 
 constexpr std::uint32_t kRdmaDepth = 4;
-constexpr std::uint32_t kRdmaLongest = 4096;
+constexpr std::uint32_t kRdmaLongest = 8192;
 
 RdmaDataEndpoint open_endpoint(std::uint32_t depth) {
   return {std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, depth};
@@ -162,14 +162,35 @@ TEST_F(RdmaDataTest, APayloadIsFoundWhereItWasReceived) {
   for (const std::uint32_t max_length : {kRdmaLongest, 100U}) {
     start(kRdmaDepth, max_length);
     const auto& pieces = queue().receives.front().pieces;
-    auto* const at = max_length > kernels::kMaxPacketPayload
-                         ? std::bit_cast<std::byte*>(pieces.at(1).addr)
-                         : std::bit_cast<std::byte*>(pieces.at(0).addr) + kDataHeaderSize;
+    EXPECT_EQ(pieces.at(1).length, std::max(max_length, kernels::kMaxBatchContent));
+    auto* const at = std::bit_cast<std::byte*>(pieces.at(1).addr);
     const Bytes message = random_bytes(100, 3);
     std::memcpy(at, message.data(), message.size());
     arrive({0, 100, 0});
     engine_.progress();
     EXPECT_EQ(handler_->taken, std::vector<Bytes>{message});
+    connection_.reset();
+  }
+}
+
+TEST_F(RdmaDataTest, ABatchMayBeLongerThanAnyMessage) {
+  start(kRdmaDepth, 100);
+  const Bytes batch = random_bytes(kernels::kMaxBatchContent, 3);
+  auto* const at = std::bit_cast<std::byte*>(queue().receives.front().pieces.at(1).addr);
+  std::memcpy(at, batch.data(), batch.size());
+  arrive({0, kernels::kMaxBatchContent, 50, 0});
+  engine_.progress();
+  EXPECT_EQ(handler_->taken, std::vector<Bytes>{batch});
+  EXPECT_EQ(handler_->counts, std::vector<std::uint32_t>{50});
+}
+
+TEST_F(RdmaDataTest, HeadersThatNoSlotHas) {
+  for (const DataHeader& header :
+       {DataHeader{0, 101}, DataHeader{0, 3, 2}, DataHeader{0, 1000, 65}}) {
+    start(kRdmaDepth, 100);
+    arrive(header);
+    expect_failed(header.count == 0 ? "over the 100 of the channel" : "which are no batch");
+    EXPECT_TRUE(handler_->taken.empty());
     connection_.reset();
   }
 }

@@ -32,9 +32,9 @@ class TcpData : public testing::Test {
     TcpDataEndpoint endpoint{Stream(core::Fd(fds[0]))};
     connection_ = endpoint.start(engine_, channel_.endpoint().view, handler_, initial_credits);
   }
-  static Bytes message(std::uint64_t sequence, const Bytes& payload) {
+  static Bytes message(std::uint64_t sequence, const Bytes& payload, std::uint16_t count = 0) {
     Bytes bytes(kDataHeaderSize);
-    DataHeader{sequence, static_cast<std::uint32_t>(payload.size()), 0}.store(bytes.data());
+    DataHeader{sequence, static_cast<std::uint32_t>(payload.size()), count}.store(bytes.data());
     bytes.insert(bytes.end(), payload.begin(), payload.end());
     return bytes;
   }
@@ -93,6 +93,15 @@ TEST_F(TcpData, MessagesAreReceivedHoweverTheStreamCutsThem) {
   }
 }
 
+TEST_F(TcpData, ABatchIsReceivedWithItsCount) {
+  start(kTcpDepth);
+  const Bytes batch = random_bytes(kernels::kMaxBatchContent, 1);
+  write(message(0, batch, kernels::kMaxBatchCount));
+  write(message(1, Bytes(4), 2));
+  EXPECT_EQ(handler_.taken, (std::vector<Bytes>{batch, Bytes(4)}));
+  EXPECT_EQ(handler_.counts, (std::vector<std::uint32_t>{kernels::kMaxBatchCount, 2}));
+}
+
 TEST_F(TcpData, SendsWaitForRoom) {
   start(0);
   std::vector<Bytes> payloads;
@@ -129,6 +138,9 @@ TEST_F(TcpData, HeadersThatLie) {
   DataHeader{0, kTcpLongest + 1, 0}.store(header.data());
   write(header);
   expect_failed("a message of 300001 bytes, over the 300000 of the channel");
+  start(kTcpDepth);
+  write(message(0, Bytes(3), 2));
+  expect_failed("3 bytes, which are no batch of 2 messages");
   start(kTcpDepth);
   write(message(1, {}));
   expect_failed("not due");
