@@ -10,13 +10,32 @@
 #include "tests/fuzz/input.hpp"
 
 /// Anything, from a worker at the other end of a connection: it reaches response slots alone, and
-/// as many as there are requests.
+/// as many as there are requests. Each message gets one response, which lies where it may.
 namespace offload::fuzz {
 namespace {
 
-struct Ignore {
-  void on_response(channel::PostRecvTask&) {}
+/// Reads every byte of what it is given.
+struct Reader {
+  void on_response(channel::PostRecvTask& task) {
+    ++responses;
+    require(task.response_status() == kernels::Status::ok || task.frame().empty(),
+            "a frame is a response");
+    for (const std::byte byte : task.payload()) sum += static_cast<unsigned>(byte);
+    for (const std::byte byte : task.frame()) sum += static_cast<unsigned>(byte);
+  }
+  std::uint64_t responses = 0;
+  unsigned sum = 0;
 };
+
+/// A slot's messages: as many as its two bits say, in a batch if that is more than one.
+std::uint64_t post_slot(channel::Requester& requester, std::uint32_t bits) {
+  constexpr std::array<std::uint64_t, 4> kCounts{1, 2, 3, 40};
+  const std::uint64_t count = kCounts.at(bits % kCounts.size());
+  for (std::uint64_t i = 0; i != count; ++i) {
+    if (!requester.post({}, nullptr).ok()) return i;
+  }
+  return count;
+}
 
 void run(Input input) {
   const auto shape = input.integer<std::uint8_t>();
@@ -30,16 +49,23 @@ void run(Input input) {
 
   const auto bell = channel::DoorbellPipe::make();
   progress::Engine engine;
-  Ignore ignore;
+  Reader reader;
   const channel::Endpoint endpoint{0,
                                    channel,
                                    {channel.response_header().requests, bell.ringing.get()},
                                    {channel.response_header().responses, bell.waiting.get()}};
-  channel::Requester requester(endpoint, ignore);
+  channel::Requester requester(endpoint, reader);
   requester.open(engine);
   requester.set_wakeup(channel::Wakeup::engine);
+  const auto counts = input.integer<std::uint16_t>();
   const std::uint64_t posted = (shape >> 2U) % (layout.depth + 1);
-  while (requester.posted() != posted) require(requester.post({}, nullptr).ok(), "there is room");
+  std::uint64_t messages = 0;
+  while (requester.slots().posted() != posted) {
+    const std::uint64_t before = messages;
+    messages += post_slot(requester, counts >> (2 * requester.slots().posted()));
+    if (messages == before) break;  // as many as may be in flight
+    requester.flush();
+  }
   const std::vector<kernels::Packet> before = requests;
 
   std::array<int, 2> fds{};
@@ -62,6 +88,7 @@ void run(Input input) {
     require(!is || (answered && i < posted), "what was asked is answered, in order");
     answered = is;
   }
+  require(reader.responses <= messages, "once each");
 }
 
 }  // namespace
