@@ -104,7 +104,8 @@ void Requester::on_content(const ContentResponse& response) {
       const bool answered = header.msg_id == static_cast<std::uint32_t>(FrameKind::response);
       const bool refused =
           header.msg_id == static_cast<std::uint32_t>(FrameKind::error) && header.length == 0;
-      if ((answered || refused) && header.length <= rest.size() - kFrameHeader &&
+      if ((answered || refused) && header.length <= max_length() &&
+          header.length <= rest.size() - kFrameHeader &&
           header.wire_size == kFrameHeader + header.length) {
         payload = rest.subspan(kFrameHeader, header.length);
         rest = rest.subspan(header.wire_size);

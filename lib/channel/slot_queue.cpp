@@ -187,6 +187,7 @@ bool SlotQueue::take(ContentResponse& response) noexcept {
       copies_end_ += length;
     }
   }
+  if (response.status != kernels::Status::ok) response.bytes = {};
   fetch_ahead<0>(view_.response(received_ + kFetchAhead));
   ++received_;
   return true;

@@ -71,6 +71,8 @@ const std::vector<DataHeader> kNoBatches{
 
 class RemoteBatches : public RemoteTest {
  protected:
+  explicit RemoteBatches(std::uint32_t longest = kLongest) : RemoteTest(longest) {}
+
   /// In one slot.
   void post_batch(const Messages& messages) {
     for (const Bytes& message : messages) ASSERT_TRUE(server_.post(message));
@@ -79,6 +81,12 @@ class RemoteBatches : public RemoteTest {
   void expect_responses(const Messages& expected) {
     for (const Bytes& response : expected) ASSERT_EQ(next_response(), response);
   }
+};
+
+/// Of messages that are shorter than a batch may be.
+class ShortBatches : public RemoteBatches {
+ protected:
+  ShortBatches() : RemoteBatches(60) {}
 };
 
 TEST_F(RemoteBatches, ABatchLooksLikeThisOnTheWire) {
@@ -162,7 +170,7 @@ TEST_F(RemoteBatches, HeadersThatNoneHas) {
 }
 
 // The connection carries them; the requester finds out, and no other message suffers.
-TEST_F(RemoteBatches, ContentsThatLieCostTheirMessages) {
+TEST_F(ShortBatches, ContentsThatLieCostTheirMessages) {
   const Messages right = messages_of(3, 20, 5);
   const Bytes one = frame(right[0]);
   const auto with = [&](const Bytes& rest) {
@@ -196,6 +204,7 @@ TEST_F(RemoteBatches, ContentsThatLieCostTheirMessages) {
       {"a frame beyond the end", 3, with(too_long), 1},
       {"another size", 3, with(other_size), 1},
       {"the longest length", 3, with(beyond), 1},
+      {"longer than a message", 3, with(frame(random_bytes(longest_ + 1, 9))), 1},
       {"a request", 3, with(frame(right[1], MessageId::client_request)), 1},
       {"a kind that is none", 3, with(frame(right[1], static_cast<MessageId>(99))), 1},
       {"an error of a text", 3, with(frame(right[1], MessageId::error)), 1},
@@ -292,6 +301,25 @@ TEST_F(RemoteBackEnd, TablesThatLieAreRefused) {
 TEST_F(RemoteServerTest, HeadersThatNoBatchHas) {
   send(on_wire({0, 200, 65}));
   expect_failed("200 bytes, which are no batch of 65 messages");
+}
+
+// Byte for byte as docs/wire-protocol.md has it.
+TEST_F(RemoteBackEnd, ABatchLooksLikeThisInItsSlots) {
+  send(on_wire(0, requests_of({copy_of(bytes_of("a")), {}, copy_of(bytes_of("bcd"))}), 3));
+  read(kDataHeaderSize + 40);
+  const auto bytes_at = [](const kernels::Slot& slot, std::size_t packets) {
+    return copy_of(std::as_bytes(std::span(slot.packets, packets)));
+  };
+  const kernels::ChannelView& view = remote_->channel()->view();
+  EXPECT_EQ(bytes_at(view.request(0), 2),
+            support::bytes({10, 0, 0, 0, 0, 0, 0,   0,   3,   0,   0, 0, 1, 0, 0, 0,
+                            1,  0, 0, 0, 3, 0, 'a', 'b', 'c', 'd', 0, 0, 1, 0, 0, 0}));
+  EXPECT_EQ(bytes_at(view.response(0), 4),
+            support::bytes({40, 0, 0, 0, 0, 0, 0, 0, 3,  0, 0,   0, 1, 0, 0,  0, 0, 0, 0, 13, 0, 0,
+                            0,  5, 0, 0, 0, 1, 1, 0, 0,  0, 'a', 0, 0, 0, 12, 0, 0, 0, 5, 0,  0, 0,
+                            1,  0, 0, 0, 0, 0, 0, 0, 15, 0, 0,   0, 5, 0, 0,  0, 1, 0, 0, 0}));
+  const Bytes last = bytes_at({view.response(0).packets + 4}, 1);
+  EXPECT_EQ(Bytes(last.begin(), last.begin() + 4), support::bytes({3, 'd', 'c', 'b'}));
 }
 
 // What its own back end writes cannot break the connection.

@@ -41,6 +41,16 @@ TEST_F(RemoteTest, AStatusIsPassedOn) {
   EXPECT_EQ(server_.last_status, kernels::Status::bad_length);
 }
 
+TEST_F(RemoteTest, AStatusComesWithoutBytes) {
+  for (const std::uint32_t length : {10U, 1000U}) {
+    ASSERT_TRUE(post(random_bytes(length, 1)));
+    read(kDataHeaderSize + length);
+    write(on_wire({length == 10 ? 0U : 1U, length, 0, 1}, random_bytes(length, 2)));
+    EXPECT_EQ(next_response(), Bytes{});
+    EXPECT_EQ(server_.last_status, kernels::Status::bad_length);
+  }
+}
+
 TEST_F(RemoteTest, NothingWasAsked) {
   write(on_wire(0, random_bytes(5, 1)));
   expect_failed("not due");
