@@ -13,8 +13,8 @@ using protocol::FrameView;
 using protocol::MessageId;
 using protocol::Refusal;
 
-/// Frames of one batch: those of one poll of the requester, and as many errors before them.
-constexpr std::size_t kBatch = 2 * progress::Context::kCompletionsAtOnce;
+/// Frames and pieces that are gathered before they are sent.
+constexpr std::size_t kBatch = 256;
 /// A payload up to this long is copied behind its header, so that a batch is one piece; the copy of
 /// a longer one would cost more than the piece of its own.
 constexpr std::size_t kShortPayload = kernels::kMaxPacketPayload;
@@ -42,10 +42,9 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       limits_(limits),
       requester_(endpoint, *this),
       long_requests_(requester_.capacity()),
-      output_(kBatch, kFrameRoom),
-      flushed_(requester_.posted()) {
+      output_(kBatch, kFrameRoom) {
   received_.reserve(requester_.capacity());
-  touched_.reserve(kBatch);  // each has a frame in output_ at least
+  touched_.reserve(2 * kBatch);  // each has a piece in output_ at least
 }
 
 void RequestPath::set_refusal(std::optional<Refusal> reason) {
@@ -140,9 +139,7 @@ void RequestPath::finish(Client& client) {
 }
 
 void RequestPath::end_round() {
-  if (std::exchange(flushed_, requester_.posted()) != requester_.posted()) {
-    (void)requester_.flush();
-  }
+  requester_.flush();
   send_touched();
 }
 
@@ -160,12 +157,16 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   }
 
   make_room();
+  net::IovecChain& chain = client.connection().chain();
+  if (const std::span<std::byte> whole = task.frame(); !whole.empty()) {
+    touch(client);
+    return output_.refer(chain, whole);
+  }
   const std::span<std::byte> payload = task.payload();
   std::byte* const frame = output_.room();
   protocol::store_header(frame, MessageId::client_response,
                          static_cast<std::uint32_t>(payload.size()));
   touch(client);
-  net::IovecChain& chain = client.connection().chain();
   if (payload.size() <= kShortPayload) {
     std::copy(payload.begin(), payload.end(), frame + protocol::kFrameHeaderSize);
     output_.commit(chain, protocol::kFrameHeaderSize + payload.size());
@@ -184,7 +185,7 @@ bool RequestPath::deliver() {
     [[maybe_unused]] const core::Status released = requester_.release(*task);
     assert(released.ok());
   }
-  (void)requester_.flush();
+  requester_.flush();
   received_.clear();
   return true;
 }

@@ -19,8 +19,8 @@
 namespace offload::server {
 
 /// The way of requests from clients into a channel, and of responses back. A request goes from the
-/// receive buffer to its slot in one copy. The short responses of a batch go through the cache to
-/// one gathered write a client, long ones into it from where they lie. One thread.
+/// receive buffer to its slot, short ones together with others. The frames of a batch's responses go
+/// into one gathered write a client as they are, long responses from where they lie. One thread.
 class RequestPath {
  public:
   struct Limits {
@@ -49,7 +49,6 @@ class RequestPath {
   /// The requester is with another worker, who owes nothing from before now.
   void note_new_worker() noexcept {
     last_response_ = engine_->now();
-    flushed_ = requester_.posted();  // which are other numbers, and flushed
   }
 
   /// From now on requests are answered with the error `reason`, those that the worker has not
@@ -99,7 +98,6 @@ class RequestPath {
   std::optional<protocol::Refusal> refusal_;      ///< of all requests
   bool open_ = false;
   core::TimePoint last_response_;
-  std::uint64_t flushed_;  ///< requester_.posted() as of the last round
   std::uint64_t answered_ = 0;
   std::uint64_t refused_ = 0;
 };
