@@ -106,9 +106,9 @@ class PacketResponse {
     for (std::uint32_t i = group.lane(); i < count; i += group.size()) {
       // The header last, as readers look there first.
       const std::uint32_t index = count - 1 - i;
-      const Block block =
-          index == 0 ? Block{{length_, static_cast<std::uint32_t>(status_), count_, 0}}
-                     : block_at((index - 1) * kPacketData);
+      const Block block = index == 0
+                              ? Block{{length_, static_cast<std::uint32_t>(status_), count_, 0}}
+                              : block_at((index - 1) * kPacketData);
       store_packet(slot_.packets + index,
                    {{block.words[0], block.words[1], block.words[2]}, flag_});
     }

@@ -19,8 +19,8 @@
 namespace offload::server {
 
 /// The way of requests from clients into a channel, and of responses back. A request goes from the
-/// receive buffer to its slot, short ones together with others. The frames of a batch's responses go
-/// into one gathered write a client as they are, long responses from where they lie. One thread.
+/// receive buffer to its slot, short ones together with others. The frames of a batch's responses
+/// go into one gathered write a client as they are, long responses from where they lie. One thread.
 class RequestPath {
  public:
   struct Limits {
@@ -47,9 +47,7 @@ class RequestPath {
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
   [[nodiscard]] std::optional<core::TimePoint> silent_since();
   /// The requester is with another worker, who owes nothing from before now.
-  void note_new_worker() noexcept {
-    last_response_ = engine_->now();
-  }
+  void note_new_worker() noexcept { last_response_ = engine_->now(); }
 
   /// From now on requests are answered with the error `reason`, those that the worker has not
   /// answered as well; none: they go to the channel again.

@@ -62,7 +62,9 @@ core::Status Requester::post(std::span<const std::byte> message, void* user_data
 }
 
 /// How many bytes of messages share a slot.
-std::uint32_t Requester::batch_limit() const noexcept { return kernels::kMaxBatchContent; }
+std::uint32_t Requester::batch_limit() const noexcept {
+  return kernels::kMaxBatchContent;
+}
 
 /// Gives what was gathered its slot.
 void Requester::post_batch() noexcept {

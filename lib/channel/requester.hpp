@@ -127,6 +127,8 @@ class Requester {
   [[nodiscard]] bool full() const noexcept {
     return posted_ - released_ == capacity_ || (batch_.empty() && slots_.full());
   }
+  /// Requests that were posted, without those that move_to() left behind.
+  [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
   /// Requests without a response yet.
   [[nodiscard]] std::uint64_t awaited() const noexcept { return posted_ - received_; }
   /// The slots below, for a proxy of the worker on the same engine.
