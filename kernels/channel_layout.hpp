@@ -146,8 +146,7 @@ constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_lengt
   while ((1U << layout.depth_log2) < depth) ++layout.depth_log2;
   // A digest may be longer than the longest request: there is always room for four packets.
   layout.max_length = max_length < 4 * kPacketData ? 4 * kPacketData : max_length;
-  layout.max_content =
-      layout.max_length < kMaxBatchContent ? kMaxBatchContent : layout.max_length;
+  layout.max_content = layout.max_length < kMaxBatchContent ? kMaxBatchContent : layout.max_length;
   layout.slot_stride =
       kMaxPackets * sizeof(Packet) + round_up(layout.max_content + kSlack, kSlotAlignment);
   layout.request_bytes = round_up(sizeof(RequestHeader) + depth * layout.slot_stride, kPage);

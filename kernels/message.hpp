@@ -17,10 +17,14 @@ struct alignas(16) Block {
 OFFLOAD_HOST_DEVICE inline Block reversed(Block block) {
 #if defined(__CUDA_ARCH__)
   const auto swap = [](std::uint32_t word) { return __byte_perm(word, 0, 0x0123); };
-#else
-  const auto swap = [](std::uint32_t word) { return __builtin_bswap32(word); };
-#endif
   return {{swap(block.words[3]), swap(block.words[2]), swap(block.words[1]), swap(block.words[0])}};
+#else
+  std::uint64_t halves[2];
+  std::memcpy(halves, &block, sizeof block);
+  const std::uint64_t swapped[2] = {__builtin_bswap64(halves[1]), __builtin_bswap64(halves[0])};
+  std::memcpy(&block, swapped, sizeof block);
+  return block;
+#endif
 }
 
 /// A whole request as contiguous bytes: laid out in the staging from its packets or as part of a
@@ -106,9 +110,9 @@ class PacketResponse {
     for (std::uint32_t i = group.lane(); i < count; i += group.size()) {
       // The header last, as readers look there first.
       const std::uint32_t index = count - 1 - i;
-      const Block block =
-          index == 0 ? Block{{length_, static_cast<std::uint32_t>(status_), count_, 0}}
-                     : block_at((index - 1) * kPacketData);
+      const Block block = index == 0
+                              ? Block{{length_, static_cast<std::uint32_t>(status_), count_, 0}}
+                              : block_at((index - 1) * kPacketData);
       store_packet(slot_.packets + index,
                    {{block.words[0], block.words[1], block.words[2]}, flag_});
     }

@@ -69,7 +69,8 @@ __global__ void __launch_bounds__(kMostThreads)
     };
     const Outcome outcome = respond(ThreadBlock{}, poller.channel(), job.sequence, Service{},
                                     staging, job.received, open_gate);
-    if (outcome == Outcome::refused && threadIdx.x < 32) poller.report(job.sequence, job.received.length);
+    if (outcome == Outcome::refused && threadIdx.x < 32)
+      poller.report(job.sequence, job.received.length);
   }
 }
 

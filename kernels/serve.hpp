@@ -141,8 +141,7 @@ OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& chann
     refuse(group, channel.response(sequence), channel.layout.flag_of(sequence));
     outcome = Outcome::refused;
   } else if (received.count != 0) {
-    outcome =
-        respond_to_batch(group, channel, sequence, service, staging, received, before_fence);
+    outcome = respond_to_batch(group, channel, sequence, service, staging, received, before_fence);
   } else {
     const std::uint8_t* const payload =
         received.arrival == Arrival::plain ? channel.request(sequence).plain() : staging.bytes;

@@ -56,7 +56,7 @@ void ChannelSelector::move_to(const std::shared_ptr<Line>& line) {
                                                        std::exchange(channel.endpoint, {}));
   }
   if (line == current_) return requester_->set_wakeup(channel.wakeup);
-  const std::uint64_t posted = requester_->posted();
+  const std::uint64_t posted = requester_->slots().posted();
   requester_->move_to(endpoint, channel.wakeup);
   current_->next = posted;
   current_ = line;

@@ -115,7 +115,7 @@ void IoThread::run() {
   }
   handshakes_.clear();
   clients_.clear();
-  path_.requester().stop();
+  path_.requester().close();
 }
 
 bool IoThread::poll() {

@@ -19,8 +19,8 @@
 namespace offload::server {
 
 /// The way of requests from clients into a channel, and of responses back. A request goes from the
-/// receive buffer to its slot in one copy. The short responses of a batch go through the cache to
-/// one gathered write a client, long ones into it from where they lie. One thread.
+/// receive buffer to its slot, short ones together with others. The frames of a batch's responses
+/// go into one gathered write a client as they are, long responses from where they lie. One thread.
 class RequestPath {
  public:
   struct Limits {
@@ -47,10 +47,7 @@ class RequestPath {
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
   [[nodiscard]] std::optional<core::TimePoint> silent_since();
   /// The requester is with another worker, who owes nothing from before now.
-  void note_new_worker() noexcept {
-    last_response_ = engine_->now();
-    flushed_ = requester_.posted();  // which are other numbers, and flushed
-  }
+  void note_new_worker() noexcept { last_response_ = engine_->now(); }
 
   /// From now on requests are answered with the error `reason`, those that the worker has not
   /// answered as well; none: they go to the channel again.
@@ -84,9 +81,19 @@ class RequestPath {
   void disconnect(Client& client, protocol::Refusal reason);
   void append_error(Client& client, protocol::Refusal reason);
   void give_up(channel::SendTask& request, protocol::Refusal reason);
-  void make_room();
-  void touch(Client& client);
+  /// For a frame in output_, or a piece.
+  void make_room() {
+    if (output_.full()) send_touched();
+  }
+  void touch(Client& client) {
+    if (client.connection().chain().empty()) touched_.push_back(&client);
+  }
   void send_touched();
+  /// What the service answers to a request of `length`; most have that of the last one.
+  [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) noexcept {
+    if (length != last_length_) longest_response_ = limits_.response_length(last_length_ = length);
+    return longest_response_;
+  }
 
   progress::Engine* engine_;
   ClientTable* clients_;
@@ -94,12 +101,13 @@ class RequestPath {
   channel::Requester requester_;
   LongRequests long_requests_;
   net::OutputBatch output_;
-  std::vector<Client*> touched_;                  ///< have output in output_
-  std::vector<channel::PostRecvTask*> received_;  ///< in this batch, to be released
-  std::optional<protocol::Refusal> refusal_;      ///< of all requests
+  std::vector<Client*> touched_;                    ///< have output in output_
+  channel::PostRecvTask* last_received_ = nullptr;  ///< that is to be released
+  std::uint32_t last_length_ = 0;
+  std::uint32_t longest_response_;            ///< to a request of that length
+  std::optional<protocol::Refusal> refusal_;  ///< of all requests
   bool open_ = false;
   core::TimePoint last_response_;
-  std::uint64_t flushed_;  ///< requester_.posted() as of the last round
   std::uint64_t answered_ = 0;
   std::uint64_t refused_ = 0;
 };

@@ -39,8 +39,8 @@ constexpr std::size_t kCopyRoom = kernels::kMaxBatchContent + kernels::kSlack;
     }
   }
   kernels::release_plain_payload();
-  kernels::store_packet(
-      slot.packets, {{static_cast<std::uint32_t>(bytes.size()), 0, content.count}, flag});
+  kernels::store_packet(slot.packets,
+                        {{static_cast<std::uint32_t>(bytes.size()), 0, content.count}, flag});
 }
 
 }  // namespace

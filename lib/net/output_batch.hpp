@@ -32,7 +32,10 @@ class OutputBatch {
     vectors_.reserve(2 * frames);
   }
 
-  [[nodiscard]] bool full() const noexcept { return capacity_ - used_ < frame_room_; }
+  /// Whether there may be no room for another frame, or another piece of two.
+  [[nodiscard]] bool full() const noexcept {
+    return capacity_ - used_ < frame_room_ || pieces_.size() + 2 > pieces_.capacity();
+  }
 
   /// `frame_room` bytes to build a frame in; precondition: !full().
   [[nodiscard]] std::byte* room() noexcept { return arena_.get() + used_; }

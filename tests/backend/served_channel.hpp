@@ -28,7 +28,7 @@ class ServedChannel {
 
   /// False if the channel is full.
   bool post(std::span<const std::byte> message) {
-    return server.post(message) && server.requester.flush().ok();
+    return server.post(message);
   }
 
   /// The next response, if it is there; reposted at once.

@@ -24,7 +24,7 @@ inline OwnedChannelFds passed_fds(const ChannelMemory& memory) {
   return passed;
 }
 
-/// A requester on an engine of its own, whose responses are taken one by one.
+/// A requester on an engine of its own, whose messages are sent and taken one by one.
 class Server {
  public:
   explicit Server(const Endpoint& endpoint) : requester(endpoint, *this) {
@@ -38,10 +38,11 @@ class Server {
     return &one;
   }
 
-  /// False if the channel is full. Not flushed.
+  /// False if the channel is full. In a slot of its own.
   bool post(std::span<const std::byte> message, void* user_data = somebody()) {
     const core::Status status = requester.post(message, user_data);
     EXPECT_TRUE(status.ok() || status.error() == core::ErrorCode::again);
+    requester.flush();
     return status.ok();
   }
 

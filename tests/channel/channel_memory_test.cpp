@@ -129,9 +129,9 @@ TEST_F(ChannelMemoryTest, RefusesAShapeThatDoesNotGiveItsSize) {
   auto shallower = good_;
   shallower.depth = kDepth / 2;
   EXPECT_EQ(refused(shallower), ErrorCode::bad_message);
-  auto shorter = good_;
-  shorter.max_message_length = 48;
-  EXPECT_EQ(refused(shorter), ErrorCode::bad_message);
+  auto longer = good_;
+  longer.max_message_length = 2 * kernels::kMaxBatchContent;
+  EXPECT_EQ(refused(longer), ErrorCode::bad_message);
   EXPECT_EQ(refused(with_length(kBytes - 4096)), ErrorCode::bad_message);
 }
 

@@ -41,22 +41,24 @@ void poke(Input& input, const kernels::ChannelView& channel, std::uint64_t start
   // Lengths around the limits are as likely as all others together.
   packet.data[0] = (where & 16U) != 0 ? data : channel.layout.max_length - 8 + data % 16;
   packet.data[1] = input.integer<std::uint8_t>();
+  packet.data[2] = input.integer<std::uint8_t>();
   packet.flag = channel.layout.flag_of(sequence) + ((where & 0xe0U) == 0 ? 1 : 0);
-  kernels::store_packet(slot.packets + which % channel.layout.packets, packet);
+  kernels::store_packet(slot.packets + which % kernels::kMaxPackets, packet);
 }
 
 template <class Service>
 void serve_all(const kernels::ChannelView& channel, std::uint64_t start, Service service) {
   kernels::Staging staging{};
   for (std::uint64_t i = 0; i < channel.layout.depth; ++i) {
-    const auto length = kernels::load_packet(channel.request(start + i).packets).data[0];
     const Outcome outcome =
         kernels::serve(kernels::SingleLane{}, channel, start + i, service, staging);
     if (outcome == Outcome::nothing) continue;
-    require((outcome == Outcome::refused) == (length > channel.layout.max_length),
-            "a request is refused for its length");
-    require(kernels::is_complete(channel.response(start + i), channel.layout.flag_of(start + i),
-                                 channel.layout),
+    const Packet header = kernels::load_packet(channel.request(start + i).packets);
+    const bool valid = kernels::is_valid_content(channel.layout, header.data[0], header.data[2]);
+    require(valid || outcome == Outcome::refused, "what is malformed is refused");
+    require(header.data[2] != 0 || valid == (outcome == Outcome::answered),
+            "a message is refused for its length alone");
+    require(kernels::is_complete(channel.response(start + i), channel.layout.flag_of(start + i)),
             "what was answered is there whole");
   }
 }
@@ -74,7 +76,12 @@ class Receiver {
                    *this) {
     requester_.set_wakeup(channel::Wakeup::doorbell);
     requester_.open(engine_);
-    while (!requester_.full()) require(requester_.post({}, nullptr).ok(), "a lap can be posted");
+    // Slots of one message and of several.
+    for (std::size_t i = 0; !requester_.full(); ++i) {
+      require(requester_.post({}, nullptr).ok(), "a lap can be posted");
+      if (i % 3 != 1) requester_.flush();
+    }
+    requester_.flush();
   }
 
   void receive_all() { engine_.progress(); }

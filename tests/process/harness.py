@@ -218,6 +218,11 @@ class Server(Program):
         """Until a worker has attached for the `count`-th time."""
         return self.wait_for_log(r"worker (\d+), .+ is ready", count=count)
 
+    def wait_until_served(self, count=1):
+        """Until a worker has been given channels for the `count`-th time. Requests that were refused
+        for want of a worker are answered from then on, and not before."""
+        return self.wait_for_log(r"worker (\d+), .+ serves [1-9]\d* of", count=count)
+
     def wait_until_worker_gone(self, count=1):
         return self.wait_for_log(r"worker (\d+), .+ is gone: (.*)", count=count)
 

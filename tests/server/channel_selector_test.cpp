@@ -33,13 +33,13 @@ class ChannelSelectorTest : public testing::Test {
   }
   void post(const Bytes& request) {
     ASSERT_TRUE(requester_.post(request, this).ok());
-    ASSERT_TRUE(requester_.flush().ok());
+    requester_.flush();
   }
   /// The responses that are there.
   std::vector<Bytes> take() {
     responses_.clear();
     engine_.progress();
-    (void)requester_.flush();
+    requester_.flush();
     return responses_;
   }
 

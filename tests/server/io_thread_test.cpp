@@ -153,9 +153,10 @@ TEST_F(IoThreadTest, WithoutAWorkerForTooLongTheyAreRefused) {
 TEST_F(IoThreadTest, WhatAWorkerThatIsGoneHadGoesToTheNext) {
   attach();
   connect();
-  for (const char* text : {"1st", "2nd", "3rd"}) send_request(client_, bytes_of(text));
+  send_request(client_, bytes_of("1st"));
   ASSERT_TRUE(eventually([&] { return worker_.serve(); }));
   EXPECT_EQ(next(false), response(bytes_of("ts1")));
+  for (const char* text : {"2nd", "3rd"}) send_request(client_, bytes_of(text));
   ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
 
   const auto channel = make_channel(kWorker + 1, Wakeup::polling);
@@ -166,8 +167,9 @@ TEST_F(IoThreadTest, WhatAWorkerThatIsGoneHadGoesToTheNext) {
   ASSERT_TRUE(eventually([&] { return thread_.serving() == kWorker + 1; }));
   worker_.fail();  // the former one wakes up and writes
   worker_.fail();
-  EXPECT_EQ(second.serve_all(), 2);
+  ASSERT_TRUE(eventually([&] { return second.serve_all() != 0; }));
   EXPECT_EQ(next(false), response(bytes_of("dn2")));
+  (void)second.serve_all();  // that is where the two did not come at once
   EXPECT_EQ(next(false), response(bytes_of("dr3")));
 }
 
@@ -191,9 +193,15 @@ TEST_F(IoThreadTest, ARequestWithWhichManyWorkersWereLostIsRefused) {
 TEST_F(IoThreadTest, TheNextWorkerIsRungForAsManyRequestsAsTheFormerHad) {
   attach();
   connect();
-  for (int i = 0; i < 3; ++i) send_request(client_, bytes_of("request"));
+  send_request(client_, bytes_of("request"));
   ASSERT_TRUE(eventually([&] { return worker_.serve(); }));
   EXPECT_EQ(next(false), response(bytes_of("tseuqer")));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(eventually([&] { return !worker_.has_request(); }));
+    send_request(client_, bytes_of("request"));
+    ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
+    worker_.skip();
+  }
   const auto channel = make_channel(kWorker + 1, Wakeup::doorbell);
   test::Worker second(channel->memory);
   thread_.add_worker(channel);

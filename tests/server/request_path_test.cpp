@@ -191,14 +191,16 @@ TEST_F(RequestPathTest, EachClientGetsItsOwnResponsesInOrder) {
 TEST_F(RequestPathTest, AFullChannelTakesMoreWhenItsResponsesWereDelivered) {
   open(2);
   Peer& peer = connect();
-  for (const char* text : {"1", "2", "3", "4", "5"}) send_request(peer.socket, bytes_of(text));
-  turn();
+  for (const char* text : {"1", "2", "3", "4", "5"}) {
+    send_request(peer.socket, bytes_of(text));
+    turn();
+  }
   EXPECT_EQ(posted(), 2U);
   EXPECT_FALSE(path_->has_room());
   turn();
   EXPECT_EQ(posted(), 2U);
   for (const char* text : {"1", "2", "3", "4", "5"}) {
-    ASSERT_TRUE(worker_->serve());
+    (void)worker_->serve_all();
     EXPECT_EQ(next(peer), response(bytes_of(text)));
   }
   EXPECT_TRUE(path_->has_room());
@@ -223,9 +225,10 @@ TEST_F(RequestPathTest, ARoundWakesTheWorkerForWhatWasPosted) {
 TEST_F(RequestPathTest, WhatTheWorkerRefusesIsAnErrorAndTheClientStays) {
   open(4);
   Peer& peer = connect();
-  send_request(peer.socket, bytes_of("1"));
-  send_request(peer.socket, bytes_of("2"));
-  turn();
+  for (const char* text : {"1", "2"}) {
+    send_request(peer.socket, bytes_of(text));
+    turn();
+  }
   worker_->fail();
   ASSERT_TRUE(worker_->serve());
   EXPECT_EQ(next(peer), error(Refusal::worker_failed));
@@ -313,8 +316,10 @@ TEST_F(RequestPathTest, AMessageThatIsNoRequestIsRefused) {
 TEST_F(RequestPathTest, RequestsThatTheWorkerHasNotAnsweredGetTheError) {
   open(4);
   Peer& peer = connect();
-  for (const char* text : {"1", "2", "3"}) send_request(peer.socket, bytes_of(text));
-  turn();
+  for (const char* text : {"1", "2", "3"}) {
+    send_request(peer.socket, bytes_of(text));
+    turn();
+  }
   ASSERT_TRUE(worker_->serve());
   EXPECT_EQ(next(peer), response(bytes_of("1")));
   path_->set_refusal(Refusal::worker_unavailable);
@@ -336,8 +341,10 @@ TEST_F(RequestPathTest, RequestsThatTheWorkerHasNotAnsweredGetTheError) {
 TEST_F(RequestPathTest, NewRequestsAreRefusedThoughTheChannelIsFull) {
   open(2);
   Peer& peer = connect();
-  for (int i = 0; i < 3; ++i) send_request(peer.socket, {});
-  turn();
+  for (int i = 0; i < 3; ++i) {
+    send_request(peer.socket, {});
+    turn();
+  }
   ASSERT_FALSE(path_->has_room());
   path_->set_refusal(Refusal::shutting_down);
   EXPECT_TRUE(path_->has_room());

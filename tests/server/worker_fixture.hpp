@@ -63,6 +63,9 @@ class Worker {
     ++sequence_;
   }
 
+  /// Leaves the next request unanswered.
+  void skip() { ++sequence_; }
+
   /// Whether the next request is there.
   [[nodiscard]] bool has_request() const {
     return kernels::load_packet(channel_.view().request(sequence_).packets).flag ==

@@ -82,7 +82,8 @@ void ServerProxy::on_content(const channel::ContentResponse& response) {
 }
 
 void ServerProxy::on_sent(std::size_t count) {
-  slots_.release(count);
+  answers_sent_ += count;
+  slots_.release_until(answers_sent_);
   slots_.flush();
 }
 

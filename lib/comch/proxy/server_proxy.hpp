@@ -55,6 +55,7 @@ class ServerProxy final : DataHandler {
   progress::Engine engine_;
   channel::SlotQueue slots_;
   std::unique_ptr<DataConnection> connection_;
+  std::uint64_t answers_sent_ = 0;
   std::function<void()> on_failure_;
   std::atomic<bool> stop_{false};  ///< relaxed; notify() orders it
   std::thread thread_;

@@ -25,7 +25,11 @@ class Sessions : public testing::TestWithParam<TestedTransport> {
   std::size_t post(std::uint32_t channel, std::span<const support::Bytes> messages) {
     return server_->with([&](ServerSide& side) {
       std::size_t count = 0;
-      while (count != messages.size() && side.ends[channel]->server.post(messages[count])) ++count;
+      auto& requester = side.ends[channel]->server.requester;
+      while (count != messages.size() &&
+             requester.post(messages[count], channel::test::Server::somebody()).ok()) {
+        ++count;
+      }
       return count;
     });
   }

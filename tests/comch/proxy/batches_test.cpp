@@ -75,7 +75,7 @@ class RemoteBatches : public RemoteTest {
 
   /// In one slot.
   void post_batch(const Messages& messages) {
-    for (const Bytes& message : messages) ASSERT_TRUE(server_.post(message));
+    for (const Bytes& message : messages) ASSERT_TRUE(gather(message));
     server_.requester.flush();
   }
   void expect_responses(const Messages& expected) {
@@ -238,7 +238,7 @@ TEST_F(RemotePair, BatchesAmongLongMessages) {
   for (std::uint32_t i = 0; i < kMessages || !expected.empty();) {
     while (i < kMessages) {
       const Bytes request = random_bytes(length_of(i), i);
-      if (!server_.post(request)) break;
+      if (!gather(request)) break;
       expected.push_back(reversed(request));
       if (++i % 37 == 0) break;
     }
@@ -258,7 +258,7 @@ class ShortPair : public RemotePair {
 TEST_F(ShortPair, SlotsHaveRoomForTheLongestBatch) {
   for (std::uint32_t round = 0; round < 20; ++round) {
     const Messages messages = messages_of(kernels::kMaxBatchCount, 60, 1000 * round);
-    for (const Bytes& message : messages) ASSERT_TRUE(server_.post(message));
+    for (const Bytes& message : messages) ASSERT_TRUE(gather(message));
     server_.requester.flush();
     for (const Bytes& message : messages) ASSERT_EQ(next_response(), reversed(message));
   }

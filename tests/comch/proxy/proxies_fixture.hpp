@@ -78,11 +78,9 @@ class RemoteTest : public testing::Test {
     server_.requester.move_to(memory_->endpoint(), channel::Wakeup::engine);
   }
 
-  /// In a slot of its own.
-  bool post(const Bytes& request) {
-    const bool posted = server_.post(request);
-    server_.requester.flush();
-    return posted;
+  /// With those that are gathered until the next flush; false if the channel is full.
+  bool gather(const Bytes& request) {
+    return server_.requester.post(request, channel::test::Server::somebody()).ok();
   }
   template <class Condition>
   bool run_until(Condition condition) {

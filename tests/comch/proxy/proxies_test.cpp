@@ -12,15 +12,15 @@ namespace {
 using support::random_bytes;
 
 TEST_F(RemoteTest, ARequestLooksLikeThisOnTheWire) {
-  ASSERT_TRUE(post(random_bytes(5, 1)));
-  ASSERT_TRUE(post(random_bytes(1000, 2)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
+  ASSERT_TRUE(server_.post(random_bytes(1000, 2)));
   EXPECT_EQ(read(kDataHeaderSize + 5), on_wire(0, random_bytes(5, 1)));
   EXPECT_EQ(read(kDataHeaderSize + 1000), on_wire(1, random_bytes(1000, 2)));
 }
 
 TEST_F(RemoteTest, AResponseComesInAnyPieces) {
-  ASSERT_TRUE(post(random_bytes(5, 1)));
-  ASSERT_TRUE(post(random_bytes(3000, 2)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
+  ASSERT_TRUE(server_.post(random_bytes(3000, 2)));
   read(2 * kDataHeaderSize + 3005);
   Bytes both = on_wire(0, random_bytes(7, 3));
   const Bytes second = on_wire(1, random_bytes(2000, 4));
@@ -34,7 +34,7 @@ TEST_F(RemoteTest, AResponseComesInAnyPieces) {
 }
 
 TEST_F(RemoteTest, AStatusIsPassedOn) {
-  ASSERT_TRUE(post(random_bytes(5, 1)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
   read(kDataHeaderSize + 5);
   write(on_wire({0, 0, 0, 1}));
   EXPECT_EQ(next_response(), Bytes{});
@@ -43,7 +43,7 @@ TEST_F(RemoteTest, AStatusIsPassedOn) {
 
 TEST_F(RemoteTest, AStatusComesWithoutBytes) {
   for (const std::uint32_t length : {10U, 1000U}) {
-    ASSERT_TRUE(post(random_bytes(length, 1)));
+    ASSERT_TRUE(server_.post(random_bytes(length, 1)));
     read(kDataHeaderSize + length);
     write(on_wire({length == 10 ? 0U : 1U, length, 0, 1}, random_bytes(length, 2)));
     EXPECT_EQ(next_response(), Bytes{});
@@ -57,15 +57,15 @@ TEST_F(RemoteTest, NothingWasAsked) {
 }
 
 TEST_F(RemoteTest, AnotherResponseIsDue) {
-  ASSERT_TRUE(post(random_bytes(5, 1)));
-  ASSERT_TRUE(post(random_bytes(5, 2)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 2)));
   read(2 * (kDataHeaderSize + 5));
   write(on_wire(1, random_bytes(5, 2)));
   expect_failed("not due");
 }
 
 TEST_F(RemoteTest, OneResponseTwice) {
-  ASSERT_TRUE(post(random_bytes(5, 1)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
   read(kDataHeaderSize + 5);
   write(on_wire(0, random_bytes(5, 1)));
   EXPECT_EQ(next_response(), random_bytes(5, 1));
@@ -74,14 +74,14 @@ TEST_F(RemoteTest, OneResponseTwice) {
 }
 
 TEST_F(RemoteTest, AResponseLongerThanTheChannels) {
-  ASSERT_TRUE(post(random_bytes(5, 1)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
   read(kDataHeaderSize + 5);
   write(on_wire({0, kLongest + 1, 0}));
   expect_failed("over the 100000 of the channel");
 }
 
 TEST_F(RemoteTest, TheLongestLengthThatCanBeSaid) {
-  ASSERT_TRUE(post(random_bytes(5, 1)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
   read(kDataHeaderSize + 5);
   write(on_wire({0, ~0U, 0}));
   expect_failed("over the 100000 of the channel");
@@ -94,7 +94,7 @@ TEST_F(RemoteTest, AWorkerThatGoes) {
 
 // What one worker has not answered whole is the next one's, from the first byte.
 TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
-  for (std::uint32_t i = 0; i < kSlots; ++i) ASSERT_TRUE(post(random_bytes(500, i)));
+  for (std::uint32_t i = 0; i < kSlots; ++i) ASSERT_TRUE(server_.post(random_bytes(500, i)));
   read(kSlots * (kDataHeaderSize + 500));
   write(on_wire(0, random_bytes(5, 10)));
   Bytes half = on_wire(1, random_bytes(600, 11));
@@ -116,7 +116,7 @@ TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
 TEST_F(RemoteTest, WaitsWhileTheRequesterIsWithAnotherWorker) {
   channel::ChannelMemory other(3, kSlots, kLongest, -1);
   server_.requester.move_to(other.endpoint(), channel::Wakeup::doorbell);
-  ASSERT_TRUE(post(random_bytes(5, 1)));
+  ASSERT_TRUE(server_.post(random_bytes(5, 1)));
   for (int turn = 0; turn < 100; ++turn) server_.engine.progress();
   std::byte any{};
   EXPECT_EQ(::recv(peer_.get(), &any, 1, MSG_DONTWAIT), -1);
@@ -136,7 +136,7 @@ TEST_F(RemotePair, EverySizeInOrder) {
   for (std::size_t i = 0; i < sizes.size() || !expected.empty();) {
     if (i < sizes.size()) {
       auto request = random_bytes(sizes[i], static_cast<std::uint32_t>(i));
-      if (post(request)) {
+      if (server_.post(request)) {
         std::reverse(request.begin(), request.end());
         expected.push_back(std::move(request));
         ++i;

@@ -43,7 +43,6 @@ TEST_F(SessionsOfBothSides, ChannelsThatWereHandedOverWork) {
     channel::test::Server server(worker_events_.last.channels[i]->memory.endpoint());
     server.requester.set_wakeup(channel::Wakeup::polling);
     ASSERT_TRUE(server.post(message));
-    server.requester.flush();
     kernels::Staging staging{};
     kernels::serve(kernels::SingleLane{}, server_events_.channels[i].channel->view(), 0,
                    kernels::Reverse{}, staging);

@@ -97,7 +97,7 @@ def test_no_worker_in_time(stage):
         expect_errors(one, 20)
 
         stage.worker()
-        server.wait_until_attached(2)
+        server.wait_until_served(2)
         one.ask(payloads(50, 50, seed=2))
         other.ask(payloads(50, 50, seed=3))
         for wire in (one, other):
@@ -127,7 +127,7 @@ def test_workers_come_too_late_again_and_again(stage):
             worker.kill()
             expect_errors(wire, turn * 3 + 1)
             worker = stage.worker()
-            server.wait_until_attached(turn + 2)
+            server.wait_until_served(turn + 2)
             wire.ask(payloads(turn, 50, seed=turn))
 
 
