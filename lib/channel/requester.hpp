@@ -84,7 +84,10 @@ class Requester {
 
   /// Begins, once; close(), or the end of the object, ends it. Throws Error.
   void open(progress::Engine& engine) { slots_.open(engine); }
-  void close() noexcept { slots_.close(); }
+  void close() noexcept {
+    slots_.close();
+    batch_.clear();
+  }
 
   /// Takes a copy of `message`, of at most max_length() bytes; the worker has it after the next
   /// flush() at the latest. `again`: the channel is full. `invalid_value`: it is too long.
