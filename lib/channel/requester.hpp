@@ -84,7 +84,10 @@ class Requester {
 
   /// Begins, once; close(), or the end of the object, ends it. Throws Error.
   void open(progress::Engine& engine) { slots_.open(engine); }
-  void close() noexcept { slots_.close(); }
+  void close() noexcept {
+    slots_.close();
+    batch_.clear();
+  }
 
   /// Takes a copy of `message`, of at most max_length() bytes; the worker has it after the next
   /// flush() at the latest. `again`: the channel is full. `invalid_value`: it is too long.
@@ -154,6 +157,8 @@ class Requester {
   /// Requests in flight a slot of the channel: what a fast worker has under way at once, and no
   /// more, as requests that come later wait for them.
   static constexpr std::uint32_t kMessagesPerSlot = 8;
+  /// Slots that a GPU answers at once: one a warp.
+  static constexpr std::uint32_t kSlotsOfWarps = 32;
 
   using Receiver = void (*)(void* handler, PostRecvTask& task);
   template <class Handler>
@@ -167,8 +172,13 @@ class Requester {
   [[nodiscard]] std::uint32_t& messages_of(std::uint64_t sequence) noexcept {
     return messages_of_[slots_.view().layout.slot_index(sequence)];
   }
-  /// How many bytes of messages share a slot.
-  [[nodiscard]] std::uint32_t batch_limit() const noexcept { return kernels::kMaxBatchContent; }
+  /// How many bytes of messages share a slot. What fits in packets takes a GPU neither a fence nor
+  /// a second read, and its warps answer many slots at once: only when they have enough of them do
+  /// longer batches gain.
+  [[nodiscard]] std::uint32_t batch_limit() const noexcept {
+    const bool in_packets = slots_.wakeup() == Wakeup::polling && slots_.awaited() < kSlotsOfWarps;
+    return in_packets ? kernels::kMaxPacketPayload : kernels::kMaxBatchContent;
+  }
   core::Status post_first(std::span<const std::byte> message, void* user_data,
                           core::TimePoint now) noexcept;
   void note(std::size_t length, void* user_data, core::TimePoint now) noexcept {
