@@ -152,21 +152,19 @@ def round_up(value, to):
 
 
 class Memory:
-    """A channel's memory: requests, and responses. Sequences count messages from 0."""
+    """A channel's memory: requests, and responses. Sequences count slots from 0."""
 
     REQUEST_HEADER, RESPONSE_HEADER = 128, 256  # consumed; two doorbells, each 128 bytes
     VECTORS, VECTOR = 32, 16
     DATA = 12
     PACKED = (VECTORS - 1) * DATA
+    LONGEST_BATCH = 5120
 
     def __init__(self, depth, max_length, fds=None, seals=fcntl.F_SEAL_SHRINK):
         """`fds`: a server's, where requests can only be read."""
         self.depth, self.max_length = depth, max(max_length, 4 * self.DATA)
-        plain = self.max_length > self.PACKED
-        vectors = self.VECTORS if plain else 1 + -(-self.max_length // self.DATA)
-        self.stride = round_up(vectors * self.VECTOR, 128)
-        if plain:
-            self.stride += round_up(self.max_length + 16, 128)
+        content = max(self.max_length, self.LONGEST_BATCH)
+        self.stride = self.VECTORS * self.VECTOR + round_up(content + 16, 128)
         slots = depth * self.stride
         self.request_bytes = round_up(self.REQUEST_HEADER + slots, 4096)
         self.response_bytes = round_up(self.RESPONSE_HEADER + slots, 4096)
@@ -198,8 +196,10 @@ class Memory:
     def turn(self, sequence):
         return (sequence // self.depth << 1 | 1) & 0xffffffff
 
-    def write(self, sequence, payload, response, length=None, status=0, turn=None, vectors=None):
-        """Writes a message, by default a valid one; `vectors`: how many of its data's."""
+    def write(self, sequence, payload, response, length=None, status=0, turn=None, vectors=None,
+              count=0):
+        """Writes a message, by default a valid one, or a batch of `count`; `vectors`: how many of
+        its data's."""
         memory, part = self._part(sequence, response)
         turn = self.turn(sequence) if turn is None else turn
         if len(payload) > self.PACKED:
@@ -210,14 +210,20 @@ class Memory:
         for number, piece in enumerate(pieces[:vectors], 1):
             self._store(memory, part + number * self.VECTOR, piece.ljust(self.DATA, b"\0"), turn)
         length = len(payload) if length is None else length
-        self._store(memory, part, struct.pack("<III", length, status, 0), turn)
+        self._store(memory, part, struct.pack("<III", length, status, count), turn)
 
     def _store(self, memory, at, data, turn):
         memory[at:at + self.DATA] = data
         struct.pack_into("<I", memory, at + self.DATA, turn)  # what makes it valid, last
 
+    def count(self, sequence, response):
+        """Of the messages of a batch that is there; 0: it is one message."""
+        memory, part = self._part(sequence, response)
+        return struct.unpack_from("<I", memory, part + 8)[0]
+
     def read(self, sequence, response):
-        """A message as (status, payload); None as long as it is not there, whole."""
+        """A message, or a batch's content, as (status, payload); None as long as it is not there,
+        whole."""
         memory, part = self._part(sequence, response)
         turn = self.turn(sequence)
         if self._turn_at(memory, part) != turn:

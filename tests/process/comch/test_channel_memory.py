@@ -6,7 +6,7 @@ import pytest
 
 from control import FakeServer, FakeWorker
 from harness import PATIENCE, needs_cpu_worker, wait_until
-from wire import WORKER_FAILED, Wire, frame, payloads, reverse
+from wire import RESPONSE, WORKER_FAILED, Wire, frame, payloads, reverse
 
 
 @pytest.fixture
@@ -92,8 +92,9 @@ def test_a_response_that_is_not_whole_yet(fake):
 def test_responses_out_of_order(fake):
     requests = payloads(4, 100)
     with Wire(fake.server.port) as wire:
-        wire.send(b"".join(map(frame, requests)))
-        assert [take(fake, sequence) for sequence in range(4)] == requests
+        for sequence, request in enumerate(requests):  # each in a slot of its own
+            wire.send(frame(request))
+            assert take(fake, sequence) == request
         for sequence in (3, 1, 2):
             fake.memory.write(sequence, reverse(requests[sequence]), response=True)
         expect_silence(wire)
@@ -104,11 +105,45 @@ def test_responses_out_of_order(fake):
 def test_many_laps_by_hand(fake):
     """The layout and the turns as another implementation sees them."""
     requests = payloads(100, [0, 11, 12, 13, 371, 372, 373, 1000])
-    with Wire(fake.server.port) as wire, wire.sending(b"".join(map(frame, requests))):
+    with Wire(fake.server.port) as wire:
         for sequence, request in enumerate(requests):
+            wire.send(frame(request))
             assert take(fake, sequence) == request
             fake.memory.write(sequence, reverse(request), response=True)
             wire.expect([reverse(request)])
+
+
+def unpack(content, count):
+    """The requests of a batch."""
+    lengths = struct.unpack_from(f"<{count}H", content)
+    at = 2 * count
+    messages = []
+    for length in lengths:
+        messages.append(content[at:at + length])
+        at += length
+    assert at == len(content)
+    return messages
+
+
+@pytest.mark.parametrize("sizes", [[1, 0, 3], [0] * 20, [60, 61, 62, 63] * 8])
+def test_batches_by_hand(fake, sizes):
+    """Requests that are there together, as another implementation sees and answers them."""
+    requests = payloads(len(sizes), sizes)
+    with Wire(fake.server.port) as wire:
+        wire.send(b"".join(map(frame, requests)))
+        sequence, taken, batches = 0, [], 0
+        while len(taken) < len(requests):  # the stream may have been cut
+            content = take(fake, sequence)
+            count = fake.memory.count(sequence, response=False)
+            messages = unpack(content, count) if count else [content]
+            batches += count > 1
+            taken += messages
+            frames = b"".join(frame(reverse(message), RESPONSE) for message in messages)
+            fake.memory.write(sequence, frames if count else reverse(content), response=True,
+                              count=count)
+            sequence += 1
+        assert taken == requests and batches
+        wire.expect(map(reverse, requests))
 
 
 @pytest.mark.parametrize("scribble", [b"\x00", b"\x55", b"\xff"])
@@ -171,7 +206,7 @@ def test_a_request_that_is_too_long(real_worker, length):
     assert answer(real_worker, 0) == (1, b"")
     real_worker.memory.write(1, b"sense", response=False)
     assert answer(real_worker, 1) == (0, b"esnes")
-    real_worker.program.wait_for_log(f"channel 0 slot 0: refused a request of {length} bytes")
+    real_worker.program.wait_for_log(f"channel 0 slot 0: refused .*{length} bytes")
 
 
 @pytest.mark.parametrize("turn", [0, 2, 0xffffffff])
@@ -186,6 +221,30 @@ def test_many_requests_by_hand(real_worker):
     for sequence, request in enumerate(payloads(100, range(257))):
         real_worker.memory.write(sequence, request, response=False)
         assert answer(real_worker, sequence) == (0, reverse(request))
+
+
+@pytest.mark.parametrize("sizes", [[1, 0, 3], [0], [256] * 19, [5] * 64])
+def test_batches_of_requests_by_hand(real_worker, sizes):
+    requests = payloads(len(sizes), sizes)
+    table = struct.pack(f"<{len(sizes)}H", *map(len, requests))
+    content = table + b"".join(requests)
+    for sequence in range(10):
+        real_worker.memory.write(sequence, content, response=False, count=len(sizes))
+        frames = b"".join(frame(reverse(request), RESPONSE) for request in requests)
+        assert answer(real_worker, sequence) == (0, frames)
+        assert real_worker.memory.count(sequence, response=True) == len(sizes)
+
+
+@pytest.mark.parametrize("content, count", [
+    (b"", 1), (b"\1", 1), (b"\2\0a", 1), (b"\0\0a", 1), (b"\xff\xff\xff\xff", 2),
+    (struct.pack("<H", 257) + bytes(257), 1), (bytes(130), 65), (bytes(200), 0xffffffff),
+    (bytes(5121), 2), (struct.pack("<20H", *[250] * 20) + bytes(250 * 20), 20)])
+def test_batches_that_are_none(real_worker, content, count):
+    """Too short for their tables, of other lengths, over the limits, with too long responses."""
+    real_worker.memory.write(0, content, response=False, count=count)
+    assert answer(real_worker, 0) == (1, b"")
+    real_worker.memory.write(1, b"sense", response=False)
+    assert answer(real_worker, 1) == (0, b"esnes")
 
 
 def test_a_server_that_scribbles_over_the_channels_header(real_worker):
