@@ -38,7 +38,9 @@ TYPED_TEST_SUITE_P(ServicesRight);
 
 TYPED_TEST_P(ServicesRight, ForEveryLengthUpTo500) {
   std::vector<std::uint32_t> lengths;
-  for (std::uint32_t length = 0; length <= 500; ++length) lengths.push_back(length);
+  for (std::uint32_t length = 0; length <= 500; length += TypeParam::kStride) {
+    lengths.push_back(length);
+  }
   for_each_service([&](auto service) { expect_right_answers<TypeParam>(service, lengths, 500); });
 }
 
