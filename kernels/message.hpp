@@ -150,10 +150,32 @@ class FlatResponse {
       OFFLOAD_UNROLL
       for (std::uint32_t i = 0; i < kInFlight; ++i) put(offset + i * step, blocks[i]);
     }
-    for (; offset < length_; offset += step) put(offset, block_at(offset));
+    for (; offset + step < length_; offset += kOfRest * step) fill_rest(offset, step, block_at);
+    if (offset < length_) put(offset, block_at(offset));
   }
 
  private:
+  /// Blocks of a lane's rest that are loaded before the first is written.
+  static constexpr std::uint32_t kOfRest = 4;
+
+  /// Writes up to kOfRest blocks, `step` apart. Without a branch between the loads, or one would
+  /// wait for the one before: beyond the end, the first is loaded again, and hits in L1.
+  template <class BlockAt>
+  OFFLOAD_HOST_DEVICE void fill_rest(std::uint32_t first, std::uint32_t step,
+                                     BlockAt block_at) const {
+    Block blocks[kOfRest];
+    OFFLOAD_UNROLL
+    for (std::uint32_t i = 0; i < kOfRest; ++i) {
+      const std::uint32_t offset = first + i * step;
+      blocks[i] = block_at(offset < length_ ? offset : first);
+    }
+    OFFLOAD_UNROLL
+    for (std::uint32_t i = 0; i < kOfRest; ++i) {
+      const std::uint32_t offset = first + i * step;
+      if (offset < length_) put(offset, blocks[i]);
+    }
+  }
+
   OFFLOAD_HOST_DEVICE void put(std::uint32_t offset, const Block& block) const {
     *reinterpret_cast<Block*>(to_ + offset) = block;
   }
