@@ -19,10 +19,14 @@ struct alignas(16) Block {
 OFFLOAD_HOST_DEVICE inline Block reversed(Block block) {
 #if defined(__CUDA_ARCH__)
   const auto swap = [](std::uint32_t word) { return __byte_perm(word, 0, 0x0123); };
-#else
-  const auto swap = [](std::uint32_t word) { return __builtin_bswap32(word); };
-#endif
   return {{swap(block.words[3]), swap(block.words[2]), swap(block.words[1]), swap(block.words[0])}};
+#else
+  std::uint64_t halves[2];
+  std::memcpy(halves, &block, sizeof block);
+  const std::uint64_t swapped[2] = {__builtin_bswap64(halves[1]), __builtin_bswap64(halves[0])};
+  std::memcpy(&block, swapped, sizeof block);
+  return block;
+#endif
 }
 
 /// A whole request as contiguous bytes: laid out in the staging from its packets or as part of a

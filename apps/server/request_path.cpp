@@ -42,8 +42,8 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       limits_(limits),
       requester_(endpoint, *this),
       long_requests_(requester_.capacity()),
-      output_(kBatch, kFrameRoom) {
-  received_.reserve(requester_.capacity());
+      output_(kBatch, kFrameRoom),
+      longest_response_(limits.response_length(0)) {
   touched_.reserve(2 * kBatch);  // each has a piece in output_ at least
 }
 
@@ -146,27 +146,26 @@ void RequestPath::end_round() {
 // ---- Responses come
 
 void RequestPath::on_response(channel::PostRecvTask& task) {
-  received_.push_back(&task);
+  last_received_ = &task;
   if (task.user_data == nullptr) return;  // given up: its client has had an error
   auto& client = *static_cast<Client*>(task.user_data);
   client.connection().remove_request();
   ++answered_;
   if (task.response_status() != kernels::Status::ok ||
-      task.payload().size() > limits_.response_length(task.request_length())) {
+      task.payload().size() > longest_response(task.request_length())) {
     return append_error(client, Refusal::worker_failed);
   }
 
   make_room();
+  touch(client);
   net::IovecChain& chain = client.connection().chain();
   if (const std::span<std::byte> whole = task.frame(); !whole.empty()) {
-    touch(client);
     return output_.refer(chain, whole);
   }
   const std::span<std::byte> payload = task.payload();
   std::byte* const frame = output_.room();
   protocol::store_header(frame, MessageId::client_response,
                          static_cast<std::uint32_t>(payload.size()));
-  touch(client);
   if (payload.size() <= kShortPayload) {
     std::copy(payload.begin(), payload.end(), frame + protocol::kFrameHeaderSize);
     output_.commit(chain, protocol::kFrameHeaderSize + payload.size());
@@ -178,15 +177,13 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
 
 /// The slots are released only after the write, as long payloads are sent from where they lie.
 bool RequestPath::deliver() {
-  if (received_.empty()) return false;
+  if (last_received_ == nullptr) return false;
   last_response_ = engine_->now();
   send_touched();
-  for (channel::PostRecvTask* const task : received_) {
-    [[maybe_unused]] const core::Status released = requester_.release(*task);
-    assert(released.ok());
-  }
+  [[maybe_unused]] const core::Status released =
+      requester_.release(*std::exchange(last_received_, nullptr));
+  assert(released.ok());
   requester_.flush();
-  received_.clear();
   return true;
 }
 
@@ -198,15 +195,6 @@ void RequestPath::append_error(Client& client, Refusal reason) {
   const std::size_t size = protocol::store_error_frame(output_.room(), reason);
   touch(client);
   output_.commit(client.connection().chain(), size);
-}
-
-/// For a frame in output_.
-void RequestPath::make_room() {
-  if (output_.full()) send_touched();
-}
-
-void RequestPath::touch(Client& client) {
-  if (client.connection().chain().empty()) touched_.push_back(&client);
 }
 
 void RequestPath::send_touched() {

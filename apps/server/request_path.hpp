@@ -81,9 +81,19 @@ class RequestPath {
   void disconnect(Client& client, protocol::Refusal reason);
   void append_error(Client& client, protocol::Refusal reason);
   void give_up(channel::SendTask& request, protocol::Refusal reason);
-  void make_room();
-  void touch(Client& client);
+  /// For a frame in output_, or a piece.
+  void make_room() {
+    if (output_.full()) send_touched();
+  }
+  void touch(Client& client) {
+    if (client.connection().chain().empty()) touched_.push_back(&client);
+  }
   void send_touched();
+  /// What the service answers to a request of `length`; most have that of the last one.
+  [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) noexcept {
+    if (length != last_length_) longest_response_ = limits_.response_length(last_length_ = length);
+    return longest_response_;
+  }
 
   progress::Engine* engine_;
   ClientTable* clients_;
@@ -91,9 +101,11 @@ class RequestPath {
   channel::Requester requester_;
   LongRequests long_requests_;
   net::OutputBatch output_;
-  std::vector<Client*> touched_;                  ///< have output in output_
-  std::vector<channel::PostRecvTask*> received_;  ///< in this batch, to be released
-  std::optional<protocol::Refusal> refusal_;      ///< of all requests
+  std::vector<Client*> touched_;                    ///< have output in output_
+  channel::PostRecvTask* last_received_ = nullptr;  ///< that is to be released
+  std::uint32_t last_length_ = 0;
+  std::uint32_t longest_response_;            ///< to a request of that length
+  std::optional<protocol::Refusal> refusal_;  ///< of all requests
   bool open_ = false;
   core::TimePoint last_response_;
   std::uint64_t answered_ = 0;

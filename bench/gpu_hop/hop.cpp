@@ -57,27 +57,25 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wa
       usual_(load.size, index + 1),
       large_(load.large, index + 2),
       mixed_(load.large != 0),
-      posted_(depth) {
-  batch_.reserve(depth);
+      posted_(requester_.capacity()) {
+  batch_.reserve(requester_.capacity());
   requester_.set_wakeup(wakeup);
   requester_.open(engine_);
 }
 
-void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration gap) {
+void Hop::run(std::uint64_t messages, const Pace& pace) {
   const std::uint64_t warm_up = std::min<std::uint64_t>(messages / 10, 10'000);
   const std::uint64_t total = messages + warm_up;
-  const std::uint64_t window = std::min<std::uint64_t>(in_flight, requester_.capacity());
-  times_all_ = window == 1;
+  const std::uint64_t window = std::min<std::uint64_t>(pace.in_flight, requester_.capacity());
+  pace_ = pace;
   auto begin = core::Clock::now();
   auto last = begin;
   std::uint64_t sent = 0;
   received_ = 0;
   while (received_ < total) {
-    const bool may_send = gap == core::Duration{} || core::Clock::now() - last >= gap;
-    if (may_send && sent < total && sent - received_ < window) {
-      for (; sent < total && sent - received_ < window; ++sent) send(sent);
-      requester_.flush();
-    }
+    const std::uint64_t end = std::min(total, received_ + window);
+    const bool is_time = pace.gap == core::Duration{} || core::Clock::now() - last >= pace.gap;
+    if (is_time && (pace.together ? sent == received_ : sent < end)) sent = send(sent, end);
     engine_.progress();
     if (batch_.empty()) {
       if (core::Clock::now() - last > kLimit) {
@@ -95,6 +93,7 @@ void Hop::run(std::uint64_t messages, std::uint32_t in_flight, core::Duration ga
       if (received_ >= warm_up && posted != core::TimePoint{}) latency_.record(last - posted);
       check_response(received_++, *task);
     }
+    if (pace.together && received_ == sent && received_ > warm_up) latency_.record(last - begun_);
     finish_batch();
     if (!fault_.empty()) return;
   }
@@ -105,14 +104,26 @@ bool Hop::is_large(std::uint64_t message) const {
   return mixed_ && message % kLargeEvery == kLargeEvery - 1;
 }
 
-void Hop::send(std::uint64_t message) {
-  const bool timed = !is_large(message) && (times_all_ || message % kTimedEvery == 0);
-  const auto begin = timed ? core::Clock::now() : core::TimePoint{};
-  check(requester_.post(patterns(message).request(message), nullptr));
-  if (!timed) return;
-  const auto posted = core::Clock::now();
-  posted_[message % posted_.size()] = posted;
-  fill_.record(posted - begin);
+/// Posts and flushes messages from `from` on, before `end`, as far as they fit. Returns the next.
+std::uint64_t Hop::send(std::uint64_t from, std::uint64_t end) {
+  const auto times = [&](std::uint64_t message) {
+    return !pace_.together && !is_large(message) &&
+           (pace_.in_flight == 1 || message % kTimedEvery == 0);
+  };
+  const bool timed = pace_.together || times(from);
+  begun_ = timed ? core::Clock::now() : core::TimePoint{};
+  std::uint64_t next = from;
+  for (; next != end; ++next) {
+    const core::Status status = requester_.post(patterns(next).request(next), nullptr);
+    if (status.error() == core::ErrorCode::again) break;
+    check(status);
+  }
+  requester_.flush();
+  if (next == from) return next;
+  const auto flushed = timed ? core::Clock::now() : core::TimePoint{};
+  if (timed) fill_.record(flushed - begun_);
+  if (times(from)) posted_[from % posted_.size()] = flushed;
+  return next;
 }
 
 void Hop::check_response(std::uint64_t message, const channel::PostRecvTask& task) {

@@ -52,13 +52,20 @@ class Hop {
 
   [[nodiscard]] const channel::SharedChannel& worker_end() const noexcept { return import_; }
 
-  /// Sends `messages` and checks each response, `in_flight` at a time, with a pause of `gap` before
-  /// it sends again. Ends early with a fault.
-  void run(std::uint64_t messages, std::uint32_t in_flight, core::Duration gap);
+  /// How messages are sent.
+  struct Pace {
+    std::uint32_t in_flight;
+    /// All in flight are posted and flushed at once, and again when all are answered.
+    bool together;
+    core::Duration gap;  ///< a pause before it sends again
+  };
+  /// Sends `messages` and checks each response. Ends early with a fault.
+  void run(std::uint64_t messages, const Pace& pace);
 
-  /// From "posted" to "response seen": of every message if one is in flight, else of a share.
+  /// From "flushed" to "response seen": of every message if one is in flight, else of a share. Of
+  /// messages that are posted together: from before the first is written to the last response.
   [[nodiscard]] const metrics::LatencyHistogram& latency() const { return latency_; }
-  /// What it took to write a request into its slot, before that.
+  /// What it took to post the messages of a flush, and to flush.
   [[nodiscard]] const metrics::LatencyHistogram& fill() const { return fill_; }
   [[nodiscard]] core::Duration duration() const { return duration_; }
   /// Empty if every response was right.
@@ -72,7 +79,7 @@ class Hop {
   [[nodiscard]] const Patterns& patterns(std::uint64_t message) const {
     return is_large(message) ? large_ : usual_;
   }
-  void send(std::uint64_t message);
+  std::uint64_t send(std::uint64_t from, std::uint64_t end);
   void check_response(std::uint64_t message, const channel::PostRecvTask& task);
   void finish_batch();
 
@@ -84,8 +91,9 @@ class Hop {
   Patterns usual_;
   Patterns large_;
   bool mixed_;
-  bool times_all_ = true;
-  std::vector<core::TimePoint> posted_;  ///< by slot; of those that are timed, until answered
+  Pace pace_{};
+  core::TimePoint begun_;                ///< when those that are posted together were begun
+  std::vector<core::TimePoint> posted_;  ///< by message; of those that are timed, until answered
   std::uint64_t received_ = 0;
   metrics::LatencyHistogram latency_;
   metrics::LatencyHistogram fill_;

@@ -24,12 +24,15 @@
 namespace offload::bench {
 namespace {
 
+constexpr std::uint32_t kMostInFlight = 1U << 20;
+
 struct Options {
   std::string backend = "cuda";
   std::vector<std::uint32_t> sizes{8, 64, 256, 372, 4096, 65536};
   std::uint32_t large = 0;
   std::uint32_t max_length = 0;
   std::uint32_t in_flight = 1;
+  bool together = false;
   std::uint32_t channels = 1;
   std::uint32_t gpus = 1;
   std::uint32_t depth = 128;
@@ -79,7 +82,9 @@ void run_share(const Options& options, const Load& load, std::uint32_t gpu, Hops
   not_started.arrive_and_wait();
   std::vector<std::thread> threads;
   for (Hop* const hop : own) {
-    threads.emplace_back([&, hop] { hop->run(options.messages, options.in_flight, options.gap); });
+    threads.emplace_back([&, hop] {
+      hop->run(options.messages, {options.in_flight, options.together, options.gap});
+    });
   }
   for (auto& thread : threads) thread.join();
   backend->check();  // throws the reason, if it has ended by itself
@@ -135,6 +140,7 @@ int run(const Options& options) {
   }
   fmt::print("{} back end, {} channels of depth {}, {} in flight on each", options.backend,
              options.channels, options.depth, options.in_flight);
+  if (options.together) fmt::print(", posted together");
   if (options.gpus > 1) fmt::print(", over {} GPUs", options.gpus);
   if (options.warps != 0) fmt::print(", {} warps a channel", options.warps);
   if (options.backend == "graph") fmt::print(", {} batches at once on each", options.batches);
@@ -149,6 +155,7 @@ int run(const Options& options) {
               {"gpus", options.gpus},
               {"depth", options.depth},
               {"in_flight", options.in_flight},
+              {"together", options.together},
               {"large", options.large},
               {"warps", options.warps},
               {"batches", options.batches},
@@ -165,8 +172,11 @@ void declare(cli::CommandLine& line, Options& options) {
   cli::add_integer<std::uint32_t>(line, "--max-length", options.max_length, 0,
                                   kernels::kMaxMessageLength,
                                   "What a channel takes at least, bytes");
-  cli::add_integer<std::uint32_t>(line, "--in-flight", options.in_flight, 1, kernels::kMaxDepth,
+  cli::add_integer<std::uint32_t>(line, "--in-flight", options.in_flight, 1, kMostInFlight,
                                   "Messages in flight on a channel");
+  cli::add_flag(line, "--together", options.together,
+                "Post all in flight at once, and again when all are answered; latencies are from "
+                "before the first is written to the last response");
   cli::add_integer<std::uint32_t>(line, "--channels", options.channels, 1, 256,
                                   "Channels, each driven by a thread");
   cli::add_integer<std::uint32_t>(line, "--gpus", options.gpus, 1, 16,

@@ -34,36 +34,22 @@ Requester::Requester(const Endpoint& endpoint, Receiver receiver, void* handler)
 
 // ---- Requests
 
-core::Status Requester::post(std::span<const std::byte> message, void* user_data,
-                             core::TimePoint now) noexcept {
+/// A message that does not join others: the first of a batch, a long one, or none.
+core::Status Requester::post_first(std::span<const std::byte> message, void* user_data,
+                                   core::TimePoint now) noexcept {
   if (slots_.engine() == nullptr) return ErrorCode::bad_state;
   if (message.size() > max_length()) return ErrorCode::invalid_value;
-  if (posted_ - released_ == capacity_) return ErrorCode::again;
-  const auto length = static_cast<std::uint32_t>(message.size());
-  const bool alone = length > BatchBuffer::kLongest;
-  if (alone || !batch_.fits(length, batch_limit())) {
-    // The batch has its slot already, the message needs another.
-    if (slots_.room() < (batch_.empty() ? 1U : 2U)) return ErrorCode::again;
-    post_batch();
-  } else if (batch_.empty() && slots_.full()) {
-    return ErrorCode::again;
-  }
-  SendTask& task = send(posted_++);
-  task.user_data = user_data;
-  task.posted_at_ = now;
-  task.length_ = length;
-  task.moves_ = 0;
-  if (alone) {
+  // What was gathered has its slot already, and this message needs another.
+  const std::uint64_t slots = batch_.empty() ? 1 : 2;
+  if (posted_ - released_ == capacity_ || slots_.room() < slots) return ErrorCode::again;
+  post_batch();
+  note(message.size(), user_data, now);
+  if (message.size() > BatchBuffer::kLongest) {
     post_content({message, 0});
   } else {
     batch_.add(message);
   }
   return {};
-}
-
-/// How many bytes of messages share a slot.
-std::uint32_t Requester::batch_limit() const noexcept {
-  return kernels::kMaxBatchContent;
 }
 
 /// Gives what was gathered its slot.
@@ -88,40 +74,35 @@ void Requester::flush() noexcept {
 /// A batch's frames are checked one by one: from the first that is not as it should be on, the rest
 /// of the batch is malformed.
 void Requester::on_content(const ContentResponse& response) {
-  const std::uint32_t count = messages_of(response.sequence);
-  kernels::Status status = response.status;
+  const std::uint64_t slot = response.sequence;
+  const std::uint32_t count = messages_of(slot);
   if (response.count == 0 && count == 1) {
-    return complete(response.bytes, status, /*framed=*/false, /*last=*/true);
+    return complete(response.bytes, response.status, /*framed=*/false, slot + 1);
   }
-  if (status == kernels::Status::ok && response.count != count) {
-    status = kernels::Status::bad_length;
-  }
+  bool valid = response.status == kernels::Status::ok && response.count == count;
   std::span<std::byte> rest = response.bytes;
-  for (std::uint32_t i = 1; i <= count; ++i) {
-    std::span<std::byte> payload;
-    auto own = status;
-    if (status == kernels::Status::ok) {
-      const auto header = rest.size() < kFrameHeader ? protocol::FrameHeader{}
-                                                     : protocol::FrameHeader::load(rest.data());
-      const bool answered = header.msg_id == static_cast<std::uint32_t>(FrameKind::response);
-      const bool refused =
-          header.msg_id == static_cast<std::uint32_t>(FrameKind::error) && header.length == 0;
-      if ((answered || refused) && header.length <= rest.size() - kFrameHeader &&
-          header.wire_size == kFrameHeader + header.length) {
-        payload = rest.subspan(kFrameHeader, header.length);
-        rest = rest.subspan(header.wire_size);
-        if (refused) own = kernels::Status::bad_length;
-      } else {
-        own = status = kernels::Status::bad_length;
-      }
+  for (std::uint32_t left = count; left != 0;) {
+    const std::uint64_t slots_end = --left == 0 ? slot + 1 : slot;
+    valid = valid && rest.size() >= kFrameHeader;
+    const auto header = valid ? protocol::FrameHeader::load(rest.data()) : protocol::FrameHeader{};
+    const bool answered = header.msg_id == static_cast<std::uint32_t>(FrameKind::response);
+    const bool refused =
+        header.msg_id == static_cast<std::uint32_t>(FrameKind::error) && header.length == 0;
+    valid = valid && (answered || refused) && header.length <= rest.size() - kFrameHeader &&
+            header.wire_size == kFrameHeader + header.length;
+    if (valid && answered) {
+      complete(rest.subspan(kFrameHeader, header.length), kernels::Status::ok, /*framed=*/true,
+               slots_end);
+    } else {
+      complete({}, kernels::Status::bad_length, /*framed=*/false, slots_end);
     }
-    complete(payload, own, own == kernels::Status::ok, i == count);
+    if (valid) rest = rest.subspan(header.wire_size);
   }
 }
 
 /// Completes the receive of the oldest request.
-void Requester::complete(std::span<std::byte> payload, kernels::Status status, bool framed,
-                         bool last) {
+inline void Requester::complete(std::span<std::byte> payload, kernels::Status status, bool framed,
+                                std::uint64_t slots_end) {
   const SendTask& request = send(received_);
   PostRecvTask& task = receives_[received_ & (capacity_ - 1)];
   task.user_data = request.user_data;
@@ -129,20 +110,10 @@ void Requester::complete(std::span<std::byte> payload, kernels::Status status, b
   task.payload_ = payload;
   task.request_length_ = request.length_;
   task.status_ = status;
+  task.slots_end_ = slots_end;
   task.framed_ = framed;
-  task.last_of_slot_ = last;
-  task.completed_ = true;
   ++received_;
   receiver_(handler_, task);
-}
-
-core::Status Requester::release(PostRecvTask& task) noexcept {
-  if (!task.completed_) return ErrorCode::bad_state;
-  if (task.sequence_ != released_) return ErrorCode::invalid_value;
-  task.completed_ = false;
-  ++released_;
-  if (task.last_of_slot_) slots_.release(1);
-  return {};
 }
 
 // ---- To another worker

@@ -56,9 +56,8 @@ class PostRecvTask {
   std::span<std::byte> payload_;
   std::uint32_t request_length_ = 0;
   kernels::Status status_ = kernels::Status::ok;
+  std::uint64_t slots_end_ = 0;  ///< behind its slot, if it is the last in it; else before
   bool framed_ = false;
-  bool last_of_slot_ = false;
-  bool completed_ = false;  ///< and not released
 };
 
 /// Sends requests over a channel and receives their responses, in order. Requests that are posted
@@ -85,16 +84,32 @@ class Requester {
 
   /// Begins, once; close(), or the end of the object, ends it. Throws Error.
   void open(progress::Engine& engine) { slots_.open(engine); }
-  void close() noexcept { slots_.close(); }
+  void close() noexcept {
+    slots_.close();
+    batch_.clear();
+  }
 
   /// Takes a copy of `message`, of at most max_length() bytes; the worker has it after the next
   /// flush() at the latest. `again`: the channel is full. `invalid_value`: it is too long.
   /// `bad_state`: not open. `now`: for SendTask::posted_at(), where somebody asks for it.
   [[nodiscard]] core::Status post(std::span<const std::byte> message, void* user_data,
-                                  core::TimePoint now = {}) noexcept;
-  /// Posts the receive again. In the order of the responses, else invalid_value; bad_state: it is
-  /// posted.
-  [[nodiscard]] core::Status release(PostRecvTask& task) noexcept;
+                                  core::TimePoint now = {}) noexcept {
+    const std::size_t length = message.size();
+    const bool joins = !batch_.empty() && length <= BatchBuffer::kLongest &&
+                       batch_.fits(static_cast<std::uint32_t>(length), batch_limit()) &&
+                       posted_ - released_ != capacity_ && length <= max_length();
+    if (!joins) return post_first(message, user_data, now);
+    note(length, user_data, now);
+    batch_.add(message);
+    return {};
+  }
+  /// Posts the receive again, and those of all responses before it. bad_state: it is posted.
+  [[nodiscard]] core::Status release(const PostRecvTask& task) noexcept {
+    if (task.sequence_ < released_) return core::ErrorCode::bad_state;
+    released_ = task.sequence_ + 1;
+    slots_.release_until(task.slots_end_);
+    return {};
+  }
   /// Hands on what was posted, waking the worker for it, and frees what was released.
   void flush() noexcept;
 
@@ -142,6 +157,8 @@ class Requester {
   /// Requests in flight a slot of the channel: what a fast worker has under way at once, and no
   /// more, as requests that come later wait for them.
   static constexpr std::uint32_t kMessagesPerSlot = 8;
+  /// Slots that a GPU answers at once: one a warp.
+  static constexpr std::uint32_t kSlotsOfWarps = 32;
 
   using Receiver = void (*)(void* handler, PostRecvTask& task);
   template <class Handler>
@@ -155,10 +172,26 @@ class Requester {
   [[nodiscard]] std::uint32_t& messages_of(std::uint64_t sequence) noexcept {
     return messages_of_[slots_.view().layout.slot_index(sequence)];
   }
-  [[nodiscard]] std::uint32_t batch_limit() const noexcept;
+  /// How many bytes of messages share a slot. What fits in packets takes a GPU neither a fence nor
+  /// a second read, and its warps answer many slots at once: only when they have enough of them do
+  /// longer batches gain.
+  [[nodiscard]] std::uint32_t batch_limit() const noexcept {
+    const bool in_packets = slots_.wakeup() == Wakeup::polling && slots_.awaited() < kSlotsOfWarps;
+    return in_packets ? kernels::kMaxPacketPayload : kernels::kMaxBatchContent;
+  }
+  core::Status post_first(std::span<const std::byte> message, void* user_data,
+                          core::TimePoint now) noexcept;
+  void note(std::size_t length, void* user_data, core::TimePoint now) noexcept {
+    SendTask& task = send(posted_++);
+    task.user_data = user_data;
+    task.posted_at_ = now;
+    task.length_ = static_cast<std::uint32_t>(length);
+    task.moves_ = 0;
+  }
   void post_batch() noexcept;
   void post_content(Content content) noexcept;
-  void complete(std::span<std::byte> payload, kernels::Status status, bool framed, bool last);
+  void complete(std::span<std::byte> payload, kernels::Status status, bool framed,
+                std::uint64_t slots_end);
   [[nodiscard]] bool is_wanted(std::uint64_t first, std::uint32_t count) noexcept;
 
   SlotQueue slots_;

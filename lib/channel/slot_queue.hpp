@@ -65,9 +65,9 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   /// the next slot, unless it is a long one that lies there already; the worker may see it at once.
   /// Precondition: open, !full().
   void post(Content content) noexcept;
-  /// The oldest `count` responses that the handler has: their slots are free from the next flush
-  /// on.
-  void release(std::uint64_t count) noexcept { released_ += count; }
+  /// The slots of the responses before that of `end` are free from the next flush on. Their
+  /// sequences.
+  void release_until(std::uint64_t end) noexcept { released_ = end; }
   /// Frees what was released, and wakes the worker for what was posted.
   void flush() noexcept;
 

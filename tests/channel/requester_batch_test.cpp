@@ -1,0 +1,416 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "channel/channel_memory.hpp"
+#include "kernels/slot_batch.hpp"
+#include "protocol/frame.hpp"
+#include "tests/channel/channel_fixture.hpp"
+
+/// A requester whose messages share slots.
+namespace offload::channel {
+namespace {
+
+using kernels::kFrameHeader;
+using kernels::Outcome;
+using kernels::Status;
+using protocol::MessageId;
+using support::Bytes;
+using support::random_bytes;
+using support::reversed;
+using test::Ends;
+
+Bytes frame_of(const Bytes& payload) {
+  return protocol::make_frame(MessageId::client_response, payload);
+}
+
+class RequesterBatch : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kLongest = 3000;
+
+  /// Posts a message of `length` bytes, which is not flushed.
+  bool post(std::size_t length) {
+    const auto message = random_bytes(length, static_cast<std::uint32_t>(messages_.size()));
+    if (!requester_.post(message, test::Server::somebody()).ok()) return false;
+    messages_.push_back(message);
+    return true;
+  }
+  /// Expects the next response to be that to the next message, and frees its slot.
+  void expect_next() {
+    PostRecvTask* const task = ends_.server.receive();
+    ASSERT_NE(task, nullptr) << answered_;
+    EXPECT_EQ(task->response_status(), Status::ok);
+    EXPECT_EQ(task->sequence(), answered_);
+    EXPECT_EQ(task->request_length(), messages_[answered_].size());
+    EXPECT_EQ(support::copy_of(task->payload()), reversed(messages_[answered_++]));
+    EXPECT_TRUE(requester_.release(*task).ok());
+    requester_.flush();
+  }
+  /// The statuses of all responses that have come; those that are not ok have no payload.
+  std::vector<Status> statuses() {
+    std::vector<Status> all;
+    while (PostRecvTask* const task = ends_.server.receive()) {
+      all.push_back(task->response_status());
+      EXPECT_TRUE(all.back() == Status::ok || task->payload().empty());
+      EXPECT_TRUE(all.back() == Status::ok || task->frame().empty());
+      EXPECT_TRUE(requester_.release(*task).ok());
+    }
+    requester_.flush();
+    return all;
+  }
+  /// Posts three messages of 20 bytes in one slot and answers them.
+  void exchange_three() {
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(post(20));
+    requester_.flush();
+    ASSERT_EQ(ends_.serve(0), Outcome::answered);
+  }
+  /// Writes as a worker over the bytes of response slot 0 from `offset` of its content on, which
+  /// fits in packets.
+  void overwrite(std::size_t offset, const Bytes& bytes) {
+    kernels::Packet* const packets = ends_.worker.view().response(0).packets;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      kernels::Packet& packet = packets[1 + (offset + i) / kernels::kPacketData];
+      std::memcpy(reinterpret_cast<std::byte*>(&packet) + (offset + i) % kernels::kPacketData,
+                  &bytes[i], 1);
+    }
+  }
+
+  Ends ends_{8, kLongest};
+  Requester& requester_ = ends_.server.requester;
+  std::vector<Bytes> messages_;
+  std::size_t answered_ = 0;
+};
+
+TEST_F(RequesterBatch, MessagesBeforeAFlushShareASlot) {
+  for (const std::size_t length : {64U, 0U, 7U, 300U, 48U}) ASSERT_TRUE(post(length));
+  EXPECT_EQ(ends_.serve(0), Outcome::nothing) << "not handed on yet";
+  requester_.flush();
+  EXPECT_EQ(requester_.awaited(), 5U);
+  EXPECT_EQ(requester_.slots().awaited(), 1U);
+  ASSERT_EQ(ends_.serve(0), Outcome::answered);
+  for (int i = 0; i < 5; ++i) expect_next();
+  EXPECT_EQ(ends_.serve(1), Outcome::nothing);
+  EXPECT_EQ(ends_.server.receive(), nullptr);
+}
+
+TEST_F(RequesterBatch, OneMessageTravelsAsItIs) {
+  ASSERT_TRUE(post(64));
+  requester_.flush();
+  EXPECT_EQ(kernels::load_packet(ends_.worker.view().request(0).packets).data[2], 0U);
+  ASSERT_EQ(ends_.serve(0), Outcome::answered);
+  PostRecvTask* const task = ends_.server.receive();
+  ASSERT_NE(task, nullptr);
+  EXPECT_TRUE(task->frame().empty());
+}
+
+TEST_F(RequesterBatch, AFullBatchIsHandedOnBeforeTheFlush) {
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(post(300));
+  EXPECT_EQ(ends_.serve(0), Outcome::nothing);
+  ASSERT_TRUE(post(300));
+  ASSERT_EQ(ends_.serve(0), Outcome::answered);
+  EXPECT_EQ(ends_.serve(1), Outcome::nothing);
+  requester_.flush();
+  ASSERT_EQ(ends_.serve(1), Outcome::answered);
+  for (int i = 0; i < 17; ++i) expect_next();
+}
+
+TEST_F(RequesterBatch, ALongMessageGoesBehindThoseBeforeIt) {
+  for (const std::size_t length : {10U, 20U, kLongest, 30U, 40U}) ASSERT_TRUE(post(length));
+  requester_.flush();
+  for (std::uint64_t slot = 0; slot < 3; ++slot) {
+    ASSERT_EQ(ends_.serve(slot), Outcome::answered) << slot;
+  }
+  for (int i = 0; i < 5; ++i) expect_next();
+}
+
+TEST_F(RequesterBatch, AllLengthsInAnyCompany) {
+  std::minstd_rand random(1);
+  std::uint64_t served = 0;
+  for (int round = 0; round < 300; ++round) {
+    const auto count = random() % 100;
+    const std::size_t longest = round % 3 == 0 ? 48 : round % 3 == 1 ? 300 : kLongest;
+    for (std::size_t i = 0; i < count && post(random() % (longest + 1)); ++i) continue;
+    requester_.flush();
+    while (ends_.serve(served) == Outcome::answered) ++served;
+    while (answered_ != messages_.size()) ASSERT_NO_FATAL_FAILURE(expect_next()) << round;
+  }
+}
+
+TEST_F(RequesterBatch, TheFramesOfABatchLieBackToBack) {
+  for (const std::size_t length : {64U, 0U, 13U, 1000U, 5U}) ASSERT_TRUE(post(length));
+  requester_.flush();
+  ASSERT_EQ(ends_.serve(0), Outcome::answered);
+  const std::byte* next = nullptr;
+  for (const Bytes& message : messages_) {
+    PostRecvTask* const task = ends_.server.receive();
+    ASSERT_NE(task, nullptr);
+    EXPECT_EQ(support::copy_of(task->frame()), frame_of(reversed(message)));
+    EXPECT_TRUE(next == nullptr || task->frame().data() == next);
+    next = task->frame().data() + task->frame().size();
+  }
+}
+
+// ---- Back-pressure
+
+TEST_F(RequesterBatch, ManyShortMessagesFitAndThenItIsFull) {
+  while (post(4)) {
+    if (messages_.size() % 3 == 0) requester_.flush();
+    ASSERT_LE(messages_.size(), requester_.capacity());
+  }
+  EXPECT_EQ(messages_.size(), 3U * 8) << "three a slot";
+  EXPECT_TRUE(requester_.full());
+  for (std::uint64_t slot = 0; slot < 8; ++slot) ASSERT_EQ(ends_.serve(slot), Outcome::answered);
+  for (std::size_t i = 0; i < 24; ++i) expect_next();
+  while (post(4)) continue;
+  EXPECT_EQ(requester_.awaited(), requester_.capacity());
+  EXPECT_TRUE(requester_.full());
+}
+
+TEST_F(RequesterBatch, ABatchIsOpenForMessagesThatFitWhereNoSlotIsFree) {
+  for (int i = 0; i < 7; ++i) {
+    ASSERT_TRUE(post(10));
+    requester_.flush();
+  }
+  ASSERT_TRUE(post(10));
+  EXPECT_FALSE(requester_.full());
+  EXPECT_TRUE(post(20));
+  EXPECT_FALSE(post(kLongest)) << "which takes a slot of its own";
+  EXPECT_TRUE(post(30));
+  requester_.flush();
+  EXPECT_TRUE(requester_.full());
+}
+
+TEST_F(RequesterBatch, ASlotIsFreeOnceAllItsResponsesAreReleased) {
+  exchange_three();
+  PostRecvTask* tasks[3];
+  for (auto& task : tasks) task = ends_.server.receive();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(requester_.release(*tasks[i]).ok());
+  requester_.flush();
+  EXPECT_EQ(requester_.slots().room(), 7U);
+  ASSERT_TRUE(requester_.release(*tasks[2]).ok());
+  EXPECT_EQ(requester_.slots().room(), 7U);
+  requester_.flush();
+  EXPECT_EQ(requester_.slots().room(), 8U);
+}
+
+TEST_F(RequesterBatch, ToReleaseAResponseReleasesThoseBeforeIt) {
+  exchange_three();
+  PostRecvTask* tasks[3];
+  for (auto& task : tasks) task = ends_.server.receive();
+  ASSERT_TRUE(requester_.release(*tasks[2]).ok());
+  requester_.flush();
+  EXPECT_EQ(requester_.slots().room(), 8U);
+  for (auto* const task : tasks) {
+    EXPECT_EQ(requester_.release(*task), core::Status(core::ErrorCode::bad_state));
+  }
+}
+
+TEST_F(RequesterBatch, ResponsesThatAreHeldStayAsTheyAreForManyLaps) {
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::pair<PostRecvTask*, Bytes>> held;
+    for (std::uint64_t slot = 0; slot < 8; ++slot) {
+      for (int i = 0; i < 5; ++i) ASSERT_TRUE(post(static_cast<std::size_t>(round * 20 % 990 + i)));
+      requester_.flush();
+      ASSERT_EQ(ends_.serve(static_cast<std::uint64_t>(round) * 8 + slot), Outcome::answered);
+      while (PostRecvTask* const task = ends_.server.receive()) {
+        held.emplace_back(task, support::copy_of(task->payload()));
+      }
+      // Half of them go early, so that the others lie across the ring's end some time.
+      if (slot == 3) {
+        ASSERT_TRUE(requester_.release(*held[static_cast<std::size_t>(round) % 15].first).ok());
+        requester_.flush();
+      }
+    }
+    ASSERT_EQ(held.size(), 40U);
+    for (const auto& [task, payload] : held) {
+      ASSERT_EQ(payload, reversed(messages_[answered_++]));
+      if (task->sequence() % 40 > static_cast<std::uint64_t>(round) % 15) {
+        ASSERT_EQ(support::copy_of(task->payload()), payload);
+      }
+    }
+    ASSERT_TRUE(requester_.release(*held.back().first).ok());
+    requester_.flush();
+  }
+}
+
+// ---- The worker is a stranger
+
+TEST_F(RequesterBatch, ARefusedBatchRefusesEachOfItsMessages) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(post(20));
+  requester_.flush();
+  kernels::refuse(kernels::SingleLane{}, ends_.worker.view().response(0), 1);
+  EXPECT_EQ(statuses(), std::vector(3, Status::bad_length));
+}
+
+TEST_F(RequesterBatch, ARefusedMessageIsRefusedAlone) {
+  exchange_three();
+  // Its frame is shorter then: the one behind it moves up.
+  const Bytes refused = protocol::make_frame(MessageId::error, {});
+  const Bytes last = frame_of(reversed(messages_[2]));
+  overwrite(32, refused);
+  overwrite(32 + refused.size(), last);
+  EXPECT_EQ(statuses(), (std::vector{Status::ok, Status::bad_length, Status::ok}));
+}
+
+TEST_F(RequesterBatch, AnotherNumberOfResponsesIsNone) {
+  for (const std::uint32_t count : {0U, 1U, 2U, 4U, 64U, 65U, 0xffff'ffffU}) {
+    Ends ends(8, kLongest);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      ASSERT_TRUE(ends.server.requester.post(random_bytes(20, i), test::Server::somebody()).ok());
+    }
+    ends.server.requester.flush();
+    ASSERT_EQ(ends.serve(0), Outcome::answered);
+    ends.worker.view().response(0).packets[0].data[2] = count;
+    for (int i = 0; i < 3; ++i) {
+      PostRecvTask* const task = ends.server.receive();
+      ASSERT_NE(task, nullptr);
+      EXPECT_EQ(task->response_status(), Status::bad_length) << count;
+      EXPECT_TRUE(task->payload().empty());
+    }
+    EXPECT_EQ(ends.server.receive(), nullptr);
+  }
+}
+
+TEST_F(RequesterBatch, ABatchIsNoAnswerToOneMessage) {
+  ASSERT_TRUE(post(20));
+  requester_.flush();
+  ASSERT_EQ(ends_.serve(0), Outcome::answered);
+  ends_.worker.view().response(0).packets[0].data[2] = 1;
+  EXPECT_EQ(statuses(), std::vector(1, Status::bad_length));
+}
+
+TEST_F(RequesterBatch, ABatchThatIsTooLongIsNone) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(post(20));
+  requester_.flush();
+  kernels::store_packet(ends_.worker.view().response(0).packets,
+                        {{kernels::kMaxBatchContent + 1, 0, 3}, 1});
+  EXPECT_EQ(statuses(), std::vector(3, Status::bad_length));
+}
+
+// From the first frame that is none on, nobody knows where the next begins.
+TEST_F(RequesterBatch, WhatFollowsAFrameThatIsNoneIsNone) {
+  struct Lie {
+    std::size_t offset;  ///< in the second frame's header
+    Bytes bytes;
+  };
+  const auto big_endian = [](std::uint32_t value) {
+    Bytes bytes(4);
+    protocol::store_big_endian(bytes.data(), value);
+    return bytes;
+  };
+  for (const Lie& lie :
+       {Lie{0, big_endian(31)}, Lie{0, big_endian(33)}, Lie{0, big_endian(0)},
+        Lie{0, big_endian(0xffff'ffff)}, Lie{4, big_endian(4)}, Lie{4, big_endian(0)},
+        Lie{4, big_endian(6)}, Lie{8, big_endian(19)}, Lie{8, big_endian(21)},
+        Lie{8, big_endian(0xffff'fff4)}, Lie{8, big_endian(0xffff'ffff)}}) {
+    Ends ends(8, kLongest);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      ASSERT_TRUE(ends.server.requester.post(random_bytes(20, i), test::Server::somebody()).ok());
+    }
+    ends.server.requester.flush();
+    ASSERT_EQ(ends.serve(0), Outcome::answered);
+    kernels::Packet* const packets = ends.worker.view().response(0).packets;
+    // The second frame begins 32 bytes behind the header's packet.
+    for (std::size_t i = 0; i < lie.bytes.size(); ++i) {
+      const std::size_t at = 32 + lie.offset + i;
+      std::memcpy(reinterpret_cast<std::byte*>(&packets[1 + at / 12]) + at % 12, &lie.bytes[i], 1);
+    }
+    std::vector<Status> found;
+    while (PostRecvTask* const task = ends.server.receive()) {
+      found.push_back(task->response_status());
+    }
+    EXPECT_EQ(found, (std::vector{Status::ok, Status::bad_length, Status::bad_length}))
+        << lie.offset;
+  }
+}
+
+TEST_F(RequesterBatch, WhatIsCutOffIsNone) {
+  exchange_three();
+  kernels::Packet& header = ends_.worker.view().response(0).packets[0];
+  header.data[0] = 2 * 32 + 5;
+  EXPECT_EQ(statuses(), (std::vector{Status::ok, Status::ok, Status::bad_length}));
+}
+
+TEST_F(RequesterBatch, AWorkerCannotChangeWhatWasChecked) {
+  for (std::size_t i = 0; i < 40; ++i) ASSERT_TRUE(post(50));
+  requester_.flush();
+  ASSERT_EQ(ends_.serve(0), Outcome::answered);
+  std::vector<PostRecvTask*> tasks;
+  while (PostRecvTask* const task = ends_.server.receive()) tasks.push_back(task);
+  ASSERT_EQ(tasks.size(), 40U);
+  std::memset(ends_.worker.view().response(0).plain(), 0xff, 40 * 62);
+  for (std::size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(support::copy_of(tasks[i]->frame()), frame_of(reversed(messages_[i])));
+  }
+}
+
+// ---- Given up, or carried over
+
+TEST_F(RequesterBatch, OneOfABatchCanBeGivenUp) {
+  int users[3] = {};
+  for (int& user : users) ASSERT_TRUE(requester_.post(random_bytes(20, 1), &user).ok());
+  requester_.flush();
+  std::size_t number = 0;
+  requester_.for_each_pending([&](SendTask& request) {
+    if (number++ == 1) request.user_data = nullptr;
+  });
+  ASSERT_EQ(ends_.serve(0), Outcome::answered);
+  for (void* const user :
+       {static_cast<void*>(users), static_cast<void*>(nullptr), static_cast<void*>(users + 2)}) {
+    PostRecvTask* const task = ends_.server.receive();
+    ASSERT_NE(task, nullptr);
+    EXPECT_EQ(task->user_data, user);
+  }
+}
+
+TEST_F(RequesterBatch, BatchesAreCarriedOverWhole) {
+  for (const std::uint64_t start :
+       {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{8} * 77 + 3}) {
+    Ends first(8, kLongest);
+    Requester& requester = first.server.requester;
+    std::vector<Bytes> messages;
+    std::vector<int> users(100);
+    const auto post = [&](std::size_t length) {
+      messages.push_back(random_bytes(length, static_cast<std::uint32_t>(messages.size())));
+      ASSERT_TRUE(requester.post(messages.back(), &users[messages.size() - 1]).ok());
+    };
+    for (int batch = 0; batch < 4; ++batch) {
+      for (int i = 0; i <= batch * 6; ++i) post(static_cast<std::size_t>(10 * i));
+      if (batch != 3) requester.flush();  // the last is not handed on yet
+    }
+    // The second batch is given up as a whole, of the third every other message.
+    std::size_t number = 0;
+    requester.for_each_pending([&](SendTask& request) {
+      if ((number >= 1 && number < 8) || (number >= 8 && number < 21 && number % 2 == 0)) {
+        request.user_data = nullptr;
+      }
+      ++number;
+    });
+    ChannelMemory memory(0, 8, kLongest, -1, start);
+    const ImportedChannel second(memory.descriptor(), test::passed_fds(memory));
+    requester.move_to(memory.endpoint(), Wakeup::doorbell);
+    EXPECT_EQ(requester.awaited(), 1U + 13 + 19);
+    requester.for_each_pending([](SendTask& request) { EXPECT_EQ(request.moves(), 1U); });
+
+    kernels::Staging staging{};
+    for (std::uint64_t slot = start; slot < start + 3; ++slot) {
+      ASSERT_EQ(
+          kernels::serve(kernels::SingleLane{}, second.view(), slot, kernels::Reverse{}, staging),
+          Outcome::answered);
+    }
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      if (i >= 1 && i < 8) continue;
+      PostRecvTask* const task = first.server.receive();
+      ASSERT_NE(task, nullptr) << i;
+      EXPECT_EQ(task->user_data, i >= 8 && i < 21 && i % 2 == 0 ? nullptr : &users[i]);
+      EXPECT_EQ(support::copy_of(task->payload()), reversed(messages[i]));
+    }
+    EXPECT_EQ(first.server.receive(), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace offload::channel
