@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/batch.hpp"
+#include "kernels/graph/batch.hpp"
 
 namespace offload::backend {
 
-/// A device that answers batches (kernels/batch.hpp), several at a time: a GPU. Made by one thread, used by another
-/// from start_thread on, and by the first again once that thread has ended.
+/// A device that answers batches (kernels/graph/batch.hpp), several at a time: a GPU. Made by one
+/// thread, used by another from start_thread on, and by the first again once that thread has ended.
 class BatchProcessor {
  public:
   enum class State : std::uint8_t { running, done, failed };

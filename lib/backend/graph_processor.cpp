@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/batch_kernel.hpp"
+#include "kernels/graph/batch_kernel.hpp"
 
 namespace offload::backend {
 namespace {

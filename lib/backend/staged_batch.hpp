@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <optional>
 
-#include "kernels/batch.hpp"
+#include "kernels/graph/batch.hpp"
 #include "kernels/serve.hpp"
 
 namespace offload::backend {
 
-/// The messages of one launch (kernels/batch.hpp) on the host: gathered from a channel's slots into
-/// memory that is copied to a GPU, and answered into the slots from memory that was copied back. A
-/// slot's messages, one or a batch, go into one launch together. For one thread.
+/// The messages of one launch (kernels/graph/batch.hpp) on the host: gathered from a channel's
+/// slots into memory that is copied to a GPU, and answered into the slots from memory that was
+/// copied back. A slot's messages, one or a batch, go into one launch together. For one thread.
 class StagedBatch {
  public:
   /// Over memory that it does not own: both batches with `capacity` bytes of payloads and kSlack

@@ -10,7 +10,7 @@
 #include "kernels/services.hpp"
 #include "tests/kernels/bodies/runner_suite.hpp"
 #include "tests/kernels/bodies/serve_body.hpp"
-#include "tests/kernels/slot_contents.hpp"
+#include "tests/kernels/bodies/slot_contents.hpp"
 #include "tests/kernels/test_channel.hpp"
 
 /// Batches in slots: each message's frame byte for byte, and those that lie.

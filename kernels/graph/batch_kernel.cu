@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/batch_kernel.hpp"
+#include "kernels/graph/batch_kernel.hpp"
 #include "kernels/group.hpp"
 #include "kernels/services.hpp"
 
