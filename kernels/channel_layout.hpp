@@ -163,6 +163,7 @@ struct Slot {
     return reinterpret_cast<std::uint8_t*>(packets + kMaxPackets);
   }
 };
+
 /// A channel's memory at the addresses where its holder maps it. Slots are found by masking: no
 /// value that a peer sends can move a pointer out of the memory.
 struct ChannelView {

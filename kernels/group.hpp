@@ -36,7 +36,7 @@ class WarpTile {
  public:
   __device__ explicit WarpTile(std::uint32_t size)
       : size_(size), mask_((0xffff'ffffU >> (32 - size)) << (threadIdx.x % 32 & ~(size - 1))) {}
-  [[nodiscard]] __device__ std::uint32_t lane() const { return threadIdx.x % size_; }
+  [[nodiscard]] __device__ std::uint32_t lane() const { return threadIdx.x & (size_ - 1); }
   [[nodiscard]] __device__ std::uint32_t size() const { return size_; }
   [[nodiscard]] __device__ std::uint32_t combine_xor(std::uint32_t value) const {
     for (std::uint32_t distance = size_ / 2; distance > 0; distance /= 2) {

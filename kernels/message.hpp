@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
+#include "kernels/group.hpp"
 #include "kernels/packet_access.hpp"
 
 /// The request that a service reads and the responses that it writes.
@@ -48,8 +50,8 @@ class Request {
 #if defined(__CUDA_ARCH__)
     if (kAlignment % sizeof(Block) == 0) return *reinterpret_cast<const Block*>(data_ + offset);
     // Two aligned loads and a shift, without a branch, so that the loads of several blocks are
-    // under way together. All lanes are misaligned by the same amount: the second load of a lane is
-    // its neighbour's first, or its own first again, and hits in L1.
+    // under way together. A message's lanes are misaligned by one amount: the second load of a lane
+    // is its neighbour's first, or its own first again, and hits in L1.
     const std::uint8_t* const from = data_ + offset;
     const auto shift =
         static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from)) % sizeof(Block);
@@ -152,10 +154,32 @@ class FlatResponse {
       OFFLOAD_UNROLL
       for (std::uint32_t i = 0; i < kInFlight; ++i) put(offset + i * step, blocks[i]);
     }
-    for (; offset < length_; offset += step) put(offset, block_at(offset));
+    for (; offset + step < length_; offset += kOfRest * step) fill_rest(offset, step, block_at);
+    if (offset < length_) put(offset, block_at(offset));
   }
 
  private:
+  /// Blocks of a lane's rest that are loaded before the first is written.
+  static constexpr std::uint32_t kOfRest = 4;
+
+  /// Writes up to kOfRest blocks, `step` apart. Without a branch between the loads, or one would
+  /// wait for the one before: beyond the end, the first is loaded again, and hits in L1.
+  template <class BlockAt>
+  OFFLOAD_HOST_DEVICE void fill_rest(std::uint32_t first, std::uint32_t step,
+                                     BlockAt block_at) const {
+    Block blocks[kOfRest];
+    OFFLOAD_UNROLL
+    for (std::uint32_t i = 0; i < kOfRest; ++i) {
+      const std::uint32_t offset = first + i * step;
+      blocks[i] = block_at(offset < length_ ? offset : first);
+    }
+    OFFLOAD_UNROLL
+    for (std::uint32_t i = 0; i < kOfRest; ++i) {
+      const std::uint32_t offset = first + i * step;
+      if (offset < length_) put(offset, blocks[i]);
+    }
+  }
+
   OFFLOAD_HOST_DEVICE void put(std::uint32_t offset, const Block& block) const {
     *reinterpret_cast<Block*>(to_ + offset) = block;
   }
@@ -164,13 +188,34 @@ class FlatResponse {
   std::uint32_t length_;
 };
 
-/// Writes a response to any address, among others, without publishing it.
+/// Writes the first `size` bytes of `block` to any address.
+OFFLOAD_HOST_DEVICE inline void store_bytes(std::uint8_t* to, const Block& block,
+                                            std::uint32_t size) {
+#if defined(__CUDA_ARCH__)
+  // Indices are compile-time constants, or the block would leave the registers.
+  if (reinterpret_cast<std::uintptr_t>(to) % 4 == 0 && size % 4 == 0) {
+    OFFLOAD_UNROLL
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      if (4 * i < size) reinterpret_cast<std::uint32_t*>(to)[i] = block.words[i];
+    }
+  } else {
+    OFFLOAD_UNROLL
+    for (std::uint32_t i = 0; i < sizeof(Block); ++i) {
+      if (i < size) to[i] = static_cast<std::uint8_t>(block.words[i / 4] >> (8 * (i % 4)));
+    }
+  }
+#else
+  std::memcpy(to, &block, size);
+#endif
+}
+
+/// Writes a response to any address, without publishing it. Nothing outside of it is written, as
+/// other lanes write there at the same time; except by a SingleLane, the only one that writes: it
+/// writes whole blocks, up to kSlack behind the end.
 class UnalignedResponse {
  public:
   static constexpr std::uint32_t kAlignment = 1;
 
-  /// `to`: where there is room for `length`; with kSlack behind it, of a group of one, which may
-  /// write there.
   OFFLOAD_HOST_DEVICE UnalignedResponse(std::uint8_t* to, std::uint32_t length)
       : to_(to), length_(length) {}
 
@@ -180,30 +225,15 @@ class UnalignedResponse {
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
     constexpr std::uint32_t kSize = sizeof(Block);
+    constexpr bool kWholeBlocks = std::is_same_v<Group, SingleLane>;
     for (std::uint32_t offset = group.lane() * kSize; offset < length_;
          offset += group.size() * kSize) {
       const std::uint32_t left = length_ - offset;
-      put(to_ + offset, block_at(offset), left < kSize && group.size() > 1 ? left : kSize);
+      store_bytes(to_ + offset, block_at(offset), left < kSize && !kWholeBlocks ? left : kSize);
     }
   }
 
  private:
-  OFFLOAD_HOST_DEVICE static void put(std::uint8_t* to, const Block& block, std::uint32_t size) {
-#if defined(__CUDA_ARCH__)
-    if (size == sizeof(Block) && reinterpret_cast<std::uintptr_t>(to) % 4 == 0) {
-      OFFLOAD_UNROLL
-      for (int i = 0; i < 4; ++i) reinterpret_cast<std::uint32_t*>(to)[i] = block.words[i];
-      return;
-    }
-    OFFLOAD_UNROLL
-    for (std::uint32_t i = 0; i < sizeof(Block); ++i) {
-      if (i < size) to[i] = static_cast<std::uint8_t>(block.words[i / 4] >> (8 * (i % 4)));
-    }
-#else
-    std::memcpy(to, &block, size);
-#endif
-  }
-
   std::uint8_t* to_;
   std::uint32_t length_;
 };

@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint32_t kMostThreads = 512;
 constexpr std::uint32_t kFewestThreads = 64;
 
-/// The kernel for channels whose messages all fit in packets: each warp polls and answers alone.
+/// The kernel for channels of short messages, which fit in packets each: each warp polls and
+/// answers alone, batches too.
 template <class Service>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     serve_by_warps(const __grid_constant__ PersistentWorker worker) {
@@ -34,7 +35,7 @@ struct Job {
   Received received;
 };
 
-/// Answers short messages with one warp until a long one has come, or the worker is to end.
+/// Answers contents in packets with one warp until a plain one has come, or the worker is to end.
 template <class Service>
 __device__ Job next_job(WarpPoller& poller, Gate& gate, const Service& service, Staging& staging) {
   const auto may_look = [&] { return gate.is_open(poller.sequence()); };
@@ -46,8 +47,8 @@ __device__ Job next_job(WarpPoller& poller, Gate& gate, const Service& service, 
   return {true, false, 0, {}};
 }
 
-/// The kernel for channels whose messages may be longer: a block's first warp receives all messages
-/// and answers the short ones; the whole block answers a long one.
+/// The kernel for channels whose messages may be longer: a block's first warp receives all contents
+/// and answers those in packets; the whole block answers a plain one, long message or batch.
 template <class Service>
 __global__ void __launch_bounds__(kMostThreads)
     serve_by_blocks(const __grid_constant__ PersistentWorker worker) {
@@ -69,8 +70,9 @@ __global__ void __launch_bounds__(kMostThreads)
     };
     const Outcome outcome = respond(ThreadBlock{}, poller.channel(), job.sequence, Service{},
                                     staging, job.received, open_gate);
-    if (outcome == Outcome::refused && threadIdx.x < 32)
+    if (outcome == Outcome::refused && threadIdx.x < 32) {
       poller.report(job.sequence, job.received.length);
+    }
   }
 }
 

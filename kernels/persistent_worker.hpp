@@ -8,8 +8,8 @@
 #include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"
 
-/// The persistent kernel: the worker loop of serve.hpp on a GPU. A group works on each message: a
-/// warp where all are short enough for packets, a block of threads where one may be longer.
+/// The persistent kernel: the worker loop of serve.hpp on a GPU. A group works on each slot: a warp
+/// where all messages are short enough for packets, a block of threads where one may be longer.
 namespace offload::kernels {
 
 /// A channel as the kernel serves it. The pointers are the GPU's.

@@ -102,29 +102,20 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
   return {Arrival::packets, length, count};
 }
 
-/// Answers the batch `received`, by frames in the staging, which then go to the slot.
-template <class Group, class Service, class BeforeFence>
-OFFLOAD_HOST_DEVICE Outcome respond_to_batch(const Group& group, const ChannelView& channel,
-                                             std::uint64_t sequence, const Service& service,
-                                             Staging& staging, Received received,
-                                             const BeforeFence& before_fence) {
+/// Lays the received batch out in the staging, if it is not there yet, and indexes it: returns what
+/// index_batch() does. Called as respond().
+template <class Service, class Group>
+OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const ChannelView& channel,
+                                                std::uint64_t sequence, Staging& staging,
+                                                Received received) {
   if (received.arrival == Arrival::plain) {
+    // Once: the server could change what is read from the slot twice.
     const Request plain(channel.request(sequence).plain(), received.length);
     Echo{}(group, plain, FlatResponse(staging.bytes, received.length));
     group.sync();
   }
-  const std::uint32_t flag = channel.layout.flag_of(sequence);
-  const Slot response = channel.response(sequence);
-  const std::uint32_t frames = index_batch<Service>(group, staging, received.length, received.count,
-                                                    channel.layout.max_length);
-  if (frames == 0) {
-    refuse(group, response, flag);
-    return Outcome::refused;
-  }
-  serve_batch(group, service, staging, received.length, received.count);
-  answer(group, Echo{}, Request(staging.frames, frames), response, flag, received.count,
-         before_fence);
-  return Outcome::answered;
+  return index_batch<Service>(group, staging, received.length, received.count,
+                              channel.layout.max_length);
 }
 
 /// Answers message `sequence`, which was received. Called by every lane, with the same arguments,
@@ -136,17 +127,25 @@ OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& chann
                                     Staging& staging, Received received,
                                     const BeforeFence& before_fence = {}) {
   if (received.arrival == Arrival::none) return Outcome::nothing;
+  const std::uint32_t flag = channel.layout.flag_of(sequence);
+  const Slot response = channel.response(sequence);
+  const bool batch = received.arrival != Arrival::malformed && received.count != 0;
+  std::uint32_t frames = 0;
+  if (batch) frames = lay_out_batch<Service>(group, channel, sequence, staging, received);
+
   Outcome outcome = Outcome::answered;
-  if (received.arrival == Arrival::malformed) {
-    refuse(group, channel.response(sequence), channel.layout.flag_of(sequence));
+  if (received.arrival == Arrival::malformed || (batch && frames == 0)) {
+    before_fence();
+    refuse(group, response, flag);
     outcome = Outcome::refused;
-  } else if (received.count != 0) {
-    outcome = respond_to_batch(group, channel, sequence, service, staging, received, before_fence);
+  } else if (batch) {
+    serve_batch(group, service, staging, received.length, received.count);
+    answer(group, Echo{}, Request(staging.frames, frames), response, flag, received.count,
+           before_fence);
   } else {
     const std::uint8_t* const payload =
         received.arrival == Arrival::plain ? channel.request(sequence).plain() : staging.bytes;
-    answer(group, service, Request(payload, received.length), channel.response(sequence),
-           channel.layout.flag_of(sequence), 0, before_fence);
+    answer(group, service, Request(payload, received.length), response, flag, 0, before_fence);
   }
   group.sync();  // the staging is free again
   return outcome;

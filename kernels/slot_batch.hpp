@@ -41,7 +41,8 @@ OFFLOAD_HOST_DEVICE constexpr bool is_valid_content(const ChannelLayout& layout,
 }
 
 /// The memory that a group works in: shared memory on a GPU, one a warp or a block; the stack or a
-/// member on a CPU.
+/// member on a CPU. Blocks are read and written at multiples of 16 bytes from `bytes` and `frames`
+/// on, which both are a whole number of.
 struct alignas(16) Staging {
   /// A request's content as contiguous bytes, if it came in packets or is a batch.
   std::uint8_t before[kSlack];
@@ -54,23 +55,23 @@ struct alignas(16) Staging {
   std::uint16_t request_at[kMaxBatchCount + 1];
   std::uint16_t frame_at[kMaxBatchCount + 1];
 };
-static_assert(sizeof(Staging) % 16 == 0);
+static_assert(kSlack % sizeof(Block) == 0 && kMaxBatchContent % sizeof(Block) == 0);
+static_assert(sizeof(Staging) * kWarpsPerBlock <= 47 * 1024,
+              "a GPU gives a block 48 KiB of static shared memory, of which groups take some too");
 
 /// Writes the header of a frame to any address.
 OFFLOAD_HOST_DEVICE inline void store_frame_header(std::uint8_t* to, FrameKind kind,
                                                    std::uint32_t length) {
-  const std::uint32_t words[3] = {kFrameHeader + length, static_cast<std::uint32_t>(kind), length};
-#if defined(__CUDA_ARCH__)
-  OFFLOAD_UNROLL
-  for (std::uint32_t i = 0; i < kFrameHeader; ++i) {
-    to[i] = static_cast<std::uint8_t>(words[i / 4] >> (24 - 8 * (i % 4)));
-  }
-#else
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    const std::uint32_t word = __builtin_bswap32(words[i]);
-    std::memcpy(to + sizeof word * i, &word, sizeof word);
-  }
-#endif
+  const Block block =
+      reversed({{0, length, static_cast<std::uint32_t>(kind), kFrameHeader + length}});
+  store_bytes(to, block, kFrameHeader);
+}
+
+/// The length of message `i`, as the table of the batch in the staging says. Not by a pointer to
+/// std::uint16_t: the bytes were written as Block, and a compiler may take the two for unrelated.
+OFFLOAD_HOST_DEVICE inline std::uint32_t length_in_table(const Staging& staging, std::uint32_t i) {
+  const std::uint8_t* const at = staging.bytes + batch_table(i);
+  return at[0] | static_cast<std::uint32_t>(at[1]) << 8;
 }
 
 /// Reads the table of the batch in the staging, and notes where each payload is and where each
@@ -83,23 +84,24 @@ OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& stagi
   const std::uint32_t stretch = (count + group.size() - 1) / group.size();
   const std::uint32_t begin = group.lane() * stretch < count ? group.lane() * stretch : count;
   const std::uint32_t end = begin + stretch < count ? begin + stretch : count;
-  const auto* const table = reinterpret_cast<const std::uint16_t*>(staging.bytes);
   std::uint32_t requests = 0;
   std::uint32_t frames = 0;
   for (std::uint32_t i = begin; i < end; ++i) {
-    requests += table[i];
-    frames += kFrameHeader + Service::response_length(table[i]);
+    const std::uint32_t own = length_in_table(staging, i);
+    requests += own;
+    frames += kFrameHeader + Service::response_length(own);
   }
   // None of this overflows: 64 lengths of 64 KiB.
   std::uint32_t request_at = batch_table(count) + group.exclusive_sum(requests);
   std::uint32_t frame_at = group.exclusive_sum(frames);
   bool valid = request_at + requests <= length && frame_at + frames <= kMaxBatchContent;
   for (std::uint32_t i = begin; valid && i < end; ++i) {
-    valid = table[i] <= max_length;
+    const std::uint32_t own = length_in_table(staging, i);
+    valid = own <= max_length;
     staging.request_at[i] = static_cast<std::uint16_t>(request_at);
     staging.frame_at[i] = static_cast<std::uint16_t>(frame_at);
-    request_at += table[i];
-    frame_at += kFrameHeader + Service::response_length(table[i]);
+    request_at += own;
+    frame_at += kFrameHeader + Service::response_length(own);
   }
   if (begin < end && end == count) {
     valid = valid && request_at == length;
@@ -111,12 +113,12 @@ OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& stagi
   return valid ? staging.frame_at[count] : 0;
 }
 
-/// How many lanes of a group work on each message of a batch: so many that most messages take one
-/// block a lane.
-OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t length, std::uint32_t count,
+/// How many of a group's `lanes` work on each of `count` messages of `bytes` altogether: so many
+/// that a message of the mean length takes one block a lane.
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t bytes, std::uint32_t count,
                                                       std::uint32_t lanes) {
   std::uint32_t tile = 1;
-  while (tile < lanes && tile < 32 && tile * count * sizeof(Block) < length) tile *= 2;
+  while (tile < lanes && tile < 32 && tile * count * sizeof(Block) < bytes) tile *= 2;
   return tile;
 }
 
@@ -124,7 +126,7 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t length, std:
 template <class Group, class Service>
 OFFLOAD_HOST_DEVICE void serve_batch(const Group& group, const Service& service, Staging& staging,
                                      std::uint32_t length, std::uint32_t count) {
-  const auto tile = group.tile(lanes_for(length, count, group.size()));
+  const auto tile = group.tile(lanes_for(length - batch_table(count), count, group.size()));
   for (std::uint32_t i = group.lane() / tile.size(); i < count; i += group.size() / tile.size()) {
     const std::uint32_t request = staging.request_at[i];
     std::uint8_t* const frame = staging.frames + staging.frame_at[i];

@@ -32,8 +32,8 @@ bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now
   // Relaxed: the server's counter, compared with its last value only; it orders nothing.
   const auto due = __atomic_load_n(&watched.channel.request_header().consumed, __ATOMIC_RELAXED);
   const std::uint32_t flag = layout.flag_of(due);
-  const bool pending = kernels::is_complete(watched.channel.request(due), flag, layout) &&
-                       !kernels::is_complete(watched.channel.response(due), flag, layout);
+  const bool pending = kernels::is_complete(watched.channel.request(due), flag) &&
+                       !kernels::is_complete(watched.channel.response(due), flag);
   if (!pending || due != watched.waiting) {
     watched.waiting = due;
     watched.since = now;

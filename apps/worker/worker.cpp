@@ -176,7 +176,7 @@ void Worker::begin_to_leave() {
 
 void Worker::watch_over() {
   for (const backend::Fault& fault : backend_->check()) {
-    core::log_error("{}channel {} slot {}: refused a request of {} bytes, over the channel's limit",
+    core::log_error("{}channel {} slot {}: refused {} bytes, over the channel's limit or no batch",
                     prefix_, fault.channel, fault.slot, fault.length);
   }
   watchdog_->look(core::Clock::now(), backend_->heartbeats());

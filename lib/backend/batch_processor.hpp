@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/batch.hpp"
+#include "kernels/graph/batch.hpp"
 
 namespace offload::backend {
 
-/// A device that answers batches, several at a time: a GPU. Made by one thread, used by another
-/// from start_thread on, and by the first again once that thread has ended.
+/// A device that answers batches (kernels/graph/batch.hpp), several at a time: a GPU. Made by one
+/// thread, used by another from start_thread on, and by the first again once that thread has ended.
 class BatchProcessor {
  public:
   enum class State : std::uint8_t { running, done, failed };
@@ -21,7 +21,7 @@ class BatchProcessor {
 
   /// The number of batches that it has memory for.
   [[nodiscard]] virtual std::uint32_t batches() const = 0;
-  /// Room for the payloads of a batch, bytes each way.
+  /// Room for the payloads of a batch, bytes each way: kernels::room_of_slot() at least.
   [[nodiscard]] virtual std::uint32_t capacity() const = 0;
   /// Batch `i` in host memory: written before launch, read after look() returned done.
   virtual kernels::RequestBatch* requests(std::uint32_t i) = 0;

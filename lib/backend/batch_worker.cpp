@@ -71,8 +71,8 @@ bool BatchWorker::answer_oldest() {
     fail();
     return false;
   }
-  for (std::uint32_t message = 0; message < batches_[i].count(); ++message) {
-    if (!batches_[i].answer(channel(), message)) report(batches_[i].sequence(message));
+  for (std::uint32_t slot = 0; slot < batches_[i].slots(); ++slot) {
+    if (!batches_[i].answer(channel(), slot, staging_)) report(batches_[i].sequence(slot));
   }
   ring();
   return true;

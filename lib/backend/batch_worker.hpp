@@ -9,8 +9,8 @@
 
 namespace offload::backend {
 
-/// The thread that serves a channel in batches: gathers the requests that have come, has a
-/// processor answer them, and writes the answers, while it gathers the next batch.
+/// The thread that serves a channel by launches: gathers the requests of the slots that have come,
+/// has a processor answer them as one batch, and writes the answers, while it gathers the next.
 class BatchWorker final : public ChannelThread {
  public:
   BatchWorker(const channel::SharedChannel& channel, core::Duration spin,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/batch_kernel.hpp"
+#include "kernels/graph/batch_kernel.hpp"
 
 namespace offload::backend {
 namespace {
@@ -37,7 +37,7 @@ GraphProcessor::Slot::Slot(std::uint32_t capacity)
 GraphProcessor::GraphProcessor(int device, const std::string& service, std::uint32_t max_length,
                                std::uint32_t batches)
     : device_(device),
-      capacity_(std::bit_ceil(std::max(kBatchBytes, kernels::room_in_batch(max_length)))) {
+      capacity_(std::bit_ceil(std::max(kBatchBytes, kernels::room_of_slot(max_length)))) {
   for (std::uint32_t i = 0; i < batches; ++i) {
     Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(capacity_));
     for (std::uint32_t bytes = kLeastClass; bytes <= capacity_; bytes *= 2) {

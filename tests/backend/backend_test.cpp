@@ -133,6 +133,39 @@ TEST_P(Backends, GoesOnThroughLapsThatRewriteSlotsAndWrapAround) {
   }
 }
 
+// As many as fit in a slot, and a few; with long ones in between, which travel alone.
+TEST_P(Backends, AnswersBatches) {
+  constexpr std::uint32_t kSizes[] = {0, 64, 7, 64, 48, 2000, 49, 1, 63, 1024, 255, 64};
+  for (const std::string service : {"reverse", "echo", "crc32c"}) {
+    backend_ = GetParam().make();
+    // From before a lap that rewrites slots.
+    ServedChannel& channel =
+        make_channel(0, 8, 5000, (std::uint64_t{kernels::kRewriteLaps} - 2) * 8);
+    start({&channel}, service);
+    const std::uint64_t first_slot = channel.server.requester.slots().posted();
+    std::uint32_t posted = 0;
+    for (std::uint32_t round = 0; round < 40; ++round) {
+      std::vector<Bytes> due;
+      const std::uint32_t together = round % 4 == 0 ? 2 : 5 * round;
+      while (due.size() < together) {
+        const auto size = round % 2 == 0 ? 64 : kSizes[posted % std::size(kSizes)];
+        const auto message = support::random_bytes(size, posted);
+        if (!channel.gather(message)) break;
+        due.push_back(expected(service, message));
+        ++posted;
+      }
+      ASSERT_GT(due.size(), 1U);
+      channel.flush();
+      for (const Bytes& response : due) {
+        ASSERT_EQ(channel.await(), response) << service << ", round " << round;
+        ASSERT_EQ(channel.server.last_status, Status::ok);
+      }
+    }
+    EXPECT_LT(channel.server.requester.slots().posted() - first_slot, posted / 3);
+    ASSERT_TRUE(backend_->stop(5s));
+  }
+}
+
 TEST_P(Backends, AnswersOneAtATime) {
   ServedChannel& channel = make_channel(0, 4, 256);
   start({&channel}, "echo");
@@ -155,23 +188,30 @@ TEST_P(Backends, ServesEveryChannel) {
   }
 }
 
-/// Writes a request's header as no requester would, and wakes the back end that waits for it.
-void forge(ServedChannel& channel, std::uint32_t length) {
-  const std::uint64_t sequence = channel.server.requester.posted();
-  const kernels::ChannelView memory = channel.memory();
-  kernels::store_packet(memory.request(sequence).packets,
-                        {{length, 0, 0}, memory.layout.flag_of(sequence)});
-  ASSERT_TRUE(channel.server.requester.flush().ok());
-}
+struct Forged {
+  Bytes content;
+  std::uint32_t length;
+  std::uint32_t count;
+};
 
-TEST_P(Backends, ReportsARequestOverTheLimitAndGoesOn) {
+TEST_P(Backends, ReportsWhatIsMalformedAndGoesOn) {
   ServedChannel& channel = make_channel(3, 8, 500);
   start({&channel}, "reverse");
-  for (const std::uint32_t length : {501U, 0x8000'0000U, 0xffff'ffffU}) {
+  const std::vector<Forged> all{{{}, 501, 0},  // longer than messages may be
+                                {{}, 0x8000'0000U, 0},
+                                {{}, 0xffff'ffffU, 0},
+                                {{}, kernels::kMaxBatchContent + 1, 2},  // no batches
+                                {{}, 200, 65},
+                                {{}, 2, 2},
+                                {Bytes(20), 20, 3},  // whose table does not say what it holds
+                                {Bytes(400), 400, 64},
+                                {Bytes(400, std::byte{0xff}), 400, 3}};
+  for (const auto& [content, length, count] : all) {
+    SCOPED_TRACE(testing::Message() << count << " in " << length);
     expect_right_answers(channel, "reverse", 5, [](std::uint32_t i) { return 100 * i; });
     EXPECT_TRUE(backend_->check().empty());
-    const auto slot = channel.memory().layout.slot_index(channel.server.requester.posted());
-    forge(channel, length);
+    const auto slot = channel.memory().layout.slot_index(channel.server.requester.slots().posted());
+    channel.forge(content, length, count);
     std::vector<Fault> faults;
     ASSERT_TRUE(support::eventually([&] { return !(faults = backend_->check()).empty(); }));
     ASSERT_EQ(faults.size(), 1U);

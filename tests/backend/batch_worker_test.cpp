@@ -148,5 +148,48 @@ TEST_F(Worker, AnAnswerThatIsNoneIsAFault) {
   EXPECT_EQ(fault.length, message.size());
 }
 
+// Slots with one message and with many, of which the processor has several under way at once.
+TEST_F(Worker, AnswersSlotsWithBatchesInOrder) {
+  start(2);
+  std::deque<Bytes> due;
+  std::uint32_t posted = 0;
+  for (std::uint32_t round = 1; round <= 150; ++round) {
+    for (std::uint32_t i = 0; i < round; ++i) {
+      const auto message = support::random_bytes(posted * 7 % 131, posted);
+      if (!channel_.gather(message)) break;
+      due.push_back(support::reversed(message));
+      ++posted;
+    }
+    channel_.flush();
+    while (due.size() > 100) {
+      ASSERT_EQ(channel_.await(), due.front()) << round;
+      due.pop_front();
+    }
+  }
+  for (; !due.empty(); due.pop_front()) ASSERT_EQ(channel_.await(), due.front());
+  EXPECT_GT(orders_.most_messages, kernels::kMaxBatchCount);
+}
+
+TEST_F(Worker, OfABatchAMessageWithoutAnAnswerIsRefusedAlone) {
+  orders_.spoil = true;
+  orders_.hold = true;
+  start();
+  std::vector<Bytes> messages;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    messages.push_back(support::random_bytes(50 + i, i));
+    ASSERT_TRUE(channel_.gather(messages.back()));
+  }
+  channel_.flush();
+  orders_.hold = false;
+  EXPECT_EQ(channel_.await(), Bytes{});
+  EXPECT_EQ(channel_.server.last_status, kernels::Status::bad_length);
+  for (std::uint32_t i = 1; i < 3; ++i) {
+    EXPECT_EQ(channel_.await(), support::reversed(messages[i]));
+    EXPECT_EQ(channel_.server.last_status, kernels::Status::ok);
+  }
+  Fault fault{};
+  EXPECT_TRUE(eventually([&] { return worker_->take_fault(fault); }));
+}
+
 }  // namespace
 }  // namespace offload::backend

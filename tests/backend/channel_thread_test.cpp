@@ -49,7 +49,7 @@ class RingingBackends : public testing::TestWithParam<RingingKind> {
            0;
   }
 
-  ServedChannel channel_{0, 4, 100};
+  ServedChannel channel_{0, 4, 2000};
   std::unique_ptr<Backend> backend_;
 };
 
@@ -87,14 +87,16 @@ TEST_P(RingingBackends, AnAnswerWakesTheServer) {
   requester.set_wakeup(channel::Wakeup::doorbell);
   for (std::uint32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
-    ASSERT_TRUE(channel_.server.post(support::random_bytes(50, i)));
-    requester.arm();
-    ASSERT_TRUE(channel_.server.requester.flush().ok());
+    // It has its slot at once, as it is long: so there is something to be woken for.
+    const auto message = support::random_bytes(channel::BatchBuffer::kLongest + 1, i);
+    ASSERT_TRUE(channel_.gather(message));
+    requester.slots().arm();
+    channel_.flush();
     pollfd watched{channel_.channel_memory.endpoint().waiter.fd(), POLLIN, 0};
     constexpr int kMilliseconds = 20'000;
     ASSERT_EQ(::poll(&watched, 1, kMilliseconds), 1);
-    EXPECT_EQ(channel_.take(), support::reversed(support::random_bytes(50, i)));
-    requester.disarm();
+    EXPECT_EQ(channel_.take(), support::reversed(message));
+    requester.slots().disarm();
     channel_.channel_memory.endpoint().waiter.drain();
   }
 }

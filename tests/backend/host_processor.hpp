@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/batch_processor.hpp"
-#include "kernels/batch.hpp"
+#include "kernels/graph/batch.hpp"
 #include "kernels/group.hpp"
 #include "kernels/services.hpp"
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -26,9 +28,31 @@ class ServedChannel {
   /// The memory as the server has it, for what no requester would write.
   [[nodiscard]] kernels::ChannelView memory() { return channel_memory.endpoint().view; }
 
-  /// False if the channel is full.
-  bool post(std::span<const std::byte> message) {
-    return server.post(message);
+  /// In a slot of its own. False if the channel is full.
+  bool post(std::span<const std::byte> message) { return server.post(message); }
+  /// With others in a slot, if it is short, until flush(). False if the channel is full.
+  bool gather(std::span<const std::byte> message) {
+    return server.requester.post(message, channel::test::Server::somebody()).ok();
+  }
+  void flush() { server.requester.flush(); }
+
+  /// Writes the next request slot as no requester would, and wakes the back end.
+  void forge(std::span<const std::byte> content, std::uint32_t length, std::uint32_t count) {
+    const std::uint64_t next = server.requester.slots().posted();
+    const kernels::Slot slot = memory().request(next);
+    const std::uint32_t flag = memory().layout.flag_of(next);
+    if (content.size() > kernels::kMaxPacketPayload) {
+      std::memcpy(slot.plain(), content.data(), content.size());
+    } else {
+      for (std::size_t at = 0; at < content.size(); at += kernels::kPacketData) {
+        kernels::Packet packet{{}, flag};
+        std::memcpy(packet.data, content.data() + at,
+                    std::min<std::size_t>(kernels::kPacketData, content.size() - at));
+        kernels::store_packet(slot.packets + 1 + at / kernels::kPacketData, packet);
+      }
+    }
+    kernels::store_packet(slot.packets, {{length, 0, count}, flag});
+    channel_memory.endpoint().ringer.ring();
   }
 
   /// The next response, if it is there; reposted at once.

@@ -38,14 +38,9 @@ TEST(Layout, EverySlotHasRoomForItsMessages) {
     EXPECT_EQ(layout.depth, shape.depth);
     EXPECT_EQ(1U << layout.depth_log2, shape.depth);
     EXPECT_GE(layout.max_length, shape.max_length);
-    EXPECT_LE(layout.packets, kMaxPackets);
-    if (layout.max_length <= kMaxPacketPayload) {
-      EXPECT_GE(layout.packets, packets_for(layout.max_length));
-      EXPECT_GE(layout.slot_stride, layout.packets * sizeof(Packet));
-    } else {
-      EXPECT_EQ(layout.packets, kMaxPackets);
-      EXPECT_GE(layout.slot_stride, kMaxPackets * sizeof(Packet) + layout.max_length + kSlack);
-    }
+    EXPECT_GE(layout.max_content, layout.max_length);
+    EXPECT_GE(layout.max_content, kMaxBatchContent);
+    EXPECT_GE(layout.slot_stride, kMaxPackets * sizeof(Packet) + layout.max_content + kSlack);
   }
 }
 
@@ -80,12 +75,12 @@ TEST(Layout, ShortLimitsAreRaisedToFourPackets) {
 // Server and worker may be of different builds: where things are must never change.
 TEST(Layout, Golden) {
   const auto small = make_layout(128, 256);
-  EXPECT_EQ(small.packets, 23U);
-  EXPECT_EQ(small.slot_stride, 384U);
-  EXPECT_EQ(small.request_bytes, 53'248U);   // 128 + 128 * 384, in pages
-  EXPECT_EQ(small.response_bytes, 53'248U);  // 256 + 128 * 384
+  EXPECT_EQ(small.max_content, 5120U);
+  EXPECT_EQ(small.slot_stride, 512U + 5120 + 128);
+  EXPECT_EQ(small.request_bytes, 741'376U);   // 128 + 128 * 5760, in pages
+  EXPECT_EQ(small.response_bytes, 741'376U);  // 256 + 128 * 5760
   const auto large = make_layout(16, 65536);
-  EXPECT_EQ(large.packets, 32U);
+  EXPECT_EQ(large.max_content, 65536U);
   EXPECT_EQ(large.slot_stride, 512U + 65536 + 128);
   EXPECT_EQ(large.request_bytes, 1'060'864U);  // 128 + 16 * 66176
   EXPECT_EQ(large.response_bytes, 1'060'864U);
@@ -164,8 +159,7 @@ TEST(Packets, APlainPayloadFillsTheHeaderAlone) {
 }
 
 std::uint64_t room_of(const ChannelLayout& layout) {
-  if (layout.max_length <= kMaxPacketPayload) return layout.packets * sizeof(Packet);
-  return kMaxPackets * sizeof(Packet) + layout.max_length + kSlack;
+  return kMaxPackets * sizeof(Packet) + layout.max_content + kSlack;
 }
 
 // Slots are picked by masking: no sequence leads out of the memory.

@@ -5,6 +5,7 @@
 #include "tests/kernels/bodies/message_body.hpp"
 #include "tests/kernels/bodies/serve_body.hpp"
 #include "tests/kernels/bodies/services_body.hpp"
+#include "tests/kernels/bodies/slot_batch_body.hpp"
 
 namespace offload::kernels::test {
 
@@ -14,9 +15,11 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Device, Group, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Message, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Serve, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, ServicesRight, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, SlotBatches, testing::Types<WarpRunner>);
 
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Batches, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Group, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, ServicesRight, testing::Types<BlockRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, SlotBatches, testing::Types<BlockRunner>);
 
 }  // namespace offload::kernels::test

@@ -15,17 +15,17 @@ TEST(IsComplete, NeedsEveryPacket) {
     const TestChannel<HostRunner> empty(kDepth, kMaxLength);
     TestChannel<HostRunner> channel(kDepth, kMaxLength);
     const auto flag = channel.layout().flag_of(1);
-    EXPECT_FALSE(is_complete(empty.channel().request(1), flag, channel.layout()));
+    EXPECT_FALSE(is_complete(empty.channel().request(1), flag));
     channel.post(1, random_octets(length));
     const Slot slot = channel.channel().request(1);
-    EXPECT_TRUE(is_complete(slot, flag, channel.layout()));
-    EXPECT_FALSE(is_complete(slot, flag + 1, channel.layout()));
+    EXPECT_TRUE(is_complete(slot, flag));
+    EXPECT_FALSE(is_complete(slot, flag + 1));
     for (std::uint32_t index = 0; index < packets_for(length); ++index) {
       const Packet whole = load_packet(slot.packets + index);
       Packet torn = whole;
       ++torn.flag;
       store_packet(slot.packets + index, torn);
-      EXPECT_FALSE(is_complete(slot, flag, channel.layout())) << index << " of " << length;
+      EXPECT_FALSE(is_complete(slot, flag)) << index << " of " << length;
       store_packet(slot.packets + index, whole);
     }
   }
@@ -37,8 +37,8 @@ TEST(IsComplete, ALongMessageIsThereWithItsHeader) {
   const Slot slot = channel.channel().request(1);
   for (const std::uint32_t length : {373U, kMaxLength, kMaxLength + 1, 0xffff'ffffU}) {
     channel.post_header(1, length);
-    EXPECT_TRUE(is_complete(slot, flag, channel.layout()));
-    EXPECT_FALSE(is_complete(slot, flag - 1, channel.layout()));
+    EXPECT_TRUE(is_complete(slot, flag));
+    EXPECT_FALSE(is_complete(slot, flag - 1));
   }
 }
 

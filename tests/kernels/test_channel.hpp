@@ -32,26 +32,31 @@ class TestChannel {
     return static_cast<std::size_t>(reinterpret_cast<std::uint8_t*>(slot.packets) - memory_.data());
   }
 
-  void post(std::uint64_t sequence, const Octets& message) {
-    write(channel().request(sequence), layout_.flag_of(sequence), message, Status::ok);
+  /// `count`: as the header's.
+  void post(std::uint64_t sequence, const Octets& content, std::uint32_t count = 0) {
+    write(channel().request(sequence), layout_.flag_of(sequence), content, count);
   }
   /// As a worker would answer.
   void answer(std::uint64_t sequence, const Octets& message) {
-    write(channel().response(sequence), layout_.flag_of(sequence), message, Status::ok);
+    write(channel().response(sequence), layout_.flag_of(sequence), message, 0);
   }
-  /// A request's header that claims `length`, with nothing behind it.
-  void post_header(std::uint64_t sequence, std::uint32_t length) {
-    store_packet(channel().request(sequence).packets, {{length, 0, 0}, layout_.flag_of(sequence)});
+  /// A request's header that claims this, with nothing behind it.
+  void post_header(std::uint64_t sequence, std::uint32_t length, std::uint32_t count = 0) {
+    store_packet(channel().request(sequence).packets,
+                 {{length, 0, count}, layout_.flag_of(sequence)});
   }
 
-  /// The response to message `sequence`, if it is there whole, with status ok.
-  [[nodiscard]] std::optional<Octets> response(std::uint64_t sequence) const {
+  /// The response's content, if it is there whole, with status ok and this count.
+  [[nodiscard]] std::optional<Octets> response(std::uint64_t sequence,
+                                               std::uint32_t count = 0) const {
     const Slot slot = channel().response(sequence);
     const std::uint32_t flag = layout_.flag_of(sequence);
     const Packet header = load_packet(slot.packets);
-    if (header.flag != flag || header.data[1] != 0) return std::nullopt;
+    if (header.flag != flag || header.data[1] != 0 || header.data[2] != count) {
+      return std::nullopt;
+    }
     const std::uint32_t length = header.data[0];
-    if (length > layout_.max_length) return std::nullopt;
+    if (length > layout_.max_content) return std::nullopt;
     if (length > kMaxPacketPayload) return Octets(slot.plain(), slot.plain() + length);
     Octets message(length);
     for (std::uint32_t offset = 0; offset < length; offset += kPacketData) {
@@ -63,7 +68,8 @@ class TestChannel {
   }
 
  private:
-  static void write(const Slot& slot, std::uint32_t flag, const Octets& message, Status status) {
+  static void write(const Slot& slot, std::uint32_t flag, const Octets& message,
+                    std::uint32_t count) {
     const auto length = static_cast<std::uint32_t>(message.size());
     if (length > kMaxPacketPayload) {
       std::memcpy(slot.plain(), message.data(), length);
@@ -74,7 +80,7 @@ class TestChannel {
         store_packet(slot.packets + 1 + offset / kPacketData, packet);
       }
     }
-    store_packet(slot.packets, {{length, static_cast<std::uint32_t>(status), 0}, flag});
+    store_packet(slot.packets, {{length, 0, count}, flag});
   }
 
   ChannelLayout layout_;

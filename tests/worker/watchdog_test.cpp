@@ -27,7 +27,7 @@ class WatchdogTest : public testing::Test {
   }
   /// The worker's and the server's slot of a message, start to end.
   void pass_one(std::size_t channel) {
-    const auto sequence = channels_[channel].server.requester.posted();
+    const auto sequence = channels_[channel].server.requester.slots().posted();
     post(channel);
     ASSERT_EQ(channels_[channel].serve(sequence), kernels::Outcome::answered);
     take(channel);

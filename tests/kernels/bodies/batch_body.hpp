@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/batch.hpp"
+#include "kernels/graph/batch.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
 #include "tests/kernels/bodies/runner_suite.hpp"

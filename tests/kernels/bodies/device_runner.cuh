@@ -23,6 +23,8 @@ __global__ void run_body(Body body) {
 template <class Group, int threads>
 class DeviceRunner {
  public:
+  static constexpr std::uint32_t kStride = 1;
+
   static std::string unavailable() {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);

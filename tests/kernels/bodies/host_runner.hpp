@@ -16,6 +16,10 @@ namespace offload::kernels::test {
 
 class HostRunner {
  public:
+  /// Of the cases of a long loop, a body goes through each of so many: more than 1 where a case
+  /// takes long.
+  static constexpr std::uint32_t kStride = 1;
+
   /// Why nothing can be run here; empty if it can.
   static std::string unavailable() { return {}; }
 

@@ -2,8 +2,10 @@
 
 #include "kernels/message.hpp"
 
-/// A batch: many messages in one piece of memory each way, so that one copy takes them to a GPU and
-/// one brings the answers back, for a worker without a persistent kernel.
+/// A batch of one launch: the messages of many slots in one piece of memory each way, so that one
+/// copy takes them to a GPU and one brings the answers back, for a worker without a persistent
+/// kernel. Not to be confused with the batch that travels in one slot (slot_batch.hpp), whose
+/// messages are here among the others.
 ///
 ///   RequestBatch | payloads        ResponseBatch | payloads
 ///
@@ -51,6 +53,15 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t room_in_batch(std::uint32_t length) 
   constexpr std::uint32_t kBlock = sizeof(Block);
   return length < kLeastRoom ? kLeastRoom : (length + kBlock - 1) / kBlock * kBlock;
 }
+
+/// Bytes that the messages of one slot take up at most, one of up to `max_length` or a batch: none
+/// takes more than kLeastRoom beyond its length.
+constexpr std::uint32_t room_of_slot(std::uint32_t max_length) {
+  constexpr std::uint32_t kOfBatch = kMaxBatchCount * kLeastRoom + kMaxBatchContent;
+  const std::uint32_t alone = room_in_batch(max_length);
+  return alone < kOfBatch ? kOfBatch : alone;
+}
+static_assert(kMaxBatchCount <= kMostInBatch);
 
 /// A batch, by the addresses at which its worker sees it.
 struct Batch {

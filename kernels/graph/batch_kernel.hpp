@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "kernels/batch.hpp"
+#include "kernels/graph/batch.hpp"
 
 /// The kernel that answers a batch, as a node of a CUDA graph.
 namespace offload::kernels {

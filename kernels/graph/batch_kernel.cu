@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/batch_kernel.hpp"
+#include "kernels/graph/batch_kernel.hpp"
 #include "kernels/group.hpp"
 #include "kernels/services.hpp"
 
@@ -13,7 +13,7 @@ constexpr unsigned kThreadsForLong = 512;
 constexpr unsigned kThreadsForShort = 32;
 
 template <class Service>
-__global__ void __launch_bounds__(kThreadsForLong) serve_batch(Batch batch) {
+__global__ void __launch_bounds__(kThreadsForLong) serve_launch(Batch batch) {
   serve_in_batch(ThreadBlock{}, batch, blockIdx.x, Service{});
 }
 
@@ -28,7 +28,7 @@ cudaError_t add_batch_kernel(std::string_view service, const Batch& batch, cudaG
   void* arguments[] = {const_cast<Batch*>(&batch)};
   kernel.kernelParams = arguments;
   with_service(service, [&](auto chosen) {
-    kernel.func = reinterpret_cast<void*>(serve_batch<decltype(chosen)>);
+    kernel.func = reinterpret_cast<void*>(serve_launch<decltype(chosen)>);
   });
   if (kernel.func == nullptr) return cudaErrorInvalidValue;
   return cudaGraphAddKernelNode(node, graph, &after, 1, &kernel);
