@@ -260,8 +260,14 @@ class PlainResponse {
   /// Writes the response; called as PacketResponse::fill.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
-    rewrite_rest(group, slot_, flag_, length_);
     FlatResponse(slot_.plain(), length_).fill(group, block_at);
+    publish(group);
+  }
+
+  /// Publishes what was written to the slot's room for plain bytes.
+  template <class Group>
+  OFFLOAD_HOST_DEVICE void publish(const Group& group) const {
+    rewrite_rest(group, slot_, flag_, length_);
     group.sync();
     before_fence_();
     if (group.lane() == 0) {

@@ -102,20 +102,51 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
   return {Arrival::packets, length, count};
 }
 
-/// Lays the received batch out in the staging, if it is not there yet, and indexes it: returns what
-/// index_batch() does. Called as respond().
+/// Lays the first `bytes` of the received batch out in the staging, its table at least, if they are
+/// not there yet, and indexes it: returns what index_batch() does. Called as respond().
 template <class Service, class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const ChannelView& channel,
                                                 std::uint64_t sequence, Staging& staging,
-                                                Received received) {
+                                                Received received, std::uint32_t bytes) {
   if (received.arrival == Arrival::plain) {
     // Once: the server could change what is read from the slot twice.
-    const Request plain(channel.request(sequence).plain(), received.length);
-    Echo{}(group, plain, FlatResponse(staging.bytes, received.length));
+    const Request plain(channel.request(sequence).plain(), bytes);
+    Echo{}(group, plain, FlatResponse(staging.bytes, bytes));
     group.sync();
   }
   return index_batch<Service>(group, staging, received.length, received.count,
                               channel.layout.max_length);
+}
+
+/// Answers the batch `received`. A group of one works from slot to slot; several lanes work in the
+/// staging, as a GPU reads and writes whole lines over PCIe only where neighbours do together.
+template <class Group, class Service, class BeforeFence>
+OFFLOAD_HOST_DEVICE Outcome respond_to_batch(const Group& group, const ChannelView& channel,
+                                             std::uint64_t sequence, const Service& service,
+                                             Staging& staging, Received received,
+                                             const BeforeFence& before_fence) {
+  const bool from_slot = group.size() == 1 && received.arrival == Arrival::plain;
+  const std::uint32_t flag = channel.layout.flag_of(sequence);
+  const Slot response = channel.response(sequence);
+  const std::uint32_t frames =
+      lay_out_batch<Service>(group, channel, sequence, staging, received,
+                             from_slot ? batch_table(received.count) : received.length);
+  if (frames == 0) {
+    before_fence();
+    refuse(group, response, flag);
+    return Outcome::refused;
+  }
+  const std::uint8_t* const content = from_slot ? channel.request(sequence).plain() : staging.bytes;
+  if (group.size() == 1 && frames > kMaxPacketPayload) {
+    serve_batch(group, service, staging, content, response.plain(), received.length,
+                received.count);
+    PlainResponse(response, flag, frames, received.count, before_fence).publish(group);
+  } else {
+    serve_batch(group, service, staging, content, staging.frames, received.length, received.count);
+    answer(group, Echo{}, Request(staging.frames, frames), response, flag, received.count,
+           before_fence);
+  }
+  return Outcome::answered;
 }
 
 /// Answers message `sequence`, which was received. Called by every lane, with the same arguments,
@@ -127,25 +158,18 @@ OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& chann
                                     Staging& staging, Received received,
                                     const BeforeFence& before_fence = {}) {
   if (received.arrival == Arrival::none) return Outcome::nothing;
-  const std::uint32_t flag = channel.layout.flag_of(sequence);
-  const Slot response = channel.response(sequence);
-  const bool batch = received.arrival != Arrival::malformed && received.count != 0;
-  std::uint32_t frames = 0;
-  if (batch) frames = lay_out_batch<Service>(group, channel, sequence, staging, received);
-
   Outcome outcome = Outcome::answered;
-  if (received.arrival == Arrival::malformed || (batch && frames == 0)) {
+  if (received.arrival == Arrival::malformed) {
     before_fence();
-    refuse(group, response, flag);
+    refuse(group, channel.response(sequence), channel.layout.flag_of(sequence));
     outcome = Outcome::refused;
-  } else if (batch) {
-    serve_batch(group, service, staging, received.length, received.count);
-    answer(group, Echo{}, Request(staging.frames, frames), response, flag, received.count,
-           before_fence);
+  } else if (received.count != 0) {
+    outcome = respond_to_batch(group, channel, sequence, service, staging, received, before_fence);
   } else {
     const std::uint8_t* const payload =
         received.arrival == Arrival::plain ? channel.request(sequence).plain() : staging.bytes;
-    answer(group, service, Request(payload, received.length), response, flag, 0, before_fence);
+    answer(group, service, Request(payload, received.length), channel.response(sequence),
+           channel.layout.flag_of(sequence), 0, before_fence);
   }
   group.sync();  // the staging is free again
   return outcome;

@@ -122,17 +122,20 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t bytes, std::
   return tile;
 }
 
-/// Has `service` answer the indexed batch in the staging. Called by every lane of the group.
+/// Has `service` answer the batch that is indexed in the staging, from `content` to `frames`.
+/// Called by every lane of the group.
 template <class Group, class Service>
-OFFLOAD_HOST_DEVICE void serve_batch(const Group& group, const Service& service, Staging& staging,
-                                     std::uint32_t length, std::uint32_t count) {
+OFFLOAD_HOST_DEVICE void serve_batch(const Group& group, const Service& service,
+                                     const Staging& staging, const std::uint8_t* content,
+                                     std::uint8_t* frames, std::uint32_t length,
+                                     std::uint32_t count) {
   const auto tile = group.tile(lanes_for(length - batch_table(count), count, group.size()));
   for (std::uint32_t i = group.lane() / tile.size(); i < count; i += group.size() / tile.size()) {
     const std::uint32_t request = staging.request_at[i];
-    std::uint8_t* const frame = staging.frames + staging.frame_at[i];
+    std::uint8_t* const frame = frames + staging.frame_at[i];
     const std::uint32_t answered = staging.frame_at[i + 1] - staging.frame_at[i] - kFrameHeader;
     if (tile.lane() == 0) store_frame_header(frame, FrameKind::response, answered);
-    service(tile, Request(staging.bytes + request, staging.request_at[i + 1] - request),
+    service(tile, Request(content + request, staging.request_at[i + 1] - request),
             UnalignedResponse(frame + kFrameHeader, answered));
   }
   group.sync();
