@@ -54,8 +54,8 @@ OFFLOAD_HOST_DEVICE void refuse(const Group& group, Slot slot, std::uint32_t fla
   });
 }
 
-/// Whether the header of message `sequence` has come. Reads 16 bytes, where receive() reads all
-/// packets. Called by every lane of the group, with the same arguments.
+/// Whether the header of message `sequence` has come. Reads 16 bytes, where receive() reads as
+/// many packets as a message may have. Called by every lane of the group, with the same arguments.
 template <class Group>
 OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& channel,
                                     std::uint64_t sequence) {
@@ -73,10 +73,10 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
   const std::uint32_t flag = channel.layout.flag_of(sequence);
   const Slot request = channel.request(sequence);
 
-  // Every lane reads its own packet in one go; most polls end here.
+  // Lanes read a packet each in one go; most polls end here.
   const std::uint32_t lane = group.lane();
   Packet packet{};
-  if (lane < kMaxPackets) packet = load_packet(request.packets + lane);
+  if (lane < channel.layout.polled_packets) packet = load_packet(request.packets + lane);
   if (!group.from_first(packet.flag == flag)) return {Arrival::none, 0, 0};
 
   // Both are untrusted input: they are read once, and checked before they are used.
@@ -92,7 +92,9 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
 
   bool complete = true;
   for (std::uint32_t index = lane; index < packets_for(length); index += group.size()) {
-    if (index != lane) packet = load_packet(request.packets + index);
+    if (index != lane || lane >= channel.layout.polled_packets) {
+      packet = load_packet(request.packets + index);
+    }
     complete = complete && packet.flag == flag;
     if (index != 0)
       std::memcpy(staging.bytes + (index - 1) * kPacketData, packet.data, kPacketData);

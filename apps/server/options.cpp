@@ -85,11 +85,11 @@ void add_channel(cli::CommandLine& line, Options& options) {
   comch::add_address_options(line, options.comch, options.comch_security,
                              "Where the worker attaches");
   comch::add_allow_option(line, options.comch_security);
-  cli::add_integer<std::uint32_t>(line, "--max-concurrent-messages",
-                                  options.max_concurrent_messages, 1, kernels::kMaxDepth,
-                                  "Slots of each thread's channel to the worker, rounded up to a "
-                                  "power of two. A request in flight takes one; short ones share "
-                                  "them, up to 8 each. Clients may have more under way: they wait");
+  cli::add_integer<std::uint32_t>(
+      line, "--max-concurrent-messages", options.max_concurrent_messages, 1, kernels::kMaxDepth,
+      "Slots of each thread's channel to the worker, rounded up to a "
+      "power of two. A request in flight takes one; short ones share "
+      "them, up to 32 each. Clients may have more under way: they wait");
   cli::add_size(line, "--max-message-length", options.max_message_length, 0,
                 kernels::kMaxMessageLength, "Longest request")
       .default_str(std::to_string(options.max_message_length));

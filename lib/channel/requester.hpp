@@ -154,11 +154,9 @@ class Requester {
   void on_content(const ContentResponse& response);
 
  private:
-  /// Requests in flight a slot of the channel: what a fast worker has under way at once, and no
-  /// more, as requests that come later wait for them.
-  static constexpr std::uint32_t kMessagesPerSlot = 8;
-  /// Slots that a GPU answers at once: one a warp.
-  static constexpr std::uint32_t kSlotsOfWarps = 32;
+  /// Requests in flight a slot of the channel, at most: half of what batches could hold, so that
+  /// requests that come later do not wait for more than a fast worker has under way.
+  static constexpr std::uint32_t kMessagesPerSlot = 32;
 
   using Receiver = void (*)(void* handler, PostRecvTask& task);
   template <class Handler>
@@ -172,12 +170,10 @@ class Requester {
   [[nodiscard]] std::uint32_t& messages_of(std::uint64_t sequence) noexcept {
     return messages_of_[slots_.view().layout.slot_index(sequence)];
   }
-  /// How many bytes of messages share a slot. What fits in packets takes a GPU neither a fence nor
-  /// a second read, and its warps answer many slots at once: only when they have enough of them do
-  /// longer batches gain.
+  /// How many bytes of messages share a slot. A GPU of this machine gets one message a slot: its
+  /// warps answer many slots at once, and what batches cost and gain there is not measured.
   [[nodiscard]] std::uint32_t batch_limit() const noexcept {
-    const bool in_packets = slots_.wakeup() == Wakeup::polling && slots_.awaited() < kSlotsOfWarps;
-    return in_packets ? kernels::kMaxPacketPayload : kernels::kMaxBatchContent;
+    return slots_.wakeup() == Wakeup::polling ? 0 : kernels::kMaxBatchContent;
   }
   core::Status post_first(std::span<const std::byte> message, void* user_data,
                           core::TimePoint now) noexcept;
