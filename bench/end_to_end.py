@@ -82,7 +82,7 @@ def offload(folder, options, row):
     comch = f"unix:{folder}/comch.sock"
     server, log = start(folder, "offload-server", "-p", 0, "--comch", comch, "--threads",
                         options.threads, "--max-message-length", max(options.size, 256),
-                        "--max-concurrent-messages", row.slots(options.threads))
+                        "--max-concurrent-messages", row.slots(options.threads, options.backend))
     worker, _ = start(folder, "offload-worker", "--comch", comch, "--backend", options.backend)
     try:
         return load(folder, wait_for_port(server, log), options, row, "reverse")
@@ -97,8 +97,11 @@ class Row(NamedTuple):
     client_threads: int
     in_flight: int
 
-    def slots(self, threads):
-        """Of each I/O thread's channel: as many as it has in flight, as the echo has no limit."""
+    def slots(self, threads, backend):
+        """Of each I/O thread's channel. Short requests for a CPU worker share slots; for a GPU there
+        are as many as are in flight, as the echo has no limit."""
+        if backend == "cpu":
+            return USUAL_SLOTS
         wanted = -(-self.connections // threads) * self.in_flight
         return min(max(wanted, USUAL_SLOTS), MOST_SLOTS)
 

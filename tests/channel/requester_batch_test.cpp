@@ -203,8 +203,8 @@ TEST_F(RequesterBatch, BatchesAreCarriedOverWhole) {
       messages.push_back(random_bytes(length, static_cast<std::uint32_t>(messages.size())));
       ASSERT_TRUE(requester.post(messages.back(), &users[messages.size() - 1]).ok());
     };
-    for (int batch = 0; batch < 4; ++batch) {
-      for (int i = 0; i <= batch * 6; ++i) post(static_cast<std::size_t>(10 * i));
+    for (std::size_t batch = 0; batch < 4; ++batch) {
+      for (std::size_t i = 0; i <= 6 * batch; ++i) post(10 * i);
       if (batch != 3) requester.flush();  // the last is not handed on yet
     }
     // The second batch is given up as a whole, of the third every other message.

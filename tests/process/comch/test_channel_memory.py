@@ -1,22 +1,36 @@
 """Neither side trusts the content of a channel's memory: malformed responses of a worker harm one
 request at most, malformed requests of a server are refused, and another implementation works."""
+import contextlib
 import struct
 
 import pytest
 
-from control import FakeServer, FakeWorker
+from control import RINGS_DOORBELL, FakeServer, FakeWorker
 from harness import PATIENCE, needs_cpu_worker, wait_until
 from wire import RESPONSE, WORKER_FAILED, Wire, frame, payloads, reverse
+
+
+@contextlib.contextmanager
+def fake_worker(stage, capabilities):
+    server = stage.server("--max-concurrent-messages", 4, "--max-message-length", 1000)
+    server.wait_for_log("waiting for a worker")
+    with FakeWorker(stage.comch, capabilities) as worker:
+        server.wait_until_listening()
+        worker.server = server
+        yield worker
 
 
 @pytest.fixture
 def fake(stage):
     """A fake worker of a server with four slots for up to 1000 bytes."""
-    server = stage.server("--max-concurrent-messages", 4, "--max-message-length", 1000)
-    server.wait_for_log("waiting for a worker")
-    with FakeWorker(stage.comch) as worker:
-        server.wait_until_listening()
-        worker.server = server
+    with fake_worker(stage, capabilities=0) as worker:
+        yield worker
+
+
+@pytest.fixture
+def ringing_fake(stage):
+    """The same, and it can ring: one that is no GPU."""
+    with fake_worker(stage, RINGS_DOORBELL) as worker:
         yield worker
 
 
@@ -126,8 +140,9 @@ def unpack(content, count):
 
 
 @pytest.mark.parametrize("sizes", [[1, 0, 3], [0] * 20, [60, 61, 62, 63] * 8])
-def test_batches_by_hand(fake, sizes):
+def test_batches_by_hand(ringing_fake, sizes):
     """Requests that are there together, as another implementation sees and answers them."""
+    fake = ringing_fake
     requests = payloads(len(sizes), sizes)
     with Wire(fake.server.port) as wire:
         wire.send(b"".join(map(frame, requests)))
@@ -141,6 +156,7 @@ def test_batches_by_hand(fake, sizes):
             frames = b"".join(frame(reverse(message), RESPONSE) for message in messages)
             fake.memory.write(sequence, frames if count else reverse(content), response=True,
                               count=count)
+            fake.ring()
             sequence += 1
         assert taken == requests and batches
         wire.expect(map(reverse, requests))
@@ -168,7 +184,7 @@ def test_a_worker_that_rings(stage):
     """The doorbell wakes a server that has gone to sleep over a request."""
     server = stage.server("--spin", 0)
     server.wait_for_log("waiting for a worker")
-    with FakeWorker(stage.comch, capabilities=1) as worker:
+    with FakeWorker(stage.comch, RINGS_DOORBELL) as worker:
         server.wait_until_listening()
         with Wire(server.port) as wire:
             for sequence in range(10):
