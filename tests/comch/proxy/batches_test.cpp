@@ -308,7 +308,10 @@ TEST_F(RemoteBackEnd, ABatchLooksLikeThisInItsSlots) {
   send(on_wire(0, requests_of({copy_of(bytes_of("a")), {}, copy_of(bytes_of("bcd"))}), 3));
   read(kDataHeaderSize + 40);
   const auto bytes_at = [](const kernels::Slot& slot, std::size_t packets) {
-    return copy_of(std::as_bytes(std::span(slot.packets, packets)));
+    std::vector<kernels::Packet> read;
+    for (std::size_t i = 0; i < packets; ++i)
+      read.push_back(kernels::load_packet(slot.packets + i));
+    return copy_of(std::as_bytes(std::span(read)));
   };
   const kernels::ChannelView& view = remote_->channel()->view();
   EXPECT_EQ(bytes_at(view.request(0), 2),
