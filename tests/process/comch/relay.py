@@ -47,30 +47,40 @@ class Relay:
                 near = self._listener.accept()[0]
             except OSError:
                 return
-            try:
-                far = socket.create_connection(("127.0.0.1", self._target), PATIENCE,
-                                               source_address=(self._source, 0))
-            except OSError:
-                near.close()
-                continue
-            for each in (near, far):
-                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                each.settimeout(None)
-                self._sockets.append(each)
-            self._pump(number, "to server", near, far)
-            self._pump(number, "to worker", far, near)
+            threading.Thread(target=self._connect, args=(number, near), daemon=True).start()
             number += 1
 
-    def _pump(self, number, direction, source, target):
+    def _connect(self, number, near):
+        """As over a distance, the first bytes arrive with what completes TCP's handshake."""
+        try:
+            if self._delay:
+                near.recv(1, socket.MSG_PEEK)
+                time.sleep(self._delay)
+            far = socket.create_connection(("127.0.0.1", self._target), PATIENCE,
+                                           source_address=(self._source, 0))
+        except OSError:
+            near.close()
+            return
+        for each in (near, far):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            each.settimeout(None)
+            self._sockets.append(each)
+        self._pump(number, "to server", near, far, 0 if self._delay else None)
+        self._pump(number, "to worker", far, near)
+
+    def _pump(self, number, direction, source, target, first_delay=None):
+        """`first_delay`: of the first chunk, if another than that of all."""
         chunks = queue.Queue()
 
         def read():
+            delay = self._delay if first_delay is None else first_delay
             while True:
                 try:
                     chunk = source.recv(65536)
                 except OSError:
                     chunk = b""
-                chunks.put((time.monotonic() + self._delay, chunk))
+                chunks.put((time.monotonic() + delay, chunk))
+                delay = self._delay
                 if not chunk:
                     return
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import LONG, PATIENCE, SANITIZE, TIME_FACTOR, Program, free_port, wait_until
+from harness import LONG, PATIENCE, TIME_FACTOR, Program, free_port, wait_until
 from relay import Relay
 
 # Strangers of one address, as many a second as the machine gives: some thousand. `silent` ones stay
@@ -71,8 +71,6 @@ def test_a_worker_attaches_among_strangers(stage, kind, source):
         flood.wait()
     print(f"{kind} strangers, {rate:.0f}/s: a worker from {source} attached after "
           f"{min(times):.2f} to {max(times):.2f} s")
-    if SANITIZE == [""]:
-        assert max(times) < 2 * TIME_FACTOR
 
 
 def test_clients_and_strangers_leave_descriptors_for_a_worker(stage):
