@@ -53,29 +53,34 @@ TEST_P(Sessions, WhatIsAskedWithoutAWorkerWaitsForOne) {
   }
 }
 
-// All slots with the longest messages, so that requests and responses fill both ways at once.
-TEST_P(Sessions, BothDirectionsFull) {
-  const WorkerSide worker(server_->address());
-  constexpr std::uint32_t kMessages = 5 * kDepth;
-  std::vector<Bytes> requests;
-  for (std::uint32_t i = 0; i < kMessages; ++i) requests.push_back(random_bytes(kLongest - i, i));
+void Sessions::expect_all_served(const std::vector<Bytes>& requests) {
   std::array<std::size_t, kChannels> posted{};
   std::array<std::vector<Bytes>, kChannels> got;
   EXPECT_TRUE(support::eventually([&] {
     bool all = true;
     for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
       posted[channel] += post(channel, std::span(requests).subspan(posted[channel]));
-      if (got[channel].size() == kMessages) continue;
-      auto slot = responses(channel, 1);
-      std::move(slot.begin(), slot.end(), std::back_inserter(got[channel]));
+      if (got[channel].size() == requests.size()) continue;
+      auto some = responses(channel, 1);
+      std::move(some.begin(), some.end(), std::back_inserter(got[channel]));
       all = false;
     }
     return all;
   }));
   for (const auto& responses : got) {
-    ASSERT_EQ(responses.size(), kMessages);
-    for (std::uint32_t i = 0; i < kMessages; ++i) EXPECT_EQ(responses[i], reversed(requests[i]));
+    ASSERT_EQ(responses.size(), requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(responses[i], reversed(requests[i]));
+    }
   }
+}
+
+// All slots with the longest messages, so that requests and responses fill both ways at once.
+TEST_P(Sessions, BothDirectionsFull) {
+  const WorkerSide worker(server_->address());
+  std::vector<Bytes> requests;
+  for (std::uint32_t i = 0; i < 5 * kDepth; ++i) requests.push_back(random_bytes(kLongest - i, i));
+  expect_all_served(requests);
 }
 
 /// Short ones, then a long one, and again: messages that take `slots` slots.
@@ -100,25 +105,7 @@ TEST_P(Sessions, ShortMessagesShareSlots) {
 
 TEST_P(Sessions, BatchesAmongLongMessages) {
   const WorkerSide worker(server_->address());
-  const std::vector<Bytes> requests = mixed(10 * kDepth, 1);
-  std::array<std::size_t, kChannels> posted{};
-  std::array<std::vector<Bytes>, kChannels> got;
-  EXPECT_TRUE(support::eventually([&] {
-    bool all = true;
-    for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
-      posted[channel] += post(channel, std::span(requests).subspan(posted[channel]));
-      if (got[channel].size() == requests.size()) continue;
-      auto some = responses(channel, 1);
-      std::move(some.begin(), some.end(), std::back_inserter(got[channel]));
-      all = false;
-    }
-    return all;
-  }));
-  for (const auto& responses : got) {
-    ASSERT_EQ(responses.size(), requests.size());
-    for (std::size_t i = 0; i < requests.size(); ++i)
-      EXPECT_EQ(responses[i], reversed(requests[i]));
-  }
+  expect_all_served(mixed(10 * kDepth, 1));
 }
 
 // Wherever a worker dies, the next one serves, what was asked in between included.

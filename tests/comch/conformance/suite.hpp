@@ -46,6 +46,8 @@ class Sessions : public testing::TestWithParam<TestedTransport> {
   }
   /// Each request is answered, right, once and in order, on every channel.
   void expect_served(std::size_t messages_of_a_channel, std::size_t length, std::uint32_t seed);
+  /// The same, of more requests than fit at once, posted as they fit.
+  void expect_all_served(const std::vector<support::Bytes>& requests);
 
   support::LogCapture log_;
   support::TempDir folder_;
