@@ -75,8 +75,7 @@ class Request {
 };
 
 /// In a lap in which the slot is rewritten (channel_layout.hpp), writes the packets that a message
-/// of `length` bytes does not fill. Every lane of the group calls it, before any writes the
-/// message.
+/// of `length` bytes does not fill. Every lane of the group calls it, before any writes the header.
 template <class Group>
 OFFLOAD_HOST_DEVICE void rewrite_rest(const Group& group, const Slot& slot, std::uint32_t flag,
                                       std::uint32_t length) {

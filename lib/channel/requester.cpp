@@ -81,6 +81,8 @@ void Requester::on_content(const ContentResponse& response) {
   }
   bool valid = response.status == kernels::Status::ok && response.count == count;
   std::span<std::byte> rest = response.bytes;
+  // What is checked below must not change after that.
+  if (valid && rest.size() > kernels::kMaxPacketPayload) rest = slots_.copy(rest);
   for (std::uint32_t left = count; left != 0;) {
     const std::uint64_t slots_end = --left == 0 ? slot + 1 : slot;
     valid = valid && rest.size() >= kFrameHeader;

@@ -159,6 +159,13 @@ std::byte* SlotQueue::next_copy() noexcept {
   return copies_.get() + copies_end_;
 }
 
+std::span<std::byte> SlotQueue::copy(std::span<const std::byte> batch) noexcept {
+  std::byte* const to = next_copy();
+  std::memcpy(to, batch.data(), batch.size());
+  copies_end_ += batch.size();
+  return {to, batch.size()};
+}
+
 /// Takes the next response. False if it is not there, whole.
 bool SlotQueue::take(ContentResponse& response) noexcept {
   const Slot slot = view_.response(received_);
@@ -180,12 +187,6 @@ bool SlotQueue::take(ContentResponse& response) noexcept {
   } else {
     kernels::acquire_plain_payload(slot.packets);
     response.bytes = {reinterpret_cast<std::byte*>(slot.plain()), length};
-    if (count != 0) {
-      std::byte* const to = next_copy();
-      std::memcpy(to, slot.plain(), length);
-      response.bytes = {to, length};
-      copies_end_ += length;
-    }
   }
   if (response.status != kernels::Status::ok) response.bytes = {};
   fetch_ahead<0>(view_.response(received_ + kFetchAhead));

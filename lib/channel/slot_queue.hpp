@@ -30,8 +30,8 @@ struct Content {
   std::uint32_t count = 0;  ///< messages of a batch; 0: it is one message
 };
 
-/// What a slot brought back. Unless it is one long message, `bytes` is a copy, which the worker
-/// cannot change any more.
+/// What a slot brought back. `bytes` that fit in packets are a copy, longer ones lie in the slot,
+/// where the worker can still change them.
 struct ContentResponse {
   std::uint64_t sequence;
   kernels::Status status;  ///< not ok: no bytes
@@ -68,6 +68,9 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   /// The slots of the responses before that of `end` are free from the next flush on. Their
   /// sequences.
   void release_until(std::uint64_t end) noexcept { released_ = end; }
+  /// For the handler, of a batch: a copy of the response's bytes that lasts until it is released,
+  /// and that the worker cannot change.
+  [[nodiscard]] std::span<std::byte> copy(std::span<const std::byte> batch) noexcept;
   /// Frees what was released, and wakes the worker for what was posted.
   void flush() noexcept;
 

@@ -72,13 +72,8 @@ void ServerProxy::on_content(const channel::ContentResponse& response) {
     constexpr auto kFailed = static_cast<std::uint16_t>(kernels::Status::bad_length);
     return connection_->post_send({response.sequence, 0, 0, kFailed}, nullptr);
   }
-  const std::byte* content = response.bytes.data();
-  if (length > kernels::kMaxPacketPayload) {  // from the slot: an adapter does not know the copy
-    const kernels::Slot slot = slots_.view().response(response.sequence);
-    content = reinterpret_cast<const std::byte*>(slot.plain());
-  }
   connection_->post_send({response.sequence, length, static_cast<std::uint16_t>(response.count), 0},
-                         content);
+                         response.bytes.data());
 }
 
 void ServerProxy::on_sent(std::size_t count) {
