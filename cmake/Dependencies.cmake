@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
+find_package(ZLIB REQUIRED)
 
 find_path(NUMA_INCLUDE_DIR numa.h REQUIRED)
 find_library(NUMA_LIBRARY numa REQUIRED)

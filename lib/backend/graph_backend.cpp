@@ -14,7 +14,7 @@ using core::Error;
 using core::ErrorCode;
 
 /// How long the destructor waits for the batches under way to end.
-constexpr core::Duration kStopTime = std::chrono::seconds(2);
+constexpr core::Duration kGraphStopTime = std::chrono::seconds(2);
 
 class GraphBackend final : public Backend {
  public:
@@ -22,7 +22,7 @@ class GraphBackend final : public Backend {
       : options_(options), device_(gpu::open_gpu(options.pci_address)) {}
 
   ~GraphBackend() override {
-    if (!stop(kStopTime)) {
+    if (!stop(kGraphStopTime)) {
       core::log_error("the GPU did not stop; its memory is left to the end of the process");
     }
   }

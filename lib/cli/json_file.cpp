@@ -1,23 +1,26 @@
 #include "cli/json_file.hpp"
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/error.hpp"
-
 namespace offload::cli {
+namespace {
 
-JsonFile::JsonFile(std::string path) : path_(std::move(path)) {
-  if (path_.empty()) return;
-  file_.open(path_);
-  if (!file_) core::throw_errno("cannot write '" + path_ + "'");
+std::string marker_of(const std::string& program) {
+  return program.empty() ? "" : fmt::format(R"("program": "{}")", program);
 }
 
+}  // namespace
+
+JsonFile::JsonFile(std::string path, const std::string& program)
+    : file_(std::move(path), "--output", marker_of(program)) {}
+
 void JsonFile::write(const nlohmann::ordered_json& results) {
-  if (path_.empty()) return;
+  if (!file_.wanted()) return;
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-  file_ << results.dump(2, ' ', false, kReplace) << std::endl;
-  if (!file_) core::throw_errno("cannot write '" + path_ + "'");
+  file_.write(results.dump(2, ' ', false, kReplace) + "\n");
 }
 
 }  // namespace offload::cli

@@ -1,24 +1,26 @@
 #pragma once
 
-#include <fstream>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "cli/output_file.hpp"
+
 namespace offload::cli {
 
-/// What a --json option names: opened before the run, so that a wrong path shows at once and not
-/// after an hour of load.
+/// What an --output option names: an OutputFile for results as JSON.
 class JsonFile {
  public:
-  /// Empty: none, and write() does nothing. Throws Error.
-  explicit JsonFile(std::string path);
+  /// As OutputFile. `program`: results of its, which begin with "program": its name, may be
+  /// overwritten; empty: any file.
+  explicit JsonFile(std::string path, const std::string& program = {});
+
+  [[nodiscard]] bool is_standard_output() const noexcept { return file_.is_standard_output(); }
 
   /// A text may come from strangers: what is no UTF-8 in it is replaced. Throws Error.
   void write(const nlohmann::ordered_json& results);
 
  private:
-  std::string path_;
-  std::ofstream file_;
+  OutputFile file_;
 };
 
 }  // namespace offload::cli

@@ -41,14 +41,19 @@ CLI::ValidationError refusal(const std::string& name, const std::string& text,
 
 CommandLine::CommandLine(std::string program, const std::string& description,
                          const std::string& footer)
-    : program_(std::move(program)), app_(std::make_unique<CLI::App>(description, program_)) {
+    : CommandLine(program, std::make_shared<CLI::App>(description, program)) {
   app_->footer(footer);
+}
+
+CommandLine::CommandLine(std::string program, std::shared_ptr<CLI::App> app)
+    : program_(std::move(program)), app_(std::move(app)) {
+  app_->set_help_flag("-h,--help", "Print this and leave");
 }
 
 CommandLine::~CommandLine() = default;
 
 std::optional<Leave> CommandLine::parse(int argc, const char* const* argv) {
-  app_->set_help_flag("-h,--help", "Print this and leave");
+  begin_group("Options");
   app_->set_version_flag("--version", program_ + " " OFFLOAD_VERSION,
                          "Print the version and leave");
   try {
@@ -58,14 +63,35 @@ std::optional<Leave> CommandLine::parse(int argc, const char* const* argv) {
   } catch (const CLI::CallForVersion& version) {
     return Leave{0, version.what()};
   } catch (const CLI::ParseError& error) {
-    return Leave{kUsageError, one_line(fmt::format("{}: {} (--help lists what is allowed)",
-                                                   program_, without_last_newlines(error.what())))};
+    return refuse(without_last_newlines(error.what()));
   }
   return std::nullopt;
 }
 
+Leave CommandLine::refuse(const std::string& wrong) const {
+  return {kUsageError,
+          one_line(fmt::format("{}: {} (--help lists what is allowed)", program_, wrong))};
+}
+
+void CommandLine::begin_group(const std::string& name) {
+  app_->option_defaults()->group(name);
+}
+
 bool CommandLine::has(const std::string& option) const {
   return app_->count(option) != 0;
+}
+
+CommandLine& CommandLine::add_command(const std::string& name, const std::string& description,
+                                      const std::string& footer) {
+  const auto app = app_->get_subcommand_ptr(app_->add_subcommand(name, description));
+  app->footer(footer);
+  app_->require_subcommand(1);
+  commands_.emplace_back(new CommandLine(program_, app));
+  return *commands_.back();
+}
+
+bool CommandLine::said() const {
+  return app_->parsed();
 }
 
 Option Option::type_name(const std::string& name) const {
@@ -80,6 +106,11 @@ Option Option::default_str(const std::string& text) const {
 
 Option Option::required() const {
   native_->required();
+  return *this;
+}
+
+Option Option::one_each() const {
+  native_->allow_extra_args(false);
   return *this;
 }
 

@@ -32,14 +32,28 @@ class CommandLine {
 
   /// Takes --help and --version as well. Nothing: go on. Once.
   std::optional<Leave> parse(int argc, const char* const* argv);
+  /// The heading in the help under which the options come that are added from now on.
+  void begin_group(const std::string& name);
+  /// What parse() would return for a command line of which `wrong` says in one line what is wrong.
+  [[nodiscard]] Leave refuse(const std::string& wrong) const;
   /// Whether it was said, after parse(). `option`: its long name.
   [[nodiscard]] bool has(const std::string& option) const;
+
+  /// A sub-command, with options of its own, that lives as long as this: one of them has to be
+  /// said.
+  CommandLine& add_command(const std::string& name, const std::string& description,
+                           const std::string& footer = {});
+  /// Whether this one of the sub-commands was said, after its parent's parse().
+  [[nodiscard]] bool said() const;
 
   [[nodiscard]] CLI::App& native() const noexcept { return *app_; }
 
  private:
+  CommandLine(std::string program, std::shared_ptr<CLI::App> app);
+
   std::string program_;
-  std::unique_ptr<CLI::App> app_;
+  std::shared_ptr<CLI::App> app_;
+  std::vector<std::unique_ptr<CommandLine>> commands_;
 };
 
 /// One option of a command line that outlives it; each function returns the same one.
@@ -51,6 +65,8 @@ class Option {
   Option type_name(const std::string& name) const;
   Option default_str(const std::string& text) const;
   Option required() const;
+  /// Of add_values(): one value each time it is said, so that positional ones may follow.
+  Option one_each() const;
   Option needs(Option other) const;
   Option excludes(Option other) const;
   /// `wrong`: what is wrong about a value, empty if nothing.

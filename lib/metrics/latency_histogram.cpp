@@ -1,10 +1,18 @@
 #include "metrics/latency_histogram.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace offload::metrics {
 namespace {
+
+using Histogram = LatencyHistogram;
+
+constexpr std::uint64_t power_of_ten(unsigned exponent) {
+  return exponent == 0 ? 1 : 10 * power_of_ten(exponent - 1);
+}
+static_assert(std::bit_width(2 * power_of_ten(Histogram::kSignificantDigits) - 1) ==
+              Histogram::kStepBits + 1);
+static_assert(Histogram::highest_of(Histogram::kBuckets - 1) == INT64_MAX);
 
 std::chrono::nanoseconds nanoseconds(std::uint64_t value) noexcept {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(value));
@@ -13,10 +21,27 @@ std::chrono::nanoseconds nanoseconds(std::uint64_t value) noexcept {
 }  // namespace
 
 void LatencyHistogram::merge(const LatencyHistogram& other) noexcept {
-  for (std::size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+  for (std::size_t i = other.begin_bucket(); i < other.end_bucket(); ++i) {
+    buckets_[i] += other.buckets_[i];
+  }
   count_ += other.count_;
   min_ = std::min(min_, other.min_);
   max_ = std::max(max_, other.max_);
+}
+
+void LatencyHistogram::clear() noexcept {
+  for (std::size_t i = begin_bucket(); i < end_bucket(); ++i) buckets_[i] = 0;
+  count_ = 0;
+  min_ = UINT64_MAX;
+  max_ = 0;
+}
+
+void LatencyHistogram::add(std::size_t bucket, std::uint64_t count) noexcept {
+  if (count == 0) return;
+  buckets_[bucket] += count;
+  count_ += count;
+  min_ = std::min(min_, lowest_of(bucket));
+  max_ = std::max(max_, highest_of(bucket));
 }
 
 std::chrono::nanoseconds LatencyHistogram::min() const noexcept {
@@ -25,6 +50,18 @@ std::chrono::nanoseconds LatencyHistogram::min() const noexcept {
 
 std::chrono::nanoseconds LatencyHistogram::max() const noexcept {
   return nanoseconds(max_);
+}
+
+std::chrono::duration<double, std::nano> LatencyHistogram::mean() const noexcept {
+  if (count_ == 0) return {};
+  double sum = 0;
+  for (std::size_t i = begin_bucket(); i < end_bucket(); ++i) {
+    if (buckets_[i] != 0)
+      sum += static_cast<double>(buckets_[i]) * static_cast<double>(middle_of(i));
+  }
+  const double mean = sum / static_cast<double>(count_);
+  return std::chrono::duration<double, std::nano>(
+      std::clamp(mean, static_cast<double>(min_), static_cast<double>(max_)));
 }
 
 std::chrono::nanoseconds LatencyHistogram::percentile(double quantile) const noexcept {
@@ -36,20 +73,22 @@ std::chrono::nanoseconds LatencyHistogram::percentile(double quantile) const noe
   if (rank >= static_cast<double>(count_)) return max();
   const auto wanted = static_cast<std::uint64_t>(rank);
   std::uint64_t seen = 0;
-  std::size_t bucket = 0;
-  while ((seen += buckets_[bucket]) < wanted) ++bucket;
+  std::size_t bucket = begin_bucket();
+  while ((seen += buckets_[bucket]) < wanted && bucket + 1 < end_bucket()) ++bucket;
   return nanoseconds(std::clamp(middle_of(bucket), min_, max_));
 }
 
-std::array<std::pair<const char*, double>, 6> LatencyHistogram::summary() const noexcept {
-  const auto us = [](std::chrono::nanoseconds time) {
-    return static_cast<double>(time.count()) / 1e3;
-  };
+std::array<std::pair<const char*, double>, 10> LatencyHistogram::summary() const noexcept {
+  const auto us = [](std::chrono::duration<double, std::micro> time) { return time.count(); };
   return {{{"min", us(min())},
+           {"mean", us(mean())},
            {"p50", us(percentile(0.5))},
            {"p90", us(percentile(0.9))},
+           {"p95", us(percentile(0.95))},
            {"p99", us(percentile(0.99))},
            {"p99_9", us(percentile(0.999))},
+           {"p99_99", us(percentile(0.9999))},
+           {"p99_999", us(percentile(0.99999))},
            {"max", us(max())}}};
 }
 

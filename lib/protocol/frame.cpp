@@ -44,6 +44,31 @@ std::string_view describe(Refusal reason) noexcept {
   return "unknown reason";
 }
 
+std::string_view name_of(Refusal reason) noexcept {
+  switch (reason) {
+    case Refusal::frame_too_short: return "frame_too_short";
+    case Refusal::frame_too_long: return "frame_too_long";
+    case Refusal::length_mismatch: return "length_mismatch";
+    case Refusal::unknown_message: return "unknown_message";
+    case Refusal::misplaced_message: return "misplaced_message";
+    case Refusal::worker_unavailable: return "worker_unavailable";
+    case Refusal::shutting_down: return "shutting_down";
+    case Refusal::worker_failed: return "worker_failed";
+    case Refusal::bad_version: return "bad_version";
+    case Refusal::bad_hello: return "bad_hello";
+    case Refusal::busy: return "busy";
+    case Refusal::bad_key: return "bad_key";
+    case Refusal::request_timed_out: return "request_timed_out";
+    case Refusal::worker_stuck: return "worker_stuck";
+    case Refusal::out_of_memory: return "out_of_memory";
+    case Refusal::frame_timed_out: return "frame_timed_out";
+    case Refusal::idle_timed_out: return "idle_timed_out";
+    case Refusal::too_many_clients: return "too_many_clients";
+    case Refusal::too_many_of_address: return "too_many_of_address";
+  }
+  return {};
+}
+
 FrameView parse_frame(std::span<const std::byte> stream, std::uint32_t max_length) noexcept {
   if (stream.size() < sizeof(std::uint32_t)) return {};
   const auto wire_size = load_big_endian<std::uint32_t>(stream.data());

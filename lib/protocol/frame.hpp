@@ -66,6 +66,10 @@ enum class Refusal : std::uint32_t {
 /// A description of `reason` for people.
 std::string_view describe(Refusal reason) noexcept;
 
+/// Its name in this list, for programs: "worker_unavailable"; empty for a code that is none of
+/// these.
+std::string_view name_of(Refusal reason) noexcept;
+
 /// The fields of a frame's header.
 struct FrameHeader {
   std::uint32_t wire_size;

@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -14,19 +11,12 @@
 namespace offload::cli {
 namespace {
 
-std::string content_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 TEST(JsonFile, WritesWhatItIsGivenInOrder) {
   const support::TempDir directory;
   JsonFile file(directory.file("results.json"));
-  EXPECT_TRUE(std::filesystem::exists(directory.file("results.json")));  // before the run
   file.write({{"zebra", 1}, {"ant", {1, 2}}});
-  const auto text = content_of(directory.file("results.json"));
-  EXPECT_EQ(text, "{\n  \"zebra\": 1,\n  \"ant\": [\n    1,\n    2\n  ]\n}\n");
+  EXPECT_EQ(directory.read("results.json"),
+            "{\n  \"zebra\": 1,\n  \"ant\": [\n    1,\n    2\n  ]\n}\n");
 }
 
 TEST(JsonFile, WithoutAPathThereIsNoFile) {
@@ -34,17 +24,13 @@ TEST(JsonFile, WithoutAPathThereIsNoFile) {
   EXPECT_NO_THROW(file.write({{"a", 1}}));
 }
 
-TEST(JsonFile, AWrongPathShowsAtOnce) {
+TEST(JsonFile, OnlyResultsOfItsProgramAreOverwritten) {
   const support::TempDir directory;
-  const auto path = directory.file("no/such/folder.json");
-  const auto error = support::thrown_by([&] { const JsonFile file(path); });
-  EXPECT_EQ(error.code(), core::ErrorCode::not_found);
-  EXPECT_EQ(error.what(), "cannot write '" + path + "': No such file or directory");
-}
-
-TEST(JsonFile, AFullDiskIsAnError) {
-  JsonFile file("/dev/full");
-  EXPECT_EQ(support::thrown_by([&] { file.write({{"a", 1}}); }).code(), core::ErrorCode::full);
+  JsonFile(directory.file("results.json")).write({{"program", "one"}});
+  EXPECT_NO_THROW(JsonFile(directory.file("results.json"), "one"));
+  const auto error =
+      support::thrown_by([&] { const JsonFile file(directory.file("results.json"), "other"); });
+  EXPECT_EQ(error.code(), core::ErrorCode::already_exists);
 }
 
 TEST(JsonFile, TextThatIsNoUtf8IsReplaced) {
@@ -53,7 +39,7 @@ TEST(JsonFile, TextThatIsNoUtf8IsReplaced) {
   file.write({{"text",
                "a\xff"
                "b"}});
-  EXPECT_EQ(content_of(directory.file("results.json")),
+  EXPECT_EQ(directory.read("results.json"),
             "{\n  \"text\": \"a\xef\xbf\xbd"
             "b\"\n}\n");
 }

@@ -205,5 +205,62 @@ TEST(Leave, AnswersGoToOutputAndComplaintsToError) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "a complaint {}\n");
 }
 
+/// A program with two sub-commands.
+struct Tool {
+  std::string file;
+  std::vector<std::string> names{};
+  bool copied = false;
+  bool removed = false;
+
+  std::optional<Leave> parse(std::vector<const char*> arguments) {
+    CommandLine line("the-tool", "What it is.");
+    CommandLine& copy = line.add_command("copy", "Copy a file", "\nAn example of copy.");
+    add_text(copy, "FILE", file, "What to copy").required();
+    const auto take = [this](const std::string& text) {
+      names.push_back(text);
+      return text != "bad";
+    };
+    add_values(copy, "--name", take, "a good name", "Under which name").one_each();
+    CommandLine& remove = line.add_command("remove", "Remove it");
+    arguments.insert(arguments.begin(), "the-tool");
+    auto leave = line.parse(static_cast<int>(arguments.size()), arguments.data());
+    copied = copy.said();
+    removed = remove.said();
+    return leave;
+  }
+};
+
+TEST(Commands, OneOfThemIsSaid) {
+  Tool tool;
+  EXPECT_FALSE(tool.parse({"copy", "--name", "a", "the-file", "--name", "b"}));
+  EXPECT_TRUE(tool.copied);
+  EXPECT_FALSE(tool.removed);
+  EXPECT_EQ(tool.file, "the-file");
+  EXPECT_EQ(tool.names, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(Commands, WhatIsWrongIsOneLine) {
+  for (const std::vector<const char*>& wrong : std::vector<std::vector<const char*>>{
+           {}, {"copy"}, {"copy", "file", "--name", "bad"}, {"paste"}, {"remove", "--name", "a"}}) {
+    const auto leave = Tool().parse(wrong);
+    ASSERT_TRUE(leave);
+    EXPECT_EQ(leave->status, kUsageError);
+    EXPECT_EQ(leave->text.rfind("the-tool: ", 0), 0U) << leave->text;
+    EXPECT_EQ(leave->text.find('\n'), std::string::npos) << leave->text;
+  }
+}
+
+TEST(Commands, EachHasItsHelp) {
+  const auto all = Tool().parse({"--help"});
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->status, 0);
+  EXPECT_NE(all->text.find("remove"), std::string::npos) << all->text;
+  const auto copy = Tool().parse({"copy", "--help"});
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(copy->status, 0);
+  EXPECT_NE(copy->text.find("--name"), std::string::npos) << copy->text;
+  EXPECT_NE(copy->text.find("An example of copy."), std::string::npos) << copy->text;
+}
+
 }  // namespace
 }  // namespace offload::cli

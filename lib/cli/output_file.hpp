@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace offload::cli {
+
+/// A file for a program's results: checked before the run, so that a wrong path shows at once and
+/// not after an hour of load, and written whole at its end: beside its place, then renamed, so that
+/// what was there stays until the new one is complete. One thread.
+class OutputFile {
+ public:
+  /// `path`: empty for none, and write() does nothing; "-" for standard output. `marker`: what is
+  /// to be in the first 4 KiB of a file that may be overwritten, blanks aside, as it is one of the
+  /// program's own; empty for any file. Throws Error: already_exists for a file of somebody else's.
+  OutputFile(std::string path, const std::string& option, std::string_view marker);
+  /// What was appended and not committed is gone.
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }
+  [[nodiscard]] bool is_standard_output() const noexcept { return path_ == "-"; }
+
+  /// Adds to what is to be in the file. Throws Error; then what was there is still there, as with
+  /// commit().
+  void append(std::string_view text);
+  /// Puts what was appended in its place.
+  void commit();
+  void write(std::string_view text) {
+    append(text);
+    commit();
+  }
+
+ private:
+  class Writer;
+
+  std::string path_;
+  std::unique_ptr<Writer> writer_;  ///< from the first append() until commit()
+};
+
+}  // namespace offload::cli
