@@ -4,9 +4,13 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "apps/client/load_run.hpp"
 #include "apps/client/options.hpp"
-#include "apps/client/report.hpp"
+#include "apps/client/report/live_table.hpp"
+#include "apps/client/report/request_log_file.hpp"
+#include "apps/client/report/result_json.hpp"
+#include "apps/client/report/table.hpp"
+#include "apps/client/report/text_files.hpp"
+#include "apps/client/run/campaign.hpp"
 #include "cli/json_file.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
@@ -16,18 +20,137 @@ namespace offload::client {
 namespace {
 
 constexpr int kFailed = 1;
+constexpr int kServerLate = 3;
+constexpr int kClientLate = 4;
 constexpr int kInterrupted = 130;
 
-int run(const Options& options, core::Signals& signals) {
-  core::start_log("offload-client", options.log_level);
-  cli::JsonFile json(options.json_file);
-  const RunOutcome outcome = run_load(options, signals);
-  fmt::print("{}", make_table(outcome.statistics));
-  std::fflush(stdout);
-  for (const auto& fault : outcome.faults) core::print_error("offload-client", fault);
-  json.write(make_json(options, outcome));
-  if (!outcome.faults.empty()) return kFailed;
-  return outcome.interrupted ? kInterrupted : 0;
+/// Where results go. All files are checked before the first run.
+class Results {
+ public:
+  explicit Results(const Options& options)
+      : options_(options),
+        json_(options.output, "offload-client"),
+        csv_(options.csv, "--csv", kCsvMarker),
+        histogram_log_(options.histogram_log, "--hlog", kHistogramLogMarker),
+        requests_(options.request_log),
+        live_(options.quiet) {}
+
+  /// Lets the text for people out of the way of JSON on standard output.
+  [[nodiscard]] std::FILE* text() const noexcept {
+    return json_.is_standard_output() ? stderr : stdout;
+  }
+
+  RunObserver observer() {
+    RunObserver observer;
+    observer.log = requests_.log();
+    observer.on_start = [this] {
+      requests_.begin_run(core::Clock::now());
+      std::optional<core::Duration> length;
+      if (options_.duration) length = options_.warmup + *options_.duration;
+      live_.begin(length, options_.is_open_loop());
+    };
+    observer.on_second = [this](const Second& second) { live_.show(second); };
+    observer.on_turn = [this] { requests_.write_pending(); };
+    return observer;
+  }
+
+  /// Writes what can be written, the JSON first. Returns what could not.
+  std::vector<std::string> write(const Campaign& campaign,
+                                 const std::vector<std::string>& command_line,
+                                 const std::string& failure) {
+    std::vector<std::string> failures;
+    const auto attempt = [&](auto write_one) {
+      try {
+        write_one();
+      } catch (const std::exception& error) {
+        failures.emplace_back(error.what());
+      }
+    };
+    attempt([&] { json_.write(make_json(options_, campaign, command_line, failure)); });
+    attempt([&] { csv_.write(make_csv(campaign)); });
+    attempt([&] { histogram_log_.write(make_histogram_log(campaign)); });
+    attempt([&] { requests_.commit(); });
+    return failures;
+  }
+
+ private:
+  const Options& options_;
+  cli::JsonFile json_;
+  cli::OutputFile csv_;
+  cli::OutputFile histogram_log_;
+  RequestLogFile requests_;
+  LiveTable live_;
+};
+
+void print_estimates(const Campaign& campaign, std::FILE* to) {
+  for (const auto& [name, estimate] : campaign.estimates) {
+    fmt::print(to, "{:<26}median {:.6g} ({:.6g} to {:.6g} with 95 % confidence)\n", name + ":",
+               estimate.middle, estimate.low, estimate.high);
+  }
+}
+
+void print_search(const Campaign& campaign, const Search& search, std::FILE* to) {
+  const SearchResult& found = *campaign.search;
+  const auto side = [](const std::optional<double>& rate) {
+    return rate ? fmt::format("{:.1f}/s", *rate) : std::string("none seen");
+  };
+  const std::string answer =
+      found.rate ? fmt::format("{:.1f}/s is the highest rate with {} of {:g} us at most",
+                               *found.rate, search.percentile, core::to_micros(search.bound))
+                 : found.reason;
+  fmt::print(to, "Search: {} (met at {}, not at {}; {} runs)\n", answer, side(found.low),
+             side(found.high), found.steps.size());
+}
+
+int status_of(const Campaign& campaign, const Options& options) {
+  if (campaign.has_failed()) return kFailed;
+  if (campaign.interrupted()) return kInterrupted;
+  if (options.search) return 0;
+  if (options.scan) return 0;  // a scan is to show where it ends
+  int status = 0;
+  for (const RunResult& run : campaign.runs) {
+    if (run.verdict.code == LoadVerdict::Code::client_late) return kClientLate;
+    if (run.verdict.code == LoadVerdict::Code::server_late) status = kServerLate;
+  }
+  return status;
+}
+
+/// Makes the runs. Returns what ended them before their time; empty if nothing did.
+std::string make_runs(const Options& options, const Load& load, core::Signals& signals,
+                      Results& results, Campaign& campaign) {
+  const bool is_one_run = options.repeat == 1 && !options.scan && !options.search;
+  try {
+    run_campaign(
+        options, load, signals, results.observer(),
+        [&](const RunResult& result) {
+          fmt::print(results.text(), "{}", is_one_run ? make_table(result) : make_line(result));
+          std::fflush(results.text());
+          for (const auto& fault : result.faults) core::print_error("offload-client", fault);
+        },
+        campaign);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+int run(const Options& options, const std::vector<std::string>& command_line,
+        core::Signals& signals) {
+  core::start_log("offload-client", options.quiet ? "warning" : options.log_level);
+  Results results(options);
+  const Load load(options);  // older results stay if there is something wrong with it
+  Campaign campaign;
+  const std::string failure = make_runs(options, load, signals, results, campaign);
+  if (failure.empty()) {
+    print_estimates(campaign, results.text());
+    if (campaign.search) print_search(campaign, *options.search, results.text());
+    std::fflush(results.text());
+  } else {
+    core::print_error("offload-client", failure);
+  }
+  const auto failures = results.write(campaign, command_line, failure);
+  for (const auto& each : failures) core::print_error("offload-client", each);
+  return failure.empty() && failures.empty() ? status_of(campaign, options) : kFailed;
 }
 
 }  // namespace
@@ -40,7 +163,7 @@ int main(int argc, char** argv) {
     core::raise_descriptor_limit();  // a thread takes two, a connection one
     const auto parsed = client::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
-    return client::run(std::get<client::Options>(parsed), signals);
+    return client::run(std::get<client::Options>(parsed), {argv, argv + argc}, signals);
   } catch (const std::exception& error) {
     core::print_error("offload-client", error.what());
     return client::kFailed;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/client/checker.hpp"
+#include "apps/client/load/checker.hpp"
 #include "core/escape.hpp"
 #include "tests/support/command_line.hpp"
 
@@ -26,6 +26,10 @@ Options accepted(std::vector<const char*> arguments) {
   return support::accepted(parse(arguments));
 }
 
+std::uint32_t only_size(const Options& options) {
+  return options.sizes.value().size() == 1 ? options.sizes->front().bytes : ~0U;
+}
+
 TEST(ClientOptions, Defaults) {
   const auto options = accepted({});
   EXPECT_EQ(options.server_address, "127.0.0.1");
@@ -36,10 +40,12 @@ TEST(ClientOptions, Defaults) {
   EXPECT_FALSE(options.duration);
   EXPECT_EQ(options.message, "hello");
   EXPECT_FALSE(options.expected_response);
-  EXPECT_FALSE(options.size);
+  EXPECT_FALSE(options.sizes);
+  EXPECT_FALSE(options.is_open_loop());
+  EXPECT_FALSE(options.count_errors);
   EXPECT_EQ(options.max_concurrent_messages, 128U);
   EXPECT_EQ(options.service, Service::reverse);
-  EXPECT_EQ(options.json_file, "");
+  EXPECT_EQ(options.output, "");
   EXPECT_EQ(options.connect_timeout, 10s);
   EXPECT_EQ(options.response_timeout, 30s);
 }
@@ -69,13 +75,44 @@ TEST(ClientOptions, LongNames) {
 TEST(ClientOptions, Units) {
   const auto options = accepted({"--size", "64k", "--duration", "500ms", "--connect-timeout", "0",
                                  "--response-timeout", "2m"});
-  EXPECT_EQ(options.size, 65536U);
+  EXPECT_EQ(only_size(options), 65536U);
   EXPECT_EQ(options.duration, 500ms);
   EXPECT_EQ(options.connect_timeout, 0s);
   EXPECT_EQ(options.response_timeout, 2min);
   EXPECT_EQ(accepted({"--duration", "2"}).duration, 2s);
-  EXPECT_EQ(accepted({"--size", "16m"}).size, 16U << 20);
-  EXPECT_EQ(accepted({"--size", "0"}).size, 0U);
+  EXPECT_EQ(only_size(accepted({"--size", "16m"})), 16U << 20);
+  EXPECT_EQ(only_size(accepted({"--size", "0"})), 0U);
+}
+
+TEST(ClientOptions, OpenLoops) {
+  EXPECT_EQ(accepted({"--rate", "20k"}).rate, 20e3);
+  EXPECT_EQ(accepted({"--rate", "1.5m"}).rate, 1.5e6);
+  EXPECT_EQ(accepted({"--rate", "0.5"}).rate, 0.5);
+  EXPECT_EQ(accepted({"--rate", "9", "--arrivals", "poisson"}).arrivals, ArrivalKind::poisson);
+  EXPECT_TRUE(accepted({"--rate", "9"}).is_open_loop());
+  EXPECT_TRUE(accepted({"--schedule", "file"}).is_open_loop());
+  EXPECT_TRUE(accepted({"--scan", "rate=1,2"}).is_open_loop());
+  EXPECT_FALSE(accepted({"--scan", "depth=1,2"}).is_open_loop());
+}
+
+TEST(ClientOptions, ScansAndSearches) {
+  const auto scan = accepted({"--scan", "rate=10k,20k"}).scan.value();
+  EXPECT_EQ(scan.of, Scan::Of::rate);
+  EXPECT_EQ(scan.values, (std::vector<double>{10e3, 20e3}));
+  EXPECT_EQ(accepted({"--scan", "depth=1,128"}).scan->of, Scan::Of::depth);
+  const auto search = accepted({"--search", "p99.9:500us", "--duration", "1"}).search.value();
+  EXPECT_EQ(search.percentile, "p99.9");
+  EXPECT_DOUBLE_EQ(search.quantile, 0.999);
+  EXPECT_EQ(search.bound, 500us);
+}
+
+TEST(ClientOptions, Sizes) {
+  const auto mix = accepted({"--mix", "64k:10,64:90"}).sizes.value();
+  ASSERT_EQ(mix.size(), 2U);
+  EXPECT_EQ(mix[0].bytes, 64U);
+  EXPECT_EQ(mix[0].weight, 90);
+  EXPECT_EQ(accepted({"--uniform-size", "1-4"}).sizes->size(), 4U);
+  EXPECT_EQ(accepted({"--payload", "file:data"}).payload.path, "data");
 }
 
 TEST(ClientOptions, TextIsTakenAsItIs) {
@@ -92,7 +129,7 @@ TEST(ClientOptions, HelpAndVersion) {
   for (const char* option :
        {"--server-ip-address", "--server-ip-port", "--thread-count", "--iteration-count",
         "--duration", "--message-string", "--expected-response", "--size",
-        "--max-concurrent-messages", "--service", "--json", "--connect-timeout",
+        "--max-concurrent-messages", "--service", "--output", "--connect-timeout",
         "--response-timeout", "--log-level"}) {
     EXPECT_NE(help.text.find(option), std::string::npos) << option;
   }
@@ -157,7 +194,38 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--connect-timeout", "x"}, "a time from 0 to 1000h"},
         BadCase{{"-s", "h", "--response-timeout", "0"}, "a time from 1ms to 1000h"},
         BadCase{{"-s", "h", "--log-level", "loud"}, "one of trace, debug"},
-        BadCase{{"-s", "h", "--json"}, "--json"}, BadCase{{"-s", "h", "-t", "a\nb"}, "'a?b'"}));
+        BadCase{{"-s", "h", "--output"}, "--output"},
+        BadCase{{"-s", "h", "--rate", "0"}, "--rate: '0' is not a rate from 0.001"},
+        BadCase{{"-s", "h", "--rate", "10g"}, "--rate"},
+        BadCase{{"-s", "h", "--rate", "nan"}, "--rate"},
+        BadCase{{"-s", "h", "--rate", "1", "--schedule", "f"}, "excludes"},
+        BadCase{{"-s", "h", "--arrivals", "bursty"}, "one of constant, poisson"},
+        BadCase{{"-s", "h", "--mix", "64:90,64k"}, "sizes with weights, such as 64:90,64k:10"},
+        BadCase{{"-s", "h", "--mix", "64:0"}, "--mix"}, BadCase{{"-s", "h", "--mix", ""}, "--mix"},
+        BadCase{{"-s", "h", "--mix", "1:1", "--size", "1"}, "excludes"},
+        BadCase{{"-s", "h", "--uniform-size", "9-1"}, "a range of sizes, such as 64-4k"},
+        BadCase{{"-s", "h", "--payload", "constant:256"}, "one of random, constant:BYTE"},
+        BadCase{{"-s", "h", "--scan", "rate=1,"}, "such as rate=10k,20k,40k or depth=1,16,128"},
+        BadCase{{"-s", "h", "--scan", "depth=1.5"}, "--scan"},
+        BadCase{{"-s", "h", "--search", "p99:1ms"}, "requires --duration"},
+        BadCase{{"-s", "h", "--search", "99:1ms", "--duration", "1"}, "a percentile and its bound"},
+        BadCase{{"-s", "h", "--search", "p100:1ms", "--duration", "1"}, "--search"},
+        BadCase{{"-s", "h", "--rate", "1e-11"}, "--rate"},
+        BadCase{{"-s", "h", "--scan", "rate=1k,20m"}, "--scan: a thread sends at most"},
+        BadCase{{"-s", "h", "--rate", "20m"}, "a thread sends at most 10000000 requests"},
+        BadCase{{"-s", "h", "--arrivals", "poisson"}, "requires an open loop"},
+        BadCase{{"-s", "h", "--lag-tolerance", "1ms"}, "requires an open loop"},
+        BadCase{{"-s", "h", "--payload", "constant:7"}, "--payload requires a size"},
+        BadCase{{"-s", "h", "--warmup", "1"}, "--warmup requires --duration"},
+        BadCase{{"-s", "h", "--start-at", "1", "--repeat", "2"}, "--start-at excludes --repeat"},
+        BadCase{{"-s", "h", "--rate", "1", "--scan", "rate=1"}, "--scan rate excludes --rate"},
+        BadCase{{"-s", "h", "--schedule", "f", "--scan", "rate=1"}, "excludes --scan rate"},
+        BadCase{{"-s", "h", "--output", "f", "--csv", "f"}, "'f' cannot have two results"},
+        BadCase{{"-s", "h", "--hlog", "-"}, "only --output can be standard output"},
+        BadCase{{"-s", "h", "--on-error", "shrug"}, "one of stop, count"},
+        BadCase{{"-s", "h", "--deadline", "0"}, "a time from 1us to 1000h"},
+        BadCase{{"-s", "h", "--start-at", "noon"}, "a time in seconds since the epoch"},
+        BadCase{{"-s", "h", "-t", "a\nb"}, "'a?b'"}));
 
 }  // namespace
 }  // namespace offload::client

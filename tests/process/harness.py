@@ -350,9 +350,12 @@ class Load:
 
 
 def statistics(client):
-    """The client's table as a dictionary of numbers."""
-    return {name: float(value) for name, value in
-            re.findall(r"^(.+?):\s+([\d.]+)$", client.out, re.MULTILINE)}
+    """The client's table as a dictionary of numbers; of the latencies, those of the service time, as
+    "service time p50"."""
+    lines = re.findall(r"^(\S.+?):\s+([\d.]+)$", client.out, re.MULTILINE)
+    latencies = re.findall(r"^  (\S+)\s+([\d.]+)(?:\s+[\d.]+)?$", client.out, re.MULTILINE)
+    return {**{name: float(value) for name, value in lines},
+            **{f"service time {name}": float(value) for name, value in latencies}}
 
 
 def expect_server_left(server, worker):

@@ -25,11 +25,15 @@ OPTIONS = {
              "--connect-timeout", "--shutdown-timeout", "--stuck-after", "--stand-by", "--replace",
              "--shutdown-together", "--max-memory", "--list-devices", "--log-level", "--reload-file",
              "-h", "--help", "--version"],
-    CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "-t", "--thread-count",
-             "--connections", "-i", "--iteration-count", "--duration", "-m", "--message-string", "-e",
-             "--expected-response", "--size", "--max-concurrent-messages", "--service", "--json",
-             "--connect-timeout", "--response-timeout", "--tls", "--tls-ca", "--tls-server-name",
-             "--tls-certificate", "--tls-key", "--log-level", "-h", "--help", "--version"],
+    CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "--connect-timeout",
+             "--tls", "--tls-ca", "--tls-server-name", "--tls-certificate", "--tls-key",
+             "-t", "--thread-count", "--connections", "--max-concurrent-messages",
+             "--reconnect-every", "--rate", "--arrivals", "--schedule", "--seed", "--lag-tolerance",
+             "-i", "--iteration-count", "--duration", "--warmup", "--start-at", "--repeat", "--scan",
+             "--search", "-m", "--message-string", "-e", "--expected-response", "--size", "--mix",
+             "--uniform-size", "--size-file", "--payload", "--service", "--on-error",
+             "--response-timeout", "--deadline", "--output", "--hlog", "--csv", "--log-requests",
+             "--quiet", "--log-level", "-h", "--help", "--version"],
 }
 
 
@@ -191,7 +195,7 @@ def test_an_address_that_does_not_resolve(stage):
 
 def test_a_json_file_that_cannot_be_written(stage):
     """Known before the run, not after it."""
-    client = stage.program(CLIENT, "-s", "127.0.0.1", "--json", stage.folder / "no" / "file.json")
+    client = stage.program(CLIENT, "-s", "127.0.0.1", "--output", stage.folder / "no" / "file.json")
     assert client.wait() == 1
     assert "no/file.json" in client.log and "No such file or directory" in client.log
 

@@ -70,7 +70,7 @@ def test_every_length_that_the_reference_takes(stage, length):
 def test_the_client_takes_the_reference_clients_options(stage, options, tmp_path):
     server, _ = stage.pair("--max-concurrent-messages", 128, "--max-message-length", 256)
     words = options.format(host="127.0.0.1", port=server.port).split()
-    client = stage.program("offload-client", *words, "--json", tmp_path / "result.json")
+    client = stage.program("offload-client", *words, "--output", tmp_path / "result.json")
     assert client.wait() == 0, client.log
     assert statistics(client)["Operation count"] == 1000
     chosen = json.loads((tmp_path / "result.json").read_text())["options"]

@@ -40,13 +40,14 @@ def test_a_run_as_with_the_reference(stage, tmp_path):
     server, _ = stage.pair("--threads", 2)
     count = scaled(100_000)
     client = stage.run_client(server, "-t", 4, "-i", count, "-m", "hello", "-e", "olleh",
-                              "--json", tmp_path / "result.json")
+                              "--output", tmp_path / "result.json")
     table = statistics(client)
     assert table["Operation count"] == table["Valid responses"] == 4 * count
     assert table["Duration (seconds)"] > 0 and table["IO rate (MIOP/s)"] > 0
     result = json.loads((tmp_path / "result.json").read_text())
-    assert result["status"] == "ok" and result["valid_responses"] == 4 * count
-    assert result["tx_bytes"] == result["rx_bytes"] == 4 * count * len(frame(b"hello"))
+    run, = result["runs"]
+    assert result["status"] == "ok" and run["valid_responses"] == 4 * count
+    assert run["tx_bytes"] == run["rx_bytes"] == 4 * count * len(frame(b"hello"))
 
 
 @pytest.mark.parametrize("service", ANSWERS)

@@ -11,7 +11,8 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None,
 
 
 class Authority:
-    """A certificate authority and what it signs, made by the openssl tool: PEM files."""
+    """A certificate authority and what it signs, made by the openssl tool: PEM files, as strict as
+    Python 3.13 wants them."""
 
     def __init__(self, folder, name):
         self._folder, self._name = folder, name
@@ -19,7 +20,7 @@ class Authority:
         self._key = folder / f"{name}.key"
         self._openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
                       "-noenc", "-keyout", self._key, "-out", self.ca, "-subj", f"/CN={name}",
-                      "-days", 2)
+                      "-days", 2, "-addext", "keyUsage=critical,keyCertSign")
 
     def issue(self, name, names, days=1):
         """The files of a certificate for `names` and of its key."""
@@ -27,7 +28,7 @@ class Authority:
                                             for kind in ("csr", "pem", "key", "ext"))
         self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
                       "-keyout", key, "-out", request, "-subj", f"/CN={name}")
-        extra.write_text(f"subjectAltName={names}\n")
+        extra.write_text(f"subjectAltName={names}\nauthorityKeyIdentifier=keyid\n")
         self._openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
                       "-CAcreateserial", "-days", days, "-extfile", extra, "-out", certificate)
         key.chmod(0o600)

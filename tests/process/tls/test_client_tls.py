@@ -16,19 +16,9 @@ from wire import TOO_LONG, Wire, frame, payloads, reverse
 pytestmark = needs_openssl
 
 
-@pytest.fixture(scope="module", name="ours")
-def fixture_ours(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ours"), "ours")
-
-
 @pytest.fixture(scope="module", name="others")
 def fixture_others(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("others"), "others")
-
-
-@pytest.fixture(scope="module", name="certificate")
-def fixture_certificate(ours):
-    return ours.issue("server", "DNS:server.test,IP:127.0.0.1")
 
 
 @pytest.fixture(scope="module", name="client_certificate")

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "apps/client/load/errors.hpp"
+#include "protocol/frame.hpp"
+
+namespace offload::client {
+
+/// An error frame longer than this counts as a bad frame.
+inline constexpr std::size_t kMaxErrorLength = 4096;
+
+/// The result of checking the front of the response stream.
+struct Verdict {
+  enum class State : std::uint8_t {
+    incomplete,  ///< a part of a frame, right so far
+    right,       ///< a response, every byte as expected
+    refused,     ///< an error frame
+    wrong,       ///< anything else
+  };
+  State state = State::incomplete;
+  std::size_t size = 0;  ///< bytes of the frame; 0 if what came is no frame, or no whole one
+  ErrorKind error = ErrorKind::mismatch;  ///< refused and wrong only; describe_fault() says more
+};
+
+/// Checks the frame at the front of `stream`, which must be a response (msg_id 5, or 4 as the
+/// reference server sends) with the payload `expected`. A wrong header is `wrong` before its
+/// payload has arrived.
+Verdict judge(std::span<const std::byte> stream, std::span<const std::byte> expected) noexcept;
+
+/// Describes what is wrong with a stream that judge() found wrong or refused: the length, the first
+/// bytes that differ, the server's error message, ... One line of printable text.
+std::string describe_fault(std::span<const std::byte> stream, std::span<const std::byte> expected);
+
+}  // namespace offload::client

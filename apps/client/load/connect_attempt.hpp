@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "net/socket.hpp"
+#include "net/stream.hpp"
+
+namespace offload::client {
+
+/// Whom a run's connections go to. Immutable once made: all threads read it.
+struct Target {
+  std::vector<net::SocketAddress> addresses;  ///< of the same server, at least one
+  std::optional<net::TlsContext> tls;         ///< the connections speak it
+};
+
+/// How long one attempt may take: an unanswered SYN must not take all the time, as the server may
+/// come up.
+inline constexpr core::Duration kAttemptTime = std::chrono::seconds(2);
+/// Pauses between attempts: the first, doubled each time until the longest.
+inline constexpr core::Duration kFirstPause = std::chrono::milliseconds(10);
+inline constexpr core::Duration kLongestPause = std::chrono::milliseconds(500);
+
+/// An attempt to connect to one address, with TLS's handshake where that is wanted. It does not
+/// block: its caller waits for events() of fd(), calls advance(), and gives up when it likes. One
+/// thread.
+class ConnectAttempt {
+ public:
+  enum class State : std::uint8_t { pending, connected, failed };
+
+  /// `tls`: null for a plain connection; must outlive it. Throws Error if it fails at once.
+  ConnectAttempt(const net::SocketAddress& address, const net::TlsContext* tls);
+
+  /// The same descriptor all the time.
+  [[nodiscard]] int fd() const noexcept { return stream_.valid() ? stream_.fd() : socket_.get(); }
+  /// What to wait for, as epoll events.
+  [[nodiscard]] std::uint32_t events() const noexcept;
+  /// To be called when one of them came.
+  State advance();
+
+  /// The connection, once it is there.
+  net::Stream take() noexcept { return std::move(stream_); }
+  /// Why it failed, for people, and the errno: EPROTO if the two do not agree in TLS.
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  [[nodiscard]] int error() const noexcept { return error_; }
+  /// What reason() would be after an error of the system.
+  [[nodiscard]] std::string describe(int errnum) const;
+
+ private:
+  State fail(int errnum, const std::string& reason);
+  State check_socket();
+  State continue_handshake();
+
+  net::SocketAddress address_;
+  const net::TlsContext* tls_;
+  core::Fd socket_;     ///< until TCP is connected
+  net::Stream stream_;  ///< from then on
+  int error_ = 0;
+  std::string reason_;
+};
+
+}  // namespace offload::client

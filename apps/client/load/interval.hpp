@@ -1,0 +1,87 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "apps/client/load/errors.hpp"
+#include "core/clock.hpp"
+#include "metrics/latency_histogram.hpp"
+
+namespace offload::client {
+
+/// The counts of an Interval.
+struct IntervalCounts {
+  core::TimePoint begin{};
+  core::TimePoint end{};
+  core::TimePoint last_answer{};  ///< when the last response was read; 0 if there is none
+  std::uint64_t sent = 0;         ///< requests, including a batch that was sent in part
+  std::uint64_t answered = 0;     ///< responses received, right or wrong
+  std::uint64_t valid = 0;        ///< right responses, in time
+  std::uint64_t tx_bytes = 0;     ///< on the wire, frame headers included
+  std::uint64_t rx_bytes = 0;
+  // Of these, what came after the end of sending: the rate of a load with a duration is without it.
+  std::uint64_t answered_after_end = 0;
+  std::uint64_t valid_after_end = 0;
+  std::uint64_t rx_bytes_after_end = 0;
+  ErrorCounts errors;
+  double in_flight_ns = 0;  ///< the integral of the number of requests in flight over time
+  // An open loop's, of requests that were due after the warm-up:
+  std::uint64_t due = 0;           ///< whose intended time came
+  std::uint64_t noticed_late = 0;  ///< of these, noticed later than the tolerance: by the client
+  std::uint64_t held_back = 0;     ///< noticed in time, but sent later than the tolerance, or never
+  std::uint64_t never_sent = 0;    ///< there was no room for them until the end
+  std::uint64_t unfinished = 0;    ///< without a response when the last one became due
+};
+
+/// What a load thread saw in about a second. What happens to a request counts when it happens: its
+/// sending, its response, its loss.
+struct Interval : IntervalCounts {
+  metrics::LatencyHistogram service;   ///< of right responses, from the send; late ones too
+  metrics::LatencyHistogram response;  ///< from the intended time; an open loop's
+  metrics::LatencyHistogram lag;       ///< from the intended time until the client noticed it
+  metrics::LatencyHistogram connect;   ///< of connections made, TLS included
+
+  /// Whether nothing happened and nothing was awaited.
+  [[nodiscard]] bool is_empty() const noexcept {
+    return sent == 0 && answered == 0 && due == 0 && never_sent == 0 && errors.total() == 0 &&
+           connect.count() == 0 && in_flight_ns == 0;
+  }
+
+  /// Adds the counts of `other`, and spans its time too.
+  void merge(const Interval& other) noexcept {
+    if (other.end > core::TimePoint{}) {
+      begin = end > core::TimePoint{} ? std::min(begin, other.begin) : other.begin;
+      end = std::max(end, other.end);
+    }
+    last_answer = std::max(last_answer, other.last_answer);
+    sent += other.sent;
+    answered += other.answered;
+    valid += other.valid;
+    tx_bytes += other.tx_bytes;
+    rx_bytes += other.rx_bytes;
+    answered_after_end += other.answered_after_end;
+    valid_after_end += other.valid_after_end;
+    rx_bytes_after_end += other.rx_bytes_after_end;
+    errors.merge(other.errors);
+    in_flight_ns += other.in_flight_ns;
+    due += other.due;
+    noticed_late += other.noticed_late;
+    held_back += other.held_back;
+    never_sent += other.never_sent;
+    unfinished += other.unfinished;
+    service.merge(other.service);
+    response.merge(other.response);
+    lag.merge(other.lag);
+    connect.merge(other.connect);
+  }
+
+  void clear() noexcept {
+    static_cast<IntervalCounts&>(*this) = {};
+    service.clear();
+    response.clear();
+    lag.clear();
+    connect.clear();
+  }
+};
+
+}  // namespace offload::client

@@ -1,0 +1,336 @@
+#include "apps/client/load/load_connection.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "apps/client/load/checker.hpp"
+
+namespace offload::client {
+
+using core::Clock;
+using core::TimePoint;
+using Ready = core::IntrusiveList<LoadConnection>;
+
+LoadConnection::LoadConnection(std::string name, std::uint32_t number, net::Stream stream,
+                               LoadShare& share)
+    : share_(share),
+      address_(share.address),
+      pending_(std::bit_ceil(share.plan.max_in_flight)),
+      pending_mask_(pending_.size() - 1),
+      received_(share.cache, share.receive_size),
+      request_limit_(share.plan.duration || share.plan.arrivals
+                         ? std::numeric_limits<std::uint64_t>::max()
+                         : share.plan.requests),
+      random_(number + share.plan.seed * 0x9e37'79b9'7f4a'7c15U),
+      number_(number),
+      name_(std::move(name)) {
+  pieces_.reserve(share.pool.class_count() == 1 ? 1 : share.longest_batch);
+  ++share_.running;
+  use(std::move(stream));
+}
+
+void LoadConnection::start() {
+  go_on();
+}
+
+void LoadConnection::on_events(std::uint32_t epoll_events) {
+  if (over_) return;
+  if (attempt_) return continue_connecting();
+  if ((epoll_events & ~std::uint32_t{EPOLLOUT}) != 0) {
+    while (receive_responses()) continue;
+  }
+  if (!over_ && stream_.valid()) go_on();
+}
+
+/// Sends what may be sent, and ends or connects anew if nothing is left to do on this connection.
+void LoadConnection::go_on() {
+  if (is_open_loop()) {
+    watch_for_room(!flush() && send_error_.empty());
+    offer_room();
+  } else {
+    send_requests();
+  }
+  if (over_ || in_flight() != 0) return;
+  if (sent_ >= request_limit_) return end();
+  if (sent_ >= connection_limit_) {
+    close();
+    now_ = Clock::now();
+    give_up_at_ = now_ + share_.plan.connect_timeout;
+    connect(now_);
+  }
+}
+
+void LoadConnection::stop_sending() noexcept {
+  request_limit_ = sent_;
+  leave_ready();
+  if (!over_ && in_flight() == 0) end();
+}
+
+void LoadConnection::end() noexcept {
+  if (std::exchange(over_, true)) return;
+  --share_.running;
+  leave_ready();
+  // The server may close its end before the run is over.
+  if (attempt_) share_.engine.unwatch(attempt_->fd(), *this);
+  if (stream_.valid()) share_.engine.unwatch(stream_.fd(), *this);
+}
+
+/// The number of requests that may be sent now.
+std::uint32_t LoadConnection::next_batch() const noexcept {
+  if (!send_error_.empty()) return 0;
+  const std::uint64_t window = share_.plan.max_in_flight - in_flight();
+  const std::uint64_t left = std::min(request_limit_, connection_limit_) - sent_;
+  return static_cast<std::uint32_t>(std::min({window, left, std::uint64_t{share_.longest_batch}}));
+}
+
+/// Sends until the window is full or the socket accepts no more.
+void LoadConnection::send_requests() {
+  bool flushed = false;
+  while ((flushed = flush())) {
+    const std::uint32_t count = next_batch();
+    if (count == 0) break;
+    now_ = Clock::now();
+    if (now_ >= share_.end) {
+      request_limit_ = sent_;
+      break;
+    }
+    start_batch(count);
+  }
+  watch_for_room(!flushed && send_error_.empty());
+}
+
+void LoadConnection::send_due(std::uint64_t most) {
+  leave_ready();
+  now_ = Clock::now();
+  start_batch(static_cast<std::uint32_t>(std::min<std::uint64_t>({most, next_batch()})));
+  go_on();
+}
+
+void LoadConnection::leave_ready() noexcept {
+  if (!Ready::is_linked(*this)) return;
+  Ready::remove(*this);
+  --share_.with_room_count;
+}
+
+/// In an open loop, the load thread is told that requests can be sent here.
+void LoadConnection::offer_room() {
+  if (over_ || !pieces_.empty() || next_batch() == 0 || Ready::is_linked(*this)) return;
+  share_.with_room.push_back(*this);
+  ++share_.with_room_count;
+}
+
+std::uint64_t LoadConnection::random() noexcept {
+  random_ = random_ * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX generator
+  return random_ >> 33;
+}
+
+void LoadConnection::start_batch(std::uint32_t count) {
+  if (in_flight() == 0) {
+    last_sign_ = now_;
+    share_.next_check = std::min(share_.next_check, now_ + share_.plan.response_timeout);
+  }
+  share_.account_in_flight(now_);
+  if (share_.pool.class_count() == 1) {
+    add_run_of_one_size(count);
+  } else {
+    count = add_mixed(count);
+  }
+  share_.in_flight += count;
+  share_.interval->sent += count;
+}
+
+/// Chooses consecutive requests from a random number on, so that the server cannot predict them and
+/// they are one piece.
+void LoadConnection::add_run_of_one_size(std::uint32_t count) {
+  const auto first = static_cast<std::uint32_t>(random() % (share_.pool.count_of(0) - count + 1));
+  const auto frames = share_.pool.frames(first, count);
+  pieces_.push_back({const_cast<std::byte*>(frames.data()), frames.size()});
+  for (std::uint32_t i = 0; i < count; ++i) add_pending(first + i);
+}
+
+/// Chooses each request by itself. Returns how many, which are fewer if they are long.
+std::uint32_t LoadConnection::add_mixed(std::uint32_t count) {
+  constexpr double kDraws = std::uint64_t{1} << 31;
+  const bool has_sizes = is_open_loop() && share_.plan.arrivals->has_sizes();
+  std::size_t bytes = 0;
+  std::uint32_t added = 0;
+  for (; added < count && bytes < kBatchBytes; ++added) {
+    const std::uint32_t size_class =
+        has_sizes ? share_.pacer->next_size_class()
+                  : share_.pool.class_at(static_cast<double>(random()) / kDraws);
+    const auto variant = static_cast<std::uint32_t>(random() % share_.pool.count_of(size_class));
+    const std::uint32_t number = share_.pool.first_of(size_class) + variant;
+    const auto frame = share_.pool.frames(number, 1);
+    pieces_.push_back({const_cast<std::byte*>(frame.data()), frame.size()});
+    add_pending(number);
+    bytes += frame.size();
+  }
+  return added;
+}
+
+void LoadConnection::add_pending(std::uint32_t number) {
+  const TimePoint intended = is_open_loop() ? share_.pacer->take(now_, *share_.interval) : now_;
+  pending(sent_++) = {now_, intended, number};
+}
+
+/// Sends what is left of the batch. Returns whether the socket accepted all of it.
+bool LoadConnection::flush() {
+  while (!pieces_.empty()) {
+    const auto left = std::span(pieces_).subspan(next_piece_);
+    const ssize_t count = left.size() == 1
+                              ? stream_.send(std::as_bytes(std::span(
+                                    static_cast<const char*>(left[0].iov_base), left[0].iov_len)))
+                              : stream_.send(left);
+    if (count < 0) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+      if (errno == EINTR) continue;
+      // Does not end the connection: an error frame that the server sent may still be unread.
+      send_error_ = stream_.describe_error(errno);
+      pieces_.clear();
+      next_piece_ = 0;
+      return false;
+    }
+    share_.interval->tx_bytes += static_cast<std::uint64_t>(count);
+    skip_sent(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+void LoadConnection::skip_sent(std::size_t count) noexcept {
+  while (next_piece_ < pieces_.size() && count >= pieces_[next_piece_].iov_len) {
+    count -= pieces_[next_piece_++].iov_len;
+  }
+  if (next_piece_ == pieces_.size()) {
+    pieces_.clear();
+    next_piece_ = 0;
+    return;
+  }
+  iovec& piece = pieces_[next_piece_];
+  piece.iov_base = static_cast<std::byte*>(piece.iov_base) + count;
+  piece.iov_len -= count;
+}
+
+/// Watches EPOLLOUT only while bytes are unsent, as a socket nearly always has room.
+void LoadConnection::watch_for_room(bool wanted) {
+  if (wanted == watches_for_room_) return;
+  share_.engine.rewatch(stream_.fd(), wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, *this);
+  watches_for_room_ = wanted;
+}
+
+/// Reads once and checks the complete responses. Returns whether to read again, as epoll does not
+/// tell of what is left.
+bool LoadConnection::receive_responses() {
+  const auto room = received_.room(0);
+  if (room.empty()) {
+    lose_connection(ErrorKind::reset, "there is no memory for responses");
+    return false;
+  }
+  const ssize_t count = stream_.receive(room);
+  if (count < 0) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return false;
+    lose_connection(ErrorKind::reset,
+                    "the connection failed (" + stream_.describe_error(errno) + ")");
+    return false;
+  }
+  if (count == 0) {
+    lose_connection(ErrorKind::closed, "the server closed the connection");
+    return false;
+  }
+  now_ = Clock::now();
+  last_sign_ = now_;
+  received_.append(static_cast<std::size_t>(count));
+  share_.interval->rx_bytes += static_cast<std::uint64_t>(count);
+  if (share_.sending_ended) [[unlikely]]
+    share_.interval->rx_bytes_after_end += static_cast<std::uint64_t>(count);
+  share_.account_in_flight(now_);
+  check_responses();
+  if (!stream_.valid()) return false;
+  received_.settle(0);
+  return stream_.has_pending() && !over_;
+}
+
+void LoadConnection::check_responses() {
+  while (!received_.bytes().empty()) {
+    if (in_flight() == 0) return take_unasked();
+    const Pending& request = pending(completed_);
+    const auto expected = share_.pool.response(request.number);
+    const Verdict verdict = judge(received_.bytes(), expected);
+    if (verdict.state == Verdict::State::incomplete) return;
+    const bool goes_on = verdict.state == Verdict::State::right ? complete_right(request, verdict)
+                                                                : complete_wrong(request, verdict);
+    if (!goes_on) return;
+  }
+}
+
+void LoadConnection::count_answer() noexcept {
+  Interval& interval = *share_.interval;
+  ++interval.answered;
+  if (share_.sending_ended) [[unlikely]]
+    ++interval.answered_after_end;
+  interval.last_answer = now_;
+}
+
+/// These two complete the oldest request in flight. They return whether to read on.
+bool LoadConnection::complete_right(const Pending& request, const Verdict& verdict) {
+  Interval& interval = *share_.interval;
+  received_.consume(verdict.size);
+  told_why_ = false;
+  ++completed_;
+  --share_.in_flight;
+  count_answer();
+  interval.service.record(now_ - request.sent);
+  if (is_open_loop()) interval.response.record(now_ - request.intended);
+  const auto& deadline = share_.plan.deadline;
+  if (deadline && now_ - request.intended > *deadline) [[unlikely]] {
+    log(request, ErrorKind::late);
+    return count_error(ErrorKind::late, 1, completed_ - 1,
+                       [] { return "the response came after --deadline"; });
+  }
+  ++interval.valid;
+  if (share_.sending_ended) [[unlikely]]
+    ++interval.valid_after_end;
+  log(request, std::nullopt);
+  return true;
+}
+
+bool LoadConnection::complete_wrong(const Pending& request, const Verdict& verdict) {
+  log(request, verdict.error);
+  told_why_ = true;
+  ++completed_;
+  --share_.in_flight;
+  count_answer();
+  const auto what = [&] {
+    return describe_fault(received_.bytes(), share_.pool.response(request.number));
+  };
+  if (!count_error(verdict.error, 1, completed_ - 1, what)) return false;
+  received_.consume(verdict.size);
+  // What follows something that is no whole frame cannot be understood.
+  if (verdict.size == 0) lose(ErrorKind::closed, [] { return std::string(); });
+  return verdict.size != 0;
+}
+
+/// Something came though nothing is due: a refusal of this client, or nonsense.
+void LoadConnection::take_unasked() {
+  const Verdict verdict = judge(received_.bytes(), {});
+  if (verdict.state == Verdict::State::incomplete) return;
+  if (verdict.state != Verdict::State::refused) {
+    return lose(ErrorKind::bad_frame, [] { return "the server sent more than was asked for"; });
+  }
+  told_why_ = true;
+  count_error(verdict.error, 1, completed_, [&] { return describe_fault(received_.bytes(), {}); });
+  received_.consume(verdict.size);
+}
+
+void LoadConnection::log(const Pending& request, std::optional<ErrorKind> error) {
+  if (!share_.log.on()) [[likely]]
+    return;
+  share_.log.add({request.intended, request.sent, now_, number_,
+                  share_.pool.request_length(request.number), error});
+}
+
+}  // namespace offload::client

@@ -1,0 +1,41 @@
+#include "apps/client/report/live_table.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace offload::client {
+namespace {
+
+constexpr std::uint64_t kLinesOfLegend = 20;
+
+}  // namespace
+
+LiveTable::LiveTable(bool quiet) : on_(!quiet && ::isatty(STDERR_FILENO) != 0) {}
+
+void LiveTable::begin(std::optional<core::Duration> length, bool open_loop) {
+  length_ = length;
+  open_loop_ = open_loop;
+  lines_ = 0;
+}
+
+void LiveTable::show(const Second& second) {
+  if (!on_) return;
+  if (lines_++ % kLinesOfLegend == 0) {
+    const auto* const time = open_loop_ ? "response" : "service";
+    fmt::print(stderr, "{:>8} {:>14} {:>12} {:>16} {:>12} {:>10} {:>8}\n", "time s", "responses/s",
+               "in flight", fmt::format("{} p50 us", time), "p99 us", "errors", "left s");
+  }
+  const LatencyFigures& latency = open_loop_ ? second.response : second.service;
+  const double end = second.start_s + second.length_s;
+  const double rate =
+      second.length_s > 0 ? static_cast<double>(second.answered) / second.length_s : 0;
+  const std::string left =
+      length_ ? fmt::format("{:.0f}", std::max(core::to_seconds(*length_) - end, 0.0)) : "-";
+  fmt::print(stderr, "{:>8.1f} {:>14.0f} {:>12.1f} {:>16.1f} {:>12.1f} {:>10} {:>8}\n", end, rate,
+             second.in_flight, latency.p50_us, latency.p99_us, second.errors, left);
+}
+
+}  // namespace offload::client

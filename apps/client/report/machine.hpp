@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+namespace offload::client {
+
+/// The machine that this program runs on, for a result's reader. What cannot be found out is empty.
+struct Machine {
+  std::string host;
+  std::string system;     ///< "Linux 6.1.0 x86_64"
+  std::string processor;  ///< the model's name
+  unsigned processors = 0;
+
+  static Machine here();
+};
+
+}  // namespace offload::client

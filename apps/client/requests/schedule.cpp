@@ -1,0 +1,73 @@
+#include "apps/client/requests/schedule.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+#include <unordered_map>
+
+#include "apps/client/requests/lines.hpp"
+#include "core/error.hpp"
+#include "core/escape.hpp"
+#include "core/units.hpp"
+
+namespace offload::client {
+namespace {
+
+/// 1.6 GiB of memory: more is a mistake.
+constexpr std::size_t kMostRequests = 100'000'000;
+
+/// The classes of the sizes seen so far.
+class SizeClasses {
+ public:
+  explicit SizeClasses(SizeMix& sizes) : sizes_(sizes) {}
+
+  std::uint32_t of(std::uint32_t bytes) {
+    const auto [found, is_new] =
+        numbers_.try_emplace(bytes, static_cast<std::uint32_t>(sizes_.size()));
+    if (is_new) sizes_.push_back({bytes, 1});
+    return found->second;
+  }
+
+ private:
+  SizeMix& sizes_;
+  std::unordered_map<std::uint32_t, std::uint32_t> numbers_;
+};
+
+}  // namespace
+
+Schedule Schedule::read(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) core::throw_errno("cannot read '" + path + "'");
+  return parse(file, path);
+}
+
+Schedule Schedule::parse(std::istream& text, const std::string& name) {
+  Schedule schedule;
+  SizeClasses classes(schedule.sizes);
+  Lines lines(text, name);
+  for (std::string_view line; lines.next(line);) {
+    const std::size_t gap = line.find_first_of(" \t,");
+    if (gap == std::string_view::npos) lines.fail("an offset and a size belong on each line");
+    const auto offset = core::parse_duration(line.substr(0, gap));
+    const std::size_t rest = std::min(line.find_first_not_of(" \t,", gap), line.size());
+    const auto size = core::parse_size(line.substr(rest));
+    if (!offset || !size || *size > kLongestMessage) {
+      lines.fail(fmt::format("'{}' is no offset such as 0.25 or 1500us and a size of at most 16m",
+                             core::escaped(line)));
+    }
+    if (!schedule.requests.empty() && *offset < schedule.requests.back().offset) {
+      lines.fail("its offset is before that of the line above");
+    }
+    schedule.requests.push_back({*offset, classes.of(static_cast<std::uint32_t>(*size))});
+    if (schedule.sizes.size() > kMostSizes) {
+      lines.fail(fmt::format("more than {} different sizes", kMostSizes));
+    }
+    if (schedule.requests.size() > kMostRequests) lines.fail("too many requests");
+  }
+  if (schedule.requests.empty()) lines.fail("there is no request in it");
+  return schedule;
+}
+
+}  // namespace offload::client

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace offload::client {
+
+/// The longest message of the protocol, bytes.
+inline constexpr std::uint32_t kLongestMessage = std::uint32_t{16} << 20;
+
+/// A size of requests, and its share among them relative to the others'.
+struct SizeShare {
+  std::uint32_t bytes = 0;
+  double weight = 1;
+};
+
+/// The sizes of a run's requests, each once, at least one and at most kMostSizes.
+using SizeMix = std::vector<SizeShare>;
+inline constexpr std::size_t kMostSizes = 1024;
+
+/// Of a text such as "64:90,64k:10": 90 of 100 requests have 64 bytes. Nothing if it is malformed.
+std::optional<SizeMix> parse_mix(const std::string& text);
+/// Of a text such as "64-4k": all sizes of the range alike, or 256 evenly spread over it if it has
+/// more. Nothing if it is malformed.
+std::optional<SizeMix> parse_uniform_sizes(const std::string& text);
+/// Of a file with one size a line: each line is as likely as the others. Empty lines and what
+/// follows '#' are skipped. Throws Error, which names file and line.
+SizeMix read_sizes_file(const std::string& path);
+/// The same of a file's text; `name`: the file's.
+SizeMix parse_sizes(std::istream& text, const std::string& name);
+
+}  // namespace offload::client

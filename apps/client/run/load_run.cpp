@@ -1,0 +1,367 @@
+#include "apps/client/run/load_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <thread>
+
+#include "apps/client/load/connector.hpp"
+#include "apps/client/load/event_flag.hpp"
+#include "apps/client/load/load_thread.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace offload::client {
+namespace {
+
+using core::Clock;
+using core::Duration;
+using core::TimePoint;
+using LoadThreads = std::vector<std::unique_ptr<LoadThread>>;
+
+constexpr Duration kTurn = std::chrono::milliseconds(100);
+/// More threads than there are: so that no two threads have the same seed.
+constexpr std::uint64_t kThreadsOfASeed = 1U << 16;
+constexpr double kGoldenRatio = 0.618033988749895;
+/// A --start-at that was missed by more is worth a warning.
+constexpr double kLateStart = 1e-3;
+
+/// The sizes of the requests; none if each says options.message.
+std::optional<SizeMix> sizes_of(const Options& options, const std::optional<Schedule>& schedule,
+                                const Payload& payload) {
+  if (schedule) return schedule->sizes;
+  if (options.sizes) return options.sizes;
+  if (!options.sizes_file.empty()) return read_sizes_file(options.sizes_file);
+  if (payload.content.empty()) return std::nullopt;
+  return SizeMix{{static_cast<std::uint32_t>(payload.content.size()), 1}};
+}
+
+RequestPool make_pool(const Options& options, const std::optional<Schedule>& schedule) {
+  Payload payload = options.payload;
+  payload.load();
+  if (const auto sizes = sizes_of(options, schedule, payload)) {
+    return RequestPool::of_sizes(*sizes, payload, options.service);
+  }
+  const auto message = std::as_bytes(std::span(options.message));
+  if (options.expected_response) {
+    return RequestPool::same(message, std::as_bytes(std::span(*options.expected_response)));
+  }
+  return RequestPool::same(message, expected_response(options.service, message));
+}
+
+std::optional<net::TlsContext> make_tls(const Options& options) {
+  if (!options.tls) return std::nullopt;
+  std::optional<net::TlsCertificate> own;
+  if (!options.tls_certificate.empty()) own = {options.tls_certificate, options.tls_key};
+  return net::TlsContext::client(
+      options.tls_server_name.empty() ? options.server_address : options.tls_server_name,
+      options.tls_ca, own);
+}
+
+std::size_t connection_count(const Options& options) {
+  return std::size_t{options.thread_count} * options.connections;
+}
+
+/// The first connections of a run.
+struct Connected {
+  std::vector<net::Stream> streams;
+  std::size_t address = 0;    ///< of the target's, that the last one has
+  std::uint64_t missing = 0;  ///< that did not come about
+  std::string fault;          ///< why
+};
+
+/// The connections of all threads; fewer if a signal arrived.
+Connected connect_all(const Options& options, const Target& target, const core::Signals& signals,
+                      metrics::LatencyHistogram& times) {
+  Connector connector(target, Clock::now() + options.connect_timeout, signals);
+  Connected connected;
+  const std::size_t wanted = connection_count(options);
+  while (connected.streams.size() < wanted) {
+    try {
+      net::Stream stream = connector.connect();
+      if (!stream.valid()) break;
+      connected.streams.push_back(std::move(stream));
+    } catch (const core::Error& error) {
+      if (!options.count_errors || connected.streams.empty()) throw;
+      connected.missing = wanted - connected.streams.size();
+      connected.fault = error.what();
+      break;
+    }
+  }
+  connected.address = connector.address();
+  times.merge(connector.times());
+  return connected;
+}
+
+LoadPlan make_plan(const Options& options, const RunSetting& setting) {
+  LoadPlan plan;
+  plan.requests = options.iteration_count;
+  if (options.duration) plan.duration = options.warmup + *options.duration;
+  plan.warmup = options.warmup;
+  plan.max_in_flight = setting.max_concurrent_messages;
+  plan.connect_timeout = options.connect_timeout;
+  plan.response_timeout = options.response_timeout;
+  plan.deadline = options.deadline;
+  plan.reconnect_every = options.reconnect_every;
+  plan.stop_on_error = !options.count_errors;
+  plan.seed = options.seed;
+  plan.lag_tolerance = options.lag_tolerance;
+  return plan;
+}
+
+/// Those of thread `number` of `threads`.
+std::optional<Arrivals> make_arrivals(const Options& options, const RunSetting& setting,
+                                      const Load& load, std::uint32_t number,
+                                      std::uint32_t threads) {
+  if (load.schedule) return Arrivals::replay(load.schedule->requests, number, threads);
+  if (!setting.rate) return std::nullopt;
+  const double rate = *setting.rate / threads;
+  if (options.arrivals == ArrivalKind::poisson) {
+    return Arrivals::poisson(rate, options.seed * kThreadsOfASeed + number);
+  }
+  // Threads take turns; clients with other seeds are as far from these as they can be.
+  const double phase = std::fmod(static_cast<double>(options.seed) * kGoldenRatio, 1.0);
+  return Arrivals::constant(rate, (number + phase) / *setting.rate);
+}
+
+/// The requests of a thread in an open loop without a duration.
+std::uint64_t requests_of(const Options& options, const Load& load, std::uint32_t connections) {
+  if (load.schedule || options.iteration_count > UINT64_MAX / connections) return UINT64_MAX;
+  return options.iteration_count * connections;
+}
+
+/// Spread evenly; the first threads have one more if it does not come out even.
+LoadThreads make_threads(const Options& options, const RunSetting& setting, const Load& load,
+                         std::vector<net::Stream> streams, const LoadRunContext& context) {
+  LoadPlan plan = make_plan(options, setting);
+  const auto count =
+      static_cast<std::uint32_t>(std::min<std::size_t>(options.thread_count, streams.size()));
+  LoadThreads threads;
+  std::uint32_t first = 0;
+  auto next = std::make_move_iterator(streams.begin());
+  for (std::uint32_t number = 0; number < count; ++number) {
+    const auto left = static_cast<std::uint32_t>(std::make_move_iterator(streams.end()) - next);
+    const std::uint32_t share = (left + count - number - 1) / (count - number);
+    plan.arrivals = make_arrivals(options, setting, load, number, count);
+    if (plan.arrivals) plan.requests = requests_of(options, load, share);
+    threads.push_back(std::make_unique<LoadThread>(
+        number, first, std::vector<net::Stream>(next, next + share), plan, context));
+    first += share;
+    next += share;
+  }
+  return threads;
+}
+
+void run_thread(LoadThread& thread, RunControl& control, bool stop_on_fault) {
+  core::name_this_thread("load");
+  thread.run(control.wait_for_start());
+  if (stop_on_fault && !thread.fault().empty()) control.stop();
+  control.thread_done();
+}
+
+/// The running threads. At the end of the scope they are stopped, which matters only if the main
+/// thread fails before they end, and joined.
+class Running {
+ public:
+  explicit Running(RunControl& control) : control_(control) {}
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    control_.stop();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  /// Creates the threads, which wait for control.start(). If one cannot be created, the others are
+  /// stopped.
+  void create(const LoadThreads& loads, bool stop_on_fault) try {
+    for (const auto& load : loads) {
+      threads_.emplace_back([&load = *load, &control = control_, stop_on_fault] {
+        run_thread(load, control, stop_on_fault);
+      });
+    }
+  } catch (...) {
+    control_.stop();
+    control_.start(Clock::now());  // those that were created leave
+    throw;
+  }
+
+ private:
+  RunControl& control_;
+  std::vector<std::thread> threads_;
+};
+
+/// The main thread's part of a run.
+class Watch {
+ public:
+  Watch(const LoadThreads& threads, RunControl& control, core::Signals& signals,
+        const RunObserver& observer)
+      : threads_(threads), control_(control), signals_(signals), observer_(observer) {
+    engine_.watch(signals.fd(), EPOLLIN, signal_);
+    engine_.watch(control.done_fd(), EPOLLIN, done_);
+  }
+
+  /// Until that time of the wall clock, or a signal.
+  void wait_until(double unix_s) {
+    while (!interrupted_) {
+      const double left = unix_s - unix_now();
+      if (left <= 0) return;
+      turn(Clock::now() + core::seconds(std::min(left, 0.1)));
+    }
+  }
+
+  /// Until all threads have ended. Takes their intervals.
+  void run(TimeLine& time_line) {
+    for (std::size_t running = threads_.size(); running > 0;) {
+      turn(Clock::now() + kTurn);
+      running -= control_.threads_done();
+      for (std::size_t i = 0; i < threads_.size(); ++i) {
+        threads_[i]->recorder().take([&](const Interval& interval) { time_line.add(i, interval); });
+      }
+      observer_.on_turn();
+    }
+  }
+
+  /// Whether a signal arrived.
+  [[nodiscard]] bool interrupted() const noexcept { return interrupted_; }
+
+  static double unix_now() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  }
+
+ private:
+  void turn(TimePoint until) {
+    engine_.run_once(until);
+    if (interrupted_ || !signal_.raised() || signals_.take() == 0) return;
+    interrupted_ = true;
+    engine_.unwatch(signals_.fd(), signal_);  // a second signal ends the process
+    control_.stop();
+  }
+
+  const LoadThreads& threads_;
+  RunControl& control_;
+  core::Signals& signals_;
+  const RunObserver& observer_;
+  EventFlag signal_;
+  EventFlag done_;
+  progress::Engine engine_;
+  bool interrupted_ = false;
+};
+
+std::optional<double> offered_rate(const RunSetting& setting, const Load& load) {
+  if (setting.rate) return setting.rate;
+  if (!load.schedule) return std::nullopt;
+  const double length = core::to_seconds(load.schedule->requests.back().offset);
+  const auto count = static_cast<double>(load.schedule->requests.size());
+  return length > 0 ? count / length : count;
+}
+
+/// Whether a fault or a signal ended it before its time.
+bool is_cut_short(const RunResult& result, const Options& options) {
+  return result.interrupted || (!options.count_errors && result.has_errors());
+}
+
+LoadVerdict verdict_of(const RunResult& result, const Options& options, const Load& load) {
+  if (is_cut_short(result, options)) {
+    return {LoadVerdict::Code::cut_short, "the run was ended early, so there is no verdict"};
+  }
+  const Interval& total = *result.total;
+  LoadSeen seen;
+  seen.offered = offered_rate(result.setting, load);
+  seen.achieved = result.valid_per_second();
+  seen.due = total.due;
+  seen.noticed_late = total.noticed_late;
+  seen.held_back = total.held_back;
+  seen.never_sent = total.never_sent;
+  seen.unfinished = total.unfinished;
+  seen.usual_service = total.service.percentile(0.1);
+  seen.lag_p99 = total.lag.percentile(0.99);
+  seen.tolerance = options.lag_tolerance;
+  seen.busy = result.busy;
+  return judge_load(seen);
+}
+
+/// After the threads have ended.
+void collect(RunResult& result, const LoadThreads& threads, TimeLine& time_line) {
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    threads[i]->recorder().take_rest([&](const Interval& interval) { time_line.add(i, interval); });
+    if (!threads[i]->fault().empty()) result.faults.push_back(threads[i]->fault());
+    result.busy = std::max(result.busy, threads[i]->busy());
+  }
+  time_line.finish();
+  result.seconds = time_line.seconds();
+  const Interval& measured = time_line.total();
+  const Interval& warmup = time_line.warmup();
+  result.total->merge(measured);
+  result.total->errors.merge(warmup.errors);  // no error is passed over
+  result.unanswered = measured.sent + warmup.sent - measured.answered - warmup.answered;
+}
+
+/// The time that rates are of.
+Duration duration_of(const RunResult& result, const Options& options, TimePoint start) {
+  if (options.duration && !is_cut_short(result, options)) return *options.duration;
+  return std::max(result.total->last_answer - (start + options.warmup), Duration{});
+}
+
+}  // namespace
+
+Load::Load(const Options& options)
+    : schedule(options.schedule.empty() ? std::nullopt
+                                        : std::optional(Schedule::read(options.schedule))),
+      pool(make_pool(options, schedule)),
+      target{net::resolve(options.server_address, options.server_port, false), make_tls(options)} {}
+
+RunResult run_load(const Options& options, const RunSetting& setting, const Load& load,
+                   core::Signals& signals, const RunObserver& observer) {
+  RunResult result;
+  result.setting = setting;
+  Connected connected = connect_all(options, load.target, signals, result.total->connect);
+  if (connected.streams.size() + connected.missing < connection_count(options)) {
+    result.interrupted = signals.take() != 0;
+    return result;
+  }
+  if (connected.missing != 0) {
+    result.total->errors.add(ErrorKind::never_connected, connected.missing);
+    result.faults.push_back(connected.fault);
+  }
+  core::log_info("{} connected to {} port {}{}", connected.streams.size(), options.server_address,
+                 options.server_port, options.tls ? " with TLS" : "");
+  RunControl control;
+  const auto threads = make_threads(options, setting, load, std::move(connected.streams),
+                                    {.pool = load.pool,
+                                     .target = load.target,
+                                     .control = control,
+                                     .log = observer.log,
+                                     .address = connected.address});
+  TimePoint start;
+  std::unique_ptr<TimeLine> time_line;
+  {
+    Running running(control);
+    running.create(threads, !options.count_errors);
+    Watch watch(threads, control, signals, observer);
+    if (options.start_at) watch.wait_until(*options.start_at);
+    observer.on_start();
+    result.started_at_unix_s = Watch::unix_now();
+    start = Clock::now();
+    if (options.start_at && result.started_at_unix_s - *options.start_at > kLateStart) {
+      core::log_warning("begun {:.3f} s after --start-at",
+                        result.started_at_unix_s - *options.start_at);
+    }
+    time_line =
+        std::make_unique<TimeLine>(start, options.warmup, threads.size(), observer.on_second);
+    control.start(start);
+    watch.run(*time_line);
+    result.interrupted = watch.interrupted();
+  }
+  collect(result, threads, *time_line);
+  result.duration = duration_of(result, options, start);
+  observer.on_turn();
+  result.verdict = verdict_of(result, options, load);
+  return result;
+}
+
+}  // namespace offload::client

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "apps/client/load/connect_attempt.hpp"
+#include "apps/client/load/request_log.hpp"
+#include "apps/client/options.hpp"
+#include "apps/client/requests/request_pool.hpp"
+#include "apps/client/requests/schedule.hpp"
+#include "apps/client/run/run_result.hpp"
+#include "core/signals.hpp"
+
+namespace offload::client {
+
+/// What the runs of a command have in common, made once.
+struct Load {
+  /// Throws Error: for a server's name that is none, a file that cannot be read, ...
+  explicit Load(const Options& options);
+
+  std::optional<Schedule> schedule;
+  RequestPool pool;
+  Target target;
+};
+
+/// Who is told while a run goes on, on the thread that calls run_load().
+struct RunObserver {
+  RequestLog* log = nullptr;  ///< takes a record of each request
+  std::function<void()> on_start = [] {};
+  std::function<void(const Second&)> on_second = [](const Second&) {};
+  std::function<void()> on_turn = [] {};  ///< every 0.1 s at least
+};
+
+/// Connects, starts all threads at the same time, and waits until they end. A signal stops all of
+/// them, and so does the first fault unless errors are counted. Throws core::Error if it cannot
+/// connect; where errors are counted, only if no connection comes about.
+RunResult run_load(const Options& options, const RunSetting& setting, const Load& load,
+                   core::Signals& signals, const RunObserver& observer);
+
+}  // namespace offload::client

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/client/load/interval.hpp"
+#include "apps/client/run/time_line.hpp"
+#include "apps/client/run/verdict.hpp"
+#include "core/clock.hpp"
+
+namespace offload::client {
+
+/// What the runs of one command may differ in.
+struct RunSetting {
+  std::optional<double> rate;  ///< requests a second; none: a closed loop, or a schedule
+  std::uint32_t max_concurrent_messages = 0;
+};
+
+/// The outcome of a run. Where it says nothing else, without the warm-up.
+struct RunResult {
+  RunSetting setting;
+  double started_at_unix_s = 0;
+  /// What rates are of: the time of sending after the warm-up; for a number of requests, until the
+  /// last response.
+  core::Duration duration{};
+  std::uint64_t unanswered = 0;  ///< requests sent and not answered, those of the warm-up included
+  std::unique_ptr<Interval> total = std::make_unique<Interval>();
+  std::vector<Second> seconds;
+  LoadVerdict verdict;
+  double busy = 0;                  ///< of the busiest load thread, 0 to 1
+  std::vector<std::string> faults;  ///< the first of each thread
+  bool interrupted = false;         ///< by SIGINT or SIGTERM
+
+  // Rates over the duration, of what came within it; 0 if that is 0.
+  [[nodiscard]] double tx_gib_per_second() const noexcept;
+  [[nodiscard]] double rx_gib_per_second() const noexcept;
+  [[nodiscard]] double million_operations_per_second() const noexcept;
+  [[nodiscard]] double valid_per_second() const noexcept;
+
+  /// The mean number of requests in flight: as counted while they were, and as Little's law has it
+  /// from the number of responses and their service time. They agree unless requests were lost or
+  /// mixed up.
+  [[nodiscard]] double mean_in_flight() const noexcept;
+  [[nodiscard]] double in_flight_by_littles_law() const noexcept;
+
+  [[nodiscard]] bool has_errors() const noexcept {
+    return !faults.empty() || total->errors.total() != 0;
+  }
+};
+
+}  // namespace offload::client

@@ -1,0 +1,74 @@
+#include "apps/client/run/time_line.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "metrics/hdr_codec.hpp"
+
+namespace offload::client {
+namespace {
+
+constexpr core::Duration kSecond = std::chrono::seconds(1);
+/// A thread that is so many seconds behind the others is not waited for.
+constexpr std::int64_t kMostBehind = 2;
+
+Second second_of(const Interval& interval, core::TimePoint start) {
+  Second second;
+  second.start_s = core::to_seconds(interval.begin - start);
+  second.length_s = core::to_seconds(interval.end - interval.begin);
+  second.answered = interval.answered;
+  second.valid = interval.valid;
+  second.errors = interval.errors.total();
+  second.in_flight = second.length_s > 0 ? interval.in_flight_ns / (second.length_s * 1e9) : 0;
+  second.service = LatencyFigures::of(interval.service);
+  second.response = LatencyFigures::of(interval.response);
+  return second;
+}
+
+}  // namespace
+
+LatencyFigures LatencyFigures::of(const metrics::LatencyHistogram& histogram) {
+  return {histogram.count(), core::to_micros(histogram.percentile(0.5)),
+          core::to_micros(histogram.percentile(0.99)), histogram.max(),
+          metrics::encode_hdr(histogram)};
+}
+
+TimeLine::TimeLine(core::TimePoint start, core::Duration warmup, std::size_t threads,
+                   OnSecond on_second)
+    : start_(start),
+      measured_from_(start + warmup),
+      on_second_(std::move(on_second)),
+      last_of_thread_(threads, -1) {}
+
+void TimeLine::add(std::size_t thread, const Interval& interval) {
+  if (interval.is_empty()) return;  // what a thread ends with
+  if (interval.begin < measured_from_) return warmup_total_->merge(interval);
+  total_->merge(interval);
+  const std::int64_t index = (interval.begin - measured_from_) / kSecond;
+  auto& second = open_[std::max(index, completed_ + 1)];
+  if (!second) second = std::make_unique<Interval>();
+  second->merge(interval);
+  last_of_thread_[thread] = index;
+  const auto [slowest, fastest] =
+      std::minmax_element(last_of_thread_.begin(), last_of_thread_.end());
+  complete(std::max(*slowest, *fastest - kMostBehind));
+}
+
+void TimeLine::finish() {
+  while (!open_.empty()) complete_first();
+}
+
+void TimeLine::complete(std::int64_t up_to) {
+  while (!open_.empty() && open_.begin()->first <= up_to) complete_first();
+  completed_ = std::max(completed_, up_to);
+}
+
+void TimeLine::complete_first() {
+  const auto first = open_.begin();
+  seconds_.push_back(second_of(*first->second, start_));
+  completed_ = std::max(completed_, first->first);
+  open_.erase(first);
+  on_second_(seconds_.back());
+}
+
+}  // namespace offload::client

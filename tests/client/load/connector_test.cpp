@@ -1,0 +1,106 @@
+#include "apps/client/load/connector.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "core/error.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/readable.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::client {
+namespace {
+
+using namespace std::chrono_literals;
+using core::Clock;
+using support::kBound;
+
+Target target_of(std::uint16_t port) {
+  return {net::resolve("127.0.0.1", port, false), {}};
+}
+
+/// A port of the loopback interface: bound, so that no other program takes it; listens after
+/// listen().
+struct Port {
+  Port() : socket(net::bind_tcp(net::resolve("127.0.0.1", 0, true).front())) {}
+  [[nodiscard]] std::uint16_t number() const { return net::local_address(socket.get()).port(); }
+  void listen() const { net::start_listening(socket.get(), 8); }
+
+  core::Fd socket;
+};
+
+TEST(Connector, ConnectsToAServerThatListens) {
+  const core::Signals signals;
+  const Port port;
+  port.listen();
+  const Target target = target_of(port.number());
+  Connector connector(target, Clock::now() + kBound, signals);
+  const net::Stream first = connector.connect();
+  const net::Stream second = connector.connect();
+  ASSERT_TRUE(first.valid() && second.valid());
+  EXPECT_EQ(connector.times().count(), 2U);
+  EXPECT_EQ(net::peer_address(first.fd()).port(), port.number());
+  const core::Fd accepted(::accept(port.socket.get(), nullptr, nullptr));
+  EXPECT_TRUE(accepted.valid());
+}
+
+TEST(Connector, TriesAgainUntilTheServerListens) {
+  const core::Signals signals;
+  const Port port;
+  const std::jthread server([&] {
+    std::this_thread::sleep_for(50ms);
+    port.listen();
+  });
+  const auto begin = Clock::now();
+  const Target target = target_of(port.number());
+  Connector connector(target, begin + kBound, signals);
+  EXPECT_TRUE(connector.connect().valid());
+  EXPECT_GE(Clock::now() - begin, 50ms);
+}
+
+TEST(Connector, GivesUpAtItsDeadlineWithTheLastReason) {
+  const core::Signals signals;
+  const Port port;  // bound, not listening: connections are refused
+  const auto begin = Clock::now();
+  const Target target = target_of(port.number());
+  Connector connector(target, begin + 100ms, signals);
+  const auto error = support::thrown_by([&] { connector.connect(); });
+  EXPECT_EQ(error.code(), core::ErrorCode::timed_out);
+  EXPECT_STREQ(error.what(), ("cannot connect to 127.0.0.1:" + std::to_string(port.number()) +
+                              ": Connection refused (--connect-timeout is over)")
+                                 .c_str());
+  EXPECT_GE(Clock::now() - begin, 100ms);
+  EXPECT_LT(Clock::now() - begin, kBound);
+}
+
+TEST(Connector, MakesOneAttemptWhateverTheDeadline) {
+  const core::Signals signals;
+  const Port port;
+  port.listen();
+  const Target target = target_of(port.number());
+  Connector connector(target, Clock::now() - 1s, signals);
+  EXPECT_TRUE(connector.connect().valid());
+}
+
+// In a process of its own: a signal's mask and action are the process's.
+TEST(ConnectorDeathTest, ASignalEndsTheWaitAndIsLeftToBeTaken) {
+  EXPECT_EXIT(
+      {
+        core::Signals signals;
+        const Port port;
+        const Target target = target_of(port.number());
+        Connector connector(target, Clock::now() + 10 * kBound, signals);
+        ::kill(::getpid(), SIGTERM);
+        const bool connected = connector.connect().valid();
+        std::_Exit(!connected && signals.take() == SIGTERM ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace offload::client

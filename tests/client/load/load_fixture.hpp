@@ -1,0 +1,190 @@
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "apps/client/load/load_thread.hpp"
+#include "protocol/frame.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/eventually.hpp"
+
+/// A load thread and, at the other end of its connection, a server played by the test.
+namespace offload::client {
+
+using namespace std::chrono_literals;
+using protocol::MessageId;
+using support::Bytes;
+using support::kBound;
+using support::reversed;
+
+inline RequestPool hello_pool() {
+  return RequestPool::same(std::as_bytes(std::span("hello", 5)),
+                           std::as_bytes(std::span("olleh", 5)));
+}
+
+/// Different random requests of one size.
+inline RequestPool random_pool(std::uint32_t size, Service service) {
+  return RequestPool::of_sizes({{size, 1}}, {}, service);
+}
+
+inline LoadPlan plan_of(std::uint64_t requests, std::uint32_t max_in_flight) {
+  LoadPlan plan;
+  plan.requests = requests;
+  plan.max_in_flight = max_in_flight;
+  plan.connect_timeout = kBound;
+  plan.response_timeout = kBound;
+  return plan;
+}
+
+/// What a load thread saw, after it has ended.
+struct Seen {
+  Interval total;
+  std::string fault;
+};
+
+/// Takes it.
+inline std::unique_ptr<Seen> seen_by(LoadThread& load) {
+  auto seen = std::make_unique<Seen>();
+  load.recorder().take_rest([&](const Interval& interval) { seen->total.merge(interval); });
+  seen->fault = load.fault();
+  return seen;
+}
+
+/// The server's end of a connection, played by the test.
+class FakeServer {
+ public:
+  explicit FakeServer(core::Fd socket) : socket_(std::move(socket)) {}
+
+  /// The payload of the next request; empty after the end of the stream.
+  Bytes read_request() {
+    for (;;) {
+      const auto frame = protocol::parse_frame(received_, std::uint32_t{16} << 20);
+      EXPECT_NE(frame.state, protocol::FrameView::State::bad);
+      if (frame.state == protocol::FrameView::State::complete) {
+        EXPECT_EQ(frame.id, MessageId::client_request);
+        Bytes payload(frame.payload.begin(), frame.payload.end());
+        received_.erase(received_.begin(),
+                        received_.begin() + static_cast<std::ptrdiff_t>(frame.size()));
+        return payload;
+      }
+      if (!read_more(kBound)) return {};
+    }
+  }
+
+  /// Whether the client took all of it.
+  bool write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count <= 0) return false;
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+
+  void respond(const Bytes& payload) {
+    ASSERT_TRUE(write(protocol::make_frame(MessageId::client_response, payload)));
+  }
+
+  /// Whether a request, or part of one, is there within `time`.
+  bool read_more(std::chrono::milliseconds time) {
+    pollfd watched{socket_.get(), POLLIN, 0};
+    if (::poll(&watched, 1, static_cast<int>(time.count())) <= 0) return false;
+    const std::size_t before = received_.size();
+    received_.resize(before + (1U << 20));
+    const ssize_t count = ::recv(socket_.get(), received_.data() + before, 1U << 20, 0);
+    received_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    return count > 0;
+  }
+
+  [[nodiscard]] bool has_unread() const { return !received_.empty(); }
+  void close() { socket_.reset(); }
+
+ private:
+  core::Fd socket_;
+  Bytes received_;
+};
+
+/// A load thread that runs, with one connection to a FakeServer. The pool must outlive it.
+class RunningLoad {
+ public:
+  /// `target`: to connect to again.
+  RunningLoad(const LoadPlan& plan, const RequestPool& pool, const Target& target = {},
+              RequestLog* log = nullptr)
+      : RunningLoad(plan, pool, make_sockets(), target, log) {}
+  RunningLoad(const RunningLoad&) = delete;
+  RunningLoad& operator=(const RunningLoad&) = delete;
+  ~RunningLoad() { finish(); }
+
+  FakeServer& server() { return server_; }
+  RunControl& control() { return control_; }
+
+  /// Answers each request with its bytes reversed until the load thread ends.
+  void answer_until_ended() {
+    while (!ended_) {
+      if (server_.has_unread() || server_.read_more(10ms)) {
+        server_.respond(reversed(server_.read_request()));
+      }
+    }
+  }
+
+  const Interval& finish() {
+    join();
+    return seen_->total;
+  }
+  const std::string& fault() {
+    join();
+    return seen_->fault;
+  }
+
+  using Sockets = std::pair<core::Fd, core::Fd>;
+  static Sockets make_sockets() {
+    int fds[2];
+    core::check_errno(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), "socketpair");
+    Sockets sockets{core::Fd(fds[0]), core::Fd(fds[1])};
+    core::check_errno(::fcntl(fds[0], F_SETFL, O_NONBLOCK), "O_NONBLOCK");
+    return sockets;
+  }
+
+ private:
+  RunningLoad(const LoadPlan& plan, const RequestPool& pool, Sockets sockets, const Target& target,
+              RequestLog* log)
+      : target_(target),
+        server_(std::move(sockets.second)),
+        load_(std::make_unique<LoadThread>(7, 7, only(std::move(sockets.first)), plan,
+                                           LoadRunContext{pool, target_, control_, log, 0})),
+        thread_([this] {
+          load_->run(core::Clock::now());
+          ended_ = true;
+        }) {}
+
+  void join() {
+    if (thread_.joinable()) thread_.join();
+    if (!seen_) seen_ = seen_by(*load_);
+  }
+
+  static std::vector<net::Stream> only(core::Fd socket) {
+    std::vector<net::Stream> streams;
+    streams.emplace_back(std::move(socket));
+    return streams;
+  }
+
+  RunControl control_;
+  Target target_;
+  FakeServer server_;
+  std::unique_ptr<LoadThread> load_;
+  std::unique_ptr<Seen> seen_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+}  // namespace offload::client

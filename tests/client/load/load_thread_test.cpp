@@ -1,0 +1,177 @@
+#include "apps/client/load/load_thread.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/client/load/load_fixture.hpp"
+
+namespace offload::client {
+namespace {
+
+/// A load thread with several connections, whose servers are peers[i].
+class SeveralConnections : public testing::Test {
+ protected:
+  static constexpr std::size_t kCount = 5;
+
+  void start(const LoadPlan& plan) {
+    std::vector<net::Stream> streams;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      auto [own, other] = RunningLoad::make_sockets();
+      streams.emplace_back(std::move(own));
+      servers_.emplace_back(std::move(other));
+    }
+    load_ = std::make_unique<LoadThread>(7, 35, std::move(streams), plan,
+                                         LoadRunContext{pool_, target_, control_, nullptr, 0});
+    thread_ = std::thread([this] { load_->run(core::Clock::now()); });
+  }
+  const Seen& finish() {
+    thread_.join();
+    seen_ = seen_by(*load_);
+    return *seen_;
+  }
+  void answer(FakeServer& server) { server.respond(reversed(server.read_request())); }
+
+  const RequestPool pool_ = random_pool(40, Service::reverse);
+  RunControl control_;
+  const Target target_{};
+  std::vector<FakeServer> servers_;
+  std::unique_ptr<LoadThread> load_;
+  std::unique_ptr<Seen> seen_;
+  std::thread thread_;
+};
+
+TEST_F(SeveralConnections, AllAreServedAndCountedTogether) {
+  start(plan_of(20, 3));
+  for (int i = 0; i < 20; ++i) {
+    for (FakeServer& server : servers_) answer(server);
+  }
+  const auto& result = finish();
+  EXPECT_EQ(result.fault, "");
+  EXPECT_EQ(result.total.sent, 20 * kCount);
+  EXPECT_EQ(result.total.valid, 20 * kCount);
+  EXPECT_EQ(result.total.service.count(), 20 * kCount);
+}
+
+TEST_F(SeveralConnections, OneThatIsThroughMayBeClosedBeforeTheOthers) {
+  start(plan_of(3, 1));
+  for (FakeServer& server : servers_) {
+    for (int i = 0; i < 3; ++i) answer(server);
+    EXPECT_FALSE(server.read_more(1ms));
+    server.close();
+  }
+  EXPECT_EQ(finish().fault, "");
+}
+
+TEST_F(SeveralConnections, AFaultOfOneNamesItAndEndsTheThread) {
+  start(plan_of(10, 1));
+  answer(servers_[3]);
+  EXPECT_GT(servers_[3].read_request().size(), 0U);
+  servers_[3].close();
+  const auto& result = finish();
+  EXPECT_EQ(result.fault.rfind("thread 7, connection 3, request 1: the server closed", 0), 0U)
+      << result.fault;
+}
+
+TEST_F(SeveralConnections, TheSilenceOfOneIsAnErrorThoughOthersAreAnswered) {
+  auto plan = plan_of(1'000'000'000, 1);
+  plan.response_timeout = 100ms;
+  start(plan);
+  for (FakeServer& server : servers_) {
+    if (&server != &servers_[2]) answer(server);
+  }
+  std::atomic<bool> ended{false};
+  std::thread others([&] {
+    while (!ended) {
+      for (FakeServer& server : servers_) {
+        if (&server != &servers_[2] && server.read_more(1ms)) answer(server);
+      }
+    }
+  });
+  const auto& result = finish();
+  ended = true;
+  others.join();
+  EXPECT_EQ(result.fault.rfind("thread 7, connection 2, request 0: no response for 0.1", 0), 0U)
+      << result.fault;
+}
+
+TEST_F(SeveralConnections, AStopEndsAll) {
+  start(plan_of(1'000'000'000, 2));
+  for (FakeServer& server : servers_) answer(server);
+  control_.stop();
+  for (FakeServer& server : servers_) server.close();
+  EXPECT_EQ(finish().fault, "");
+}
+
+TEST(LoadThread, AfterAStopWhatIsDueIsAwaited) {
+  const auto pool = hello_pool();
+  RunningLoad running(plan_of(1'000'000, 4), pool);
+  for (int i = 0; i < 100; ++i) running.server().respond(reversed(running.server().read_request()));
+  running.control().stop();
+  running.answer_until_ended();
+  const auto& result = running.finish();
+  EXPECT_EQ(running.fault(), "");
+  EXPECT_EQ(result.answered, result.sent);
+  EXPECT_LT(result.answered, 1'000'000U);
+}
+
+TEST(LoadThread, AfterAStopItLeavesWithinABound) {
+  const auto pool = hello_pool();
+  RunningLoad running(plan_of(100, 4), pool);
+  for (int i = 0; i < 4; ++i) running.server().read_request();
+  const auto begin = core::Clock::now();
+  running.control().stop();
+  const auto& result = running.finish();
+  EXPECT_LT(core::Clock::now() - begin, 10s);
+  EXPECT_EQ(running.fault(), "");
+  EXPECT_EQ(result.sent - result.answered, 4U);
+}
+
+TEST(LoadThread, ACloseAfterAStopIsNoFault) {
+  const auto pool = hello_pool();
+  RunningLoad running(plan_of(100, 4), pool);
+  running.server().read_request();
+  running.control().stop();
+  running.server().close();
+  const auto& result = running.finish();
+  EXPECT_EQ(running.fault(), "");
+  EXPECT_EQ(result.answered, 0U);
+  EXPECT_EQ(result.sent, 4U);
+}
+
+TEST(LoadThread, WithADurationItEndsByTime) {
+  const auto pool = hello_pool();
+  auto plan = plan_of(0, 4);
+  plan.duration = 100ms;
+  const auto begin = core::Clock::now();
+  RunningLoad running(plan, pool);
+  running.answer_until_ended();
+  const auto& result = running.finish();
+  EXPECT_GE(core::Clock::now() - begin, 100ms);
+  EXPECT_EQ(running.fault(), "");
+  EXPECT_GT(result.valid, 4U);
+  EXPECT_EQ(result.valid, result.sent);
+  EXPECT_GE(result.last_answer - begin, 50ms);
+}
+
+TEST(LoadThread, WhatIsAnsweredAfterTheEndIsKnown) {
+  const auto pool = hello_pool();
+  auto plan = plan_of(0, 4);
+  plan.duration = 20ms;
+  RunningLoad running(plan, pool);
+  Bytes olleh;
+  for (int i = 0; i < 4; ++i) olleh = reversed(running.server().read_request());
+  std::this_thread::sleep_for(100ms);
+  for (int i = 0; i < 4; ++i) running.server().respond(olleh);
+  const auto& result = running.finish();
+  EXPECT_EQ(result.answered, 4U);
+  EXPECT_EQ(result.answered_after_end, 4U);
+  EXPECT_EQ(result.valid_after_end, 4U);
+  EXPECT_EQ(result.rx_bytes_after_end, result.rx_bytes);
+}
+
+}  // namespace
+}  // namespace offload::client

@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+
+#include "net/socket.hpp"
+#include "tests/client/load/load_fixture.hpp"
+
+/// A load thread that counts errors and connects again.
+namespace offload::client {
+namespace {
+
+class LostConnection : public testing::Test {
+ protected:
+  static LoadPlan counting(std::uint64_t requests, std::uint32_t max_in_flight) {
+    LoadPlan plan = plan_of(requests, max_in_flight);
+    plan.stop_on_error = false;
+    return plan;
+  }
+  /// The next connection that the client makes.
+  FakeServer accept() {
+    pollfd watched{listener_.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&watched, 1, static_cast<int>(kBound / 1ms)), 1);
+    core::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    EXPECT_TRUE(socket.valid());
+    return FakeServer(std::move(socket));
+  }
+  static void answer(FakeServer& server, int count) {
+    for (int i = 0; i < count; ++i) server.respond(reversed(server.read_request()));
+  }
+
+  const RequestPool pool_ = random_pool(40, Service::reverse);
+  core::Fd listener_ = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 8);
+  const Target target_{{net::local_address(listener_.get())}, {}};
+};
+
+TEST_F(LostConnection, IsMadeAgainAndWhatWasInFlightIsCounted) {
+  RunningLoad running(counting(20, 4), pool_, target_);
+  answer(running.server(), 5);
+  for (int i = 0; i < 4; ++i) running.server().read_request();
+  running.server().close();
+  FakeServer again = accept();
+  answer(again, 11);
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.valid, 16U);
+  EXPECT_EQ(seen.errors.of(ErrorKind::closed), 4U);
+  EXPECT_EQ(seen.errors.total(), 4U);
+  EXPECT_EQ(seen.sent, 20U);
+  EXPECT_EQ(seen.sent - seen.answered, 4U);
+  EXPECT_EQ(seen.connect.count(), 1U);
+  EXPECT_NE(running.fault().find("request 5: the server closed the connection; 4 requests"),
+            std::string::npos)
+      << running.fault();
+}
+
+TEST_F(LostConnection, AWrongResponseCostsOnlyItsRequest) {
+  RunningLoad running(counting(10, 2), pool_, target_);
+  answer(running.server(), 3);
+  auto wrong = reversed(running.server().read_request());
+  wrong[0] ^= std::byte{1};
+  running.server().respond(wrong);
+  answer(running.server(), 6);
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.valid, 9U);
+  EXPECT_EQ(seen.answered, 10U);
+  EXPECT_EQ(seen.errors.of(ErrorKind::mismatch), 1U);
+}
+
+TEST_F(LostConnection, ARefusalCostsOnlyItsRequest) {
+  RunningLoad running(counting(3, 1), pool_, target_);
+  answer(running.server(), 1);
+  running.server().read_request();
+  ASSERT_TRUE(running.server().write(
+      protocol::make_error_frame(protocol::Refusal::worker_unavailable, "")));
+  answer(running.server(), 1);
+  EXPECT_EQ(running.finish().valid, 2U);
+  EXPECT_EQ(running.finish().errors.of(kind_of(protocol::Refusal::worker_unavailable)), 1U);
+}
+
+// A refusal that ends the connection is the reason for the close, which is not counted again.
+TEST_F(LostConnection, ARefusalAndTheCloseAfterItAreOneError) {
+  RunningLoad running(counting(3, 1), pool_, target_);
+  running.server().read_request();
+  ASSERT_TRUE(
+      running.server().write(protocol::make_error_frame(protocol::Refusal::shutting_down, "")));
+  // The next request is on its way before the close; it is lost by it.
+  running.server().read_request();
+  running.server().close();
+  FakeServer again = accept();
+  answer(again, 1);
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.errors.of(kind_of(protocol::Refusal::shutting_down)), 1U);
+  EXPECT_EQ(seen.errors.of(ErrorKind::closed), 1U);
+  EXPECT_EQ(seen.errors.total(), 2U);
+}
+
+TEST_F(LostConnection, NonsenseEndsTheConnection) {
+  RunningLoad running(counting(4, 2), pool_, target_);
+  running.server().read_request();
+  ASSERT_TRUE(running.server().write(Bytes(64, std::byte{0})));
+  FakeServer again = accept();
+  answer(again, 2);
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.errors.of(ErrorKind::bad_frame), 1U);
+  EXPECT_EQ(seen.errors.of(ErrorKind::closed), 1U);  // the one behind it
+  EXPECT_EQ(seen.valid, 2U);
+}
+
+TEST_F(LostConnection, SilenceEndsTheConnection) {
+  auto plan = counting(3, 2);
+  plan.response_timeout = 50ms;
+  RunningLoad running(plan, pool_, target_);
+  FakeServer again = accept();
+  answer(again, 1);
+  EXPECT_EQ(running.finish().errors.of(ErrorKind::time_out), 2U);
+  EXPECT_EQ(running.finish().valid, 1U);
+}
+
+TEST_F(LostConnection, IsGivenUpAfterAWhile) {
+  auto plan = counting(10, 1);
+  plan.connect_timeout = 100ms;
+  listener_.reset();  // nobody listens
+  RunningLoad running(plan, pool_, target_);
+  running.server().read_request();
+  running.server().close();
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.errors.of(ErrorKind::closed), 1U);
+  EXPECT_GE(seen.errors.of(ErrorKind::refused), 2U);
+  EXPECT_EQ(seen.errors.of(ErrorKind::never_connected), 1U);
+}
+
+TEST_F(LostConnection, ConnectionsAreMadeAnewOnPurpose) {
+  auto plan = plan_of(10, 4);
+  plan.reconnect_every = 4;
+  RunningLoad running(plan, pool_, target_);
+  answer(running.server(), 4);
+  FakeServer second = accept();
+  answer(second, 4);
+  FakeServer third = accept();
+  answer(third, 2);
+  const auto& seen = running.finish();
+  EXPECT_EQ(running.fault(), "");
+  EXPECT_EQ(seen.valid, 10U);
+  EXPECT_EQ(seen.connect.count(), 2U);
+  EXPECT_EQ(seen.errors.total(), 0U);
+}
+
+TEST_F(LostConnection, AResponseAfterTheDeadlineIsAnError) {
+  auto plan = counting(3, 1);
+  plan.deadline = 20ms;
+  RunningLoad running(plan, pool_, target_);
+  const auto request = running.server().read_request();
+  std::this_thread::sleep_for(40ms);
+  running.server().respond(reversed(request));
+  answer(running.server(), 2);
+  const auto& seen = running.finish();
+  EXPECT_GE(seen.errors.of(ErrorKind::late), 1U);
+  EXPECT_EQ(seen.valid + seen.errors.of(ErrorKind::late), 3U);
+  EXPECT_EQ(seen.service.count(), 3U);  // its latency is one like others
+  EXPECT_EQ(seen.answered, 3U);
+}
+
+}  // namespace
+}  // namespace offload::client

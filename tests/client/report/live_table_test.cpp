@@ -1,0 +1,93 @@
+#include "apps/client/report/live_table.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/fd.hpp"
+#include "tests/support/readable.hpp"
+
+namespace offload::client {
+namespace {
+
+/// Standard error, replaced by one end of something whose other end the test reads.
+class StandardError {
+ public:
+  explicit StandardError(int replacement) : saved_(core::check_errno(::dup(STDERR_FILENO), "dup")) {
+    core::check_errno(::dup2(replacement, STDERR_FILENO), "dup2");
+  }
+  StandardError(const StandardError&) = delete;
+  StandardError& operator=(const StandardError&) = delete;
+  ~StandardError() { ::dup2(saved_.get(), STDERR_FILENO); }
+
+ private:
+  core::Fd saved_;
+};
+
+/// From 1 s to 3 s.
+Second second() {
+  Second second;
+  second.start_s = 1;
+  second.length_s = 2;
+  second.answered = 5000;
+  second.errors = 1;
+  second.in_flight = 4.5;
+  second.response = {5000, 80, 900, std::chrono::milliseconds(1), ""};
+  return second;
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  std::array<char, 4096> room{};
+  while (support::is_readable(fd, 0)) {
+    const ssize_t count = ::read(fd, room.data(), room.size());
+    if (count <= 0) break;
+    text.append(room.data(), static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
+TEST(LiveTable, GrowsByALineASecondOnATerminal) {
+  const core::Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY));
+  ASSERT_TRUE(terminal.valid());
+  ASSERT_EQ(::grantpt(terminal.get()), 0);
+  ASSERT_EQ(::unlockpt(terminal.get()), 0);
+  const core::Fd other(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY));
+  ASSERT_TRUE(other.valid());
+  std::string shown;
+  {
+    const StandardError replaced(other.get());
+    LiveTable(true).show({});
+    LiveTable table(false);
+    table.begin(std::chrono::seconds(10), true);
+    table.show(second());
+    shown = read_all(terminal.get());
+  }
+  EXPECT_NE(shown.find("response p50 us"), std::string::npos) << shown;
+  const auto line = shown.substr(shown.find('\n') + 1);
+  EXPECT_EQ(
+      line.substr(0, line.find_last_not_of("\r\n") + 1),
+      "     3.0           2500          4.5             80.0        900.0          1        7");
+}
+
+TEST(LiveTable, IsNotShownElsewhere) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const core::Fd read_end(ends[0]);
+  const core::Fd write_end(ends[1]);
+  {
+    const StandardError replaced(write_end.get());
+    LiveTable table(false);
+    table.begin({}, true);
+    table.show(second());
+  }
+  EXPECT_EQ(read_all(read_end.get()), "");
+}
+
+}  // namespace
+}  // namespace offload::client

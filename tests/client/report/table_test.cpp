@@ -1,0 +1,50 @@
+#include "apps/client/report/table.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/client/report/sample_campaign.hpp"
+
+namespace offload::client {
+namespace {
+
+void expect_in(const std::string& table, const std::string& line) {
+  EXPECT_NE(table.find(line + "\n"), std::string::npos) << line << "\n--\n" << table;
+}
+
+TEST(Table, HasTheReferencesWords) {
+  const auto table = make_table(sample_run(false));
+  expect_in(table, "Duration (seconds):       2.000000");
+  expect_in(table, "Operation count:          3");
+  expect_in(table, "Tx Data rate (GiB/s):     2.000000");
+  expect_in(table, "Rx Data rate (GiB/s):     1.500000");
+  expect_in(table, "IO rate (MIOP/s):         0.000002");
+  expect_in(table, "Valid responses:          2");
+  expect_in(table, "Unanswered requests:      1");
+  expect_in(table, "Errors:                   mismatch 1");
+  expect_in(table, "Verdict:                  fine");
+}
+
+TEST(Table, AClosedLoopHasTheServiceTimeAlone) {
+  const auto table = make_table(sample_run(false));
+  expect_in(table, "Latency (us)                service time");
+  expect_in(table, "  min                            100.000");
+  expect_in(table, "  max                           1000.000");
+  EXPECT_EQ(table.find("response time"), std::string::npos);
+}
+
+TEST(Table, AnOpenLoopHasBothSideBySide) {
+  const auto table = make_table(sample_run(true));
+  expect_in(table, "Latency (us)                service time   response time");
+  expect_in(table, "  min                            100.000         600.000");
+  expect_in(table, "  max                           1000.000        1500.000");
+}
+
+TEST(Table, ALineForEachOfSeveralRuns) {
+  EXPECT_EQ(make_line(sample_run(true)),
+            "    16 in flight         2.0/s offered           1.0/s valid   response time p50   "
+            "600.064  p99  1500.000  p99.9  1500.000 us   mismatch 1   kept_up\n");
+  EXPECT_EQ(make_line(sample_run(false)).rfind("    16 in flight           1.0/s valid", 0), 0U);
+}
+
+}  // namespace
+}  // namespace offload::client

@@ -1,0 +1,38 @@
+#include "apps/client/report/text_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "metrics/hdr_log.hpp"
+#include "tests/client/report/sample_campaign.hpp"
+
+namespace offload::client {
+namespace {
+
+TEST(Csv, ALineASecond) {
+  EXPECT_EQ(make_csv(sample_campaign(true)),
+            "run,start_s,length_s,operations,valid,errors,in_flight,service_p50_us,service_p99_us,"
+            "service_max_us,response_p50_us,response_p99_us,response_max_us\n"
+            "0,0.500,1.000,3,2,1,1.500,100.096,1000.000,1000.000,600.064,1500.000,1500.000\n");
+  EXPECT_NE(make_csv(sample_campaign(false)).find("1000.000,1000.000,,,\n"), std::string::npos);
+  EXPECT_EQ(make_csv(sample_campaign(false)).rfind(kCsvMarker, 0), 0U);
+}
+
+TEST(HistogramLog, IsReadBack) {
+  std::istringstream text(make_histogram_log(sample_campaign(true)));
+  EXPECT_EQ(text.str().rfind(kHistogramLogMarker, 0), 0U);
+  metrics::HdrLogReader reader(text, "log");
+  metrics::HdrLogInterval interval;
+  ASSERT_TRUE(reader.next(interval));
+  EXPECT_EQ(interval.tag, "service_time");
+  EXPECT_NEAR(interval.start_s, 1'700'000'000.75, 1e-3);
+  EXPECT_DOUBLE_EQ(interval.length_s, 1);
+  EXPECT_EQ(interval.histogram.count(), 2U);
+  ASSERT_TRUE(reader.next(interval));
+  EXPECT_EQ(interval.tag, "response_time");
+  EXPECT_FALSE(reader.next(interval));
+}
+
+}  // namespace
+}  // namespace offload::client

@@ -1,0 +1,59 @@
+#include "apps/client/requests/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/error.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ScheduleTest : public testing::Test {
+ protected:
+  Schedule read(const std::string& text) {
+    directory_.write("schedule", text);
+    return Schedule::read(path_);
+  }
+  std::string error(const std::string& text) {
+    const std::string what = support::thrown_by([&] { read(text); }).what();
+    EXPECT_EQ(what.rfind("'" + path_ + "', line ", 0), 0U) << what;
+    return what.substr(std::min(what.size(), path_.size() + 9));
+  }
+
+  support::TempDir directory_;
+  std::string path_ = directory_.file("schedule");
+};
+
+TEST_F(ScheduleTest, OffsetsAndSizes) {
+  const auto schedule = read("# offset size\n0 64\n1500us,4k\n0.25\t64  # again\n0.25 0\n");
+  ASSERT_EQ(schedule.requests.size(), 4U);
+  EXPECT_EQ(schedule.requests[1].offset, 1500us);
+  EXPECT_EQ(schedule.requests[2].offset, 250ms);
+  ASSERT_EQ(schedule.sizes.size(), 3U);
+  EXPECT_EQ(schedule.sizes[schedule.requests[1].size_class].bytes, 4096U);
+  EXPECT_EQ(schedule.requests[0].size_class, schedule.requests[2].size_class);
+  EXPECT_EQ(schedule.sizes[schedule.requests[3].size_class].bytes, 0U);
+}
+
+TEST_F(ScheduleTest, WrongOnesNameTheirLine) {
+  EXPECT_EQ(error("0 64\n1 64 7\n"),
+            "2: '1 64 7' is no offset such as 0.25 or 1500us and a size of at most 16m");
+  EXPECT_EQ(error("0 64\n64\n"), "2: an offset and a size belong on each line");
+  EXPECT_EQ(error("0.25,\n").substr(0, 3), "1: ");
+  EXPECT_EQ(error("1 64\n0.5 64\n"), "2: its offset is before that of the line above");
+  EXPECT_EQ(error("0 17m\n").substr(0, 3), "1: ");
+  EXPECT_EQ(error("-1 64\n").substr(0, 3), "1: ");
+  EXPECT_EQ(error("\n# nothing\n"), "2: there is no request in it");
+}
+
+TEST_F(ScheduleTest, AFileThatIsNotThere) {
+  EXPECT_EQ(support::thrown_by([&] { Schedule::read(path_); }).code(), core::ErrorCode::not_found);
+}
+
+}  // namespace
+}  // namespace offload::client

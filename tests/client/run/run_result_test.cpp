@@ -1,0 +1,56 @@
+#include "apps/client/run/run_result.hpp"
+
+#include <gtest/gtest.h>
+
+namespace offload::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(RunResult, RatesAreThoseOfItsDuration) {
+  RunResult result;
+  result.duration = 2s;
+  result.total->answered = 3;
+  result.total->tx_bytes = std::uint64_t{4} << 30;
+  result.total->rx_bytes = std::uint64_t{3} << 30;
+  EXPECT_DOUBLE_EQ(result.tx_gib_per_second(), 2.0);
+  EXPECT_DOUBLE_EQ(result.rx_gib_per_second(), 1.5);
+  EXPECT_DOUBLE_EQ(result.million_operations_per_second(), 1.5e-6);
+  result.total->valid = 3;
+  result.total->answered_after_end = result.total->valid_after_end = 1;
+  result.total->rx_bytes_after_end = std::uint64_t{1} << 30;
+  EXPECT_DOUBLE_EQ(result.million_operations_per_second(), 1e-6);
+  EXPECT_DOUBLE_EQ(result.valid_per_second(), 1);
+  EXPECT_DOUBLE_EQ(result.rx_gib_per_second(), 1);
+}
+
+TEST(RunResult, NothingAnsweredIsNoRate) {
+  RunResult result;
+  result.total->tx_bytes = 85;
+  EXPECT_EQ(result.tx_gib_per_second(), 0);
+  EXPECT_EQ(result.mean_in_flight(), 0);
+  EXPECT_EQ(result.in_flight_by_littles_law(), 0);
+}
+
+TEST(RunResult, LittlesLaw) {
+  RunResult result;
+  result.total->begin = core::TimePoint{} + 1h;
+  result.total->end = result.total->begin + 2s;
+  for (int i = 0; i < 1000; ++i) result.total->service.record(4ms);
+  result.total->in_flight_ns = 1000 * 4e6;
+  EXPECT_DOUBLE_EQ(result.mean_in_flight(), 2);
+  EXPECT_NEAR(result.in_flight_by_littles_law(), 2, 0.01);
+}
+
+TEST(RunResult, ErrorsAreKnownByCountOrFault) {
+  RunResult result;
+  EXPECT_FALSE(result.has_errors());
+  result.total->errors.add(ErrorKind::late);
+  EXPECT_TRUE(result.has_errors());
+  RunResult other;
+  other.faults.emplace_back("thread 0: ...");
+  EXPECT_TRUE(other.has_errors());
+}
+
+}  // namespace
+}  // namespace offload::client

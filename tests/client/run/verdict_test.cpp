@@ -1,0 +1,110 @@
+#include "apps/client/run/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+namespace offload::client {
+namespace {
+
+using namespace std::chrono_literals;
+using Code = LoadVerdict::Code;
+
+/// 10,000 requests, 1 % of which may be late.
+LoadSeen seen() {
+  LoadSeen seen;
+  seen.offered = 1000;
+  seen.achieved = 990;
+  seen.due = 10'000;
+  seen.tolerance = 1ms;
+  seen.busy = 0.5;
+  return seen;
+}
+
+TEST(Verdict, AClosedLoopSaysThatItCannotTell) {
+  LoadSeen closed = seen();
+  closed.offered.reset();
+  auto verdict = judge_load(closed);
+  EXPECT_EQ(verdict.code, Code::closed_loop);
+  EXPECT_NE(verdict.text.find("no response time"), std::string::npos) << verdict.text;
+  EXPECT_EQ(verdict.text.find("busy"), std::string::npos);
+  closed.busy = 0.99;
+  EXPECT_NE(judge_load(closed).text.find("99 % busy"), std::string::npos);
+}
+
+TEST(Verdict, FewLateRequestsAreNobodysFault) {
+  LoadSeen few = seen();
+  few.noticed_late = 100;
+  few.held_back = 100;
+  const auto verdict = judge_load(few);
+  EXPECT_EQ(verdict.code, Code::kept_up);
+  EXPECT_EQ(verdict.text, "offered 1000.0/s, achieved 990.0/s: the server kept up");
+}
+
+TEST(Verdict, TheClientNoticedTooLate) {
+  LoadSeen late = seen();
+  late.noticed_late = 1000;
+  late.held_back = 500;  // some waited behind those
+  late.lag_p99 = 899ms;
+  const auto verdict = judge_load(late);
+  EXPECT_EQ(verdict.code, Code::client_late);
+  EXPECT_NE(verdict.text.find("this client was late: it noticed 10.0 %"), std::string::npos);
+  EXPECT_NE(verdict.text.find("p99 899.000 ms"), std::string::npos) << verdict.text;
+}
+
+TEST(Verdict, RequestsHadToWaitForResponses) {
+  LoadSeen late = seen();
+  late.held_back = 407;
+  late.never_sent = 7;
+  auto verdict = judge_load(late);
+  EXPECT_EQ(verdict.code, Code::server_late);
+  EXPECT_NE(verdict.text.find("4.1 % of the requests"), std::string::npos) << verdict.text;
+  late.busy = 0.96;  // as this client took them late
+  verdict = judge_load(late);
+  EXPECT_EQ(verdict.code, Code::client_late);
+  EXPECT_NE(verdict.text.find("96 % busy"), std::string::npos) << verdict.text;
+}
+
+TEST(Verdict, WhoMadeMoreOfThemLateIsNamed) {
+  LoadSeen both = seen();
+  both.noticed_late = 500;
+  both.held_back = 1000;
+  const auto verdict = judge_load(both);
+  EXPECT_EQ(verdict.code, Code::server_late);
+  EXPECT_NE(verdict.text.find("the client, too, noticed 5.0 %"), std::string::npos) << verdict.text;
+}
+
+// They were all sent in time, as the windows were wide; but the answers did not keep up.
+TEST(Verdict, ABacklogIsTheServers) {
+  LoadSeen late = seen();
+  late.unfinished = 5000;
+  late.usual_service = 300ms;  // a queue grew from nothing, so the first tenth was fast
+  const auto verdict = judge_load(late);
+  EXPECT_EQ(verdict.code, Code::server_late);
+  EXPECT_NE(verdict.text.find("5000 had no response"), std::string::npos) << verdict.text;
+}
+
+TEST(Verdict, ASlowServerWithoutAQueueKeepsUp) {
+  LoadSeen slow = seen();
+  slow.usual_service = 300ms;
+  slow.unfinished = 300;  // a rate of 1000/s for 300 ms
+  EXPECT_EQ(judge_load(slow).code, Code::kept_up);
+}
+
+TEST(Verdict, AShortRunMayEndWithSomeInFlight) {
+  LoadSeen run = seen();
+  run.due = 500;
+  run.unfinished = 40;  // 40 ms' worth
+  EXPECT_EQ(judge_load(run).code, Code::kept_up);
+  run.unfinished = 60;
+  EXPECT_EQ(judge_load(run).code, Code::server_late);
+}
+
+TEST(Verdict, NothingDueIsNoFault) {
+  LoadSeen nothing = seen();
+  nothing.due = 0;
+  EXPECT_EQ(judge_load(nothing).code, Code::kept_up);
+  EXPECT_EQ(name_of(Code::kept_up), "kept_up");
+  EXPECT_EQ(name_of(Code::cut_short), "cut_short");
+}
+
+}  // namespace
+}  // namespace offload::client

@@ -1,0 +1,160 @@
+"""Several runs of one command: repeats, scans, the search for a rate; and several clients at once."""
+import json
+import re
+import statistics
+import time
+
+import pytest
+
+from harness import TIME_FACTOR
+from paced_server import PacedServer
+from results import finish, load, requests_of, start
+
+TOLERANT = ["--lag-tolerance", f"{0.05 * TIME_FACTOR}s"]
+
+
+def test_repeats(stage):
+    server, _ = stage.pair()
+    result = load(stage, server, "--repeat", 5, "--rate", "2k", "--duration", "200ms", "--lag-tolerance", "1s")
+    runs, repeats = result["runs"], result["repeats"]
+    assert len(runs) == 5
+    starts = [run["started_at_unix_s"] for run in runs]
+    assert all(other - one >= 0.19 for one, other in zip(starts, starts[1:]))
+    for name, estimate in repeats.items():
+        figures, _, figure = name.partition(".")
+        values = [run[figures][figure] if figure else run[figures] for run in runs]
+        assert estimate["low"] <= estimate["median"] <= estimate["high"], name
+        # However the middle is estimated, it lies among the values.
+        assert min(values) <= estimate["median"] <= max(values), name
+        assert estimate["confidence"] == 0.95
+    assert repeats["io_rate_miops"]["median"] == pytest.approx(
+        statistics.median(run["io_rate_miops"] for run in runs), rel=0.2)
+    assert {"io_rate_miops", "service_time_us.p50", "response_time_us.p99_9"} <= set(repeats)
+
+
+def test_three_repeats_and_two(stage):
+    server, _ = stage.pair()
+    three = load(stage, server, "--repeat", 3, "-i", 1000)
+    assert len(three["runs"]) == 3 and "service_time_us.p99" in three["repeats"]
+    assert not any("response_time" in name for name in three["repeats"])
+    two = load(stage, server, "--repeat", 2, "-i", 1000)
+    assert len(two["runs"]) == 2 and two["repeats"] is None
+
+
+def test_a_fault_ends_the_repeats(stage):
+    server, _ = stage.pair("--service", "echo")
+    wrong = ["--repeat", 3, "-i", 10, "-m", "hello", "-e", "wrong"]
+    assert len(load(stage, server, *wrong, status=1)["runs"]) == 1
+    counted = load(stage, server, *wrong, "--on-error", "count", status=1)
+    assert [run["errors"] for run in counted["runs"]] == [{"mismatch": 10}] * 3
+
+
+def test_the_line_of_a_run_has_the_rate_of_right_answers(stage):
+    server, _ = stage.pair("--max-message-length", "1k")
+    client = start(stage, server, "--repeat", 2, "--mix", "64:50,2k:50", "--max-concurrent-messages", 1,
+                   "--duration", "300ms", "--on-error", "count")
+    runs = finish(client, 1)["runs"]
+    rates = re.findall(r"([\d.]+)/s valid", client.out)
+    for rate, run in zip(rates, runs, strict=True):
+        assert 0 < run["valid_responses"] < run["operation_count"]
+        assert float(rate) == pytest.approx(run["valid_responses"] / run["duration_seconds"], rel=1e-3)
+
+
+def test_a_scan_of_depths(stage):
+    server, _ = stage.pair()
+    result = load(stage, server, "--scan", "depth=1,4", "--duration", "300ms", "--repeat", 2)
+    assert result["status"] == "ok" and result["repeats"] is None
+    assert [run["max_concurrent_messages"] for run in result["runs"]] == [1, 4, 1, 4]
+    for run in result["runs"]:
+        # Always as many as there may be: a closed loop.
+        assert run["in_flight"]["mean"] == pytest.approx(run["max_concurrent_messages"], rel=0.1)
+        assert run["offered_per_second"] is None
+
+
+def test_a_scan_of_rates(stage):
+    server, _ = stage.pair()
+    client = start(stage, server, "--scan", "rate=500,2k", "--duration", "500ms", "--lag-tolerance", "1s")
+    result = finish(client)
+    assert [run["offered_per_second"] for run in result["runs"]] == [500, 2000]
+    # All that is due in half a second, and that may be less by what was due at its very end.
+    for run, count in zip(result["runs"], (250, 1000)):
+        assert 0.9 * count <= run["valid_responses"] <= count
+    assert len(client.out.splitlines()) == 2
+
+
+def test_a_scan_beyond_what_the_server_can_do(stage):
+    """It is to show where that is: its exit status is 0, and the verdicts tell."""
+    with PacedServer(1000, burst=8) as server:
+        result = load(stage, server, "--service", "echo", "--scan", "rate=300,3k", "--duration", "500ms",
+                      "--max-concurrent-messages", 64, *TOLERANT)
+    assert [run["verdict"]["code"] for run in result["runs"]] == ["kept_up", "server_late"]
+    assert result["status"] == "ok"
+
+
+CAPACITY = 2000
+BOUND_MS = 30
+
+
+def test_the_search_finds_a_known_capacity(stage):
+    """Above the capacity, a queue grows as long as a run takes: the p99 of 0.4 s is beyond 30 ms from 9 %
+    above it on. The majority of three runs decides, so that one that is disturbed does no harm."""
+    with PacedServer(CAPACITY, burst=8) as server:
+        client = start(stage, server, "--service", "echo", "--size", 32, "--search", f"p99:{BOUND_MS}ms",
+                       "--duration", "400ms", "--rate", "1500", "--max-concurrent-messages", 1024, *TOLERANT)
+        result = finish(client)
+    search = result["search"]
+    assert search["percentile"] == "p99" and search["bound_us"] == BOUND_MS * 1000
+    assert 0.85 * CAPACITY <= search["rate"] <= 1.15 * CAPACITY, search
+    low, high = search["bracket"]
+    assert low == search["rate"] and low < high <= low * 1.04
+    assert search["reason"] is None
+    assert len(search["steps"]) == len(result["runs"])
+    for step, run in zip(search["steps"], result["runs"]):
+        assert step["offered_per_second"] == run["offered_per_second"]
+        assert step["latency_us"] == run["response_time_us"]["p99"]
+        assert step["meets"] == (step["kept_up"] and step["trusted"]
+                                 and step["latency_us"] <= BOUND_MS * 1000)
+    assert f"Search: {search['rate']:.1f}/s is the highest rate with p99 of {BOUND_MS * 1000} us" \
+        in client.out
+    print(f"{search['rate']:.0f} of {CAPACITY} requests/s in {len(search['steps'])} runs")
+
+
+def test_a_search_that_finds_nothing(stage):
+    """No rate has a response time of a microsecond."""
+    server, _ = stage.pair()
+    client = start(stage, server, "--search", "p99:1us", "--duration", "20ms", "--rate", 4,
+                   "--lag-tolerance", "1s")
+    result = finish(client, 1)
+    assert result["search"]["rate"] is None
+    assert result["search"]["reason"] == "even 0.001 requests/s do not meet the bound"
+    assert "even 0.001 requests/s do not meet the bound" in client.out
+    assert result["search"]["bracket"] == [None, 0.001]
+
+
+def test_two_clients_begin_together(stage):
+    server, _ = stage.pair()
+    at = time.time() + 1
+    log = stage.folder / "requests.csv"
+    clients = [start(stage, server, "--start-at", f"{at:.6f}", "-i", 100),
+               start(stage, server, "--start-at", f"{at:.6f}", "--rate", "1k", "-i", 100, "--lag-tolerance",
+                     "1s", "--log-requests", log)]
+    for client in clients:
+        client.wait_for_log("connected to")
+    assert time.time() < at, "the machine is too slow for this test"
+    begun = [finish(client)["runs"][0]["started_at_unix_s"] for client in clients]
+    print(f"{begun[0] - at:.6f} s, {begun[1] - at:.6f} s after the time")
+    # Not before it, and soon after: some ms, if the machine has nothing else to do.
+    assert all(0 <= each - at < 0.3 * TIME_FACTOR for each in begun)
+    # What was intended counts from then, not from when it was connected.
+    assert min(each["intended_ns"] for each in requests_of(log)) < 0.1e9 * TIME_FACTOR
+
+
+def test_a_start_that_a_signal_ends(stage):
+    server, _ = stage.pair()
+    client = start(stage, server, "--start-at", f"{time.time() + 60:.3f}")
+    client.wait_for_log("connected to")
+    assert client.terminate() == 130
+    result = json.loads(client.json_file.read_text())
+    assert result["status"] == "interrupted"
+    run, = result["runs"]
+    assert (run["operation_count"], run["unanswered_requests"], run["tx_bytes"]) == (0, 0, 0)

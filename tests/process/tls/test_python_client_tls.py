@@ -1,0 +1,97 @@
+"""The Python client in TLS 1.3, with and without asyncio."""
+import asyncio
+import ssl
+import sys
+
+import pytest
+
+from certificates import needs_openssl, own
+from harness import PATIENCE, ROOT, scaled
+from wire import payloads, reverse
+
+sys.path.insert(0, str(ROOT / "clients/python/src"))
+
+from offload_client import (AsyncClient, Client, ConnectFailed, ConnectionLost, Refusal,  # noqa: E402
+                            RequestRefused, tls_context)
+
+pytestmark = needs_openssl
+
+
+def ask_sync(port, requests, **options):
+    with Client("127.0.0.1", port, timeout=6 * PATIENCE, **options) as client:
+        return list(client.requests(requests))
+
+
+def ask_async(port, requests, **options):
+    async def ask():
+        async with AsyncClient("127.0.0.1", port, timeout=6 * PATIENCE, **options) as client:
+            return await asyncio.gather(*map(client.request, requests))
+    return asyncio.run(asyncio.wait_for(ask(), 12 * PATIENCE))
+
+
+both = pytest.mark.parametrize("ask", [ask_sync, ask_async])
+
+
+@both
+def test_every_length(stage, ours, certificate, ask):
+    server, _ = stage.pair(*own(certificate), "--max-message-length", "1m")
+    requests = payloads(scaled(1000), [0, 1, 300, 5000]) + payloads(20, 1 << 20)
+    assert ask(server.port, requests, tls=tls_context(ours.ca)) == [*map(reverse, requests)]
+
+
+@both
+def test_who_the_server_is(stage, ours, certificate, ask):
+    server, _ = stage.pair(*own(certificate))
+    for options in ({"tls": tls_context()},  # the system's authorities
+                    {"tls": tls_context(ours.ca), "server_name": "other.test"}):
+        with pytest.raises(ConnectFailed, match="CERTIFICATE_VERIFY_FAILED") as failed:
+            ask(server.port, [b"hello"], **options)
+        assert isinstance(failed.value.__cause__, ssl.SSLCertVerificationError)
+    options = {"tls": tls_context(ours.ca), "server_name": "server.test"}
+    assert ask(server.port, [b"hello"], **options) == [b"olleh"]
+
+
+@both
+def test_a_certificate_of_its_own(stage, ours, certificate, ask):
+    server, _ = stage.pair(*own(certificate), "--tls-client-ca", ours.ca)
+    context = tls_context(ours.ca, *ours.issue("client", "DNS:client.test"))
+    assert ask(server.port, [b"hello"], tls=context) == [b"olleh"]
+    # In TLS 1.3 the server's refusal comes after the client's end of the handshake.
+    with pytest.raises((ConnectionLost, ConnectFailed)):
+        ask(server.port, [b"hello"], tls=tls_context(ours.ca))
+
+
+@both
+def test_a_server_without_tls_and_a_client_without(stage, ours, certificate, ask):
+    plain, _ = stage.pair()
+    with pytest.raises(ConnectFailed):
+        ask(plain.port, [b"hello"], tls=tls_context(ours.ca), connect_timeout=PATIENCE)
+    stage.comch = stage.folder / "tls.sock"
+    server, _ = stage.pair(*own(certificate))
+    with pytest.raises(ConnectionLost):
+        ask(server.port, [b"hello"])
+
+
+def test_what_the_server_says_before_it_closes(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate))
+    with Client("127.0.0.1", server.port, tls=tls_context(ours.ca), timeout=PATIENCE) as client:
+        with pytest.raises(RequestRefused) as refused:
+            client.request(bytes(70000))
+        assert refused.value.refusal is Refusal.FRAME_TOO_LONG
+        with pytest.raises(ConnectionLost):
+            client.request(b"hello")
+
+
+def test_a_lost_server(stage, ours, certificate):
+    server, worker = stage.pair(*own(certificate))
+    with Client("127.0.0.1", server.port, tls=tls_context(ours.ca), timeout=PATIENCE) as client:
+        assert client.request(b"hello") == b"olleh"
+        server.kill()
+        with pytest.raises(ConnectionLost) as lost:
+            client.request(b"hello")
+        assert lost.value.unanswered == (b"hello",)
+    worker.kill()
+
+
+def test_no_older_version(ours):
+    assert tls_context(ours.ca).minimum_version is ssl.TLSVersion.TLSv1_3
