@@ -1,0 +1,206 @@
+#include "apps/report/compare/comparison_report.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/report/compare/comparison.hpp"
+#include "apps/report/numbers.hpp"
+#include "core/escape.hpp"
+
+namespace offload::report {
+namespace {
+
+/// A status of the whole: what was found counts for more than what cannot be told.
+int worse(int left, int right) {
+  if (left == kFound || right == kFound) return kFound;
+  return std::max(left, right);
+}
+
+class Reporter {
+ public:
+  Reporter(const CompareOptions& options, const Side& base, const Side& candidate)
+      : options_(options), base_(base), candidate_(candidate) {}
+
+  ComparisonReport run() {
+    describe_side("BASE", base_);
+    describe_side("NEW ", candidate_);
+    report_errors();
+    report_untrusted("BASE", base_);
+    report_untrusted("NEW", candidate_);
+    const Comparison comparison = compare(base_.runs(), candidate_.runs());
+    report_pairs(comparison);
+    print_ratios(comparison);
+    if (!comparison.ratios.empty()) line("");
+    for (const Threshold& threshold : options_.thresholds) report(threshold, comparison);
+    if (status_ == kNothingFound) line("nothing found");
+    if (status_ == kCannotTell) line("it cannot be told");
+    return {text_, status_};
+  }
+
+ private:
+  void line(const std::string& text) {
+    text_ += text;
+    text_ += '\n';
+  }
+  void found(const std::string& text) {
+    status_ = worse(status_, kFound);
+    line(text);
+  }
+  void cannot_tell(const std::string& text) {
+    status_ = worse(status_, kCannotTell);
+    line(text);
+  }
+
+  void describe_side(const char* title, const Side& side) {
+    const std::size_t runs = side.runs().size();
+    line(fmt::format("{}  {}: {} {}", title, core::escaped(side.name), runs,
+                     runs == 1 ? "run" : "runs"));
+  }
+
+  void report_errors() {
+    for (const Result& result : candidate_.results) {
+      const std::string file = core::escaped(result.file);
+      if (result.status == "failed") found(fmt::format("ERRORS: '{}' has failed", file));
+      for (const std::string& fault : result.faults) line("  " + core::escaped(fault));
+      for (const auto& [kind, count] : errors_of(result)) {
+        line(fmt::format("  {}: {}", core::escaped(kind), count));
+      }
+      if (result.status == "interrupted") {
+        line(fmt::format("warning: '{}' was interrupted: its last run is shorter", file));
+      }
+    }
+    if (const auto errors = candidate_.error_count(); errors != 0) {
+      found(fmt::format("ERRORS: NEW has {}", errors));
+    }
+    const bool failed = std::any_of(base_.results.begin(), base_.results.end(),
+                                    [](const Result& each) { return each.status == "failed"; });
+    if (failed || base_.error_count() != 0) {
+      cannot_tell(fmt::format("BASE has errors itself ({}): it is nothing to compare with",
+                              base_.error_count()));
+    }
+  }
+
+  static std::map<std::string, std::uint64_t> errors_of(const Result& result) {
+    std::map<std::string, std::uint64_t> errors;
+    for (const Run& run : result.runs) {
+      for (const auto& [kind, count] : run.errors) errors[kind] += count;
+      if (run.unanswered_requests != 0) errors["unanswered"] += run.unanswered_requests;
+    }
+    return errors;
+  }
+
+  void report_untrusted(const char* title, const Side& side) {
+    const auto runs = side.runs();
+    const auto late = std::count_if(runs.begin(), runs.end(), [](const Run* run) {
+      return run->verdict_code == "client_late";
+    });
+    if (late == 0) return;
+    line(
+        fmt::format("warning: in {} of {} runs of {} the client itself was late: its latencies are "
+                    "not the server's alone",
+                    late, runs.size(), title));
+  }
+
+  void report_pairs(const Comparison& comparison) {
+    const std::size_t pairs = comparison.pairs;
+    if (comparison.unpaired != 0) {
+      line(fmt::format("warning: {} runs have no counterpart and are left out",
+                       comparison.unpaired));
+    }
+    if (pairs < kFewestPairs) {
+      cannot_tell(fmt::format("{} pairs of runs: it takes {} to tell anything, and 10 to tell much",
+                              pairs, kFewestPairs));
+      return;
+    }
+    if (!comparison.unlike.empty()) {
+      cannot_tell("the loads differ: " + comparison.unlike);
+      return;
+    }
+    line(fmt::format("{} pairs of runs{}", pairs, comparison.alternated ? ", alternated" : ""));
+    if (!comparison.alternated) {
+      line(
+          "warning: the runs were not alternated: a drift of the machine looks like a difference, "
+          "so the noise is at least what BASE differs by");
+    }
+  }
+
+  void print_ratios(const Comparison& comparison) {
+    if (comparison.ratios.empty()) return;
+    line(fmt::format("\n{:<22}{:>14}{:>14}{:>8}  {:<16}{:>8}{:>14}", "", "BASE", "NEW", "ratio",
+                     "95 % interval", "noise", "BASE differs"));
+    for (const Ratio& ratio : comparison.ratios) {
+      const auto& [middle, low, high] = ratio.estimate;
+      line(fmt::format("{:<22}{:>14}{:>14}{:>8.3f}  {:<16}{:>8}{:>14}", ratio.label,
+                       grouped(ratio.base), grouped(ratio.candidate), middle,
+                       fmt::format("{:.3f} to {:.3f}", low, high), percent(ratio.noise),
+                       percent(ratio.base_range)));
+    }
+  }
+
+  void report(const Threshold& threshold, const Comparison& comparison) {
+    if (threshold.figure.kind == Figure::Kind::errors) {
+      report_error_bound(threshold);
+      return;
+    }
+    const auto ratio =
+        std::find_if(comparison.ratios.begin(), comparison.ratios.end(),
+                     [&](const Ratio& each) { return each.figure == threshold.figure; });
+    if (ratio != comparison.ratios.end()) {
+      report(threshold, *ratio, comparison.pairs);
+    } else if (comparison.pairs >= kFewestPairs && comparison.unlike.empty()) {
+      cannot_tell(fmt::format("{}: cannot be told: it is 0 in some run", threshold.text));
+    }
+  }
+
+  void report_error_bound(const Threshold& threshold) {
+    const auto errors = static_cast<double>(candidate_.error_count());
+    const bool beyond = threshold.above ? errors > threshold.bound : errors < threshold.bound;
+    if (beyond) found(fmt::format("{}: EXCEEDED: NEW has {} errors", threshold.text, errors));
+    if (!beyond) line(fmt::format("{}: not exceeded: {} errors", threshold.text, errors));
+  }
+
+  void report(const Threshold& threshold, const Ratio& ratio, std::size_t pairs) {
+    const metrics::Estimate& estimate = ratio.estimate;
+    const auto say = [&](const char* judgement) {
+      return fmt::format("{}: {}: {} has the ratio {:.3f} ({:.3f} to {:.3f})", threshold.text,
+                         judgement, ratio.label, estimate.middle, estimate.low, estimate.high);
+    };
+    const auto needed = [&] {
+      const auto count = pairs_needed(threshold, ratio, pairs);
+      return count ? fmt::format("about {} alternated repeats of each would do", *count)
+                   : std::string("no number of repeats would do");
+    };
+    switch (judge(threshold, ratio)) {
+      case Judgement::not_exceeded: line(say("not exceeded")); break;
+      case Judgement::exceeded: found(say("EXCEEDED")); break;
+      case Judgement::noisy:
+        cannot_tell(
+            fmt::format("{}: cannot be told: the noise of {} is {}, and the threshold is "
+                        "closer to 1; {}",
+                        threshold.text, ratio.label, percent(ratio.noise), needed()));
+        break;
+      case Judgement::undecided:
+        cannot_tell(say("cannot be told") + ", on both sides of the threshold; " + needed());
+        break;
+    }
+  }
+
+  static std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+  const CompareOptions& options_;
+  const Side& base_;
+  const Side& candidate_;
+  std::string text_;
+  int status_ = kNothingFound;
+};
+
+}  // namespace
+
+ComparisonReport report_comparison(const CompareOptions& options, const Side& base,
+                                   const Side& candidate) {
+  return Reporter(options, base, candidate).run();
+}
+
+}  // namespace offload::report

@@ -1,0 +1,78 @@
+#include "apps/report/compare/side.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "apps/report/result/read_result.hpp"
+#include "core/error.hpp"
+#include "core/escape.hpp"
+
+namespace offload::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".json") files.push_back(entry->path().string());
+  }
+  const std::string shown = core::escaped(folder);
+  if (error) {
+    throw core::Error(core::ErrorCode::io_failed,
+                      fmt::format("'{}' cannot be read: {}", shown, error.message()));
+  }
+  if (files.empty()) {
+    throw core::Error(core::ErrorCode::not_found,
+                      fmt::format("'{}' is a folder without a file *.json", shown));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<std::string> files_of(const std::string& text) {
+  std::error_code ignored;
+  if (fs::is_directory(text, ignored)) return files_in(text);
+  if (fs::exists(text, ignored)) return {text};  // also with a comma in its name
+  std::vector<std::string> files;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    files.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return files;
+}
+
+}  // namespace
+
+std::vector<const Run*> Side::runs() const {
+  std::vector<const Run*> runs;
+  for (const Result& result : results) {
+    for (const Run& run : result.runs) runs.push_back(&run);
+  }
+  std::stable_sort(runs.begin(), runs.end(), [](const Run* left, const Run* right) {
+    return left->started_at_unix_s < right->started_at_unix_s;
+  });
+  return runs;
+}
+
+std::uint64_t Side::error_count() const {
+  std::uint64_t sum = 0;
+  for (const Result& result : results) {
+    for (const Run& run : result.runs) sum += run.error_count() + run.unanswered_requests;
+  }
+  return sum;
+}
+
+Side read_side(const std::string& text) {
+  Side side{text, {}};
+  for (const std::string& file : files_of(text)) side.results.push_back(read_result(file));
+  return side;
+}
+
+}  // namespace offload::report

@@ -1,0 +1,159 @@
+#include "apps/report/page/chart.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace offload::report {
+namespace {
+
+// In units of the drawing, which are about pixels in a page of 800 or 1600.
+constexpr double kWidth = 720;
+constexpr double kHeight = 290;
+constexpr double kLeft = 62;
+constexpr double kRight = kWidth - 74;  // the lines' labels follow
+constexpr double kTop = 14;
+constexpr double kBottom = kHeight - 44;
+constexpr double kLabelHeight = 13;
+/// More would be a column of names beside lines that nobody can follow to them.
+constexpr std::size_t kMostLabels = 12;
+
+double share_of(const Axis& axis, double value) {
+  if (axis.logarithmic) {
+    return std::log(std::max(value, axis.low) / axis.low) / std::log(axis.high / axis.low);
+  }
+  return (value - axis.low) / (axis.high - axis.low);
+}
+
+double x_of(const Chart& chart, double value) {
+  return kLeft + (kRight - kLeft) * share_of(chart.x, value);
+}
+
+double y_of(const Chart& chart, double value) {
+  return kBottom - (kBottom - kTop) * share_of(chart.y, value);
+}
+
+void draw_axes(const Chart& chart, std::string& svg) {
+  auto out = std::back_inserter(svg);
+  for (const Tick& tick : chart.y.ticks) {
+    const double y = y_of(chart, tick.value);
+    fmt::format_to(out, R"(<line class="grid" x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}"/>)",
+                   kLeft, kRight, y);
+    fmt::format_to(out, R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 8, y + 4,
+                   tick.text);
+  }
+  for (const Tick& tick : chart.x.ticks) {
+    const double x = x_of(chart, tick.value);
+    fmt::format_to(out, R"(<line class="axis" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>)", x,
+                   kBottom, kBottom + 4);
+    fmt::format_to(out, R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x,
+                   kBottom + 18, tick.text);
+  }
+  fmt::format_to(out, R"(<line class="axis" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>)", kLeft, kRight,
+                 kBottom);
+  fmt::format_to(out, R"(<text x="{}" y="{}" text-anchor="middle">{}</text>)", (kLeft + kRight) / 2,
+                 kHeight - 6, chart.x_title);
+  fmt::format_to(out, R"(<line class="cursor" x1="0" x2="0" y1="{}" y2="{}"/>)", kTop, kBottom);
+}
+
+void draw_line(const Chart& chart, const Series& series, std::string& svg) {
+  std::string points;
+  std::string at;
+  std::string values;
+  for (const ChartPoint& point : series.points) {
+    const char* const blank = points.empty() ? "" : " ";
+    const char* const bar = points.empty() ? "" : "|";
+    points += fmt::format("{}{:.1f},{:.1f}", blank, x_of(chart, point.x), y_of(chart, point.y));
+    at += bar + point.at;
+    values += bar + point.value;
+  }
+  svg += fmt::format(
+      R"(<polyline class="{}" points="{}" data-name="{}" data-at="{}" data-values="{}"/>)",
+      classes_of(series.style), points, series.name, at, values);
+  if (series.points.size() == 1) {
+    svg += fmt::format(R"(<circle class="{} dot" cx="{:.1f}" cy="{:.1f}" r="3.5"/>)",
+                       classes_of(series.style), x_of(chart, series.points.front().x),
+                       y_of(chart, series.points.front().y));
+  }
+}
+
+struct Label {
+  const Series* series;
+  double x;
+  double y;
+  double lines;
+};
+
+/// The names at the lines' ends; lines with the same name have one, at their middle.
+std::vector<Label> labels_of(const Chart& chart) {
+  std::vector<Label> labels;
+  for (const Series& series : chart.series) {
+    if (series.label.empty()) continue;
+    const double x = x_of(chart, series.points.back().x);
+    const double y = y_of(chart, series.points.back().y);
+    const auto same = std::find_if(labels.begin(), labels.end(), [&](const Label& each) {
+      return each.series->label == series.label;
+    });
+    if (same == labels.end()) {
+      labels.push_back({&series, x, y, 1});
+      continue;
+    }
+    same->x = std::max(same->x, x);
+    same->y += (y - same->y) / ++same->lines;
+  }
+  return labels;
+}
+
+/// Moves names apart that lie on each other, each as far as the other, within the drawing.
+void spread(std::vector<Label>& labels) {
+  std::sort(labels.begin(), labels.end(),
+            [](const Label& left, const Label& right) { return left.y < right.y; });
+  constexpr int kRounds = 100;  // each brings twelve names on one place nearer to where they fit
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 1; i < labels.size(); ++i) {
+      const double missing = kLabelHeight - (labels[i].y - labels[i - 1].y);
+      if (missing <= 0) continue;
+      labels[i - 1].y =
+          std::max(labels[i - 1].y - missing / 2, kTop + kLabelHeight * static_cast<double>(i - 1));
+      labels[i].y = labels[i - 1].y + kLabelHeight;
+    }
+    double lowest = kBottom;
+    for (auto label = labels.rbegin(); label != labels.rend(); ++label, lowest -= kLabelHeight) {
+      label->y = std::min(label->y, lowest);
+    }
+  }
+}
+
+/// To the right of all lines.
+void draw_labels(const Chart& chart, std::string& svg) {
+  std::vector<Label> labels = labels_of(chart);
+  if (labels.size() > kMostLabels) return;
+  spread(labels);
+  double x = 0;
+  for (const Label& label : labels) x = std::max(x, label.x);
+  for (const Label& label : labels) {
+    svg += fmt::format(R"(<text class="label c{}" x="{:.1f}" y="{:.1f}">{}</text>)",
+                       label.series->style % kColours, x + 7, label.y + 4, label.series->label);
+  }
+}
+
+}  // namespace
+
+std::string classes_of(std::size_t style) {
+  return fmt::format("c{}{}", style % kColours, style / kColours % 2 == 1 ? " dashed" : "");
+}
+
+std::string draw(const Chart& chart) {
+  std::string svg =
+      fmt::format(R"(<figure class="chart"><figcaption>{0} <span>{1}</span></figcaption>)"
+                  R"(<svg viewBox="0 0 {2} {3}" role="img" aria-label="{0}, {1}" tabindex="0">)",
+                  chart.title, chart.unit, kWidth, kHeight);
+  draw_axes(chart, svg);
+  for (const Series& series : chart.series) draw_line(chart, series, svg);
+  draw_labels(chart, svg);
+  return svg + "</svg><div class=\"tip\" hidden></div></figure>\n";
+}
+
+}  // namespace offload::report

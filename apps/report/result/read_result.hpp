@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "apps/report/result/result.hpp"
+
+namespace offload::report {
+
+/// The result that `text` is; `file` names it in errors. The text may come from anybody: throws
+/// Error (bad_message) of one line, with file and field, for what is not a result of format 1.
+/// What the format does not name is passed over.
+Result parse_result(std::string_view text, const std::string& file);
+
+/// The same of a file. Throws Error also if it cannot be read, is no regular file or is longer than
+/// 256 MiB.
+Result read_result(const std::string& path);
+
+}  // namespace offload::report

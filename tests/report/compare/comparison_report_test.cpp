@@ -1,0 +1,117 @@
+#include "apps/report/compare/comparison_report.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/report/sample.hpp"
+
+namespace offload::report {
+namespace {
+
+/// `count` runs, every 20 s from `begun_s` on, slower than the sample by `slowness`.
+Side side_of(const std::string& name, std::size_t count, double begun_s, double slowness = 1) {
+  std::vector<report::Run> runs;
+  for (std::size_t i = 0; i < count; ++i) {
+    report::Run run = sample_run(begun_s + 20 * static_cast<double>(i));
+    // A little noise, the same for both sides.
+    const double factor = slowness * (1 + 0.01 * static_cast<double>(i % 3));
+    run.io_rate_miops /= factor;
+    for (double& us : run.service_time_us.us) us *= factor;
+    runs.push_back(run);
+  }
+  return {name, {sample_result(runs, name)}};
+}
+
+ComparisonReport report_of(const std::vector<const char*>& expressions, const Side& base,
+                           const Side& candidate) {
+  CompareOptions options;
+  for (const char* const each : expressions) options.thresholds.push_back(*parse_threshold(each));
+  return report_comparison(options, base, candidate);
+}
+
+bool says(const ComparisonReport& report, const std::string& text) {
+  return report.text.find(text) != std::string::npos;
+}
+
+TEST(ComparisonReport, EqualRunsPass) {
+  const auto equal = report_of({"p99>1.1", "rate<0.9"}, side_of("a", 5, 0), side_of("b", 5, 10));
+  EXPECT_EQ(equal.status, kNothingFound) << equal.text;
+  EXPECT_TRUE(says(equal, "5 pairs of runs, alternated")) << equal.text;
+  EXPECT_TRUE(says(equal, "p99>1.1: not exceeded")) << equal.text;
+  EXPECT_FALSE(says(equal, "warning")) << equal.text;
+}
+
+TEST(ComparisonReport, ASlowerOneIsFound) {
+  const auto slower =
+      report_of({"p99>1.1", "rate<0.9"}, side_of("a", 5, 0), side_of("b", 5, 10, 1.3));
+  EXPECT_EQ(slower.status, kFound);
+  EXPECT_TRUE(says(slower, "p99>1.1: EXCEEDED: service p99 (us) has the ratio 1.300"))
+      << slower.text;
+  EXPECT_TRUE(says(slower, "rate<0.9: EXCEEDED")) << slower.text;
+}
+
+TEST(ComparisonReport, NotAlternatedIsAWarning) {
+  const auto after = report_of({}, side_of("a", 5, 0), side_of("b", 5, 200));
+  EXPECT_TRUE(says(after, "warning: the runs were not alternated")) << after.text;
+  EXPECT_EQ(after.status, kNothingFound);
+}
+
+TEST(ComparisonReport, TwoPairsTellNothing) {
+  const auto few = report_of({"p99>2"}, side_of("a", 2, 0), side_of("b", 2, 10));
+  EXPECT_EQ(few.status, kCannotTell);
+  EXPECT_TRUE(says(few, "2 pairs of runs: it takes 3")) << few.text;
+}
+
+TEST(ComparisonReport, AThresholdWithinTheNoiseIsRefused) {
+  const auto noisy = report_of({"p99>1.001"}, side_of("a", 5, 0), side_of("b", 5, 10));
+  EXPECT_EQ(noisy.status, kCannotTell);
+  EXPECT_TRUE(says(noisy, "p99>1.001: cannot be told: the noise of service p99 (us) is 0.8 %"))
+      << noisy.text;
+}
+
+TEST(ComparisonReport, ErrorsComeFirst) {
+  Side failed = side_of("b", 5, 10);
+  failed.results[0].status = "failed";
+  failed.results[0].faults = {"a wrong\nresponse"};
+  failed.results[0].runs[1].errors["mismatch"] = 2;
+  const auto found = report_of({"p99>1.1"}, side_of("a", 5, 0), failed);
+  EXPECT_EQ(found.status, kFound);
+  EXPECT_TRUE(says(found, "ERRORS: 'b.json' has failed\n  a wrong\\x0aresponse\n  mismatch: 2\n"))
+      << found.text;
+  EXPECT_LT(found.text.find("ERRORS: NEW has 2"), found.text.find("5 pairs"));
+  EXPECT_EQ(report_of({"p99>1.1"}, side_of("a", 5, 0), side_of("b", 0, 0)).status, kCannotTell);
+  EXPECT_EQ(report_of({}, side_of("a", 5, 0), {"b", {failed.results[0]}}).status, kFound);
+}
+
+TEST(ComparisonReport, UnansweredRequestsAreErrors) {
+  Side silent = side_of("b", 5, 10);
+  silent.results[0].runs[4].unanswered_requests = 1;
+  EXPECT_EQ(report_of({}, side_of("a", 5, 0), silent).status, kFound);
+}
+
+TEST(ComparisonReport, ABaseWithErrorsIsNothingToCompareWith) {
+  Side base = side_of("a", 5, 0);
+  base.results[0].runs[0].errors["mismatch"] = 1;
+  EXPECT_EQ(report_of({}, base, side_of("b", 5, 10)).status, kCannotTell);
+}
+
+TEST(ComparisonReport, ErrorsAsAThreshold) {
+  const auto none = report_of({"errors>0"}, side_of("a", 5, 0), side_of("b", 5, 10));
+  EXPECT_EQ(none.status, kNothingFound);
+  EXPECT_TRUE(says(none, "errors>0: not exceeded: 0 errors")) << none.text;
+}
+
+TEST(ComparisonReport, ALateClientIsAWarning) {
+  Side late = side_of("b", 5, 10);
+  late.results[0].runs[2].verdict_code = "client_late";
+  EXPECT_TRUE(
+      says(report_of({}, side_of("a", 5, 0), late), "warning: in 1 of 5 runs of NEW the client"));
+}
+
+TEST(ComparisonReport, FoundCountsForMoreThanUntold) {
+  const auto both = report_of({"errors<1", "p50>1.005"}, side_of("a", 5, 0), side_of("b", 5, 10));
+  EXPECT_EQ(both.status, kFound);
+  EXPECT_TRUE(says(both, "p50>1.005: cannot be told")) << both.text;
+}
+
+}  // namespace
+}  // namespace offload::report

@@ -1,0 +1,154 @@
+#include "apps/report/merge/merge.hpp"
+
+#include <gtest/gtest.h>
+
+#include "apps/report/result/read_result.hpp"
+#include "apps/report/result/write_result.hpp"
+#include "tests/report/sample.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::report {
+namespace {
+
+std::string merge_refusal(const std::vector<Result>& results) {
+  const auto error = support::thrown_by([&] { merge(results); });
+  EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
+  EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  return error.what();
+}
+
+/// Of another host: half a second later, with slower responses.
+report::Run other_run() {
+  report::Run run = sample_run(0.5);
+  run.service_time_us = latency_of({500, 600, 700, 800});
+  run.intervals = {interval_of(0, 1, {500, 600}), interval_of(1, 1, {700, 800})};
+  return run;
+}
+
+TEST(Merge, AddsCountersAndComputesRatesAnew) {
+  Result one = sample_result({sample_run()}, "host-1");
+  Result other = sample_result({other_run()}, "host-2");
+  one.runs[0].errors["mismatch"] = 1;
+  other.runs[0].errors["mismatch"] = 2;
+  const Merged merged = merge({one, other});
+  const report::Run& run = merged.result.runs.at(0);
+  EXPECT_EQ(run.operation_count, 8U);
+  EXPECT_EQ(run.connections, 4U);
+  EXPECT_EQ(run.max_concurrent_messages, 16U);
+  EXPECT_DOUBLE_EQ(run.duration_seconds, 2.5);
+  EXPECT_DOUBLE_EQ(run.io_rate_miops, 8 / 2.5 / 1e6);
+  EXPECT_DOUBLE_EQ(run.tx_data_rate_gib_s, 2 / 2.5);
+  EXPECT_EQ(run.errors, (std::map<std::string, std::uint64_t>{{"host-1: mismatch", 1},
+                                                              {"host-2: mismatch", 2}}));
+  EXPECT_EQ(merged.result.machine.host, "host-1, host-2");
+  EXPECT_EQ(merged.result.machine.processors, 16U);
+  ASSERT_EQ(merged.warnings.size(), 1U);
+  EXPECT_EQ(merged.warnings[0],
+            "in run 1 all were measured together for 60 % of the time: the rates are over all of "
+            "it");
+}
+
+TEST(Merge, PercentilesAreThoseOfAllLatencies) {
+  const report::Run run =
+      merge({sample_result({sample_run()}, "a"), sample_result({other_run()}, "b")}).result.runs[0];
+  const Latency all = latency_of({100, 200, 300, 400, 500, 600, 700, 800});
+  EXPECT_EQ(run.service_time_us.count, 8U);
+  EXPECT_EQ(run.service_time_us.histogram, all.histogram);
+  EXPECT_NEAR(run.service_time_us.at(Statistic::p50), 400, 2);
+  EXPECT_EQ(run.service_time_us.at(Statistic::max), 800);
+  EXPECT_DOUBLE_EQ(run.service_time_us.at(Statistic::mean), (all.at(Statistic::mean) * 8) / 8);
+  EXPECT_FALSE(run.response_time_us);
+}
+
+TEST(Merge, OpenLoopsAddWhatTheyOffered) {
+  const report::Run run =
+      merge({sample_result({open_loop_run()}, "a"), sample_result({open_loop_run(0.01)}, "b")})
+          .result.runs[0];
+  EXPECT_EQ(run.offered_per_second, 4);
+  EXPECT_EQ(run.arrivals, "constant");
+  EXPECT_EQ(run.response_time_us->count, 8U);
+  EXPECT_EQ(run.schedule_lag_us->count, 8U);
+}
+
+TEST(Merge, TheWorstStatusAndVerdictStand) {
+  Result late = sample_result({open_loop_run(0.01)}, "b");
+  late.runs[0].verdict_code = "client_late";
+  late.runs[0].verdict_text = "it was late";
+  late.status = "failed";
+  late.faults = {"no response"};
+  const Result merged = merge({sample_result({open_loop_run()}, "a"), late}).result;
+  EXPECT_EQ(merged.status, "failed");
+  EXPECT_EQ(merged.faults, (std::vector<std::string>{"b: no response"}));
+  EXPECT_EQ(merged.runs[0].verdict_code, "client_late");
+  EXPECT_EQ(merged.runs[0].verdict_text, "b: it was late");
+}
+
+TEST(Merge, VerdictsHaveTheirHosts) {
+  const Result merged =
+      merge({sample_result({sample_run()}, "a"), sample_result({sample_run(0.1)}, "b")}).result;
+  EXPECT_EQ(merged.runs[0].verdict_code, "closed_loop");
+  EXPECT_EQ(merged.runs[0].verdict_text, "a: the server set the rate; b: the server set the rate");
+}
+
+TEST(Merge, ARunWithARunAndTheRepeatsAnew) {
+  Result one = sample_result({sample_run(), sample_run(20), sample_run(40)}, "a");
+  Result other = sample_result({sample_run(0.1), sample_run(20.1), sample_run(40.1)}, "b");
+  one.repeats = {{"io_rate_miops", {}}, {"service_time_us.max", {}}, {"unknown", {}}};
+  const Result merged = merge({one, other}).result;
+  ASSERT_EQ(merged.runs.size(), 3U);
+  EXPECT_DOUBLE_EQ(merged.runs[2].started_at_unix_s, sample_run(40).started_at_unix_s);
+  ASSERT_EQ(merged.repeats.size(), 2U);
+  EXPECT_DOUBLE_EQ(merged.repeats[0].second.median, merged.runs[0].io_rate_miops);
+  EXPECT_EQ(merged.repeats[1].second.median, 400);
+  EXPECT_EQ(merged.repeats[1].second.confidence, 0.95);
+}
+
+TEST(Merge, OptionsThatDifferHaveAllValues) {
+  const Result one = sample_result({sample_run()}, "a");
+  Result other = sample_result({sample_run(0.1)}, "b");
+  other.options[2].second = "\"echo\"";
+  const Result merged = merge({one, other}).result;
+  EXPECT_EQ(merged.options[0].second, "2.0");
+  EXPECT_EQ(merged.options[2].second, "\"reverse\" | \"echo\"");
+  EXPECT_EQ(merged.command_line.size(), 11U);
+  EXPECT_EQ(merged.command_line[5], "&");
+}
+
+TEST(Merge, IsAResultAgainThatMerges) {
+  const Result merged =
+      merge({sample_result({open_loop_run()}, "a"), sample_result({open_loop_run(0.1)}, "b")})
+          .result;
+  const Result again = parse_result(result_text(merged), "merged.json");
+  const Result three = merge({again, sample_result({open_loop_run(0.2)}, "c")}).result;
+  EXPECT_EQ(three.runs[0].operation_count, 12U);
+  EXPECT_EQ(three.runs[0].offered_per_second, 6);
+}
+
+TEST(Merge, RefusesWhatDidNotRunTogether) {
+  EXPECT_EQ(
+      merge_refusal({sample_result({sample_run()}, "a"), sample_result({sample_run(7)}, "b")}),
+      "'a.json' and 'b.json' did not overlap in time in run 1: one ended 5.000 s before the "
+      "other began");
+  EXPECT_NE(
+      merge_refusal({sample_result({sample_run()}, "a"), sample_result({open_loop_run()}, "b")})
+          .find("different loads in run 1: a closed loop and an open loop"),
+      std::string::npos);
+  report::Run poisson = open_loop_run();
+  poisson.arrivals = "poisson";
+  EXPECT_NE(merge_refusal({sample_result({open_loop_run()}, "a"), sample_result({poisson}, "b")})
+                .find("different loads"),
+            std::string::npos);
+  EXPECT_NE(merge_refusal({sample_result({sample_run()}, "a"), sample_result({}, "b")})
+                .find("have 1 and 0 runs"),
+            std::string::npos);
+  Result search = sample_result({sample_run()}, "b");
+  search.is_search = true;
+  EXPECT_NE(merge_refusal({sample_result({sample_run()}, "a"), search}).find("search"),
+            std::string::npos);
+  EXPECT_NE(merge_refusal({sample_result({sample_run()}, "a"), sample_result({sample_run()}, "a")})
+                .find("are the same result"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace offload::report

@@ -1,0 +1,106 @@
+#include "apps/report/page/page.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/report/sample.hpp"
+
+namespace offload::report {
+namespace {
+
+std::size_t times_in(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+bool page_has(const std::string& text, const std::string& part) {
+  return times_in(text, part) != 0;
+}
+
+TEST(Page, IsWholeAndBeginsWithItsMarker) {
+  const std::string page = make_page({sample_result({open_loop_run()})});
+  EXPECT_EQ(page.rfind(std::string(kPageMarker), 0), 0U);
+  EXPECT_TRUE(page.ends_with("</html>\n"));
+  EXPECT_FALSE(page_has(page, "{{"));
+  EXPECT_EQ(times_in(page, "<script>"), 1U);
+  EXPECT_FALSE(page_has(page, "http://") && !page_has(page, "http://www.w3.org/2000/svg"));
+  EXPECT_FALSE(page_has(page, "https://"));
+  EXPECT_FALSE(page_has(page, " src="));
+  EXPECT_TRUE(page_has(page, "no errors; 4 of 4 responses were right"));
+  EXPECT_TRUE(page_has(page, "offload-client -s 10.0.0.7 -m &#39;two words&#39;"));
+  EXPECT_TRUE(page_has(page, "2025-11-23 06:32:36 UTC"));
+  EXPECT_TRUE(page_has(page, "<dt>service</dt><dd>reverse</dd>"));
+  EXPECT_TRUE(page_has(page, "<dt>iteration_count</dt><dd>–</dd>"));
+}
+
+/// Every text of a result, as a stranger might write it.
+TEST(Page, EscapesEveryText) {
+  const std::string evil = "\"'><script>alert(1)</script>{{body}}";
+  report::Run run = open_loop_run();
+  run.verdict_text = evil;
+  run.errors[evil] = 1;
+  Result result = sample_result({run, run});
+  result.file = evil;
+  result.version = result.revision = evil;
+  result.command_line = {evil};
+  result.machine = {evil, evil, evil, 1};
+  result.options = {{evil, "\"\\\"'><script>\""}};
+  result.faults = {evil, std::string(1'000'000, '<')};
+  result.repeats = {{evil, {1, 1, 1, 0.95}}};
+  result.status = "failed";
+  for (const std::string& page : {make_page({result}), make_page({result, result})}) {
+    EXPECT_EQ(times_in(page, "<script"), 1U);
+    EXPECT_FALSE(page_has(page, "\"'>"));
+    EXPECT_LT(page.size(), 400'000U);
+  }
+}
+
+TEST(Page, ErrorsFirst) {
+  report::Run run = sample_run();
+  run.errors["mismatch"] = 3;
+  Result failed = sample_result({run});
+  failed.status = "failed";
+  failed.faults = std::vector<std::string>(100, "a fault");
+  const std::string page = make_page({failed});
+  EXPECT_TRUE(page_has(page, "banner bad"));
+  EXPECT_LT(page.find("<li>mismatch: 3</li><li>a fault</li>"), page.find("<h2>Setup</h2>"));
+  EXPECT_TRUE(page_has(page, "<li>and 80 more</li>"));
+}
+
+TEST(Page, OfAnInterruptedAndAnEmptyResult) {
+  Result interrupted = sample_result({sample_run()});
+  interrupted.status = "interrupted";
+  EXPECT_TRUE(page_has(make_page({interrupted}), "was interrupted"));
+  const std::string none = make_page({sample_result({})});
+  EXPECT_TRUE(page_has(none, "has no responses"));
+  EXPECT_FALSE(page_has(none, "<h2>Charts</h2>"));
+}
+
+TEST(Page, AScanHasNoMedian) {
+  report::Run faster = open_loop_run();
+  faster.offered_per_second = 4000;
+  const std::string scan = make_page({sample_result({open_loop_run(), faster})});
+  EXPECT_TRUE(page_has(scan, "2 runs with different loads"));
+  EXPECT_TRUE(page_has(scan, "open loop, 2 to 4,000 requests /s, constant arrivals"));
+  EXPECT_TRUE(page_has(make_page({sample_result({sample_run(), sample_run()})}),
+                       "median of 2 runs: 2 responses a second; service time p50 "));
+}
+
+TEST(Page, VerdictsOfManyRunsAreShortFirst) {
+  std::vector<report::Run> runs(4, sample_run());
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].verdict_text = std::to_string(i) + "/s";
+  runs[3].verdict_code = "client_late";
+  const std::string page = make_page({sample_result(runs)});
+  EXPECT_TRUE(page_has(page,
+                       "<p>closed loop <span class=\"note\">(run 1, 2, 3)</span></p>"
+                       "<p>client late <span class=\"note\">(run 4)</span></p>"
+                       "<details><summary>each run</summary><p>0/s "));
+}
+
+TEST(Page, SaysWhichRunsAreNotDrawn) {
+  const std::vector<report::Run> runs(30, sample_run());
+  EXPECT_TRUE(page_has(make_page({sample_result(runs)}), "The first 24 of 30 runs."));
+}
+
+}  // namespace
+}  // namespace offload::report

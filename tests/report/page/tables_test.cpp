@@ -1,0 +1,58 @@
+#include "apps/report/page/tables.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/report/sample.hpp"
+
+namespace offload::report {
+namespace {
+
+bool html_has(const std::string& html, const std::string& text) {
+  return html.find(text) != std::string::npos;
+}
+
+TEST(Tables, NumbersForPeopleAndForPrograms) {
+  const std::vector<Result> results = {sample_result({sample_run()})};
+  const std::string html = latency_tables(list_runs(results));
+  EXPECT_TRUE(html_has(html,
+                       "data-run=\"1\" data-figure=\"service_time_us.max\" "
+                       "data-value=\"400\">400.0</td>"))
+      << html;
+  EXPECT_TRUE(html_has(html, "data-figure=\"connect_time_us.p50\"")) << html;
+  EXPECT_FALSE(html_has(html, "response_time_us")) << html;
+  EXPECT_FALSE(html_has(throughput_table(list_runs(results)), "offered")) << "a closed loop";
+}
+
+TEST(Tables, AnOpenLoopBesideAClosedOne) {
+  const std::vector<Result> results = {sample_result({open_loop_run()}),
+                                       sample_result({sample_run()})};
+  const std::string html = latency_tables(list_runs(results));
+  EXPECT_TRUE(html_has(html, "data-run=\"A\" data-figure=\"response_time_us.max\"")) << html;
+  EXPECT_TRUE(html_has(html, "<td>–</td>")) << html;
+  EXPECT_TRUE(html_has(throughput_table(list_runs(results)), "offered"));
+}
+
+TEST(Tables, ErrorsStandOut) {
+  report::Run run = sample_run();
+  run.errors["mismatch"] = 1200;
+  run.unanswered_requests = 1;
+  const std::vector<Result> results = {sample_result({run})};
+  const std::string html = throughput_table(list_runs(results));
+  EXPECT_TRUE(html_has(html,
+                       "<td class=\"bad\" data-run=\"1\" data-figure=\"errors\" "
+                       "data-value=\"1200\">1,200</td>"))
+      << html;
+  EXPECT_TRUE(html_has(html, "data-figure=\"unanswered_requests\"")) << html;
+}
+
+TEST(Tables, Repeats) {
+  std::vector<Result> results = {sample_result({sample_run()})};
+  EXPECT_EQ(repeats_table(results), "");
+  results[0].repeats = {{"<b>", {5000, 4000, 6000, 0.95}}};
+  const std::string html = repeats_table(results);
+  EXPECT_TRUE(html_has(html, "&lt;b&gt;</th><td>5,000</td><td>4,000 to 6,000</td><td>95 %</td>"))
+      << html;
+}
+
+}  // namespace
+}  // namespace offload::report
