@@ -1,0 +1,88 @@
+"""Which response is whose, for both clients: no I/O, no waiting."""
+from __future__ import annotations
+
+from collections import deque
+from typing import Deque, Generic, Optional, Protocol, Tuple, Type, TypeVar
+
+from .codec import Frame, FrameDecoder, MessageId, decode_error, encode_frame
+from .errors import (CLOSING, OF_CONNECTION, ConnectionLost, ProtocolError, RequestRefused,
+                     refusal_message)
+
+
+class Slot(Protocol):
+    """Where the outcome of a request goes: an asyncio.Future, for one. One that is done when the
+    outcome comes was given up by its caller."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: bytes, /) -> None: ...
+    def set_exception(self, exception: BaseException, /) -> None: ...
+
+
+AnySlot = TypeVar("AnySlot", bound=Slot)
+
+
+class Exchange(Generic[AnySlot]):
+    """The requests of a connection that wait for their responses, which come in the same order."""
+
+    def __init__(self, max_response_length: int) -> None:
+        self._decoder = FrameDecoder(max_response_length)
+        self._waiting: Deque[Tuple[bytes, AnySlot]] = deque()
+        self._reason: Optional[Tuple[int, str]] = None  # the server's, for closing the connection
+        self._lost: Optional[Tuple[Type[ConnectionLost], str]] = None
+
+    @property
+    def lost(self) -> bool:
+        return self._lost is not None
+
+    def send(self, request: bytes, slot: AnySlot) -> bytes:
+        """The frame to be sent; nothing if the connection is lost, which the slot then says."""
+        if self.lost:
+            self._fail(request, slot)
+            return b""
+        self._waiting.append((request, slot))
+        return encode_frame(MessageId.REQUEST, request)
+
+    def receive(self, data: bytes) -> None:
+        """Bytes from the server; none at the end of the stream. The connection may be lost then."""
+        if not data:
+            where = "inside a frame" if self._decoder.inside_frame else "the connection"
+            self.lose(f"the server ended {where}")
+            return
+        try:
+            for frame in self._decoder.decode(data):
+                self._take(frame)
+        except ProtocolError as error:
+            self.lose(str(error), ProtocolError)
+
+    def lose(self, message: str, kind: Type[ConnectionLost] = ConnectionLost) -> None:
+        """Nothing will come any more. Only the first message counts."""
+        if self._lost is None:
+            if self._reason is not None and kind is ConnectionLost:
+                message = f"{message}: {refusal_message(*self._reason)}"
+            self._lost = (kind, message)
+        while self._waiting:
+            self._fail(*self._waiting.popleft())
+
+    def _fail(self, request: bytes, slot: AnySlot) -> None:
+        assert self._lost is not None
+        kind, message = self._lost
+        if not slot.done():
+            slot.set_exception(kind(message, (request,), *(self._reason or ())))
+
+    def _take(self, frame: Frame) -> None:
+        if frame.message_id == MessageId.ERROR:
+            self._refuse(*decode_error(frame.payload))
+        elif not self._waiting:
+            raise ProtocolError("a response that no request asked for")
+        else:
+            _, slot = self._waiting.popleft()
+            if not slot.done():
+                slot.set_result(frame.payload)
+
+    def _refuse(self, code: int, text: str) -> None:
+        if code in CLOSING or code in OF_CONNECTION or not self._waiting:
+            self._reason = (code, text)
+        if code not in OF_CONNECTION and self._waiting:
+            request, slot = self._waiting.popleft()
+            if not slot.done():
+                slot.set_exception(RequestRefused(code, text, (request,)))
