@@ -232,7 +232,7 @@ def parse():
     parser.add_argument("--load", type=int, default=1, help="threads of offload-client; 0: none")
     parser.add_argument("--pause", type=float, default=0.1, help="seconds after each event")
     parser.add_argument("--worker-timeout", default="1s", help="of the server, in freezes")
-    parser.add_argument("--json", help="write all figures to this file")
+    parser.add_argument("--output", help="write all figures to this file")
     options = parser.parse_args()
     options.backend = options.backend or ["cpu"]
     if any(size % 8 or size == 0 for size in [*options.sizes, options.size]):
@@ -267,8 +267,8 @@ def main():
                 for program in [*stage.workers, stage.server, stage.client]:
                     if program and program.process.poll() is None:
                         program.process.kill()
-    if options.json:
-        Path(options.json).write_text(json.dumps({"options": vars(options), "runs": results},
+    if options.output:
+        Path(options.output).write_text(json.dumps({"options": vars(options), "runs": results},
                                                  indent=2))
     bad = [run for run in results if run["wrong"] or run["refused"] or run["unanswered"]
            or run.get("load_failed")]

@@ -63,10 +63,10 @@ def load(folder, port, options, row, service):
                     "--connections", str(row.connections // row.client_threads),
                     "--max-concurrent-messages", str(row.in_flight), "--connect-timeout", "60",
                     "--size", str(options.size), "--duration", str(options.seconds), "--service",
-                    service, "--json", result, "--log-level", "warning"],
+                    service, "--output", result, "--log-level", "warning"],
                    check=True, stdout=subprocess.DEVNULL)
-    measured = json.loads(result.read_text())
-    return measured["io_rate_miops"], measured["latency_us"]["p50"]
+    measured = json.loads(result.read_text())["runs"][0]
+    return measured["io_rate_miops"], measured["service_time_us"]["p50"]
 
 
 def echo(folder, options, row):
@@ -149,7 +149,7 @@ def parse():
     parser.add_argument("--size", type=int, default=64, help="bytes")
     parser.add_argument("--seconds", type=float, default=3, help="of each run")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", help="write the figures of all rounds to this file")
+    parser.add_argument("--output", help="write the figures of all rounds to this file")
     options = parser.parse_args()
     for connections in options.spread:
         if options.in_flight % connections:
@@ -157,8 +157,8 @@ def parse():
     for connections in [*options.spread, options.connections]:
         if connections % min(connections or 1, options.threads):
             parser.error(f"no whole number of {connections} connections for each thread")
-    if options.json and len(rows_of(options)) > 1:
-        parser.error("--json takes one load")
+    if options.output and len(rows_of(options)) > 1:
+        parser.error("--output takes one load")
     return options
 
 
@@ -178,9 +178,9 @@ def main():
                                      "p50": p50})
     for row, rounds in figures.items():
         show(row, rounds)
-    if options.json:
+    if options.output:
         options.connections = rows[0].connections
-        Path(options.json).write_text(json.dumps({"options": vars(options),
+        Path(options.output).write_text(json.dumps({"options": vars(options),
                                                   "rounds": figures[rows[0]]}, indent=2))
 
 

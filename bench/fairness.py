@@ -43,7 +43,7 @@ def client(folder, port, name, seconds, options):
     result = folder / f"{name}.json"
     process = subprocess.Popen(
         [BIN / "offload-client", "-s", "127.0.0.1", "-p", port, "--duration", f"{seconds}s",
-         "--json", result, "--log-level", "warning", *map(str, options)],
+         "--output", result, "--log-level", "warning", *map(str, options)],
         stdout=subprocess.DEVNULL)
     return process, result
 
@@ -67,8 +67,8 @@ def measure(folder, programs, case, seconds):
         processes = [each for each in (light, heavy) if each]
         if any(each.wait(seconds + 60) != 0 for each in processes):
             sys.exit(f"{case.name}: a client failed\n{log.read_text()}")
-        latency = json.loads(result.read_text())["latency_us"]
-        rate = json.loads(heavy_result.read_text())["io_rate_miops"] * 1e6 if heavy else 0
+        latency = json.loads(result.read_text())["runs"][0]["service_time_us"]
+        rate = json.loads(heavy_result.read_text())["runs"][0]["io_rate_miops"] * 1e6 if heavy else 0
         return {"p50": latency["p50"], "p99": latency["p99"], "heavy_rate": rate}
     finally:
         for each in (heavy, server, worker):
@@ -95,7 +95,7 @@ def main():
                         help="with offload-server and offload-worker; may be repeated")
     parser.add_argument("--seconds", type=float, default=2, help="of each run")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", help="write the figures of all rounds to this file")
+    parser.add_argument("--output", help="write the figures of all rounds to this file")
     options = parser.parse_args()
     servers = options.server or [BIN]
     rounds = {str(each): [] for each in servers}
@@ -106,8 +106,8 @@ def main():
                                               for case in CASES])
     for each, figures in rounds.items():
         show(each, figures)
-    if options.json:
-        Path(options.json).write_text(json.dumps(
+    if options.output:
+        Path(options.output).write_text(json.dumps(
             {"cases": [case.name for case in CASES], "rounds": rounds}, indent=2))
 
 

@@ -21,7 +21,7 @@ inline void add_sizes(cli::CommandLine& line, std::vector<std::uint32_t>& sizes)
       "Message sizes, bytes");
 }
 
-/// The body of a main: `declare` adds an option for each of Options' members but json_file, `run`
+/// The body of a main: `declare` adds an option for each of Options' members but output, `run`
 /// measures and returns the exit status. What they throw is the program's last word.
 template <class Options, class Declare>
 int run_program(int argc, char** argv, const std::string& name, const std::string& description,
@@ -30,7 +30,7 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
     Options options;
     cli::CommandLine line(name, description);
     declare(line, options);
-    cli::add_text(line, "--json", options.json_file, "Also write the results to this file");
+    cli::add_text(line, "--output", options.output, "Also write the results to this file");
     if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
     return run(options);
   } catch (const std::exception& error) {

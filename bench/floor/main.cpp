@@ -21,7 +21,7 @@ namespace {
 
 struct Options {
   std::uint32_t rounds = 200'000;
-  std::string json_file;
+  std::string output;
 };
 
 /// How long the GPU's answers are waited for.
@@ -83,7 +83,7 @@ double copy_bandwidth(bool to_device, bool to_host) {
 }
 
 int run(const Options& options) {
-  cli::JsonFile json(options.json_file);
+  cli::JsonFile json(options.output);
   const auto histogram = measure(options.rounds);
   const double to_device = copy_bandwidth(true, false);
   const double to_host = copy_bandwidth(false, true);

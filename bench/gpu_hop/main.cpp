@@ -41,7 +41,7 @@ struct Options {
   std::uint64_t messages = 200'000;
   core::Duration idle_sleep = std::chrono::microseconds(20);
   core::Duration gap{};
-  std::string json_file;
+  std::string output;
 };
 
 /// `gpu`: its number, as CUDA counts.
@@ -134,7 +134,7 @@ nlohmann::ordered_json measure(const Options& options, std::uint32_t size) {
 }
 
 int run(const Options& options) {
-  cli::JsonFile json(options.json_file);
+  cli::JsonFile json(options.output);
   if (options.gpus > options.channels) {
     throw core::Error(core::ErrorCode::invalid_value, "there are more GPUs than channels");
   }

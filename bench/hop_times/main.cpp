@@ -19,11 +19,11 @@ namespace {
 struct Options {
   std::vector<std::uint32_t> sizes{64, 256, 372, 373, 4096, 65536};
   std::uint32_t messages = 10'000;
-  std::string json_file;
+  std::string output;
 };
 
 int run(const Options& options) {
-  cli::JsonFile json(options.json_file);
+  cli::JsonFile json(options.output);
   fmt::print("one message in flight, one block of threads, medians in us\n");
   fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "bytes", "fill", "to GPU",
              "(look)", "answer", "fence", "to host", "total");

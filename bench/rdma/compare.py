@@ -74,7 +74,7 @@ def offload(operation, kind, size, count, inline, address):
             command += ["--in-flight", DEPTH, "--batch", BATCH]
         command = [str(word) for word in command]
         both([*command, "--role", "responder"],
-             [*command, "--role", "requester", "--json", str(result)])
+             [*command, "--role", "requester", "--output", str(result)])
         found = json.loads(result.read_text())["results"][0]
     if kind == "lat":
         return found["latency_us"]["p50"]

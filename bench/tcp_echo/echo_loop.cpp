@@ -19,9 +19,10 @@ namespace offload::bench {
 /// A connection: its socket, and one buffer for receiving, checking and sending.
 class Connection {
  public:
-  Connection(core::Fd socket, std::uint32_t max_message_length)
+  Connection(core::Fd socket, std::uint32_t max_message_length, core::Duration work)
       : socket_(std::move(socket)),
         max_message_length_(max_message_length),
+        work_(work),
         capacity_(protocol::kFrameHeaderSize + max_message_length + kBatchBytes),
         buffer_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {}
 
@@ -51,8 +52,14 @@ class Connection {
       if (frame.state == protocol::FrameView::State::incomplete) return true;
       if (frame.state == protocol::FrameView::State::bad) return false;
       if (frame.id != protocol::MessageId::client_request) return false;
+      if (work_ > core::Duration{}) work();
       checked_ += frame.size();
     }
+  }
+
+  void work() const noexcept {
+    const auto end = core::Clock::now() + work_;
+    while (core::Clock::now() < end) core::cpu_relax();
   }
 
   bool send() noexcept {
@@ -72,6 +79,7 @@ class Connection {
 
   core::Fd socket_;
   std::uint32_t max_message_length_;
+  core::Duration work_;
   std::size_t capacity_;
   std::unique_ptr<std::byte[]> buffer_;
   // [0, sent_) is sent, [sent_, checked_) are complete frames, [checked_, filled_) a part of one.
@@ -80,8 +88,9 @@ class Connection {
   std::size_t filled_ = 0;
 };
 
-EchoLoop::EchoLoop(std::uint32_t max_message_length, int stop)
+EchoLoop::EchoLoop(std::uint32_t max_message_length, core::Duration work, int stop)
     : max_message_length_(max_message_length),
+      work_(work),
       stop_(stop),
       epoll_(core::check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
   int ends[2];
@@ -135,7 +144,8 @@ void EchoLoop::take_given() {
   for (std::size_t i = 0; bytes > 0 && i < static_cast<std::size_t>(bytes) / sizeof(int); ++i) {
     const auto index = static_cast<std::size_t>(fds[i]);
     if (index >= connections_.size()) connections_.resize(index + 1);
-    connections_[index] = std::make_unique<Connection>(core::Fd(fds[i]), max_message_length_);
+    connections_[index] =
+        std::make_unique<Connection>(core::Fd(fds[i]), max_message_length_, work_);
     watch(EPOLL_CTL_ADD, fds[i], EPOLLIN);
   }
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/cpu.hpp"
 #include "core/fd.hpp"
 
@@ -27,9 +28,9 @@ class Connection;
 /// The event loop of one thread: an epoll set and the connections that the thread serves.
 class EchoLoop {
  public:
-  /// Accepts payloads of up to `max_message_length` bytes. run() ends once `stop` is readable.
-  /// Throws Error.
-  EchoLoop(std::uint32_t max_message_length, int stop);
+  /// Accepts payloads of up to `max_message_length` bytes, and is busy for `work` with each. run()
+  /// ends once `stop` is readable. Throws Error.
+  EchoLoop(std::uint32_t max_message_length, core::Duration work, int stop);
   ~EchoLoop();
 
   /// Serves until `stop` is readable. To be called once, on the loop's own thread.
@@ -50,6 +51,7 @@ class EchoLoop {
   void serve(int fd);
 
   std::uint32_t max_message_length_;
+  core::Duration work_;
   int stop_;
   core::Fd epoll_;
   core::Fd given_sockets_;  ///< read end of a pipe of descriptors, whose reader owns them

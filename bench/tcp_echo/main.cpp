@@ -24,6 +24,7 @@ struct Options {
   std::uint16_t port = 0;
   std::uint32_t threads = 1;
   std::uint32_t max_message_length = 1U << 20;
+  core::Duration work{};
 };
 
 void declare(cli::CommandLine& line, Options& options) {
@@ -34,6 +35,9 @@ void declare(cli::CommandLine& line, Options& options) {
   cli::add_integer<std::uint32_t>(line, "--threads", options.threads, 1, 256, "I/O threads");
   cli::add_integer<std::uint32_t>(line, "--max-message-length", options.max_message_length, 0,
                                   1U << 30, "Longest payload, bytes");
+  cli::add_time(line, "--work", options.work, core::Duration{},
+                "Be busy for so long with each message: a server of a known speed")
+      .default_str("0");
 }
 
 /// Accepts all pending connections. Each goes to the loop with the fewest; ties go round robin.
@@ -61,7 +65,7 @@ void serve(const Options& options, core::Signals& signals) {
   const core::Fd listener = net::listen_tcp(address, SOMAXCONN);
   std::deque<EchoLoop> loops;
   for (std::uint32_t i = 0; i < options.threads; ++i) {
-    loops.emplace_back(options.max_message_length, stop.get());
+    loops.emplace_back(options.max_message_length, options.work, stop.get());
   }
   std::deque<std::thread> threads;
   for (EchoLoop& loop : loops) threads.emplace_back(&EchoLoop::run, &loop);

@@ -40,7 +40,7 @@ TEST(RdmaToolOptions, Defaults) {
   EXPECT_EQ(options.connections, 1U);
   EXPECT_TRUE(options.verify);
   EXPECT_EQ(options.timeout, 30s);
-  EXPECT_EQ(options.json_file, "");
+  EXPECT_EQ(options.output, "");
 }
 
 TEST(RdmaToolOptions, EverythingElse) {
@@ -60,7 +60,7 @@ TEST(RdmaToolOptions, EverythingElse) {
                                                 "--inline",  "0",
                                                 "--device",  "mlx5_0",
                                                 "--gid",     "fe80::1",
-                                                "--json",    "file"}));
+                                                "--output",  "file"}));
   EXPECT_EQ(options.operation, Operation::write_imm);
   EXPECT_EQ(options.role, Role::responder);
   EXPECT_EQ(options.local_descriptor, "a");
@@ -79,7 +79,7 @@ TEST(RdmaToolOptions, EverythingElse) {
   EXPECT_EQ(options.max_inline_data, 0U);
   EXPECT_EQ(options.device, "mlx5_0");
   EXPECT_EQ(options.gid, "fe80::1");
-  EXPECT_EQ(options.json_file, "file");
+  EXPECT_EQ(options.output, "file");
 }
 
 TEST(RdmaToolOptions, WhatBothEndsMustHaveAlikeSaysSo) {

@@ -45,12 +45,13 @@ TEST(Report, ALatencyRunHasPercentilesAndARateOfZero) {
   const std::array results{latency_result()};
   const auto json = make_json({}, "fake0", results);
   const auto& entry = json["results"][0];
-  for (const char* const name : {"min", "p50", "p90", "p99", "p99_9", "max"}) {
+  for (const char* const name : {"min", "mean", "p50", "p95", "p99_999", "max"}) {
     EXPECT_NEAR(entry["latency_us"][name].get<double>(), 2.0, 0.1) << name;
   }
   EXPECT_EQ(entry["bandwidth_mib_s"], 0.0);
   const std::string table = make_table({}, "fake0", results);
   EXPECT_NE(table.find("p99.9[us]"), std::string::npos);
+  EXPECT_NE(table.find("p99.999[us]"), std::string::npos);
   EXPECT_NE(table.find("  send\n"), std::string::npos) << table;
 }
 

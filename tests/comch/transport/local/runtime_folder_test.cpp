@@ -1,6 +1,8 @@
 #include "comch/transport/local/runtime_folder.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 
 #include "comch/transport/local/control.hpp"
 #include "core/error.hpp"
+#include "core/fd.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -18,9 +21,16 @@ namespace {
 class RuntimeFolder : public testing::Test {
  protected:
   void set(const std::string& folder) { ::setenv("XDG_RUNTIME_DIR", folder.c_str(), 1); }
+  /// The user's own folder is one for all processes, and ctest runs these tests side by side.
+  void SetUp() override {
+    ASSERT_TRUE(lock_.valid());
+    ASSERT_EQ(::flock(lock_.get(), LOCK_EX), 0);
+  }
   void TearDown() override { ::unsetenv("XDG_RUNTIME_DIR"); }
 
   support::TempDir dir_;
+  core::Fd lock_{
+      ::open("/tmp/offload-runtime-folder-test.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
 };
 
 TEST_F(RuntimeFolder, IsTheSystemsIfThatIsOurs) {

@@ -1,0 +1,35 @@
+#include <vector>
+
+#include "apps/client/load/checker.hpp"
+#include "tests/fuzz/input.hpp"
+
+/// A stream of anything as responses: what offload-client makes of a server that lies.
+namespace offload::fuzz {
+namespace {
+
+void run(Input input) {
+  const std::size_t length = input.integer<std::uint8_t>() % 64U;
+  auto stream = input.rest();
+  const std::vector<std::byte> expected(length);
+  while (!stream.empty()) {
+    const client::Verdict verdict = client::judge(stream, expected);
+    if (verdict.state == client::Verdict::State::incomplete) return;
+    require(verdict.size <= stream.size(), "no frame is longer than the stream");
+    if (verdict.state == client::Verdict::State::right) {
+      require(verdict.size == protocol::kFrameHeaderSize + expected.size(), "a right one is whole");
+    } else {
+      require(!client::describe_fault(stream, expected).empty(), "a fault has words");
+      require(!client::name_of(verdict.error).empty(), "a fault has a name");
+    }
+    if (verdict.size == 0) return;
+    stream = stream.subspan(verdict.size);
+  }
+}
+
+}  // namespace
+}  // namespace offload::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  offload::fuzz::run({data, size});
+  return 0;
+}
