@@ -21,7 +21,7 @@ constexpr int kInterrupted = 130;
 
 int run(const Options& options, core::Signals& signals) {
   core::start_log("offload-rdma", options.log_level);
-  cli::JsonFile json(options.json_file);
+  cli::JsonFile json(options.output, "offload-rdma");
   Environment environment(options, signals, Endpoint::completions(options) * options.connections);
   std::optional<SharedPool> shared;
   if (options.shared_receives) shared.emplace(environment, options);

@@ -119,7 +119,7 @@ void add_work(cli::CommandLine& line, Options& options) {
 }
 
 void add_output(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--json", options.json_file,
+  cli::add_text(line, "--output", options.output,
                 "Also write the results to this file, as JSON. Default: no file")
       .type_name("FILE");
   cli::add_log_level(line, options.log_level);

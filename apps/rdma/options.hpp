@@ -50,7 +50,7 @@ struct Options {
   std::uint64_t seed = 1;
   bool verify = true;
   core::Duration timeout = core::seconds(30);
-  std::string json_file;  ///< empty for none
+  std::string output;  ///< empty for none
   std::string log_level = "info";
 };
 

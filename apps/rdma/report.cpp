@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -27,6 +28,17 @@ const char* completions_of(const Options& options) {
   return options.event_driven ? "event-driven" : "polling";
 }
 
+/// "min[us]", "p99.9[us]", ..., one for each value of a summary.
+std::string latency_heads(const Result& result) {
+  std::string heads;
+  for (const auto& [name, time] : result.latency.summary()) {
+    std::string head = fmt::format("{}[us]", name);
+    std::replace(head.begin(), head.end(), '_', '.');
+    heads += fmt::format(" {:>11}", head);
+  }
+  return heads;
+}
+
 }  // namespace
 
 std::string make_table(const Options& options, const std::string& device,
@@ -37,16 +49,15 @@ std::string make_table(const Options& options, const std::string& device,
                   device, connection_of(options), completions_of(options), options.connections,
                   options.in_flight, options.verify ? "checked" : "not checked");
   const bool latency = !results.empty() && results.front().latency.count() != 0;
-  table += latency ? fmt::format("{:>9} {:>11} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
-                                 "#bytes", "#iterations", "#checked", "min[us]", "p50[us]",
-                                 "p90[us]", "p99[us]", "p99.9[us]", "max[us]")
-                   : fmt::format("{:>9} {:>11} {:>11} {:>15} {:>15}\n", "#bytes", "#iterations",
-                                 "#checked", "average[MiB/s]", "rate[Mmsg/s]");
+  table += fmt::format("{:>9} {:>11} {:>11}", "#bytes", "#iterations", "#checked");
+  table += latency ? latency_heads(results.front())
+                   : fmt::format(" {:>15} {:>15}", "average[MiB/s]", "rate[Mmsg/s]");
+  table += "\n";
   for (const Result& result : results) {
     table += fmt::format("{:>9} {:>11} {:>11}", result.size, result.operations, result.checked);
     if (latency) {
       for (const auto& [name, time] : result.latency.summary()) {
-        table += fmt::format(" {:>9.2f}", time);
+        table += fmt::format(" {:>11.2f}", time);
       }
     } else {
       table += fmt::format(" {:>15.2f} {:>15.6f}", mebibytes_per_second(result),

@@ -22,7 +22,8 @@ std::string make_table(const Options& options, const std::string& device,
 ///   results        one a size and kind: name, size (bytes), operations, duration_seconds,
 ///                  checked (messages, at this end), bandwidth_mib_s, message_rate_mps
 ///                  (0 at an end without a duration),
-///                  latency_us (null unless it was measured): min, p50, p90, p99, p99_9, max
+///                  latency_us (null unless it was measured): min, mean, p50, p90, p95, p99,
+///                  p99_9, p99_99, p99_999, max
 nlohmann::ordered_json make_json(const Options& options, const std::string& device,
                                  std::span<const Result> results);
 
