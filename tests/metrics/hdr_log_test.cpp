@@ -14,13 +14,13 @@ namespace {
 
 using std::chrono::microseconds;
 
-LatencyHistogram histogram_of(microseconds latency) {
+LatencyHistogram one_latency(microseconds latency) {
   LatencyHistogram histogram;
   histogram.record(latency);
   return histogram;
 }
 
-const std::string kText = encode_hdr(histogram_of(microseconds(100)));
+const std::string kText = encode_hdr(one_latency(microseconds(100)));
 
 struct Read {
   std::string tag;
@@ -60,7 +60,7 @@ TEST(HdrLog, ItIsWrittenAsHdrHistogramDoes) {
             "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\","
             "\"Interval_Compressed_Histogram\"\n");
   EXPECT_NE(hdr_log_header(1e300).find("unknown"), std::string::npos);
-  const LatencyHistogram histogram = histogram_of(microseconds(100));
+  const LatencyHistogram histogram = one_latency(microseconds(100));
   // The largest value of the bucket, as HdrHistogram has it: 100,351 ns with 2 digits.
   EXPECT_EQ(hdr_log_line("service_time", 2, 1.0005, histogram),
             "Tag=service_time,2.000,1.000,0.100," + kText + "\n");
@@ -70,7 +70,7 @@ TEST(HdrLog, ItIsWrittenAsHdrHistogramDoes) {
 
 TEST(HdrLog, WhatIsWrittenIsRead) {
   const std::string log = hdr_log_header(1.7e9) +
-                          hdr_log_line("a", 0, 1, histogram_of(microseconds(1))) +
+                          hdr_log_line("a", 0, 1, one_latency(microseconds(1))) +
                           hdr_log_line("", 1, 0.5, LatencyHistogram{});
   const auto found = read_all(log);
   ASSERT_EQ(found.size(), 2U);
