@@ -53,9 +53,8 @@ void Environment::turn(core::Duration interval) {
 }
 
 void Environment::pause(core::Duration time) {
-  for (const auto end = core::Clock::now() + time; core::Clock::now() < end; check()) {
-    engine_.run_once(end);
-  }
+  const auto end = core::Clock::now() + time;
+  for (check(); core::Clock::now() < end; check()) engine_.run_once(end);
 }
 
 void Environment::throw_timeout(const char* what) const {

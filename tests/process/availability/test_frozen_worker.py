@@ -22,8 +22,10 @@ pytestmark = [needs_cpu_worker, on_one_machine]
 TIMEOUT = ["--worker-timeout", "1s"]
 DETACHED_WITHIN = (1 + 1) * TIME_FACTOR + PATIENCE / 4
 STUCK = "it has answered nothing on channel 0 for"
-SIZES = pytest.mark.parametrize("size", [64, 4096, 64 << 10, 1 << 20, 16 << 20],
-                                ids=["64B", "4KiB", "64KiB", "1MiB", "16MiB"])
+# With a sanitizer, the longest message alone takes a busy machine longer than the timeout.
+LENGTHS = {"64B": 64, "4KiB": 4096, "64KiB": 64 << 10, "1MiB": 1 << 20} | (
+    {"16MiB": 16 << 20} if TIME_FACTOR == 1 else {})
+SIZES = pytest.mark.parametrize("size", LENGTHS.values(), ids=LENGTHS.keys())
 
 
 class Stopped:
