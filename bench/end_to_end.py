@@ -24,6 +24,7 @@ START_LIMIT_S = 30
 STOP_LIMIT_S = 20
 # What offload-server has by itself, and at most.
 USUAL_SLOTS, MOST_SLOTS = 128, 4096
+LONGEST_TO_SHARE = 1024
 
 
 def start(folder, name, *arguments):
@@ -82,7 +83,7 @@ def offload(folder, options, row):
     comch = f"unix:{folder}/comch.sock"
     server, log = start(folder, "offload-server", "-p", 0, "--comch", comch, "--threads",
                         options.threads, "--max-message-length", max(options.size, 256),
-                        "--max-concurrent-messages", row.slots(options.threads, options.backend))
+                        "--max-concurrent-messages", row.slots(options.threads, options.size))
     worker, _ = start(folder, "offload-worker", "--comch", comch, "--backend", options.backend)
     try:
         return load(folder, wait_for_port(server, log), options, row, "reverse")
@@ -97,10 +98,10 @@ class Row(NamedTuple):
     client_threads: int
     in_flight: int
 
-    def slots(self, threads, backend):
-        """Of each I/O thread's channel. Short requests for a CPU worker share slots; for a GPU there
-        are as many as are in flight, as the echo has no limit."""
-        if backend == "cpu":
+    def slots(self, threads, size):
+        """Of each I/O thread's channel. Short requests share slots; of long ones there are as many as
+        are in flight, as the echo has no limit."""
+        if size <= LONGEST_TO_SHARE:
             return USUAL_SLOTS
         wanted = -(-self.connections // threads) * self.in_flight
         return min(max(wanted, USUAL_SLOTS), MOST_SLOTS)

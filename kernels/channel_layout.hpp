@@ -111,9 +111,8 @@ static_assert(sizeof(ResponseHeader) == 256);
 struct ChannelLayout {
   std::uint32_t depth;  ///< slots, a power of two
   std::uint32_t depth_log2;
-  std::uint32_t max_length;      ///< bytes of a message
-  std::uint32_t max_content;     ///< bytes of a slot's content
-  std::uint32_t polled_packets;  ///< that a poll reads: those of the longest message, if packed
+  std::uint32_t max_length;   ///< bytes of a message
+  std::uint32_t max_content;  ///< bytes of a slot's content
   std::uint64_t slot_stride;
   std::uint64_t request_bytes;   ///< of the region of requests
   std::uint64_t response_bytes;  ///< of the region of responses
@@ -148,8 +147,6 @@ constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_lengt
   // A digest may be longer than the longest request: there is always room for four packets.
   layout.max_length = max_length < 4 * kPacketData ? 4 * kPacketData : max_length;
   layout.max_content = layout.max_length < kMaxBatchContent ? kMaxBatchContent : layout.max_length;
-  layout.polled_packets =
-      layout.max_length <= kMaxPacketPayload ? packets_for(layout.max_length) : kMaxPackets;
   layout.slot_stride =
       kMaxPackets * sizeof(Packet) + round_up(layout.max_content + kSlack, kSlotAlignment);
   layout.request_bytes = round_up(sizeof(RequestHeader) + depth * layout.slot_stride, kPage);

@@ -25,6 +25,10 @@ struct SingleLane {
     return value;
   }
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t exclusive_sum(std::uint32_t) { return 0; }
+  template <class Work>
+  OFFLOAD_HOST_DEVICE static void by_one_warp(const Work& work) {
+    work(SingleLane{});
+  }
   OFFLOAD_HOST_DEVICE static constexpr void sync() {}
   OFFLOAD_HOST_DEVICE static constexpr SingleLane tile(std::uint32_t) { return {}; }
 };
@@ -77,6 +81,11 @@ struct Warp {
     }
     return sum - value;
   }
+  /// Has one warp of the group do `work`(its group). The others do not wait.
+  template <class Work>
+  __device__ static void by_one_warp(const Work& work) {
+    work(Warp{});
+  }
   /// Waits for the other lanes and orders memory among them.
   __device__ static void sync() { __syncwarp(kEveryLane); }
   /// The lane's tile, one of those of `size` lanes.
@@ -118,6 +127,10 @@ struct ThreadBlock {
     std::uint32_t sum = before;
     for (std::uint32_t warp = 0; warp < threadIdx.x / 32; ++warp) sum += of_warp[warp];
     return sum;
+  }
+  template <class Work>
+  __device__ static void by_one_warp(const Work& work) {
+    if (threadIdx.x < 32) work(Warp{});
   }
   __device__ static void sync() { __syncthreads(); }
   __device__ static WarpTile tile(std::uint32_t size) { return WarpTile(size); }

@@ -66,17 +66,19 @@ OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& chann
 
 /// Receives message `sequence` of `channel` if it has come. Called by every lane of the group, with
 /// the same arguments; `staging` is the group's own. The request stays as it is until it is
-/// answered: the server does not write the slot before.
+/// answered: the server does not write the slot before. `polled`: so many packets are read in one
+/// go; what a content has beyond them takes another.
 template <class Group>
 OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& channel,
-                                     std::uint64_t sequence, Staging& staging) {
+                                     std::uint64_t sequence, Staging& staging,
+                                     std::uint32_t polled = kMaxPackets) {
   const std::uint32_t flag = channel.layout.flag_of(sequence);
   const Slot request = channel.request(sequence);
 
-  // Lanes read a packet each in one go; most polls end here.
+  // Lanes read a packet each; most polls end here.
   const std::uint32_t lane = group.lane();
   Packet packet{};
-  if (lane < channel.layout.polled_packets) packet = load_packet(request.packets + lane);
+  if (lane < polled) packet = load_packet(request.packets + lane);
   if (!group.from_first(packet.flag == flag)) return {Arrival::none, 0, 0};
 
   // Both are untrusted input: they are read once, and checked before they are used.
@@ -92,9 +94,7 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
 
   bool complete = true;
   for (std::uint32_t index = lane; index < packets_for(length); index += group.size()) {
-    if (index != lane || lane >= channel.layout.polled_packets) {
-      packet = load_packet(request.packets + index);
-    }
+    if (index != lane || lane >= polled) packet = load_packet(request.packets + index);
     complete = complete && packet.flag == flag;
     if (index != 0)
       std::memcpy(staging.bytes + (index - 1) * kPacketData, packet.data, kPacketData);
@@ -105,7 +105,9 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
 }
 
 /// Lays the first `bytes` of the received batch out in the staging, its table at least, if they are
-/// not there yet, and indexes it: returns what index_batch() does. Called as respond().
+/// not there yet, and indexes it: returns what index_batch() does. Called as respond(). One warp
+/// indexes: a batch has no more than two messages for each of its lanes, and among the warps of a
+/// block each of the sums would take several barriers.
 template <class Service, class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const ChannelView& channel,
                                                 std::uint64_t sequence, Staging& staging,
@@ -116,8 +118,13 @@ OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const Channe
     Echo{}(group, plain, FlatResponse(staging.bytes, bytes));
     group.sync();
   }
-  return index_batch<Service>(group, staging, received.length, received.count,
-                              channel.layout.max_length);
+  group.by_one_warp([&](const auto& warp) {
+    const std::uint32_t frames = index_batch<Service>(warp, staging, received.length,
+                                                      received.count, channel.layout.max_length);
+    if (warp.lane() == 0) staging.frames_length = frames;
+  });
+  group.sync();
+  return staging.frames_length;
 }
 
 /// Answers the batch `received`. A group of one works from slot to slot; several lanes work in the

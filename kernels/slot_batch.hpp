@@ -54,6 +54,8 @@ struct alignas(16) Staging {
   std::uint8_t after_frames[kSlack];
   std::uint16_t request_at[kMaxBatchCount + 1];
   std::uint16_t frame_at[kMaxBatchCount + 1];
+  /// What index_batch() returned.
+  std::uint32_t frames_length;
 };
 static_assert(kSlack % sizeof(Block) == 0 && kMaxBatchContent % sizeof(Block) == 0);
 static_assert(sizeof(Staging) * kWarpsPerBlock <= 47 * 1024,

@@ -34,7 +34,7 @@ class WarpPoller {
       const std::uint32_t stop = load_stop();
       const bool looks = may_look();
       received = {Arrival::none, 0, 0};
-      if (looks) received = receive(Warp{}, own_.channel, sequence_, staging);
+      if (looks) received = receive(Warp{}, own_.channel, sequence_, staging, polled_);
       beat();
       // Lane 0's value decides for all lanes: they leave together.
       if (Warp::from_first(stop) != 0) return false;
@@ -48,6 +48,7 @@ class WarpPoller {
       }
     }
     ++polls_;
+    expect_as(received);
     return true;
   }
 
@@ -77,6 +78,14 @@ class WarpPoller {
   }
 
  private:
+  /// Polls read as many packets as contents have had of late: as many as the last one, or half as
+  /// many as before. What they read beyond that is traffic that makes all polls slower; what they
+  /// do not read takes another round trip.
+  __device__ void expect_as(Received received) {
+    const std::uint32_t filled = packets_filled(received.length);
+    polled_ = filled > polled_ / 2 ? filled : polled_ / 2;
+  }
+
   /// Relaxed: after it, nothing is read that the host wrote before. Pairs with the copy of the stop
   /// word that the CUDA back end enqueues, hence system scope.
   __device__ std::uint32_t load_stop() const { return load_relaxed_sys(worker_.stop); }
@@ -119,6 +128,7 @@ class WarpPoller {
   std::uint64_t sequence_;
   std::uint32_t latest_ = 0;  ///< as last loaded, valid in lane 0
   std::uint32_t polls_ = 0;
+  std::uint32_t polled_ = kMaxPackets;  ///< packets
 };
 
 }  // namespace offload::kernels

@@ -89,8 +89,10 @@ void Hop::run(std::uint64_t messages, const Pace& pace) {
     last = core::Clock::now();
     for (const channel::PostRecvTask* const task : batch_) {
       if (received_ == warm_up) begin = last;
-      const auto posted = std::exchange(posted_[received_ % posted_.size()], core::TimePoint{});
-      if (received_ >= warm_up && posted != core::TimePoint{}) latency_.record(last - posted);
+      if (is_timed(received_)) {
+        const auto flushed = std::exchange(posted(received_), core::TimePoint{});
+        if (received_ >= warm_up && flushed != core::TimePoint{}) latency_.record(last - flushed);
+      }
       check_response(received_++, *task);
     }
     if (pace.together && received_ == sent && received_ > warm_up) latency_.record(last - begun_);
@@ -104,35 +106,40 @@ bool Hop::is_large(std::uint64_t message) const {
   return mixed_ && message % kLargeEvery == kLargeEvery - 1;
 }
 
+bool Hop::is_timed(std::uint64_t message) const {
+  return !pace_.together && !is_large(message) &&
+         (pace_.in_flight == 1 || message % kTimedEvery == 0);
+}
+
 /// Posts and flushes messages from `from` on, before `end`, as far as they fit. Returns the next.
 std::uint64_t Hop::send(std::uint64_t from, std::uint64_t end) {
-  const auto times = [&](std::uint64_t message) {
-    return !pace_.together && !is_large(message) &&
-           (pace_.in_flight == 1 || message % kTimedEvery == 0);
-  };
-  const bool timed = pace_.together || times(from);
+  const bool timed = pace_.together || is_timed(from);
   begun_ = timed ? core::Clock::now() : core::TimePoint{};
   std::uint64_t next = from;
   for (; next != end; ++next) {
-    const core::Status status = requester_.post(patterns(next).request(next), nullptr);
+    Patterns& own = patterns(next);
+    const core::Status status = requester_.post(own.request(), nullptr);
     if (status.error() == core::ErrorCode::again) break;
     check(status);
+    own.next_request();
   }
   requester_.flush();
   if (next == from) return next;
   const auto flushed = timed ? core::Clock::now() : core::TimePoint{};
   if (timed) fill_.record(flushed - begun_);
-  if (times(from)) posted_[from % posted_.size()] = flushed;
+  if (is_timed(from)) posted(from) = flushed;
   return next;
 }
 
 void Hop::check_response(std::uint64_t message, const channel::PostRecvTask& task) {
-  const auto& expected = patterns(message).response(message);
+  Patterns& own = patterns(message);
+  const auto& expected = own.response();
   const auto payload = task.payload();
   if (task.response_status() != kernels::Status::ok || payload.size() != expected.size() ||
       (!expected.empty() && std::memcmp(payload.data(), expected.data(), expected.size()) != 0)) {
     fault_ = "message " + std::to_string(message) + ": wrong response";
   }
+  own.next_response();
 }
 
 void Hop::finish_batch() {

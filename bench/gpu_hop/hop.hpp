@@ -24,21 +24,26 @@ struct Load {
   std::uint32_t max_length;  ///< that the channel takes, at least the largest
 };
 
-/// Requests that differ, so that a stale response is found out, and what is to be answered.
+/// Requests that differ, so that a stale response is found out, and what is to be answered. Each in
+/// its turn, as a division for each message would take longer than some messages.
 class Patterns {
  public:
   Patterns(std::uint32_t size, std::uint32_t seed);
 
-  [[nodiscard]] const std::vector<std::byte>& request(std::uint64_t message) const {
-    return requests_[message % requests_.size()];
-  }
-  [[nodiscard]] const std::vector<std::byte>& response(std::uint64_t message) const {
-    return responses_[message % responses_.size()];
-  }
+  [[nodiscard]] const std::vector<std::byte>& request() const { return requests_[sent_]; }
+  void next_request() { sent_ = after(sent_); }
+  [[nodiscard]] const std::vector<std::byte>& response() const { return responses_[answered_]; }
+  void next_response() { answered_ = after(answered_); }
 
  private:
+  [[nodiscard]] std::size_t after(std::size_t index) const {
+    return index + 1 == requests_.size() ? 0 : index + 1;
+  }
+
   std::vector<std::vector<std::byte>> requests_;
   std::vector<std::vector<std::byte>> responses_;
+  std::size_t sent_ = 0;
+  std::size_t answered_ = 0;
 };
 
 /// Both ends of one channel in one process: the server's, driven by run(), and the worker's, for a
@@ -76,7 +81,12 @@ class Hop {
 
  private:
   [[nodiscard]] bool is_large(std::uint64_t message) const;
-  [[nodiscard]] const Patterns& patterns(std::uint64_t message) const {
+  /// Whether its latency is measured by itself.
+  [[nodiscard]] bool is_timed(std::uint64_t message) const;
+  [[nodiscard]] core::TimePoint& posted(std::uint64_t message) {
+    return posted_[message & (requester_.capacity() - 1)];
+  }
+  [[nodiscard]] Patterns& patterns(std::uint64_t message) {
     return is_large(message) ? large_ : usual_;
   }
   std::uint64_t send(std::uint64_t from, std::uint64_t end);

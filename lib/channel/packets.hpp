@@ -17,12 +17,15 @@ inline constexpr std::size_t kPacketRoom = kernels::kMaxPacketPayload + kernels:
 /// a tenth more messages, and with 8 a GPU's writes suffer.
 inline constexpr std::uint64_t kFetchAhead = 4;
 
-/// Fetches the lines of a short message: to read them (0) or to write them (1).
+/// Fetches the lines of a slot's packets, as many as a content of `length` bytes has there: to read
+/// them (0) or to write them (1).
 template <int for_writing>
-void fetch_ahead(const kernels::Slot& slot) noexcept {
-  constexpr std::size_t kPacketsPerLine = 64 / sizeof(kernels::Packet);
-  __builtin_prefetch(slot.packets, for_writing);
-  __builtin_prefetch(slot.packets + kPacketsPerLine, for_writing);
+void fetch_ahead(const kernels::Slot& slot, std::uint32_t length) noexcept {
+  constexpr std::uint32_t kPacketsPerLine = 64 / sizeof(kernels::Packet);
+  const std::uint32_t packets = kernels::packets_filled(length);
+  for (std::uint32_t i = 0; i < packets; i += kPacketsPerLine) {
+    __builtin_prefetch(slot.packets + i, for_writing);
+  }
 }
 
 /// Writes a content of `length` <= kMaxPacketPayload bytes; the header, which publishes it, last.

@@ -67,6 +67,7 @@ void Requester::post_content(Content content) noexcept {
 void Requester::flush() noexcept {
   post_batch();
   slots_.flush();
+  if (released_ == received_) first_receive_ = received_;
 }
 
 // ---- Responses
@@ -107,7 +108,7 @@ void Requester::on_content(const ContentResponse& response) {
 inline void Requester::complete(std::span<std::byte> payload, kernels::Status status, bool framed,
                                 std::uint64_t slots_end) {
   const SendTask& request = send(received_);
-  PostRecvTask& task = receives_[received_ & (capacity_ - 1)];
+  PostRecvTask& task = receives_[(received_ - first_receive_) & (capacity_ - 1)];
   task.user_data = request.user_data;
   task.sequence_ = received_;
   task.payload_ = payload;

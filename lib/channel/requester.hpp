@@ -157,6 +157,11 @@ class Requester {
   /// Requests in flight a slot of the channel, at most: half of what batches could hold, so that
   /// requests that come later do not wait for more than a fast worker has under way.
   static constexpr std::uint32_t kMessagesPerSlot = 32;
+  /// Messages under way at a polling GPU below which one has a slot to itself, and below which
+  /// those that share one are in packets: of 64 bytes, as many as a slot for each warp of a channel
+  /// holds.
+  static constexpr std::uint64_t kMostAlone = 4;
+  static constexpr std::uint64_t kMostInPackets = 128;
 
   using Receiver = void (*)(void* handler, PostRecvTask& task);
   template <class Handler>
@@ -170,10 +175,16 @@ class Requester {
   [[nodiscard]] std::uint32_t& messages_of(std::uint64_t sequence) noexcept {
     return messages_of_[slots_.view().layout.slot_index(sequence)];
   }
-  /// How many bytes of messages share a slot. A GPU of this machine gets one message a slot: its
-  /// warps answer many slots at once, and what batches cost and gain there is not measured.
+  /// How many bytes of messages share a slot; 0: none do. A GPU of this machine answers many slots
+  /// at once, by many warps, and those in packets without a fence. So while it has few messages and
+  /// there are slots, it gets small batches; a busier one gets plain ones, which cost it and its
+  /// server less a message (docs/performance.md).
   [[nodiscard]] std::uint32_t batch_limit() const noexcept {
-    return slots_.wakeup() == Wakeup::polling ? 0 : kernels::kMaxBatchContent;
+    if (slots_.wakeup() != Wakeup::polling || awaited() >= kMostInPackets ||
+        slots_.room() <= slots_.depth() / 2) {
+      return kernels::kMaxBatchContent;
+    }
+    return awaited() < kMostAlone ? 0 : kernels::kMaxPacketPayload;
   }
   core::Status post_first(std::span<const std::byte> message, void* user_data,
                           core::TimePoint now) noexcept;
@@ -199,8 +210,11 @@ class Requester {
   std::uint64_t posted_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t released_ = 0;
-  std::unique_ptr<SendTask[]> sends_;             ///< by message
-  std::unique_ptr<PostRecvTask[]> receives_;      ///< by message
+  std::unique_ptr<SendTask[]> sends_;  ///< by message
+  /// By message, from where the last flush that found all released began anew: so what is received
+  /// and released in a turn stays in the cache.
+  std::unique_ptr<PostRecvTask[]> receives_;
+  std::uint64_t first_receive_ = 0;               ///< the message that has the first of them
   std::unique_ptr<std::uint32_t[]> messages_of_;  ///< by slot
   std::unique_ptr<std::uint32_t[]> moving_;       ///< the same in move_to(), from the oldest on
 };

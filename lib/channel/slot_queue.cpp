@@ -80,7 +80,8 @@ void SlotQueue::close() noexcept {
 void SlotQueue::post(Content content) noexcept {
   write(view_.request(posted_), view_.layout.flag_of(posted_), content);
   ++posted_;
-  fetch_ahead<1>(view_.request(posted_ - 1 + kFetchAhead));
+  fetch_ahead<1>(view_.request(posted_ - 1 + kFetchAhead),
+                 static_cast<std::uint32_t>(content.bytes.size()));
 }
 
 void SlotQueue::write(const Slot& slot, std::uint32_t flag, Content content) noexcept {
@@ -189,7 +190,7 @@ bool SlotQueue::take(ContentResponse& response) noexcept {
     response.bytes = {reinterpret_cast<std::byte*>(slot.plain()), length};
   }
   if (response.status != kernels::Status::ok) response.bytes = {};
-  fetch_ahead<0>(view_.response(received_ + kFetchAhead));
+  fetch_ahead<0>(view_.response(received_ + kFetchAhead), length);
   ++received_;
   return true;
 }

@@ -54,6 +54,41 @@ TEST_F(RequesterBatch, AFullBatchIsHandedOnBeforeTheFlush) {
   for (int i = 0; i < 17; ++i) expect_next();
 }
 
+// Many warps answer slots at once: the fewer messages there are, the fewer share a slot.
+TEST_F(RequesterBatch, AGpuGetsFewMessagesAloneMoreInPacketsAndManyPlain) {
+  ChannelMemory memory(0, 128, 100, -1);
+  test::Server server(memory.endpoint());
+  server.requester.set_wakeup(Wakeup::polling);
+  const Bytes message = random_bytes(64, 1);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(server.requester.post(message, test::Server::somebody()).ok());
+  }
+  server.requester.flush();
+  const SlotQueue& slots = server.requester.slots();
+  std::vector<std::uint32_t> counts;
+  for (std::uint64_t slot = 0; slot < slots.posted(); ++slot) {
+    const auto header = kernels::load_packet(memory.endpoint().view.request(slot).packets);
+    counts.push_back(header.data[2]);
+    EXPECT_EQ(header.data[0] > kernels::kMaxPacketPayload, header.data[2] > 4) << slot;
+  }
+  // 3 alone, then 4 in packets each, until 128 are under way; those of 5 KiB take 64.
+  ASSERT_GT(counts.size(), 40U);
+  EXPECT_EQ(std::vector(counts.begin(), counts.begin() + 5),
+            (std::vector<std::uint32_t>{0, 0, 0, 4, 4}));
+  EXPECT_EQ(counts[33], 4U);
+  EXPECT_EQ(counts[36], 64U);
+}
+
+TEST_F(RequesterBatch, AGpuGetsPlainBatchesWhereSlotsAreFew) {
+  ChannelMemory memory(0, 8, 100, -1);
+  test::Server server(memory.endpoint());
+  server.requester.set_wakeup(Wakeup::polling);
+  const Bytes message = random_bytes(64, 1);
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(server.requester.post(message, test::Server::somebody()).ok()) << i;
+  }
+}
+
 TEST_F(RequesterBatch, ALongMessageGoesBehindThoseBeforeIt) {
   for (const std::size_t length : {10U, 20U, kLongest, 30U, 40U}) ASSERT_TRUE(post(length));
   requester_.flush();

@@ -101,6 +101,10 @@ class HostWarp {
       return sum;
     });
   }
+  template <class Work>
+  void by_one_warp(const Work& work) const {
+    work(*this);
+  }
   void sync() const { lanes_->group.sync(); }
   [[nodiscard]] HostTile tile(std::uint32_t size) const {
     const auto& tiles = lanes_->tiles[static_cast<std::size_t>(__builtin_ctz(size))];
