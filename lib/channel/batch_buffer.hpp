@@ -27,7 +27,7 @@ class BatchBuffer {
            (count_ < kernels::kMaxBatchCount && room_ + kernels::batch_room(length) <= limit);
   }
   /// Precondition: fits(), length <= kLongest.
-  void add(std::span<const std::byte> message) noexcept {
+  [[gnu::always_inline]] void add(std::span<const std::byte> message) noexcept {
     const auto length = static_cast<std::uint32_t>(message.size());
     copy(payloads() + size_, message.data(), length);
     lengths_[count_++] = static_cast<std::uint16_t>(length);
@@ -53,15 +53,21 @@ class BatchBuffer {
   /// In the caller, for lengths that differ: a call of memcpy takes longer than most copies. The
   /// last block overlaps the one before it.
   static void copy(std::byte* to, const std::byte* from, std::size_t length) noexcept {
-    constexpr std::size_t kBlock = 16;
-    if (length < kBlock) {
+    if (length < 16) {
       for (std::size_t i = 0; i < length; ++i) to[i] = from[i];
-      return;
+    } else if (length < 32) {
+      copy_blocks<16>(to, from, length);
+    } else {
+      copy_blocks<32>(to, from, length);
     }
-    for (std::size_t at = 0; at + kBlock < length; at += kBlock) {
-      std::memcpy(to + at, from + at, kBlock);
-    }
-    std::memcpy(to + length - kBlock, from + length - kBlock, kBlock);
+  }
+  /// Precondition: length >= kBlock.
+  template <std::size_t kBlock>
+  static void copy_blocks(std::byte* to, const std::byte* from, std::size_t length) noexcept {
+    std::byte* const last = to + (length - kBlock);
+    const std::byte* const last_from = from + (length - kBlock);
+    for (; to < last; to += kBlock, from += kBlock) std::memcpy(to, from, kBlock);
+    std::memcpy(last, last_from, kBlock);
   }
 
   std::uint32_t count_ = 0;

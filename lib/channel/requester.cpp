@@ -43,6 +43,7 @@ core::Status Requester::post_first(std::span<const std::byte> message, void* use
   const std::uint64_t slots = batch_.empty() ? 1 : 2;
   if (posted_ - released_ == capacity_ || slots_.room() < slots) return ErrorCode::again;
   post_batch();
+  batch_limit_ = limit_of_batch();
   note(message.size(), user_data, now);
   if (message.size() > BatchBuffer::kLongest) {
     post_content({message, 0});
@@ -80,27 +81,32 @@ void Requester::on_content(const ContentResponse& response) {
   if (response.count == 0 && count == 1) {
     return complete(response.bytes, response.status, /*framed=*/false, slot + 1);
   }
-  bool valid = response.status == kernels::Status::ok && response.count == count;
-  std::span<std::byte> rest = response.bytes;
+  std::span<std::byte> rest;
+  if (response.status == kernels::Status::ok && response.count == count) rest = response.bytes;
   // What is checked below must not change after that.
-  if (valid && rest.size() > kernels::kMaxPacketPayload) rest = slots_.copy(rest);
-  for (std::uint32_t left = count; left != 0;) {
-    const std::uint64_t slots_end = --left == 0 ? slot + 1 : slot;
-    valid = valid && rest.size() >= kFrameHeader;
-    const auto header = valid ? protocol::FrameHeader::load(rest.data()) : protocol::FrameHeader{};
+  if (rest.size() > kernels::kMaxPacketPayload) rest = slots_.copy(rest);
+  std::uint32_t left = count;
+  const auto slots_end = [&] { return --left == 0 ? slot + 1 : slot; };
+  while (left != 0 && rest.size() >= kFrameHeader) {
+    const auto header = protocol::FrameHeader::load(rest.data());
     const bool answered = header.msg_id == static_cast<std::uint32_t>(FrameKind::response);
     const bool refused =
         header.msg_id == static_cast<std::uint32_t>(FrameKind::error) && header.length == 0;
-    valid = valid && (answered || refused) && header.length <= max_length() &&
-            header.length <= rest.size() - kFrameHeader &&
-            header.wire_size == kFrameHeader + header.length;
-    if (valid && answered) {
-      complete(rest.subspan(kFrameHeader, header.length), kernels::Status::ok, /*framed=*/true,
-               slots_end);
-    } else {
-      complete({}, kernels::Status::bad_length, /*framed=*/false, slots_end);
+    if (!(answered || refused) || header.length > max_length() ||
+        header.length > rest.size() - kFrameHeader ||
+        header.wire_size != kFrameHeader + header.length) {
+      break;
     }
-    if (valid) rest = rest.subspan(header.wire_size);
+    if (answered) {
+      complete(rest.subspan(kFrameHeader, header.length), kernels::Status::ok, /*framed=*/true,
+               slots_end());
+    } else {
+      complete({}, kernels::Status::bad_length, /*framed=*/false, slots_end());
+    }
+    rest = rest.subspan(header.wire_size);
+  }
+  while (left != 0) {
+    complete({}, kernels::Status::bad_length, /*framed=*/false, slots_end());
   }
 }
 

@@ -96,7 +96,7 @@ class Requester {
                                   core::TimePoint now = {}) noexcept {
     const std::size_t length = message.size();
     const bool joins = !batch_.empty() && length <= BatchBuffer::kLongest &&
-                       batch_.fits(static_cast<std::uint32_t>(length), batch_limit()) &&
+                       batch_.fits(static_cast<std::uint32_t>(length), batch_limit_) &&
                        posted_ - released_ != capacity_ && length <= max_length();
     if (!joins) return post_first(message, user_data, now);
     note(length, user_data, now);
@@ -175,11 +175,11 @@ class Requester {
   [[nodiscard]] std::uint32_t& messages_of(std::uint64_t sequence) noexcept {
     return messages_of_[slots_.view().layout.slot_index(sequence)];
   }
-  /// How many bytes of messages share a slot; 0: none do. A GPU of this machine answers many slots
-  /// at once, by many warps, and those in packets without a fence. So while it has few messages and
-  /// there are slots, it gets small batches; a busier one gets plain ones, which cost it and its
-  /// server less a message (docs/performance.md).
-  [[nodiscard]] std::uint32_t batch_limit() const noexcept {
+  /// How many bytes of messages the batch that begins now may have; 0: no second one joins. A GPU
+  /// of this machine answers many slots at once, by many warps, and those in packets without a
+  /// fence. So while it has few messages and there are slots, it gets small batches; a busier one
+  /// gets plain ones, which cost it and its server less a message (docs/performance.md).
+  [[nodiscard]] std::uint32_t limit_of_batch() const noexcept {
     if (slots_.wakeup() != Wakeup::polling || awaited() >= kMostInPackets ||
         slots_.room() <= slots_.depth() / 2) {
       return kernels::kMaxBatchContent;
@@ -206,6 +206,7 @@ class Requester {
   void* handler_;
   std::uint32_t capacity_;  ///< a power of two
   BatchBuffer batch_;
+  std::uint32_t batch_limit_ = 0;  ///< of what is gathered
   // Messages: posted >= received >= released.
   std::uint64_t posted_ = 0;
   std::uint64_t received_ = 0;

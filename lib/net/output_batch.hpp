@@ -27,14 +27,15 @@ class OutputBatch {
   OutputBatch(std::size_t frames, std::size_t frame_room)
       : frame_room_(frame_room),
         capacity_(frames * frame_room),
-        arena_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {
-    pieces_.reserve(2 * frames);
-    vectors_.reserve(2 * frames);
+        arena_(std::make_unique_for_overwrite<std::byte[]>(capacity_)),
+        most_pieces_(static_cast<std::uint32_t>(2 * frames)),
+        pieces_(std::make_unique_for_overwrite<Piece[]>(most_pieces_)) {
+    vectors_.reserve(most_pieces_);
   }
 
   /// Whether there may be no room for another frame, or another piece of two.
   [[nodiscard]] bool full() const noexcept {
-    return capacity_ - used_ < frame_room_ || pieces_.size() + 2 > pieces_.capacity();
+    return capacity_ - used_ < frame_room_ || piece_count_ + 2 > most_pieces_;
   }
 
   /// `frame_room` bytes to build a frame in; precondition: !full().
@@ -70,7 +71,7 @@ class OutputBatch {
   /// Makes the batch empty, once it is sent.
   void reset() noexcept {
     used_ = 0;
-    pieces_.clear();
+    piece_count_ = 0;
   }
 
  private:
@@ -92,8 +93,8 @@ class OutputBatch {
 
   // Not inlined, so that the common case above is a few instructions in its caller.
   [[gnu::noinline]] void begin_piece(IovecChain& chain, std::byte* data, std::size_t size) {
-    const auto index = static_cast<std::uint32_t>(pieces_.size());
-    pieces_.push_back({{data, size}, IovecChain::kNone});
+    const std::uint32_t index = piece_count_++;
+    pieces_[index] = {{data, size}, IovecChain::kNone};
     (chain.empty() ? chain.first : pieces_[chain.last].next) = index;
     chain.last = index;
   }
@@ -102,7 +103,9 @@ class OutputBatch {
   std::size_t capacity_;
   std::unique_ptr<std::byte[]> arena_;
   std::size_t used_ = 0;
-  std::vector<Piece> pieces_;
+  std::uint32_t most_pieces_;
+  std::uint32_t piece_count_ = 0;
+  std::unique_ptr<Piece[]> pieces_;
   std::vector<iovec> vectors_;
 };
 

@@ -7,12 +7,6 @@
 namespace offload::protocol {
 namespace {
 
-bool is_known(std::uint32_t id) noexcept {
-  return id <= static_cast<std::uint32_t>(MessageId::error) ||
-         (id >= static_cast<std::uint32_t>(MessageId::hello) &&
-          id <= static_cast<std::uint32_t>(MessageId::assignment));
-}
-
 FrameView bad(Refusal reason) noexcept {
   return {.state = FrameView::State::bad, .reason = reason};
 }
@@ -69,7 +63,7 @@ std::string_view name_of(Refusal reason) noexcept {
   return {};
 }
 
-FrameView parse_frame(std::span<const std::byte> stream, std::uint32_t max_length) noexcept {
+FrameView parse_other(std::span<const std::byte> stream, std::uint32_t max_length) noexcept {
   if (stream.size() < sizeof(std::uint32_t)) return {};
   const auto wire_size = load_big_endian<std::uint32_t>(stream.data());
   if (wire_size < kFrameHeaderSize) return bad(Refusal::frame_too_short);
@@ -78,10 +72,7 @@ FrameView parse_frame(std::span<const std::byte> stream, std::uint32_t max_lengt
   const FrameHeader header = FrameHeader::load(stream.data());
   if (header.length != wire_size - kFrameHeaderSize) return bad(Refusal::length_mismatch);
   if (!is_known(header.msg_id)) return bad(Refusal::unknown_message);
-  if (stream.size() < wire_size) return {};
-  return {.state = FrameView::State::complete,
-          .id = static_cast<MessageId>(header.msg_id),
-          .payload = stream.subspan(kFrameHeaderSize, header.length)};
+  return {};
 }
 
 std::vector<std::byte> make_frame(MessageId id, std::span<const std::byte> payload) {
