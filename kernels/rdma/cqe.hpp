@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/rdma/wqe.hpp"
+
+/// Completion queue entries in the format of mlx5 cards, of 64 bytes (struct mlx5_cqe64 of
+/// infiniband/mlx5dv.h): read here, and written by what stands for a card.
+namespace offload::kernels::rdma {
+
+/// What an entry tells (MLX5_CQE_*).
+enum class CqeKind : std::uint8_t {
+  request = 0,  ///< an entry of the send queue is done
+  received_write_with_imm = 1,
+  received_send = 2,
+  received_send_with_imm = 3,
+  request_error = 13,
+  receive_error = 14,
+  invalid = 15,  ///< written by nobody yet
+};
+
+/// Why an entry failed (MLX5_CQE_SYNDROME_*).
+enum class Syndrome : std::uint8_t {
+  none = 0,
+  local_length = 0x01,
+  local_queue_operation = 0x02,
+  local_protection = 0x04,
+  flushed = 0x05,  ///< the queue was in error before it
+  bad_response = 0x10,
+  local_access = 0x11,
+  remote_invalid_request = 0x12,
+  remote_access = 0x13,
+  remote_operation = 0x14,
+  transport_retries = 0x15,
+  receiver_not_ready = 0x16,
+  remote_aborted = 0x22,
+};
+
+/// An entry of a completion queue, as it lies in memory.
+struct alignas(64) Cqe {
+  std::uint32_t words[16];
+};
+
+/// Where its fields are, as words.
+inline constexpr std::uint32_t kCqeImmediate = 9;
+inline constexpr std::uint32_t kCqeByteCount = 11;
+/// Of an error: byte 2 has the vendor's syndrome, byte 3 the syndrome.
+inline constexpr std::uint32_t kCqeSyndrome = 13;
+/// Byte 0 has the opcode of the entry, the rest the queue's number.
+inline constexpr std::uint32_t kCqeQueue = 14;
+/// u16 counter of the entry's block, u8 signature, u8 kind in the upper half and owner in bit 0.
+/// Written last: the rest is valid when this is.
+inline constexpr std::uint32_t kCqeOwner = 15;
+
+/// A completion.
+struct Completion {
+  CqeKind kind;
+  Syndrome syndrome;         ///< of an error
+  std::uint8_t vendor;       ///< the card's own number for it
+  std::uint16_t counter;     ///< of the entry's first block, or of the receive
+  std::uint32_t queue;       ///< its number
+  std::uint32_t byte_count;  ///< received, or read
+  std::uint32_t immediate;   ///< as the peer gave it
+
+  [[nodiscard]] OFFLOAD_HOST_DEVICE bool is_error() const {
+    return kind == CqeKind::request_error || kind == CqeKind::receive_error;
+  }
+};
+
+/// The owner bit of entry `index`, counted from the queue's first, in a ring of 2^`log2` entries:
+/// it changes with each lap, so that an entry of the lap before is none.
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t owner_of(std::uint64_t index, std::uint32_t log2) {
+  return static_cast<std::uint32_t>(index >> log2) & 1U;
+}
+
+/// Whether the last word of an entry says that it is entry `index`'s.
+OFFLOAD_HOST_DEVICE inline bool is_there(std::uint32_t owner_word, std::uint64_t index,
+                                         std::uint32_t log2) {
+  const std::uint32_t word = big_endian(owner_word);
+  const auto kind = static_cast<CqeKind>(word >> 4 & 0xfU);
+  return kind != CqeKind::invalid && (word & 1U) == owner_of(index, log2);
+}
+
+/// The completion of an entry that is there.
+OFFLOAD_HOST_DEVICE inline Completion read_cqe(const Cqe& cqe) {
+  const std::uint32_t last = big_endian(cqe.words[kCqeOwner]);
+  Completion completion{};
+  completion.kind = static_cast<CqeKind>(last >> 4 & 0xfU);
+  completion.counter = static_cast<std::uint16_t>(last >> 16);
+  completion.queue = big_endian(cqe.words[kCqeQueue]) & 0xff'ffffU;
+  if (completion.is_error()) {
+    const std::uint32_t reason = big_endian(cqe.words[kCqeSyndrome]);
+    completion.syndrome = static_cast<Syndrome>(reason & 0xffU);
+    completion.vendor = static_cast<std::uint8_t>(reason >> 8 & 0xffU);
+  } else {
+    completion.byte_count = big_endian(cqe.words[kCqeByteCount]);
+    completion.immediate = cqe.words[kCqeImmediate];
+  }
+  return completion;
+}
+
+/// The entry for a completion at `index`, for what stands for a card. Its last word is to be stored
+/// last, with release.
+OFFLOAD_HOST_DEVICE inline Cqe make_cqe(const Completion& completion, std::uint64_t index,
+                                        std::uint32_t log2) {
+  Cqe cqe{};
+  if (completion.is_error()) {
+    cqe.words[kCqeSyndrome] = big_endian(static_cast<std::uint32_t>(completion.vendor) << 8 |
+                                         static_cast<std::uint32_t>(completion.syndrome));
+  } else {
+    cqe.words[kCqeByteCount] = big_endian(completion.byte_count);
+    cqe.words[kCqeImmediate] = completion.immediate;
+  }
+  cqe.words[kCqeQueue] = big_endian(completion.queue);
+  cqe.words[kCqeOwner] =
+      big_endian(static_cast<std::uint32_t>(completion.counter) << 16 |
+                 static_cast<std::uint32_t>(completion.kind) << 4 | owner_of(index, log2));
+  return cqe;
+}
+
+}  // namespace offload::kernels::rdma

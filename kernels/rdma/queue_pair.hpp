@@ -1,0 +1,188 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/platform.hpp"
+#include "kernels/rdma/cqe.hpp"
+#include "kernels/rdma/wqe.hpp"
+
+/// Queues that a thread of a kernel, or of a CPU, posts to and polls without a call of a library.
+/// The handles are plain data, made on the host; rings and records are memory that the thread and
+/// the card both reach. Each queue has one owner, who has the state beside the handle; positions
+/// are 64 bits and never wrap, what the card sees of them does.
+namespace offload::kernels::rdma {
+
+/// Stores `value` after all that the caller wrote before: with release, to the whole system. Pairs
+/// with the card's read of the record, or its acquire where a CPU thread stands for it.
+OFFLOAD_HOST_DEVICE inline void store_record(std::uint32_t* record, std::uint32_t value) {
+  value = big_endian(value);
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(record)),
+               "r"(value)
+               : "memory");
+#else
+  __atomic_store_n(record, value, __ATOMIC_RELEASE);
+#endif
+}
+
+/// Rings a doorbell: the card may look at the record from now on, so it has to be there before. The
+/// store is one access of 8 bytes. Pairs as store_record().
+OFFLOAD_HOST_DEVICE inline void ring_doorbell(std::uint64_t* doorbell, const Segment& control) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, &control, sizeof value);
+#if defined(__CUDA_ARCH__)
+  asm volatile("fence.acq_rel.sys; st.relaxed.sys.global.u64 [%0], %1;" ::"l"(
+                   __cvta_generic_to_global(doorbell)),
+               "l"(value)
+               : "memory");
+#else
+  __atomic_store_n(doorbell, value, __ATOMIC_RELEASE);
+#endif
+}
+
+/// Loads the last word of a completion with acquire: the rest of it, and what the operation wrote
+/// to memory of the host, is read after it. Pairs with the card's last write, or with the release
+/// of what stands for it.
+OFFLOAD_HOST_DEVICE inline std::uint32_t load_owner(const Cqe& cqe) {
+  const std::uint32_t* const word = &cqe.words[kCqeOwner];
+#if defined(__CUDA_ARCH__)
+  std::uint32_t value = 0;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(__cvta_generic_to_global(word))
+               : "memory");
+  return value;
+#else
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+/// A completion queue: 2^log2 entries, all of kind `invalid` at first.
+struct CompletionQueue {
+  Cqe* entries;
+  std::uint32_t log2;
+  std::uint32_t* record;  ///< of its consumer
+};
+
+/// Looks for completion `index`, the first being 0; false: it has not come. The entry is free again
+/// after free_completions().
+OFFLOAD_HOST_DEVICE inline bool poll_completion(const CompletionQueue& queue, std::uint64_t index,
+                                                Completion& completion) {
+  const Cqe& cqe = queue.entries[index & ((std::uint64_t{1} << queue.log2) - 1)];
+  if (!is_there(load_owner(cqe), index, queue.log2)) return false;
+  completion = read_cqe(cqe);
+  return true;
+}
+
+/// The completions before `end` were read.
+OFFLOAD_HOST_DEVICE inline void free_completions(const CompletionQueue& queue, std::uint64_t end) {
+  store_record(queue.record, static_cast<std::uint32_t>(end & 0xff'ffffU));
+}
+
+/// A send queue and the queue of its completions, which has an entry for each of its blocks at
+/// least: so it is never overrun.
+struct SendQueue {
+  SendRing ring;
+  std::uint32_t number;   ///< of the queue pair
+  std::uint32_t* record;  ///< of its producer
+  std::uint64_t* doorbell;
+  CompletionQueue completions;
+};
+
+/// What became of a post.
+enum class Posted : std::uint32_t {
+  done,
+  full,     ///< no room until a completion is polled
+  invalid,  ///< longer than an entry may be
+};
+
+/// The owner's positions in a send queue, in blocks and in completions.
+struct SendState {
+  std::uint64_t posted = 0;
+  std::uint64_t published = 0;
+  std::uint64_t completed = 0;  ///< up to here blocks are free
+  std::uint64_t polled = 0;     ///< completions
+  std::uint64_t last = 0;       ///< the block of the newest entry
+  Segment newest{};             ///< its control segment: to read it back could go over PCIe
+};
+
+/// Writes an entry, which the card does not see before publish(). An operation that is not signaled
+/// is completed by the next one that is: so the last one that is published should be.
+OFFLOAD_HOST_DEVICE inline Posted post_send(const SendQueue& queue, SendState& state,
+                                            const SendWork& work) {
+  const std::uint32_t segments = segments_of(work);
+  if (segments > kMostSegments) return Posted::invalid;
+  const std::uint32_t blocks = blocks_of(segments);
+  if (blocks > queue.ring.blocks) return Posted::invalid;
+  if (state.posted + blocks - state.completed > queue.ring.blocks) return Posted::full;
+  state.newest = write_entry(queue.ring, state.posted, queue.number, segments, work);
+  state.last = state.posted;
+  state.posted += blocks;
+  return Posted::done;
+}
+
+/// Hands all that was posted to the card: the record first, which says up to where, then the
+/// doorbell with the begin of the newest entry.
+OFFLOAD_HOST_DEVICE inline void publish(const SendQueue& queue, SendState& state) {
+  if (state.published == state.posted) return;
+  state.published = state.posted;
+  store_record(queue.record, static_cast<std::uint32_t>(state.posted & 0xffffU));
+  ring_doorbell(queue.doorbell, state.newest);
+}
+
+/// Takes the next completion, and with it those of all entries before; false: there is none yet. Of
+/// an entry that is not the newest, its first block is free from then on, and the rest with the
+/// next completion: how long it is stands in the ring alone. A counter of no entry under way is
+/// made an error of kind `request_error`, syndrome `bad_response`.
+OFFLOAD_HOST_DEVICE inline bool poll_send(const SendQueue& queue, SendState& state,
+                                          Completion& completion) {
+  if (!poll_completion(queue.completions, state.polled, completion)) return false;
+  ++state.polled;
+  // The counter has the lower 16 bits of the entry's position, which is one of those under way.
+  const auto ahead = static_cast<std::uint16_t>(completion.counter - state.completed);
+  const std::uint64_t entry = state.completed + ahead;
+  if (entry < state.published) {
+    state.completed = entry == state.last ? state.posted : entry + 1;
+  } else {
+    completion.kind = CqeKind::request_error;
+    completion.syndrome = Syndrome::bad_response;
+  }
+  free_completions(queue.completions, state.polled);
+  return true;
+}
+
+/// A receive queue of one buffer an entry: a power of two of segments.
+struct ReceiveQueue {
+  Segment* ring;
+  std::uint32_t entries;
+  std::uint32_t* record;  ///< of its producer
+  CompletionQueue completions;
+};
+
+struct ReceiveState {
+  std::uint64_t posted = 0;
+  std::uint64_t polled = 0;  ///< completions, each of which is the oldest receive's
+};
+
+/// Posts a receive, which the card does not see before publish(). Posted::full: all entries wait.
+OFFLOAD_HOST_DEVICE inline Posted post_receive(const ReceiveQueue& queue, ReceiveState& state,
+                                               const LocalBuffer& buffer) {
+  if (state.posted - state.polled == queue.entries) return Posted::full;
+  queue.ring[state.posted++ & (queue.entries - 1)] = data_segment(buffer);
+  return Posted::done;
+}
+
+/// A receive queue has no doorbell: the card looks at the record when a message comes.
+OFFLOAD_HOST_DEVICE inline void publish(const ReceiveQueue& queue, const ReceiveState& state) {
+  store_record(queue.record, static_cast<std::uint32_t>(state.posted & 0xffffU));
+}
+
+/// Takes the completion of the oldest receive; false: there is none yet.
+OFFLOAD_HOST_DEVICE inline bool poll_receive(const ReceiveQueue& queue, ReceiveState& state,
+                                             Completion& completion) {
+  if (!poll_completion(queue.completions, state.polled, completion)) return false;
+  free_completions(queue.completions, ++state.polled);
+  return true;
+}
+
+}  // namespace offload::kernels::rdma

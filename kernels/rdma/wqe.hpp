@@ -1,0 +1,187 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/platform.hpp"
+
+/// Work queue entries in the format of mlx5 cards: what is written into a send or receive queue's
+/// ring, the same by a kernel and by a CPU thread. The public layout is that of
+/// infiniband/mlx5dv.h, whose structs device code can use but whose functions it cannot; a test
+/// compares the two byte for byte.
+///
+/// A ring is an array of basic blocks of 64 bytes. An entry is a number of segments of 16 bytes,
+/// its first at the begin of a block: a control segment, then, as the operation has them, a remote
+/// address, an atomic's operands, and local buffers or inline data. It may wrap around the ring's
+/// end. All fields are big endian.
+namespace offload::kernels::rdma {
+
+/// Bytes of a basic block (MLX5_SEND_WQE_BB).
+inline constexpr std::uint32_t kBlockBytes = 64;
+/// An entry's length is a field of six bits.
+inline constexpr std::uint32_t kMostSegments = 63;
+
+/// Operations (MLX5_OPCODE_*).
+enum class Opcode : std::uint8_t {
+  nop = 0x00,
+  rdma_write = 0x08,
+  rdma_write_with_imm = 0x09,
+  send = 0x0a,
+  send_with_imm = 0x0b,
+  rdma_read = 0x10,
+  compare_swap = 0x11,
+  fetch_add = 0x12,
+};
+
+/// Of an entry (MLX5_WQE_CTRL_*), to be combined.
+enum SendFlag : std::uint8_t {
+  kSolicited = 1U << 1,   ///< the peer's completion event comes for it
+  kSignaled = 2U << 2,    ///< it makes a completion; without it only an error does
+  kSmallFence = 1U << 5,  ///< after the reads and atomics before it
+  kFence = 4U << 5,       ///< after all operations before it
+};
+
+/// 16 bytes as they lie in a ring.
+struct alignas(16) Segment {
+  std::uint32_t words[4];
+};
+inline constexpr std::uint32_t kSegmentsPerBlock = kBlockBytes / sizeof(Segment);
+
+OFFLOAD_HOST_DEVICE inline std::uint32_t big_endian(std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(value, 0, 0x0123);
+#else
+  return __builtin_bswap32(value);
+#endif
+}
+
+struct LocalBuffer {
+  std::uint64_t address;
+  std::uint32_t length;  ///< bytes; 0: not there
+  std::uint32_t lkey;
+};
+
+struct RemoteBuffer {
+  std::uint64_t address;
+  std::uint32_t rkey;
+};
+
+/// One operation, as ibv_send_wr has it.
+struct SendWork {
+  Opcode opcode = Opcode::nop;
+  std::uint8_t flags = 0;       ///< of SendFlag
+  std::uint32_t immediate = 0;  ///< with_imm: as the peer gets it, in whatever byte order
+  RemoteBuffer remote{};        ///< RDMA and atomics
+  std::uint64_t compare_add = 0;
+  std::uint64_t swap = 0;
+  const LocalBuffer* buffers = nullptr;
+  std::uint32_t buffer_count = 0;
+  const void* inline_data = nullptr;  ///< instead of buffers: writes and sends
+  std::uint32_t inline_length = 0;    ///< bytes
+};
+
+OFFLOAD_HOST_DEVICE constexpr bool is_atomic(Opcode opcode) {
+  return opcode == Opcode::compare_swap || opcode == Opcode::fetch_add;
+}
+OFFLOAD_HOST_DEVICE constexpr bool has_remote(Opcode opcode) {
+  return opcode == Opcode::rdma_write || opcode == Opcode::rdma_write_with_imm ||
+         opcode == Opcode::rdma_read || is_atomic(opcode);
+}
+
+/// Segments of an entry for `work`, which may be more than kMostSegments.
+OFFLOAD_HOST_DEVICE inline std::uint32_t segments_of(const SendWork& work) {
+  constexpr std::uint32_t kInlineHeader = 4;
+  constexpr std::uint32_t kSegment = sizeof(Segment);
+  std::uint32_t segments = 1;
+  if (has_remote(work.opcode)) ++segments;
+  if (is_atomic(work.opcode)) ++segments;
+  if (work.inline_length != 0) {
+    return segments + (kInlineHeader + work.inline_length + kSegment - 1) / kSegment;
+  }
+  for (std::uint32_t i = 0; i < work.buffer_count; ++i) segments += work.buffers[i].length != 0;
+  return segments;
+}
+
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t blocks_of(std::uint32_t segments) {
+  return (segments + kSegmentsPerBlock - 1) / kSegmentsPerBlock;
+}
+
+/// The first segment: what entry it is, whose, and how long. `position`: that of its block, counted
+/// from the queue's first.
+OFFLOAD_HOST_DEVICE inline Segment control_segment(std::uint64_t position, std::uint32_t queue,
+                                                   std::uint32_t segments, const SendWork& work) {
+  const auto index = static_cast<std::uint32_t>(position & 0xffffU);
+  return {{big_endian(index << 8 | static_cast<std::uint32_t>(work.opcode)),
+           big_endian(queue << 8 | segments), big_endian(work.flags), work.immediate}};
+}
+
+OFFLOAD_HOST_DEVICE inline Segment remote_segment(const RemoteBuffer& remote) {
+  return {{big_endian(static_cast<std::uint32_t>(remote.address >> 32)),
+           big_endian(static_cast<std::uint32_t>(remote.address)), big_endian(remote.rkey), 0}};
+}
+
+/// Of an atomic: 8 bytes to be put or added, 8 to be compared with.
+OFFLOAD_HOST_DEVICE inline Segment atomic_segment(const SendWork& work) {
+  const bool swaps = work.opcode == Opcode::compare_swap;
+  const std::uint64_t operand = swaps ? work.swap : work.compare_add;
+  const std::uint64_t compare = swaps ? work.compare_add : 0;
+  return {{big_endian(static_cast<std::uint32_t>(operand >> 32)),
+           big_endian(static_cast<std::uint32_t>(operand)),
+           big_endian(static_cast<std::uint32_t>(compare >> 32)),
+           big_endian(static_cast<std::uint32_t>(compare))}};
+}
+
+/// A local buffer, of an entry to be sent or of a receive.
+OFFLOAD_HOST_DEVICE inline Segment data_segment(const LocalBuffer& buffer) {
+  return {{big_endian(buffer.length), big_endian(buffer.lkey),
+           big_endian(static_cast<std::uint32_t>(buffer.address >> 32)),
+           big_endian(static_cast<std::uint32_t>(buffer.address))}};
+}
+
+/// The memory of a send queue: a power of two of blocks.
+struct SendRing {
+  Segment* segments;
+  std::uint32_t blocks;
+
+  /// Segment `i` of the entry whose block is at `position`.
+  OFFLOAD_HOST_DEVICE Segment& at(std::uint64_t position, std::uint32_t i) const {
+    const std::uint64_t segment = position * kSegmentsPerBlock + i;
+    return segments[segment & (std::uint64_t{blocks} * kSegmentsPerBlock - 1)];
+  }
+};
+
+/// Writes an entry for `work` of `segments` segments at `position`, and returns its control
+/// segment. Precondition: there are as many free blocks, and no more than kMostSegments. What
+/// nobody has published no card reads.
+OFFLOAD_HOST_DEVICE inline Segment write_entry(const SendRing& ring, std::uint64_t position,
+                                               std::uint32_t queue, std::uint32_t segments,
+                                               const SendWork& work) {
+  std::uint32_t next = 1;
+  if (has_remote(work.opcode)) ring.at(position, next++) = remote_segment(work.remote);
+  if (is_atomic(work.opcode)) ring.at(position, next++) = atomic_segment(work);
+  if (work.inline_length != 0) {
+    constexpr std::uint32_t kInline = 0x8000'0000U;
+    const auto* from = static_cast<const std::uint8_t*>(work.inline_data);
+    std::uint32_t left = work.inline_length;
+    for (bool first = true; next < segments; first = false) {
+      Segment segment{};
+      const std::uint32_t begin = first ? 4 : 0;
+      if (first) segment.words[0] = big_endian(kInline | work.inline_length);
+      const std::uint32_t room = static_cast<std::uint32_t>(sizeof segment) - begin;
+      const std::uint32_t size = left < room ? left : room;
+      std::memcpy(reinterpret_cast<std::uint8_t*>(&segment) + begin, from, size);
+      from += size;
+      left -= size;
+      ring.at(position, next++) = segment;
+    }
+  } else {
+    for (std::uint32_t i = 0; i < work.buffer_count; ++i) {
+      if (work.buffers[i].length != 0) ring.at(position, next++) = data_segment(work.buffers[i]);
+    }
+  }
+  const Segment control = control_segment(position, queue, segments, work);
+  ring.at(position, 0) = control;
+  return control;
+}
+
+}  // namespace offload::kernels::rdma

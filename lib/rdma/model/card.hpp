@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/rdma/queue_pair.hpp"
+
+namespace offload::rdma::model {
+
+/// What of a memory a peer may do; the card itself may read and write all of it.
+struct RemoteRights {
+  bool read = false;
+  bool write = false;
+  bool atomic = false;
+};
+
+/// The memory of a queue pair, as the card sees it.
+struct QueuePairMemory {
+  kernels::rdma::SendQueue send;  ///< its number is the card's to give
+  kernels::rdma::ReceiveQueue receive;
+};
+
+/// A card in memory: carries out what is posted to its queues, among the queues themselves, and is
+/// strict about what it reads. It stands for an mlx5 card in tests and benchmarks; what it cannot
+/// show is timing, and what a PCIe device may reorder.
+///
+/// An entry that breaks the format is a fault of its owner: the card notes it in words and
+/// puts the queue in error. An operation that a card would refuse is completed with its syndrome;
+/// what was posted behind it is flushed.
+///
+/// One thread, which may be another than those of the queues.
+class Card {
+ public:
+  /// Lets the queues use `bytes`, under one key for local and remote use. They outlive the card.
+  std::uint32_t register_memory(std::span<std::byte> bytes, RemoteRights rights);
+
+  /// Takes a queue pair over; returns its number. The memory outlives the card. Throws Error:
+  /// invalid_value for sizes that are none.
+  std::uint32_t add(const QueuePairMemory& memory);
+  /// Each gets what the other sends.
+  void connect(std::uint32_t one, std::uint32_t other);
+
+  /// Looks at each doorbell once, and carries out what it finds. Returns whether there was work.
+  bool progress();
+
+  /// Whether a send that finds no receive fails; else it waits for one.
+  void set_fail_without_receive(bool fail) noexcept { fail_without_receive_ = fail; }
+
+  /// What was wrong with the first entry, doorbell or record that broke the format; empty: none.
+  [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
+
+ private:
+  using Syndrome = kernels::rdma::Syndrome;
+
+  struct Region {
+    std::span<std::byte> bytes;
+    RemoteRights rights;
+  };
+
+  /// Completions that are written to one queue.
+  struct Completions {
+    kernels::rdma::CompletionQueue queue;
+    std::uint64_t written = 0;
+  };
+
+  struct QueuePair {
+    QueuePairMemory memory;
+    std::uint32_t number;
+    QueuePair* peer = nullptr;
+    std::uint64_t doorbell = 0;  ///< as last seen
+    std::uint64_t end = 0;       ///< of what was published, in blocks
+    std::uint64_t next = 0;      ///< the next entry's block
+    std::uint64_t received = 0;  ///< receives that were used
+    Completions sent;
+    Completions came;
+    bool in_error = false;
+  };
+
+  /// An entry as it was read.
+  struct Entry {
+    kernels::rdma::SendWork work;
+    std::uint32_t segments = 0;
+    std::vector<kernels::rdma::LocalBuffer> buffers;
+    std::vector<std::byte> inline_bytes;
+  };
+
+  /// What came of an operation.
+  enum class Result : std::uint8_t { done, waits, failed };
+
+  bool look(QueuePair& pair);
+  bool serve(QueuePair& pair);
+  bool read_entry(QueuePair& pair, Entry& entry);
+  Result carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
+  Result deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
+                 Syndrome& syndrome);
+  Syndrome gather(const Entry& entry, std::vector<std::byte>& message) const;
+  Syndrome scatter(const Entry& entry, std::span<const std::byte> message) const;
+  /// The bytes under a key, or none.
+  [[nodiscard]] std::span<std::byte> find(std::uint64_t address, std::uint64_t length,
+                                          std::uint32_t key) const;
+  [[nodiscard]] const Region* region_of(std::uint32_t key) const;
+  void complete(Completions& to, const kernels::rdma::Completion& completion);
+  void note_fault(QueuePair& pair, const std::string& what);
+
+  std::vector<Region> regions_;
+  std::deque<QueuePair> pairs_;  // they refer to each other
+  bool fail_without_receive_ = false;
+  std::string fault_;
+};
+
+}  // namespace offload::rdma::model
