@@ -42,6 +42,15 @@ __device__ inline std::uint32_t load_relaxed_sys(const std::uint32_t* from) {
   return value;
 }
 
+__device__ inline std::uint32_t load_acquire_sys(const std::uint32_t* from) {
+  std::uint32_t value = 0;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+  return value;
+}
+
 __device__ inline std::uint64_t load_acquire_sys(const std::uint64_t* from) {
   std::uint64_t value = 0;
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];"
@@ -63,6 +72,11 @@ __device__ inline void store_relaxed_sys(std::uint32_t* to, std::uint32_t value)
 
 __device__ inline void store_relaxed_sys(std::uint64_t* to, std::uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "l"(value)
+               : "memory");
+}
+
+__device__ inline void store_release_sys(std::uint32_t* to, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(value)
                : "memory");
 }
 

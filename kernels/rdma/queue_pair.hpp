@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/memory_order.hpp"
 #include "kernels/platform.hpp"
 #include "kernels/rdma/cqe.hpp"
 #include "kernels/rdma/wqe.hpp"
@@ -17,9 +18,7 @@ namespace offload::kernels::rdma {
 OFFLOAD_HOST_DEVICE inline void store_record(std::uint32_t* record, std::uint32_t value) {
   value = big_endian(value);
 #if defined(__CUDA_ARCH__)
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(record)),
-               "r"(value)
-               : "memory");
+  store_release_sys(record, value);
 #else
   __atomic_store_n(record, value, __ATOMIC_RELEASE);
 #endif
@@ -31,10 +30,8 @@ OFFLOAD_HOST_DEVICE inline void ring_doorbell(std::uint64_t* doorbell, const Seg
   std::uint64_t value = 0;
   std::memcpy(&value, &control, sizeof value);
 #if defined(__CUDA_ARCH__)
-  asm volatile("fence.acq_rel.sys; st.relaxed.sys.global.u64 [%0], %1;" ::"l"(
-                   __cvta_generic_to_global(doorbell)),
-               "l"(value)
-               : "memory");
+  // A release, which orders the record too: it is this thread's, or was synchronised with it.
+  store_release_sys(doorbell, value);
 #else
   __atomic_store_n(doorbell, value, __ATOMIC_RELEASE);
 #endif
@@ -46,12 +43,7 @@ OFFLOAD_HOST_DEVICE inline void ring_doorbell(std::uint64_t* doorbell, const Seg
 OFFLOAD_HOST_DEVICE inline std::uint32_t load_owner(const Cqe& cqe) {
   const std::uint32_t* const word = &cqe.words[kCqeOwner];
 #if defined(__CUDA_ARCH__)
-  std::uint32_t value = 0;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
-               : "=r"(value)
-               : "l"(__cvta_generic_to_global(word))
-               : "memory");
-  return value;
+  return load_acquire_sys(word);
 #else
   return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 #endif
