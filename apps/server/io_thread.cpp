@@ -14,7 +14,6 @@ namespace offload::server {
 using comch::WorkerId;
 using protocol::Refusal;
 
-/// How long the thread sleeps at most; orders and events wake it.
 constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 
 /// Time limits are looked at so often, or 8 times within the shortest.
@@ -111,7 +110,7 @@ void IoThread::stop() noexcept {
 
 void IoThread::run() {
   while (!stop_order_.load(std::memory_order_relaxed)) {
-    engine_.run_once(deadline());
+    engine_.run_once(core::TimePoint::max());
   }
   handshakes_.clear();
   clients_.clear();
@@ -196,11 +195,11 @@ void IoThread::check_times() {
                             true});
 }
 
-core::TimePoint IoThread::deadline() noexcept {
-  auto deadline =
-      std::min({clients_.next_deadline(), handshakes_.deadline(), engine_.now() + kLongestSleep});
+/// Orders and events wake it before that.
+core::Duration IoThread::arm() {
+  auto deadline = std::min(clients_.next_deadline(), handshakes_.deadline());
   if (path_.requester().awaited() != 0) deadline = std::min(deadline, next_check_);
-  return deadline;
+  return std::clamp(deadline - engine_.now(), core::Duration{}, kLongestSleep);
 }
 
 void IoThread::take_in(core::Fd socket, Admission admission) {

@@ -111,7 +111,7 @@ class IoThread final : progress::Pollable {
   [[nodiscard]] progress::Expecting expecting() const override {
     return progress::Expecting::nothing;
   }
-  core::Duration arm() override { return core::Duration::max(); }
+  core::Duration arm() override;
   void disarm() override {}
 
   template <class Change>
@@ -123,7 +123,6 @@ class IoThread final : progress::Pollable {
   void add_client(net::Stream stream, Admission admission);
   void log_turned_away(std::string_view address, std::string_view reason);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
-  [[nodiscard]] core::TimePoint deadline() noexcept;
 
   Config config_;
   progress::Engine engine_;
