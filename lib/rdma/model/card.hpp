@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/rdma/queue_pair.hpp"
+#include "rdma/queues/completion_writer.hpp"
+#include "rdma/queues/entry_reader.hpp"
+#include "rdma/queues/queue_memory.hpp"
 
 namespace offload::rdma::model {
 
@@ -16,12 +18,6 @@ struct RemoteRights {
   bool read = false;
   bool write = false;
   bool atomic = false;
-};
-
-/// The memory of a queue pair, as the card sees it.
-struct QueuePairMemory {
-  kernels::rdma::SendQueue send;  ///< its number is the card's to give
-  kernels::rdma::ReceiveQueue receive;
 };
 
 /// A card in memory: carries out what is posted to its queues, among the queues themselves, and is
@@ -38,8 +34,8 @@ class Card {
   /// Lets the queues use `bytes`, under one key for local and remote use. They outlive the card.
   std::uint32_t register_memory(std::span<std::byte> bytes, RemoteRights rights);
 
-  /// Takes a queue pair over; returns its number. The memory outlives the card. Throws Error:
-  /// invalid_value for sizes that are none.
+  /// Takes a queue pair over; returns its number, whatever the handles have. The memory outlives
+  /// the card. Throws Error: invalid_value for sizes that are none.
   std::uint32_t add(const QueuePairMemory& memory);
   /// Each gets what the other sends.
   void connect(std::uint32_t one, std::uint32_t other);
@@ -61,39 +57,20 @@ class Card {
     RemoteRights rights;
   };
 
-  /// Completions that are written to one queue.
-  struct Completions {
-    kernels::rdma::CompletionQueue queue;
-    std::uint64_t written = 0;
-  };
-
   struct QueuePair {
-    QueuePairMemory memory;
     std::uint32_t number;
+    EntryReader entries;
+    ReceiveReader receives;
+    CompletionWriter sent;
+    CompletionWriter came;
     QueuePair* peer = nullptr;
-    std::uint64_t doorbell = 0;  ///< as last seen
-    std::uint64_t end = 0;       ///< of what was published, in blocks
-    std::uint64_t next = 0;      ///< the next entry's block
-    std::uint64_t received = 0;  ///< receives that were used
-    Completions sent;
-    Completions came;
     bool in_error = false;
-  };
-
-  /// An entry as it was read.
-  struct Entry {
-    kernels::rdma::SendWork work;
-    std::uint32_t segments = 0;
-    std::vector<kernels::rdma::LocalBuffer> buffers;
-    std::vector<std::byte> inline_bytes;
   };
 
   /// What came of an operation.
   enum class Result : std::uint8_t { done, waits, failed };
 
-  bool look(QueuePair& pair);
   bool serve(QueuePair& pair);
-  bool read_entry(QueuePair& pair, Entry& entry);
   Result carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
   Result deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
                  Syndrome& syndrome);
@@ -103,8 +80,7 @@ class Card {
   [[nodiscard]] std::span<std::byte> find(std::uint64_t address, std::uint64_t length,
                                           std::uint32_t key) const;
   [[nodiscard]] const Region* region_of(std::uint32_t key) const;
-  void complete(Completions& to, const kernels::rdma::Completion& completion);
-  void note_fault(QueuePair& pair, const std::string& what);
+  void note_fault(QueuePair& pair);
 
   std::vector<Region> regions_;
   std::deque<QueuePair> pairs_;  // they refer to each other
