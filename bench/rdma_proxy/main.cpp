@@ -3,27 +3,26 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "bench/program.hpp"
+#include "bench/rdma_proxy/nothing_device.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
 #include "metrics/latency_histogram.hpp"
 #include "rdma/proxy/proxy.hpp"
-#include "tests/rdma/fake_verbs.hpp"
-#include "tests/rdma/queue_owner.hpp"
 
 namespace offload::bench {
 namespace {
 
-namespace wire = rdma::wire;
+namespace wire = kernels::rdma;
 
 struct Options {
   std::uint32_t queues = 64;
@@ -34,44 +33,58 @@ struct Options {
 
 constexpr core::Duration kLimit = std::chrono::seconds(60);
 
-/// A device that has done at once what is posted to it. Of the one thread that posts and polls.
-class NothingDone {
+/// The owner of a send queue.
+class Owner {
  public:
-  static int post(ibv_qp*, ibv_send_wr* first, ibv_send_wr**) {
-    for (; first != nullptr; first = first->next) {
-      if ((first->send_flags & IBV_SEND_SIGNALED) != 0) done_[end_++ % done_.size()] = first->wr_id;
+  Owner(std::uint32_t depth, std::uint32_t number)
+      : lines_(rdma::queue_memory_bytes({depth, 8}) / sizeof(Line)),
+        queues_(
+            rdma::lay_out_queues(std::as_writable_bytes(std::span(lines_)), {depth, 8}, number)) {}
+
+  [[nodiscard]] const rdma::QueuePairMemory& queues() const { return queues_; }
+  [[nodiscard]] std::uint64_t under_way() const { return state_.posted - state_.completed; }
+  /// Writes of 64 bytes with one doorbell; of them the last is signaled, or all.
+  void post_run(std::uint32_t run, bool all_signaled) {
+    const wire::LocalBuffer buffer{0x1000, 64, 7};
+    wire::SendWork work;
+    work.opcode = wire::Opcode::rdma_write;
+    work.remote = {0x2000, 9};
+    work.buffers = &buffer;
+    work.buffer_count = 1;
+    for (std::uint32_t i = 1; i <= run; ++i) {
+      if (all_signaled || i == run) work.flags = wire::kSignaled;
+      wire::post_send(queues_.send, state_, work);
     }
-    return 0;
+    wire::publish(queues_.send, state_);
   }
-  static int poll(ibv_cq*, int most, ibv_wc* into) {
-    int taken = 0;
-    for (; taken < most && begin_ != end_; ++taken) {
-      into[taken].wr_id = done_[begin_++ % done_.size()];
-      into[taken].status = IBV_WC_SUCCESS;
-    }
-    return taken;
+  /// Takes the completions that are there. Returns their number.
+  std::uint64_t poll() {
+    wire::Completion completion{};
+    std::uint64_t count = 0;
+    while (wire::poll_send(queues_.send, state_, completion)) ++count;
+    return count;
   }
 
  private:
-  static inline std::vector<std::uint64_t> done_ = std::vector<std::uint64_t>(1U << 20);
-  static inline std::uint64_t begin_ = 0;
-  static inline std::uint64_t end_ = 0;
+  struct alignas(rdma::kQueueAlignment) Line {
+    std::byte bytes[rdma::kQueueAlignment];
+  };
+  std::vector<Line> lines_;
+  rdma::QueuePairMemory queues_;
+  wire::SendState state_;
 };
 
 /// Queues with their proxies, all of one engine.
 class Proxies {
  public:
   Proxies(std::uint32_t count, std::uint32_t depth) {
-    device_.get()->ops.post_send = NothingDone::post;
-    device_.get()->ops.poll_cq = NothingDone::poll;
     rdma::QueuePairOptions options;
     options.max_send_wr = depth;
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto& pair = pairs_.emplace_back(domain_, loop_.queue(), loop_.queue(), options);
-      owners.push_back(
-          std::make_unique<rdma::QueueOwner>(rdma::QueueSizes{depth, 8}, pair.qp_num()));
+      owners.push_back(std::make_unique<Owner>(depth, pair.qp_num()));
       auto& proxy =
-          proxies_.emplace_back(rdma::ProxyParts{domain_, loop_, pair}, owners.back()->queues);
+          proxies_.emplace_back(rdma::ProxyParts{domain_, loop_, pair}, owners.back()->queues());
       proxy.connect(engine);
       proxy.start();
       proxy.start_sends();
@@ -82,12 +95,12 @@ class Proxies {
   }
 
  private:
-  rdma::DeviceContext device_{"fake0"};
+  rdma::DeviceContext device_{kNothingDevice};
   rdma::ProtectionDomain domain_{device_};
 
  public:
   progress::Engine engine;
-  std::vector<std::unique_ptr<rdma::QueueOwner>> owners;
+  std::vector<std::unique_ptr<Owner>> owners;
 
  private:
   rdma::CompletionLoop loop_{device_, engine, 1U << 20};
@@ -95,41 +108,17 @@ class Proxies {
   std::list<rdma::Proxy> proxies_;
 };
 
-/// Writes of 64 bytes, one in `run` of them signaled.
-wire::SendWork write_of(std::uint32_t number, std::uint32_t run) {
-  static const wire::LocalBuffer buffer{0x1000, 64, 7};
-  wire::SendWork work;
-  work.opcode = wire::Opcode::rdma_write;
-  work.flags = number % run == run - 1 ? std::uint8_t{wire::kSignaled} : std::uint8_t{0};
-  work.remote = {0x2000, 9};
-  work.buffers = &buffer;
-  work.buffer_count = 1;
-  return work;
-}
-
-void post_run(rdma::QueueOwner& owner, std::uint32_t run, bool all_signaled) {
-  for (std::uint32_t i = 0; i < run; ++i) owner.post(write_of(i, all_signaled ? 1 : run));
-  owner.publish();
-}
-
-/// Completions that are there.
-std::uint64_t polled(rdma::QueueOwner& owner) {
-  std::uint64_t count = 0;
-  while (owner.poll()) ++count;
-  return count;
-}
-
 /// Entries a second of the proxies' turns alone: what is posted is there before they begin.
 double turns_alone(const Options& options, bool all_signaled) {
   Proxies proxies(options.queues, 4 * options.run);
   core::Duration spent{};
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
-    for (auto& owner : proxies.owners) post_run(*owner, options.run, all_signaled);
+    for (auto& owner : proxies.owners) owner->post_run(options.run, all_signaled);
     const auto begin = core::Clock::now();
     while (proxies.engine.progress()) continue;
     spent += core::Clock::now() - begin;
     for (auto& owner : proxies.owners) {
-      if (polled(*owner) != (all_signaled ? options.run : 1)) {
+      if (owner->poll() != (all_signaled ? options.run : 1)) {
         throw core::Error(core::ErrorCode::unexpected, "a completion is missing");
       }
     }
@@ -148,10 +137,10 @@ double beside_their_owner(const Options& options) {
     std::uint64_t completed = 0;
     while (completed < runs && core::Clock::now() - begin < kLimit) {
       for (auto& each : proxies.owners) {
-        completed += polled(*each);
+        completed += each->poll();
         // Twice a run may be under way, of a ring of four.
-        if (posted < runs && each->sent.posted - each->sent.completed < 2 * options.run) {
-          post_run(*each, options.run, false);
+        if (posted < runs && each->under_way() < 2 * options.run) {
+          each->post_run(options.run, false);
           ++posted;
         }
       }
@@ -174,12 +163,12 @@ std::unique_ptr<metrics::LatencyHistogram> round_trips(const Options& options) {
   auto histogram = std::make_unique<metrics::LatencyHistogram>();
   std::atomic<bool> done{false};
   std::thread owner([&] {
-    rdma::QueueOwner& queue = *proxies.owners.front();
+    Owner& queue = *proxies.owners.front();
     const auto limit = core::Clock::now() + kLimit;
     const std::uint32_t rounds = 100 * options.rounds;
     for (std::uint32_t i = 0; i < rounds + rounds / 10; ++i) {
       const auto begin = core::Clock::now();
-      post_run(queue, 1, true);
+      queue.post_run(1, true);
       auto now = begin;
       while (!queue.poll() && now < limit) now = core::Clock::now();
       if (i >= rounds / 10) histogram->record(core::Clock::now() - begin);
@@ -193,8 +182,6 @@ std::unique_ptr<metrics::LatencyHistogram> round_trips(const Options& options) {
 
 int run(const Options& options) {
   cli::JsonFile json(options.output);
-  rdma::test::reset_fake();
-  rdma::test::fake().device.max_cqe = 1 << 20;
   const double alone = turns_alone(options, false) / 1e6;
   const double signaled = turns_alone(options, true) / 1e6;
   const double beside = beside_their_owner(options) / 1e6;

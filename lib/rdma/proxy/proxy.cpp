@@ -18,7 +18,6 @@ using core::ErrorCode;
 using kernels::rdma::Completion;
 using kernels::rdma::CqeKind;
 using kernels::rdma::LocalBuffer;
-using kernels::rdma::Syndrome;
 
 /// A doorbell in memory wakes nobody.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
