@@ -18,7 +18,6 @@ using core::ErrorCode;
 using kernels::rdma::Completion;
 using kernels::rdma::CqeKind;
 using kernels::rdma::LocalBuffer;
-using kernels::rdma::Syndrome;
 
 /// A doorbell in memory wakes nobody.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
@@ -56,6 +55,8 @@ Proxy::Proxy(const ProxyParts& parts, const QueuePairMemory& queues, OnError on_
       receives_(queues.receive),
       sent_(queues.send.completions),
       came_(queues.receive.completions),
+      limits_{parts.queue_pair.type() == QpType::rc, parts.queue_pair.capacity().max_send_sge,
+              parts.queue_pair.capacity().max_inline_data},
       most_sends_(std::min(queues.send.ring.blocks, parts.queue_pair.capacity().max_send_wr)),
       most_receives_(std::min(queues.receive.entries, parts.queue_pair.capacity().max_recv_wr)),
       ring_mask_(queues.send.ring.blocks - 1) {
@@ -130,15 +131,17 @@ bool Proxy::take_entry(Batch& batch) {
     if (entries_.read(entry, inline_room())) {
       entries_.pass(entry);
       Underway& added = add_underway(entry.position, kernels::rdma::blocks_of(entry.segments));
-      added.bytes = bytes_of(entry);
+      const std::uint64_t length = length_of(entry);
+      if (kernels::rdma::has_remote(entry.work.opcode)) {
+        added.bytes = static_cast<std::uint32_t>(length);
+      }
       added.is_signaled = (entry.work.flags & kernels::rdma::kSignaled) != 0;
-      added.syndrome = refusal_of(entry, parts_.queue_pair);
+      added.syndrome = refusal_of(entry, length, limits_);
       refused_ = added.syndrome != Syndrome::none;
       if (refused_ || !has_request(entry.work.opcode)) return true;
       added.is_posted = true;
       ibv_send_wr& request = batch.requests[batch.count++];
-      request = request_of(entry, parts_.queue_pair, inline_region_->lkey,
-                           std::span(batch.pieces).subspan(batch.used));
+      fill_request(entry, limits_, inline_region_->lkey, &batch.pieces[batch.used], request);
       request.wr_id = std::uint64_t{tag_} << 32 | ((newest_ - 1) & kNumbers);
       batch.used += static_cast<std::size_t>(request.num_sge);
       return true;
@@ -155,6 +158,7 @@ void Proxy::post(Batch& batch) {
   for (std::size_t i = 0; i + 1 < batch.count; ++i) {
     batch.requests[i].next = &batch.requests[i + 1];
   }
+  batch.requests[batch.count - 1].next = nullptr;
   batch.requests[batch.count - 1].send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
   const int errnum = errno_of(ibv_post_send(parts_.queue_pair.get(), batch.requests.data(), &bad));

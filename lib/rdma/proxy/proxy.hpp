@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "progress/context.hpp"
 #include "rdma/connection/completion_loop.hpp"
+#include "rdma/proxy/translation.hpp"
 #include "rdma/queues/completion_writer.hpp"
 #include "rdma/queues/entry_reader.hpp"
 #include "rdma/queues/queue_memory.hpp"
@@ -126,6 +127,7 @@ class Proxy final : public progress::Context, CompletionHandler {
   ReceiveReader receives_;
   CompletionWriter sent_;
   CompletionWriter came_;
+  QueueLimits limits_;
   std::uint32_t most_sends_;  ///< that the device has at a time
   std::uint32_t most_receives_;
 

@@ -7,7 +7,6 @@ namespace {
 
 using kernels::rdma::Completion;
 using kernels::rdma::CqeKind;
-using kernels::rdma::has_remote;
 using kernels::rdma::is_atomic;
 using kernels::rdma::LocalBuffer;
 using kernels::rdma::Opcode;
@@ -27,68 +26,58 @@ ibv_wr_opcode native(Opcode opcode) noexcept {
   }
 }
 
+}  // namespace
+
 std::uint64_t length_of(const Entry& entry) noexcept {
   std::uint64_t length = entry.work.inline_length;
   for (std::uint32_t i = 0; i < entry.work.buffer_count; ++i) length += entry.buffers[i].length;
   return length;
 }
 
-}  // namespace
-
-Syndrome refusal_of(const Entry& entry, const QueuePair& queue) noexcept {
+Syndrome refusal_of(const Entry& entry, std::uint64_t length, const QueueLimits& limits) noexcept {
   const auto& work = entry.work;
   if (!has_request(work.opcode)) return Syndrome::none;
   const bool reads = work.opcode == Opcode::rdma_read || is_atomic(work.opcode);
-  if ((reads && queue.type() != QpType::rc) || work.buffer_count > queue.capacity().max_send_sge) {
+  if ((reads && !limits.is_reliable) || work.buffer_count > limits.max_send_sge) {
     return Syndrome::local_queue_operation;
   }
   if (is_atomic(work.opcode)) {
     if (work.remote.address % kAtomicBytes != 0) return Syndrome::remote_invalid_request;
-    if (length_of(entry) != kAtomicBytes) return Syndrome::local_length;
+    if (length != kAtomicBytes) return Syndrome::local_length;
   }
-  return length_of(entry) > kMaxMessage ? Syndrome::local_length : Syndrome::none;
+  return length > kMaxMessage ? Syndrome::local_length : Syndrome::none;
 }
 
-ibv_send_wr request_of(const Entry& entry, const QueuePair& queue, std::uint32_t inline_lkey,
-                       std::span<ibv_sge> pieces) noexcept {
+void fill_request(const Entry& entry, const QueueLimits& limits, std::uint32_t inline_lkey,
+                  ibv_sge* pieces, ibv_send_wr& request) noexcept {
   const auto& work = entry.work;
-  ibv_send_wr request{};
-  request.opcode = native(work.opcode);
-  request.imm_data = work.immediate;
-  request.sg_list = pieces.data();
-  if ((work.flags & kernels::rdma::kSignaled) != 0) request.send_flags |= IBV_SEND_SIGNALED;
-  if ((work.flags & kernels::rdma::kSolicited) != 0) request.send_flags |= IBV_SEND_SOLICITED;
+  unsigned flags = 0;
+  if ((work.flags & kernels::rdma::kSignaled) != 0) flags |= IBV_SEND_SIGNALED;
+  if ((work.flags & kernels::rdma::kSolicited) != 0) flags |= IBV_SEND_SOLICITED;
   // Of two fences that a card has, verbs have the one that waits for reads and atomics. All else is
   // done in the order of posting at the peer, so that it stands for both; only RC has it.
   constexpr std::uint8_t kFences = kernels::rdma::kSmallFence | kernels::rdma::kFence;
-  if ((work.flags & kFences) != 0 && queue.type() == QpType::rc) {
-    request.send_flags |= IBV_SEND_FENCE;
-  }
+  if ((work.flags & kFences) != 0 && limits.is_reliable) flags |= IBV_SEND_FENCE;
+  request.opcode = native(work.opcode);
+  request.imm_data = work.immediate;
+  request.sg_list = pieces;
+  request.num_sge = static_cast<int>(work.buffer_count);
   if (is_atomic(work.opcode)) {
     request.wr.atomic = {work.remote.address, work.compare_add, work.swap, work.remote.rkey};
-  } else if (has_remote(work.opcode)) {
+  } else {
     request.wr.rdma = {work.remote.address, work.remote.rkey};
-  }
-  if (entry.is_inline()) {
-    if (work.inline_length == 0) return request;
-    pieces[0] = {reinterpret_cast<std::uint64_t>(work.inline_data), work.inline_length,
-                 inline_lkey};
-    request.num_sge = 1;
-    if (work.inline_length <= queue.capacity().max_inline_data) {
-      request.send_flags |= IBV_SEND_INLINE;
-    }
-    return request;
   }
   for (std::uint32_t i = 0; i < work.buffer_count; ++i) {
     const LocalBuffer& buffer = entry.buffers[i];
     pieces[i] = {buffer.address, buffer.length, buffer.lkey};
   }
-  request.num_sge = static_cast<int>(work.buffer_count);
-  return request;
-}
-
-std::uint32_t bytes_of(const Entry& entry) noexcept {
-  return has_remote(entry.work.opcode) ? static_cast<std::uint32_t>(length_of(entry)) : 0;
+  if (work.inline_length != 0) {
+    pieces[0] = {reinterpret_cast<std::uint64_t>(work.inline_data), work.inline_length,
+                 inline_lkey};
+    request.num_sge = 1;
+    if (work.inline_length <= limits.max_inline_data) flags |= IBV_SEND_INLINE;
+  }
+  request.send_flags = flags;
 }
 
 Syndrome syndrome_of(ibv_wc_status status) noexcept {

@@ -71,9 +71,8 @@ class Parts {
 
 template <class T>
 void move(T*& pointer, const void* from, void* to) {
-  const auto offset =
-      reinterpret_cast<std::uintptr_t>(pointer) - reinterpret_cast<std::uintptr_t>(from);
-  pointer = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(to) + offset);
+  const auto offset = reinterpret_cast<std::byte*>(pointer) - static_cast<const std::byte*>(from);
+  pointer = reinterpret_cast<T*>(static_cast<std::byte*>(to) + offset);
 }
 
 void move(CompletionQueue& completions, const void* from, void* to) {
