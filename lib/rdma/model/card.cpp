@@ -69,6 +69,7 @@ bool Card::serve(QueuePair& pair) {
   Completion completion{};
   completion.counter = static_cast<std::uint16_t>(entry.position);
   completion.queue = pair.number;
+  completion.opcode = entry.work.opcode;
   Syndrome syndrome = Syndrome::flushed;
   Result result = Result::failed;
   if (!pair.in_error) result = carry_out(pair, entry, syndrome, completion.byte_count);

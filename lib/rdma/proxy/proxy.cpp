@@ -135,6 +135,7 @@ bool Proxy::take_entry(Batch& batch) {
       if (kernels::rdma::has_remote(entry.work.opcode)) {
         added.bytes = static_cast<std::uint32_t>(length);
       }
+      added.opcode = entry.work.opcode;
       added.is_signaled = (entry.work.flags & kernels::rdma::kSignaled) != 0;
       added.syndrome = refusal_of(entry, length, limits_);
       refused_ = added.syndrome != Syndrome::none;
@@ -232,6 +233,7 @@ void Proxy::complete_oldest(Syndrome syndrome, std::uint32_t vendor) noexcept {
   completion.counter = static_cast<std::uint16_t>(done.position);
   completion.queue = number_;
   completion.byte_count = done.bytes;
+  completion.opcode = done.opcode;
   if (syndrome != Syndrome::none) {
     completion.kind = CqeKind::request_error;
     completion.syndrome = syndrome;

@@ -80,6 +80,7 @@ class Proxy final : public progress::Context, CompletionHandler {
     std::uint64_t position;
     std::uint32_t bytes;
     std::uint8_t blocks;
+    kernels::rdma::Opcode opcode;
     bool is_signaled;
     bool is_posted;     ///< the device has it
     Syndrome syndrome;  ///< of one that the device did not get
