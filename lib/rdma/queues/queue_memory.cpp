@@ -9,7 +9,6 @@
 namespace offload::rdma {
 namespace {
 
-using kernels::rdma::CompletionQueue;
 using kernels::rdma::Cqe;
 using kernels::rdma::CqeKind;
 using kernels::rdma::kBlockBytes;
@@ -31,7 +30,7 @@ void check(std::uint32_t entries) {
   }
 }
 
-void check(std::uint32_t entries, const CompletionQueue& completions) {
+void check(std::uint32_t entries, const kernels::rdma::CompletionQueue& completions) {
   check(entries);
   constexpr std::uint32_t kMostLog2 = 23;  // as the consumer's record has 24 bits
   if (completions.log2 > kMostLog2 || entries > 1U << completions.log2) {
@@ -55,9 +54,10 @@ class Parts {
     next_ += aligned(count * sizeof(T));
     return part;
   }
-  CompletionQueue take_completions(std::uint32_t entries) {
-    CompletionQueue queue{take<Cqe>(entries), static_cast<std::uint32_t>(std::countr_zero(entries)),
-                          take<std::uint32_t>(1)};
+  kernels::rdma::CompletionQueue take_completions(std::uint32_t entries) {
+    kernels::rdma::CompletionQueue queue{take<Cqe>(entries),
+                                         static_cast<std::uint32_t>(std::countr_zero(entries)),
+                                         take<std::uint32_t>(1)};
     const std::uint32_t invalid = static_cast<std::uint32_t>(CqeKind::invalid) << 4;
     for (std::uint32_t i = 0; i < entries; ++i) {
       queue.entries[i].words[kCqeOwner] = kernels::rdma::big_endian(invalid);
@@ -75,7 +75,7 @@ void move(T*& pointer, const void* from, void* to) {
   pointer = reinterpret_cast<T*>(static_cast<std::byte*>(to) + offset);
 }
 
-void move(CompletionQueue& completions, const void* from, void* to) {
+void move(kernels::rdma::CompletionQueue& completions, const void* from, void* to) {
   move(completions.entries, from, to);
   move(completions.record, from, to);
 }
