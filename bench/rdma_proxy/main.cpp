@@ -5,24 +5,20 @@
 
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <thread>
 #include <vector>
 
 #include "bench/program.hpp"
-#include "bench/rdma_proxy/nothing_device.hpp"
+#include "bench/rdma_proxy/owner.hpp"
+#include "bench/rdma_proxy/proxies.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
 #include "metrics/latency_histogram.hpp"
-#include "rdma/proxy/proxy.hpp"
 
 namespace offload::bench {
 namespace {
-
-namespace wire = kernels::rdma;
 
 struct Options {
   std::uint32_t queues = 64;
@@ -33,92 +29,28 @@ struct Options {
 
 constexpr core::Duration kLimit = std::chrono::seconds(60);
 
-/// The owner of a send queue.
-class Owner {
- public:
-  Owner(std::uint32_t depth, std::uint32_t number)
-      : lines_(rdma::queue_memory_bytes({depth, 8}) / sizeof(Line)),
-        queues_(
-            rdma::lay_out_queues(std::as_writable_bytes(std::span(lines_)), {depth, 8}, number)) {}
-
-  [[nodiscard]] const rdma::QueuePairMemory& queues() const { return queues_; }
-  [[nodiscard]] std::uint64_t under_way() const { return state_.posted - state_.completed; }
-  /// Writes of 64 bytes with one doorbell; of them the last is signaled, or all.
-  void post_run(std::uint32_t run, bool all_signaled) {
-    const wire::LocalBuffer buffer{0x1000, 64, 7};
-    wire::SendWork work;
-    work.opcode = wire::Opcode::rdma_write;
-    work.remote = {0x2000, 9};
-    work.buffers = &buffer;
-    work.buffer_count = 1;
-    for (std::uint32_t i = 1; i <= run; ++i) {
-      if (all_signaled || i == run) work.flags = wire::kSignaled;
-      wire::post_send(queues_.send, state_, work);
-    }
-    wire::publish(queues_.send, state_);
+/// Queues of host memory, with their proxies and the states of their owners.
+struct Queues {
+  Queues(std::uint32_t count, std::uint32_t depth)
+      : memory(lines_of(count, depth)), proxies(memory, count, depth) {
+    for (const auto& queue : proxies.queues) owners.emplace_back(queue.send);
   }
-  /// Takes the completions that are there. Returns their number.
-  std::uint64_t poll() {
-    wire::Completion completion{};
-    std::uint64_t count = 0;
-    while (wire::poll_send(queues_.send, state_, completion)) ++count;
-    return count;
-  }
-
- private:
-  struct alignas(rdma::kQueueAlignment) Line {
-    std::byte bytes[rdma::kQueueAlignment];
-  };
-  std::vector<Line> lines_;
-  rdma::QueuePairMemory queues_;
-  wire::SendState state_;
-};
-
-/// Queues with their proxies, all of one engine.
-class Proxies {
- public:
-  Proxies(std::uint32_t count, std::uint32_t depth) {
-    rdma::QueuePairOptions options;
-    options.max_send_wr = depth;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const auto& pair = pairs_.emplace_back(domain_, loop_.queue(), loop_.queue(), options);
-      owners.push_back(std::make_unique<Owner>(depth, pair.qp_num()));
-      auto& proxy =
-          proxies_.emplace_back(rdma::ProxyParts{domain_, loop_, pair}, owners.back()->queues());
-      proxy.connect(engine);
-      proxy.start();
-      proxy.start_sends();
-    }
-  }
-  ~Proxies() {
-    for (auto& proxy : proxies_) proxy.stop();
-  }
-
- private:
-  rdma::DeviceContext device_{kNothingDevice};
-  rdma::ProtectionDomain domain_{device_};
-
- public:
-  progress::Engine engine;
-  std::vector<std::unique_ptr<Owner>> owners;
-
- private:
-  rdma::CompletionLoop loop_{device_, engine, 1U << 20};
-  std::list<rdma::QueuePair> pairs_;
-  std::list<rdma::Proxy> proxies_;
+  std::vector<QueueLine> memory;
+  Proxies proxies;
+  std::vector<Owner> owners;
 };
 
 /// Entries a second of the proxies' turns alone: what is posted is there before they begin.
 double turns_alone(const Options& options, bool all_signaled) {
-  Proxies proxies(options.queues, 4 * options.run);
+  Queues queues(options.queues, 4 * options.run);
   core::Duration spent{};
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
-    for (auto& owner : proxies.owners) owner->post_run(options.run, all_signaled);
+    for (auto& owner : queues.owners) owner.post_run(options.run, all_signaled);
     const auto begin = core::Clock::now();
-    while (proxies.engine.progress()) continue;
+    while (queues.proxies.engine.progress()) continue;
     spent += core::Clock::now() - begin;
-    for (auto& owner : proxies.owners) {
-      if (owner->poll() != (all_signaled ? options.run : 1)) {
+    for (auto& owner : queues.owners) {
+      if (owner.poll() != (all_signaled ? options.run : 1)) {
         throw core::Error(core::ErrorCode::unexpected, "a completion is missing");
       }
     }
@@ -128,7 +60,7 @@ double turns_alone(const Options& options, bool all_signaled) {
 
 /// Entries a second while another thread posts to all queues and polls them.
 double beside_their_owner(const Options& options) {
-  Proxies proxies(options.queues, 4 * options.run);
+  Queues queues(options.queues, 4 * options.run);
   const std::uint64_t runs = std::uint64_t{options.queues} * options.rounds;
   std::atomic<bool> done{false};
   const auto begin = core::Clock::now();
@@ -136,20 +68,20 @@ double beside_their_owner(const Options& options) {
     std::uint64_t posted = 0;
     std::uint64_t completed = 0;
     while (completed < runs && core::Clock::now() - begin < kLimit) {
-      for (auto& each : proxies.owners) {
-        completed += each->poll();
+      for (auto& each : queues.owners) {
+        completed += each.poll();
         // Twice a run may be under way, of a ring of four.
-        if (posted < runs && each->under_way() < 2 * options.run) {
-          each->post_run(options.run, false);
+        if (posted < runs && each.under_way() < 2 * options.run) {
+          each.post_run(options.run, false);
           ++posted;
         }
       }
     }
     done.store(completed == runs, std::memory_order_release);  // pairs with the load below
-    proxies.engine.notify();
+    queues.proxies.engine.notify();
   });
   while (!done.load(std::memory_order_acquire) && core::Clock::now() - begin < kLimit) {
-    for (int i = 0; i < 64; ++i) proxies.engine.progress();
+    for (int i = 0; i < 64; ++i) queues.proxies.engine.progress();
   }
   const auto spent = core::Clock::now() - begin;
   owner.join();
@@ -159,11 +91,11 @@ double beside_their_owner(const Options& options) {
 
 /// From the post of one entry to its completion, the proxy being on another thread.
 std::unique_ptr<metrics::LatencyHistogram> round_trips(const Options& options) {
-  Proxies proxies(1, 16);
+  Queues queues(1, 16);
   auto histogram = std::make_unique<metrics::LatencyHistogram>();
   std::atomic<bool> done{false};
   std::thread owner([&] {
-    Owner& queue = *proxies.owners.front();
+    Owner& queue = queues.owners.front();
     const auto limit = core::Clock::now() + kLimit;
     const std::uint32_t rounds = 100 * options.rounds;
     for (std::uint32_t i = 0; i < rounds + rounds / 10; ++i) {
@@ -175,7 +107,7 @@ std::unique_ptr<metrics::LatencyHistogram> round_trips(const Options& options) {
     }
     done.store(true, std::memory_order_release);  // pairs with the load below
   });
-  while (!done.load(std::memory_order_acquire)) proxies.engine.progress();
+  while (!done.load(std::memory_order_acquire)) queues.proxies.engine.progress();
   owner.join();
   return histogram;
 }

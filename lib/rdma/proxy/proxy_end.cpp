@@ -9,7 +9,7 @@ namespace offload::rdma {
 namespace {
 
 /// How long the device may take to flush; it takes microseconds.
-constexpr core::Duration kFlushTime = std::chrono::seconds(2);
+constexpr core::Duration kGiveBackTime = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Proxy::on_queue_failed() noexcept {
 /// The device gives back what it has, as flushed, and the peer finds out.
 void Proxy::enter_error(const core::Error& why) {
   error_ = why;
-  flush_deadline_ = core::Clock::now() + kFlushTime;
+  flush_deadline_ = core::Clock::now() + kGiveBackTime;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
   const int errnum = errno_of(ibv_modify_qp(parts_.queue_pair.get(), &attributes, IBV_QP_STATE));

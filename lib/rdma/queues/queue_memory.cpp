@@ -9,7 +9,6 @@
 namespace offload::rdma {
 namespace {
 
-using kernels::rdma::CompletionQueue;
 using kernels::rdma::Cqe;
 using kernels::rdma::CqeKind;
 using kernels::rdma::kBlockBytes;
@@ -24,15 +23,15 @@ constexpr std::size_t kLines = 5;
   throw core::Error(core::ErrorCode::invalid_value, what);
 }
 
-void check(std::uint32_t entries) {
+void check_count(std::uint32_t entries) {
   if (!std::has_single_bit(entries) || entries > kMostEntries) {
     refuse("a queue of " + std::to_string(entries) + " entries: it has a power of two of them, " +
            std::to_string(kMostEntries) + " at most");
   }
 }
 
-void check(std::uint32_t entries, const CompletionQueue& completions) {
-  check(entries);
+void check_places(std::uint32_t entries, const kernels::rdma::CompletionQueue& completions) {
+  check_count(entries);
   constexpr std::uint32_t kMostLog2 = 23;  // as the consumer's record has 24 bits
   if (completions.log2 > kMostLog2 || entries > 1U << completions.log2) {
     refuse("a queue of " + std::to_string(entries) + " entries with 2^" +
@@ -55,9 +54,10 @@ class Parts {
     next_ += aligned(count * sizeof(T));
     return part;
   }
-  CompletionQueue take_completions(std::uint32_t entries) {
-    CompletionQueue queue{take<Cqe>(entries), static_cast<std::uint32_t>(std::countr_zero(entries)),
-                          take<std::uint32_t>(1)};
+  kernels::rdma::CompletionQueue take_completions(std::uint32_t entries) {
+    kernels::rdma::CompletionQueue queue{take<Cqe>(entries),
+                                         static_cast<std::uint32_t>(std::countr_zero(entries)),
+                                         take<std::uint32_t>(1)};
     const std::uint32_t invalid = static_cast<std::uint32_t>(CqeKind::invalid) << 4;
     for (std::uint32_t i = 0; i < entries; ++i) {
       queue.entries[i].words[kCqeOwner] = kernels::rdma::big_endian(invalid);
@@ -70,21 +70,21 @@ class Parts {
 };
 
 template <class T>
-void move(T*& pointer, const void* from, void* to) {
+void move_pointer(T*& pointer, const void* from, void* to) {
   const auto offset = reinterpret_cast<std::byte*>(pointer) - static_cast<const std::byte*>(from);
   pointer = reinterpret_cast<T*>(static_cast<std::byte*>(to) + offset);
 }
 
-void move(CompletionQueue& completions, const void* from, void* to) {
-  move(completions.entries, from, to);
-  move(completions.record, from, to);
+void move_pointer(kernels::rdma::CompletionQueue& completions, const void* from, void* to) {
+  move_pointer(completions.entries, from, to);
+  move_pointer(completions.record, from, to);
 }
 
 }  // namespace
 
 std::size_t queue_memory_bytes(const QueueSizes& sizes) {
-  check(sizes.send_blocks);
-  check(sizes.receives);
+  check_count(sizes.send_blocks);
+  check_count(sizes.receives);
   return std::size_t{sizes.send_blocks} * (kBlockBytes + sizeof(Cqe)) +
          aligned(sizes.receives * sizeof(Segment)) + sizes.receives * sizeof(Cqe) +
          kLines * kQueueAlignment;
@@ -118,19 +118,19 @@ QueuePairMemory lay_out_queues(std::span<std::byte> memory, const QueueSizes& si
 
 QueuePairMemory as_seen_at(const QueuePairMemory& queues, const void* from, void* to) {
   QueuePairMemory moved = queues;
-  move(moved.send.ring.segments, from, to);
-  move(moved.send.record, from, to);
-  move(moved.send.doorbell, from, to);
-  move(moved.send.completions, from, to);
-  move(moved.receive.ring, from, to);
-  move(moved.receive.record, from, to);
-  move(moved.receive.completions, from, to);
+  move_pointer(moved.send.ring.segments, from, to);
+  move_pointer(moved.send.record, from, to);
+  move_pointer(moved.send.doorbell, from, to);
+  move_pointer(moved.send.completions, from, to);
+  move_pointer(moved.receive.ring, from, to);
+  move_pointer(moved.receive.record, from, to);
+  move_pointer(moved.receive.completions, from, to);
   return moved;
 }
 
 void check_sizes(const QueuePairMemory& queues) {
-  check(queues.send.ring.blocks, queues.send.completions);
-  check(queues.receive.entries, queues.receive.completions);
+  check_places(queues.send.ring.blocks, queues.send.completions);
+  check_places(queues.receive.entries, queues.receive.completions);
 }
 
 }  // namespace offload::rdma

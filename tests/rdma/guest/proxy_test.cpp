@@ -1,5 +1,6 @@
 #include "rdma/proxy/proxy.hpp"
 
+#include <bit>
 #include <cstring>
 #include <list>
 #include <random>
@@ -302,7 +303,7 @@ TEST_F(ProxyPairTest, BothEndsAtOnceOverManyLaps) {
       const LocalBuffer buffer = local(half.base + (half.done % 7) * kRoom, length);
       wire::SendWork work = work_of(sends ? Opcode::send : Opcode::rdma_write, &buffer, 1);
       if (half.done % 2 == 0) {
-        work.inline_data = reinterpret_cast<const void*>(buffer.address);
+        work.inline_data = std::bit_cast<const void*>(buffer.address);
         work.inline_length = buffer.length;
       }
       work.remote = remote(kTo + half.base);

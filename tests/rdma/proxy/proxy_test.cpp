@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -127,8 +128,8 @@ TEST_F(ProxyTest, InlineDataOfAnyLengthAtAnyPlace) {
     ASSERT_EQ(posted.pieces[0].length, length);
     ASSERT_EQ((posted.send.send_flags & IBV_SEND_INLINE) != 0, length <= 64);
     ASSERT_EQ(posted.pieces[0].lkey, 11U);  // of the fake's regions
-    ASSERT_EQ(
-        std::memcmp(reinterpret_cast<const void*>(posted.pieces[0].addr), data.data(), length), 0);
+    ASSERT_EQ(std::memcmp(std::bit_cast<const void*>(posted.pieces[0].addr), data.data(), length),
+              0);
     finish();
     ASSERT_TRUE(owner_.poll());
   }
@@ -148,7 +149,7 @@ TEST_F(ProxyTest, InlineDataUnderWayStaysAsItWas) {
     }
     for (std::size_t i = 0; i < sent.size(); ++i) {
       const ibv_sge piece = native().sends[i].pieces[0];
-      const auto* const bytes = reinterpret_cast<const std::byte*>(piece.addr);
+      const auto* const bytes = std::bit_cast<const std::byte*>(piece.addr);
       ASSERT_TRUE(std::all_of(bytes, bytes + piece.length,
                               [&](std::byte each) { return each == std::byte(sent[i]); }));
     }
@@ -294,7 +295,7 @@ TEST_F(ProxyTest, BesideAnOwnerOfAnotherThread) {
     for (; !native().sends.empty(); ++carried_out) {
       std::uint64_t value = 0;
       const ibv_sge piece = native().sends.front().pieces.at(0);
-      std::memcpy(&value, reinterpret_cast<const void*>(piece.addr), sizeof value);
+      std::memcpy(&value, std::bit_cast<const void*>(piece.addr), sizeof value);
       if (value != carried_out) break;
       test::fake().finish_send(native());
     }
