@@ -79,7 +79,41 @@ struct SendQueue {
   std::uint32_t* record;  ///< of its producer
   std::uint64_t* doorbell;
   CompletionQueue completions;
+  /// Without: the card takes from the doorbell itself up to where entries are published, as
+  /// ConnectX-8 can. Such a queue is rung with doorbell_of().
+  bool has_record = true;
 };
+
+/// What a doorbell is rung with, for entries up to `end`. A card that has a record reads no more of
+/// it than the queue's number, so this does for both.
+OFFLOAD_HOST_DEVICE inline Segment doorbell_of(const SendQueue& queue, std::uint64_t end) {
+  const auto index = static_cast<std::uint32_t>(end & 0xffffU);
+  return {{big_endian(index << 8), big_endian(queue.number << 8), 0, 0}};
+}
+
+/// Hands all entries up to `end` to the card: the record first, which says up to where, then the
+/// doorbell. Says between the two that the completions before `polled` were read, so that a card
+/// has room for those of the entries that it sees. One thread of a queue at a time, with numbers
+/// that are never less than before.
+///
+/// Each store pairs with the card's read of it, or its acquire where a CPU thread stands for it.
+OFFLOAD_HOST_DEVICE inline void ring_up_to(const SendQueue& queue, std::uint64_t end,
+                                           std::uint64_t polled) {
+  const Segment doorbell = doorbell_of(queue, end);
+  const auto record = static_cast<std::uint32_t>(end & 0xffffU);
+#if defined(__CUDA_ARCH__)
+  // Two fences for three stores: what was read and written before comes before the records, and
+  // the records before the doorbell.
+  fence_acq_rel_sys();
+  if (queue.has_record) store_relaxed_sys(queue.record, big_endian(record));
+  store_relaxed_sys(queue.completions.record,
+                    big_endian(static_cast<std::uint32_t>(polled & 0xff'ffffU)));
+#else
+  if (queue.has_record) store_record(queue.record, record);
+  free_completions(queue.completions, polled);
+#endif
+  ring_doorbell(queue.doorbell, doorbell);
+}
 
 /// What became of a post.
 enum class Posted : std::uint32_t {

@@ -51,6 +51,7 @@ void Card::connect(std::uint32_t one, std::uint32_t other) {
 }
 
 bool Card::progress() {
+  if (rude_) return progress_rudely();
   bool worked = false;
   for (QueuePair& pair : pairs_) {
     worked = pair.entries.look() || worked;
@@ -58,6 +59,51 @@ bool Card::progress() {
     note_fault(pair);
   }
   return worked;
+}
+
+bool Card::progress_rudely() {
+  auto& random = *rude_;
+  bool worked = false;
+  const auto release = [&](std::deque<Completion>& late, CompletionWriter& to) {
+    worked = worked || !late.empty();
+    for (; !late.empty() && random() % 2 == 0; late.pop_front()) to.write(late.front());
+  };
+  const std::size_t first = random() % std::max<std::size_t>(pairs_.size(), 1);
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    QueuePair& pair = pairs_[(first + i) % pairs_.size()];
+    if (random() % 4 != 0) worked = pair.entries.look() || worked;
+    for (auto left = random() % 4; left != 0 && serve(pair); --left) worked = true;
+    worked = worked || pair.entries.has_entry();
+    note_fault(pair);
+    release(pair.late_sent, pair.sent);
+    release(pair.late_came, pair.came);
+  }
+  return worked;
+}
+
+void Card::complete_sent(QueuePair& pair, const Completion& completion) {
+  if (rude_) {
+    pair.late_sent.push_back(completion);
+  } else {
+    pair.sent.write(completion);
+  }
+}
+
+void Card::complete_came(QueuePair& pair, const Completion& completion) {
+  if (rude_) {
+    pair.late_came.push_back(completion);
+  } else {
+    pair.came.write(completion);
+  }
+}
+
+void Card::copy(std::span<const std::byte> from, std::span<std::byte> to) {
+  constexpr std::size_t kPiece = 64;
+  std::size_t left = from.size();
+  for (; rude_ && left > kPiece; left -= kPiece) {
+    std::copy_n(&from[left - kPiece], kPiece, &to[left - kPiece]);
+  }
+  std::copy_n(from.begin(), left, to.begin());
 }
 
 /// Carries out the next entry. False: there is none, or it has to wait.
@@ -82,7 +128,7 @@ bool Card::serve(QueuePair& pair) {
     completion.syndrome = syndrome;
   }
   if (result == Result::failed || (entry.work.flags & kSignaled) != 0) {
-    pair.sent.write(completion);
+    complete_sent(pair, completion);
   }
   return true;
 }
@@ -96,15 +142,15 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
   };
   if (work.opcode == Opcode::nop) return Result::done;
   if (work.opcode == kDump) {
-    std::vector<std::byte> dropped;
-    const Syndrome why = gather(entry, dropped);
+    const Syndrome why = gather(entry, message_);
     return why == Syndrome::none ? Result::done : failed(why);
   }
   if (pair.peer == nullptr) return failed(Syndrome::transport_retries);
   if (pair.peer->in_error) return failed(Syndrome::transport_retries);
 
   const bool reads = work.opcode == Opcode::rdma_read || is_atomic(work.opcode);
-  std::vector<std::byte> message;
+  std::vector<std::byte>& message = message_;
+  message.clear();
   if (!reads) {
     if (const auto why = gather(entry, message); why != Syndrome::none) return failed(why);
   }
@@ -141,7 +187,7 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
   } else if (work.opcode == Opcode::rdma_read) {
     message.assign(remote.begin(), remote.end());
   } else {
-    std::copy(message.begin(), message.end(), remote.begin());
+    copy(message, remote);
   }
   if (reads) {
     const Syndrome why = scatter(entry, message);
@@ -177,12 +223,12 @@ Card::Result Card::deliver(QueuePair& pair, const Entry& entry, std::span<const 
       completion.syndrome = fits ? Syndrome::local_protection : Syndrome::local_length;
       syndrome = fits ? Syndrome::remote_operation : Syndrome::remote_invalid_request;
     } else {
-      std::copy(message.begin(), message.end(), room.begin());
+      copy(message, room);
       completion.kind = entry.work.opcode == Opcode::send ? CqeKind::received_send
                                                           : CqeKind::received_send_with_imm;
     }
   }
-  peer.came.write(completion);
+  complete_came(peer, completion);
   if (!completion.is_error()) return Result::done;
   peer.in_error = true;
   return Result::failed;
@@ -199,12 +245,12 @@ Card::Syndrome Card::gather(const Entry& entry, std::vector<std::byte>& message)
   return Syndrome::none;
 }
 
-Card::Syndrome Card::scatter(const Entry& entry, std::span<const std::byte> message) const {
+Card::Syndrome Card::scatter(const Entry& entry, std::span<const std::byte> message) {
   for (const LocalBuffer& buffer : buffers_of(entry)) {
     const auto bytes = find(buffer.address, buffer.length, buffer.lkey);
     if (bytes.size() != buffer.length) return Syndrome::local_protection;
     const std::size_t size = std::min(bytes.size(), message.size());
-    std::copy_n(message.begin(), size, bytes.begin());
+    copy(message.first(size), bytes);
     message = message.subspan(size);
   }
   return message.empty() ? Syndrome::none : Syndrome::local_length;

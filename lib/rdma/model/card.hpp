@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +48,12 @@ class Card {
   /// Whether a send that finds no receive fails; else it waits for one.
   void set_fail_without_receive(bool fail) noexcept { fail_without_receive_ = fail; }
 
+  /// From now on the card does what it may and what makes an owner's life hard, as `seed` has it:
+  /// queues in any order, a few entries at a time, bytes from the last to the first, completions
+  /// late. Not more than it may: a queue's entries stay in their order, its completions too, and
+  /// what an operation wrote is there when its completion is.
+  void set_rude(std::uint32_t seed) { rude_.emplace(seed); }
+
   /// What was wrong with the first entry, doorbell or record that broke the format; empty: none.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
 
@@ -65,26 +73,34 @@ class Card {
     CompletionWriter came;
     QueuePair* peer = nullptr;
     bool in_error = false;
+    std::deque<kernels::rdma::Completion> late_sent{};  ///< not written yet
+    std::deque<kernels::rdma::Completion> late_came{};
   };
 
   /// What came of an operation.
   enum class Result : std::uint8_t { done, waits, failed };
 
+  bool progress_rudely();
   bool serve(QueuePair& pair);
   Result carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
   Result deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
                  Syndrome& syndrome);
   Syndrome gather(const Entry& entry, std::vector<std::byte>& message) const;
-  Syndrome scatter(const Entry& entry, std::span<const std::byte> message) const;
+  Syndrome scatter(const Entry& entry, std::span<const std::byte> message);
   /// The bytes under a key, or none.
   [[nodiscard]] std::span<std::byte> find(std::uint64_t address, std::uint64_t length,
                                           std::uint32_t key) const;
   [[nodiscard]] const Region* region_of(std::uint32_t key) const;
+  void copy(std::span<const std::byte> from, std::span<std::byte> to);
+  void complete_sent(QueuePair& pair, const kernels::rdma::Completion& completion);
+  void complete_came(QueuePair& pair, const kernels::rdma::Completion& completion);
   void note_fault(QueuePair& pair);
 
   std::vector<Region> regions_;
-  std::deque<QueuePair> pairs_;  // they refer to each other
+  std::deque<QueuePair> pairs_;     // they refer to each other
+  std::vector<std::byte> message_;  // of the operation that is carried out
   bool fail_without_receive_ = false;
+  std::optional<std::minstd_rand> rude_;
   std::string fault_;
 };
 

@@ -76,11 +76,12 @@ bool EntryReader::look() noexcept {
   const std::uint64_t doorbell = __atomic_load_n(queue_.doorbell, __ATOMIC_ACQUIRE);
   if (doorbell == doorbell_ || has_fault()) return false;
   doorbell_ = doorbell;
-  const std::uint16_t published = load_record(queue_.record);
   const std::uint32_t what = big_endian(static_cast<std::uint32_t>(doorbell));
   const std::uint32_t whose = big_endian(static_cast<std::uint32_t>(doorbell >> 32));
   if (whose >> 8 != queue_.number) return refuse("the doorbell is another queue's", false), true;
 
+  const auto rung_end = static_cast<std::uint16_t>((what >> 8) + blocks_of(whose & 0x3fU));
+  const std::uint16_t published = queue_.has_record ? load_record(queue_.record) : rung_end;
   const auto more = static_cast<std::uint16_t>(published - end_);
   if (end_ - retired_ + more > queue_.ring.blocks) {
     return refuse("the record is beyond the ring", false), true;
@@ -88,7 +89,6 @@ bool EntryReader::look() noexcept {
   // The owner may have gone on since: the record is as far as the entry that was rung for, or
   // farther. By how much is bounded: a doorbell that was on its way when the record was last read
   // is of blocks that were under way then.
-  const auto rung_end = static_cast<std::uint16_t>((what >> 8) + blocks_of(whose & 0x3fU));
   const auto beyond = static_cast<std::uint16_t>(published - rung_end);
   if (beyond > std::uint32_t{more} + queue_.ring.blocks) {
     return refuse("the doorbell was rung before the record was there", false), true;

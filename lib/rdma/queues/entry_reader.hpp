@@ -16,7 +16,7 @@ namespace offload::rdma {
 
 /// Reads memory of the card's own and drops it (MLX5_OPCODE_DUMP): so a GPU has what came before
 /// written out.
-inline constexpr auto kDump = static_cast<kernels::rdma::Opcode>(0x23);
+inline constexpr auto kDump = kernels::rdma::Opcode::dump;
 
 /// Bytes that an entry can have inline.
 inline constexpr std::uint32_t kMostInline =
