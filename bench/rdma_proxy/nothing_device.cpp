@@ -6,7 +6,7 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
+#include <cstdio>
 #include <vector>
 
 #undef ibv_get_device_list
@@ -57,7 +57,7 @@ int destroy(Object* object) {
 extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
-  std::strcpy(device.name, offload::bench::kNothingDevice);
+  std::snprintf(device.name, sizeof device.name, "%s", offload::bench::kNothingDevice);
   device.transport_type = IBV_TRANSPORT_IB;
   *count = 1;
   return device_list;

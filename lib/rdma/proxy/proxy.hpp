@@ -54,7 +54,8 @@ struct ProxyParts {
 /// least every 50 us where it sleeps. Nothing allocates after the start but the words of an error.
 class Proxy final : public progress::Context, CompletionHandler {
  public:
-  /// Called once, in a turn of the engine, with what broke the queue. It may stop the proxy.
+  /// Called once, in a turn of the engine, with what broke the queue. It may stop the proxy, and
+  /// must not throw.
   using OnError = std::function<void(Proxy&, const core::Error&)>;
 
   /// `queues`: as this process sees them; they outlive the proxy. Throws Error: invalid_value for

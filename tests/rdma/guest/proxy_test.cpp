@@ -21,11 +21,9 @@ using wire::Opcode;
 using wire::Posted;
 using wire::Syndrome;
 
-ConnectionOptions few_retries() {
+ConnectionOptions some_inline() {
   ConnectionOptions options;
   options.queues.max_inline_data = 64;
-  options.rts.rnr_retry = 1;
-  options.rtr.min_rnr_timer = 12;
   return options;
 }
 
@@ -60,7 +58,7 @@ class ProxyGuestTest : public DeviceTest {
     }
   }
 
-  ProxyEnd& make_end(const std::string& name, const ConnectionOptions& options = few_retries()) {
+  ProxyEnd& make_end(const std::string& name, const ConnectionOptions& options = some_inline()) {
     return ends_.emplace_back(objects(), options, engine_, name);
   }
   void connect_ends(ProxyEnd& a, ProxyEnd& b) {
@@ -100,6 +98,11 @@ class ProxyGuestTest : public DeviceTest {
   void post(ProxyEnd& end, const wire::SendWork& work) {
     ASSERT_EQ(end.owner->post(work), Posted::done);
     end.owner->publish();
+  }
+  /// The device has it before a message can come.
+  void post_receive(ProxyEnd& end, const LocalBuffer& buffer) {
+    ASSERT_EQ(end.owner->post_receive(buffer), Posted::done);
+    for (int i = 0; i < 3; ++i) engine_.progress();
   }
   /// The next completion; one of kind `invalid` if it does not come.
   wire::Completion next(ProxyEnd& end, bool asleep = false) {
@@ -161,7 +164,7 @@ TEST_P(ProxyOperationsTest, Write) {
 }
 
 TEST_P(ProxyOperationsTest, WriteWithImmediate) {
-  ASSERT_EQ(to_->owner->post_receive({}), Posted::done);
+  post_receive(*to_, {});
   wire::SendWork work = work_of(Opcode::rdma_write_with_imm, buffers_, 2);
   work.remote = remote(kTo);
   work.immediate = 0xdead'beef;
@@ -174,7 +177,7 @@ TEST_P(ProxyOperationsTest, WriteWithImmediate) {
 TEST_P(ProxyOperationsTest, SendsWithAndWithoutImmediate) {
   for (const bool has_immediate : {false, true}) {
     clear(kTo, size());
-    ASSERT_EQ(to_->owner->post_receive(local(kTo, size() + 100)), Posted::done);
+    post_receive(*to_, local(kTo, size() + 100));
     wire::SendWork work =
         work_of(has_immediate ? Opcode::send_with_imm : Opcode::send, buffers_, 2);
     if (has_immediate) work.immediate = 0x0102'0304;
@@ -204,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(, ProxyOperationsTest,
 
 class ProxyPairTest : public ProxyGuestTest {
  protected:
-  void make(const ConnectionOptions& options = few_retries()) {
+  void make(const ConnectionOptions& options = some_inline()) {
     a_ = &make_end("a", options);
     b_ = &make_end("b", options);
     connect_ends(*a_, *b_);
@@ -220,7 +223,7 @@ class ProxyPairTest : public ProxyGuestTest {
     post(end, work_of(Opcode::send, nullptr, 0));
     const auto completion = next(end);
     EXPECT_EQ(completion.syndrome, Syndrome::flushed);
-    ASSERT_EQ(end.owner->post_receive(local(0, 64)), Posted::done);
+    post_receive(end, local(0, 64));
     EXPECT_EQ(next_receive(end).syndrome, Syndrome::flushed);
   }
 
@@ -308,7 +311,7 @@ TEST_F(ProxyPairTest, BothEndsAtOnceOverManyLaps) {
       }
       work.remote = remote(kTo + half.base);
       if (sends) {
-        ASSERT_EQ(half.to->owner->post_receive(local(kTo + half.base, kRoom)), Posted::done);
+        post_receive(*half.to, local(kTo + half.base, kRoom));
       }
       post(*half.from, work);
       if (sends) {
@@ -377,7 +380,7 @@ TEST_F(ProxyPairTest, AWrongLocalKey) {
 
 TEST_F(ProxyPairTest, AMessageThatIsTooLongFailsAtBothEnds) {
   make();
-  ASSERT_EQ(b_->owner->post_receive(local(kTo, 100)), Posted::done);
+  post_receive(*b_, local(kTo, 100));
   const LocalBuffer buffer = local(0, 200);
   post(*a_, work_of(Opcode::send, &buffer, 1));
   EXPECT_EQ(next(*a_).kind, CqeKind::request_error);
@@ -387,7 +390,10 @@ TEST_F(ProxyPairTest, AMessageThatIsTooLongFailsAtBothEnds) {
 }
 
 TEST_F(ProxyPairTest, APeerWithoutReceives) {
-  make();
+  ConnectionOptions options = some_inline();
+  options.rts.rnr_retry = 1;
+  options.rtr.min_rnr_timer = 12;
+  make(options);
   const LocalBuffer buffer = local(0, 100);
   post(*a_, work_of(Opcode::send, &buffer, 1));
   expect_failed(*a_, Syndrome::receiver_not_ready);
@@ -406,7 +412,7 @@ TEST_F(ProxyPairTest, APeerThatIsGone) {
 
 TEST_F(ProxyPairTest, AStopInTheMiddleGivesAllBack) {
   make();
-  ASSERT_EQ(a_->owner->post_receive(local(kTo, 100)), Posted::done);
+  post_receive(*a_, local(kTo, 100));
   const LocalBuffer buffer = local(0, 1U << 20);
   wire::SendWork work = work_of(Opcode::rdma_write, &buffer, 1);
   work.remote = remote(kTo);
