@@ -262,7 +262,7 @@ struct Unanswered {
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, std::uint32_t number) const {
     Queue queue = parties[number].queue;
     ExclusiveReceives receives{parties[number].receives, {}};
-    const WaitLimit soon{1'000'000, stop};
+    const WaitLimit soon{1'000'000};
     std::uint64_t ticket = 0;
     const SendWork work;
     Result posted = Result::done;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "kernels/group.hpp"
@@ -136,6 +138,51 @@ TEST_F(SharedQueueTest, ACompletionOfNothingIsAnError) {
   EXPECT_EQ(look(kOne, queue_), 1U);
   EXPECT_EQ(error_of(kOne, queue_).syndrome(), Syndrome::bad_response);
   EXPECT_EQ(state_.completed, 0U);
+}
+
+/// Runs `work` on another thread; returns once it is done, without that thread's writes being
+/// ordered before what follows: so ThreadSanitizer sees whether the queue itself orders them.
+template <class Work>
+void beside(const Work& work, std::jthread& thread) {
+  static std::atomic<bool> done;
+  done.store(false, std::memory_order_relaxed);
+  thread = std::jthread([&work] {
+    work();
+    done.store(true, std::memory_order_relaxed);
+  });
+  while (!done.load(std::memory_order_relaxed)) std::this_thread::yield();
+}
+
+TEST_F(SharedQueueTest, AMarkOrdersWhatItsThreadWrote) {
+  std::uint64_t position = 0;
+  ASSERT_EQ(take(1, position), Result::done);
+  state_.ringing = 1;  // so that the bell orders nothing
+  std::jthread thread;
+  const auto post = [&] {
+    write(0);
+    publish(kOne, queue_, 0, 1, 1);
+  };
+  beside(post, thread);
+  __atomic_store_n(&state_.ringing, 0, __ATOMIC_RELAXED);
+  publish_filled(queue_);
+  EXPECT_EQ(record(), 1U);
+  EXPECT_EQ(big_endian(queue_.queue.ring.at(0, 0).words[1]), queue_.queue.number << 8 | 1);
+}
+
+TEST_F(SharedQueueTest, WhoLearnsThatAnEntryIsCompletedSeesWhatItDid) {
+  std::uint64_t position = 0;
+  ASSERT_EQ(take(1, position), Result::done);
+  publish(kOne, queue_, 0, 1, 1);
+  std::uint64_t payload = 0;
+  std::jthread thread;
+  const auto look_for_all = [&] {
+    payload = 7;
+    complete(0);
+    look(kOne, queue_);
+  };
+  beside(look_for_all, thread);
+  ASSERT_TRUE(is_completed(kOne, queue_, 0));
+  EXPECT_EQ(payload, 7U);
 }
 
 // Positions that a card sees wrap at 65,536, and marks of a lap before are none.
