@@ -36,7 +36,7 @@ struct HostGroups {
   }
 };
 
-using Hosts = testing::Types<HostGroups<1, 4, 200>, HostGroups<4, 2, 2>, HostGroups<32, 1, 1>>;
+using Hosts = testing::Types<HostGroups<1, 4, 200>, HostGroups<4, 2, 2>, HostGroups<12, 1, 1>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, RdmaOperations, Hosts);
 
 }  // namespace
