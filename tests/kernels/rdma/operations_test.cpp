@@ -11,6 +11,7 @@ template <std::uint32_t lanes, std::uint32_t groups, std::uint32_t rounds>
 struct HostGroups {
   static constexpr std::uint32_t kGroups = groups;
   static constexpr std::uint32_t kRounds = rounds;
+  static constexpr std::uint32_t kLargest = 1U << 20;
   static constexpr std::uint32_t kSharedRounds = 10 * rounds;
   using Memory = kernels::test::HostRunner::Memory;
   using Scratch = Memory;
