@@ -11,7 +11,7 @@ namespace offload::rdma::model {
 /// entry it checks index, queue number and length. It carries out no-ops, writes, fetch-and-adds
 /// and sends without an immediate, each with inline data or buffers; anything else is a fault.
 ///
-/// What Card does and this does not: keys and bounds are not looked at, so whoever posts can have
+/// What Card does and this does not: keys and bounds are not looked at, so the owner can have
 /// it write anywhere; nor are flags but kSignaled, reserved fields and what the record says beyond
 /// the ring. A fault is counted, and stops its queue without a completion. Allocates nothing.
 class FastCard {

@@ -14,6 +14,8 @@ template <class Group, int threads>
 struct DeviceGroups {
   static constexpr std::uint32_t kGroups = 8;
   static constexpr std::uint32_t kRounds = 20;
+  // A thread alone reads over PCIe byte for byte.
+  static constexpr std::uint32_t kLargest = threads == 1 ? 1U << 14 : 1U << 20;
   static constexpr std::uint32_t kSharedRounds = 500;
   using Memory = kernels::test::WarpRunner::Memory;
 

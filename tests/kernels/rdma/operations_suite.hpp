@@ -123,7 +123,7 @@ TYPED_TEST_P(RdmaOperations, OnAQueueOfItsOwn) {
     check_every_operation<ExclusiveQueue, TypeParam>({1, 8, bytes}, TypeParam::kRounds,
                                                      ModelCard::kPolite);
   }
-  check_every_operation<ExclusiveQueue, TypeParam>({1, 8, 1U << 20}, 1, 3);
+  check_every_operation<ExclusiveQueue, TypeParam>({1, 8, TypeParam::kLargest}, 1, 3);
 }
 
 TYPED_TEST_P(RdmaOperations, OnASharedQueue) {
@@ -131,7 +131,7 @@ TYPED_TEST_P(RdmaOperations, OnASharedQueue) {
     check_every_operation<SharedQueue, TypeParam>({1, 8, bytes}, TypeParam::kRounds,
                                                   ModelCard::kPolite);
   }
-  check_every_operation<SharedQueue, TypeParam>({1, 8, 1U << 20}, 1, 4);
+  check_every_operation<SharedQueue, TypeParam>({1, 8, TypeParam::kLargest}, 1, 4);
 }
 
 TYPED_TEST_P(RdmaOperations, BesideOthersAndARudeCard) {

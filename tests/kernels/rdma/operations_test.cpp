@@ -11,6 +11,7 @@ template <std::uint32_t lanes, std::uint32_t groups, std::uint32_t rounds>
 struct HostGroups {
   static constexpr std::uint32_t kGroups = groups;
   static constexpr std::uint32_t kRounds = rounds;
+  static constexpr std::uint32_t kLargest = 1U << 20;
   static constexpr std::uint32_t kSharedRounds = 10 * rounds;
   using Memory = kernels::test::HostRunner::Memory;
   using Scratch = Memory;
@@ -36,7 +37,7 @@ struct HostGroups {
   }
 };
 
-using Hosts = testing::Types<HostGroups<1, 4, 200>, HostGroups<4, 2, 2>, HostGroups<32, 1, 1>>;
+using Hosts = testing::Types<HostGroups<1, 4, 200>, HostGroups<4, 2, 2>, HostGroups<12, 1, 1>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, RdmaOperations, Hosts);
 
 }  // namespace
