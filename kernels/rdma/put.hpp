@@ -104,7 +104,7 @@ OFFLOAD_HOST_DEVICE Result wait_signal(const Group& group, const std::uint64_t* 
     bool there = false;
     if (group.lane() == 0) {
 #if defined(__CUDA_ARCH__)
-      there = load_acquire_sys(word) >= sum;
+      there = load_relaxed_sys(word) >= sum;
 #else
       there = __atomic_load_n(word, __ATOMIC_ACQUIRE) >= sum;
 #endif
@@ -112,6 +112,9 @@ OFFLOAD_HOST_DEVICE Result wait_signal(const Group& group, const std::uint64_t* 
     if (group.from_first(there ? 1 : 0) != 0) break;
     if (group.from_first(wait.is_over() ? 1 : 0) != 0) return Result::timed_out;
   }
+#if defined(__CUDA_ARCH__)
+  fence_acq_rel_sys();  // acquire: once, not with each look
+#endif
   group.sync();
   return Result::done;
 }

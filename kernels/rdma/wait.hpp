@@ -24,7 +24,7 @@ enum class Result : std::uint32_t {
 
 /// When a wait ends at the latest.
 struct WaitLimit {
-  std::uint64_t nanoseconds;            ///< from its begin
+  std::uint64_t nanoseconds;            ///< from its first looks on
   const std::uint32_t* stop = nullptr;  ///< ends it once it is not 0; may be the host's
 };
 
@@ -48,7 +48,6 @@ class Wait {
 
   /// To be asked after each look that found nothing: whether it was the last.
   OFFLOAD_HOST_DEVICE bool is_over() {
-    if (looks_ == 0) end_ = now_ns() + limit_.nanoseconds;
     ++looks_;
     // The flag may lie beyond PCIe, so it is looked at more rarely than what is waited for.
     if (limit_.stop != nullptr && looks_ % kLooksAFlag == 0 && is_set(limit_.stop)) return true;
@@ -56,6 +55,8 @@ class Wait {
 #if !defined(__CUDA_ARCH__)
     sched_yield();  // what is waited for may need this processor
 #endif
+    // Not at the first look: a clock takes as long as a look, and most waits end before this.
+    if (end_ == 0) end_ = now_ns() + limit_.nanoseconds;
     return now_ns() >= end_;
   }
 
