@@ -66,7 +66,10 @@ OFFLOAD_HOST_DEVICE std::uint32_t look(const Group& group, ExclusiveQueue& queue
   SendState& state = queue.state;
   const std::uint32_t lane = group.lane();
   Completion completion{};
-  const bool fits = lane >> queue.queue.completions.log2 == 0;  // a block may have more lanes
+  // No more than can come: each place that a lane looks at is a read over PCIe, for which fences
+  // wait. A block may have more lanes than the queue has places.
+  const std::uint64_t most = state.published - state.completed;
+  const bool fits = lane < most && lane >> queue.queue.completions.log2 == 0;
   const bool there =
       fits && poll_completion(queue.queue.completions, state.polled + lane, completion);
   const std::uint32_t count = leading(group, there);
