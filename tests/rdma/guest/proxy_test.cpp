@@ -1,129 +1,17 @@
 #include "rdma/proxy/proxy.hpp"
 
-#include <bit>
 #include <cstring>
-#include <list>
 #include <random>
 #include <tuple>
 
 #include "rdma/cm/cm_connection.hpp"
-#include "tests/rdma/guest/fixture.hpp"
 #include "tests/rdma/guest/program.hpp"
-#include "tests/rdma/queue_owner.hpp"
+#include "tests/rdma/guest/proxy_fixture.hpp"
 
 /// Entries in mlx5's formats, carried out over a device that is none of mlx5's.
+
 namespace offload::rdma {
 namespace {
-
-using wire::CqeKind;
-using wire::LocalBuffer;
-using wire::Opcode;
-using wire::Posted;
-using wire::Syndrome;
-
-ConnectionOptions some_inline() {
-  ConnectionOptions options;
-  options.queues.max_inline_data = 64;
-  return options;
-}
-
-/// One end: a connection without tasks, and a proxy on its queue pair.
-struct ProxyEnd {
-  ProxyEnd(const SharedObjects& objects, const ConnectionOptions& options, progress::Engine& engine,
-           const std::string& name)
-      : connection(objects, options, name) {
-    connection.connect(engine);
-    connection.start();
-    owner.emplace(QueueSizes{32, 8}, connection.queue_pair()->qp_num());
-    proxy.emplace(ProxyParts{objects.domain, objects.completions, *connection.queue_pair()},
-                  owner->queues, [this](Proxy&, const core::Error& why) { told = why.what(); });
-    proxy->connect(engine);
-    proxy->start();
-  }
-
-  Connection connection;
-  std::optional<QueueOwner> owner;
-  std::optional<Proxy> proxy;
-  std::string told;
-};
-
-class ProxyGuestTest : public DeviceTest {
- protected:
-  static constexpr std::size_t kTo = 4UL << 20;
-
-  ~ProxyGuestTest() override {
-    for (ProxyEnd& end : ends_) {
-      stop(*end.proxy);
-      stop(end.connection);
-    }
-  }
-
-  ProxyEnd& make_end(const std::string& name, const ConnectionOptions& options = some_inline()) {
-    return ends_.emplace_back(objects(), options, engine_, name);
-  }
-  void connect_ends(ProxyEnd& a, ProxyEnd& b) {
-    connect(a.connection, b.connection);
-    a.proxy->start_sends();
-    b.proxy->start_sends();
-  }
-  [[nodiscard]] LocalBuffer local(std::size_t offset, std::size_t length) const {
-    return {reinterpret_cast<std::uint64_t>(bytes(offset, length).data()),
-            static_cast<std::uint32_t>(length), region_.key(registrar_, 0)->local};
-  }
-  [[nodiscard]] wire::RemoteBuffer remote(std::size_t offset) const {
-    return {remote_.address + offset, remote_.key};
-  }
-  void fill(std::size_t offset, std::size_t length) {
-    const auto random = support::random_bytes(length, static_cast<std::uint32_t>(offset + length));
-    std::copy(random.begin(), random.end(), bytes(offset, length).begin());
-  }
-  void clear(std::size_t offset, std::size_t length) {
-    std::memset(bytes(offset, length).data(), 0, length);
-  }
-  /// What is at `from` is at `to`, and no byte more.
-  void expect_same(std::size_t from, std::size_t to, std::size_t length) {
-    EXPECT_EQ(std::memcmp(bytes(from, length + 1).data(), bytes(to, length + 1).data(), length), 0);
-    EXPECT_EQ(bytes(to + length, 1)[0], std::byte{0});
-  }
-
-  static constexpr wire::Completion kNone{CqeKind::invalid, Syndrome::none, 0, {}, 0, 0, 0, 0};
-  static wire::SendWork work_of(Opcode opcode, const LocalBuffer* buffers, std::uint32_t count) {
-    wire::SendWork work;
-    work.opcode = opcode;
-    work.flags = wire::kSignaled;
-    work.buffers = buffers;
-    work.buffer_count = count;
-    return work;
-  }
-  void post(ProxyEnd& end, const wire::SendWork& work) {
-    ASSERT_EQ(end.owner->post(work), Posted::done);
-    end.owner->publish();
-  }
-  /// The device has it before a message can come.
-  void post_receive(ProxyEnd& end, const LocalBuffer& buffer) {
-    ASSERT_EQ(end.owner->post_receive(buffer), Posted::done);
-    for (int i = 0; i < 3; ++i) engine_.progress();
-  }
-  /// The next completion; one of kind `invalid` if it does not come.
-  wire::Completion next(ProxyEnd& end, bool asleep = false) {
-    std::optional<wire::Completion> completion;
-    EXPECT_TRUE(until([&] { return (completion = end.owner->poll()).has_value(); }, asleep));
-    return completion.value_or(kNone);
-  }
-  wire::Completion next_receive(ProxyEnd& end, bool asleep = false) {
-    std::optional<wire::Completion> completion;
-    EXPECT_TRUE(
-        until([&] { return (completion = end.owner->poll_receive()).has_value(); }, asleep));
-    return completion.value_or(kNone);
-  }
-  void expect_done(ProxyEnd& end, bool asleep = false) {
-    const auto completion = next(end, asleep);
-    EXPECT_EQ(completion.kind, CqeKind::request) << end.told;
-    EXPECT_EQ(completion.queue, end.connection.queue_pair()->qp_num());
-  }
-
-  std::list<ProxyEnd> ends_;
-};
 
 /// Bytes of a message, and whether it goes from b to a; then the engine may sleep between its
 /// looks.
@@ -204,32 +92,6 @@ TEST_P(ProxyOperationsTest, Read) {
 INSTANTIATE_TEST_SUITE_P(, ProxyOperationsTest,
                          testing::Combine(testing::Values(1, 100, 5000, 1U << 20),
                                           testing::Bool()));
-
-class ProxyPairTest : public ProxyGuestTest {
- protected:
-  void make(const ConnectionOptions& options = some_inline()) {
-    a_ = &make_end("a", options);
-    b_ = &make_end("b", options);
-    connect_ends(*a_, *b_);
-  }
-  void expect_failed(ProxyEnd& end, Syndrome syndrome) {
-    const auto completion = next(end);
-    EXPECT_EQ(completion.kind, CqeKind::request_error);
-    EXPECT_EQ(completion.syndrome, syndrome);
-    EXPECT_TRUE(until([&] { return !end.told.empty(); }));
-  }
-  /// All that is posted comes back, and what is posted then.
-  void expect_flushes(ProxyEnd& end) {
-    post(end, work_of(Opcode::send, nullptr, 0));
-    const auto completion = next(end);
-    EXPECT_EQ(completion.syndrome, Syndrome::flushed);
-    post_receive(end, local(0, 64));
-    EXPECT_EQ(next_receive(end).syndrome, Syndrome::flushed);
-  }
-
-  ProxyEnd* a_ = nullptr;
-  ProxyEnd* b_ = nullptr;
-};
 
 TEST_F(ProxyPairTest, Atomics) {
   make();
@@ -347,87 +209,6 @@ TEST_F(ProxyPairTest, RunsOfEntriesWithFewSignals) {
     completed += 8;
     for (std::uint64_t i = completed - 8; i != completed; ++i) ASSERT_EQ(words[i % 512], i);
   }
-}
-
-TEST_F(ProxyPairTest, AWrongRemoteKey) {
-  make();
-  const LocalBuffer buffer = local(0, 100);
-  wire::SendWork work = work_of(Opcode::rdma_write, &buffer, 1);
-  work.flags = 0;
-  work.remote = remote(kTo);
-  work.remote.rkey ^= 0x5a5a00;
-  ASSERT_EQ(a_->owner->post(work), Posted::done);
-  post(*a_, work_of(Opcode::send, nullptr, 0));
-  expect_failed(*a_, Syndrome::remote_access);
-  EXPECT_EQ(next(*a_).syndrome, Syndrome::flushed);
-  EXPECT_NE(a_->told.find("entry 0: "), std::string::npos) << a_->told;
-  EXPECT_EQ(bytes(kTo, 1)[0], std::byte{0});
-  expect_flushes(*a_);
-}
-
-TEST_F(ProxyPairTest, AWrongLocalKey) {
-  make();
-  LocalBuffer buffer = local(0, 5000);
-  buffer.lkey ^= 0x5a5a00;
-  wire::SendWork work = work_of(Opcode::rdma_write, &buffer, 1);
-  work.remote = remote(kTo);
-  post(*a_, work);
-  const auto completion = next(*a_);
-  EXPECT_EQ(completion.kind, CqeKind::request_error);  // which one differs from device to device
-  EXPECT_EQ(bytes(kTo, 1)[0], std::byte{0});
-  expect_flushes(*a_);
-}
-
-TEST_F(ProxyPairTest, AMessageThatIsTooLongFailsAtBothEnds) {
-  make();
-  post_receive(*b_, local(kTo, 100));
-  const LocalBuffer buffer = local(0, 200);
-  post(*a_, work_of(Opcode::send, &buffer, 1));
-  EXPECT_EQ(next(*a_).kind, CqeKind::request_error);
-  EXPECT_EQ(next_receive(*b_).kind, CqeKind::receive_error);
-  expect_flushes(*a_);
-  expect_flushes(*b_);
-}
-
-TEST_F(ProxyPairTest, APeerWithoutReceives) {
-  ConnectionOptions options = some_inline();
-  options.rts.rnr_retry = 1;
-  options.rtr.min_rnr_timer = 12;
-  make(options);
-  const LocalBuffer buffer = local(0, 100);
-  post(*a_, work_of(Opcode::send, &buffer, 1));
-  expect_failed(*a_, Syndrome::receiver_not_ready);
-  expect_flushes(*a_);
-}
-
-TEST_F(ProxyPairTest, APeerThatIsGone) {
-  make();
-  stop(*b_->proxy);
-  stop(b_->connection);
-  const LocalBuffer buffer = local(0, 100);
-  post(*a_, work_of(Opcode::send, &buffer, 1));
-  expect_failed(*a_, Syndrome::transport_retries);
-  expect_flushes(*a_);
-}
-
-TEST_F(ProxyPairTest, AStopInTheMiddleGivesAllBack) {
-  make();
-  post_receive(*a_, local(kTo, 100));
-  const LocalBuffer buffer = local(0, 1U << 20);
-  wire::SendWork work = work_of(Opcode::rdma_write, &buffer, 1);
-  work.remote = remote(kTo);
-  for (int i = 0; i < 20; ++i) ASSERT_EQ(a_->owner->post(work), Posted::done);
-  a_->owner->publish();
-  for (int i = 0; i < 3; ++i) engine_.progress();
-  stop(*a_->proxy);
-  int completions = 0;
-  Syndrome last = Syndrome::none;
-  for (; const auto completion = a_->owner->poll(); ++completions) last = completion->syndrome;
-  EXPECT_EQ(completions, 20);
-  EXPECT_EQ(last, Syndrome::flushed);
-  const auto received = a_->owner->poll_receive();
-  ASSERT_TRUE(received);
-  EXPECT_EQ(received->syndrome, Syndrome::flushed);
 }
 
 // ---- rping: a program of others at the other end, connected by librdmacm
