@@ -10,6 +10,10 @@ namespace offload::bench {
 
 namespace rdma = kernels::rdma;
 
+OFFLOAD_HOST_DEVICE inline std::uint64_t address_of(const void* at) {
+  return reinterpret_cast<std::uint64_t>(at);
+}
+
 enum class LoadKind : std::uint32_t {
   post,        ///< entries and doorbells alone; no completion is looked for
   rate,        ///< posted and completed
@@ -22,7 +26,7 @@ enum class LoadKind : std::uint32_t {
 struct Part {
   rdma::SendQueue send;
   rdma::ReceiveQueue receives;  ///< its own
-  std::uint64_t local;          ///< 64 bytes, then 8 for what an atomic finds
+  std::uint8_t* local;          ///< 64 bytes, then 8 for what an atomic finds, then 64 received
   std::uint64_t remote;         ///< 64 bytes of the peer
   std::uint64_t peer_signal;    ///< a word of the peer
   std::uint64_t* signal;        ///< its own
@@ -55,7 +59,9 @@ struct Puts {
   rdma::LocalBuffer halves[2];
 
   OFFLOAD_HOST_DEVICE Puts(const Load& of, const Part& by)
-      : load(of), part(by), halves{{by.local, 32, 0}, {by.local + 32, 32, 0}} {}
+      : load(of),
+        part(by),
+        halves{{address_of(by.local), 32, 0}, {address_of(by.local + 32), 32, 0}} {}
 
   OFFLOAD_HOST_DEVICE rdma::SendWork operator()(std::uint32_t) const {
     rdma::SendWork work;
@@ -63,7 +69,7 @@ struct Puts {
     work.flags = load.signals_each ? rdma::kSignaled : 0;
     work.remote = {part.remote, 0};
     if (load.has_inline) {
-      work.inline_data = reinterpret_cast<const void*>(part.local);
+      work.inline_data = part.local;
       work.inline_length = 28;
     } else {
       work.buffers = halves;
@@ -111,8 +117,8 @@ template <class Group>
 OFFLOAD_HOST_DEVICE rdma::Result exchange_signals(const Group& group, const Load& load,
                                                   const Part& part, bool begins,
                                                   rdma::ExclusiveQueue& queue) {
-  const rdma::LocalBuffer from{part.local, 64, 0};
-  const rdma::Signal signal{{part.peer_signal, 0}, 1, {part.local + 64, 8, 0}};
+  const rdma::LocalBuffer from{address_of(part.local), 64, 0};
+  const rdma::Signal signal{{part.peer_signal, 0}, 1, {address_of(part.local + 64), 8, 0}};
   std::uint64_t ticket = 0;
   auto result = rdma::Result::done;
   for (std::uint64_t i = 1; i <= load.operations && result == rdma::Result::done; ++i) {
@@ -131,8 +137,10 @@ OFFLOAD_HOST_DEVICE rdma::Result exchange_messages(const Group& group, const Loa
                                                    const Part& part, bool begins,
                                                    rdma::ExclusiveQueue& queue) {
   rdma::ExclusiveReceives receives{part.receives, {}};
-  const rdma::LocalBuffer from{part.local, 64, 0};
-  const auto to = [&](std::uint32_t) { return rdma::LocalBuffer{part.local + 128, 64, 0}; };
+  const rdma::LocalBuffer from{address_of(part.local), 64, 0};
+  const auto to = [&](std::uint32_t) {
+    return rdma::LocalBuffer{address_of(part.local + 128), 64, 0};
+  };
   rdma::Completion came{};
   std::uint64_t ticket = 0;
   auto result = post_receives(group, receives, 2, to);

@@ -28,10 +28,6 @@ struct alignas(64) Payload {
   alignas(64) std::uint64_t signal;
 };
 
-std::uint64_t address_of(const void* at) {
-  return reinterpret_cast<std::uint64_t>(at);
-}
-
 /// Threads that stand for the card, until they are stopped.
 class Cards {
  public:
@@ -101,7 +97,7 @@ Load lay_out(Initiator& initiator, const Row& row, const LoadOptions& options,
         offload::rdma::lay_out_queues({memory + i * bytes, bytes}, sizes, kFirstNumber + i));
     Payload& peer = payloads[(i ^ 1U) < pairs ? i ^ 1U : i];
     std::fill_n(payloads[i].local, 64, static_cast<std::uint8_t>(i + 1));
-    parts[i] = {queues[i].send,           queues[i].receive,        address_of(payloads[i].local),
+    parts[i] = {queues[i].send,           queues[i].receive,        payloads[i].local,
                 address_of(&peer.remote), address_of(&peer.signal), &payloads[i].signal};
   }
   Load load{};
