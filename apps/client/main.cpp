@@ -136,7 +136,7 @@ std::string make_runs(const Options& options, const Load& load, core::Signals& s
 
 int run(const Options& options, const std::vector<std::string>& command_line,
         core::Signals& signals) {
-  core::start_log("offload-client", options.quiet ? "warning" : options.log_level);
+  cli::start_log("offload-client", options.log);
   Results results(options);
   const Load load(options);  // older results stay if there is something wrong with it
   Campaign campaign;

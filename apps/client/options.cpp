@@ -327,7 +327,7 @@ void add_output(cli::CommandLine& line, Options& options) {
       .type_name("FILE");
   cli::add_flag(line, "--quiet", options.quiet,
                 "No live table, which is only shown on a terminal, and no log but warnings");
-  cli::add_log_level(line, options.log_level);
+  cli::add_log_options(line, options.log);
 }
 
 }  // namespace
@@ -343,6 +343,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_errors(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
+  if (options.quiet) options.log.level = "warning";
   if (const auto wrong = contradiction_in(line, options); !wrong.empty()) return line.refuse(wrong);
   return options;
 }

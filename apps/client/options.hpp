@@ -11,6 +11,7 @@
 #include "apps/client/requests/service.hpp"
 #include "apps/client/requests/size_mix.hpp"
 #include "cli/leave.hpp"
+#include "cli/log_options.hpp"
 #include "core/clock.hpp"
 
 namespace offload::client {
@@ -80,7 +81,7 @@ struct Options {
   std::string csv;
   std::string request_log;
   bool quiet = false;
-  std::string log_level = "info";
+  cli::LogOptions log{};
 
   /// Whether requests have sizes, and no text of --message-string.
   [[nodiscard]] bool has_sizes() const noexcept {

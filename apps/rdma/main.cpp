@@ -20,7 +20,7 @@ constexpr int kFailed = 1;
 constexpr int kInterrupted = 130;
 
 int run(const Options& options, core::Signals& signals) {
-  core::start_log("offload-rdma", options.log_level);
+  cli::start_log("offload-rdma", options.log);
   cli::JsonFile json(options.output, "offload-rdma");
   Environment environment(options, signals, Endpoint::completions(options) * options.connections);
   std::optional<SharedPool> shared;

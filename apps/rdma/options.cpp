@@ -122,7 +122,7 @@ void add_output(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--output", options.output,
                 "Also write the results to this file, as JSON. Default: no file")
       .type_name("FILE");
-  cli::add_log_level(line, options.log_level);
+  cli::add_log_options(line, options.log);
 }
 
 /// The defaults of the operation.

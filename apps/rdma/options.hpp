@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/leave.hpp"
+#include "cli/log_options.hpp"
 #include "core/clock.hpp"
 #include "rdma/verbs/device_context.hpp"
 
@@ -51,7 +52,7 @@ struct Options {
   bool verify = true;
   core::Duration timeout = core::seconds(30);
   std::string output;  ///< empty for none
-  std::string log_level = "info";
+  cli::LogOptions log{};
 };
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);

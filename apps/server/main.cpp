@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <exception>
 
 #include "apps/server/options.hpp"
@@ -12,7 +14,12 @@ int main(int argc, char** argv) {
     const auto parsed = server::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     const auto& options = std::get<server::Options>(parsed);
-    core::start_log("offload-server", options.log_level);
+    if (options.configuration.check) {
+      server::check_files(options);
+      fmt::print("offload-server: nothing is wrong\n");
+      return 0;
+    }
+    cli::start_log("offload-server", options.log);
     server::Server(options, signals).run();
     return 0;
   } catch (const std::exception& error) {

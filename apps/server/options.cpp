@@ -31,7 +31,8 @@ constexpr const char* kFooter =
     "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
     "SIGINT or SIGTERM: answers what it has read, tells the workers, leaves; a second one leaves "
     "at\n"
-    "once. SIGHUP: rereads --reload-file. Exit status: 0 after a shutdown; 1 an error; 2 a wrong "
+    "once. SIGHUP: rereads --config and the files that it names. Exit status: 0 after a shutdown; "
+    "1 an error; 2 a wrong "
     "command line.\n\n"
     "Example:\n"
     "  offload-server -p 12345 --cpu 2 --cpu 3 --max-message-length 64k";
@@ -158,8 +159,12 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,
                 "A worker that leaves ends the server, and the server's end its workers: the "
                 "reference application's way");
-  cli::add_log_level(line, options.log_level);
-  cli::add_reload_file(line, options.reload_file);
+  cli::add_log_options(line, options.log);
+  cli::add_configuration(line, options.configuration);
+  cli::add_foreign(line, "-d,--device-id",
+                   "here --comch rdma:ADDRESS:PORT names the device by its address");
+  cli::add_foreign(line, "-r,--representor-id",
+                   "here --comch names where the worker attaches, and no representor");
   if (auto leave = line.parse(argc, argv)) return *leave;
 
   const std::set<int> distinct(options.cpus.begin(), options.cpus.end());
@@ -179,6 +184,10 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                     "bytes a thread; {} are allowed (--help lists what is allowed)",
                     bytes, kMostChannelBytes)};
   }
+  if (options.configuration.print) return cli::Leave{0, cli::configuration_text(line)};
+  options.configuration.take(line);
+  options.configuration.argument_count = argc;
+  options.configuration.arguments = argv;
   return options;
 }
 

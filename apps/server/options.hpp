@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "apps/server/admission/client_limits.hpp"
+#include "cli/configuration.hpp"
 #include "cli/leave.hpp"
+#include "cli/log_options.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
 
@@ -32,8 +34,8 @@ struct Options {
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
   bool shutdown_together = false;
-  std::string log_level = "info";
-  std::string reload_file;  ///< empty: none
+  cli::LogOptions log{};
+  cli::Configuration configuration{};
 };
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);

@@ -36,6 +36,10 @@ constexpr int kStrangers = comch::PendingConnections::kMost;
 constexpr int kReservedAChannel = 4;
 constexpr int kReservedALocalChannel = 8;  // memory and doorbells
 
+/// Options that SIGHUP changes.
+const std::vector<std::string> kMayChange{"log-level", "sdk-log-level", "worker-timeout",
+                                          "request-timeout", "shutdown-timeout"};
+
 std::optional<net::TlsContext> make_tls(const Options& options) {
   if (options.tls_certificate.empty()) return std::nullopt;
   return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
@@ -53,17 +57,11 @@ int reserved_descriptors(int limit, bool local, std::size_t channels) {
 
 Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
-      settings_(options.reload_file),
       signals_(&signals),
       cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()) {
-  settings_.add_log_level(options_.log_level);
-  settings_.add_time("worker-timeout", options_.worker_timeout);
-  settings_.add_time("request-timeout", options_.request_timeout);
-  settings_.add_time("shutdown-timeout", options_.shutdown_timeout);
-  settings_.read()();
-  reload_.add([this] { return settings_.read(); });
+  reload_.add([this] { return reread_options(); });
   reload_.add([this] { return [this, tls = make_tls(options_)] { tls_ = tls; }; });
   reload_.add([this] {
     const comch::Keyring readable(options_.comch_security.key_files);
@@ -94,6 +92,7 @@ Server::~Server() {
 }
 
 void Server::run() {
+  core::log_info("configuration: {}", options_.configuration.to_string());
   core::log_info("waiting for a worker on {}", link_->address().to_string());
   while (!shutdown_requested_ && !scheduler_.served()) turn(core::TimePoint::max());
   if (!shutdown_requested_) open_for_clients();
@@ -260,6 +259,21 @@ void Server::on_events(std::uint32_t) {
   shutdown_requested_ = true;
 }
 
+cli::Reload::Apply Server::reread_options() {
+  const cli::Configuration& before = options_.configuration;
+  const auto parsed = parse_options(before.argument_count, before.arguments);
+  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) {
+    throw core::Error(core::ErrorCode::invalid_value, leave->reason());
+  }
+  return [this, now = std::get<Options>(parsed)] {
+    cli::warn_of_restart(options_.configuration.settings, now.configuration.settings, kMayChange);
+    core::set_log_level(now.log.levels());
+    options_.worker_timeout = now.worker_timeout;
+    options_.request_timeout = now.request_timeout;
+    options_.shutdown_timeout = now.shutdown_timeout;
+  };
+}
+
 /// What cannot be reread stays as it is, and so does all if something is wrong.
 void Server::reload() {
   if (!reload_.run()) return;
@@ -290,6 +304,11 @@ void Server::shut_down() {
                                                    : protocol::ShutdownReason::server_leaves);
   while (!link_->done() && core::Clock::now() < deadline) turn(deadline);
   if (!link_->done()) core::log_warning("not all workers said that they have stopped");
+}
+
+void check_files(const Options& options) {
+  (void)make_tls(options);
+  (void)comch::Keyring(options.comch_security.key_files);
 }
 
 }  // namespace offload::server

@@ -13,7 +13,6 @@
 #include "apps/server/mailbox.hpp"
 #include "apps/server/options.hpp"
 #include "cli/reload.hpp"
-#include "cli/settings_file.hpp"
 #include "comch/session/server_session.hpp"
 #include "core/signals.hpp"
 #include "net/tls/context.hpp"
@@ -48,11 +47,11 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void set_expired(bool expired);
   void take_failures();
   void let_go();
+  [[nodiscard]] cli::Reload::Apply reread_options();
   void reload();
   void shut_down();
 
   Options options_;
-  cli::SettingsFile settings_;
   cli::Reload reload_;  ///< at SIGHUP
   core::Signals* signals_;
   std::vector<int> cpus_;  ///< of the I/O threads; -1: anywhere
@@ -73,5 +72,8 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;
 };
+
+/// Reads the files that the options name, and keeps nothing of them. Throws Error.
+void check_files(const Options& options);
 
 }  // namespace offload::server

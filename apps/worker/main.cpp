@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <exception>
 
@@ -24,7 +26,12 @@ int main(int argc, char** argv) {
       std::fputs(worker::representor_list(device::list_representors()).c_str(), stdout);
       return 0;
     }
-    core::start_log("offload-worker", options.log_level);
+    if (options.configuration.check) {
+      worker::check_files(options);
+      fmt::print("offload-worker: nothing is wrong\n");
+      return 0;
+    }
+    cli::start_log("offload-worker", options.log);
     return static_cast<int>(worker::Program(options, signals).run());
   } catch (const std::exception& error) {
     core::print_error("offload-worker", error.what());

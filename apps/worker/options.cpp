@@ -24,7 +24,7 @@ constexpr const char* kFooter =
     "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
     "SIGINT or SIGTERM: asks the server to let the worker go, serves until then, leaves; a second\n"
     "one leaves at once. The server and other workers stay. When the server is gone, the worker\n"
-    "waits for the next one, for --connect-timeout. SIGHUP: rereads --reload-file and\n"
+    "waits for the next one, for --connect-timeout. SIGHUP: rereads --config and\n"
     "--comch-key-file, which the next attachment takes.\n"
     "Exit status: 0 after a signal, or once the server has let the worker go; 1 an error; 2 a "
     "wrong\n"
@@ -131,8 +131,13 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::CommandLine line("offload-worker", kDescription, kFooter);
   add_server(line, options);
   add_backend(line, options);
-  cli::add_log_level(line, options.log_level);
-  cli::add_reload_file(line, options.reload_file);
+  cli::add_log_options(line, options.log);
+  cli::add_configuration(line, options.configuration);
+  cli::add_foreign(line, "-d,--device-id",
+                   "here --comch rdma:ADDRESS:PORT names the server, and routing the device");
+  cli::add_foreign(line, "-t,--num-gpu-threads",
+                   "here the server's --threads says how many channels there are, and "
+                   "--warps-per-channel how much of the GPU each has");
   cli::add_flag(line, "--list-devices", options.list_devices,
                 "Print the devices of this machine with what each can do, and leave");
   if (auto leave = line.parse(argc, argv)) return *leave;
@@ -147,6 +152,10 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                                                     "is allowed)",
                                                     *wrong, options.backend)};
   }
+  if (options.configuration.print) return cli::Leave{0, cli::configuration_text(line)};
+  options.configuration.take(line);
+  options.configuration.argument_count = argc;
+  options.configuration.arguments = argv;
   return options;
 }
 

@@ -6,7 +6,9 @@
 #include <variant>
 #include <vector>
 
+#include "cli/configuration.hpp"
 #include "cli/leave.hpp"
+#include "cli/log_options.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
 
@@ -28,8 +30,8 @@ struct Options {
   bool stands_by = false;
   bool replaces = false;
   bool shutdown_together = false;
-  std::string log_level = "info";
-  std::string reload_file;  ///< empty: none
+  cli::LogOptions log{};
+  cli::Configuration configuration{};
   bool list_devices = false;
 };
 

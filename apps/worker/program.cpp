@@ -20,6 +20,10 @@ constexpr core::Duration kFarewell = std::chrono::milliseconds(100);
 /// More than the descriptors of 1024 channels, of which control connections are among the first.
 constexpr int kMostSockets = 8192;
 
+/// Options that SIGHUP changes.
+const std::vector<std::string> kMayChange{"log-level", "sdk-log-level", "connect-timeout",
+                                          "shutdown-timeout"};
+
 /// Ends the process without a word to threads and drivers. Connections are shut down before, so
 /// that peers learn of it at once: what a driver does at a process's end may take long, and its
 /// descriptors may be closed before theirs.
@@ -32,12 +36,8 @@ constexpr int kMostSockets = 8192;
 }  // namespace
 
 Program::Program(const Options& options, core::Signals& signals)
-    : signals_(&signals), options_(options), settings_(options.reload_file) {
-  settings_.add_log_level(options_.log_level);
-  settings_.add_time("connect-timeout", options_.connect_timeout);
-  settings_.add_time("shutdown-timeout", options_.shutdown_timeout);
-  settings_.read()();
-  reload_.add([this] { return settings_.read(); });
+    : signals_(&signals), options_(options) {
+  reload_.add([this] { return reread_options(); });
   reload_.add([this] {
     std::vector<comch::Address> servers;  // each with keys of its own, as they are of one thread
     for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -63,7 +63,22 @@ Program::~Program() {
   engine_.unwatch(signals_->fd(), *this);
 }
 
+cli::Reload::Apply Program::reread_options() {
+  const cli::Configuration& before = options_.configuration;
+  const auto parsed = parse_options(before.argument_count, before.arguments);
+  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) {
+    throw core::Error(core::ErrorCode::invalid_value, leave->reason());
+  }
+  return [this, now = std::get<Options>(parsed)] {
+    cli::warn_of_restart(options_.configuration.settings, now.configuration.settings, kMayChange);
+    core::set_log_level(now.log.levels());
+    options_.connect_timeout = now.connect_timeout;
+    options_.shutdown_timeout = now.shutdown_timeout;
+  };
+}
+
 ExitStatus Program::run() {
+  core::log_info("configuration: {}", options_.configuration.to_string());
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].thread = std::thread([this, i] {
       core::name_this_thread(("control-" + std::to_string(i)).c_str());
@@ -145,6 +160,10 @@ void Program::on_events(std::uint32_t) {
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   leaving_ = true;
   for (Running& running : workers_) running.worker.leave();
+}
+
+void check_files(const Options& options) {
+  (void)comch::make_address(options.comch, options.comch_security);
 }
 
 }  // namespace offload::worker

@@ -9,7 +9,6 @@
 #include "apps/worker/options.hpp"
 #include "apps/worker/worker.hpp"
 #include "cli/reload.hpp"
-#include "cli/settings_file.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
 
@@ -46,6 +45,7 @@ class Program final : progress::EventHandler {
   };
 
   void on_events(std::uint32_t epoll_events) override;
+  [[nodiscard]] cli::Reload::Apply reread_options();
   void run_worker(Running& running);
   void look_for_hangs();
   [[nodiscard]] bool over() const;
@@ -53,11 +53,13 @@ class Program final : progress::EventHandler {
 
   core::Signals* signals_;
   Options options_;
-  cli::SettingsFile settings_;
   cli::Reload reload_;  ///< at SIGHUP
   progress::Engine engine_;
   std::deque<Running> workers_;
   bool leaving_ = false;  ///< since a signal
 };
+
+/// Reads the files that the options name, and keeps nothing of them. Throws Error.
+void check_files(const Options& options);
 
 }  // namespace offload::worker

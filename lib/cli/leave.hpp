@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 /// Apart from options.hpp, and without what that includes, for those who only pass it on.
@@ -12,6 +13,12 @@ inline constexpr int kUsageError = 2;
 struct Leave {
   int status;        ///< 0: the text is the answer (--help); 2: it says in one line what is wrong
   std::string text;  ///< without a newline at the end
+
+  /// What is wrong, without the program's name before it.
+  [[nodiscard]] std::string reason() const {
+    const std::size_t name = text.find(": ");
+    return name == std::string::npos ? text : text.substr(name + 2);
+  }
 };
 
 /// For main: prints it where it belongs and returns its status.

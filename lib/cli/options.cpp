@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "core/log.hpp"
 #include "core/units.hpp"
 
 namespace offload::cli {
@@ -178,16 +177,11 @@ Option add_choice(CommandLine& line, const std::string& option, std::string& val
       .default_str(value);
 }
 
-void add_log_level(CommandLine& line, std::string& level) {
-  add_choice(line, "--log-level", level, core::log_levels(), "What to report on standard error");
-}
-
-void add_reload_file(CommandLine& line, std::string& path) {
-  add_text(
-      line, "--reload-file", path,
-      "Options that may change, read now and at SIGHUP, before those given here: a JSON object "
-      "such as {\"log-level\": \"debug\"}, also of time limits")
-      .type_name("FILE");
+void add_foreign(CommandLine& line, const std::string& names, const std::string& instead) {
+  const auto refuse = [name = long_name(names), instead](const std::string&) {
+    throw CLI::ValidationError(name, "is the reference application's: " + instead);
+  };
+  line.native().add_option_function<std::string>(names, refuse, instead)->group("");
 }
 
 std::string listed(const std::vector<std::string>& names) {

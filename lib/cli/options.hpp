@@ -146,11 +146,9 @@ Option add_size(CommandLine& line, const std::string& names, Value& value, std::
 Option add_choice(CommandLine& line, const std::string& option, std::string& value,
                   const std::vector<std::string>& names, const std::string& description);
 
-/// --log-level, into `level`.
-void add_log_level(CommandLine& line, std::string& level);
-
-/// --reload-file, for a SettingsFile.
-void add_reload_file(CommandLine& line, std::string& path);
+/// Refuses an option of the reference application that has no like here: `instead` says what to do.
+/// It is not in the help.
+void add_foreign(CommandLine& line, const std::string& names, const std::string& instead);
 
 /// "red, green"
 std::string listed(const std::vector<std::string>& names);

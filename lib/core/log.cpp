@@ -6,11 +6,16 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <iterator>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
+#include "core/log_levels.hpp"
 #include "core/log_queue.hpp"
 
 namespace offload::core {
@@ -29,12 +34,22 @@ spdlog::level::level_enum native(LogLevel level) noexcept {
   return static_cast<spdlog::level::level_enum>(level);
 }
 
-std::string drop_notice(const std::string& program, std::uint64_t dropped) {
-  const std::string text = fmt::format("{} log lines were dropped", dropped);
+std::unique_ptr<spdlog::formatter> make_formatter(LogFormat format);
+
+/// Of the log that was started last. relaxed, as it orders nothing.
+std::atomic<LogFormat> current_format{LogFormat::text};
+
+/// A line as the log has them, also for what does not go through a logger.
+std::string line_of(const std::string& program, spdlog::level::level_enum level,
+                    std::string_view text) {
   spdlog::memory_buf_t line;
-  spdlog::pattern_formatter(kPattern).format(
-      spdlog::details::log_msg(program, spdlog::level::warn, text), line);
+  make_formatter(current_format.load(std::memory_order_relaxed))
+      ->format(spdlog::details::log_msg(program, level, {text.data(), text.size()}), line);
   return fmt::to_string(line);
+}
+
+std::string drop_notice(const std::string& program, std::uint64_t dropped) {
+  return line_of(program, spdlog::level::warn, fmt::format("{} log lines were dropped", dropped));
 }
 
 /// Standard error's queue, made at the first call. It is never destroyed: other threads may log
@@ -80,23 +95,96 @@ class QueueSink final : public spdlog::sinks::base_sink<std::mutex> {
       spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
 };
 
-}  // namespace
+/// What the log reports now. Most lines that are not reported cost one load.
+class Reported {
+ public:
+  static Reported& instance() {
+    static auto* const reported = new Reported;  // never destroyed, as the queue
+    return *reported;
+  }
 
-const std::vector<std::string>& log_levels() {
-  static const std::vector<std::string> levels{"trace", "debug", "info", "warning", "error", "off"};
-  return levels;
+  void set(LogLevels levels) {
+    const std::scoped_lock lock(mutex_);
+    lowest_.store(levels.lowest(), std::memory_order_relaxed);  // pairs with is_reported()
+    levels_ = std::move(levels);
+  }
+
+  bool is_reported(LogLevel level, std::string_view component) {
+    // relaxed: who sees an older value reports as before the change, which orders nothing else.
+    if (static_cast<int>(level) < lowest_.load(std::memory_order_relaxed)) return false;
+    const std::scoped_lock lock(mutex_);
+    return static_cast<int>(level) >= levels_.of(component);
+  }
+
+ private:
+  std::mutex mutex_;
+  LogLevels levels_;  ///< under mutex_
+  std::atomic<int> lowest_{static_cast<int>(LogLevel::info)};
+};
+
+/// A JSON object a line, for those who collect logs of many programs.
+class JsonFormatter final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) override {
+    const auto since = message.time.time_since_epoch();
+    const auto milliseconds =
+        std::chrono::duration_cast<std::chrono::milliseconds>(since).count() % 1000;
+    const std::tm utc = spdlog::details::os::gmtime(spdlog::log_clock::to_time_t(message.time));
+    fmt::format_to(std::back_inserter(line),
+                   R"({{"time":"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z","level":"{}",)"
+                   R"("program":"{}","component":"{}","thread":{},"message":")",
+                   utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+                   utc.tm_sec, milliseconds, to_text(spdlog::level::to_string_view(message.level)),
+                   to_text(message.logger_name),
+                   message.source.funcname == nullptr ? "" : message.source.funcname,
+                   message.thread_id);
+    append_escaped(to_text(message.payload), line);
+    constexpr std::string_view kEnd = "\"}\n";
+    line.append(kEnd.data(), kEnd.data() + kEnd.size());
+  }
+  [[nodiscard]] std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<JsonFormatter>();
+  }
+
+ private:
+  static std::string_view to_text(spdlog::string_view_t text) { return {text.data(), text.size()}; }
+
+  /// What strangers say is escaped before it comes into a line (escaped()), so all of it is UTF-8.
+  static void append_escaped(std::string_view text, spdlog::memory_buf_t& line) {
+    for (const char c : text) {
+      if (c == '"' || c == '\\') {
+        line.push_back('\\');
+        line.push_back(c);
+      } else if (static_cast<unsigned char>(c) < 0x20) {
+        fmt::format_to(std::back_inserter(line), "\\u{:04x}", static_cast<unsigned char>(c));
+      } else {
+        line.push_back(c);
+      }
+    }
+  }
+};
+
+std::unique_ptr<spdlog::formatter> make_formatter(LogFormat format) {
+  if (format == LogFormat::json) return std::make_unique<JsonFormatter>();
+  return std::make_unique<spdlog::pattern_formatter>(kPattern);
 }
 
-void start_log(const std::string& program, const std::string& level) {
+}  // namespace
+
+void start_log(const std::string& program, const std::string& levels, LogFormat format) {
   LogQueue& queue = queue_of(program);
   auto logger = std::make_shared<spdlog::logger>(program, std::make_shared<QueueSink>(queue));
-  logger->set_pattern(kPattern);
-  logger->set_level(spdlog::level::from_str(level));
+  current_format.store(format, std::memory_order_relaxed);
+  logger->set_formatter(make_formatter(format));
+  logger->set_level(spdlog::level::trace);  // what is reported is Reported's to say
+  set_log_level(levels);
   spdlog::set_default_logger(std::move(logger));
 }
 
-void set_log_level(const std::string& level) {
-  spdlog::default_logger_raw()->set_level(spdlog::level::from_str(level));
+void set_log_level(const std::string& levels) {
+  auto parsed = LogLevels::parse(levels);
+  if (!parsed) return;
+  Reported::instance().set(*std::move(parsed));
 }
 
 void flush_log() noexcept {
@@ -109,19 +197,24 @@ void flush_log() noexcept {
 
 void print_error(const std::string& program, std::string_view text) noexcept {
   try {
-    queue_of(program).append(fmt::format("{}: {}\n", program, text));
+    const bool plain = current_format.load(std::memory_order_relaxed) == LogFormat::text;
+    queue_of(program).append(plain ? fmt::format("{}: {}\n", program, text)
+                                   : line_of(program, spdlog::level::err, text));
   } catch (...) {
     return;
   }
 }
 
-void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments) noexcept {
-  spdlog::logger& logger = *spdlog::default_logger_raw();
-  if (!logger.should_log(native(level))) return;
+void write_log(LogLevel level, std::string_view component, fmt::string_view format,
+               fmt::format_args arguments) noexcept {
   try {
+    if (!Reported::instance().is_reported(level, component)) return;
     fmt::memory_buffer line;
     fmt::vformat_to(std::back_inserter(line), format, arguments);
-    logger.log(native(level), spdlog::string_view_t(line.data(), line.size()));
+    // spdlog carries the name of a function beside a line: here it is the component.
+    const std::string name(component.starts_with("lib/") ? component.substr(4) : component);
+    spdlog::default_logger_raw()->log(spdlog::source_loc{"", 0, name.c_str()}, native(level),
+                                      spdlog::string_view_t(line.data(), line.size()));
   } catch (...) {
     return;
   }

@@ -2,56 +2,94 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/clock.hpp"
 
 namespace offload::core {
 
-/// Sends the log to standard error as "time level program: text". `level`: one of log_levels().
-/// Nobody who logs waits for standard error: a thread of the log's own writes to it, and what it
-/// cannot write in time is dropped and counted (LogQueue). Throws Error.
-void start_log(const std::string& program, const std::string& level);
+/// How a line looks: "time level program: text", or a JSON object.
+enum class LogFormat : std::uint8_t { text, json };
 
-/// What is reported from now on. `level`: one of log_levels(). Any thread.
-void set_log_level(const std::string& level);
+/// Sends the log to standard error. `levels`: as log_levels_are_right() takes. Nobody who logs
+/// waits for standard error: a thread of the log's own writes to it, and what it cannot write in
+/// time is dropped and counted (LogQueue). Throws Error.
+void start_log(const std::string& program, const std::string& levels,
+               LogFormat format = LogFormat::text);
+
+/// What is reported from now on. `levels`: as start_log()'s. Any thread.
+void set_log_level(const std::string& levels);
+
+/// Whether `text` is a level, or several divided by commas: one for all, and NAME=LEVEL for each
+/// component that has its own. A level is one of log_levels(), or the number of it that the
+/// reference's logger has (10 off, 20 critical, then error, warning, info, debug, 70 trace). A
+/// component is a folder of lib/ or apps/; "lib" is all of lib/ that has no own. The last one
+/// counts.
+[[nodiscard]] bool log_levels_are_right(std::string_view text) noexcept;
 
 /// Waits until the lines so far are written, for at most a second; also called at exit(). For those
 /// who are about to end the process in another way.
 void flush_log() noexcept;
 
-/// Writes "program: text" to standard error behind the log's lines, and as they are written, also
-/// if no log was started: for what a program says whatever its log level.
+/// Writes "program: text", or an object of a log in JSON, to standard error behind the log's lines,
+/// and as they are written, also if no log was started: for what a program says whatever its log
+/// level.
 void print_error(const std::string& program, std::string_view text) noexcept;
 
-/// The levels that start_log takes: trace, debug, info, warning, error, off.
+/// The names of levels: trace, debug, info, warning, error, critical, off.
 const std::vector<std::string>& log_levels();
 
 enum class LogLevel : std::uint8_t { debug = 1, info, warning, error, critical };
 
-/// Writes a line to the log if the log reports its level. A line that cannot be formatted is
-/// dropped. Any thread.
-void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments) noexcept;
+/// The folder of lib/ or apps/ that a source is in, with "lib/" before it for the former; "other".
+consteval std::string_view component_of(std::string_view file) {
+  for (const std::string_view root : {std::string_view("lib/"), std::string_view("apps/")}) {
+    const std::size_t at = file.rfind(root);
+    if (at == std::string_view::npos || (at != 0 && file[at - 1] != '/')) continue;
+    const std::size_t begin = at + root.size();
+    const std::size_t end = file.find('/', begin);
+    if (end == std::string_view::npos) continue;
+    return root == "lib/" ? file.substr(at, end - at) : file.substr(begin, end - begin);
+  }
+  return "other";
+}
 
-/// write_log() with the arguments checked against the format at compile time. spdlog's own
-/// functions would make each source that calls one compile all of fmt's formatting, which takes
-/// longer than the rest of a typical source.
+/// Writes a line to the log if the log reports its level for its component, as component_of() has
+/// it. A line that cannot be formatted is dropped. Any thread.
+void write_log(LogLevel level, std::string_view component, fmt::string_view format,
+               fmt::format_args arguments) noexcept;
+
+/// A format that fits its arguments, checked at compile time, and where it stands.
 template <class... Arguments>
-void log(LogLevel level, fmt::format_string<Arguments...> format,
+struct LogText {
+  template <class Text>
+  consteval LogText(const Text& text, const char* file = __builtin_FILE())  // NOLINT: a conversion
+      : format(text), component(component_of(file)) {}
+
+  fmt::format_string<Arguments...> format;
+  std::string_view component;
+};
+
+/// write_log() for texts and arguments that fit. spdlog's own functions would make each source that
+/// calls one compile all of fmt's formatting, which takes longer than the rest of a typical source.
+template <class... Arguments>
+void log(LogLevel level, LogText<std::type_identity_t<Arguments>...> text,
          Arguments&&... arguments) noexcept {
-  write_log(level, format, fmt::make_format_args(arguments...));
+  write_log(level, text.component, text.format, fmt::make_format_args(arguments...));
 }
 
 /// log() at one level, as a function object: log_info("{} clients", count).
 template <LogLevel kLevel>
 struct LogAt {
   template <class... Arguments>
-  void operator()(fmt::format_string<Arguments...> format,
+  void operator()(LogText<std::type_identity_t<Arguments>...> text,
                   Arguments&&... arguments) const noexcept {
-    write_log(kLevel, format, fmt::make_format_args(arguments...));
+    write_log(kLevel, text.component, text.format, fmt::make_format_args(arguments...));
   }
 };
 inline constexpr LogAt<LogLevel::debug> log_debug;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/log_options.hpp"
+
 namespace offload::cli {
 namespace {
 
@@ -21,7 +23,7 @@ struct Program {
   std::uint32_t length = 256;
   std::string kind = "red";
   std::vector<std::string> friends{};
-  std::string log_level = "info";
+  LogOptions log{};
 
   std::optional<Leave> parse(std::vector<const char*> arguments) {
     CommandLine line("the-program", "What it is.");
@@ -37,7 +39,7 @@ struct Program {
       return text != "nobody";
     };
     add_values(line, "--friend", take_friend, "a name", "Who is a friend");
-    add_log_level(line, log_level);
+    add_log_options(line, log);
     arguments.insert(arguments.begin(), "the-program");
     return line.parse(static_cast<int>(arguments.size()), arguments.data());
   }
@@ -59,7 +61,7 @@ TEST(Options, WithoutArgumentsDefaultsStay) {
   EXPECT_FALSE(program.duration);
   EXPECT_EQ(program.length, 256U);
   EXPECT_EQ(program.kind, "red");
-  EXPECT_EQ(program.log_level, "info");
+  EXPECT_EQ(program.log.level, "info");
 }
 
 TEST(Options, ValuesOfEveryKind) {
@@ -72,7 +74,7 @@ TEST(Options, ValuesOfEveryKind) {
   EXPECT_EQ(program.duration, 2min);
   EXPECT_EQ(program.length, 4096U);
   EXPECT_EQ(program.kind, "green");
-  EXPECT_EQ(program.log_level, "debug");
+  EXPECT_EQ(program.log.level, "debug");
 }
 
 TEST(Options, BothEndsOfARangeBelongToIt) {
@@ -138,7 +140,7 @@ TEST(Options, OneLineSaysWhatIsWrongAndWhatIsAllowed) {
       {{"--kind", "Red"}, "--kind: 'Red'"},
       {{"--kind", ""}, "--kind: '' is not one of"},
       {{"--log-level", "loud"},
-       "--log-level: 'loud' is not one of trace, debug, info, warning, error, off"},
+       "--log-level: 'loud' is not one of trace, debug, info, warning, error, critical"},
       {{"-n"}, "--count"},
       {{"-n", "1", "-n", "2"}, "--count"},
       {{"--unknown"}, "--unknown"},

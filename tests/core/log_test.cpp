@@ -1,9 +1,11 @@
 #include "core/log.hpp"
 
 #include <gtest/gtest.h>
-#include <spdlog/common.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 #include <string>
 
 namespace offload::core {
@@ -37,13 +39,6 @@ TEST(RateLimit, CountsWhatItHeldBack) {
 TEST(RateLimit, TheFirstIsLetThroughEvenRightAfterBoot) {
   RateLimit limit;
   EXPECT_TRUE(limit.allow(TimePoint{1ms}));
-}
-
-TEST(Log, EveryLevelIsOneThatTheLibraryKnows) {
-  for (const std::string& level : log_levels()) {
-    // What it does not know reads as "off".
-    EXPECT_EQ(spdlog::level::from_str(level) == spdlog::level::off, level == "off") << level;
-  }
 }
 
 std::string logged_at(const std::string& level) {
@@ -93,6 +88,36 @@ TEST(Log, SaysNoMoreThanItsLevel) {
   EXPECT_NE(text.find("an error"), std::string::npos) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
   EXPECT_EQ(logged_at("off"), "");
+}
+
+TEST(Log, AComponentIsAFolderOfTheSources) {
+  static_assert(component_of("/a/lib/comch/session/key.cpp") == "lib/comch");
+  static_assert(component_of("lib/net/socket.cpp") == "lib/net");
+  static_assert(component_of("/usr/lib/suite/lib/core/log.cpp") == "lib/core");
+  static_assert(component_of("/src/apps/server/view/page.cpp") == "server");
+  static_assert(component_of("/src/tests/mylib/x.cpp") == "other");
+  static_assert(component_of("x.cpp") == "other");
+}
+
+TEST(Log, InJsonALineIsAnObject) {
+  testing::internal::CaptureStderr();
+  start_log("the-program", "info", LogFormat::json);
+  log_warning("a \"word\" of {}", "C:\\x\n");
+  print_error("the-program", "last words");
+  flush_log();
+  std::istringstream lines(testing::internal::GetCapturedStderr());
+  start_log("the-program", "info");
+  std::string line;
+  std::getline(lines, line);
+  const auto object = nlohmann::json::parse(line);
+  EXPECT_EQ(object["level"], "warning");
+  EXPECT_EQ(object["program"], "the-program");
+  EXPECT_EQ(object["component"], "other");
+  EXPECT_EQ(object["message"], "a \"word\" of C:\\x\n");
+  const std::regex time(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)");
+  EXPECT_TRUE(std::regex_match(object["time"].get<std::string>(), time)) << object["time"];
+  std::getline(lines, line);
+  EXPECT_EQ(nlohmann::json::parse(line)["message"], "last words");
 }
 
 }  // namespace

@@ -10,6 +10,8 @@ from wire import Wire
 
 SERVER, WORKER, CLIENT = "offload-server", "offload-worker", "offload-client"
 
+LOG = ["-l", "--log-level", "--sdk-log-level", "--log-format"]
+CONFIGURATION = ["-j", "--config", "--json", "--check-config", "--print-config"]
 OPTIONS = {
     SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
              "--comch-allow", "-p", "--server-listen-port",
@@ -18,12 +20,12 @@ OPTIONS = {
              "--max-message-length", "--service", "--worker-timeout", "--request-timeout",
              "--client-timeout", "--client-memory", "--max-clients", "--max-clients-per-address",
              "--frame-timeout", "--idle-timeout", "--shutdown-together",
-             "--shutdown-timeout", "--spin", "--log-level", "--reload-file", "-h", "--help",
+             "--shutdown-timeout", "--spin", *LOG, *CONFIGURATION, "-h", "--help",
              "--version"],
     WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
              "--backend", "-g", "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin",
              "--connect-timeout", "--shutdown-timeout", "--stuck-after", "--stand-by", "--replace",
-             "--shutdown-together", "--max-memory", "--list-devices", "--log-level", "--reload-file",
+             "--shutdown-together", "--max-memory", "--list-devices", *LOG, *CONFIGURATION,
              "-h", "--help", "--version"],
     CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "--connect-timeout",
              "--tls", "--tls-ca", "--tls-server-name", "--tls-certificate", "--tls-key",
@@ -33,7 +35,7 @@ OPTIONS = {
              "--search", "-m", "--message-string", "-e", "--expected-response", "--size", "--mix",
              "--uniform-size", "--size-file", "--payload", "--service", "--on-error",
              "--response-timeout", "--deadline", "--output", "--hlog", "--csv", "--log-requests",
-             "--quiet", "--log-level", "-h", "--help", "--version"],
+             "--quiet", *LOG, "-h", "--help", "--version"],
 }
 
 

@@ -34,7 +34,7 @@ TEST(ServerOptions, EveryOneHasADefault) {
   EXPECT_EQ(options.clients.output_timeout, 120s);
   EXPECT_EQ(options.shutdown_timeout, 5s);
   EXPECT_EQ(options.spin, 50us);
-  EXPECT_EQ(options.log_level, "info");
+  EXPECT_EQ(options.log.level, "info");
 }
 
 TEST(ServerOptions, EachByItsName) {
@@ -73,7 +73,7 @@ TEST(ServerOptions, EachByItsName) {
   EXPECT_EQ(options.clients.output_timeout, 0s);
   EXPECT_EQ(options.shutdown_timeout, 0s);
   EXPECT_EQ(options.spin, 1ms);
-  EXPECT_EQ(options.log_level, "error");
+  EXPECT_EQ(options.log.level, "error");
   EXPECT_EQ(accepted({"--server-listen-port", "0"}).listen_port, 0);
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "core/log.hpp"
+
 namespace offload::support {
 
 /// Takes what is logged while it lives, as lines of "level: text".
@@ -19,10 +21,14 @@ class LogCapture {
     logger->set_pattern("%l: %v");
     logger->set_level(spdlog::level::trace);
     spdlog::set_default_logger(std::move(logger));
+    core::set_log_level("trace");
   }
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
-  ~LogCapture() { spdlog::set_default_logger(former_); }
+  ~LogCapture() {
+    core::set_log_level("info");
+    spdlog::set_default_logger(former_);
+  }
 
   /// What was logged since it was last cleared.
   [[nodiscard]] std::string text() const { return stream_.str(); }

@@ -30,7 +30,7 @@ TEST(WorkerOptions, EveryOneHasADefault) {
   EXPECT_EQ(options.connect_timeout, 60s);
   EXPECT_EQ(options.shutdown_timeout, 10s);
   EXPECT_EQ(options.stuck_after, 2s);
-  EXPECT_EQ(options.log_level, "info");
+  EXPECT_EQ(options.log.level, "info");
   EXPECT_FALSE(options.list_devices);
   EXPECT_EQ(options.max_memory, std::uint64_t{8} << 30);
   EXPECT_FALSE(options.stands_by || options.replaces || options.shutdown_together);
@@ -86,7 +86,7 @@ TEST(WorkerOptions, EachByItsName) {
   EXPECT_EQ(options.connect_timeout, 0s);
   EXPECT_EQ(options.shutdown_timeout, 1h);
   EXPECT_EQ(options.stuck_after, 1ms);
-  EXPECT_EQ(options.log_level, "off");
+  EXPECT_EQ(options.log.level, "off");
 }
 
 TEST(WorkerOptions, GraphTakesAnAddressAndASpin) {

@@ -1,6 +1,7 @@
 """SIGHUP rereads what can be reread. It never ends a program, and a wrong file changes nothing."""
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -13,10 +14,10 @@ PROGRAMS = ["server", "worker"]
 
 @pytest.fixture(params=PROGRAMS)
 def running(request, stage):
-    """A server with its worker, one of which has a file of settings: it, the file, and the server."""
-    file = stage.folder / "settings.json"
-    file.write_text("{}")
-    option = ["--reload-file", file]
+    """A server with its worker, one of which has a configuration: it, the file, and the server."""
+    file = stage.folder / "settings.toml"
+    file.write_text("")
+    option = ["--config", file]
     server = stage.server(*(option if request.param == "server" else []))
     worker = stage.worker(*(option if request.param == "worker" else []))
     server.wait_until_listening()
@@ -31,20 +32,45 @@ def hang_up(program, answer, count):
 
 def test_a_good_file_changes_the_log_level_and_a_wrong_one_nothing(running):
     program, file, server = running
-    file.write_text(json.dumps({"log-level": "warning", "shutdown-timeout": "2s"}))
-    program.send_signal(signal.SIGHUP)  # silent, as it goes well
-    wrong = ["", "[]", '{"log-level": "loud"}', '{"log-level": "debug", "shutdown-timeout": "soon"}',
-             '{"log-level": "debug", "no-such-option": 1}']
+    file.write_text('log-level = "debug"\nshutdown-timeout = "2s"\n')
+    hang_up(program, "are reread", 1)
+    wrong = ["=", "[]", 'log-level = "loud"', 'log-level = "debug"\nshutdown-timeout = "soon"',
+             'log-level = "debug"\nno-such-option = 1']
     for count, text in enumerate(wrong, 1):
         file.write_text(text)
-        hang_up(program, "error .*SIGHUP: nothing is changed: .*settings.json", count)
+        hang_up(program, r"error .*SIGHUP: nothing is changed: .*settings.toml:\d:\d+: ", count)
     file.unlink()
-    hang_up(program, "nothing is changed: .*No such file", 1)
-    assert "are reread" not in program.log
-    file.write_text(json.dumps({"log-level": "info"}))
-    hang_up(program, "info .*SIGHUP: settings and keys are reread", 1)
+    hang_up(program, "nothing is changed: .*settings.toml was not readable", 1)
+    file.write_text(json.dumps({"log-level": "info"}))  # the same as JSON
+    hang_up(program, "info .*SIGHUP: settings and keys are reread", 2)
     with Wire(server.port) as client:
         client.ask(payloads(20, 64))
+
+
+def test_what_needs_a_restart_is_named(running):
+    program, file, _ = running
+    file.write_text('comch = "unix:/tmp/elsewhere.sock"\nspin = "1us"\nlog-level = "debug"\n')
+    hang_up(program, "are reread", 1)
+    # Where it is, the command line has said, which wins.
+    assert "warning " in program.log and "needs a restart to change: spin\n" in program.log
+
+
+def test_a_hundred_hangups_under_load(stage):
+    """Every third file is wrong: each is answered with a line, and no request is lost."""
+    file = stage.folder / "settings.toml"
+    file.write_text("")
+    server = stage.server("--config", file)
+    stage.worker()
+    server.wait_until_listening()
+    client = stage.client(server, "-t", 2, "--max-concurrent-messages", 8, "--duration", 60, "--quiet")
+    for i in range(1, 101):
+        wrong = i % 3 == 0
+        file.write_text("log-level = 7\n" if wrong else f'log-level = "info"\nworker-timeout = "{i}s"\n')
+        hang_up(server, "nothing is changed" if wrong else "are reread", i // 3 if wrong else i - i // 3)
+    client.send_signal(signal.SIGINT)
+    assert client.wait() == 130, client.log  # the signal's; each response was right
+    lines = [line for line in server.log.splitlines() if "SIGHUP" in line]
+    assert len(lines) == 100
 
 
 def test_many_hangups_end_nothing(running):
@@ -68,11 +94,46 @@ def test_without_a_file_a_hangup_is_harmless(stage):
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_wrong_file_at_the_start_is_an_error(stage, kind):
-    file = stage.folder / "settings.json"
-    file.write_text('{"log-level": "loud"}')
-    program = getattr(stage, kind)("--reload-file", file)
-    assert program.wait() == 1
-    assert "log-level: 'loud' is not one of" in program.log
+    file = stage.folder / "settings.toml"
+    file.write_text('\nlog-level = "loud"')
+    program = getattr(stage, kind)("--config", file)
+    assert program.wait() == 2
+    assert re.search(r"settings.toml:2:1: --log-level: 'loud' is not one of", program.log)
+    assert len(program.log.splitlines()) == 1
+
+
+WRONG = ["threads = [1, 2", "thread = 1", "threads = 0", "threads = 1\nthreads = 2", "[server]\nspin = 1",
+         "threads = 1\ncpu = [0]", 'tls-key = "x"', '{"threads": 1,}', 'insecure = "yes"',
+         '{"device-id": "mlx5_0"}', 'comch = ["unix:a", "unix:b"]', "\udcff"]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_files_are_one_line_with_the_place(stage, text):
+    file = stage.folder / "wrong"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    program = stage.program("offload-server", "--config", file, "--check-config")
+    assert program.wait() == 2
+    assert re.fullmatch(rf"offload-server: {file}:\d:\d+: .+\n", program.log), program.log
+
+
+def test_a_configuration_is_checked_with_its_files_and_printed(stage):
+    def run(*options):
+        program = stage.program("offload-server", *options)
+        return program.wait(), program.out, program.log
+
+    key = stage.folder / "short.key"
+    key.write_bytes(b"short")
+    key.chmod(0o600)
+    file = stage.folder / "settings.toml"
+    file.write_text(f'comch-key-file = ["{key}"]\nthreads = 2\n')
+    status, _, said = run("--config", file, "--check-config")
+    assert status == 1 and "the key file" in said
+    key.write_bytes(os.urandom(32))
+    assert run("--config", file, "--check-config")[0] == 0
+    status, printed, _ = run("--config", file, "--threads", 3, "--print-config")
+    assert status == 0 and "\nthreads = 3\n" in printed and str(key) in printed
+    file.write_text(printed)
+    assert run("--config", file, "--print-config") == (0, printed, "")
 
 
 def test_a_worker_rereads_its_key(stage):

@@ -1,0 +1,162 @@
+#include "cli/config_file.hpp"
+
+#include <fmt/core.h>
+
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/escape.hpp"
+
+namespace offload::cli {
+namespace {
+
+/// A longer file is another file.
+constexpr std::uintmax_t kMostBytes = 64U << 10;
+
+[[noreturn]] void refuse(const std::string& place, const std::string& why) {
+  throw core::Error(core::ErrorCode::invalid_value, fmt::format("{}: {}", place, why));
+}
+
+std::string read_text(const std::string& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);  // of a regular file, no pipe
+  if (error) refuse(path, "cannot be read: " + error.message());
+  if (bytes > kMostBytes) refuse(path, fmt::format("is longer than {} bytes", kMostBytes));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) core::throw_errno("cannot read '" + path + "'");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Of the byte at `at`.
+std::string place_in(const std::string& path, std::string_view text, std::size_t at) {
+  const std::string_view before = text.substr(0, at);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t begin = before.rfind('\n') + 1;  // npos + 1 is 0
+  return fmt::format("{}:{}:{}", path, line, before.size() - begin + 1);
+}
+
+// ---- TOML
+
+std::string place_of(const std::string& path, const toml::source_region& source) {
+  return fmt::format("{}:{}:{}", path, source.begin.line, source.begin.column);
+}
+
+std::optional<std::string> text_of(const toml::node& value) {
+  if (const auto* text = value.as_string()) return text->get();
+  if (const auto* number = value.as_integer()) return std::to_string(number->get());
+  if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* yes = value.as_boolean()) return yes->get() ? "true" : "false";
+  return std::nullopt;
+}
+
+std::vector<std::string> values_of(const std::string& path, const toml::node& value) {
+  std::vector<std::string> values;
+  const auto take = [&](const toml::node& one) {
+    auto text = text_of(one);
+    if (!text) refuse(place_of(path, one.source()), "neither text, number, true, false nor a list");
+    values.push_back(*std::move(text));
+  };
+  if (const auto* list = value.as_array()) {
+    for (const auto& each : *list) take(each);
+  } else {
+    take(value);
+  }
+  return values;
+}
+
+std::vector<Setting> read_toml(const std::string& path, std::string_view text) {
+  toml::table table;
+  try {
+    table = toml::parse(text, path);
+  } catch (const toml::parse_error& error) {
+    refuse(place_of(path, error.source()), core::escaped(error.description()));
+  }
+  // A table is ordered by name. Its settings are wanted in the file's order, as of two that exclude
+  // each other the second one is wrong.
+  std::vector<std::pair<toml::source_position, Setting>> found;
+  for (const auto& [key, value] : table) {
+    const std::string name(key.str());
+    if (value.is_table()) refuse(place_of(path, key.source()), "a table, where options are wanted");
+    found.emplace_back(key.source().begin,
+                       Setting{name, values_of(path, value), place_of(path, key.source())});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& one, const auto& other) { return one.first < other.first; });
+  std::vector<Setting> settings;
+  for (auto& each : found) settings.push_back(std::move(each.second));
+  return settings;
+}
+
+// ---- JSON
+
+/// A member's place is that of its name, which the parser does not keep: the first in the text.
+std::string place_of_name(const std::string& path, std::string_view text, const std::string& name) {
+  const std::size_t at = text.find('"' + name + '"');
+  return at == std::string_view::npos ? path : place_in(path, text, at);
+}
+
+Setting setting_of(const std::string& place, const std::string& name,
+                   const nlohmann::ordered_json& value) {
+  Setting setting{name, {}, place};
+  const auto take = [&](const nlohmann::ordered_json& one) {
+    if (one.is_null() || one.is_structured()) {
+      refuse(place,
+             fmt::format("{}: neither text, number, true, false nor a list", core::escaped(name)));
+    }
+    setting.values.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  };
+  if (value.is_array()) {
+    for (const auto& each : value) take(each);
+  } else {
+    take(value);
+  }
+  return setting;
+}
+
+std::vector<Setting> read_json(const std::string& path, std::string_view text) {
+  nlohmann::ordered_json object;
+  try {
+    constexpr bool kThrows = true;
+    constexpr bool kTakesComments = true;
+    object = nlohmann::ordered_json::parse(text, nullptr, kThrows, kTakesComments);
+  } catch (const nlohmann::json::parse_error& error) {
+    refuse(place_in(path, text, error.byte == 0 ? 0 : error.byte - 1), "is no JSON");
+  }
+  std::vector<Setting> settings;
+  const auto add = [&](const auto& member) {
+    settings.push_back(
+        setting_of(place_of_name(path, text, member.key()), member.key(), member.value()));
+  };
+  for (const auto& member : object.items()) {
+    const bool is_group =
+        member.key() == "doca_general_flags" || member.key() == "doca_program_flags";
+    if (!is_group || !member.value().is_object()) {
+      add(member);
+      continue;
+    }
+    for (const auto& inner : member.value().items()) add(inner);
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::vector<Setting> read_config(const std::string& path) {
+  const std::string text = read_text(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_json = first != std::string::npos && text[first] == '{';
+  return is_json ? read_json(path, text) : read_toml(path, text);
+}
+
+}  // namespace offload::cli

@@ -1,0 +1,256 @@
+#include "cli/configuration.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <istream>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "cli/options.hpp"
+#include "core/escape.hpp"
+#include "core/log.hpp"
+
+namespace offload::cli {
+namespace {
+
+constexpr std::size_t kTextWidth = 96;
+
+std::string name_of(const CLI::Option& option) {
+  const auto& names = option.get_lnames();
+  return names.empty() ? std::string() : names.front();
+}
+
+bool is_flag(const CLI::Option& option) {
+  return option.get_items_expected_max() == 0;
+}
+
+/// Whether a file may have it, and --print-config shows it. Hidden ones have no group.
+bool is_setting(const CLI::Option& option) {
+  return option.get_configurable() && !option.get_lnames().empty() && name_of(option) != "version";
+}
+
+/// Takes a file's settings at the moment at which CLI11 has read the command line and has called
+/// nobody yet.
+class FileSettings final : public CLI::Config {
+ public:
+  explicit FileSettings(CLI::App& app) : app_(&app) {}
+
+  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return {}; }
+
+  std::vector<CLI::ConfigItem> from_config(std::istream&) const override {
+    for (const CLI::Option* option : app_->get_options()) {
+      if (option->count() != 0) places_[option] = kCommandLine;
+    }
+    std::vector<Setting> settings;
+    try {
+      settings = read_config(app_->get_config_ptr()->as<std::string>());
+    } catch (const std::exception& error) {
+      throw CLI::ParseError(error.what(), CLI::ExitCodes::InvalidError);
+    }
+    for (const Setting& setting : settings) take(setting);
+    for (const Setting& setting : settings) check_needs(setting);
+    return {};  // nothing is left for CLI11
+  }
+
+  [[nodiscard]] std::string place_of(const CLI::Option& option) const {
+    const auto place = places_.find(&option);
+    return place == places_.end() ? kCommandLine : place->second;
+  }
+
+ private:
+  static constexpr const char* kCommandLine = "command line";
+
+  [[noreturn]] static void refuse(const Setting& setting, const std::string& why) {
+    throw CLI::ParseError(fmt::format("{}: {}", setting.place, why), CLI::ExitCodes::InvalidError);
+  }
+
+  [[nodiscard]] bool is_on_command_line(const CLI::Option* option) const {
+    const auto place = places_.find(option);
+    return place != places_.end() && place->second == kCommandLine;
+  }
+
+  void take(const Setting& setting) const {
+    CLI::Option* const option = app_->get_option_no_throw("--" + setting.name);
+    if (option == nullptr || !is_setting(*option)) {
+      refuse(setting, fmt::format("'{}' is no option", core::escaped(setting.name)));
+    }
+    if (is_on_command_line(option)) return;
+    for (const CLI::Option* other : option->get_excludes()) {
+      if (is_on_command_line(other)) return;
+      if (places_.contains(other)) {
+        refuse(setting, fmt::format("{} excludes {}", setting.name, name_of(*other)));
+      }
+    }
+    if (!places_.emplace(option, setting.place).second) {
+      refuse(setting, fmt::format("{} is said twice", setting.name));
+    }
+    give(*option, setting);
+  }
+
+  static void give(CLI::Option& option, const Setting& setting) {
+    if (setting.values.empty()) return;
+    if (setting.values.size() > 1 && option.get_items_expected_max() <= 1) {
+      refuse(setting, fmt::format("{} takes one value", setting.name));
+    }
+    if (is_flag(option)) {
+      if (setting.values.front() == "false") return;
+      if (setting.values.front() != "true") {
+        refuse(setting, fmt::format("{} is true or false", setting.name));
+      }
+    }
+    for (const std::string& value : setting.values) option.add_result(value);
+    try {
+      option.run_callback();
+    } catch (const CLI::ParseError& error) {
+      refuse(setting, core::escaped(error.what()));
+    }
+  }
+
+  void check_needs(const Setting& setting) const {
+    for (const CLI::Option* other : app_->get_option("--" + setting.name)->get_needs()) {
+      if (other->count() == 0) {
+        refuse(setting, fmt::format("{} needs {}", setting.name, name_of(*other)));
+      }
+    }
+  }
+
+  CLI::App* app_;
+  mutable std::map<const CLI::Option*, std::string> places_;  ///< of all that were said
+};
+
+// ---- --print-config
+
+bool is_whole_number(const std::string& text) {
+  return !text.empty() && text.size() < 19 && (text == "0" || text.front() != '0') &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string quoted(const std::string& text) {
+  if (is_whole_number(text)) return text;
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string toml_value(const CLI::Option& option) {
+  if (is_flag(option)) return "true";
+  std::vector<std::string> values;
+  for (const std::string& value : option.results()) values.push_back(quoted(value));
+  if (option.get_items_expected_max() <= 1) return values.back();
+  return fmt::format("[{}]", fmt::join(values, ", "));
+}
+
+/// Comment lines, broken between words.
+std::string comment(std::string_view text) {
+  std::string lines = "#";
+  std::size_t column = 1;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+    if (end != 0 && column + end + 1 > kTextWidth) {
+      lines += "\n#";
+      column = 1;
+    }
+    if (end != 0) lines.append(" ").append(text.substr(0, end));
+    column += end + 1;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines + '\n';
+}
+
+std::string print(const CLI::Option& option) {
+  std::string text = comment(option.get_description());
+  if (option.count() != 0) {
+    text += fmt::format("{} = {}\n", name_of(option), toml_value(option));
+  } else if (is_flag(option)) {
+    text += fmt::format("#{} = false\n", name_of(option));
+  } else {
+    const bool is_list = option.get_items_expected_max() > 1;
+    text += fmt::format("#{} = {}\n", name_of(option),
+                        is_list ? "[]" : quoted(option.get_default_str()));
+  }
+  return text + '\n';
+}
+
+}  // namespace
+
+void add_configuration(CommandLine& line, Configuration& configuration) {
+  CLI::App& app = line.native();
+  app.set_config("--config,-j,--json", "",
+                 "Options by their names without dashes, as TOML, or as JSON like the reference "
+                 "application's. What is said here wins. SIGHUP rereads it")
+      ->type_name("FILE");
+  app.config_formatter(std::make_shared<FileSettings>(app));
+  app.add_flag("--check-config", configuration.check,
+               "Say what is wrong with the options and the files that they name, and leave")
+      ->configurable(false);
+  app.add_flag("--print-config", configuration.print,
+               "Print the options in force as a file for --config, and leave")
+      ->configurable(false);
+}
+
+std::string configuration_text(const CommandLine& line) {
+  std::string text;
+  for (const CLI::Option* option : line.native().get_options()) {
+    if (is_setting(*option) && !option->get_group().empty()) text += print(*option);
+  }
+  text.pop_back();
+  text.pop_back();
+  return text;
+}
+
+void Configuration::take(const CommandLine& line) {
+  const auto file = std::dynamic_pointer_cast<FileSettings>(line.native().get_config_formatter());
+  settings.clear();
+  for (const CLI::Option* option : line.native().get_options()) {
+    if (option->count() == 0 || !is_setting(*option)) continue;
+    settings.push_back({name_of(*option), option->results(), file->place_of(*option)});
+  }
+}
+
+std::string Configuration::to_string() const {
+  std::vector<std::string> texts;
+  for (const Setting& setting : settings) {
+    texts.push_back(
+        fmt::format("{} {} ({})", setting.name, fmt::join(setting.values, " "), setting.place));
+  }
+  return texts.empty() ? "all defaults" : core::escaped(fmt::format("{}", fmt::join(texts, ", ")));
+}
+
+std::vector<std::string> changed(const Settings& before, const Settings& now) {
+  std::vector<std::string> names;
+  const auto differs_in = [](const Settings& settings, const Setting& one) {
+    return std::none_of(settings.begin(), settings.end(), [&](const Setting& other) {
+      return one.name == other.name && one.values == other.values;
+    });
+  };
+  for (const Setting& setting : now) {
+    if (differs_in(before, setting)) names.push_back(setting.name);
+  }
+  for (const Setting& setting : before) {
+    const bool counted = std::find(names.begin(), names.end(), setting.name) != names.end();
+    if (!counted && differs_in(now, setting)) names.push_back(setting.name);
+  }
+  return names;
+}
+
+void warn_of_restart(const Settings& before, const Settings& now,
+                     const std::vector<std::string>& may_change) {
+  std::vector<std::string> names = changed(before, now);
+  std::erase_if(names, [&](const std::string& name) {
+    return std::find(may_change.begin(), may_change.end(), name) != may_change.end();
+  });
+  if (!names.empty()) core::log_warning("needs a restart to change: {}", listed(names));
+}
+
+}  // namespace offload::cli

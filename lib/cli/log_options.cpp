@@ -1,0 +1,36 @@
+#include "cli/log_options.hpp"
+
+#include <fmt/core.h>
+
+#include <optional>
+
+#include "cli/options.hpp"
+#include "core/log.hpp"
+
+namespace offload::cli {
+
+void add_log_options(CommandLine& line, LogOptions& options) {
+  const auto read = [](const std::string& text) {
+    return core::log_levels_are_right(text) ? std::optional(text) : std::nullopt;
+  };
+  const std::string names = listed(core::log_levels());
+  add(line, "-l,--log-level", options.level, read,
+      fmt::format("one of {}, or of 10 to 70, with COMPONENT=LEVEL behind commas", names),
+      fmt::format("What to report on standard error: {}. A component (a folder of lib or apps) may "
+                  "have its own, as in info,comch=debug",
+                  names))
+      .type_name("LEVEL")
+      .default_str(options.level);
+  add(line, "--sdk-log-level", options.library_level, read, fmt::format("one of {}", names),
+      "The same for all of the library: the reference's name of --log-level LEVEL,lib=LEVEL")
+      .type_name("LEVEL");
+  add_choice(line, "--log-format", options.format, {"text", "json"},
+             "Lines for people, or a JSON object each");
+}
+
+void start_log(const std::string& program, const LogOptions& options) {
+  core::start_log(program, options.levels(),
+                  options.format == "json" ? core::LogFormat::json : core::LogFormat::text);
+}
+
+}  // namespace offload::cli

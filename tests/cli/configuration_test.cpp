@@ -1,0 +1,165 @@
+#include "cli/configuration.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace offload::cli {
+namespace {
+
+/// A program with options of each kind, and a file.
+struct Configured {
+  std::uint32_t count = 7;
+  bool loud = false;
+  std::string name = "nobody";
+  std::string nick;
+  std::vector<std::string> friends{};
+  std::string key;
+  std::string certificate;
+  Configuration configuration{};
+  std::string text{};  ///< --print-config's
+
+  std::optional<Leave> parse(std::vector<const char*> arguments) {
+    CommandLine line("the-program", "What it is.");
+    add_integer<std::uint32_t>(line, "-n,--count", count, 1, 9, "How many");
+    add_flag(line, "--loud", loud, "How loud");
+    const auto given = add_text(line, "--name", name, "Who").default_str(name);
+    add_text(line, "--nick", nick, "Who, for friends").excludes(given);
+    const auto take = [this](const std::string& each) {
+      friends.push_back(each);
+      return each != "nobody";
+    };
+    add_values(line, "--friend", take, "a name", "Who is a friend");
+    const auto secret = add_text(line, "--key", key, "A file");
+    add_text(line, "--certificate", certificate, "Another").needs(secret);
+    add_foreign(line, "-r,--representor", "there is none");
+    add_configuration(line, configuration);
+    arguments.insert(arguments.begin(), "the-program");
+    auto leave = line.parse(static_cast<int>(arguments.size()), arguments.data());
+    if (!leave) {
+      configuration.take(line);
+      text = configuration_text(line);
+    }
+    return leave;
+  }
+};
+
+class ConfigurationTest : public testing::Test {
+ protected:
+  void write(const std::string& text) const { std::ofstream(path_) << text; }
+
+  std::optional<Leave> run(std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin(), {"--config", path_.c_str()});
+    return program_.parse(arguments);
+  }
+  /// What is said of the file, without its path.
+  std::string refused(const std::string& text, const std::vector<const char*>& arguments = {}) {
+    write(text);
+    program_ = {};
+    const auto leave = run(arguments);
+    if (!leave) return "accepted";
+    EXPECT_EQ(leave->status, kUsageError);
+    const std::size_t at = leave->text.find(path_);
+    return at == std::string::npos ? leave->text : leave->text.substr(at + path_.size());
+  }
+
+  const support::TempDir directory_;
+  const std::string path_ = directory_.file("settings.toml");
+  Configured program_;
+};
+
+TEST_F(ConfigurationTest, TheFileSaysWhatTheCommandLineDoesNot) {
+  write("count = 3\nloud = true\nname = \"anna\"\nfriend = [\"ben\", \"cleo\"]\n");
+  EXPECT_FALSE(run({"-n", "5"}));
+  EXPECT_EQ(program_.count, 5U);
+  EXPECT_TRUE(program_.loud);
+  EXPECT_EQ(program_.name, "anna");
+  EXPECT_EQ(program_.friends, (std::vector<std::string>{"ben", "cleo"}));
+}
+
+TEST_F(ConfigurationTest, WhatTheCommandLineExcludesIsNotTaken) {
+  write("nick = \"annie\"\n");
+  EXPECT_FALSE(run({"--name", "anna"}));
+  EXPECT_EQ(program_.nick, "");
+}
+
+TEST_F(ConfigurationTest, FalseAndAnEmptyListSayNothing) {
+  write("loud = false\nfriend = []\n");
+  EXPECT_FALSE(run({}));
+  EXPECT_FALSE(program_.loud);
+  EXPECT_TRUE(program_.friends.empty());
+}
+
+TEST_F(ConfigurationTest, WhatIsWrongIsSaidWithItsPlace) {
+  EXPECT_NE(refused("\ncount = 10").find(":2:1: --count: '10' is not a whole number from 1 to 9"),
+            std::string::npos);
+  EXPECT_NE(refused("cuont = 3").find(":1:1: 'cuont' is no option"), std::string::npos);
+  EXPECT_NE(refused("config = \"x\"").find("'config' is no option"), std::string::npos);
+  EXPECT_NE(refused("help = true").find("'help' is no option"), std::string::npos);
+  EXPECT_NE(refused("version = true").find("'version' is no option"), std::string::npos);
+  EXPECT_NE(refused("count = [1, 2]").find(":1:1: count takes one value"), std::string::npos);
+  EXPECT_NE(refused("loud = \"yes\"").find(":1:1: loud is true or false"), std::string::npos);
+  EXPECT_NE(refused("name = \"a\"\nnick = \"b\"").find(":2:1: nick excludes name"),
+            std::string::npos);
+  EXPECT_NE(refused("certificate = \"c\"").find(":1:1: certificate needs key"), std::string::npos);
+  EXPECT_EQ(refused("certificate = \"c\"", {"--key", "k"}), "accepted");
+  EXPECT_NE(refused("friend = [\"ben\", \"nobody\"]").find("'nobody' is not a name"),
+            std::string::npos);
+  EXPECT_NE(refused("representor = \"pf0\"").find("reference application's: there is none"),
+            std::string::npos);
+  EXPECT_NE(refused("{\"count\": 1, \"doca_program_flags\": {\"count\": 2}}").find("said twice"),
+            std::string::npos);
+}
+
+TEST_F(ConfigurationTest, AFileThatIsNotThere) {
+  const auto leave = run({});
+  ASSERT_TRUE(leave);
+  EXPECT_EQ(leave->status, kUsageError);
+  EXPECT_NE(leave->text.find("settings.toml was not readable"), std::string::npos);
+}
+
+TEST_F(ConfigurationTest, WhatIsPrintedReadsAsTheSame) {
+  write("count = 3\nloud = true\nfriend = [\"b\\\"en\\\\\", \"7\"]\n");
+  EXPECT_FALSE(run({"--nick", "annie"}));
+  const std::string text = program_.text;
+  EXPECT_NE(text.find("# How many\ncount = 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("#name = \"nobody\"\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("#key = \"\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("representor"), std::string::npos) << text;
+  const Settings before = program_.configuration.settings;
+  write(text);
+  program_ = {};
+  EXPECT_FALSE(run({}));
+  EXPECT_TRUE(changed(before, program_.configuration.settings).empty());
+  EXPECT_EQ(program_.friends, (std::vector<std::string>{"b\"en\\", "7"}));
+}
+
+TEST_F(ConfigurationTest, SaysWhoSaidWhat) {
+  write("loud = true\n");
+  EXPECT_FALSE(run({"-n", "2"}));
+  EXPECT_EQ(program_.configuration.to_string(),
+            "count 2 (command line), loud true (" + path_ + ":1:1)");
+  EXPECT_EQ(Configuration{}.to_string(), "all defaults");
+}
+
+TEST_F(ConfigurationTest, WarnsOfWhatARestartTakes) {
+  support::LogCapture log;
+  const Settings before{{"a", {"1"}, ""}, {"b", {"2"}, ""}, {"c", {"3"}, ""}};
+  const Settings now{{"a", {"2"}, ""}, {"c", {"3"}, "elsewhere"}, {"d", {"4"}, ""}};
+  EXPECT_EQ(changed(before, now), (std::vector<std::string>{"a", "d", "b"}));
+  warn_of_restart(before, now, {"a"});
+  EXPECT_TRUE(log.has("warning: needs a restart to change: d, b"));
+  log.clear();
+  warn_of_restart(before, now, {"a", "b", "d"});
+  EXPECT_EQ(log.text(), "");
+}
+
+}  // namespace
+}  // namespace offload::cli
