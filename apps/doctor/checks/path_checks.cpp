@@ -1,0 +1,169 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "apps/doctor/checks/checks.hpp"
+
+namespace offload::doctor {
+namespace {
+
+bool has_both(const Tree& tree) {
+  return !gpus_of(tree).empty() && !cards_of(tree).empty();
+}
+
+Finding nothing_to_check(const char* subject) {
+  return {Severity::note, subject, "no GPU and RDMA card to join", "", ""};
+}
+
+// ---- ACS, as the PCI Express specification lays it out
+
+constexpr std::size_t kFirstExtended = 0x100;
+constexpr std::uint32_t kAcsCapability = 0x000d;
+constexpr std::size_t kAcsControl = 6;  ///< bytes behind the capability's begin
+/// Request and completion redirect, and upstream forwarding: what sends a peer's writes through the
+/// root complex.
+constexpr std::uint32_t kRedirects = 0b0001'1100;
+
+std::uint32_t word_at(const std::string& space, std::size_t at, std::size_t bytes) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    word |= static_cast<std::uint32_t>(static_cast<unsigned char>(space[at + i])) << (8 * i);
+  }
+  return word;
+}
+
+enum class Acs : std::uint8_t { unreadable, off, redirects };
+
+/// Of a bridge by its configuration space, of which only root sees more than 64 bytes.
+Acs acs_of(const std::string& space) {
+  if (space.size() <= kFirstExtended + 4) return Acs::unreadable;
+  std::size_t at = kFirstExtended;
+  // Each capability names the next: a list that goes round would be longer than there is room.
+  for (std::size_t looked = 0; looked < space.size() / 4; ++looked) {
+    if (at < kFirstExtended || at + kAcsControl + 2 > space.size()) return Acs::off;
+    const std::uint32_t header = word_at(space, at, 4);
+    if ((header & 0xffffU) == kAcsCapability) {
+      return (word_at(space, at + kAcsControl, 2) & kRedirects) != 0 ? Acs::redirects : Acs::off;
+    }
+    at = header >> 20U;
+  }
+  return Acs::off;
+}
+
+bool is_bridge(const Tree& tree, const std::string& address) {
+  return tree.read(kPciDevices + address + "/class").value_or("").starts_with("0x0604");
+}
+
+/// The line of /sys/devices/system/node/nodeN/distance, by node.
+std::optional<int> distance_between(const Tree& tree, int one, int other) {
+  std::istringstream words(
+      tree.read(fmt::format("/sys/devices/system/node/node{}/distance", one)).value_or(""));
+  int distance = 0;
+  for (int node = 0; words >> distance; ++node) {
+    if (node == other) return distance;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Findings check_gpu_registration(const Tree& tree) {
+  if (!has_both(tree)) return {nothing_to_check("gpu memory to card")};
+  const bool has_module = tree.has("/sys/module/nvidia_peermem");
+  const bool is_open = tree.read("/proc/driver/nvidia/version").value_or("").find("Open Kernel") !=
+                       std::string::npos;
+  if (is_open) {
+    return {{Severity::good, "gpu memory to card", "dma-buf of the open driver", "", ""}};
+  }
+  if (has_module) {
+    return {{Severity::good, "gpu memory to card", "the module nvidia_peermem", "", ""}};
+  }
+  return {{Severity::warning, "gpu memory to card",
+           "a driver without dma-buf, no module nvidia_peermem",
+           "one of both: without, messages pass through pinned memory of the host",
+           "modprobe nvidia_peermem, or install the open driver"}};
+}
+
+Findings check_iommu(const Tree& tree) {
+  const auto groups = tree.names("/sys/kernel/iommu_groups");
+  if (groups.empty()) return {{Severity::good, "iommu", "off", "", ""}};
+  const auto translated = std::count_if(groups.begin(), groups.end(), [&](const auto& group) {
+    const auto type = tree.read("/sys/kernel/iommu_groups/" + group + "/type");
+    return type && type != "identity";
+  });
+  const std::string found =
+      fmt::format("{} of {} groups translate addresses", translated, groups.size());
+  if (translated == 0) return {{Severity::good, "iommu", found, "", ""}};
+  return {{has_both(tree) ? Severity::warning : Severity::note, "iommu", found,
+           "none, where a card reaches a GPU: translation costs both", "boot with iommu=pt"}};
+}
+
+Findings check_acs(const Tree& tree) {
+  if (!has_both(tree)) return {nothing_to_check("pci access control")};
+  std::vector<std::string> redirecting;
+  bool is_readable = true;
+  int bridges = 0;
+  for (const std::string& address : tree.names(kPciDevices)) {
+    if (!is_bridge(tree, address)) continue;
+    ++bridges;
+    const Acs acs = acs_of(tree.read_bytes(kPciDevices + address + "/config"));
+    is_readable = is_readable && acs != Acs::unreadable;
+    if (acs == Acs::redirects) redirecting.push_back(address);
+  }
+  if (!redirecting.empty()) {
+    return {{Severity::warning, "pci access control",
+             fmt::format("{} of {} bridges redirect, {} the first", redirecting.size(), bridges,
+                         redirecting.front()),
+             "none: what a card writes to a GPU goes through the root complex",
+             "setpci -s BRIDGE ECAP_ACS+6.w=0000, or off in the firmware's settings"}};
+  }
+  if (!is_readable) {
+    return {{Severity::note, "pci access control", "not readable", "", "run it as root"}};
+  }
+  return {{Severity::good, "pci access control",
+           fmt::format("none of {} bridges redirects", bridges), "", ""}};
+}
+
+Findings check_distance(const Tree& tree) {
+  const auto gpus = gpus_of(tree);
+  const auto cards = cards_of(tree);
+  if (gpus.empty() || cards.empty()) return {nothing_to_check("gpu near card")};
+  Findings findings;
+  for (const PciDevice& gpu : gpus) {
+    const auto near = std::find_if(cards.begin(), cards.end(), [&](const PciDevice& card) {
+      return card.numa_node == gpu.numa_node;
+    });
+    const std::string subject = fmt::format("gpu {} near card", gpu.address);
+    if (near != cards.end()) {
+      findings.push_back({Severity::good, subject,
+                          fmt::format("{} is on its node {}", near->address, gpu.numa_node), "",
+                          ""});
+      continue;
+    }
+    const auto distance = distance_between(tree, gpu.numa_node, cards.front().numa_node);
+    findings.push_back(
+        {Severity::warning, subject,
+         fmt::format(
+             "node {}, the cards on others{}", gpu.numa_node,
+             distance ? fmt::format(", {} at distance {}", cards.front().address, *distance) : ""),
+         "a card on the same node: else every message crosses between processors",
+         "use a GPU of the card's node (-g), or move the card"});
+  }
+  return findings;
+}
+
+Findings check_machine(const Tree& tree, Role role) {
+  Findings all;
+  for (const Findings& some :
+       {check_kernel(tree), check_clock(tree), check_governor(tree), check_open_files(tree),
+        check_listen_backlog(tree), check_huge_pages(tree), check_af_xdp(tree),
+        check_gpu_driver(tree, role), check_gpus(tree, role), check_rdma_devices(tree, role),
+        check_rdma_nodes(tree), check_locked_memory(tree), check_gpu_registration(tree),
+        check_iommu(tree), check_acs(tree), check_distance(tree)}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+}  // namespace offload::doctor

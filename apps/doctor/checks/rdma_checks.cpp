@@ -1,0 +1,112 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "apps/doctor/checks/checks.hpp"
+
+namespace offload::doctor {
+namespace {
+
+constexpr const char* kNoGid = "0000:0000:0000:0000:0000:0000:0000:0000";
+/// Less, and a region of some channels cannot be registered.
+constexpr std::uint64_t kLockedBytes = std::uint64_t{1} << 30;
+
+/// "4: ACTIVE" is "ACTIVE".
+std::string behind_colon(const std::string& text) {
+  const std::size_t colon = text.find(": ");
+  return colon == std::string::npos ? text : text.substr(colon + 2);
+}
+
+/// The index of the first GID of RoCE v2; nothing if there is none.
+std::optional<std::string> roce_v2_gid(const Tree& tree, const std::string& port) {
+  for (const std::string& index : tree.names(port + "/gids")) {
+    const auto gid = tree.read(port + "/gids/" + index);
+    if (!gid || *gid == kNoGid) continue;
+    if (tree.read(port + "/gid_attrs/types/" + index) == "RoCE v2") return index;
+  }
+  return std::nullopt;
+}
+
+Finding check_port(const Tree& tree, const std::string& device, const std::string& number) {
+  const std::string port = kRdmaDevices + device + "/ports/" + number;
+  const std::string subject = fmt::format("rdma {} port {}", device, number);
+  const std::string state = behind_colon(tree.read(port + "/state").value_or("unknown"));
+  const std::string layer = tree.read(port + "/link_layer").value_or("unknown");
+  const std::string rate = tree.read(port + "/rate").value_or("unknown rate");
+  const std::string found = fmt::format("{}, {}, {}", state, layer, rate);
+  if (state != "ACTIVE") {
+    return {Severity::warning, subject, found, "ACTIVE: nothing is carried by this port",
+            layer == "Ethernet" ? "ip link set its interface up, and look at the cable"
+                                : "look at the cable and the subnet manager"};
+  }
+  if (layer != "Ethernet") return {Severity::good, subject, found, "", ""};
+  const auto gid = roce_v2_gid(tree, port);
+  if (gid) return {Severity::good, subject, found + ", RoCE v2 at GID " + *gid, "", ""};
+  return {Severity::warning, subject, found + ", no GID of RoCE v2",
+          "an address of its interface, which makes one", "ip address add ADDRESS dev INTERFACE"};
+}
+
+}  // namespace
+
+std::vector<PciDevice> cards_of(const Tree& tree) {
+  std::vector<PciDevice> cards;
+  for (const std::string& name : tree.names(kRdmaDevices)) {
+    const std::string folder = kRdmaDevices + name + "/device";
+    if (!tree.has(folder + "/vendor")) continue;  // emulated ones are on no bus
+    cards.push_back({name, static_cast<int>(tree.number(folder + "/numa_node").value_or(-1))});
+  }
+  return cards;
+}
+
+Findings check_rdma_devices(const Tree& tree, Role role) {
+  const auto devices = tree.names(kRdmaDevices);
+  if (devices.empty()) {
+    const bool wanted = role == Role::server;
+    return {{wanted ? Severity::warning : Severity::note, "rdma devices", "none",
+             wanted ? "one, for --comch rdma:" : "",
+             wanted ? "modprobe mlx5_ib; rdma link says what there is" : ""}};
+  }
+  Findings findings;
+  for (const std::string& device : devices) {
+    for (const std::string& port : tree.names(kRdmaDevices + device + "/ports")) {
+      findings.push_back(check_port(tree, device, port));
+    }
+  }
+  return findings;
+}
+
+Findings check_rdma_nodes(const Tree& tree) {
+  const auto devices = tree.names(kRdmaDevices);
+  if (devices.empty()) return {};
+  Findings findings;
+  const auto nodes = tree.names("/dev/infiniband");
+  const auto verbs = std::count_if(nodes.begin(), nodes.end(), [](const std::string& name) {
+    return name.starts_with("uverbs");
+  });
+  if (verbs < static_cast<std::ptrdiff_t>(devices.size())) {
+    findings.push_back(
+        {Severity::error, "rdma access",
+         fmt::format("{} of {} devices have a node in /dev/infiniband", verbs, devices.size()),
+         "uverbsN for each", "modprobe ib_uverbs"});
+  }
+  if (!tree.has("/dev/infiniband/rdma_cm")) {
+    findings.push_back({Severity::error, "rdma access", "no /dev/infiniband/rdma_cm",
+                        "librdmacm opens it to connect", "modprobe rdma_ucm"});
+  }
+  if (findings.empty()) findings.push_back({Severity::good, "rdma access", "all nodes", "", ""});
+  return findings;
+}
+
+Findings check_locked_memory(const Tree& tree) {
+  const Limit limit = limit_of(tree, "Max locked memory", true);
+  if (!limit.is_known) return {{Severity::note, "locked memory", "unknown", "", ""}};
+  if (limit.is_unlimited) return {{Severity::good, "locked memory", "unlimited", "", ""}};
+  const std::string found = fmt::format("{} KiB at most", limit.value >> 10U);
+  if (limit.value >= kLockedBytes) return {{Severity::good, "locked memory", found, "", ""}};
+  const bool matters = !tree.names(kRdmaDevices).empty();
+  return {{matters ? Severity::warning : Severity::note, "locked memory", found,
+           "unlimited: memory that an RDMA device reaches is locked",
+           "LimitMEMLOCK=infinity of the unit, or memlock in /etc/security/limits.conf"}};
+}
+
+}  // namespace offload::doctor

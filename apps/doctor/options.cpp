@@ -1,0 +1,40 @@
+#include "apps/doctor/options.hpp"
+
+#include "cli/options.hpp"
+
+namespace offload::doctor {
+namespace {
+
+constexpr const char* kDescription =
+    "Looks at what this machine has for offload-server and offload-worker, says what it found, "
+    "what\n"
+    "they would like and what to do. It reads /proc, /sys and /dev, changes nothing, and\n"
+    "needs no rights; what only root can read is said to be so.";
+
+constexpr const char* kFooter =
+    "\nExit status: 0 nothing worse than a note; 3 a warning: they run, but not as well as they "
+    "could;\n"
+    "4 an error: what the machine is for cannot work; 1 a failure; 2 a wrong command line.";
+
+}  // namespace
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
+  Options options;
+  cli::CommandLine line("offload-doctor", kDescription, kFooter);
+  std::string role = "any";
+  std::string format = "text";
+  cli::add_choice(line, "--role", role, {"any", "server", "worker"},
+                  "What the machine is for. A GPU is missing only on a worker's");
+  cli::add_choice(line, "--format", format, {"text", "json"}, "What is printed");
+  cli::add_text(line, "--root", options.root,
+                "Look at the proc, sys and dev in this folder instead, such as a copy of another "
+                "machine's")
+      .type_name("FOLDER");
+  if (auto leave = line.parse(argc, argv)) return *leave;
+  if (role == "server") options.role = Role::server;
+  if (role == "worker") options.role = Role::worker;
+  options.as_json = format == "json";
+  return options;
+}
+
+}  // namespace offload::doctor

@@ -1,0 +1,53 @@
+#include "apps/doctor/report.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/escape.hpp"
+
+namespace offload::doctor {
+
+std::string make_text(const Findings& findings) {
+  std::size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.subject.size());
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += fmt::format("{:<7}  {:<{}}  {}\n", name_of(finding.severity), finding.subject, width,
+                        core::escaped(finding.found));
+    const std::string margin(width + 11, ' ');
+    if (!finding.expected.empty())
+      text += fmt::format("{}expected: {}\n", margin, finding.expected);
+    if (!finding.mend.empty()) text += fmt::format("{}to mend:  {}\n", margin, finding.mend);
+  }
+  return text;
+}
+
+std::string make_json(const Findings& findings) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({{"severity", name_of(finding.severity)},
+                    {"subject", finding.subject},
+                    {"found", core::escaped(finding.found)},
+                    {"expected", finding.expected},
+                    {"mend", finding.mend}});
+  }
+  const nlohmann::ordered_json object{{"program", "offload-doctor"},
+                                      {"worst", name_of(worst_of(findings))},
+                                      {"findings", std::move(list)}};
+  return object.dump(2) + '\n';
+}
+
+Severity worst_of(const Findings& findings) {
+  Severity worst = Severity::good;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.severity);
+  return worst;
+}
+
+int exit_status(Severity worst) {
+  if (worst == Severity::error) return 4;
+  return worst == Severity::warning ? 3 : 0;
+}
+
+}  // namespace offload::doctor

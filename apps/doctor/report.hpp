@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "apps/doctor/finding.hpp"
+
+namespace offload::doctor {
+
+/// A line for each finding, and what to do below those that are not good.
+std::string make_text(const Findings& findings);
+
+/// A JSON object: "program", "worst" and "findings".
+std::string make_json(const Findings& findings);
+
+[[nodiscard]] Severity worst_of(const Findings& findings);
+
+/// What the program exits with: 0 without warnings, 3 with some, 4 with errors.
+[[nodiscard]] int exit_status(Severity worst);
+
+}  // namespace offload::doctor

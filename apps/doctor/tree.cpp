@@ -1,0 +1,59 @@
+#include "apps/doctor/tree.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace offload::doctor {
+namespace {
+
+constexpr std::streamsize kMostBytes = 64 << 10;
+
+}  // namespace
+
+std::string Tree::read_bytes(const std::string& path) const {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(root_ + path, error)) return {};
+  std::ifstream file(root_ + path, std::ios::binary);
+  std::string bytes(static_cast<std::size_t>(kMostBytes), '\0');
+  file.read(bytes.data(), kMostBytes);
+  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return bytes;
+}
+
+std::optional<std::string> Tree::read(const std::string& path) const {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(root_ + path, error)) return std::nullopt;
+  std::string text = read_bytes(path);
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  return text;
+}
+
+std::optional<std::int64_t> Tree::number(const std::string& path) const {
+  const auto text = read(path);
+  if (!text) return std::nullopt;
+  std::int64_t number = 0;
+  const char* const end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, number);
+  return error == std::errc{} && rest == end ? std::optional(number) : std::nullopt;
+}
+
+bool Tree::has(const std::string& path) const {
+  std::error_code error;
+  return std::filesystem::exists(root_ + path, error);
+}
+
+std::vector<std::string> Tree::names(const std::string& path) const {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(root_ + path, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace offload::doctor
