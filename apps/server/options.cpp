@@ -158,6 +158,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,
                 "A worker that leaves ends the server, and the server's end its workers: the "
                 "reference application's way");
+  telemetry::add_metrics_option(line, options.metrics);
   cli::add_log_level(line, options.log_level);
   cli::add_reload_file(line, options.reload_file);
   if (auto leave = line.parse(argc, argv)) return *leave;

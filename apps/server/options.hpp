@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "cli/leave.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
+#include "telemetry/endpoint.hpp"
 
 namespace offload::server {
 
@@ -32,6 +34,7 @@ struct Options {
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
   bool shutdown_together = false;
+  std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
   std::string log_level = "info";
   std::string reload_file;  ///< empty: none
 };

@@ -131,6 +131,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::CommandLine line("offload-worker", kDescription, kFooter);
   add_server(line, options);
   add_backend(line, options);
+  telemetry::add_metrics_option(line, options.metrics);
   cli::add_log_level(line, options.log_level);
   cli::add_reload_file(line, options.reload_file);
   cli::add_flag(line, "--list-devices", options.list_devices,

@@ -9,6 +9,7 @@
 #include "cli/leave.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
+#include "telemetry/endpoint.hpp"
 
 namespace offload::worker {
 
@@ -28,6 +29,7 @@ struct Options {
   bool stands_by = false;
   bool replaces = false;
   bool shutdown_together = false;
+  std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
   std::string log_level = "info";
   std::string reload_file;  ///< empty: none
   bool list_devices = false;

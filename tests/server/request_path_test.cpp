@@ -40,7 +40,7 @@ class RequestPathTest : public testing::Test {
     memory_.emplace(0, depth, kLongest, -1);
     worker_.emplace(*memory_);
     path_.emplace(engine_, table_, memory_->endpoint(),
-                  RequestPath::Limits{kLongest, kernels::response_length_of("reverse")});
+                  RequestPath::Limits{kLongest, kernels::response_length_of("reverse")}, metrics_);
     path_->requester().open(engine_);
     path_->requester().set_wakeup(channel::Wakeup::polling);
     path_->set_open(true);
@@ -78,7 +78,8 @@ class RequestPathTest : public testing::Test {
 
   progress::Engine engine_;
   ClientMemory client_memory_{std::uint64_t{1} << 30, 1};
-  ClientTable table_{engine_, kLongest, ClientLimits{}, client_memory_};
+  ThreadMetrics metrics_;
+  ClientTable table_{engine_, kLongest, ClientLimits{}, client_memory_, metrics_};
   std::optional<channel::ChannelMemory> memory_;
   std::optional<test::Worker> worker_;
   std::optional<RequestPath> path_;
@@ -154,7 +155,28 @@ TEST_F(RequestPathTest, ARequestGoesToTheWorkerAndItsResponseToTheClient) {
     EXPECT_EQ(next(peer), response(reversed(request))) << length;
   }
   EXPECT_EQ(path_->answered(), 6U);
+  EXPECT_EQ(path_->answered_well(), 6U);
   EXPECT_EQ(path_->refused(), 0U);
+  EXPECT_EQ(metrics_.requests.value(), 6U);
+  EXPECT_EQ(metrics_.transmitted.value(), metrics_.received.value());
+}
+
+TEST_F(RequestPathTest, TheTimesOfOneOf64AreTaken) {
+  open(4);
+  Peer& peer = connect();
+  for (int i = 0; i < 2 * 64; ++i) {
+    EXPECT_EQ(metrics_.duration.sum() != 0, i >= 64) << i;
+    send_request(peer.socket, bytes_of("x"));
+    turn();
+    ASSERT_TRUE(worker_->serve());
+    EXPECT_EQ(next(peer), response(bytes_of("x")));
+  }
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i <= telemetry::DurationHistogram::kBounds.size(); ++i) {
+    count += metrics_.duration.count_at(i);
+  }
+  EXPECT_EQ(count, 2U);
+  EXPECT_EQ(metrics_.duration.sum(), metrics_.worker.sum() + metrics_.send.sum());
 }
 
 TEST_F(RequestPathTest, AFrameIsForwardedOnceItIsWhole) {
