@@ -32,6 +32,11 @@ if(MLX5_LIBRARY)
   set_target_properties(rdma::mlx5 PROPERTIES IMPORTED_LOCATION ${MLX5_LIBRARY})
 endif()
 
+# What a program shows of itself. Of prometheus-cpp only the text format: its HTTP server stays away.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
+pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
+
 if(OFFLOAD_TESTS)
   find_package(GTest REQUIRED)
   # The system's interpreter first: the one that the package python3-pytest serves.

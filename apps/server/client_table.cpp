@@ -36,8 +36,9 @@ void Client::on_ready(Connection&) {
 }
 
 ClientTable::ClientTable(progress::Engine& engine, std::uint32_t max_message_length,
-                         const ClientLimits& limits, ClientMemory& memory)
+                         const ClientLimits& limits, ClientMemory& memory, ThreadMetrics& metrics)
     : engine_(&engine),
+      metrics_(&metrics),
       buffers_(std::max(kKeptBytes, kKeptFrames * frame_size(max_message_length))),
       block_size_(receive_size(frame_size(max_message_length))),
       memory_(memory),
@@ -64,6 +65,7 @@ void ClientTable::drain() {
 }
 
 void ClientTable::erase(Client& client) {
+  metrics_->closed[static_cast<std::size_t>(client.connection().end())].add();
   const std::size_t index = client.index_;
   std::swap(clients_[index], clients_.back());
   clients_[index]->index_ = index;
@@ -125,7 +127,7 @@ bool ClientTable::close_overdue() {
     const net::Backlog& backlog = client->connection().backlog();
     if (backlog.empty()) continue;
     if (backlog.consumed() < client->unsent_until_) {
-      drop(*client, "it takes its responses too slowly");
+      drop(*client, ConnectionEnd::timeout, "it takes its responses too slowly");
     } else {
       client->unsent_until_ = backlog.appended();
       unsent_.start(*client, now);
@@ -165,9 +167,9 @@ void ClientTable::disconnect(Client& client, Refusal reason) noexcept {
 }
 
 /// At once: it leaves what it is owed.
-void ClientTable::drop(Client& client, std::string_view reason) noexcept {
+void ClientTable::drop(Client& client, ConnectionEnd end, std::string_view reason) noexcept {
   log_disconnected(client, reason);
-  client.connection().close();
+  client.connection().close(end);
   make_ready(client);
 }
 
@@ -186,7 +188,7 @@ void ClientTable::shed() noexcept {
       if (connection.backlog().empty()) {
         disconnect(*client, Refusal::out_of_memory);
       } else {
-        drop(*client, protocol::describe(Refusal::out_of_memory));
+        drop(*client, ConnectionEnd::memory, protocol::describe(Refusal::out_of_memory));
       }
     }
   }

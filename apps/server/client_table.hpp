@@ -14,6 +14,7 @@
 #include "apps/server/admission/deadline_list.hpp"
 #include "apps/server/connection.hpp"
 #include "apps/server/fair_queue.hpp"
+#include "apps/server/view/thread_metrics.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "memory/block_cache.hpp"
@@ -88,9 +89,10 @@ class Client final : public FairQueueEntry,
 /// channel, which have held the server's memory for too long, and that memory. One thread.
 class ClientTable {
  public:
-  /// `engine` and `memory` outlive it. A frame's payload may have `max_message_length` bytes.
+  /// `engine`, `memory` and `metrics` outlive it. A frame's payload may have `max_message_length`
+  /// bytes.
   ClientTable(progress::Engine& engine, std::uint32_t max_message_length,
-              const ClientLimits& limits, ClientMemory& memory);
+              const ClientLimits& limits, ClientMemory& memory, ThreadMetrics& metrics);
 
   /// `stream`: connected, its handshake done. Throws Error; the socket is closed then.
   Client& add(net::Stream stream, Admission admission = {});
@@ -141,11 +143,12 @@ class ClientTable {
   void spend(Client& client, std::size_t consumed) noexcept;
   void set_deadlines(Client& client, bool consumed) noexcept;
   void disconnect(Client& client, protocol::Refusal reason) noexcept;
-  void drop(Client& client, std::string_view reason) noexcept;
+  void drop(Client& client, ConnectionEnd end, std::string_view reason) noexcept;
   void shed() noexcept;
   void erase(Client& client);
 
   progress::Engine* engine_;
+  ThreadMetrics* metrics_;
   memory::BlockCache buffers_;
   std::size_t block_size_;
   ThreadMemory memory_;
@@ -183,7 +186,7 @@ bool ClientTable::serve(Client& client, Path& path) {
   bool took_all = path.take_frames(client);
   bool worked = connection.input().consumed() != before;
   if (took_all && connection.wants_to_read()) {
-    connection.receive();
+    metrics_->received.add(connection.receive());
     took_all = path.take_frames(client);
     worked = true;
   }

@@ -13,6 +13,16 @@ namespace {
 /// One receive takes no more: a long frame is no reason to keep others waiting.
 constexpr std::size_t kLongestPiece = 512 * 1024;
 
+ConnectionEnd end_of(protocol::Refusal reason) noexcept {
+  using protocol::Refusal;
+  switch (reason) {
+    case Refusal::frame_timed_out:
+    case Refusal::idle_timed_out: return ConnectionEnd::timeout;
+    case Refusal::out_of_memory: return ConnectionEnd::memory;
+    default: return ConnectionEnd::protocol;
+  }
+}
+
 bool would_block() noexcept {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
@@ -44,9 +54,12 @@ void Connection::on_events(std::uint32_t epoll_events) {
   owner_->on_ready(*this);
 }
 
-void Connection::receive() {
+std::size_t Connection::receive() {
   auto room = input_.room(frame_size());
-  if (room.empty()) return fail_for_memory();
+  if (room.empty()) {
+    fail_for_memory();
+    return 0;
+  }
   room = room.first(std::min(room.size(), kLongestPiece));
   const ssize_t count = stream_.receive(room);
   if (count > 0) {
@@ -54,26 +67,31 @@ void Connection::receive() {
     // Less than asked for: the socket is empty, and the next bytes make a new event. The end of
     // file may already be behind these, though.
     readable_ = static_cast<std::size_t>(count) == room.size() || hung_up_ || stream_.has_pending();
-    return;
+    return static_cast<std::size_t>(count);
   }
   readable_ = false;
   if (count == 0) {
     end_of_file_ = true;
     apply(ConnectionEvent::end_of_file);
   } else if (!would_block()) {
-    close();
+    close(ConnectionEnd::reset);
   }
+  return 0;
 }
 
-void Connection::send(net::OutputBatch& output) {
-  if (chain_.empty()) return;
+std::size_t Connection::send(net::OutputBatch& output) {
+  if (chain_.empty()) return 0;
   auto vectors = output.vectors(std::exchange(chain_, {}));
-  if (state_ == State::closed || state_ == State::lingering) return;
+  if (state_ == State::closed || state_ == State::lingering) return 0;
+  const std::size_t size = net::OutputBatch::size_of(vectors);
   if (backlog_.empty()) {
     const ssize_t sent = stream_.send(vectors);
-    if (sent < 0 && !would_block()) return close();
+    if (sent < 0 && !would_block()) {
+      close(ConnectionEnd::reset);
+      return 0;
+    }
     auto rest = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
-    if (rest == net::OutputBatch::size_of(vectors)) return;
+    if (rest == size) return size;
     for (iovec& piece : vectors) {
       const std::size_t taken = std::min(rest, piece.iov_len);
       rest -= taken;
@@ -83,9 +101,11 @@ void Connection::send(net::OutputBatch& output) {
   }
   for (const iovec& piece : vectors) {
     if (!backlog_.append({static_cast<const std::byte*>(piece.iov_base), piece.iov_len})) {
-      return fail_for_memory();
+      fail_for_memory();
+      return 0;
     }
   }
+  return size;
 }
 
 /// The bytes of the frame that its input begins with, if they are known, else 0. Their number was
@@ -99,13 +119,13 @@ std::size_t Connection::frame_size() const noexcept {
 
 void Connection::fail_for_memory() noexcept {
   out_of_memory_ = true;
-  close();
+  close(ConnectionEnd::memory);
 }
 
 void Connection::send_backlog() {
   while (!backlog_.empty()) {
     const ssize_t sent = stream_.send(backlog_.bytes());
-    if (sent < 0 && !would_block()) return close();
+    if (sent < 0 && !would_block()) return close(ConnectionEnd::reset);
     if (sent <= 0) return;
     backlog_.consume(static_cast<std::size_t>(sent));
   }
@@ -113,7 +133,7 @@ void Connection::send_backlog() {
 
 void Connection::refuse(protocol::Refusal reason) noexcept {
   reason_ = reason;
-  apply(ConnectionEvent::refuse);
+  apply(ConnectionEvent::refuse, end_of(reason));
 }
 
 void Connection::finish(net::OutputBatch& output) {
@@ -132,8 +152,9 @@ void Connection::finish(net::OutputBatch& output) {
 }
 
 /// Goes to the next state, and does what is done on entering it.
-void Connection::apply(ConnectionEvent event) noexcept {
+void Connection::apply(ConnectionEvent event, ConnectionEnd end) noexcept {
   const State next = next_state(state_, event);
+  if (state_ == State::open) end_ = end;
   if (std::exchange(state_, next) == next) return;
   switch (next) {
     case State::open:

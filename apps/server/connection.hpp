@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "apps/server/view/thread_metrics.hpp"
 #include "net/backlog.hpp"
 #include "net/output_batch.hpp"
 #include "net/receive_buffer.hpp"
@@ -70,8 +71,8 @@ class Connection final : progress::EventHandler {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Reads once, a bounded piece. After it the state may be another.
-  void receive();
+  /// Reads once, a bounded piece. After it the state may be another. Returns the bytes.
+  std::size_t receive();
   /// What came and was not taken.
   net::ReceiveBuffer& input() noexcept { return input_; }
   [[nodiscard]] const net::ReceiveBuffer& input() const noexcept { return input_; }
@@ -93,8 +94,9 @@ class Connection final : progress::EventHandler {
 
   /// Output of a batch, sent by send().
   net::IovecChain& chain() noexcept { return chain_; }
-  /// Sends the chain and what was left before. What the client does not take now is kept.
-  void send(net::OutputBatch& output);
+  /// Sends the chain and what was left before. What the client does not take now is kept. Returns
+  /// the chain's bytes, 0 where they went nowhere.
+  std::size_t send(net::OutputBatch& output);
   /// What it has not taken.
   [[nodiscard]] const net::Backlog& backlog() const noexcept { return backlog_; }
   /// Whether there was no memory for what it sends, or is sent: then it is closed. Says so once.
@@ -103,11 +105,16 @@ class Connection final : progress::EventHandler {
   /// Stops reading; after all answers, sends an error frame and closes.
   void refuse(protocol::Refusal reason) noexcept;
   /// Stops reading; after all answers, closes.
-  void drain() noexcept { apply(ConnectionEvent::drain); }
+  void drain() noexcept { apply(ConnectionEvent::drain, ConnectionEnd::shutdown); }
   /// To be called where finishing(): goes on to lingering or closed. An error frame that is due
   /// goes through `output`, which has room; to a slow client it takes another call.
   void finish(net::OutputBatch& output);
-  void close() noexcept { apply(ConnectionEvent::close); }
+  /// `end`: why, unless it was about to end for another reason.
+  void close(ConnectionEnd end = ConnectionEnd::peer) noexcept {
+    apply(ConnectionEvent::close, end);
+  }
+  /// Why it ends, or has ended.
+  [[nodiscard]] ConnectionEnd end() const noexcept { return end_; }
 
   void add_request() noexcept { ++in_flight_; }
   void remove_request() noexcept { --in_flight_; }
@@ -125,7 +132,7 @@ class Connection final : progress::EventHandler {
 
  private:
   void on_events(std::uint32_t epoll_events) override;
-  void apply(ConnectionEvent event) noexcept;
+  void apply(ConnectionEvent event, ConnectionEnd end = ConnectionEnd::peer) noexcept;
   void discard();
   void send_backlog();
   void fail_for_memory() noexcept;
@@ -138,6 +145,7 @@ class Connection final : progress::EventHandler {
   net::IovecChain chain_;
   net::Backlog backlog_;
   State state_ = State::open;
+  ConnectionEnd end_ = ConnectionEnd::peer;  ///< of the event by which it was no longer open
   protocol::Refusal reason_{};
   std::uint32_t in_flight_ = 0;
   bool readable_ = true;

@@ -21,14 +21,14 @@ constexpr core::Duration kCheckInterval = std::chrono::seconds(1);
 
 IoThread::IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> channel)
     : config_(config),
-      engine_(config.spin),
+      engine_(config.spin, &config_.metrics->times),
       clients_(engine_, config.limits.max_message_length, config.client_limits,
-               *config_.client_memory),
+               *config_.client_memory, *config_.metrics),
       handshakes_(engine_,
                   [this](net::Stream stream, Admission admission) {
                     add_client(std::move(stream), std::move(admission));
                   }),
-      path_(engine_, clients_, channel->memory.endpoint(), config.limits),
+      path_(engine_, clients_, channel->memory.endpoint(), config.limits, *config_.metrics),
       selector_(path_.requester(), std::move(channel)) {
   engine_.attach(*this);
 }
@@ -128,9 +128,18 @@ bool IoThread::poll() {
   }
   worked = clients_.close_overdue() || worked;
   gone_.store(taken_ - clients_.size() - handshakes_.size(), std::memory_order_relaxed);
+  publish();
   // Release: pairs with drained().
   if (draining_ && clients_.size() == 0) drained_.store(true, std::memory_order_release);
   return worked;
+}
+
+/// What changes with each message is told once a turn.
+void IoThread::publish() noexcept {
+  ThreadMetrics& metrics = *config_.metrics;
+  metrics.connections.set(clients_.size() + handshakes_.size());
+  metrics.responses.set(path_.answered_well());
+  metrics.in_flight.set(path_.requester().awaited());
 }
 
 bool IoThread::apply_orders() {
@@ -218,6 +227,7 @@ void IoThread::add_client(net::Stream stream, Admission admission) {
   try {
     clients_.add(std::move(stream), std::move(admission));
     ++accepted_;
+    config_.metrics->accepted.add();
   } catch (const std::exception& error) {
     log_turned_away(address, error.what());
   }

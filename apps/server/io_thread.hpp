@@ -15,6 +15,7 @@
 #include "apps/server/handshakes.hpp"
 #include "apps/server/mailbox.hpp"
 #include "apps/server/request_path.hpp"
+#include "apps/server/view/thread_metrics.hpp"
 #include "comch/session/worker_channel.hpp"
 #include "core/cpu.hpp"
 #include "core/log.hpp"
@@ -50,6 +51,8 @@ class IoThread final : progress::Pollable {
     ClientLimits client_limits{};
     /// Of all threads together.
     std::shared_ptr<ClientMemory> client_memory = std::make_shared<ClientMemory>(kUnlimited, 1);
+    /// Of this thread alone.
+    std::shared_ptr<ThreadMetrics> metrics = std::make_shared<ThreadMetrics>();
   };
 
   /// `channel`: its one of the first worker that attached.
@@ -116,6 +119,7 @@ class IoThread final : progress::Pollable {
 
   template <class Change>
   void give_order(Change change);
+  void publish() noexcept;
   bool apply_orders();
   void look_after_worker();
   void check_times();

@@ -159,6 +159,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,
                 "A worker that leaves ends the server, and the server's end its workers: the "
                 "reference application's way");
+  telemetry::add_metrics_option(line, options.metrics);
   cli::add_log_options(line, options.log);
   cli::add_configuration(line, options.configuration);
   cli::add_foreign(line, "-d,--device-id",

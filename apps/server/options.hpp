@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cli/log_options.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
+#include "telemetry/endpoint.hpp"
 
 namespace offload::server {
 
@@ -34,6 +36,7 @@ struct Options {
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
   bool shutdown_together = false;
+  std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
   cli::LogOptions log{};
   cli::Configuration configuration{};
 };

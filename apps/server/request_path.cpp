@@ -30,21 +30,27 @@ bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= 2 && bytes[0] == std::byte{22} && bytes[1] == std::byte{3};
 }
 
+/// Of so many responses the time of one is taken.
+constexpr std::uint64_t kSampled = 64;
+
 /// A request that has been moved so often was with four workers that were lost.
 constexpr std::uint32_t kMostMoves = 3;
 
 }  // namespace
 
 RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
-                         const channel::Endpoint& endpoint, const Limits& limits)
+                         const channel::Endpoint& endpoint, const Limits& limits,
+                         ThreadMetrics& metrics)
     : engine_(&engine),
       clients_(&clients),
+      metrics_(&metrics),
       limits_(limits),
       requester_(endpoint, *this),
       long_requests_(requester_.capacity()),
       output_(kBatch, kFrameRoom),
       longest_response_(limits.response_length(0)) {
   touched_.reserve(2 * kBatch);  // each has a piece in output_ at least
+  metrics_->slots.set(requester_.capacity());
 }
 
 void RequestPath::set_refusal(std::optional<Refusal> reason) {
@@ -106,7 +112,8 @@ std::optional<core::TimePoint> RequestPath::silent_since() {
   return true;
 }
 
-bool RequestPath::take_frames(Client& client) {
+/// In its caller: what it counts stays in a register.
+[[gnu::always_inline]] inline bool RequestPath::take_frames(Client& client, std::uint64_t& taken) {
   Connection& connection = client.connection();
   while (connection.takes_frames()) {
     const FrameView frame =
@@ -117,6 +124,7 @@ bool RequestPath::take_frames(Client& client) {
     } else if (frame.id != MessageId::client_request) {
       disconnect(client, Refusal::misplaced_message);
     } else if (forward(client, frame.payload)) {
+      ++taken;
       // To send it a refusal may have closed it, which emptied its input.
       if (connection.state() == Connection::State::closed) return true;
       connection.input().consume(frame.size());
@@ -127,9 +135,16 @@ bool RequestPath::take_frames(Client& client) {
   return true;
 }
 
+bool RequestPath::take_frames(Client& client) {
+  std::uint64_t taken = 0;
+  const bool all = take_frames(client, taken);
+  if (taken != 0) metrics_->requests.add(taken);
+  return all;
+}
+
 /// It has broken the protocol.
 void RequestPath::disconnect(Client& client, Refusal reason) {
-  ++refused_;
+  count_refusal(reason);
   const bool tls = looks_like_tls(client.connection().input().bytes());
   clients_->log_disconnected(client, tls ? kSpeaksTls : protocol::describe(reason));
   client.connection().refuse(reason);
@@ -145,6 +160,11 @@ void RequestPath::end_round() {
   send_touched();
 }
 
+void RequestPath::count_refusal(Refusal reason) noexcept {
+  ++refused_;
+  metrics_->count_refusal(reason);
+}
+
 // ---- Responses come
 
 void RequestPath::on_response(channel::PostRecvTask& task) {
@@ -152,9 +172,10 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   if (task.user_data == nullptr) return;  // given up: its client has had an error
   auto& client = *static_cast<Client*>(task.user_data);
   client.connection().remove_request();
-  ++answered_;
+  if (++answered_ % kSampled == 0) sample_posted_ = requester_.posted_at(task);
   if (task.response_status() != kernels::Status::ok ||
       task.payload().size() > longest_response(task.request_length())) {
+    ++failed_;
     return append_error(client, Refusal::worker_failed);
   }
 
@@ -182,6 +203,7 @@ bool RequestPath::deliver() {
   if (last_received_ == nullptr) return false;
   last_response_ = engine_->now();
   send_touched();
+  if (sample_posted_ != core::TimePoint{}) record_sample();
   [[maybe_unused]] const core::Status released =
       requester_.release(*std::exchange(last_received_, nullptr));
   assert(released.ok());
@@ -189,10 +211,19 @@ bool RequestPath::deliver() {
   return true;
 }
 
+/// Of a response that was seen in this turn and is written now.
+void RequestPath::record_sample() noexcept {
+  const auto written = core::Clock::now();
+  const auto posted = std::exchange(sample_posted_, {});
+  metrics_->duration.record(written - posted);
+  metrics_->worker.record(engine_->now() - posted);
+  metrics_->send.record(written - engine_->now());
+}
+
 // ---- Output
 
 void RequestPath::append_error(Client& client, Refusal reason) {
-  ++refused_;
+  count_refusal(reason);
   make_room();
   const std::size_t size = protocol::store_error_frame(output_.room(), reason);
   touch(client);
@@ -201,7 +232,7 @@ void RequestPath::append_error(Client& client, Refusal reason) {
 
 void RequestPath::send_touched() {
   for (Client* const client : touched_) {
-    client->connection().send(output_);
+    metrics_->transmitted.add(client->connection().send(output_));
     // More to read now that it was answered, an end to come to, or nothing at all.
     clients_->make_ready(*client);
   }

@@ -8,6 +8,7 @@
 
 #include "apps/server/admission/long_requests.hpp"
 #include "apps/server/client_table.hpp"
+#include "apps/server/view/thread_metrics.hpp"
 #include "channel/requester.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -28,10 +29,10 @@ class RequestPath {
     kernels::ResponseLength response_length;  ///< the service's: a longer response is none
   };
 
-  /// `engine` and `clients` outlive it, and so does the memory of `endpoint`, which has no other
-  /// requester.
+  /// `engine`, `clients` and `metrics` outlive it, and so does the memory of `endpoint`, which has
+  /// no other requester.
   RequestPath(progress::Engine& engine, ClientTable& clients, const channel::Endpoint& endpoint,
-              const Limits& limits);
+              const Limits& limits, ThreadMetrics& metrics);
 
   /// The channel's, to open and stop it and for a proxy of the worker.
   [[nodiscard]] channel::Requester& requester() noexcept { return requester_; }
@@ -74,12 +75,17 @@ class RequestPath {
 
   // For the log.
   [[nodiscard]] std::uint64_t answered() const noexcept { return answered_; }
+  /// Of the answers, the good ones.
+  [[nodiscard]] std::uint64_t answered_well() const noexcept { return answered_ - failed_; }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
 
  private:
   bool forward(Client& client, std::span<const std::byte> payload);
+  bool take_frames(Client& client, std::uint64_t& taken);
   void disconnect(Client& client, protocol::Refusal reason);
   void append_error(Client& client, protocol::Refusal reason);
+  void count_refusal(protocol::Refusal reason) noexcept;
+  void record_sample() noexcept;
   void give_up(channel::SendTask& request, protocol::Refusal reason);
   /// For a frame in output_, or a piece.
   void make_room() {
@@ -97,6 +103,7 @@ class RequestPath {
 
   progress::Engine* engine_;
   ClientTable* clients_;
+  ThreadMetrics* metrics_;
   Limits limits_;
   channel::Requester requester_;
   LongRequests long_requests_;
@@ -109,6 +116,8 @@ class RequestPath {
   bool open_ = false;
   core::TimePoint last_response_;
   std::uint64_t answered_ = 0;
+  std::uint64_t failed_ = 0;         ///< of them
+  core::TimePoint sample_posted_{};  ///< when the request of a sampled response was; {}: none
   std::uint64_t refused_ = 0;
 };
 

@@ -46,10 +46,12 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
 }
 
 /// Of `limit`; clients have half of them at least.
-int reserved_descriptors(int limit, bool local, std::size_t channels) {
+int reserved_descriptors(int limit, bool local, std::size_t channels, bool viewed) {
   const int count = static_cast<int>(channels);
-  const int wanted = kReservedDescriptors + (local ? kReservedALocalChannel * count
-                                                   : kStrangers + kReservedAChannel * count);
+  const int wanted =
+      kReservedDescriptors +
+      (local ? kReservedALocalChannel * count : kStrangers + kReservedAChannel * count) +
+      (viewed ? telemetry::HttpServer::kDescriptors : 0);
   return std::min(wanted, limit / 2);
 }
 
@@ -60,7 +62,8 @@ Server::Server(const Options& options, core::Signals& signals)
       signals_(&signals),
       cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
       tls_(make_tls(options)),
-      scheduler_(cpus_.size()) {
+      scheduler_(cpus_.size()),
+      metrics_(cpus_.size()) {
   reload_.add([this] { return reread_options(); });
   reload_.add([this] { return [this, tls = make_tls(options_)] { tls_ = tls; }; });
   reload_.add([this] {
@@ -84,7 +87,9 @@ Server::Server(const Options& options, core::Signals& signals)
   net::set_dead_peer_timeout(listener_.get(), options_.clients.output_timeout);
   link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
-  first_reserved_fd_ = limit - reserved_descriptors(limit, link_->address().local(), cpus_.size());
+  first_reserved_fd_ = limit - reserved_descriptors(limit, link_->address().local(), cpus_.size(),
+                                                    options_.metrics.has_value());
+  if (options_.metrics) view_.emplace(*options_.metrics, "offload-server", metrics_);
 }
 
 Server::~Server() {
@@ -102,6 +107,7 @@ void Server::run() {
 
 void Server::turn(core::TimePoint deadline) {
   deadline = std::min(deadline, link_->next_tick());
+  if (view_) deadline = std::min(deadline, core::Clock::now() + kKeepAlive);
   if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
   engine_.run_once(deadline);
   take_failures();
@@ -114,6 +120,7 @@ void Server::turn(core::TimePoint deadline) {
     worker_deadline_ = core::TimePoint::max();
     set_expired(true);
   }
+  metrics_.note_turn(now, !threads_.empty() && scheduler_.served(), shutdown_requested_);
 }
 
 void Server::open_for_clients() {
@@ -139,7 +146,8 @@ void Server::open_for_clients() {
         },
         [this] { engine_.notify(); },
         options_.clients,
-        client_memory};
+        client_memory,
+        metrics_.thread(i)};
     threads_.push_back(std::make_unique<IoThread>(config, first.channels[i]));
     if (tls_) threads_.back()->set_tls(*tls_);
     threads_.back()->start();
@@ -178,6 +186,7 @@ void Server::deal_channels() {
 
 void Server::on_worker_attached(comch::AttachedWorker worker) {
   scheduler_.add(worker.id, worker.stands_by, worker.replaces);
+  metrics_.note_attached(worker.id, link_->name_of(worker.id));
   if (threads_.empty()) {
     early_.emplace(worker.id, std::move(worker));
   } else {
@@ -207,6 +216,7 @@ void Server::on_worker_lost(comch::WorkerId worker) {
   released_.erase(worker);
   early_.erase(worker);
   scheduler_.remove(worker);
+  metrics_.note_lost(worker);
   for (const auto& thread : threads_) thread->remove_worker(worker);
   deal_channels();
   if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
@@ -285,6 +295,7 @@ void Server::reload() {
 }
 
 void Server::shut_down() {
+  metrics_.note_turn(core::Clock::now(), scheduler_.served(), /*draining=*/true);
   const auto deadline = core::Clock::now() + options_.shutdown_timeout;
   const auto drain_deadline =
       deadline - std::min(kWorkerShutdownTime, options_.shutdown_timeout / 2);

@@ -12,11 +12,13 @@
 #include "apps/server/io_thread.hpp"
 #include "apps/server/mailbox.hpp"
 #include "apps/server/options.hpp"
+#include "apps/server/view/server_metrics.hpp"
 #include "cli/reload.hpp"
 #include "comch/session/server_session.hpp"
 #include "core/signals.hpp"
 #include "net/tls/context.hpp"
 #include "progress/engine.hpp"
+#include "telemetry/view.hpp"
 
 namespace offload::server {
 
@@ -71,6 +73,8 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   bool expired_ = false;  ///< no worker for --worker-timeout: requests are refused
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;
+  ServerMetrics metrics_;
+  std::optional<telemetry::View> view_;  ///< ends before what it reads
 };
 
 /// Reads the files that the options name, and keeps nothing of them. Throws Error.

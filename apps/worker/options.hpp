@@ -11,6 +11,7 @@
 #include "cli/log_options.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
+#include "telemetry/endpoint.hpp"
 
 namespace offload::worker {
 
@@ -30,6 +31,7 @@ struct Options {
   bool stands_by = false;
   bool replaces = false;
   bool shutdown_together = false;
+  std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
   cli::LogOptions log{};
   cli::Configuration configuration{};
   bool list_devices = false;

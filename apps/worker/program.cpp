@@ -55,8 +55,11 @@ Program::Program(const Options& options, core::Signals& signals)
   for (const std::string& gpu : gpus) {
     workers_.emplace_back(options_, gpu, gpus.size() > 1 ? gpu : "",
                           options.max_memory / gpus.size());
+    metrics_.add(gpu, workers_.back().worker.counts());
   }
   engine_.watch(signals_->fd(), EPOLLIN, *this);
+  metrics_.note_turn(core::Clock::now(), false);
+  if (options_.metrics) view_.emplace(*options_.metrics, "offload-worker", metrics_);
 }
 
 Program::~Program() {
@@ -88,6 +91,7 @@ ExitStatus Program::run() {
   auto next_look = core::Clock::now() + kLookInterval;
   while (!over()) {
     engine_.run_once(next_look);
+    metrics_.note_turn(core::Clock::now(), leaving_);
     if (core::Clock::now() < next_look) continue;
     look_for_hangs();
     next_look = core::Clock::now() + kLookInterval;

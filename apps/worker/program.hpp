@@ -3,11 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "apps/worker/options.hpp"
 #include "apps/worker/worker.hpp"
+#include "apps/worker/worker_metrics.hpp"
 #include "cli/reload.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
@@ -57,6 +59,8 @@ class Program final : progress::EventHandler {
   progress::Engine engine_;
   std::deque<Running> workers_;
   bool leaving_ = false;  ///< since a signal
+  WorkerMetrics metrics_;
+  std::optional<telemetry::View> view_;  ///< ends before what it reads
 };
 
 /// Reads the files that the options name, and keeps nothing of them. Throws Error.

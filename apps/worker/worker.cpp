@@ -178,8 +178,9 @@ void Worker::watch_over() {
   for (const backend::Fault& fault : backend_->check()) {
     core::log_error("{}channel {} slot {}: refused {} bytes, over the channel's limit or no batch",
                     prefix_, fault.channel, fault.slot, fault.length);
+    counts_->faults.add();
   }
-  watchdog_->look(core::Clock::now(), backend_->heartbeats());
+  counts_->stuck.set(watchdog_->look(core::Clock::now(), backend_->heartbeats()));
 }
 
 /// A proxy's data connection ends on the proxy's thread, which has woken this one.
@@ -201,8 +202,7 @@ bool Worker::detach() {
   if (told_to_stop_ && !lost_) link_->complete();
   link_.reset();
   watchdog_.reset();
-  channels_.clear();
-  serves_.store(false, std::memory_order_release);
+  note_detached();
   return true;
 }
 
@@ -212,8 +212,15 @@ void Worker::close() {
   link_.reset();
   watchdog_.reset();
   backend_.reset();
+  note_detached();
+}
+
+void Worker::note_detached() {
   channels_.clear();
   serves_.store(false, std::memory_order_release);
+  for (core::Counter* const gauge : {&counts_->attached, &counts_->channels, &counts_->stuck}) {
+    gauge->set(0);
+  }
 }
 
 protocol::Hello Worker::hello() const {
@@ -254,6 +261,9 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
 
 void Worker::on_attached() {
   replaces_ = false;
+  counts_->attaches.add();
+  counts_->attached.set(1);
+  counts_->channels.set(channels_.size());
   core::log_info("{}attached to {}", prefix_, options_.comch);
 }
 
@@ -281,6 +291,8 @@ void Worker::on_start_shutdown(protocol::ShutdownReason reason) {
 
 void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) {
   lost_ = true;
+  if (counts_->attached.value() != 0 && !told_to_stop_) counts_->losses.add();
+  counts_->attached.set(0);
   if (failure_) return;  // the back end's; the server has been told
   if (refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down) {
     if (reason != last_refusal_) {

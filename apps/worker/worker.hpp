@@ -11,6 +11,7 @@
 #include "apps/worker/hang_detector.hpp"
 #include "apps/worker/options.hpp"
 #include "apps/worker/watchdog.hpp"
+#include "apps/worker/worker_metrics.hpp"
 #include "backend/backend.hpp"
 #include "comch/session/worker_session.hpp"
 #include "progress/engine.hpp"
@@ -54,6 +55,8 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   /// Whether the back end serves channels, or is about to or not yet stopped: then a server is to
   /// let this worker go before it ends. Otherwise the process may end at any moment.
   [[nodiscard]] bool serves() const noexcept { return serves_.load(std::memory_order_acquire); }
+  /// What it counts, for any thread, also after its end.
+  [[nodiscard]] std::shared_ptr<const WorkerCounts> counts() const noexcept { return counts_; }
   [[nodiscard]] HangDetector& hang_detector() noexcept { return hang_; }
   /// What lines of the log begin with.
   [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
@@ -76,6 +79,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   void check_connections();
   bool detach();
   void close();
+  void note_detached();
   [[nodiscard]] bool leaving() const noexcept { return leave_.load(std::memory_order_acquire); }
   [[nodiscard]] protocol::Hello hello() const;
 
@@ -87,6 +91,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   progress::Engine engine_;
   std::vector<comch::AttachedChannel> channels_;  ///< outlive the back end's use of them
   std::unique_ptr<backend::Backend> backend_;
+  std::shared_ptr<WorkerCounts> counts_ = std::make_shared<WorkerCounts>();
   std::optional<Watchdog> watchdog_;
   std::optional<comch::WorkerSession> link_;
   std::string last_refusal_;    ///< logged once, not at each attempt

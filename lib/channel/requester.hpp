@@ -120,6 +120,11 @@ class Requester {
     for (std::uint64_t i = received_; i != posted_; ++i) visit(send(i));
   }
 
+  /// When the request of a response that is not released yet was posted, as post() was told.
+  [[nodiscard]] core::TimePoint posted_at(const PostRecvTask& task) noexcept {
+    return send(task.sequence()).posted_at();
+  }
+
   /// Goes on over another memory of the same shape, with another worker: posts the requests without
   /// a response there again, in their order; of those that were given up, only what shares a slot
   /// with others. All responses were released and flushed. Throws Error: invalid_value, bad_state,

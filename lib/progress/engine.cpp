@@ -6,6 +6,7 @@
 #include <atomic>
 #include <climits>
 #include <thread>
+#include <utility>
 
 #include "core/cpu.hpp"
 #include "core/error.hpp"
@@ -45,10 +46,11 @@ int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout)
 
 }  // namespace
 
-Engine::Engine(Duration spin)
+Engine::Engine(Duration spin, EngineTimes* times)
     : epoll_(check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       wake_(check_errno(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       spin_(spin),
+      times_(times),
       events_(kEventsAtOnce) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;  // edge-triggered: it need not be read
@@ -96,17 +98,34 @@ bool Engine::run_once(TimePoint deadline) {
   const UsageCheck::Turn in_turn(usage_, "run_once");
   now_ = core::Clock::now();
   knows_time_ = true;
+  if (times_ != nullptr) end_time(now_);
   const bool polled = poll_all();
   const bool may_spin = !polled && now_ - last_work_ < spin_;
   const Expecting expected = may_spin ? expecting() : Expecting::nothing;
   if (!polled && expected == Expecting::nothing) return sleep(deadline);  // it takes events
-  if (end_turn(polled, /*look=*/polled)) return true;
+  if (end_turn(polled, /*look=*/polled)) {
+    turn_ = Turn::worked;
+    return true;
+  }
   if (expected == Expecting::from_device) {
     core::cpu_relax();
   } else {
     std::this_thread::yield();
   }
   return false;
+}
+
+/// The last turn ends, as this one begins.
+void Engine::end_time(TimePoint now) noexcept {
+  const auto spent = static_cast<std::uint64_t>(
+      std::max(now - std::exchange(turn_began_, now), Duration{}).count());
+  switch (std::exchange(turn_, Turn::polled)) {
+    case Turn::polled: return times_->polling.add(spent);
+    case Turn::slept: return times_->asleep.add(spent);
+    case Turn::worked:
+      times_->busy.add(spent);
+      if (spent > times_->longest_turn.value()) times_->longest_turn.set(spent);
+  }
 }
 
 bool Engine::progress() {
@@ -152,6 +171,7 @@ bool Engine::sleep(TimePoint deadline) {
   const Duration timeout = std::min(std::max(deadline - now_, Duration{}), arm_all());
   // Finds work that came before the other side saw the arming; later work causes a wake-up.
   bool worked = poll_all();
+  turn_ = worked ? Turn::worked : Turn::slept;
   if (!worked) worked = take_events(has_unarmed_work_ ? Duration{} : timeout);
   disarm_all();
   last_work_ = core::Clock::now();  // spin again after each sleep

@@ -8,6 +8,7 @@
 #include "core/clock.hpp"
 #include "core/fd.hpp"
 #include "core/intrusive_list.hpp"
+#include "progress/engine_times.hpp"
 #include "progress/usage_check.hpp"
 
 namespace offload::progress {
@@ -64,7 +65,8 @@ class Pollable : public core::ListNode<Pollable> {
 /// that, and end the program otherwise.
 class Engine {
  public:
-  explicit Engine(core::Duration spin = {});
+  /// `times`: outlives it; none: nobody asks.
+  explicit Engine(core::Duration spin = {}, EngineTimes* times = nullptr);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -122,6 +124,7 @@ class Engine {
   using ActiveList = core::IntrusiveList<Pollable>;
 
   void note_unarmed_work() noexcept;
+  void end_time(core::TimePoint now) noexcept;
   void control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler);
   bool end_turn(bool worked, bool look);
   bool poll_all();
@@ -134,6 +137,9 @@ class Engine {
   core::Fd epoll_;
   core::Fd wake_;
   core::Duration spin_;
+  EngineTimes* times_;
+  core::TimePoint turn_began_ = core::Clock::now();  ///< for times_, as is the next
+  enum class Turn : std::uint8_t { polled, worked, slept } turn_ = Turn::polled;
   core::TimePoint now_;
   bool knows_time_ = false;  ///< now_ is of this turn; reading the clock costs as much as a turn
   core::TimePoint last_work_ = core::Clock::now();

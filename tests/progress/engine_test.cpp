@@ -286,6 +286,25 @@ TEST(Engine, ASleepCostsNoProcessorTime) {
   EXPECT_LT(used() - before, 50ms);
 }
 
+TEST(Engine, SaysWhereTheTimeWent) {
+  EngineTimes times;
+  Engine engine(Duration{}, &times);
+  FakeWork work;
+  engine.attach(work);
+  const auto began = Clock::now();
+  work.pending = 1;
+  work.on_poll = [] { std::this_thread::sleep_for(5ms); };  // long work
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  work.on_poll = {};
+  EXPECT_FALSE(engine.run_once(in(20ms)));
+  EXPECT_FALSE(engine.run_once(Clock::now()));  // ends the turn before
+  const auto took = static_cast<std::uint64_t>((Clock::now() - began).count());
+  EXPECT_GE(times.busy.value(), 5'000'000U);
+  EXPECT_EQ(times.longest_turn.value(), times.busy.value());
+  EXPECT_GE(times.asleep.value(), 15'000'000U);
+  EXPECT_LE(times.busy.value() + times.polling.value() + times.asleep.value(), took + 1'000'000);
+}
+
 TEST(Engine, NowIsTheTimeOfTheTurn) {
   Engine engine;
   engine.notify();

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/server/worker_fixture.hpp"
+#include "tests/server/fixtures/worker_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace offload::server {

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "tests/server/client_fixture.hpp"
+#include "tests/server/fixtures/client_fixture.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace offload::server {
@@ -74,7 +74,8 @@ class ClientTableTest : public testing::Test {
   progress::Engine engine_;
   Letters path_;
   ClientMemory memory_{std::uint64_t{1} << 30, 1};
-  ClientTable table_{engine_, /*max_message_length=*/64, ClientLimits{}, memory_};
+  ThreadMetrics metrics_;
+  ClientTable table_{engine_, /*max_message_length=*/64, ClientLimits{}, memory_, metrics_};
   std::vector<core::Fd> sockets_;
   bool worked_ = false;
 };
@@ -107,6 +108,7 @@ TEST_F(ClientTableTest, AnEndOfFileDoesNotWaitForRoom) {
   turn(0);
   turn(0);
   EXPECT_EQ(table_.size(), 0U);
+  EXPECT_EQ(metrics_.closed[static_cast<std::size_t>(ConnectionEnd::peer)].value(), 1U);
 }
 
 TEST_F(ClientTableTest, WithoutRoomNothingIsRead) {
@@ -247,7 +249,7 @@ class HoldingClientsTest : public testing::Test {
  protected:
   void open(const ClientLimits& limits, std::uint64_t budget = std::uint64_t{1} << 30) {
     memory_.emplace(budget, 1);
-    table_.emplace(engine_, 1 << 20, limits, *memory_);
+    table_.emplace(engine_, 1 << 20, limits, *memory_, metrics_);
   }
   Client& add() {
     auto [client, server] = test::connected_sockets();
@@ -283,6 +285,7 @@ class HoldingClientsTest : public testing::Test {
   progress::Engine engine_;
   Nothing path_;
   std::optional<ClientMemory> memory_;
+  ThreadMetrics metrics_;
   std::optional<ClientTable> table_;
   std::vector<core::Fd> sockets_;
 };

@@ -42,6 +42,19 @@ TEST_F(ConnectionCloseTest, AResetClosesIt) {
   client_.reset();  // with something unread: the connection is reset
   receive_all();
   EXPECT_EQ(connection_->state(), State::closed);
+  EXPECT_EQ(connection_->end(), ConnectionEnd::reset);
+}
+
+TEST_F(ConnectionCloseTest, TheFirstReasonOfItsEndStays) {
+  connection_->drain();
+  connection_->refuse(Refusal::frame_too_long);
+  connection_->close(ConnectionEnd::reset);
+  EXPECT_EQ(connection_->end(), ConnectionEnd::shutdown);
+}
+
+TEST_F(ConnectionCloseTest, ARefusalSaysWhyItEnds) {
+  connection_->refuse(Refusal::idle_timed_out);
+  EXPECT_EQ(connection_->end(), ConnectionEnd::timeout);
 }
 
 TEST_F(ConnectionCloseTest, SendingToAClientThatIsGoneClosesIt) {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <thread>
 
-#include "tests/server/client_fixture.hpp"
-#include "tests/server/worker_fixture.hpp"
+#include "tests/server/fixtures/client_fixture.hpp"
+#include "tests/server/fixtures/worker_fixture.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 

@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include <deque>
 #include <string>
 #include <thread>
 
-#include "tests/server/client_fixture.hpp"
-#include "tests/server/worker_fixture.hpp"
+#include "tests/server/fixtures/request_path_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 
 namespace offload::server {
@@ -24,66 +22,7 @@ using test::response;
 using test::send_all;
 using test::send_request;
 
-/// A path between clients and a worker, both played by the test, over a real channel.
-class RequestPathTest : public testing::Test {
- protected:
-  static constexpr std::uint32_t kLongest = 1000;
-  static constexpr std::uint32_t kMostSlots = kernels::kMaxDepth;
-
-  struct Peer {
-    core::Fd socket;
-    test::Received received{};
-    Client* client = nullptr;
-  };
-
-  void open(std::uint32_t depth) {
-    memory_.emplace(0, depth, kLongest, -1);
-    worker_.emplace(*memory_);
-    path_.emplace(engine_, table_, memory_->endpoint(),
-                  RequestPath::Limits{kLongest, kernels::response_length_of("reverse")});
-    path_->requester().open(engine_);
-    path_->requester().set_wakeup(channel::Wakeup::polling);
-    path_->set_open(true);
-  }
-
-  Peer& connect() {
-    auto [client, server] = test::connected_sockets();
-    Peer& peer = peers_.emplace_back(Peer{std::move(client)});
-    peer.client = &table_.add(std::move(server));
-    turn();
-    return peer;
-  }
-
-  /// What an I/O thread does in a turn.
-  void turn() {
-    engine_.run_once(core::TimePoint{});
-    path_->deliver();
-    if (table_.serve_round(*path_)) path_->end_round();
-  }
-
-  /// The next frame for a client; nothing if none comes soon.
-  std::optional<test::Received::Frame> next(Peer& peer) {
-    for (int i = 0; i < 20; ++i) {
-      peer.received.read(peer.socket);
-      if (auto frame = peer.received.take()) return frame;
-      turn();
-    }
-    return std::nullopt;
-  }
-
-  /// Whether the server ends the connection, and has nothing more to say.
-  bool ends(Peer& peer) { return !next(peer).has_value() && peer.received.ended; }
-
-  [[nodiscard]] std::uint64_t posted() { return path_->requester().posted(); }
-
-  progress::Engine engine_;
-  ClientMemory client_memory_{std::uint64_t{1} << 30, 1};
-  ClientTable table_{engine_, kLongest, ClientLimits{}, client_memory_};
-  std::optional<channel::ChannelMemory> memory_;
-  std::optional<test::Worker> worker_;
-  std::optional<RequestPath> path_;
-  std::deque<Peer> peers_;
-};
+using RequestPathTest = test::RequestPathFixture;
 
 // ---- Waiting
 
@@ -154,7 +93,28 @@ TEST_F(RequestPathTest, ARequestGoesToTheWorkerAndItsResponseToTheClient) {
     EXPECT_EQ(next(peer), response(reversed(request))) << length;
   }
   EXPECT_EQ(path_->answered(), 6U);
+  EXPECT_EQ(path_->answered_well(), 6U);
   EXPECT_EQ(path_->refused(), 0U);
+  EXPECT_EQ(metrics_.requests.value(), 6U);
+  EXPECT_EQ(metrics_.transmitted.value(), metrics_.received.value());
+}
+
+TEST_F(RequestPathTest, TheTimesOfOneOf64AreTaken) {
+  open(4);
+  Peer& peer = connect();
+  for (int i = 0; i < 2 * 64; ++i) {
+    EXPECT_EQ(metrics_.duration.sum() != 0, i >= 64) << i;
+    send_request(peer.socket, bytes_of("x"));
+    turn();
+    ASSERT_TRUE(worker_->serve());
+    EXPECT_EQ(next(peer), response(bytes_of("x")));
+  }
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i <= telemetry::DurationHistogram::kBounds.size(); ++i) {
+    count += metrics_.duration.count_at(i);
+  }
+  EXPECT_EQ(count, 2U);
+  EXPECT_EQ(metrics_.duration.sum(), metrics_.worker.sum() + metrics_.send.sum());
 }
 
 TEST_F(RequestPathTest, AFrameIsForwardedOnceItIsWhole) {

@@ -14,7 +14,7 @@
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
 #include "net/socket.hpp"
-#include "tests/server/client_fixture.hpp"
+#include "tests/server/fixtures/client_fixture.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -1,0 +1,164 @@
+#include "apps/server/view/server_metrics.hpp"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+namespace offload::server {
+namespace {
+
+using protocol::Refusal;
+using telemetry::Exposition;
+using telemetry::Labels;
+using telemetry::with;
+
+}  // namespace
+
+ServerMetrics::ServerMetrics(std::size_t threads) {
+  for (std::size_t i = 0; i < threads; ++i) threads_.push_back(std::make_shared<ThreadMetrics>());
+  note_turn(core::Clock::now(), false, false);
+}
+
+// ---- The control thread
+
+void ServerMetrics::note_turn(core::TimePoint now, bool served, bool draining) noexcept {
+  turned_.set(static_cast<std::uint64_t>(now.time_since_epoch().count()));
+  served_.store(served, std::memory_order_relaxed);
+  draining_.store(draining, std::memory_order_relaxed);
+}
+
+void ServerMetrics::note_attached(comch::WorkerId worker, std::string name) {
+  attaches_.add();
+  const std::lock_guard lock(mutex_);
+  workers_[worker] = std::move(name);
+}
+
+void ServerMetrics::note_lost(comch::WorkerId worker) {
+  losses_.add();
+  const std::lock_guard lock(mutex_);
+  workers_.erase(worker);
+}
+
+// ---- The view's thread
+
+void ServerMetrics::collect(Exposition& page) const {
+  collect_clients(page);
+  collect_times(page);
+  collect_workers(page);
+}
+
+void ServerMetrics::collect_clients(Exposition& page) const {
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    const ThreadMetrics& thread = *threads_[i];
+    const Labels labels = page.shard("thread", i);
+    const auto number = [](const core::Counter& counter) {
+      return static_cast<double>(counter.value());
+    };
+    page.gauge({"offload_server_connections", "Clients that are connected."}, labels,
+               number(thread.connections));
+    page.counter({"offload_server_connections_accepted_total", "Clients that were let in."}, labels,
+                 number(thread.accepted));
+    for (std::size_t end = 0; end < kConnectionEnds.size(); ++end) {
+      page.counter({"offload_server_connections_closed_total", "Clients that are gone, by why."},
+                   with(labels, "reason", kConnectionEnds[end]), number(thread.closed[end]));
+    }
+    page.counter({"offload_server_requests_total", "Requests that were taken."}, labels,
+                 number(thread.requests));
+    constexpr telemetry::Metric kResponses{
+        "offload_server_responses_total",
+        "Answers to clients: ok, or the reason of an error frame."};
+    page.counter(kResponses, with(labels, "result", "ok"), number(thread.responses));
+    for (std::size_t code = 0; code < ThreadMetrics::kRefusals; ++code) {
+      const std::string_view name = protocol::name_of(static_cast<Refusal>(code));
+      if (name.empty() || thread.refused[code].value() == 0) continue;
+      page.counter(kResponses, with(labels, "result", std::string(name)),
+                   number(thread.refused[code]));
+    }
+    page.counter({"offload_server_receive_bytes_total", "Bytes that clients sent."}, labels,
+                 number(thread.received));
+    page.counter(
+        {"offload_server_transmit_bytes_total", "Bytes for clients, sent or kept until they read."},
+        labels, number(thread.transmitted));
+    const Labels channel = page.shard("channel", i);
+    page.gauge({"offload_channel_slots", "Requests that a channel has room for."}, channel,
+               number(thread.slots));
+    page.gauge({"offload_channel_in_flight", "Requests that a worker has yet to answer."}, channel,
+               number(thread.in_flight));
+  }
+}
+
+void ServerMetrics::collect_times(Exposition& page) const {
+  constexpr telemetry::Metric kStages{
+      "offload_server_stage_duration_seconds",
+      "One of 64 requests, by stage: worker (taken to seen answered), send (to written)."};
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    const ThreadMetrics& thread = *threads_[i];
+    const Labels labels = page.shard("thread", i);
+    page.histogram({"offload_server_request_duration_seconds",
+                    "One of 64 requests, from the turn that took it until it was answered."},
+                   labels, thread.duration);
+    page.histogram(kStages, with(labels, "stage", "worker"), thread.worker);
+    page.histogram(kStages, with(labels, "stage", "send"), thread.send);
+    page.counter_of_seconds({"offload_server_busy_seconds_total", "I/O threads: turns with work."},
+                            labels, thread.times.busy.value());
+    page.counter_of_seconds(
+        {"offload_server_poll_seconds_total", "I/O threads: turns that found no work."}, labels,
+        thread.times.polling.value());
+    page.counter_of_seconds({"offload_server_sleep_seconds_total", "I/O threads: asleep."}, labels,
+                            thread.times.asleep.value());
+    page.gauge_of_most({"offload_server_longest_turn_seconds",
+                        "The longest turn of an I/O thread since the start."},
+                       labels, static_cast<double>(thread.times.longest_turn.value()) / 1e9);
+  }
+}
+
+void ServerMetrics::collect_workers(Exposition& page) const {
+  std::size_t attached = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    attached = workers_.size();
+  }
+  page.gauge({"offload_worker_attached", "Workers that are attached."}, {},
+             static_cast<double>(attached));
+  page.counter({"offload_worker_attaches_total", "Workers that have attached."}, {},
+               static_cast<double>(attaches_.value()));
+  page.counter(
+      {"offload_worker_losses_total", "Workers that are gone: let go, given up or killed."}, {},
+      static_cast<double>(losses_.value()));
+  page.gauge({"offload_server_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
+}
+
+telemetry::Condition ServerMetrics::health() const {
+  const core::TimePoint turned{core::Duration(static_cast<core::Duration::rep>(turned_.value()))};
+  const auto since = core::Clock::now() - turned;
+  return {since < kLongestTurn,
+          fmt::format("the control thread turned {:.1f} s ago", core::to_seconds(since))};
+}
+
+telemetry::Condition ServerMetrics::readiness() const {
+  if (draining_.load(std::memory_order_relaxed)) return {false, "the server leaves"};
+  if (!served_.load(std::memory_order_relaxed)) return {false, "no worker answers"};
+  return {true, "a worker answers"};
+}
+
+std::string ServerMetrics::status() const {
+  auto workers = nlohmann::json::array();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, name] : workers_) workers.push_back({{"worker", id}, {"name", name}});
+  }
+  auto threads = nlohmann::json::array();
+  for (const auto& thread : threads_) {
+    threads.push_back({{"connections", thread->connections.value()},
+                       {"requests", thread->requests.value()},
+                       {"responses", thread->responses.value()},
+                       {"slots", thread->slots.value()},
+                       {"in_flight", thread->in_flight.value()}});
+  }
+  return nlohmann::json{{"workers", workers}, {"threads", threads}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace offload::server

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "apps/server/view/thread_metrics.hpp"
+#include "comch/session/worker_channel.hpp"
+#include "core/clock.hpp"
+#include "core/counter.hpp"
+#include "telemetry/view.hpp"
+
+namespace offload::server {
+
+/// What the server tells of itself. The control thread writes, the view's thread reads; the I/O
+/// threads write their ThreadMetrics.
+class ServerMetrics final : public telemetry::Source {
+ public:
+  explicit ServerMetrics(std::size_t threads);
+
+  [[nodiscard]] const std::shared_ptr<ThreadMetrics>& thread(std::size_t index) const {
+    return threads_[index];
+  }
+
+  // The control thread's:
+
+  /// The control thread has made a turn. To be called at least every kLongestTurn / 2.
+  void note_turn(core::TimePoint now, bool served, bool draining) noexcept;
+  void note_attached(comch::WorkerId worker, std::string name);
+  void note_lost(comch::WorkerId worker);
+
+  /// After so long without a turn the control thread is not well.
+  static constexpr core::Duration kLongestTurn = core::seconds(5);
+
+  void collect(telemetry::Exposition& page) const override;
+  [[nodiscard]] telemetry::Condition health() const override;
+  [[nodiscard]] telemetry::Condition readiness() const override;
+  [[nodiscard]] std::string status() const override;
+
+ private:
+  void collect_clients(telemetry::Exposition& page) const;
+  void collect_times(telemetry::Exposition& page) const;
+  void collect_workers(telemetry::Exposition& page) const;
+
+  std::vector<std::shared_ptr<ThreadMetrics>> threads_;
+  core::Counter turned_;             ///< when: core::Clock's count
+  std::atomic<bool> served_{false};  ///< relaxed, as is the next: each is told by itself
+  std::atomic<bool> draining_{false};
+  core::Counter attaches_;
+  core::Counter losses_;
+  mutable std::mutex mutex_;
+  std::map<comch::WorkerId, std::string> workers_;  ///< under the mutex: those that are attached
+};
+
+}  // namespace offload::server

@@ -1,0 +1,33 @@
+#include "telemetry/endpoint.hpp"
+
+#include <charconv>
+
+#include "cli/options.hpp"
+
+namespace offload::telemetry {
+
+std::optional<Endpoint> Endpoint::parse(const std::string& text) {
+  Endpoint endpoint;
+  std::size_t port = 0;
+  if (const std::size_t colon = text.rfind(':'); colon != std::string::npos) {
+    endpoint.host = text.substr(0, colon);
+    port = colon + 1;
+    const bool bracketed = endpoint.host.starts_with('[') && endpoint.host.ends_with(']');
+    // Of an IPv6 address without brackets nobody can tell where it ends.
+    if (!bracketed && endpoint.host.find(':') != std::string::npos) return std::nullopt;
+  }
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + port, end, endpoint.port);
+  if (endpoint.host.empty() || error != std::errc{} || rest != end) return std::nullopt;
+  return endpoint;
+}
+
+void add_metrics_option(cli::CommandLine& line, std::optional<Endpoint>& endpoint) {
+  cli::add(line, "--metrics", endpoint, &Endpoint::parse,
+           "PORT or ADDRESS:PORT, such as 9100 or [::1]:9100",
+           "Serve /metrics (Prometheus), /status (JSON), /healthz and /readyz there over HTTP; a "
+           "port alone is loopback's, 0 any free one, named in the log")
+      .type_name("ADDRESS:PORT");
+}
+
+}  // namespace offload::telemetry

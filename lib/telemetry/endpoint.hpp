@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace offload::cli {
+class CommandLine;
+}
+
+namespace offload::telemetry {
+
+/// Where a program tells of itself.
+struct Endpoint {
+  std::string host = "127.0.0.1";  ///< a name, an IPv4 or an IPv6 address
+  std::uint16_t port = 0;          ///< 0: any free one
+
+  /// "PORT", "ADDRESS:PORT", "[ADDRESS]:PORT"; nothing for what is none of these.
+  static std::optional<Endpoint> parse(const std::string& text);
+};
+
+/// --metrics, into `endpoint`.
+void add_metrics_option(cli::CommandLine& line, std::optional<Endpoint>& endpoint);
+
+}  // namespace offload::telemetry

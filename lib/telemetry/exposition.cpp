@@ -1,0 +1,90 @@
+#include "telemetry/exposition.hpp"
+
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace offload::telemetry {
+namespace {
+
+constexpr double kNanoseconds = 1e9;
+
+bool has_labels(const prometheus::ClientMetric& sample, const Labels& labels) {
+  return std::equal(sample.label.begin(), sample.label.end(), labels.begin(), labels.end(),
+                    [](const auto& one, const auto& other) {
+                      return one.name == other.first && one.value == other.second;
+                    });
+}
+
+std::vector<prometheus::ClientMetric::Bucket> empty_buckets() {
+  std::vector<prometheus::ClientMetric::Bucket> buckets(DurationHistogram::kBounds.size() + 1);
+  for (std::size_t i = 0; i < DurationHistogram::kBounds.size(); ++i) {
+    buckets[i].upper_bound = static_cast<double>(DurationHistogram::kBounds[i]) / kNanoseconds;
+  }
+  buckets.back().upper_bound = std::numeric_limits<double>::infinity();
+  return buckets;
+}
+
+}  // namespace
+
+/// The sample of these labels, a new one if there is none. The family in hand is the last one, but
+/// for threads that are gone through one by one.
+prometheus::ClientMetric& Exposition::sample(const Metric& metric, prometheus::MetricType type,
+                                             const Labels& labels) {
+  auto family = std::find_if(families_.begin(), families_.end(),
+                             [&](const auto& each) { return each.name == metric.name; });
+  if (family == families_.end()) {
+    family = families_.insert(families_.end(), {metric.name, metric.help, type, {}});
+  }
+  auto& samples = family->metric;
+  const auto found = std::find_if(samples.begin(), samples.end(),
+                                  [&](const auto& each) { return has_labels(each, labels); });
+  if (found != samples.end()) return *found;
+  auto& added = samples.emplace_back();
+  for (const auto& [name, value] : labels) added.label.push_back({name, value});
+  return added;
+}
+
+void Exposition::counter(const Metric& metric, const Labels& labels, double value) {
+  sample(metric, prometheus::MetricType::Counter, labels).counter.value += value;
+}
+
+void Exposition::counter_of_seconds(const Metric& metric, const Labels& labels,
+                                    std::uint64_t count) {
+  counter(metric, labels, static_cast<double>(count) / kNanoseconds);
+}
+
+void Exposition::gauge(const Metric& metric, const Labels& labels, double value) {
+  sample(metric, prometheus::MetricType::Gauge, labels).gauge.value += value;
+}
+
+void Exposition::gauge_of_most(const Metric& metric, const Labels& labels, double value) {
+  double& most = sample(metric, prometheus::MetricType::Gauge, labels).gauge.value;
+  most = std::max(most, value);
+}
+
+void Exposition::histogram(const Metric& metric, const Labels& labels,
+                           const DurationHistogram& histogram) {
+  auto& sum = sample(metric, prometheus::MetricType::Histogram, labels).histogram;
+  if (sum.bucket.empty()) sum.bucket = empty_buckets();
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < sum.bucket.size(); ++i) {
+    below += histogram.count_at(i);
+    sum.bucket[i].cumulative_count += below;
+  }
+  // Of what the buckets have: the thread may record meanwhile.
+  sum.sample_count += below;
+  sum.sample_sum += static_cast<double>(histogram.sum()) / kNanoseconds;
+}
+
+std::string Exposition::text() const {
+  return prometheus::TextSerializer().Serialize(families_);
+}
+
+Labels with(Labels labels, const char* name, std::string value) {
+  labels.emplace_back(name, std::move(value));
+  return labels;
+}
+
+}  // namespace offload::telemetry

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "telemetry/duration_histogram.hpp"
+
+namespace offload::telemetry {
+
+/// The labels of a sample: names and values.
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+/// What a metric is: its name, in base units, and its text for people.
+struct Metric {
+  const char* name;
+  const char* help;
+};
+
+/// The samples of one page, to be written in Prometheus' text format. Samples of equal name and
+/// labels are added up: each thread gives its own, and shard() says whether they are told apart.
+class Exposition {
+ public:
+  explicit Exposition(bool per_thread) : per_thread_(per_thread) {}
+
+  /// The label of a thread, a channel or a GPU, where these are wanted; else none.
+  [[nodiscard]] Labels shard(const char* name, std::size_t index) const {
+    return per_thread_ ? Labels{{name, std::to_string(index)}} : Labels{};
+  }
+
+  void counter(const Metric& metric, const Labels& labels, double value);
+  /// `count` nanoseconds, as seconds.
+  void counter_of_seconds(const Metric& metric, const Labels& labels, std::uint64_t count);
+  void gauge(const Metric& metric, const Labels& labels, double value);
+  /// Where samples come together the largest stays.
+  void gauge_of_most(const Metric& metric, const Labels& labels, double value);
+  void histogram(const Metric& metric, const Labels& labels, const DurationHistogram& histogram);
+
+  /// The page: text/plain; version=0.0.4.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  prometheus::ClientMetric& sample(const Metric& metric, prometheus::MetricType type,
+                                   const Labels& labels);
+
+  bool per_thread_;
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+/// `labels` and one more.
+[[nodiscard]] Labels with(Labels labels, const char* name, std::string value);
+
+}  // namespace offload::telemetry

@@ -1,0 +1,76 @@
+#include "telemetry/process_metrics.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "revision.hpp"
+
+#ifndef OFFLOAD_CUDA_VERSION
+#define OFFLOAD_CUDA_VERSION "none"
+#endif
+
+namespace offload::telemetry {
+namespace {
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+/// 0 where /proc is not mounted.
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double total = 0;
+  double resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double open_descriptors() {
+  std::error_code error;
+  const std::filesystem::directory_iterator files("/proc/self/fd", error);
+  if (error) return 0;
+  return static_cast<double>(std::distance(begin(files), end(files))) - 1;  // but for its own
+}
+
+}  // namespace
+
+const Build& build() noexcept {
+  static constexpr Build built{OFFLOAD_VERSION, OFFLOAD_REVISION, OFFLOAD_CUDA_VERSION};
+  return built;
+}
+
+int process_id() noexcept {
+  return ::getpid();
+}
+
+void add_build_info(Exposition& page, const std::string& program) {
+  page.gauge({"offload_build_info", "What was built; always 1."},
+             {{"program", program},
+              {"version", build().version},
+              {"revision", build().revision},
+              {"cuda", build().cuda}},
+             1);
+}
+
+void add_process(Exposition& page, std::chrono::system_clock::time_point started) {
+  page.gauge({"process_start_time_seconds", "When the process began to serve, since the epoch."},
+             {}, std::chrono::duration<double>(started.time_since_epoch()).count());
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  page.counter({"process_cpu_seconds_total", "User and system time of all threads."}, {},
+               seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime));
+  page.gauge({"process_resident_memory_bytes", "Memory of the process that is in RAM."}, {},
+             resident_bytes());
+  page.gauge({"process_open_fds", "File descriptors that are open."}, {}, open_descriptors());
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  page.gauge({"process_max_fds", "File descriptors that may be open."}, {},
+             static_cast<double>(limit.rlim_cur));
+}
+
+}  // namespace offload::telemetry

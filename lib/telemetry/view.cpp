@@ -1,0 +1,82 @@
+#include "telemetry/view.hpp"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/log.hpp"
+#include "telemetry/process_metrics.hpp"
+
+namespace offload::telemetry {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr const char* kText = "text/plain; charset=utf-8";
+constexpr const char* kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
+constexpr const char* kJson = "application/json";
+
+HttpResponse say(const Condition& condition) {
+  return {condition.holds ? 200U : 503U, kText, condition.why + "\n"};
+}
+
+}  // namespace
+
+View::View(const Endpoint& endpoint, std::string program, const Source& source)
+    : program_(std::move(program)), source_(&source) {
+  core::Fd listener =
+      net::listen_tcp(net::resolve(endpoint.host, endpoint.port, true).front(), kBacklog);
+  address_ = net::local_address(listener.get());
+  server_ = std::make_unique<HttpServer>(
+      std::move(listener), [this](const HttpRequest& request) { return answer(request); });
+  core::log_info("metrics on http://{}/metrics", address_.to_string());
+  if (!address_.is_loopback()) {
+    core::log_warning("{} shows the metrics to the network, unencrypted", address_.to_string());
+  }
+}
+
+HttpResponse View::answer(const HttpRequest& request) {
+  if (request.path == "/healthz") return say(source_->health());
+  if (request.path == "/readyz") return say(source_->readiness());
+  if (request.path == "/metrics") return {200, kPrometheus, page(request.per_thread)};
+  if (request.path == "/status") return {200, kJson, status()};
+  return {404, kText, "here are /metrics, /status, /healthz and /readyz\n"};
+}
+
+const std::string& View::page(bool per_thread) {
+  Page& page = pages_[per_thread ? 1 : 0];
+  const auto now = core::Clock::now();
+  if (page.text.empty() || now - page.made >= kPageAge) page = {now, make_page(per_thread)};
+  return page.text;
+}
+
+const std::string& View::status() {
+  const auto now = core::Clock::now();
+  if (status_.text.empty() || now - status_.made >= kPageAge) status_ = {now, make_status()};
+  return status_.text;
+}
+
+std::string View::make_page(bool per_thread) const {
+  Exposition page(per_thread);
+  add_build_info(page, program_);
+  add_process(page, started_);
+  source_->collect(page);
+  return page.text();
+}
+
+std::string View::make_status() const {
+  const Condition health = source_->health();
+  const Condition readiness = source_->readiness();
+  const auto up = std::chrono::system_clock::now() - started_;
+  const nlohmann::json status{
+      {"program", program_},
+      {"version", build().version},
+      {"revision", build().revision},
+      {"process", process_id()},
+      {"uptime_seconds", std::chrono::duration<double>(up).count()},
+      {"healthy", {{"holds", health.holds}, {"why", health.why}}},
+      {"ready", {{"holds", readiness.holds}, {"why", readiness.why}}},
+      {"state", nlohmann::json::parse(source_->status())},
+  };
+  return status.dump(2) + "\n";
+}
+
+}  // namespace offload::telemetry

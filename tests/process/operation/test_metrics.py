@@ -1,0 +1,234 @@
+"""--metrics: what server and worker tell of themselves over HTTP, and that it is so."""
+import http.client
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+
+from harness import PATIENCE, ROOT, needs_cpu_worker, scaled, wait_until
+from wire import TOO_LONG, Wire, frame, header, payloads
+
+DOCUMENT = (ROOT / "docs/metrics.md").read_text()
+
+
+def port_of(program):
+    return int(program.wait_for_log(r"metrics on http://127\.0\.0\.1:(\d+)/metrics")[1])
+
+
+def ask(program, path, method="GET"):
+    """Status and body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port_of(program), timeout=PATIENCE)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def page(program, query=""):
+    status, text = ask(program, "/metrics" + query)
+    assert status == 200
+    return text
+
+
+def figures(program, query=""):
+    """The samples by name and labels, of a page that was made after the call."""
+    time.sleep(0.11)
+    return {name: float(value) for name, value in
+            re.findall(r"^([a-z]\S*) (\S+)$", page(program, query), re.MULTILINE)}
+
+
+def families(text):
+    return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+
+
+@pytest.fixture
+def server(stage):
+    return stage.server("--metrics", 0, "--threads", 2)
+
+
+@pytest.fixture
+def pair(stage, server):
+    worker = stage.worker("--metrics", 0)
+    server.wait_until_listening()
+    worker.wait_for_log("attached to")
+    return server, worker
+
+
+def documented(heading):
+    section = DOCUMENT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `(\w+)` \| (?:gauge|counter|histogram) \|", section, re.MULTILINE))
+
+
+@pytest.mark.parametrize("query", ["", "?per_thread=1"])
+def test_the_document_lists_what_the_pages_have(pair, query):
+    both = documented("Both programs")
+    for program, heading in zip(pair, ("Server", "Worker")):
+        assert families(page(program, query)) == both | documented(heading)
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (prometheus) is not installed")
+@pytest.mark.parametrize("query", ["", "?per_thread=1"])
+def test_promtool_has_no_complaint(pair, query):
+    for program in pair:
+        checked = subprocess.run(["promtool", "check", "metrics"], input=page(program, query),
+                                 capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_the_figures_are_those_of_the_clients(pair):
+    server, _ = pair
+    requests = payloads(scaled(640), 100)
+    with Wire(server.port) as first, Wire(server.port) as second:
+        first.ask(requests)
+        second.ask(requests)
+        now = figures(server)
+        assert now["offload_server_connections"] == 2
+        assert now["offload_channel_in_flight"] == 0
+    count = 2 * len(requests)
+    wait_until(lambda: figures(server)["offload_server_connections"] == 0, "the clients are gone")
+    now = figures(server)
+    assert now["offload_server_requests_total"] == count
+    assert now['offload_server_responses_total{result="ok"}'] == count
+    assert now["offload_server_receive_bytes_total"] == count * 112
+    assert now["offload_server_transmit_bytes_total"] == count * 112
+    assert now["offload_server_connections_accepted_total"] == 2
+    assert now['offload_server_connections_closed_total{reason="peer"}'] == 2
+    assert now["offload_server_busy_seconds_total"] > 0
+    assert now["offload_server_sleep_seconds_total"] > 0
+    assert 0 < now["offload_server_longest_turn_seconds"] <= now["offload_server_busy_seconds_total"]
+    # Threads apart give the same together; each client had one.
+    apart = figures(server, "?per_thread=1")
+    for thread in "01":
+        assert apart[f'offload_server_requests_total{{thread="{thread}"}}'] == count / 2
+
+
+def test_stages_add_up_to_the_duration(pair):
+    server, _ = pair
+    with Wire(server.port) as client:
+        for payload in payloads(200, 100):
+            client.ask([payload])
+    now = figures(server)
+    duration = "offload_server_request_duration_seconds"
+    assert now[f"{duration}_count"] == now[f'{duration}_bucket{{le="+Inf"}}'] == 200 // 64
+    stages = [now[f'offload_server_stage_duration_seconds_sum{{stage="{stage}"}}']
+              for stage in ("worker", "send")]
+    assert all(stage > 0 for stage in stages)
+    assert sum(stages) == pytest.approx(now[f"{duration}_sum"], abs=2e-9 * 200)
+
+
+def test_a_breach_of_the_protocol_is_counted_by_its_reason(pair):
+    server, _ = pair
+    with Wire(server.port) as client:
+        client.send(header(1 << 20, 4, (1 << 20) - 12))
+        assert client.receive_error() == TOO_LONG
+    wait_until(lambda: figures(server)["offload_server_connections"] == 0, "it is gone")
+    now = figures(server)
+    assert now['offload_server_responses_total{result="frame_too_long"}'] == 1
+    assert now['offload_server_connections_closed_total{reason="protocol"}'] == 1
+    assert now["offload_server_requests_total"] == 0
+
+
+def test_readiness_follows_the_only_worker(stage, server):
+    assert ask(server, "/readyz") == (503, "no worker answers\n")
+    worker = stage.worker("--metrics", 0)
+    server.wait_until_listening()
+    wait_until(lambda: ask(server, "/readyz")[0] == 200, "the server is ready")
+    wait_until(lambda: ask(worker, "/readyz")[0] == 200, "the worker is ready")
+    worker.kill()
+    killed = time.monotonic()
+    wait_until(lambda: ask(server, "/readyz") == (503, "no worker answers\n"), "it is not ready")
+    assert time.monotonic() - killed < 1 or PATIENCE > 10
+    assert ask(server, "/healthz")[0] == 200
+    stage.worker()
+    wait_until(lambda: ask(server, "/readyz")[0] == 200, "it is ready again")
+    now = figures(server)
+    assert now["offload_worker_attaches_total"] == 2
+    assert now["offload_worker_losses_total"] == 1
+    assert now["offload_worker_attached"] == now["offload_server_ready"] == 1
+
+
+def test_a_worker_is_ready_while_a_server_is_there(pair):
+    server, worker = pair
+    wait_until(lambda: ask(worker, "/readyz")[0] == 200, "it is ready")
+    server.kill()
+    wait_until(lambda: ask(worker, "/readyz")[0] == 503, "it is not ready")
+    assert ask(worker, "/healthz")[0] == 200
+    now = figures(worker)
+    assert now["offload_worker_losses_total"] == now["offload_worker_attaches_total"] == 1
+    assert now["offload_worker_channels"] == now["offload_worker_attached"] == 0
+
+
+@needs_cpu_worker
+def test_a_server_that_leaves_is_healthy_and_not_ready(pair):
+    server, worker = pair
+    with Wire(server.port) as client:
+        worker.stop()
+        client.send(frame(b"owed"))
+        wait_until(lambda: figures(server)["offload_channel_in_flight"] == 1, "it is on its way")
+        server.send_signal(15)
+        wait_until(lambda: ask(server, "/readyz") == (503, "the server leaves\n"), "it leaves")
+        assert ask(server, "/healthz")[0] == 200
+        worker.send_signal(18)
+        client.expect([b"dewo"])
+    assert server.wait() == 0
+
+
+def test_half_sent_requests_keep_nobody_waiting(pair):
+    server, _ = pair
+    halves = [socket.create_connection(("127.0.0.1", port_of(server)), PATIENCE) for _ in range(20)]
+    for half in halves:
+        half.sendall(b"GET /metrics HTTP/1.1\r\nHo")
+    # Far less than what those are given until they are dropped.
+    before = time.monotonic()
+    assert ask(server, "/healthz")[0] == 200
+    assert time.monotonic() - before < 5
+    for half in halves:
+        half.close()
+
+
+def test_a_thousand_scrapes_take_little_of_a_processor(pair):
+    server, _ = pair
+    before = server.cpu_seconds()
+    for _ in range(1000):
+        assert "offload_server_requests_total" in page(server)
+    assert server.cpu_seconds() - before < 2
+    with Wire(server.port) as client:
+        client.ask(payloads(20, 64))
+
+
+def test_the_status_says_who_is_there(pair):
+    server, worker = pair
+    wait_until(lambda: ask(server, "/readyz")[0] == 200, "it is ready")
+    status = json.loads(ask(server, "/status")[1])
+    assert status["program"] == "offload-server" and status["process"] == server.pid
+    assert status["healthy"]["holds"] and len(status["state"]["threads"]) == 2
+    assert str(worker.pid) in status["state"]["workers"][0]["name"]
+    state = json.loads(ask(worker, "/status")[1])["state"]
+    assert state["workers"][0]["channels"] == 2
+
+
+def test_nothing_can_be_changed(pair):
+    for program in pair:
+        for method in ("POST", "PUT", "DELETE"):
+            assert ask(program, "/metrics", method)[0] == 405
+
+
+@pytest.mark.parametrize("name", ["offload-server", "offload-worker"])
+def test_a_port_that_is_taken_is_an_error(stage, name):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        program = stage.program(name, *stage.comch_options(), "--metrics", taken.getsockname()[1])
+        assert program.wait() == 1
+        assert "Address already in use" in program.log
+
+
+def test_without_the_option_nothing_listens(stage):
+    server = stage.server()
+    server.wait_for_log("waiting for a worker")
+    assert "metrics on" not in server.log
+    assert not [name for name in server.threads() if name.startswith("MHD")]

@@ -1,0 +1,38 @@
+#include "telemetry/duration_histogram.hpp"
+
+#include <gtest/gtest.h>
+
+namespace offload::telemetry {
+namespace {
+
+using std::chrono::nanoseconds;
+
+TEST(DurationHistogram, BoundsGoFromAMicrosecondToTenSeconds) {
+  const auto& bounds = DurationHistogram::kBounds;
+  EXPECT_EQ(bounds[0], 1000U);
+  EXPECT_EQ(bounds[1], 2500U);
+  EXPECT_EQ(bounds[2], 5000U);
+  EXPECT_EQ(bounds[3], 10'000U);
+  EXPECT_EQ(bounds.back(), 10'000'000'000U);
+}
+
+TEST(DurationHistogram, ABoundIsInclusive) {
+  DurationHistogram histogram;
+  histogram.record(nanoseconds(1000));
+  histogram.record(nanoseconds(1001));
+  EXPECT_EQ(histogram.count_at(0), 1U);
+  EXPECT_EQ(histogram.count_at(1), 1U);
+  EXPECT_EQ(histogram.sum(), 2001U);
+}
+
+TEST(DurationHistogram, WhatIsOutOfTheBoundsIsCounted) {
+  DurationHistogram histogram;
+  histogram.record(nanoseconds(-5));
+  histogram.record(core::seconds(11));
+  EXPECT_EQ(histogram.count_at(0), 1U);
+  EXPECT_EQ(histogram.count_at(DurationHistogram::kBounds.size()), 1U);
+  EXPECT_EQ(histogram.sum(), 11'000'000'000U);
+}
+
+}  // namespace
+}  // namespace offload::telemetry
