@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/probe.hpp"
+
 namespace offload::server {
 namespace {
 
@@ -66,6 +68,7 @@ void ClientTable::drain() {
 
 void ClientTable::erase(Client& client) {
   metrics_->closed[static_cast<std::size_t>(client.connection().end())].add();
+  OFFLOAD_PROBE1(close, static_cast<int>(client.connection().end()));
   const std::size_t index = client.index_;
   std::swap(clients_[index], clients_.back());
   clients_[index]->index_ = index;

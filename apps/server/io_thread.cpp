@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/probe.hpp"
 
 namespace offload::server {
 
@@ -135,11 +136,33 @@ bool IoThread::poll() {
 }
 
 /// What changes with each message is told once a turn.
-void IoThread::publish() noexcept {
+void IoThread::publish() {
   ThreadMetrics& metrics = *config_.metrics;
+  const Work before = std::exchange(work_[1], work_[0]);
+  work_[0] = {metrics.requests.value(), path_.answered(), metrics.received.value(),
+              metrics.transmitted.value(), gone_.load(std::memory_order_relaxed)};
+  if (metrics.times.stalls.value() != stalls_) report_stall(before);
   metrics.connections.set(clients_.size() + handshakes_.size());
   metrics.responses.set(path_.answered_well());
   metrics.in_flight.set(path_.requester().awaited());
+}
+
+/// The engine found the turn before this one too long: with what it was busy.
+void IoThread::report_stall(const Work& before) {
+  const progress::EngineTimes& times = config_.metrics->times;
+  stalls_ = times.stalls.value();
+  OFFLOAD_PROBE2(stall, config_.index, times.last_stall.value());
+  if (!stall_log_.allow(engine_.now())) return;
+  const Work& after = work_[1];
+  const std::string text = fmt::format(
+      "I/O thread {}: a turn took {:.1f} ms, with {} requests, {} answers, {} bytes from clients, "
+      "{} to them, {} of them gone",
+      config_.index, static_cast<double>(times.last_stall.value()) / 1e6,
+      after.requests - before.requests, after.answers - before.answers,
+      after.received - before.received, after.transmitted - before.transmitted,
+      after.gone - before.gone);
+  core::log_warning("{} ({} more were not logged)", text, stall_log_.suppressed());
+  if (config_.events) config_.events->add(text);
 }
 
 bool IoThread::apply_orders() {
@@ -228,6 +251,7 @@ void IoThread::add_client(net::Stream stream, Admission admission) {
     clients_.add(std::move(stream), std::move(admission));
     ++accepted_;
     config_.metrics->accepted.add();
+    OFFLOAD_PROBE1(accept, config_.index);
   } catch (const std::exception& error) {
     log_turned_away(address, error.what());
   }

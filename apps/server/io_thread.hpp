@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,7 @@
 #include "core/cpu.hpp"
 #include "core/log.hpp"
 #include "progress/engine.hpp"
+#include "telemetry/event_log.hpp"
 
 namespace offload::server {
 
@@ -51,6 +53,8 @@ class IoThread final : progress::Pollable {
     ClientLimits client_limits{};
     /// Of all threads together.
     std::shared_ptr<ClientMemory> client_memory = std::make_shared<ClientMemory>(kUnlimited, 1);
+    /// Where a stall is told, beside the log; null: nowhere.
+    std::shared_ptr<telemetry::EventLog> events{};
     /// Of this thread alone.
     std::shared_ptr<ThreadMetrics> metrics = std::make_shared<ThreadMetrics>();
   };
@@ -119,7 +123,17 @@ class IoThread final : progress::Pollable {
 
   template <class Change>
   void give_order(Change change);
-  void publish() noexcept;
+  /// What the thread had done in all at the end of a turn.
+  struct Work {
+    std::uint64_t requests;
+    std::uint64_t answers;
+    std::uint64_t received;     ///< bytes
+    std::uint64_t transmitted;  ///< bytes
+    std::uint64_t gone;         ///< clients
+  };
+
+  void publish();
+  void report_stall(const Work& before);
   bool apply_orders();
   void look_after_worker();
   void check_times();
@@ -152,6 +166,9 @@ class IoThread final : progress::Pollable {
   Mailbox<Orders> orders_;
   std::uint64_t given_ = 0;  ///< the control thread's: sockets by take()
   std::thread thread_;
+  std::array<Work, 2> work_{};  ///< at the end of the last turn and of the one before
+  std::uint64_t stalls_ = 0;    ///< that were told
+  core::RateLimit stall_log_;
 };
 
 }  // namespace offload::server

@@ -117,6 +117,14 @@ void add_times(cli::CommandLine& line, Options& options) {
       .default_str("50us");
 }
 
+void add_stall_limit(cli::CommandLine& line, Options& options) {
+  cli::add_time(
+      line, "--stall-limit", options.stall_limit, core::Duration{},
+      "A turn of an I/O thread that takes so long is counted, and logged with what it did; "
+      "0: none")
+      .default_str("100ms");
+}
+
 void add_clients(cli::CommandLine& line, ClientLimits& limits) {
   const auto read_bytes = [](const std::string& text) -> std::optional<std::uint64_t> {
     const auto bytes = core::parse_size(text);
@@ -160,6 +168,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                 "A worker that leaves ends the server, and the server's end its workers: the "
                 "reference application's way");
   telemetry::add_metrics_option(line, options.metrics);
+  add_stall_limit(line, options);
   cli::add_log_options(line, options.log);
   cli::add_configuration(line, options.configuration);
   cli::add_foreign(line, "-d,--device-id",

@@ -35,6 +35,7 @@ struct Options {
   ClientLimits clients{};
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
+  core::Duration stall_limit = std::chrono::milliseconds(100);
   bool shutdown_together = false;
   std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
   cli::LogOptions log{};

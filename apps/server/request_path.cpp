@@ -172,7 +172,10 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   if (task.user_data == nullptr) return;  // given up: its client has had an error
   auto& client = *static_cast<Client*>(task.user_data);
   client.connection().remove_request();
-  if (++answered_ % kSampled == 0) sample_posted_ = requester_.posted_at(task);
+  if (++answered_ % kSampled == 0) {
+    sample_posted_ = requester_.posted_at(task);
+    sample_length_ = task.request_length();
+  }
   if (task.response_status() != kernels::Status::ok ||
       task.payload().size() > longest_response(task.request_length())) {
     ++failed_;
@@ -218,6 +221,10 @@ void RequestPath::record_sample() noexcept {
   metrics_->duration.record(written - posted);
   metrics_->worker.record(engine_->now() - posted);
   metrics_->send.record(written - engine_->now());
+  const auto ticks = [](core::TimePoint time) {
+    return static_cast<std::uint64_t>(time.time_since_epoch().count());
+  };
+  metrics_->samples.add({ticks(posted), ticks(engine_->now()), ticks(written), sample_length_});
 }
 
 // ---- Output

@@ -118,6 +118,7 @@ class RequestPath {
   std::uint64_t answered_ = 0;
   std::uint64_t failed_ = 0;         ///< of them
   core::TimePoint sample_posted_{};  ///< when the request of a sampled response was; {}: none
+  std::uint32_t sample_length_ = 0;  ///< of that request
   std::uint64_t refused_ = 0;
 };
 

@@ -63,7 +63,7 @@ Server::Server(const Options& options, core::Signals& signals)
       cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()),
-      metrics_(cpus_.size()) {
+      metrics_(cpus_.size(), options.stall_limit) {
   reload_.add([this] { return reread_options(); });
   reload_.add([this] { return [this, tls = make_tls(options_)] { tls_ = tls; }; });
   reload_.add([this] {
@@ -147,6 +147,7 @@ void Server::open_for_clients() {
         [this] { engine_.notify(); },
         options_.clients,
         client_memory,
+        metrics_.events(),
         metrics_.thread(i)};
     threads_.push_back(std::make_unique<IoThread>(config, first.channels[i]));
     if (tls_) threads_.back()->set_tls(*tls_);

@@ -180,6 +180,7 @@ void Worker::watch_over() {
                     prefix_, fault.channel, fault.slot, fault.length);
     counts_->faults.add();
   }
+  note_times();
   counts_->stuck.set(watchdog_->look(core::Clock::now(), backend_->heartbeats()));
 }
 
@@ -194,6 +195,8 @@ void Worker::check_connections() {
 /// False: the back end does not stop.
 bool Worker::detach() {
   hang_.enter(kDetachTime);
+  note_times();
+  times_before_ = {counts_->busy.value(), counts_->polling.value(), counts_->asleep.value()};
   if (!backend_->stop(kStopTime)) {
     core::log_error("{}the back end did not stop within {} s", prefix_,
                     core::to_seconds(kStopTime));
@@ -213,6 +216,15 @@ void Worker::close() {
   watchdog_.reset();
   backend_.reset();
   note_detached();
+}
+
+/// A back end counts from each of its starts on.
+void Worker::note_times() {
+  auto times = backend_->times().value_or(backend::BackendTimes{});
+  times += times_before_;
+  counts_->busy.set(times.busy);
+  counts_->polling.set(times.polling);
+  counts_->asleep.set(times.asleep);
 }
 
 void Worker::note_detached() {
@@ -262,6 +274,7 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
 void Worker::on_attached() {
   replaces_ = false;
   counts_->attaches.add();
+  counts_->events.add(prefix_ + "attached to a server");
   counts_->attached.set(1);
   counts_->channels.set(channels_.size());
   core::log_info("{}attached to {}", prefix_, options_.comch);
@@ -291,7 +304,10 @@ void Worker::on_start_shutdown(protocol::ShutdownReason reason) {
 
 void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) {
   lost_ = true;
-  if (counts_->attached.value() != 0 && !told_to_stop_) counts_->losses.add();
+  if (counts_->attached.value() != 0 && !told_to_stop_) {
+    counts_->losses.add();
+    counts_->events.add(prefix_ + "the server is gone: " + reason);
+  }
   counts_->attached.set(0);
   if (failure_) return;  // the back end's; the server has been told
   if (refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down) {

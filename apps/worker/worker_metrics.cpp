@@ -37,6 +37,14 @@ void WorkerMetrics::collect(Exposition& page) const {
     page.gauge({"offload_worker_stuck_channels",
                 "Channels with a request that is unanswered for --stuck-after."},
                labels, number(counts.stuck));
+    page.counter_of_seconds(
+        {"offload_worker_busy_seconds_total", "Back end's threads: turns with requests."}, labels,
+        counts.busy.value());
+    page.counter_of_seconds(
+        {"offload_worker_poll_seconds_total", "Back end's threads: turns that found none."}, labels,
+        counts.polling.value());
+    page.counter_of_seconds({"offload_worker_sleep_seconds_total", "Back end's threads: asleep."},
+                            labels, counts.asleep.value());
     page.counter({"offload_worker_faults_total", "Requests that the back end refused."}, labels,
                  number(counts.faults));
   }
@@ -59,8 +67,9 @@ telemetry::Condition WorkerMetrics::readiness() const {
   return {true, "attached"};
 }
 
-std::string WorkerMetrics::status() const {
+nlohmann::json WorkerMetrics::status() const {
   auto workers = nlohmann::json::array();
+  auto events = nlohmann::json::array();
   for (const Entry& worker : workers_) {
     const WorkerCounts& counts = *worker.counts;
     workers.push_back({{"name", worker.name},
@@ -69,9 +78,18 @@ std::string WorkerMetrics::status() const {
                        {"losses", counts.losses.value()},
                        {"channels", counts.channels.value()},
                        {"stuck_channels", counts.stuck.value()},
+                       {"busy_ns", counts.busy.value()},
+                       {"poll_ns", counts.polling.value()},
+                       {"sleep_ns", counts.asleep.value()},
                        {"faults", counts.faults.value()}});
+    for (auto& event : counts.events.to_json()) events.push_back(std::move(event));
   }
-  return nlohmann::json{{"workers", workers}}.dump();
+  return {{"workers", std::move(workers)}, {"events", std::move(events)}};
+}
+
+/// What a worker does with each request is in the server's trace.
+nlohmann::json WorkerMetrics::trace() const {
+  return nlohmann::json::array();
 }
 
 }  // namespace offload::worker

@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/counter.hpp"
+#include "telemetry/event_log.hpp"
 #include "telemetry/view.hpp"
 
 namespace offload::worker {
@@ -20,6 +21,11 @@ struct WorkerCounts {
   core::Counter channels;  ///< served now
   core::Counter faults;    ///< requests that the back end refused
   core::Counter stuck;     ///< channels, as the watchdog last found
+  /// Of the back end's threads since the program began, ns; all 0 where it does not know.
+  core::Counter busy;
+  core::Counter polling;
+  core::Counter asleep;
+  telemetry::EventLog events;
 };
 
 /// What the worker program tells of itself: its workers, and whether its main thread turns.
@@ -38,7 +44,8 @@ class WorkerMetrics final : public telemetry::Source {
   [[nodiscard]] telemetry::Condition health() const override;
   /// Whether every worker is attached.
   [[nodiscard]] telemetry::Condition readiness() const override;
-  [[nodiscard]] std::string status() const override;
+  [[nodiscard]] nlohmann::json status() const override;
+  [[nodiscard]] nlohmann::json trace() const override;
 
  private:
   struct Entry {

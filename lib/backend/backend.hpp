@@ -18,6 +18,20 @@ struct Fault {
   std::uint32_t length;  ///< what its header claimed, bytes
 };
 
+/// Where the time of a back end's threads went since start(), in nanoseconds, all together.
+struct BackendTimes {
+  std::uint64_t busy = 0;     ///< requests were answered
+  std::uint64_t polling = 0;  ///< there were none
+  std::uint64_t asleep = 0;
+
+  BackendTimes& operator+=(const BackendTimes& other) noexcept {
+    busy += other.busy;
+    polling += other.polling;
+    asleep += other.asleep;
+    return *this;
+  }
+};
+
 /// A back end: what answers the requests, a GPU or CPU threads. start, then it serves by itself,
 /// then stop. All calls from one thread.
 class Backend {
@@ -44,6 +58,9 @@ class Backend {
 
   /// A counter for each channel that moves while the channel is served.
   [[nodiscard]] virtual std::vector<std::uint64_t> heartbeats() const = 0;
+
+  /// Nothing where it does not know: a persistent kernel counts no time.
+  [[nodiscard]] virtual std::optional<BackendTimes> times() const { return std::nullopt; }
 
   /// The latest fault of each channel since the last call. Throws Error (driver) if serving has
   /// ended by itself.

@@ -18,7 +18,7 @@ ChannelThread::ChannelThread(const channel::SharedChannel& channel, core::Durati
       channel_(channel),
       waiter_(channel->waiter()),
       ringer_(channel->ringer()),
-      engine_(spin) {
+      engine_(spin, &times_) {
   engine_.attach(*this);
   engine_.watch(waiter_.fd(), EPOLLIN | EPOLLET, *this);
 }

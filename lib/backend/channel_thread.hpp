@@ -32,6 +32,10 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   /// Counts the thread's turns, except those in which it waits for a device.
   [[nodiscard]] std::uint64_t heartbeat() const { return turns_.load(std::memory_order_relaxed); }
 
+  [[nodiscard]] BackendTimes times() const {
+    return {times_.busy.value(), times_.polling.value(), times_.asleep.value()};
+  }
+
   [[nodiscard]] bool take_fault(Fault& fault);
 
  protected:
@@ -59,6 +63,7 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   channel::SharedChannel channel_;
   channel::Waiter waiter_;
   channel::Ringer ringer_;
+  progress::EngineTimes times_;
   progress::Engine engine_;
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> turns_{0};
@@ -74,6 +79,13 @@ std::vector<std::uint64_t> heartbeats_of(const std::vector<std::unique_ptr<Threa
   std::vector<std::uint64_t> beats;
   for (const auto& thread : threads) beats.push_back(thread->heartbeat());
   return beats;
+}
+
+template <class Thread>
+BackendTimes times_of(const std::vector<std::unique_ptr<Thread>>& threads) {
+  BackendTimes times;
+  for (const auto& thread : threads) times += thread->times();
+  return times;
 }
 
 template <class Thread>

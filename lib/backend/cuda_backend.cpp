@@ -6,6 +6,7 @@
 #include "gpu/cuda_device.hpp"
 #include "gpu/cuda_ranges.hpp"
 #include "gpu/memory.hpp"
+#include "gpu/nvtx_range.hpp"
 #include "gpu/stream.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
@@ -77,6 +78,7 @@ class CudaBackend final : public Backend {
 
   void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     if (left_running_) core::throw_bad_state("CUDA back end", "still serving", "start");
+    const gpu::NvtxRange range("offload: start the persistent kernel");
     if (!kernels::with_service(service, [](auto) {})) {
       throw Error(ErrorCode::not_found, "no service '" + service + "'");
     }
@@ -115,6 +117,7 @@ class CudaBackend final : public Backend {
 
   bool stop(core::Duration limit) override {
     if (!run_) return !left_running_;
+    const gpu::NvtxRange range("offload: stop the persistent kernel");
     const auto deadline = core::Clock::now() + limit;
     gpu::log_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
                                   cudaMemcpyHostToDevice, run_->control.get()),

@@ -61,6 +61,7 @@ class GraphBackend final : public Backend {
   [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override {
     return heartbeats_of(workers_);
   }
+  [[nodiscard]] std::optional<BackendTimes> times() const override { return times_of(workers_); }
 
   std::vector<Fault> check() override {
     auto faults = take_faults_of(workers_);

@@ -125,6 +125,10 @@ void Engine::end_time(TimePoint now) noexcept {
     case Turn::worked:
       times_->busy.add(spent);
       if (spent > times_->longest_turn.value()) times_->longest_turn.set(spent);
+      if (times_->stall_limit != 0 && spent >= times_->stall_limit) {
+        times_->last_stall.set(spent);
+        times_->stalls.add();
+      }
   }
 }
 

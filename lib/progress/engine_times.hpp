@@ -13,6 +13,11 @@ struct EngineTimes {
   core::Counter polling;       ///< turns that looked and found none
   core::Counter asleep;        ///< turns that slept, with the handling of the events that ended it
   core::Counter longest_turn;  ///< of the turns with work
+  core::Counter stalls;        ///< turns with work that took stall_limit or longer
+  core::Counter last_stall;    ///< how long the last of them took
+
+  /// Before the engine's first turn. 0: no turn is a stall.
+  std::uint64_t stall_limit = 0;
 };
 
 }  // namespace offload::progress

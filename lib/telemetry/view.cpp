@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/log.hpp"
+#include "telemetry/live_page.hpp"
 #include "telemetry/process_metrics.hpp"
 
 namespace offload::telemetry {
@@ -12,7 +13,12 @@ namespace {
 constexpr int kBacklog = 128;
 constexpr const char* kText = "text/plain; charset=utf-8";
 constexpr const char* kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
+constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kJson = "application/json";
+
+std::string text_of(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 HttpResponse say(const Condition& condition) {
   return {condition.holds ? 200U : 503U, kText, condition.why + "\n"};
@@ -38,7 +44,9 @@ HttpResponse View::answer(const HttpRequest& request) {
   if (request.path == "/readyz") return say(source_->readiness());
   if (request.path == "/metrics") return {200, kPrometheus, page(request.per_thread)};
   if (request.path == "/status") return {200, kJson, status()};
-  return {404, kText, "here are /metrics, /status, /healthz and /readyz\n"};
+  if (request.path == "/trace") return {200, kJson, trace()};
+  if (request.path == "/") return {200, kHtml, kLivePage};
+  return {404, kText, "here are /, /metrics, /status, /trace, /healthz and /readyz\n"};
 }
 
 const std::string& View::page(bool per_thread) {
@@ -74,9 +82,31 @@ std::string View::make_status() const {
       {"uptime_seconds", std::chrono::duration<double>(up).count()},
       {"healthy", {{"holds", health.holds}, {"why", health.why}}},
       {"ready", {{"holds", readiness.holds}, {"why", readiness.why}}},
-      {"state", nlohmann::json::parse(source_->status())},
+      {"state", source_->status()},
   };
-  return status.dump(2) + "\n";
+  return text_of(status);
+}
+
+/// Loads in chrome://tracing and in Perfetto.
+const std::string& View::trace() {
+  const auto now = core::Clock::now();
+  if (trace_.text.empty() || now - trace_.made >= kPageAge) {
+    trace_ = {now, text_of({{"displayTimeUnit", "ns"}, {"traceEvents", source_->trace()}})};
+  }
+  return trace_.text;
+}
+
+void add_span(nlohmann::json& events, const char* name, std::size_t thread, std::uint64_t begin,
+              std::uint64_t end, std::uint64_t bytes) {
+  constexpr double kMicrosecond = 1e3;
+  events.push_back({{"name", name},
+                    {"cat", "request"},
+                    {"ph", "X"},
+                    {"ts", static_cast<double>(begin) / kMicrosecond},
+                    {"dur", static_cast<double>(end - begin) / kMicrosecond},
+                    {"pid", process_id()},
+                    {"tid", thread},
+                    {"args", {{"bytes", bytes}}}});
 }
 
 }  // namespace offload::telemetry

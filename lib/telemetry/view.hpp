@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/clock.hpp"
@@ -28,16 +29,22 @@ class Source {
   [[nodiscard]] virtual Condition health() const = 0;
   /// Whether it can do its work now.
   [[nodiscard]] virtual Condition readiness() const = 0;
-  /// A JSON value for /status: what is no number that grows.
-  [[nodiscard]] virtual std::string status() const = 0;
+  /// For /status: an object with what a page for people shows. Text may be no UTF-8.
+  [[nodiscard]] virtual nlohmann::json status() const = 0;
+  /// For /trace: the events of a Chrome trace, as add_span() makes them.
+  [[nodiscard]] virtual nlohmann::json trace() const = 0;
 
  protected:
   ~Source() = default;
 };
 
-/// The door through which a program may be looked at, and not changed: /metrics, /status, /healthz
-/// and /readyz over HTTP. A page is made at most ten times a second; who asks more often gets the
-/// last one.
+/// Adds a span of `thread` to the events of a Chrome trace. Times in ticks of core::Clock (ns).
+void add_span(nlohmann::json& events, const char* name, std::size_t thread, std::uint64_t begin,
+              std::uint64_t end, std::uint64_t bytes);
+
+/// The door through which a program may be looked at, and not changed: /metrics, /status, /trace,
+/// /healthz, /readyz and a page for people over HTTP. A page is made at most ten times a second;
+/// who asks more often gets the last one.
 class View {
  public:
   static constexpr core::Duration kPageAge = std::chrono::milliseconds(100);
@@ -56,6 +63,7 @@ class View {
   [[nodiscard]] HttpResponse answer(const HttpRequest& request);
   const std::string& page(bool per_thread);
   const std::string& status();
+  const std::string& trace();
   [[nodiscard]] std::string make_page(bool per_thread) const;
   [[nodiscard]] std::string make_status() const;
 
@@ -64,6 +72,7 @@ class View {
   std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   std::array<Page, 2> pages_;  ///< summed, and per thread; the server's thread's, as is the next
   Page status_;
+  Page trace_;
   net::SocketAddress address_;
   std::unique_ptr<HttpServer> server_;  ///< ends before what it reads
 };

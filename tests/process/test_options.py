@@ -20,7 +20,7 @@ OPTIONS = {
              "--max-message-length", "--service", "--worker-timeout", "--request-timeout",
              "--client-timeout", "--client-memory", "--max-clients", "--max-clients-per-address",
              "--frame-timeout", "--idle-timeout", "--shutdown-together",
-             "--shutdown-timeout", "--spin", "--metrics", *LOG, *CONFIGURATION, "-h", "--help",
+             "--shutdown-timeout", "--spin", "--metrics", "--stall-limit", *LOG, *CONFIGURATION, "-h", "--help",
              "--version"],
     WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
              "--backend", "-g", "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin",

@@ -305,6 +305,25 @@ TEST(Engine, SaysWhereTheTimeWent) {
   EXPECT_LE(times.busy.value() + times.polling.value() + times.asleep.value(), took + 1'000'000);
 }
 
+TEST(Engine, CountsTurnsWithWorkThatTakeTooLong) {
+  EngineTimes times;
+  times.stall_limit = 4'000'000;
+  Engine engine(Duration{}, &times);
+  FakeWork work;
+  engine.attach(work);
+  work.pending = 2;
+  work.on_poll = [] { std::this_thread::sleep_for(5ms); };
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(times.stalls.value(), 0U);  // until the next turn begins
+  work.on_poll = {};
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(times.stalls.value(), 1U);
+  EXPECT_GE(times.last_stall.value(), 5'000'000U);
+  EXPECT_FALSE(engine.run_once(in(10ms)));  // sleeps for longer, which is none
+  EXPECT_FALSE(engine.run_once(Clock::now()));
+  EXPECT_EQ(times.stalls.value(), 1U);
+}
+
 TEST(Engine, NowIsTheTimeOfTheTurn) {
   Engine engine;
   engine.notify();

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <nlohmann/json.hpp>
 
 namespace offload::telemetry {
 namespace {
@@ -18,7 +19,12 @@ class Program final : public Source {
   }
   [[nodiscard]] Condition health() const override { return {true, "it turns"}; }
   [[nodiscard]] Condition readiness() const override { return {ready, "no worker"}; }
-  [[nodiscard]] std::string status() const override { return R"({"workers": []})"; }
+  [[nodiscard]] nlohmann::json status() const override { return {{"workers", {1}}}; }
+  [[nodiscard]] nlohmann::json trace() const override {
+    auto events = nlohmann::json::array();
+    add_span(events, "worker", 2, 1500, 4000, 64);
+    return events;
+  }
 
   mutable std::atomic<int> pages{0};
   std::atomic<bool> ready{false};
@@ -96,8 +102,30 @@ TEST_F(ViewTest, TheStatusCodeSaysWhetherItIsReadyAndTheBodyWhy) {
 TEST_F(ViewTest, TheStatusIsJson) {
   const auto answer = ask("/status");
   EXPECT_TRUE(has(answer, "application/json"));
-  EXPECT_TRUE(has(answer, "\"program\": \"a-program\"")) << answer;
-  EXPECT_TRUE(has(answer, "\"workers\": []"));
+  const auto status = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n")));
+  EXPECT_EQ(status["program"], "a-program");
+  EXPECT_EQ(status["ready"]["why"], "no worker");
+  EXPECT_EQ(status["state"]["workers"].size(), 1U);
+}
+
+TEST_F(ViewTest, TheTraceIsOneOfChrome) {
+  const auto answer = ask("/trace");
+  EXPECT_TRUE(has(answer, "application/json"));
+  const auto trace = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n")));
+  const auto& span = trace["traceEvents"].at(0);
+  EXPECT_EQ(span["ph"], "X");
+  EXPECT_EQ(span["ts"], 1.5);  // us
+  EXPECT_EQ(span["dur"], 2.5);
+  EXPECT_EQ(span["tid"], 2);
+  EXPECT_EQ(span["args"]["bytes"], 64);
+}
+
+TEST_F(ViewTest, ThePageLoadsNothingFromElsewhere) {
+  const auto answer = ask("/");
+  EXPECT_TRUE(has(answer, "HTTP/1.1 200"));
+  EXPECT_TRUE(has(answer, "text/html"));
+  EXPECT_TRUE(has(answer, "default-src 'none'"));
+  EXPECT_TRUE(has(answer, "</html>"));
 }
 
 TEST_F(ViewTest, TakesGetAloneAndKnowsItsPaths) {
@@ -106,7 +134,7 @@ TEST_F(ViewTest, TakesGetAloneAndKnowsItsPaths) {
     EXPECT_TRUE(has(answer, "HTTP/1.1 405")) << answer;
     EXPECT_TRUE(has(answer, "Allow: GET"));
   }
-  EXPECT_TRUE(has(ask("/"), "HTTP/1.1 404"));
+  EXPECT_TRUE(has(ask("/nothing"), "HTTP/1.1 404"));
   EXPECT_EQ(program_.pages, 0);
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/probe.hpp"
+
 namespace offload::server {
 namespace {
 
@@ -16,8 +18,11 @@ using telemetry::with;
 
 }  // namespace
 
-ServerMetrics::ServerMetrics(std::size_t threads) {
-  for (std::size_t i = 0; i < threads; ++i) threads_.push_back(std::make_shared<ThreadMetrics>());
+ServerMetrics::ServerMetrics(std::size_t threads, core::Duration stall_limit) {
+  for (std::size_t i = 0; i < threads; ++i) {
+    threads_.push_back(std::make_shared<ThreadMetrics>());
+    threads_.back()->times.stall_limit = static_cast<std::uint64_t>(stall_limit.count());
+  }
   note_turn(core::Clock::now(), false, false);
 }
 
@@ -31,14 +36,20 @@ void ServerMetrics::note_turn(core::TimePoint now, bool served, bool draining) n
 
 void ServerMetrics::note_attached(comch::WorkerId worker, std::string name) {
   attaches_.add();
+  OFFLOAD_PROBE1(attach, worker);
+  events_->add("worker " + name + " attached");
   const std::lock_guard lock(mutex_);
   workers_[worker] = std::move(name);
 }
 
 void ServerMetrics::note_lost(comch::WorkerId worker) {
   losses_.add();
+  OFFLOAD_PROBE1(loss, worker);
   const std::lock_guard lock(mutex_);
-  workers_.erase(worker);
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  events_->add("worker " + found->second + " is gone");
+  workers_.erase(found);
 }
 
 // ---- The view's thread
@@ -111,6 +122,8 @@ void ServerMetrics::collect_times(Exposition& page) const {
     page.gauge_of_most({"offload_server_longest_turn_seconds",
                         "The longest turn of an I/O thread since the start."},
                        labels, static_cast<double>(thread.times.longest_turn.value()) / 1e9);
+    page.counter({"offload_server_stalls_total", "Turns of I/O threads beyond --stall-limit."},
+                 labels, static_cast<double>(thread.times.stalls.value()));
   }
 }
 
@@ -143,7 +156,50 @@ telemetry::Condition ServerMetrics::readiness() const {
   return {true, "a worker answers"};
 }
 
-std::string ServerMetrics::status() const {
+namespace {
+
+/// The sum of a number of all threads.
+template <class Read>
+std::uint64_t sum_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads, Read read) {
+  std::uint64_t sum = 0;
+  for (const auto& thread : threads) sum += read(*thread);
+  return sum;
+}
+
+/// Counts of all threads by bucket, from which a reader makes quantiles of any span of time.
+template <class Histogram>
+nlohmann::json counts_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads,
+                         Histogram histogram) {
+  auto counts = nlohmann::json::array();
+  for (std::size_t bucket = 0; bucket <= telemetry::DurationHistogram::kBounds.size(); ++bucket) {
+    counts.push_back(sum_of(threads, [&](const ThreadMetrics& thread) {
+      return (thread.*histogram).count_at(bucket);
+    }));
+  }
+  return counts;
+}
+
+nlohmann::json totals_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads) {
+  const auto sum = [&](core::Counter ThreadMetrics::*counter) {
+    return sum_of(threads, [&](const ThreadMetrics& thread) { return (thread.*counter).value(); });
+  };
+  const std::uint64_t errors = sum_of(threads, [](const ThreadMetrics& thread) {
+    std::uint64_t refused = 0;
+    for (const core::Counter& reason : thread.refused) refused += reason.value();
+    return refused;
+  });
+  return {{"connections", sum(&ThreadMetrics::connections)},
+          {"accepted", sum(&ThreadMetrics::accepted)},
+          {"requests", sum(&ThreadMetrics::requests)},
+          {"responses", sum(&ThreadMetrics::responses)},
+          {"errors", errors},
+          {"receive_bytes", sum(&ThreadMetrics::received)},
+          {"transmit_bytes", sum(&ThreadMetrics::transmitted)}};
+}
+
+}  // namespace
+
+nlohmann::json ServerMetrics::status() const {
   auto workers = nlohmann::json::array();
   {
     const std::lock_guard lock(mutex_);
@@ -151,14 +207,42 @@ std::string ServerMetrics::status() const {
   }
   auto threads = nlohmann::json::array();
   for (const auto& thread : threads_) {
+    const progress::EngineTimes& times = thread->times;
     threads.push_back({{"connections", thread->connections.value()},
                        {"requests", thread->requests.value()},
                        {"responses", thread->responses.value()},
                        {"slots", thread->slots.value()},
-                       {"in_flight", thread->in_flight.value()}});
+                       {"in_flight", thread->in_flight.value()},
+                       {"busy_ns", times.busy.value()},
+                       {"poll_ns", times.polling.value()},
+                       {"sleep_ns", times.asleep.value()},
+                       {"longest_turn_ns", times.longest_turn.value()},
+                       {"stalls", times.stalls.value()}});
   }
-  return nlohmann::json{{"workers", workers}, {"threads", threads}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return {{"totals", totals_of(threads_)},
+          {"bounds_ns", telemetry::DurationHistogram::kBounds},
+          {"stages",
+           {{"request", counts_of(threads_, &ThreadMetrics::duration)},
+            {"worker", counts_of(threads_, &ThreadMetrics::worker)},
+            {"send", counts_of(threads_, &ThreadMetrics::send)}}},
+          {"workers", std::move(workers)},
+          {"threads", std::move(threads)},
+          {"events", events_->to_json()}};
+}
+
+nlohmann::json ServerMetrics::trace() const {
+  auto spans = nlohmann::json::array();
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    for (const telemetry::RequestSample& sample : threads_[i]->samples.latest()) {
+      const auto span = [&](const char* name, std::uint64_t begin, std::uint64_t end) {
+        telemetry::add_span(spans, name, i, begin, end, sample.length);
+      };
+      span("request", sample.posted, sample.written);
+      span("worker", sample.posted, sample.seen);
+      span("send", sample.seen, sample.written);
+    }
+  }
+  return spans;
 }
 
 }  // namespace offload::server

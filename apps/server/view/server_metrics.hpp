@@ -12,6 +12,7 @@
 #include "comch/session/worker_channel.hpp"
 #include "core/clock.hpp"
 #include "core/counter.hpp"
+#include "telemetry/event_log.hpp"
 #include "telemetry/view.hpp"
 
 namespace offload::server {
@@ -20,11 +21,14 @@ namespace offload::server {
 /// threads write their ThreadMetrics.
 class ServerMetrics final : public telemetry::Source {
  public:
-  explicit ServerMetrics(std::size_t threads);
+  ServerMetrics(std::size_t threads, core::Duration stall_limit);
 
   [[nodiscard]] const std::shared_ptr<ThreadMetrics>& thread(std::size_t index) const {
     return threads_[index];
   }
+
+  /// What happened last; any thread may add.
+  [[nodiscard]] const std::shared_ptr<telemetry::EventLog>& events() const { return events_; }
 
   // The control thread's:
 
@@ -39,7 +43,8 @@ class ServerMetrics final : public telemetry::Source {
   void collect(telemetry::Exposition& page) const override;
   [[nodiscard]] telemetry::Condition health() const override;
   [[nodiscard]] telemetry::Condition readiness() const override;
-  [[nodiscard]] std::string status() const override;
+  [[nodiscard]] nlohmann::json status() const override;
+  [[nodiscard]] nlohmann::json trace() const override;
 
  private:
   void collect_clients(telemetry::Exposition& page) const;
@@ -52,6 +57,7 @@ class ServerMetrics final : public telemetry::Source {
   std::atomic<bool> draining_{false};
   core::Counter attaches_;
   core::Counter losses_;
+  std::shared_ptr<telemetry::EventLog> events_ = std::make_shared<telemetry::EventLog>();
   mutable std::mutex mutex_;
   std::map<comch::WorkerId, std::string> workers_;  ///< under the mutex: those that are attached
 };

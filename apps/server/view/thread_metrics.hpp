@@ -9,6 +9,7 @@
 #include "progress/engine_times.hpp"
 #include "protocol/frame.hpp"
 #include "telemetry/duration_histogram.hpp"
+#include "telemetry/sample_ring.hpp"
 
 namespace offload::server {
 
@@ -43,6 +44,7 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   telemetry::DurationHistogram duration;         ///< taken to written; sampled, as the next two
   telemetry::DurationHistogram worker;           ///< taken to seen
   telemetry::DurationHistogram send;             ///< seen to written
+  telemetry::SampleRing samples;
   progress::EngineTimes times;
 
   void count_refusal(protocol::Refusal reason) noexcept {

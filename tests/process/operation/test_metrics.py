@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import PATIENCE, ROOT, needs_cpu_worker, scaled, wait_until
+from harness import BIN, PATIENCE, ROOT, needs_cpu_worker, scaled, wait_until
 from wire import TOO_LONG, Wire, frame, header, payloads
 
 DOCUMENT = (ROOT / "docs/metrics.md").read_text()
@@ -232,3 +232,51 @@ def test_without_the_option_nothing_listens(stage):
     server.wait_for_log("waiting for a worker")
     assert "metrics on" not in server.log
     assert not [name for name in server.threads() if name.startswith("MHD")]
+
+
+def test_a_long_turn_is_told_with_what_it_did(stage):
+    """Of a limit that each turn is beyond."""
+    server = stage.server("--metrics", 0, "--stall-limit", "1us")
+    stage.worker()
+    server.wait_until_listening()
+    with Wire(server.port) as client:
+        client.ask(payloads(20, 64))
+    server.wait_for_log(r"I/O thread 0: a turn took [\d.]+ ms, with \d+ requests, \d+ answers")
+    assert figures(server)["offload_server_stalls_total"] >= 1
+    events = json.loads(ask(server, "/status")[1])["state"]["events"]
+    assert any("a turn took" in event["text"] for event in events)
+
+
+def test_the_trace_has_the_sampled_requests(pair):
+    server, _ = pair
+    with Wire(server.port) as client:
+        for payload in payloads(130, 100):
+            client.ask([payload])
+    spans = json.loads(ask(server, "/trace")[1])["traceEvents"]
+    assert [span["name"] for span in spans] == ["request", "worker", "send"] * 2
+    for request, worker, send in zip(spans[0::3], spans[1::3], spans[2::3]):
+        assert request["args"]["bytes"] == 100
+        assert worker["dur"] + send["dur"] == pytest.approx(request["dur"], abs=0.01)
+
+
+def test_the_worker_says_where_its_time_goes(pair):
+    server, worker = pair
+    with Wire(server.port) as client:
+        client.ask(payloads(2000, 100))
+    wait_until(lambda: figures(worker)["offload_worker_busy_seconds_total"] > 0, "it was busy")
+    before = figures(worker)
+    server.kill()  # its back end starts anew for the next server; nothing counts down
+    wait_until(lambda: figures(worker)["offload_worker_attached"] == 0, "it has no server")
+    now = figures(worker)
+    for what in ("busy", "poll", "sleep"):
+        name = f"offload_worker_{what}_seconds_total"
+        assert now[name] >= before[name]
+
+
+@pytest.mark.skipif(not shutil.which("readelf"), reason="readelf (binutils) is not installed")
+def test_the_programs_have_their_probes():
+    notes = subprocess.run(["readelf", "-n", BIN / "offload-server"], capture_output=True, text=True,
+                           check=True, timeout=PATIENCE).stdout
+    if "stapsdt" not in notes:
+        pytest.skip("built without <sys/sdt.h> (systemtap-sdt-dev)")
+    assert {"attach", "loss", "accept", "close", "stall"} <= set(re.findall(r"Name: (\w+)", notes))
