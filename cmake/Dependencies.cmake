@@ -36,6 +36,8 @@ endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
+# HTTP over a UNIX socket, for offload-ctl.
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 
 if(OFFLOAD_TESTS)
   find_package(GTest REQUIRED)

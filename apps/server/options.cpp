@@ -168,6 +168,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                 "A worker that leaves ends the server, and the server's end its workers: the "
                 "reference application's way");
   telemetry::add_metrics_option(line, options.metrics);
+  telemetry::add_admin_option(line, options.admin);
   add_stall_limit(line, options);
   cli::add_log_options(line, options.log);
   cli::add_configuration(line, options.configuration);

@@ -38,6 +38,7 @@ struct Options {
   core::Duration stall_limit = std::chrono::milliseconds(100);
   bool shutdown_together = false;
   std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
+  std::string admin;                           ///< path of its socket; empty: it takes no commands
   cli::LogOptions log{};
   cli::Configuration configuration{};
 };

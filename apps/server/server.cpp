@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/cpu.hpp"
+#include "core/escape.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
 #include "net/socket.hpp"
@@ -90,6 +91,9 @@ Server::Server(const Options& options, core::Signals& signals)
   first_reserved_fd_ = limit - reserved_descriptors(limit, link_->address().local(), cpus_.size(),
                                                     options_.metrics.has_value());
   if (options_.metrics) view_.emplace(*options_.metrics, "offload-server", metrics_);
+  if (!options_.admin.empty()) {
+    admin_.emplace(options_.admin, "offload-server", metrics_, commands_);
+  }
 }
 
 Server::~Server() {
@@ -107,10 +111,11 @@ void Server::run() {
 
 void Server::turn(core::TimePoint deadline) {
   deadline = std::min(deadline, link_->next_tick());
-  if (view_) deadline = std::min(deadline, core::Clock::now() + kKeepAlive);
+  if (view_ || admin_) deadline = std::min(deadline, core::Clock::now() + kKeepAlive);
   if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
   engine_.run_once(deadline);
   take_failures();
+  commands_.carry_out([this](const auto& command) { return run_command(command); });
   const auto now = core::Clock::now();
   if (acceptor_) acceptor_->tick(now);
   if (now >= link_->next_tick()) link_->tick(now);
@@ -120,7 +125,8 @@ void Server::turn(core::TimePoint deadline) {
     worker_deadline_ = core::TimePoint::max();
     set_expired(true);
   }
-  metrics_.note_turn(now, !threads_.empty() && scheduler_.served(), shutdown_requested_);
+  metrics_.note_turn(now, !threads_.empty() && scheduler_.served(),
+                     shutdown_requested_ || drained_);
 }
 
 void Server::open_for_clients() {
@@ -264,7 +270,7 @@ void Server::on_shutdown_requested() {
 void Server::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;
-  if (signal == SIGHUP) return reload();
+  if (signal == SIGHUP) return (void)reload();
   core::log_info("{}: shutting down; a second signal ends the server at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   shutdown_requested_ = true;
@@ -286,13 +292,46 @@ cli::Reload::Apply Server::reread_options() {
 }
 
 /// What cannot be reread stays as it is, and so does all if something is wrong.
-void Server::reload() {
-  if (!reload_.run()) return;
+bool Server::reload() {
+  if (!reload_.run()) return false;
   for (const auto& thread : threads_) {
     thread->set_timeouts(std::max(options_.worker_timeout, kLeastStuckTime),
                          options_.request_timeout);
     if (tls_) thread->set_tls(*tls_);
   }
+  return true;
+}
+
+// ---- Commands
+
+telemetry::CommandResult Server::run_command(const telemetry::Command& command) {
+  using Status = telemetry::CommandResult::Status;
+  if (command.name == "log-level") return telemetry::set_log_level(command.argument);
+  if (command.name == "reload") {
+    if (reload()) return {Status::done, "settings and keys are reread"};
+    return {Status::refused, "nothing is changed: the log says why"};
+  }
+  if (command.name == "drain" || command.name == "undrain") {
+    drained_ = command.name == "drain";
+    metrics_.events()->add(command.name);
+    return {Status::done, drained_ ? "/readyz is 503; clients are served until a signal"
+                                   : "/readyz follows the workers again"};
+  }
+  if (command.name == "detach") return detach(command.argument);
+  return {Status::unknown, "the server's commands: log-level, reload, drain, undrain, detach"};
+}
+
+/// As if the worker had asked for it.
+telemetry::CommandResult Server::detach(const std::string& worker) {
+  using Status = telemetry::CommandResult::Status;
+  for (const comch::WorkerId id : scheduler_.workers()) {
+    if (worker != std::to_string(id)) continue;
+    scheduler_.retire(id);
+    deal_channels();
+    if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
+    return {Status::done, "worker " + worker + " is let go once it owes nothing"};
+  }
+  return {Status::refused, "there is no worker '" + core::escaped(worker) + "'"};
 }
 
 void Server::shut_down() {

@@ -50,7 +50,9 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void take_failures();
   void let_go();
   [[nodiscard]] cli::Reload::Apply reread_options();
-  void reload();
+  bool reload();
+  telemetry::CommandResult run_command(const telemetry::Command& command);
+  telemetry::CommandResult detach(const std::string& worker);
   void shut_down();
 
   Options options_;
@@ -73,7 +75,10 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   bool expired_ = false;  ///< no worker for --worker-timeout: requests are refused
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;
+  bool drained_ = false;  ///< by command: /readyz says that it leaves, and it serves on
   ServerMetrics metrics_;
+  telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
+  std::optional<telemetry::View> admin_;
   std::optional<telemetry::View> view_;  ///< ends before what it reads
 };
 

@@ -132,6 +132,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_server(line, options);
   add_backend(line, options);
   telemetry::add_metrics_option(line, options.metrics);
+  telemetry::add_admin_option(line, options.admin);
   cli::add_log_options(line, options.log);
   cli::add_configuration(line, options.configuration);
   cli::add_foreign(line, "-d,--device-id",

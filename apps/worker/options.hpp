@@ -32,6 +32,7 @@ struct Options {
   bool replaces = false;
   bool shutdown_together = false;
   std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
+  std::string admin;                           ///< path of its socket; empty: it takes no commands
   cli::LogOptions log{};
   cli::Configuration configuration{};
   bool list_devices = false;

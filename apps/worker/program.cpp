@@ -60,6 +60,9 @@ Program::Program(const Options& options, core::Signals& signals)
   engine_.watch(signals_->fd(), EPOLLIN, *this);
   metrics_.note_turn(core::Clock::now(), false);
   if (options_.metrics) view_.emplace(*options_.metrics, "offload-worker", metrics_);
+  if (!options_.admin.empty()) {
+    admin_.emplace(options_.admin, "offload-worker", metrics_, commands_);
+  }
 }
 
 Program::~Program() {
@@ -91,6 +94,7 @@ ExitStatus Program::run() {
   auto next_look = core::Clock::now() + kLookInterval;
   while (!over()) {
     engine_.run_once(next_look);
+    commands_.carry_out([this](const auto& command) { return run_command(command); });
     metrics_.note_turn(core::Clock::now(), leaving_);
     if (core::Clock::now() < next_look) continue;
     look_for_hangs();
@@ -162,8 +166,26 @@ void Program::on_events(std::uint32_t) {
   if (signal == SIGHUP) return (void)reload_.run();
   core::log_info("{}: leaving; a second signal ends the worker at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
+  begin_to_leave();
+}
+
+void Program::begin_to_leave() {
   leaving_ = true;
   for (Running& running : workers_) running.worker.leave();
+}
+
+telemetry::CommandResult Program::run_command(const telemetry::Command& command) {
+  using Status = telemetry::CommandResult::Status;
+  if (command.name == "log-level") return telemetry::set_log_level(command.argument);
+  if (command.name == "reload") {
+    if (reload_.run()) return {Status::done, "settings and keys are reread"};
+    return {Status::refused, "nothing is changed: the log says why"};
+  }
+  if (command.name == "detach") {
+    begin_to_leave();
+    return {Status::done, "the worker leaves once it owes nothing, and ends"};
+  }
+  return {Status::unknown, "the worker's commands: log-level, reload, detach"};
 }
 
 void check_files(const Options& options) {

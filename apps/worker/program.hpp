@@ -48,6 +48,8 @@ class Program final : progress::EventHandler {
 
   void on_events(std::uint32_t epoll_events) override;
   [[nodiscard]] cli::Reload::Apply reread_options();
+  telemetry::CommandResult run_command(const telemetry::Command& command);
+  void begin_to_leave();
   void run_worker(Running& running);
   void look_for_hangs();
   [[nodiscard]] bool over() const;
@@ -60,6 +62,8 @@ class Program final : progress::EventHandler {
   std::deque<Running> workers_;
   bool leaving_ = false;  ///< since a signal
   WorkerMetrics metrics_;
+  telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
+  std::optional<telemetry::View> admin_;
   std::optional<telemetry::View> view_;  ///< ends before what it reads
 };
 

@@ -1,8 +1,11 @@
 #include "telemetry/endpoint.hpp"
 
 #include <charconv>
+#include <string_view>
+#include <utility>
 
 #include "cli/options.hpp"
+#include "net/unix_socket.hpp"
 
 namespace offload::telemetry {
 
@@ -28,6 +31,20 @@ void add_metrics_option(cli::CommandLine& line, std::optional<Endpoint>& endpoin
            "Serve /metrics (Prometheus), /status (JSON), /healthz and /readyz there over HTTP; a "
            "port alone is loopback's, 0 any free one, named in the log")
       .type_name("ADDRESS:PORT");
+}
+
+std::optional<std::string> parse_admin_address(const std::string& text) {
+  constexpr std::string_view kScheme = "unix:";
+  if (!text.starts_with(kScheme)) return std::nullopt;
+  std::string path = text.substr(kScheme.size());
+  return net::is_unix_path(path) ? std::optional(std::move(path)) : std::nullopt;
+}
+
+void add_admin_option(cli::CommandLine& line, std::string& path) {
+  cli::add(line, "--admin", path, &parse_admin_address,
+           "unix:PATH, with a path of at most 107 bytes",
+           "Take commands there, of this user and root alone: offload-ctl gives them")
+      .type_name("unix:PATH");
 }
 
 }  // namespace offload::telemetry

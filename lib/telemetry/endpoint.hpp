@@ -22,4 +22,10 @@ struct Endpoint {
 /// --metrics, into `endpoint`.
 void add_metrics_option(cli::CommandLine& line, std::optional<Endpoint>& endpoint);
 
+/// --admin, "unix:PATH", into `path`, which is empty without it.
+void add_admin_option(cli::CommandLine& line, std::string& path);
+
+/// The path of "unix:PATH"; nothing for what is not such an address.
+std::optional<std::string> parse_admin_address(const std::string& text);
+
 }  // namespace offload::telemetry

@@ -23,7 +23,7 @@ MHD_Result send_response(MHD_Connection* connection, const HttpResponse& answer)
   MHD_add_response_header(response.get(), MHD_HTTP_HEADER_CONTENT_TYPE, answer.content_type);
   MHD_add_response_header(response.get(), MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
   if (answer.status == MHD_HTTP_METHOD_NOT_ALLOWED) {
-    MHD_add_response_header(response.get(), MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET);
+    MHD_add_response_header(response.get(), MHD_HTTP_HEADER_ALLOW, answer.allowed);
   }
   return MHD_queue_response(connection, answer.status, response.get());
 }
@@ -31,11 +31,12 @@ MHD_Result send_response(MHD_Connection* connection, const HttpResponse& answer)
 /// Called with the header first; a body, which GET does not have, is refused unread.
 MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const char* method,
                   const char*, const char*, std::size_t*, void**) {
-  const char* const value =
-      MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "per_thread");
-  const bool per_thread = value != nullptr && std::string_view(value) == "1";
-  return send_response(connection,
-                       static_cast<HttpServer*>(self)->answer(method, {url, per_thread}));
+  const auto argument = [&](const char* name) {
+    const char* const value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+    return value == nullptr ? std::string_view() : std::string_view(value);
+  };
+  const HttpRequest request{method, url, argument("per_thread") == "1", argument("value")};
+  return send_response(connection, static_cast<HttpServer*>(self)->answer(request));
 }
 
 }  // namespace
@@ -55,11 +56,8 @@ void HttpServer::Stop::operator()(MHD_Daemon* daemon) const noexcept {
   MHD_stop_daemon(daemon);
 }
 
-HttpResponse HttpServer::answer(std::string_view method, const HttpRequest& request) noexcept {
+HttpResponse HttpServer::answer(const HttpRequest& request) noexcept {
   try {
-    if (method != MHD_HTTP_METHOD_GET) {
-      return {MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", "GET only\n"};
-    }
     return handler_(request);
   } catch (const std::exception&) {
     return {MHD_HTTP_INTERNAL_SERVER_ERROR, "text/plain", {}};

@@ -12,21 +12,25 @@ struct MHD_Daemon;
 namespace offload::telemetry {
 
 struct HttpRequest {
+  std::string_view method;
   std::string_view path;
-  bool per_thread;  ///< ?per_thread=1
+  bool per_thread;         ///< ?per_thread=1
+  std::string_view value;  ///< ?value=..., unescaped; empty without it
 };
 
 struct HttpResponse {
   unsigned status;
   const char* content_type;
   std::string body;
+  const char* allowed = "GET";  ///< the methods that a refused one could have been
 };
 
-/// A small HTTP server for GET, on one epoll and a thread of its own (libmicrohttpd). Who sends
-/// half of a request, or reads nothing, is dropped after kPatience and keeps nobody else waiting.
+/// A small HTTP server for requests without a body, on one epoll and a thread of its own
+/// (libmicrohttpd). Who sends half of a request, or reads nothing, is dropped after kPatience and
+/// keeps nobody else waiting.
 class HttpServer {
  public:
-  /// Called on the server's thread. What it throws is answered with 500.
+  /// Called on the server's thread, for any method. What it throws is answered with 500.
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
 
   /// Connections at a time; and how long one may do nothing, in seconds.
@@ -35,14 +39,14 @@ class HttpServer {
   /// What it takes of the process, with the listener and its epoll.
   static constexpr int kDescriptors = static_cast<int>(kMostConnections) + 4;
 
-  /// `listener`: bound and listening, non-blocking. Throws Error.
+  /// `listener`: bound and listening, TCP or UNIX, non-blocking. Throws Error.
   HttpServer(core::Fd listener, Handler handler);
   /// Ends the thread; who waits for an answer has none.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  [[nodiscard]] HttpResponse answer(std::string_view method, const HttpRequest& request) noexcept;
+  [[nodiscard]] HttpResponse answer(const HttpRequest& request) noexcept;
 
  private:
   struct Stop {

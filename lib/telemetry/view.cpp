@@ -1,9 +1,15 @@
 #include "telemetry/view.hpp"
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
+#include "core/escape.hpp"
 #include "core/log.hpp"
+#include "net/unix_socket.hpp"
 #include "telemetry/live_page.hpp"
 #include "telemetry/process_metrics.hpp"
 
@@ -31,15 +37,38 @@ View::View(const Endpoint& endpoint, std::string program, const Source& source)
   core::Fd listener =
       net::listen_tcp(net::resolve(endpoint.host, endpoint.port, true).front(), kBacklog);
   address_ = net::local_address(listener.get());
-  server_ = std::make_unique<HttpServer>(
-      std::move(listener), [this](const HttpRequest& request) { return answer(request); });
+  serve(std::move(listener));
   core::log_info("metrics on http://{}/metrics", address_.to_string());
   if (!address_.is_loopback()) {
     core::log_warning("{} shows the metrics to the network, unencrypted", address_.to_string());
   }
 }
 
+View::View(const std::string& path, std::string program, const Source& source,
+           CommandQueue& commands)
+    : program_(std::move(program)), source_(&source), commands_(&commands) {
+  core::Fd listener = net::listen_unix(path, kBacklog);
+  path_ = path;
+  serve(std::move(listener));
+  core::log_info("commands are taken at unix:{}", path_);
+}
+
+View::~View() {
+  server_.reset();
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void View::serve(core::Fd listener) {
+  server_ = std::make_unique<HttpServer>(
+      std::move(listener), [this](const HttpRequest& request) { return answer(request); });
+}
+
 HttpResponse View::answer(const HttpRequest& request) {
+  if (request.method == "POST" && commands_ != nullptr) return command(request);
+  if (request.method != "GET") {
+    const char* const allowed = commands_ == nullptr ? "GET" : "GET, POST";
+    return {405, kText, fmt::format("allowed: {}\n", allowed), allowed};
+  }
   if (request.path == "/healthz") return say(source_->health());
   if (request.path == "/readyz") return say(source_->readiness());
   if (request.path == "/metrics") return {200, kPrometheus, page(request.per_thread)};
@@ -47,6 +76,18 @@ HttpResponse View::answer(const HttpRequest& request) {
   if (request.path == "/trace") return {200, kJson, trace()};
   if (request.path == "/") return {200, kHtml, kLivePage};
   return {404, kText, "here are /, /metrics, /status, /trace, /healthz and /readyz\n"};
+}
+
+HttpResponse View::command(const HttpRequest& request) {
+  using Status = CommandResult::Status;
+  const std::string_view name = request.path.substr(request.path.starts_with('/') ? 1 : 0);
+  const CommandResult result = commands_->ask({std::string(name), std::string(request.value)});
+  core::log_info("command {} {}: {}", core::escaped(name), core::escaped(request.value),
+                 result.text);
+  const unsigned status = result.status == Status::done      ? 200U
+                          : result.status == Status::refused ? 409U
+                                                             : 404U;
+  return {status, kText, result.text + "\n"};
 }
 
 const std::string& View::page(bool per_thread) {

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "net/socket.hpp"
+#include "telemetry/command_queue.hpp"
 #include "telemetry/endpoint.hpp"
 #include "telemetry/exposition.hpp"
 #include "telemetry/http_server.hpp"
@@ -42,16 +43,24 @@ class Source {
 void add_span(nlohmann::json& events, const char* name, std::size_t thread, std::uint64_t begin,
               std::uint64_t end, std::uint64_t bytes);
 
-/// The door through which a program may be looked at, and not changed: /metrics, /status, /trace,
+/// A door through which a program may be looked at: /metrics, /status, /trace,
 /// /healthz, /readyz and a page for people over HTTP. A page is made at most ten times a second;
 /// who asks more often gets the last one.
 class View {
  public:
   static constexpr core::Duration kPageAge = std::chrono::milliseconds(100);
 
-  /// `source` outlives it. `program`: its name. Throws Error if it cannot listen there.
+  /// Listens on TCP, and takes GET alone. `source` outlives it. `program`: its name. Throws Error
+  /// if it cannot listen there.
   View(const Endpoint& endpoint, std::string program, const Source& source);
+  /// Listens at a UNIX socket, which it removes at its end, for this user and root. Takes commands
+  /// as well: POST /NAME?value=ARGUMENT goes to `commands`, which outlives it. Throws Error.
+  View(const std::string& path, std::string program, const Source& source, CommandQueue& commands);
+  ~View();
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
 
+  /// Of the first kind.
   [[nodiscard]] const net::SocketAddress& address() const noexcept { return address_; }
 
  private:
@@ -60,7 +69,9 @@ class View {
     std::string text{};
   };
 
+  void serve(core::Fd listener);
   [[nodiscard]] HttpResponse answer(const HttpRequest& request);
+  [[nodiscard]] HttpResponse command(const HttpRequest& request);
   const std::string& page(bool per_thread);
   const std::string& status();
   const std::string& trace();
@@ -69,6 +80,8 @@ class View {
 
   std::string program_;
   const Source* source_;
+  CommandQueue* commands_ = nullptr;  ///< null: it takes none
+  std::string path_;                  ///< of the UNIX socket; empty: it has none
   std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   std::array<Page, 2> pages_;  ///< summed, and per thread; the server's thread's, as is the next
   Page status_;

@@ -1,0 +1,49 @@
+#include "apps/ctl/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace offload::ctl {
+namespace {
+
+std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "offload-ctl");
+  return parse_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(CtlOptions, ALook) {
+  const auto options = std::get<Options>(parse({"--admin", "unix:/tmp/a", "ready"}));
+  EXPECT_EQ(options.socket, "/tmp/a");
+  EXPECT_EQ(options.command, "readyz");
+  EXPECT_FALSE(options.changes);
+}
+
+TEST(CtlOptions, ACommandWithItsArgument) {
+  const auto options = std::get<Options>(parse({"--admin", "unix:a", "log-level", "debug"}));
+  EXPECT_EQ(options.command, "log-level");
+  EXPECT_EQ(options.argument, "debug");
+  EXPECT_TRUE(options.changes);
+  EXPECT_EQ(std::get<Options>(parse({"--admin", "unix:a", "detach"})).argument, "");
+  EXPECT_EQ(std::get<Options>(parse({"--admin", "unix:a", "detach", "3"})).argument, "3");
+}
+
+TEST(CtlOptions, WhatIsWrongIsOneLine) {
+  for (const std::vector<const char*>& arguments :
+       std::vector<std::vector<const char*>>{{"ready"},
+                                             {"--admin", "tcp:host:1", "ready"},
+                                             {"--admin", "unix:", "ready"},
+                                             {"--admin", "unix:a"},
+                                             {"--admin", "unix:a", "log-level"},
+                                             {"--admin", "unix:a", "ready", "now"},
+                                             {"--admin", "unix:a", "ready", "drain"},
+                                             {"--admin", "unix:a", "stop"}}) {
+    const auto parsed = parse(arguments);
+    ASSERT_TRUE(std::holds_alternative<cli::Leave>(parsed)) << arguments.back();
+    EXPECT_EQ(std::get<cli::Leave>(parsed).status, cli::kUsageError) << arguments.back();
+    EXPECT_EQ(std::get<cli::Leave>(parsed).text.find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace offload::ctl

@@ -1,0 +1,50 @@
+#include "net/unix_socket.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+
+#include "core/error.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::net {
+namespace {
+
+TEST(UnixSocket, IsItsOwnersAlone) {
+  const support::TempDir directory;
+  const std::string path = directory.file("door");
+  const core::Fd socket = listen_unix(path, 1);
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISSOCK(status.st_mode));
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+TEST(UnixSocket, TakesTheFileOfOneThatIsGoneAndOfNoOther) {
+  const support::TempDir directory;
+  const std::string path = directory.file("door");
+  { const core::Fd killed = listen_unix(path, 1); }
+  const core::Fd socket = listen_unix(path, 1);
+  const auto taken = support::thrown_by([&] { (void)listen_unix(path, 1); });
+  EXPECT_EQ(taken.code(), core::ErrorCode::in_use);
+  EXPECT_NE(std::string(taken.what()).find("another program listens there"), std::string::npos);
+  const std::string file = directory.file("a-file");
+  std::ofstream(file) << "somebody's";
+  EXPECT_EQ(support::thrown_by([&] { (void)listen_unix(file, 1); }).code(),
+            core::ErrorCode::in_use);
+}
+
+TEST(UnixSocket, APathHasBounds) {
+  EXPECT_FALSE(is_unix_path(""));
+  EXPECT_TRUE(is_unix_path(std::string(107, 'x')));
+  EXPECT_FALSE(is_unix_path(std::string(108, 'x')));
+  EXPECT_FALSE(is_unix_path(std::string("a\0b", 3)));
+  EXPECT_EQ(support::thrown_by([] { (void)listen_unix("", 1); }).code(),
+            core::ErrorCode::invalid_value);
+}
+
+}  // namespace
+}  // namespace offload::net

@@ -1,0 +1,130 @@
+"""--admin and offload-ctl: commands to programs that run, and who may give them."""
+import json
+import stat
+import subprocess
+
+import pytest
+from harness import BIN, TIME_FACTOR, needs_cpu_worker, wait_until
+from wire import Wire, frame, payloads
+
+
+def ctl(path, *command):
+    """Exit status, and what was said."""
+    done = subprocess.run([BIN / "offload-ctl", "--admin", f"unix:{path}", *map(str, command)],
+                          check=False, text=True, capture_output=True, timeout=60 * TIME_FACTOR)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(name="doors")
+def some_doors(stage):
+    return stage.folder / "server.admin", stage.folder / "worker.admin"
+
+
+@pytest.fixture(name="pair")
+def a_pair(stage, doors):
+    server = stage.server("--admin", f"unix:{doors[0]}")
+    worker = stage.worker("--admin", f"unix:{doors[1]}")
+    server.wait_until_listening()
+    worker.wait_for_log("attached to")
+    return server, worker
+
+
+def test_the_door_is_its_owners_and_goes_with_the_program(pair, doors):
+    for program, door in zip(pair, doors):
+        assert stat.S_IMODE(door.stat().st_mode) == 0o600
+        assert ctl(door, "health")[0] == 0
+    for program, door in zip(pair, doors):
+        assert program.terminate() == 0
+        assert not door.exists()
+        status, said = ctl(door, "health")
+        assert status == 1 and str(door) in said
+
+
+def test_what_may_be_looked_at(pair, doors):
+    server, worker = pair
+    wait_until(lambda: ctl(doors[0], "ready") == (0, "a worker answers\n"), "it is ready")
+    assert json.loads(ctl(doors[0], "status")[1])["process"] == server.pid
+    assert json.loads(ctl(doors[1], "status")[1])["process"] == worker.pid
+    assert "offload_server_requests_total" in ctl(doors[0], "metrics")[1]
+    assert json.loads(ctl(doors[0], "trace")[1])["traceEvents"] == []
+
+
+def test_log_levels_change_by_component(pair, doors):
+    for program, door in zip(pair, doors):
+        assert ctl(door, "log-level", "warning") == (0, "the log reports warning\n")
+        lines = len(program.log.splitlines())
+        assert ctl(door, "health")[0] == 0
+        assert ctl(door, "log-level", "loud")[0] == 1  # its line is not reported
+        assert len(program.log.splitlines()) == lines
+        assert ctl(door, "log-level", "warning,telemetry=info")[0] == 0
+        program.wait_for_log("command log-level warning,telemetry=info")
+
+
+def test_a_drained_server_is_not_ready_and_serves(pair, doors):
+    server, _ = pair
+    with Wire(server.port) as client:
+        assert ctl(doors[0], "drain")[0] == 0
+        wait_until(lambda: ctl(doors[0], "ready") == (1, "the server leaves\n"), "it is not ready")
+        client.ask(payloads(20, 64))
+        with Wire(server.port) as late:
+            late.ask(payloads(20, 64))
+    assert ctl(doors[0], "undrain")[0] == 0
+    wait_until(lambda: ctl(doors[0], "ready")[0] == 0, "it is ready again")
+
+
+@needs_cpu_worker
+def test_a_worker_is_let_go_once_it_owes_nothing(stage, pair, doors):
+    server, worker = pair
+    other = stage.worker()
+    other.wait_for_log("attached to")
+    with Wire(server.port) as client:
+        worker.stop()
+        client.send(frame(b"owed"))
+        assert ctl(doors[0], "detach", 1) == (0, "worker 1 is let go once it owes nothing\n")
+        assert ctl(doors[0], "detach", 7) == (1, "there is no worker '7'\n")
+        worker.send_signal(18)
+        client.expect([b"dewo"])
+        assert worker.wait() == 0
+        client.ask(payloads(20, 64))
+    assert other.alive
+
+
+def test_a_worker_may_be_told_to_leave(pair, doors):
+    _, worker = pair
+    assert ctl(doors[1], "detach")[0] == 0
+    assert worker.wait() == 0
+
+
+def test_reload_says_whether_it_went_well(stage):
+    file = stage.folder / "settings.toml"
+    file.write_text("")
+    server = stage.server("--config", file, "--admin", f"unix:{stage.folder}/door")
+    server.wait_for_log("commands are taken")
+    assert ctl(stage.folder / "door", "reload")[0] == 0
+    file.write_text("log-level = 7")
+    assert ctl(stage.folder / "door", "reload") == (1, "nothing is changed: the log says why\n")
+    server.wait_for_log("nothing is changed: .*settings.toml:1:1")
+
+
+def test_what_is_no_command_changes_nothing(pair, doors):
+    server, worker = pair
+    for door in doors:
+        done = subprocess.run([BIN / "offload-ctl", "--admin", f"unix:{door}", "stop"], check=False,
+                              capture_output=True, timeout=60 * TIME_FACTOR)
+        assert done.returncode == 2
+    status, said = ctl(doors[1], "drain")
+    assert status == 1 and said == "the worker's commands: log-level, reload, detach\n"
+    assert server.alive and worker.alive
+
+
+@pytest.mark.parametrize("address", ["tcp:127.0.0.1:80", "unix:", "unix:" + 108 * "x"])
+def test_what_is_no_address_of_a_door(stage, address):
+    server = stage.program("offload-server", "--admin", address)
+    assert server.wait() == 2
+    assert "is not unix:PATH, with a path of at most 107 bytes" in server.log
+
+
+def test_a_door_that_is_taken_is_an_error(pair, stage, doors):  # pylint: disable=unused-argument
+    worker = stage.worker("--admin", f"unix:{doors[0]}")
+    assert worker.wait() == 1
+    assert "another program listens there" in worker.log

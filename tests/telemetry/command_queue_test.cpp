@@ -1,0 +1,58 @@
+#include "telemetry/command_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "core/log.hpp"
+
+namespace offload::telemetry {
+namespace {
+
+using Status = CommandResult::Status;
+
+TEST(CommandQueue, HandsEachCommandOverAndItsResultBack) {
+  std::atomic<int> notified{0};
+  CommandQueue queue([&] { ++notified; });
+  constexpr int kAskers = 4;
+  std::atomic<int> answered{0};
+  std::vector<std::thread> askers;
+  for (int i = 0; i < kAskers; ++i) {
+    askers.emplace_back([&queue, &answered, i] {
+      const auto result = queue.ask({"name", std::to_string(i)});
+      EXPECT_EQ(result.status, Status::done);
+      EXPECT_EQ(result.text, "name of " + std::to_string(i));
+      ++answered;
+    });
+  }
+  while (answered != kAskers) {
+    queue.carry_out([](const Command& command) {
+      return CommandResult{Status::done, command.name + " of " + command.argument};
+    });
+    std::this_thread::yield();
+  }
+  for (auto& asker : askers) asker.join();
+  EXPECT_EQ(notified, kAskers);
+}
+
+TEST(CommandQueue, AControlThreadThatDoesNotAnswerRefuses) {
+  CommandQueue queue([] {}, std::chrono::milliseconds(20));
+  const auto result = queue.ask({"name", ""});
+  EXPECT_EQ(result.status, Status::refused);
+  EXPECT_EQ(result.text, "the control thread does not answer");
+  queue.carry_out([](const Command&) -> CommandResult {
+    ADD_FAILURE() << "the caller has been told that it is not done";
+    return {};
+  });
+}
+
+TEST(CommandQueue, TheLogLevelIsEveryProgramsCommand) {
+  EXPECT_EQ(set_log_level("loud").status, Status::refused);
+  EXPECT_EQ(set_log_level("info,comch=debug").status, Status::done);
+  core::set_log_level("info");
+}
+
+}  // namespace
+}  // namespace offload::telemetry
