@@ -70,9 +70,11 @@ ExitStatus Program::run() {
       run_worker(workers_[i]);
     });
   }
+  manager_.ready("runs");
   auto next_look = core::Clock::now() + kLookInterval;
   while (!over()) {
     engine_.run_once(next_look);
+    manager_.tick(core::Clock::now());  // in time: the turn is shorter than any watchdog's limit
     if (core::Clock::now() < next_look) continue;
     look_for_hangs();
     next_look = core::Clock::now() + kLookInterval;
@@ -144,6 +146,7 @@ void Program::on_events(std::uint32_t) {
   core::log_info("{}: leaving; a second signal ends the worker at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   leaving_ = true;
+  manager_.stopping("leaves");
   for (Running& running : workers_) running.worker.leave();
 }
 

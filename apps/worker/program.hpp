@@ -10,6 +10,7 @@
 #include "apps/worker/worker.hpp"
 #include "cli/reload.hpp"
 #include "cli/settings_file.hpp"
+#include "core/service_manager.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
 
@@ -52,6 +53,7 @@ class Program final : progress::EventHandler {
   ExitStatus finish();
 
   core::Signals* signals_;
+  core::ServiceManager manager_;
   Options options_;
   cli::SettingsFile settings_;
   cli::Reload reload_;  ///< at SIGHUP
