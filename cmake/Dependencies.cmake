@@ -22,6 +22,12 @@ endforeach()
 find_path(IBVERBS_INCLUDE_DIR infiniband/verbs.h REQUIRED)
 set_target_properties(rdma::ibverbs PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES ${IBVERBS_INCLUDE_DIR})
+# What makes queues of mlx5 cards that kernels post to; without it all else is built.
+find_library(MLX5_LIBRARY mlx5)
+if(MLX5_LIBRARY)
+  add_library(rdma::mlx5 UNKNOWN IMPORTED)
+  set_target_properties(rdma::mlx5 PROPERTIES IMPORTED_LOCATION ${MLX5_LIBRARY})
+endif()
 
 if(OFFLOAD_TESTS)
   find_package(GTest REQUIRED)

@@ -34,3 +34,15 @@ function(offload_program name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE offload_flags offload_hardening ${ARG_LINKS})
 endfunction()
+
+# Has the device code of `target` compiled for this machine's GPU alone: each architecture more takes half a minute.
+# Where there is none, as PTX of the oldest one, which the driver of the GPU that runs it compiles as it starts.
+function(offload_one_architecture target)
+  set(architectures ${CMAKE_CUDA_ARCHITECTURES})
+  list(SORT architectures COMPARE NATURAL)
+  if("${CMAKE_CUDA_ARCHITECTURES_NATIVE}" MATCHES "^[0-9]+")
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES native)
+  elseif("${architectures}" MATCHES "^[0-9]+")
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${CMAKE_MATCH_0}-virtual)
+  endif()
+endfunction()

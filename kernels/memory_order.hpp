@@ -42,10 +42,10 @@ __device__ inline std::uint32_t load_relaxed_sys(const std::uint32_t* from) {
   return value;
 }
 
-__device__ inline std::uint32_t load_acquire_sys(const std::uint32_t* from) {
-  std::uint32_t value = 0;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
-               : "=r"(value)
+__device__ inline std::uint64_t load_relaxed_sys(const std::uint64_t* from) {
+  std::uint64_t value = 0;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];"
+               : "=l"(value)
                : "l"(__cvta_generic_to_global(from))
                : "memory");
   return value;
@@ -83,6 +83,11 @@ __device__ inline void store_release_sys(std::uint32_t* to, std::uint32_t value)
 __device__ inline void store_release_sys(std::uint64_t* to, std::uint64_t value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "l"(value)
                : "memory");
+}
+
+/// Between what the caller read and wrote before and what it does after, for everybody.
+__device__ inline void fence_acq_rel_sys() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
 /// *to becomes `value` if that is greater.

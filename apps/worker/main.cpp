@@ -4,6 +4,7 @@
 #include "apps/worker/device_list.hpp"
 #include "apps/worker/options.hpp"
 #include "apps/worker/program.hpp"
+#include "apps/worker/reach_list.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
@@ -17,7 +18,9 @@ int main(int argc, char** argv) {
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     const auto& options = std::get<worker::Options>(parsed);
     if (options.list_devices) {
-      std::fputs(worker::device_list(device::list_devices()).c_str(), stdout);
+      const auto devices = device::list_devices();
+      std::fputs(worker::device_list(devices).c_str(), stdout);
+      std::fputs(worker::reach_list(devices).c_str(), stdout);
       std::fputs(worker::representor_list(device::list_representors()).c_str(), stdout);
       return 0;
     }

@@ -57,6 +57,7 @@ struct Completion {
   CqeKind kind;
   Syndrome syndrome;         ///< of an error
   std::uint8_t vendor;       ///< the card's own number for it
+  Opcode opcode;             ///< of a request that is done
   std::uint16_t counter;     ///< of the entry's first block, or of the receive
   std::uint32_t queue;       ///< its number
   std::uint32_t byte_count;  ///< received, or read
@@ -81,21 +82,31 @@ OFFLOAD_HOST_DEVICE inline bool is_there(std::uint32_t owner_word, std::uint64_t
   return kind != CqeKind::invalid && (word & 1U) == owner_of(index, log2);
 }
 
-/// The completion of an entry that is there.
-OFFLOAD_HOST_DEVICE inline Completion read_cqe(const Cqe& cqe) {
-  const std::uint32_t last = big_endian(cqe.words[kCqeOwner]);
+/// What the last words of an entry that is there say: all but bytes and immediate.
+OFFLOAD_HOST_DEVICE inline Completion read_last_words(std::uint32_t syndrome, std::uint32_t queue,
+                                                      std::uint32_t owner) {
+  const std::uint32_t last = big_endian(owner);
+  const std::uint32_t of = big_endian(queue);
   Completion completion{};
   completion.kind = static_cast<CqeKind>(last >> 4 & 0xfU);
   completion.counter = static_cast<std::uint16_t>(last >> 16);
-  completion.queue = big_endian(cqe.words[kCqeQueue]) & 0xff'ffffU;
+  completion.queue = of & 0xff'ffffU;
+  if (completion.kind == CqeKind::request) completion.opcode = static_cast<Opcode>(of >> 24);
   if (completion.is_error()) {
-    const std::uint32_t reason = big_endian(cqe.words[kCqeSyndrome]);
+    const std::uint32_t reason = big_endian(syndrome);
     completion.syndrome = static_cast<Syndrome>(reason & 0xffU);
     completion.vendor = static_cast<std::uint8_t>(reason >> 8 & 0xffU);
-  } else {
-    completion.byte_count = big_endian(cqe.words[kCqeByteCount]);
-    completion.immediate = cqe.words[kCqeImmediate];
   }
+  return completion;
+}
+
+/// The completion of an entry that is there.
+OFFLOAD_HOST_DEVICE inline Completion read_cqe(const Cqe& cqe) {
+  Completion completion =
+      read_last_words(cqe.words[kCqeSyndrome], cqe.words[kCqeQueue], cqe.words[kCqeOwner]);
+  if (completion.is_error()) return completion;
+  completion.byte_count = big_endian(cqe.words[kCqeByteCount]);
+  completion.immediate = cqe.words[kCqeImmediate];
   return completion;
 }
 
@@ -111,7 +122,9 @@ OFFLOAD_HOST_DEVICE inline Cqe make_cqe(const Completion& completion, std::uint6
     cqe.words[kCqeByteCount] = big_endian(completion.byte_count);
     cqe.words[kCqeImmediate] = completion.immediate;
   }
-  cqe.words[kCqeQueue] = big_endian(completion.queue);
+  const std::uint32_t opcode =
+      completion.kind == CqeKind::request ? static_cast<std::uint32_t>(completion.opcode) : 0;
+  cqe.words[kCqeQueue] = big_endian(opcode << 24 | completion.queue);
   cqe.words[kCqeOwner] =
       big_endian(static_cast<std::uint32_t>(completion.counter) << 16 |
                  static_cast<std::uint32_t>(completion.kind) << 4 | owner_of(index, log2));

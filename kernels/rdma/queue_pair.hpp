@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/memory_order.hpp"
+#include "kernels/packet_access.hpp"
 #include "kernels/platform.hpp"
 #include "kernels/rdma/cqe.hpp"
 #include "kernels/rdma/wqe.hpp"
@@ -40,13 +41,8 @@ OFFLOAD_HOST_DEVICE inline void ring_doorbell(std::uint64_t* doorbell, const Seg
 /// Loads the last word of a completion with acquire: the rest of it, and what the operation wrote
 /// to memory of the host, is read after it. Pairs with the card's last write, or with the release
 /// of what stands for it.
-OFFLOAD_HOST_DEVICE inline std::uint32_t load_owner(const Cqe& cqe) {
-  const std::uint32_t* const word = &cqe.words[kCqeOwner];
-#if defined(__CUDA_ARCH__)
-  return load_acquire_sys(word);
-#else
-  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-#endif
+inline std::uint32_t load_owner(const Cqe& cqe) {
+  return __atomic_load_n(&cqe.words[kCqeOwner], __ATOMIC_ACQUIRE);
 }
 
 /// A completion queue: 2^log2 entries, all of kind `invalid` at first.
@@ -57,12 +53,28 @@ struct CompletionQueue {
 };
 
 /// Looks for completion `index`, the first being 0; false: it has not come. The entry is free again
-/// after free_completions().
+/// after free_completions(). A GPU leaves out bytes and immediate of a request that has written: to
+/// read them is another round trip where the queue lies in memory of the host.
 OFFLOAD_HOST_DEVICE inline bool poll_completion(const CompletionQueue& queue, std::uint64_t index,
                                                 Completion& completion) {
   const Cqe& cqe = queue.entries[index & ((std::uint64_t{1} << queue.log2) - 1)];
+#if defined(__CUDA_ARCH__)
+  // One access has the owner's word and what it makes valid beside it: a card writes an entry at
+  // once, and what stands for one writes that word last. Relaxed, as most looks find nothing; the
+  // fence makes it an acquire. Pairs as load_owner().
+  constexpr std::uint32_t kFirst = 12;
+  const Packet last = load_packet(reinterpret_cast<const Packet*>(&cqe.words[kFirst]));
+  if (!is_there(last.flag, index, queue.log2)) return false;
+  fence_acq_rel_sys();
+  completion =
+      read_last_words(last.data[kCqeSyndrome - kFirst], last.data[kCqeQueue - kFirst], last.flag);
+  const bool has_bytes = completion.kind != CqeKind::request ||
+                         completion.opcode == Opcode::rdma_read || is_atomic(completion.opcode);
+  if (has_bytes && !completion.is_error()) completion = read_cqe(cqe);
+#else
   if (!is_there(load_owner(cqe), index, queue.log2)) return false;
   completion = read_cqe(cqe);
+#endif
   return true;
 }
 
@@ -79,7 +91,41 @@ struct SendQueue {
   std::uint32_t* record;  ///< of its producer
   std::uint64_t* doorbell;
   CompletionQueue completions;
+  /// Without: the card takes from the doorbell itself up to where entries are published, as
+  /// ConnectX-8 can. Such a queue is rung with doorbell_of().
+  bool has_record = true;
 };
+
+/// What a doorbell is rung with, for entries up to `end`. A card that has a record reads no more of
+/// it than the queue's number, so this does for both.
+OFFLOAD_HOST_DEVICE inline Segment doorbell_of(const SendQueue& queue, std::uint64_t end) {
+  const auto index = static_cast<std::uint32_t>(end & 0xffffU);
+  return {{big_endian(index << 8), big_endian(queue.number << 8), 0, 0}};
+}
+
+/// Hands all entries up to `end` to the card: the record first, which says up to where, then the
+/// doorbell. Says between the two that the completions before `polled` were read, so that a card
+/// has room for those of the entries that it sees. One thread of a queue at a time, with numbers
+/// that are never less than before.
+///
+/// Each store pairs with the card's read of it, or its acquire where a CPU thread stands for it.
+OFFLOAD_HOST_DEVICE inline void ring_up_to(const SendQueue& queue, std::uint64_t end,
+                                           std::uint64_t polled) {
+  const Segment doorbell = doorbell_of(queue, end);
+  const auto record = static_cast<std::uint32_t>(end & 0xffffU);
+#if defined(__CUDA_ARCH__)
+  // Two fences for three stores: what was read and written before comes before the records, and
+  // the records before the doorbell.
+  fence_acq_rel_sys();
+  if (queue.has_record) store_relaxed_sys(queue.record, big_endian(record));
+  store_relaxed_sys(queue.completions.record,
+                    big_endian(static_cast<std::uint32_t>(polled & 0xff'ffffU)));
+#else
+  if (queue.has_record) store_record(queue.record, record);
+  free_completions(queue.completions, polled);
+#endif
+  ring_doorbell(queue.doorbell, doorbell);
+}
 
 /// What became of a post.
 enum class Posted : std::uint32_t {

@@ -31,6 +31,7 @@ enum class Opcode : std::uint8_t {
   rdma_read = 0x10,
   compare_swap = 0x11,
   fetch_add = 0x12,
+  dump = 0x23,  ///< reads local buffers and drops them; not among the public numbers
 };
 
 /// Of an entry (MLX5_WQE_CTRL_*), to be combined.
@@ -138,6 +139,41 @@ OFFLOAD_HOST_DEVICE inline Segment data_segment(const LocalBuffer& buffer) {
            big_endian(static_cast<std::uint32_t>(buffer.address))}};
 }
 
+/// Segment `i` of inline data: the first has its length, and all are filled up with zeros.
+OFFLOAD_HOST_DEVICE inline Segment inline_segment(const SendWork& work, std::uint32_t i) {
+  constexpr std::uint32_t kInline = 0x8000'0000U;
+  constexpr std::uint32_t kHeader = 4;
+  Segment segment{};
+  const std::uint32_t begin = i == 0 ? kHeader : 0;
+  if (i == 0) segment.words[0] = big_endian(kInline | work.inline_length);
+  const std::uint32_t skipped =
+      i == 0 ? 0 : i * static_cast<std::uint32_t>(sizeof segment) - kHeader;
+  const std::uint32_t room = static_cast<std::uint32_t>(sizeof segment) - begin;
+  const std::uint32_t left = work.inline_length - skipped;
+  std::memcpy(reinterpret_cast<std::uint8_t*>(&segment) + begin,
+              static_cast<const std::uint8_t*>(work.inline_data) + skipped,
+              left < room ? left : room);
+  return segment;
+}
+
+/// Segment `i` of the entry that write_entry() writes, for lanes that write one each.
+OFFLOAD_HOST_DEVICE inline Segment segment_at(std::uint64_t position, std::uint32_t queue,
+                                              std::uint32_t segments, const SendWork& work,
+                                              std::uint32_t i) {
+  if (i == 0) return control_segment(position, queue, segments, work);
+  std::uint32_t before = 1;
+  if (has_remote(work.opcode)) {
+    if (i == before++) return remote_segment(work.remote);
+  }
+  if (is_atomic(work.opcode)) {
+    if (i == before++) return atomic_segment(work);
+  }
+  if (work.inline_length != 0) return inline_segment(work, i - before);
+  std::uint32_t buffer = 0;
+  while (work.buffers[buffer].length == 0 || before++ != i) ++buffer;
+  return data_segment(work.buffers[buffer]);
+}
+
 /// The memory of a send queue: a power of two of blocks.
 struct SendRing {
   Segment* segments;
@@ -160,19 +196,8 @@ OFFLOAD_HOST_DEVICE inline Segment write_entry(const SendRing& ring, std::uint64
   if (has_remote(work.opcode)) ring.at(position, next++) = remote_segment(work.remote);
   if (is_atomic(work.opcode)) ring.at(position, next++) = atomic_segment(work);
   if (work.inline_length != 0) {
-    constexpr std::uint32_t kInline = 0x8000'0000U;
-    const auto* from = static_cast<const std::uint8_t*>(work.inline_data);
-    std::uint32_t left = work.inline_length;
-    for (bool first = true; next < segments; first = false) {
-      Segment segment{};
-      const std::uint32_t begin = first ? 4 : 0;
-      if (first) segment.words[0] = big_endian(kInline | work.inline_length);
-      const std::uint32_t room = static_cast<std::uint32_t>(sizeof segment) - begin;
-      const std::uint32_t size = left < room ? left : room;
-      std::memcpy(reinterpret_cast<std::uint8_t*>(&segment) + begin, from, size);
-      from += size;
-      left -= size;
-      ring.at(position, next++) = segment;
+    for (std::uint32_t i = 0; next < segments; ++i) {
+      ring.at(position, next++) = inline_segment(work, i);
     }
   } else {
     for (std::uint32_t i = 0; i < work.buffer_count; ++i) {

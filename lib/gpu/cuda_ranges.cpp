@@ -1,8 +1,12 @@
 #include "gpu/cuda_ranges.hpp"
 
+#include <cuda.h>
+
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/fd.hpp"
+#include "core/log.hpp"
 #include "gpu/memory.hpp"
 
 namespace offload::gpu {
@@ -15,6 +19,41 @@ memory::Range range_of(std::size_t length, memory::Location location) {
   void* const address = array->get();
   return memory::foreign_range(address, length, location, std::move(array));
 }
+
+/// The driver's function of that name, as no library of it is linked; null: it has none.
+auto find_export() {
+  void* entry = nullptr;
+#if CUDART_VERSION >= 13000
+  const auto found = cudaGetDriverEntryPointByVersion("cuMemGetHandleForAddressRange", &entry,
+                                                      11070, cudaEnableDefault, nullptr);
+#else
+  const auto found =
+      cudaGetDriverEntryPoint("cuMemGetHandleForAddressRange", &entry, cudaEnableDefault);
+#endif
+  return reinterpret_cast<CUresult (*)(void*, CUdeviceptr, std::size_t, CUmemRangeHandleType,
+                                       unsigned long long)>(found == cudaSuccess ? entry : nullptr);
+}
+
+/// None, with a line in the log, where the driver exports none.
+core::Fd dma_buf_of(void* address, std::size_t bytes) {
+  const auto export_range = find_export();
+  if (export_range == nullptr) {
+    core::log_debug("the CUDA driver does not know dma-bufs");
+    return {};
+  }
+  int fd = -1;
+  const auto status = export_range(&fd, reinterpret_cast<CUdeviceptr>(address), bytes,
+                                   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  if (status == CUDA_SUCCESS) return core::Fd(fd);
+  core::log_debug("the CUDA driver exports no dma-buf: error {}", static_cast<int>(status));
+  return {};
+}
+
+/// Memory of the GPU with its descriptor, which closes first.
+struct ExportedArray {
+  DeviceArray<std::byte> array;
+  core::Fd fd;
+};
 
 /// In Key::local: registered by another owner, who ends that.
 constexpr std::uint32_t kRegisteredBefore = 1;
@@ -33,6 +72,25 @@ void* device_address_of(void* address) {
 
 memory::Range make_device_range(std::size_t length) {
   return range_of<DeviceArray<std::byte>>(length, memory::Location::device);
+}
+
+memory::Range make_exported_range(std::size_t length) {
+  // What CUDA allocates at a time: less may share pages with other memory, which a peer would
+  // reach.
+  constexpr std::size_t kGranularity = std::size_t{2} << 20;
+  if (length == 0 || length > SIZE_MAX - kGranularity) {
+    throw core::Error(core::ErrorCode::invalid_value,
+                      "memory of the GPU of " + std::to_string(length) + " bytes");
+  }
+  const std::size_t whole = (length + kGranularity - 1) / kGranularity * kGranularity;
+  DeviceArray<std::byte> array(whole);
+  core::Fd fd = dma_buf_of(array.get(), whole);
+  memory::Descriptor descriptor;
+  if (fd.valid()) descriptor = {memory::DescriptorKind::dma_buf, fd.get(), 0};
+  void* const address = array.get();
+  auto owner = std::make_shared<ExportedArray>(ExportedArray{std::move(array), std::move(fd)});
+  return memory::foreign_range(address, length, memory::Location::device, std::move(owner),
+                               descriptor);
 }
 
 memory::Range make_pinned_range(std::size_t length) {

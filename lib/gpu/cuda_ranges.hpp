@@ -13,6 +13,10 @@ namespace offload::gpu {
 /// Zeroed memory of the GPU: Location::device.
 memory::Range make_device_range(std::size_t length);
 
+/// The same, alone in its pages and with its dma-buf, by which network cards reach it. Where the
+/// driver exports none, the range has none, and the log says why at level debug.
+memory::Range make_exported_range(std::size_t length);
+
 /// Zeroed pinned memory of the host, which the GPU reaches at the same address: Location::host.
 memory::Range make_pinned_range(std::size_t length);
 

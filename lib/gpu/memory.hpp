@@ -67,12 +67,13 @@ class HostRegistration {
  public:
   /// Not `writable`: memory that is mapped for reading only
   /// (cudaDevAttrHostRegisterReadOnlySupported).
-  HostRegistration(void* data, std::size_t bytes, bool writable = true) : data_(data) {
-    const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped |
-                           (writable ? 0U : unsigned{cudaHostRegisterReadOnly});
-    check_cuda(cudaHostRegister(data, bytes, flags), "cudaHostRegister of " +
-                                                         std::to_string(bytes) + " bytes" +
-                                                         (writable ? "" : ", for reading only"));
+  HostRegistration(void* data, std::size_t bytes, bool writable = true)
+      : HostRegistration(data, bytes, writable ? 0U : unsigned{cudaHostRegisterReadOnly},
+                         writable ? "" : ", for reading only") {}
+  /// For whole pages that another PCIe device's registers are mapped to. Whether a driver takes
+  /// them is its matter.
+  static HostRegistration of_registers(void* page, std::size_t bytes) {
+    return {page, bytes, cudaHostRegisterIoMemory, ", registers of a device"};
   }
   HostRegistration(HostRegistration&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)) {}
@@ -94,6 +95,12 @@ class HostRegistration {
   }
 
  private:
+  HostRegistration(void* data, std::size_t bytes, unsigned more, const char* what) : data_(data) {
+    const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped | more;
+    check_cuda(cudaHostRegister(data, bytes, flags),
+               "cudaHostRegister of " + std::to_string(bytes) + " bytes" + what);
+  }
+
   void* data_;
 };
 

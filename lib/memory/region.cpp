@@ -132,8 +132,9 @@ std::optional<std::size_t> MemoryRegion::find(const std::byte* address,
   return std::nullopt;
 }
 
-const Key* MemoryRegion::key(const Registrar& registrar, std::size_t range) const noexcept {
-  if (!started_ || range >= ranges_.size()) return nullptr;
+/// Of one that is not the first.
+const Key* MemoryRegion::key_of_another(const Registrar& registrar,
+                                        std::size_t range) const noexcept {
   const auto place = std::find(registrars_.begin(), registrars_.end(), &registrar);
   if (place == registrars_.end()) return nullptr;
   return &keys_[range * registrars_.size() + static_cast<std::size_t>(place - registrars_.begin())];

@@ -67,7 +67,12 @@ class MemoryRegion {
 
   /// The key of the range with index `range` for the registrar's device; null while stopped, and
   /// for a registrar or range that is not this region's. Any thread.
-  [[nodiscard]] const Key* key(const Registrar& registrar, std::size_t range) const noexcept;
+  [[nodiscard]] const Key* key(const Registrar& registrar, std::size_t range) const noexcept {
+    // In its caller: each operation asks, mostly for the only registrar.
+    if (!started_ || range >= ranges_.size() || registrars_.empty()) return nullptr;
+    if (registrars_.front() == &registrar) return &keys_[range * registrars_.size()];
+    return key_of_another(registrar, range);
+  }
 
   /// Counts a user (a buffer, a pool, an array), with which the region cannot stop. Relaxed: it
   /// publishes nothing. Any thread.
@@ -81,6 +86,8 @@ class MemoryRegion {
 
  private:
   [[nodiscard]] std::string described() const;
+  [[nodiscard]] const Key* key_of_another(const Registrar& registrar,
+                                          std::size_t range) const noexcept;
   void require_stopped(const char* action) const;
   void register_all();
   [[nodiscard]] Key register_with(Registrar& registrar, std::size_t range) const;

@@ -104,7 +104,8 @@ bool Context::poll() {
     return on_poll(kCompletionsAtOnce);
   }
   const bool worked = on_poll(kCompletionsAtOnce);
-  const bool settled = state_ == State::running || state_ == State::idle;
+  const bool settled =
+      (state_ == State::running && turns_ != Turns::always) || state_ == State::idle;
   if (settled && in_flight_.empty()) engine_->deactivate(*this);
   return worked;
 }

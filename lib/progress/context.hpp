@@ -20,7 +20,7 @@ namespace offload::progress {
 /// stop(). It may be started again. Submitted tasks complete in turns of the engine, through the
 /// callbacks of their pools. The engine polls a context only while tasks are in flight (or while it
 /// is starting or stopping), so an idle context costs nothing; with Turns::on_request, only when
-/// the subclass asks.
+/// the subclass asks, and with Turns::always as long as it runs.
 ///
 /// One thread, that of its engine, which must outlive it. It must not be destroyed inside a
 /// callback.
@@ -36,6 +36,7 @@ class Context : Pollable {
   enum class Turns : std::uint8_t {
     while_in_flight,  ///< while it has tasks in flight
     on_request,       ///< once after each request_turn(), for a subclass that gets notifications
+    always,           ///< in each turn, from the request_turn() of its start on
   };
   /// Called after each change of state. It may call the context, and must not throw.
   using StateCallback = void (*)(Context& context, State from, State to, void* user_data);

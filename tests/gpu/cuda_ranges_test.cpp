@@ -1,6 +1,7 @@
 #include "gpu/cuda_ranges.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -42,6 +43,20 @@ TEST_F(CudaRanges, RegionsOfTheGpusOwnAndOfPinnedMemory) {
   fill(region.ranges()[1].address, kBytes, 7);
   EXPECT_EQ(region.ranges()[1].address[kBytes - 1], std::byte{7});
   region.stop();
+}
+
+TEST_F(CudaRanges, AnExportedRangeHasADmaBufWhereTheGpuDoes) {
+  const memory::Range range = make_exported_range(kBytes);
+  fill(range.address, kBytes, 3);
+  EXPECT_EQ(range.location, Location::device);
+  EXPECT_EQ(range.length, kBytes);
+  const auto gpu = device::list_gpus().devices.front();
+  if (!device::supports(gpu, device::Capability::dma_buf)) {
+    EXPECT_EQ(range.descriptor.kind, memory::DescriptorKind::none);
+    return;
+  }
+  ASSERT_EQ(range.descriptor.kind, memory::DescriptorKind::dma_buf);
+  EXPECT_GE(::lseek(range.descriptor.fd, 0, SEEK_END), static_cast<off_t>(kBytes));
 }
 
 TEST_F(CudaRanges, MemoryOfTheHostIsReachedWhileTheRegionIsStarted) {

@@ -43,3 +43,15 @@ def test_event_driven_engine():
     found = re.fullmatch(r"(\d+) ticks, (\d+) of them waited for one by one\n",
                          run("sample-event-driven-engine"))
     assert int(found[1]) >= 50 and 1 <= int(found[2]) <= int(found[1])
+
+
+@pytest.mark.parametrize("name, words", [
+    ("put", "65536 bytes written to the peer"),
+    ("put-with-signal", "200 lines put, the sum of the numbers is 87360854400"),
+    ("ping-pong", "1000 messages sent and received"),
+    ("shared-queue", "400 numbers drawn by 8 blocks, each once"),
+    ("many-queues", "320 puts completed on 8 queues"),
+    ("copy", "24 pieces of 16384 bytes copied"),
+])
+def test_rdma(name, words):
+    assert re.fullmatch(rf"sample-rdma-{name}, posted by (a GPU|threads): {words}\n", run(f"sample-rdma-{name}"))

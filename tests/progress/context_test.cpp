@@ -99,6 +99,19 @@ TEST_F(ContextTest, CompletesTasksInTurnsAlone) {
   EXPECT_FALSE(engine_.progress());
 }
 
+TEST_F(ContextTest, OneThatIsPolledAlwaysNeedsNoTask) {
+  FakeContext always("always", Context::Turns::always);
+  always.connect(engine_);
+  always.start();
+  EXPECT_EQ(always.polls, 0);
+  always.request_turn();
+  for (int i = 0; i < 3; ++i) engine_.progress();
+  EXPECT_EQ(always.polls, 3);
+  always.stop();
+  engine_.progress();
+  EXPECT_EQ(always.polls, 3);
+}
+
 TEST_F(ContextTest, AFailedTaskHasItsErrorAndTheOtherCallback) {
   context_.start();
   context_.outcome = ErrorCode::io_failed;

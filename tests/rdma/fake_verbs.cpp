@@ -211,8 +211,12 @@ ibv_device** ibv_get_device_list(int* count) {
 void ibv_free_device_list(ibv_device**) {}
 
 ibv_context* ibv_open_device(ibv_device* device) {
-  auto* const context = make<ibv_context>("ibv_open_device");
-  if (context == nullptr) return nullptr;
+  auto* const extended = make<verbs_context>("ibv_open_device");
+  if (extended == nullptr) return nullptr;
+  extended->sz = sizeof *extended;
+  if (state.extend != nullptr) state.extend(*extended);
+  ibv_context* const context = &extended->context;
+  context->abi_compat = __VERBS_ABI_IS_EXTENDED;
   context->device = device;
   context->async_fd = state.async_pipe[0];
   context->ops.poll_cq = poll_cq;
@@ -223,7 +227,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
   return context;
 }
 int ibv_close_device(ibv_context* context) {
-  return end("ibv_open_device", context);
+  return end("ibv_open_device", verbs_get_ctx(context));
 }
 
 int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {

@@ -60,6 +60,9 @@ struct FakeVerbs {
   void ring();
   void add_async_event(ibv_async_event event);
 
+  /// Given each device that is opened, to add what it can beyond the calls below; null: nothing.
+  void (*extend)(verbs_context& context) = nullptr;
+
   int completion_pipe[2] = {-1, -1};
   int async_pipe[2] = {-1, -1};
 };

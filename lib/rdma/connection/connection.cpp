@@ -111,7 +111,7 @@ Status Connection::prepare_send(Operation& task) noexcept {
   if (!connected()) return ErrorCode::not_connected;
   if (sends_.is_full()) return ErrorCode::full;
   ibv_send_wr& request = sends_.next(std::uint64_t{tag_} << 32);
-  const Status status = builder_.fill(task, sends_.sg_list(), request);
+  const Status status = builder_.fill(task, sends_.max_sge(), request);
   if (status.ok()) sends_.add(task);
   return status;
 }

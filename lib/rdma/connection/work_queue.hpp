@@ -28,21 +28,27 @@ class WorkQueue {
         max_sge_(max_sge),
         requests_(std::bit_ceil(std::size_t{max_wr})),
         tasks_(requests_.size()),
-        elements_(requests_.size() * max_sge) {}
+        elements_(requests_.size() * max_sge) {
+    for (std::size_t i = 0; i != requests_.size(); ++i) {
+      requests_[i].sg_list = elements_.data() + i * max_sge;
+    }
+  }
 
   [[nodiscard]] bool is_full() const noexcept { return tail_ - head_ == max_wr_; }
   [[nodiscard]] std::size_t outstanding() const noexcept { return posted_ - head_; }
   [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
   [[nodiscard]] std::size_t max_wr() const noexcept { return max_wr_; }
 
-  /// A cleared work request for the next task, unless it is full. add() makes it count.
+  /// A work request without elements or flags for the next task, unless it is full. What its opcode
+  /// does not use is of a task before. add() makes it count.
   [[nodiscard]] Request& next(std::uint64_t id_base) noexcept {
     Request& request = requests_[slot(tail_)];
-    request = {};
     request.wr_id = id_base | (tail_ & kMask);
-    request.sg_list = sg_list().data();
+    request.num_sge = 0;
+    if constexpr (requires { request.send_flags; }) request.send_flags = 0;
     return request;
   }
+  [[nodiscard]] std::size_t max_sge() const noexcept { return max_sge_; }
   /// The scatter/gather elements of next().
   [[nodiscard]] std::span<ibv_sge> sg_list() noexcept {
     return std::span(elements_).subspan(slot(tail_) * max_sge_, max_sge_);

@@ -77,9 +77,9 @@ Status scatter(const Registrar& registrar, const Buffer* destination, std::uint6
   return {};
 }
 
-Status WorkRequestBuilder::fill(Operation& task, std::span<ibv_sge> sg_list,
+Status WorkRequestBuilder::fill(Operation& task, std::size_t max_sge,
                                 ibv_send_wr& request) noexcept {
-  sg_list_ = sg_list;
+  max_sge_ = max_sge;
   request_ = &request;
   switch (task.kind_) {
     case Operation::Kind::send: return fill(static_cast<SendTask&>(task));
@@ -98,24 +98,24 @@ Status WorkRequestBuilder::fill(Operation& task, std::span<ibv_sge> sg_list,
 Status WorkRequestBuilder::gather(const Buffer* source, std::uint64_t& length) noexcept {
   bool in_host = true;
   bool registered = true;
-  length = 0;
+  std::size_t count = 0;
+  std::uint64_t sum = 0;
   for (; source != nullptr; source = source->next()) {
     const auto data = source->data();
     if (data.empty()) continue;
-    if (static_cast<std::size_t>(request_->num_sge) == sg_list_.size()) {
-      return ErrorCode::invalid_value;
-    }
-    const memory::Key* const key = source->region().key(*registrar_, source->range());
-    const auto& range = source->region().ranges()[source->range()];
-    in_host = in_host && range.location != memory::Location::device;
+    if (count == max_sge_) return ErrorCode::invalid_value;
+    const memory::MemoryRegion& region = source->region();
+    const memory::Key* const key = region.key(*registrar_, source->range());
+    in_host = in_host && region.ranges()[source->range()].location != memory::Location::device;
     registered = registered && key != nullptr;
-    length += data.size();
-    if (data.size() > kMaxMessage || length > kMaxMessage) return ErrorCode::invalid_value;
-    sg_list_[static_cast<std::size_t>(request_->num_sge++)] =
-        element(data.data(), data.size(), key);
+    sum += data.size();
+    if (data.size() > kMaxMessage || sum > kMaxMessage) return ErrorCode::invalid_value;
+    request_->sg_list[count++] = element(data.data(), data.size(), key);
   }
-  const bool inlined = in_host && length <= max_inline_data_;
-  if (inlined && length != 0) request_->send_flags |= IBV_SEND_INLINE;
+  length = sum;
+  request_->num_sge = static_cast<int>(count);
+  const bool inlined = in_host && sum <= max_inline_data_;
+  if (inlined && sum != 0) request_->send_flags |= IBV_SEND_INLINE;
   return inlined || registered ? Status() : ErrorCode::invalid_value;
 }
 
@@ -139,7 +139,7 @@ Status WorkRequestBuilder::fill(const ReadTask& task) noexcept {
   request_->opcode = IBV_WR_RDMA_READ;
   std::uint64_t room = 0;
   const Status status =
-      scatter(*registrar_, task.destination, task.length, sg_list_, request_->num_sge, room);
+      scatter(*registrar_, task.destination, task.length, sg_list(), request_->num_sge, room);
   if (!status.ok()) return status;
   if (room != task.length) return ErrorCode::invalid_value;
   return resolve(task.from, task.length, request_->wr.rdma.remote_addr, request_->wr.rdma.rkey);
@@ -148,7 +148,8 @@ Status WorkRequestBuilder::fill(const ReadTask& task) noexcept {
 Status WorkRequestBuilder::fill_atomic(Buffer* destination, const RemoteAddress& at) noexcept {
   if (!has_atomics_) return ErrorCode::not_supported;
   std::uint64_t room = 0;
-  const Status status = scatter(*registrar_, destination, kWord, sg_list_, request_->num_sge, room);
+  const Status status =
+      scatter(*registrar_, destination, kWord, sg_list(), request_->num_sge, room);
   if (!status.ok()) return status;
   if (room != kWord) return ErrorCode::invalid_value;
   return resolve_word(at, request_->wr.atomic.remote_addr, request_->wr.atomic.rkey);
@@ -177,7 +178,7 @@ Status WorkRequestBuilder::fill(const RemoteSyncEventTask& task) noexcept {
   if (const Status status = resolve_word(task.event, address, rkey); !status.ok()) return status;
   const ibv_sge scratch = scratch_of(task.scratch, *registrar_);
   if (scratch.length == 0) return ErrorCode::invalid_value;
-  sg_list_[0] = scratch;
+  request_->sg_list[0] = scratch;
   request_->num_sge = 1;
   if (task.action == Action::add) {
     request_->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;

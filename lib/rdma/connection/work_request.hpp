@@ -34,9 +34,9 @@ class WorkRequestBuilder {
     has_atomics_ = atomics;
   }
 
-  /// Fills `request`, whose sg_list is `sg_list`, for any operation but a receive. Errors: see
-  /// Connection.
-  core::Status fill(Operation& task, std::span<ibv_sge> sg_list, ibv_send_wr& request) noexcept;
+  /// Fills `request`, whose sg_list has room for `max_sge` elements and which has none and no flags
+  /// yet, for any operation but a receive. Errors: see Connection.
+  core::Status fill(Operation& task, std::size_t max_sge, ibv_send_wr& request) noexcept;
 
   /// Delivers the results of an operation that succeeded: what was read or received becomes data of
   /// its destination. `completion`: null for an unsignalled send.
@@ -51,12 +51,15 @@ class WorkRequestBuilder {
   core::Status fill(const RemoteSyncEventTask& task) noexcept;
   core::Status fill_atomic(memory::Buffer* destination, const RemoteAddress& at) noexcept;
   core::Status gather(const memory::Buffer* source, std::uint64_t& length) noexcept;
+  [[nodiscard]] std::span<ibv_sge> sg_list() const noexcept {
+    return {request_->sg_list, max_sge_};
+  }
 
   const Registrar* registrar_;
   std::uint32_t max_inline_data_;
   bool has_reads_ = false;
   bool has_atomics_ = false;
-  std::span<ibv_sge> sg_list_;      ///< during fill()
+  std::size_t max_sge_ = 0;         ///< during fill()
   ibv_send_wr* request_ = nullptr;  ///< during fill()
 };
 

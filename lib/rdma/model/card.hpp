@@ -3,11 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "kernels/rdma/queue_pair.hpp"
+#include "rdma/queues/completion_writer.hpp"
+#include "rdma/queues/entry_reader.hpp"
+#include "rdma/queues/queue_memory.hpp"
 
 namespace offload::rdma::model {
 
@@ -16,12 +20,6 @@ struct RemoteRights {
   bool read = false;
   bool write = false;
   bool atomic = false;
-};
-
-/// The memory of a queue pair, as the card sees it.
-struct QueuePairMemory {
-  kernels::rdma::SendQueue send;  ///< its number is the card's to give
-  kernels::rdma::ReceiveQueue receive;
 };
 
 /// A card in memory: carries out what is posted to its queues, among the queues themselves, and is
@@ -38,8 +36,8 @@ class Card {
   /// Lets the queues use `bytes`, under one key for local and remote use. They outlive the card.
   std::uint32_t register_memory(std::span<std::byte> bytes, RemoteRights rights);
 
-  /// Takes a queue pair over; returns its number. The memory outlives the card. Throws Error:
-  /// invalid_value for sizes that are none.
+  /// Takes a queue pair over; returns its number, whatever the handles have. The memory outlives
+  /// the card. Throws Error: invalid_value for sizes that are none.
   std::uint32_t add(const QueuePairMemory& memory);
   /// Each gets what the other sends.
   void connect(std::uint32_t one, std::uint32_t other);
@@ -49,6 +47,12 @@ class Card {
 
   /// Whether a send that finds no receive fails; else it waits for one.
   void set_fail_without_receive(bool fail) noexcept { fail_without_receive_ = fail; }
+
+  /// From now on the card does what it may and what makes an owner's life hard, as `seed` has it:
+  /// queues in any order, a few entries at a time, bytes from the last to the first, completions
+  /// late. Not more than it may: a queue's entries stay in their order, its completions too, and
+  /// what an operation wrote is there when its completion is.
+  void set_rude(std::uint32_t seed) { rude_.emplace(seed); }
 
   /// What was wrong with the first entry, doorbell or record that broke the format; empty: none.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
@@ -61,54 +65,42 @@ class Card {
     RemoteRights rights;
   };
 
-  /// Completions that are written to one queue.
-  struct Completions {
-    kernels::rdma::CompletionQueue queue;
-    std::uint64_t written = 0;
-  };
-
   struct QueuePair {
-    QueuePairMemory memory;
     std::uint32_t number;
+    EntryReader entries;
+    ReceiveReader receives;
+    CompletionWriter sent;
+    CompletionWriter came;
     QueuePair* peer = nullptr;
-    std::uint64_t doorbell = 0;  ///< as last seen
-    std::uint64_t end = 0;       ///< of what was published, in blocks
-    std::uint64_t next = 0;      ///< the next entry's block
-    std::uint64_t received = 0;  ///< receives that were used
-    Completions sent;
-    Completions came;
     bool in_error = false;
-  };
-
-  /// An entry as it was read.
-  struct Entry {
-    kernels::rdma::SendWork work;
-    std::uint32_t segments = 0;
-    std::vector<kernels::rdma::LocalBuffer> buffers;
-    std::vector<std::byte> inline_bytes;
+    std::deque<kernels::rdma::Completion> late_sent{};  ///< not written yet
+    std::deque<kernels::rdma::Completion> late_came{};
   };
 
   /// What came of an operation.
   enum class Result : std::uint8_t { done, waits, failed };
 
-  bool look(QueuePair& pair);
+  bool progress_rudely();
   bool serve(QueuePair& pair);
-  bool read_entry(QueuePair& pair, Entry& entry);
   Result carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
   Result deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
                  Syndrome& syndrome);
   Syndrome gather(const Entry& entry, std::vector<std::byte>& message) const;
-  Syndrome scatter(const Entry& entry, std::span<const std::byte> message) const;
+  Syndrome scatter(const Entry& entry, std::span<const std::byte> message);
   /// The bytes under a key, or none.
   [[nodiscard]] std::span<std::byte> find(std::uint64_t address, std::uint64_t length,
                                           std::uint32_t key) const;
   [[nodiscard]] const Region* region_of(std::uint32_t key) const;
-  void complete(Completions& to, const kernels::rdma::Completion& completion);
-  void note_fault(QueuePair& pair, const std::string& what);
+  void copy(std::span<const std::byte> from, std::span<std::byte> to);
+  void complete_sent(QueuePair& pair, const kernels::rdma::Completion& completion);
+  void complete_came(QueuePair& pair, const kernels::rdma::Completion& completion);
+  void note_fault(QueuePair& pair);
 
   std::vector<Region> regions_;
-  std::deque<QueuePair> pairs_;  // they refer to each other
+  std::deque<QueuePair> pairs_;     // they refer to each other
+  std::vector<std::byte> message_;  // of the operation that is carried out
   bool fail_without_receive_ = false;
+  std::optional<std::minstd_rand> rude_;
   std::string fault_;
 };
 

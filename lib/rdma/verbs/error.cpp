@@ -12,9 +12,8 @@ void set_nonblocking(int fd) {
   core::check_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK), "fcntl");
 }
 
-core::Status post_status(int result) noexcept {
+core::Status failed_post_status(int result) noexcept {
   switch (errno_of(result)) {
-    case 0: return {};
     case ENOMEM:
     case ENOSPC: return ErrorCode::full;
     case EINVAL: return ErrorCode::invalid_value;

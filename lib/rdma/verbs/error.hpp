@@ -39,9 +39,13 @@ Object* check_pointer(Object* object, std::string_view action) {
 /// Makes reads of a descriptor that a library opened return at once. Throws Error.
 void set_nonblocking(int fd);
 
+/// post_status() of a call that failed.
+core::Status failed_post_status(int result) noexcept;
 /// The Status of a call that posts, for the data path: full if the queue has no room, invalid_value
 /// for what the device does not take, else driver.
-core::Status post_status(int result) noexcept;
+inline core::Status post_status(int result) noexcept {
+  return result == 0 ? core::Status() : failed_post_status(result);  // in its caller: most are 0
+}
 
 /// The text of a failed completion: the status ("remote access error"), its usual cause, and
 /// vendor_err.

@@ -43,6 +43,10 @@ QueuePair::QueuePair(const ProtectionDomain& domain, const CompletionQueue& send
   capacity_ = attributes.cap;
 }
 
+QueuePair QueuePair::adopt(ibv_qp* native, QpType type, const ibv_qp_cap& capacity) {
+  return {native, type, capacity};
+}
+
 std::string QueuePair::described() const {
   return "queue pair " + std::to_string(qp_num()) + " (" + std::string(name_of(type_)) + ") on " +
          native_->context->device->name;

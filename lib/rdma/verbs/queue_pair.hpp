@@ -84,6 +84,9 @@ class QueuePair {
   QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
             const CompletionQueue& receives, const QueuePairOptions& options);
 
+  /// Takes over one in RESET that was made in another way, such as by mlx5dv_create_qp().
+  static QueuePair adopt(ibv_qp* native, QpType type, const ibv_qp_cap& capacity);
+
   /// RESET → INIT. `access`: what the peer may do; only the remote flags count. `qkey`: UD alone,
   /// the key that datagrams must carry. Throws Error.
   void initialize(std::uint8_t port_num = 1, memory::Access access = memory::kRemoteAccess,
@@ -118,6 +121,8 @@ class QueuePair {
   [[nodiscard]] std::string described() const;
 
  private:
+  QueuePair(ibv_qp* native, QpType type, const ibv_qp_cap& capacity)
+      : native_(native, "a queue pair"), type_(type), capacity_(capacity) {}
   void expect(ibv_qp_state state, std::string_view action) const;
   void modify(ibv_qp_attr& attributes, int mask, ibv_qp_state to);
 

@@ -57,6 +57,17 @@ TEST(Cqe, IsReadWhereMlx5HasItsFields) {
   EXPECT_FALSE(completion.is_error());
 }
 
+TEST(Cqe, ARequestHasItsOpcode) {
+  mlx5_cqe64 theirs{};
+  theirs.sop_drop_qpn = htobe32(std::uint32_t{MLX5_OPCODE_RDMA_READ} << 24 | 0x42);
+  theirs.op_own = MLX5_CQE_REQ << 4;
+  const Completion completion = read_cqe(as_ours(&theirs));
+  EXPECT_EQ(completion.opcode, Opcode::rdma_read);
+  EXPECT_EQ(completion.queue, 0x42U);
+  const Cqe made = make_cqe(completion, 0, 4);
+  EXPECT_EQ(made.words[kCqeQueue], theirs.sop_drop_qpn);
+}
+
 TEST(Cqe, AnErrorHasItsSyndromes) {
   mlx5_err_cqe theirs{};
   theirs.vendor_err_synd = 0x93;

@@ -133,7 +133,12 @@ TEST(Wqe, EntriesAreThoseOfMlx5dv) {
     const std::uint32_t segments = segments_of(work);
     ASSERT_LE(segments, kMostSegments);
     write_entry(memory.ring(), position, queue, segments, work);
-    ASSERT_EQ(memory.read(position, segments), by_mlx5dv(position, queue, work)) << "entry " << i;
+    const Bytes expected = by_mlx5dv(position, queue, work);
+    ASSERT_EQ(memory.read(position, segments), expected) << "entry " << i;
+    // And as lanes write it, each a segment.
+    const std::uint32_t lane = static_cast<std::uint32_t>(number()) % segments;
+    const Segment part = segment_at(position, queue, segments, work, lane);
+    ASSERT_EQ(std::memcmp(&part, &expected[lane * sizeof part], sizeof part), 0) << "entry " << i;
   }
 }
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from harness import TIME_FACTOR
 from paced_server import PacedServer
 from results import finish, load, requests_of, start
 

@@ -24,7 +24,7 @@ client() {{
 }}
 client -i {SHORT} --size 64
 client -i {LONG} --size 64k
-client --duration 15s --size 64
+client --duration 30s --size 64
 kill $server
 wait $server
 """

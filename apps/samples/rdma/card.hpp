@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/rdma/queue_pair.hpp"
+
+namespace offload::samples {
+
+/// A queue pair: what a kernel, or a thread, posts to.
+struct QueuePair {
+  kernels::rdma::SendQueue send;
+  kernels::rdma::ReceiveQueue receive;
+};
+
+/// What stands for a network card in these samples: the model in memory, on a thread of its own. In
+/// a program it is a card, or a proxy over any device (docs/gpu-rdma.md); kernels see no
+/// difference. C++17, as the samples are read by a CUDA compiler. Throws std::exception.
+class Card {
+ public:
+  Card();
+  Card(const Card&) = delete;
+  Card& operator=(const Card&) = delete;
+  ~Card();
+
+  // Before start().
+
+  /// The key of memory that every queue may read and write.
+  std::uint32_t register_memory(void* memory, std::size_t bytes);
+  /// Bytes for a queue pair of so many blocks and receives, powers of two.
+  static std::size_t queue_bytes(std::uint32_t blocks, std::uint32_t receives);
+  QueuePair add_queue(void* memory, std::uint32_t blocks, std::uint32_t receives);
+  /// Each gets what the other sends; a queue may be connected to itself.
+  void connect(const QueuePair& one, const QueuePair& other);
+
+  void start();
+  /// What broke the format of entries; empty: nothing.
+  std::string stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace offload::samples

@@ -1,0 +1,38 @@
+#include "apps/worker/reach_list.hpp"
+
+#include <fmt/core.h>
+
+#include "backend/gpu_range.hpp"
+#include "core/error.hpp"
+#include "rdma/verbs/gpu_reach.hpp"
+
+namespace offload::worker {
+namespace {
+
+std::string tried(const device::Device& card, const device::Device& gpu) {
+  constexpr std::size_t kBytes = 4096;
+  try {
+    const rdma::DeviceContext context(card.name);
+    const rdma::ProtectionDomain domain(context);
+    return rdma::reach_of(domain, backend::make_gpu_range(gpu, kBytes)).describe();
+  } catch (const core::Error& error) {
+    return fmt::format("in a way that could not be tried: {}", error.what());
+  }
+}
+
+}  // namespace
+
+std::string reach_list(const std::vector<device::Device>& devices) {
+  std::string text;
+  for (const auto& card : devices) {
+    if (card.kind != device::Kind::rdma) continue;
+    for (const auto& gpu : devices) {
+      if (gpu.kind != device::Kind::gpu) continue;
+      text += fmt::format("rdma:{} reaches memory of gpu:{} {}\n", card.index, gpu.index,
+                          tried(card, gpu));
+    }
+  }
+  return text;
+}
+
+}  // namespace offload::worker

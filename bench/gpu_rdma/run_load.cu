@@ -1,0 +1,18 @@
+#include "bench/gpu_rdma/run_load.hpp"
+#include "kernels/group.hpp"
+
+namespace offload::bench {
+namespace {
+
+__global__ void run_loads(Load load) {
+  run_load(kernels::Warp{}, blockIdx.x, load);
+}
+
+}  // namespace
+
+cudaError_t launch_load(const Load& load, std::uint32_t warps, cudaStream_t stream) {
+  run_loads<<<warps, 32, 0, stream>>>(load);
+  return cudaGetLastError();
+}
+
+}  // namespace offload::bench

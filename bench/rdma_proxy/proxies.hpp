@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <span>
+#include <vector>
+
+#include "bench/rdma_proxy/nothing_device.hpp"
+#include "rdma/proxy/proxy.hpp"
+
+namespace offload::bench {
+
+struct alignas(rdma::kQueueAlignment) QueueLine {
+  std::byte bytes[rdma::kQueueAlignment];
+};
+
+/// Lines of memory for `count` queues of `depth` blocks.
+inline std::size_t lines_of(std::uint32_t count, std::uint32_t depth) {
+  return count * rdma::queue_memory_bytes({depth, 8}) / sizeof(QueueLine);
+}
+
+/// Queues with their proxies, all of one engine, on the device that does nothing.
+class Proxies {
+ public:
+  /// `memory`: lines_of(count, depth), which outlive it. Throws Error.
+  Proxies(std::span<QueueLine> memory, std::uint32_t count, std::uint32_t depth) {
+    rdma::QueuePairOptions options;
+    options.max_send_wr = depth;
+    const std::size_t each = memory.size() / count;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto& pair = pairs_.emplace_back(domain_, loop_.queue(), loop_.queue(), options);
+      queues.push_back(rdma::lay_out_queues(std::as_writable_bytes(memory.subspan(i * each, each)),
+                                            {depth, 8}, pair.qp_num()));
+      auto& proxy = proxies_.emplace_back(rdma::ProxyParts{domain_, loop_, pair}, queues.back());
+      proxy.connect(engine);
+      proxy.start();
+      proxy.start_sends();
+    }
+  }
+  Proxies(const Proxies&) = delete;
+  Proxies& operator=(const Proxies&) = delete;
+  ~Proxies() {
+    for (auto& proxy : proxies_) proxy.stop();
+  }
+
+ private:
+  rdma::DeviceContext device_{kNothingDevice};
+  rdma::ProtectionDomain domain_{device_};
+
+ public:
+  progress::Engine engine;
+  std::vector<rdma::QueuePairMemory> queues;
+
+ private:
+  rdma::CompletionLoop loop_{device_, engine, 1U << 20};
+  std::list<rdma::QueuePair> pairs_;
+  std::list<rdma::Proxy> proxies_;
+};
+
+}  // namespace offload::bench

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/rdma/operations.hpp"
+
+/// One-sided operations and sends, by name. Called as post(): by every lane of a group with the
+/// same arguments, on an exclusive or a shared queue; each posts with one doorbell and gives a
+/// ticket. A buffer of length 0 is none. Local memory is free again, and what was read is there,
+/// once wait_for() is done.
+namespace offload::kernels::rdma {
+
+OFFLOAD_HOST_DEVICE inline SendWork signaled(Opcode opcode, const LocalBuffer& buffer,
+                                             const RemoteBuffer& remote = {}) {
+  SendWork work;
+  work.opcode = opcode;
+  work.flags = kSignaled;
+  work.remote = remote;
+  work.buffers = &buffer;
+  work.buffer_count = 1;
+  return work;
+}
+
+/// Writes `from` to the peer's memory.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result put(const Group& group, Queue& queue, const RemoteBuffer& to,
+                               const LocalBuffer& from, const WaitLimit& limit,
+                               std::uint64_t& ticket) {
+  return post(group, queue, signaled(Opcode::rdma_write, from, to), limit, ticket);
+}
+
+/// As put(), and uses up a receive of the peer, whose completion has the immediate.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result put_with_immediate(const Group& group, Queue& queue,
+                                              const RemoteBuffer& to, const LocalBuffer& from,
+                                              std::uint32_t immediate, const WaitLimit& limit,
+                                              std::uint64_t& ticket) {
+  SendWork work = signaled(Opcode::rdma_write_with_imm, from, to);
+  work.immediate = immediate;
+  return post(group, queue, work, limit, ticket);
+}
+
+/// Reads the peer's memory into `to`.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result get(const Group& group, Queue& queue, const LocalBuffer& to,
+                               const RemoteBuffer& from, const WaitLimit& limit,
+                               std::uint64_t& ticket) {
+  return post(group, queue, signaled(Opcode::rdma_read, to, from), limit, ticket);
+}
+
+/// `*word += add` at the peer, 8 bytes that are aligned; what was there before comes to `before`,
+/// 8 bytes too.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result fetch_add(const Group& group, Queue& queue, const RemoteBuffer& word,
+                                     std::uint64_t add, const LocalBuffer& before,
+                                     const WaitLimit& limit, std::uint64_t& ticket) {
+  SendWork work = signaled(Opcode::fetch_add, before, word);
+  work.compare_add = add;
+  return post(group, queue, work, limit, ticket);
+}
+
+/// `*word = swap` at the peer if it is `compare`. As fetch_add() otherwise.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result compare_swap(const Group& group, Queue& queue, const RemoteBuffer& word,
+                                        std::uint64_t compare, std::uint64_t swap,
+                                        const LocalBuffer& before, const WaitLimit& limit,
+                                        std::uint64_t& ticket) {
+  SendWork work = signaled(Opcode::compare_swap, before, word);
+  work.compare_add = compare;
+  work.swap = swap;
+  return post(group, queue, work, limit, ticket);
+}
+
+/// A word at the peer that an operation adds to, so that the peer sees what was written before.
+struct Signal {
+  RemoteBuffer word;
+  std::uint64_t add;
+  LocalBuffer before;  ///< 8 bytes, for what was there
+};
+
+/// put(), then an add to the signal's word: one queue, so the peer that sees the sum has the data.
+/// Two entries and one doorbell.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result put_with_signal(const Group& group, Queue& queue, const RemoteBuffer& to,
+                                           const LocalBuffer& from, const Signal& signal,
+                                           const WaitLimit& limit, std::uint64_t& ticket) {
+  const auto make = [&](std::uint32_t i) {
+    SendWork work = i == 0 ? signaled(Opcode::rdma_write, from, to)
+                           : signaled(Opcode::fetch_add, signal.before, signal.word);
+    if (i == 0) work.flags = 0;
+    if (i == 1) work.compare_add = signal.add;
+    return work;
+  };
+  return post(group, queue, 2, make, limit, ticket);
+}
+
+/// Waits for a signal's word to be at least `sum`, then for all lanes: what was put before the add
+/// is there. Acquire, to the whole system; pairs with the card's atomic.
+template <class Group>
+OFFLOAD_HOST_DEVICE Result wait_signal(const Group& group, const std::uint64_t* word,
+                                       std::uint64_t sum, const WaitLimit& limit) {
+  Wait wait(limit);
+  for (;;) {
+    bool there = false;
+    if (group.lane() == 0) {
+#if defined(__CUDA_ARCH__)
+      there = load_relaxed_sys(word) >= sum;
+#else
+      there = __atomic_load_n(word, __ATOMIC_ACQUIRE) >= sum;
+#endif
+    }
+    if (group.from_first(there ? 1 : 0) != 0) break;
+    if (group.from_first(wait.is_over() ? 1 : 0) != 0) return Result::timed_out;
+  }
+#if defined(__CUDA_ARCH__)
+  fence_acq_rel_sys();  // acquire: once, not with each look
+#endif
+  group.sync();
+  return Result::done;
+}
+
+/// Sends `from` to the peer's oldest receive.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result send(const Group& group, Queue& queue, const LocalBuffer& from,
+                                const WaitLimit& limit, std::uint64_t& ticket) {
+  return post(group, queue, signaled(Opcode::send, from), limit, ticket);
+}
+
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result send_with_immediate(const Group& group, Queue& queue,
+                                               const LocalBuffer& from, std::uint32_t immediate,
+                                               const WaitLimit& limit, std::uint64_t& ticket) {
+  SendWork work = signaled(Opcode::send_with_imm, from);
+  work.immediate = immediate;
+  return post(group, queue, work, limit, ticket);
+}
+
+/// Waits until all that was posted before is completed, by this thread or any.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result flush(const Group& group, Queue& queue, const WaitLimit& limit) {
+  SendWork work;
+  work.flags = kSignaled | kFence;
+  return post_and_wait(group, queue, work, limit);
+}
+
+/// Has the card read `received`, memory of the GPU that a peer has written: so what came before is
+/// there in order. For GPUs before Hopper, after a receive was seen and before its data is read.
+template <class Group, class Queue>
+OFFLOAD_HOST_DEVICE Result flush_received(const Group& group, Queue& queue,
+                                          const LocalBuffer& received, const WaitLimit& limit) {
+  return post_and_wait(group, queue, signaled(Opcode::dump, received), limit);
+}
+
+}  // namespace offload::kernels::rdma

@@ -1,0 +1,198 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/rdma/queue_error.hpp"
+#include "kernels/rdma/queue_pair.hpp"
+#include "kernels/rdma/shared_word.hpp"
+#include "kernels/rdma/wait.hpp"
+
+/// A send queue that many threads of many blocks post to. A post is
+///   reserve()  room is taken from the credits, then a position: two atomic adds
+///   fill       entries are written at that position, by any of the group's lanes
+///   publish()  the range is marked as filled; if nobody else is at it, what is filled without a
+///              gap is handed to the card, of other threads too
+/// Nobody waits for another thread: a range behind a gap is published by the thread that closes
+/// the gap. Completions are collapsed to one position up to which all is done; the thread that
+/// looks first takes those that are there for all.
+///
+/// All functions are called by every lane of a group, with the same arguments; lane 0 acts.
+namespace offload::kernels::rdma {
+
+/// What the threads share, zero at first. In memory of their own, such as the GPU's.
+struct alignas(64) SharedSendState {
+  alignas(64) std::uint64_t under_way;  ///< blocks that were taken and are not completed
+  alignas(64) std::uint64_t reserved;   ///< the next position
+  alignas(64) std::uint64_t ringing;    ///< 1: a thread publishes
+  std::uint64_t published;              ///< a mark: up to where, and its last entry's blocks
+  alignas(64) std::uint64_t looking;    ///< 1: a thread takes completions
+  std::uint64_t polled;
+  std::uint64_t completed;  ///< up to here blocks are free
+  std::uint64_t error;      ///< of the first that failed, as QueueError's word
+};
+
+struct SharedQueue {
+  SendQueue queue;
+  SharedSendState* state;
+  std::uint64_t* marks;  ///< one for each block of the ring, zero at first
+};
+
+/// A range that is filled: the end in the upper 56 bits, the blocks of its last entry in the lower
+/// 8. It lies at the begin of the range, and an older one there has an end that is not beyond it.
+OFFLOAD_HOST_DEVICE constexpr std::uint64_t mark_of(std::uint64_t end, std::uint32_t last_blocks) {
+  return end << 8 | last_blocks;
+}
+OFFLOAD_HOST_DEVICE constexpr std::uint64_t end_of(std::uint64_t mark) {
+  return mark >> 8;
+}
+OFFLOAD_HOST_DEVICE constexpr std::uint64_t last_of(std::uint64_t mark) {
+  return end_of(mark) - (mark & 0xffU);
+}
+
+/// Lane 0's value, in every lane.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint64_t from_first_64(const Group& group, std::uint64_t value) {
+  const std::uint64_t high = group.from_first(static_cast<std::uint32_t>(value >> 32));
+  return high << 32 | group.from_first(static_cast<std::uint32_t>(value));
+}
+
+template <class Group>
+OFFLOAD_HOST_DEVICE QueueError error_of(const Group& group, const SharedQueue& queue) {
+  std::uint64_t word = 0;
+  if (group.lane() == 0) word = load_acquire(&queue.state->error);
+  return {group.from_first(static_cast<std::uint32_t>(word))};
+}
+
+/// The position that the next entry gets, if no other thread is faster.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint64_t next_position(const Group& group, const SharedQueue& queue) {
+  return from_first_64(group, group.lane() == 0 ? load_acquire(&queue.state->reserved) : 0);
+}
+
+/// As that of an exclusive queue. The range is the caller's own, who has to publish it: what is
+/// behind it waits for that.
+template <class Group>
+OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const SharedQueue& queue,
+                                   std::uint32_t blocks, std::uint64_t& position) {
+  SharedSendState& state = *queue.state;
+  if (blocks > queue.queue.ring.blocks) return Result::invalid;
+  Result result = Result::done;
+  std::uint64_t begin = 0;
+  if (group.lane() == 0) {
+    if (load_acquire(&state.error) != 0) {
+      result = Result::failed;
+    } else if (fetch_add_acq_rel(&state.under_way, blocks) + blocks > queue.queue.ring.blocks) {
+      // Given back: the add that fails must not hold what a shorter one could have.
+      fetch_add_acq_rel(&state.under_way, std::uint64_t{0} - blocks);
+      result = Result::pending;
+    } else {
+      // What is reserved and not completed is part of what is under way, so there is room from the
+      // position on. Acquire, in the add before: the card has read what is now written again. Pairs
+      // with take_completions().
+      begin = fetch_add_acq_rel(&state.reserved, blocks);
+    }
+  }
+  result = static_cast<Result>(group.from_first(static_cast<std::uint32_t>(result)));
+  if (result == Result::done) position = from_first_64(group, begin);
+  return result;
+}
+
+/// Hands to the card what is filled without a gap, until nothing is or another thread does.
+OFFLOAD_HOST_DEVICE inline void publish_filled(const SharedQueue& queue) {
+  SharedSendState& state = *queue.state;
+  const std::uint64_t mask = queue.queue.ring.blocks - 1;
+  std::uint64_t end = 0;
+  do {
+    // Sequentially consistent, as is the mark's store: the thread that finds the bell taken has
+    // stored its mark before the other one looks at the marks again, below.
+    if (exchange_seq_cst(&state.ringing, 1) != 0) return;
+    std::uint64_t newest = load_acquire(&state.published);
+    end = end_of(newest);
+    const std::uint64_t begin = end;
+    for (;;) {
+      // With acquire: the range is written. Pairs with publish().
+      const std::uint64_t mark = load_acquire(&queue.marks[end & mask]);
+      if (end_of(mark) <= end) break;
+      newest = mark;
+      end = end_of(mark);
+    }
+    if (end != begin) {
+      // Before the doorbell: who sees a completion knows of what it is. Pairs with
+      // take_completions(), by way of the card.
+      store_release(&state.published, newest);
+      ring_up_to(queue.queue, end, load_acquire(&state.polled));
+    }
+    store_seq_cst(&state.ringing, 0);
+  } while (end_of(load_seq_cst(&queue.marks[end & mask])) > end);
+}
+
+/// As that of an exclusive queue, for a range of reserve().
+template <class Group>
+OFFLOAD_HOST_DEVICE void publish(const Group& group, const SharedQueue& queue, std::uint64_t begin,
+                                 std::uint64_t end, std::uint32_t last_blocks) {
+  group.sync();
+  if (group.lane() != 0) return;
+  const std::uint64_t mask = queue.queue.ring.blocks - 1;
+  // A release of what the group wrote, which the sync above ordered before.
+  store_seq_cst(&queue.marks[begin & mask], mark_of(end, last_blocks));
+  publish_filled(queue);
+}
+
+/// Takes up to so many completions, unless another thread does. Returns how many.
+OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const SharedQueue& queue) {
+  constexpr std::uint32_t kMost = 32;
+  SharedSendState& state = *queue.state;
+  if (exchange_seq_cst(&state.looking, 1) != 0) return 0;
+  std::uint64_t polled = load_acquire(&state.polled);
+  const std::uint64_t before = load_acquire(&state.completed);
+  std::uint64_t completed = before;
+  Completion completion{};
+  std::uint32_t count = 0;
+  for (; count < kMost && poll_completion(queue.queue.completions, polled, completion); ++count) {
+    ++polled;
+    // Of the entry's doorbell or a later one, as the completion was seen.
+    const std::uint64_t newest = load_acquire(&state.published);
+    const auto ahead = static_cast<std::uint16_t>(completion.counter - completed);
+    const std::uint64_t entry = completed + ahead;
+    if (entry >= end_of(newest)) {
+      completion.syndrome = Syndrome::bad_response;
+    } else {
+      completed = entry == last_of(newest) ? end_of(newest) : entry + 1;
+    }
+    if (completion.syndrome != Syndrome::none && load_acquire(&state.error) == 0) {
+      store_release(&state.error, QueueError::of(completion).word);
+    }
+  }
+  if (count != 0) {
+    store_release(&state.polled, polled);
+    // With release: what the operations wrote is there. Pairs with is_completed().
+    store_release(&state.completed, completed);
+    // With release: the blocks are read no more. Pairs with reserve().
+    fetch_add_acq_rel(&state.under_way, before - completed);
+  }
+  store_release(&state.looking, 0);
+  return count;
+}
+
+/// Takes completions for all threads; returns how many.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint32_t look(const Group& group, const SharedQueue& queue) {
+  return group.from_first(group.lane() == 0 ? take_completions(queue) : 0);
+}
+
+/// Whether the entry at `position` is completed, and those before it.
+template <class Group>
+OFFLOAD_HOST_DEVICE bool is_completed(const Group& group, const SharedQueue& queue,
+                                      std::uint64_t position) {
+  bool completed = false;
+  if (group.lane() == 0) completed = load_acquire(&queue.state->completed) > position;
+  completed = group.from_first(completed ? 1 : 0) != 0;
+  if (completed) group.sync();  // lane 0 acquired for all
+  return completed;
+}
+
+OFFLOAD_HOST_DEVICE inline const SendQueue& handle_of(const SharedQueue& queue) {
+  return queue.queue;
+}
+
+}  // namespace offload::kernels::rdma

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+
+#include "device/device.hpp"
+#include "memory/range.hpp"
+
+namespace offload::backend {
+
+/// Memory of `gpu`, with its dma-buf where its driver exports one. Makes it the calling thread's
+/// current device. Throws Error: not_supported in a build without CUDA, and CUDA's errors.
+memory::Range make_gpu_range(const device::Device& gpu, std::size_t length);
+
+}  // namespace offload::backend

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <optional>
+
+#include "rdma/mlx5/doorbell.hpp"
+#include "rdma/mlx5/handles.hpp"
+#include "rdma/verbs/queue_pair.hpp"
+
+namespace offload::rdma::mlx5 {
+
+/// Who rings a queue's doorbell at the card.
+enum class Ringer : std::uint8_t {
+  gpu,    ///< writes to the card's register
+  relay,  ///< a thread, which calls CardQueuePair::relay()
+};
+
+/// Whether `device` is one that libmlx5 drives.
+bool drives(const DeviceContext& device) noexcept;
+
+/// An RC queue pair of an mlx5 card whose rings, completions and records lie in memory of the
+/// caller, for kernels/rdma to post to and poll. libmlx5 makes it and changes its state, by
+/// ordinary verbs; nobody posts or polls through libibverbs. Its doorbell's register is its own
+/// (ibv_alloc_td).
+///
+/// Not movable. Device, domain and memory outlive it. One thread makes it, connects it and calls
+/// relay(); who posts and polls is kernels/rdma's matter.
+class CardQueuePair {
+ public:
+  /// `sizes`: what it takes at least. Throws Error: not_supported for a device that is no mlx5 card
+  /// or makes queues of another form, no_memory if the memory is too small, and the device's
+  /// errors.
+  CardQueuePair(const DeviceContext& device, const ProtectionDomain& domain,
+                const QueueSizes& sizes, SeenMemory memory);
+  CardQueuePair(const CardQueuePair&) = delete;
+  CardQueuePair& operator=(const CardQueuePair&) = delete;
+
+  /// To be connected, by a Pairing or by librdmacm's parameters.
+  [[nodiscard]] QueuePair& queue_pair() noexcept { return *pair_; }
+  /// For threads of a CPU, whose doorbells relay() carries on.
+  [[nodiscard]] const QueuePairMemory& host() const noexcept { return host_; }
+  /// For a kernel. Throws Error: bad_state where no GPU sees the memory.
+  [[nodiscard]] QueuePairMemory device() const;
+  /// Who rings for a kernel.
+  [[nodiscard]] Ringer ringer() const noexcept {
+    return device_doorbell_ == nullptr ? Ringer::relay : Ringer::gpu;
+  }
+  /// Takes one look at the word that host(), and device() with Ringer::relay, ring; returns whether
+  /// the card was rung. To be called until it was, after each post.
+  bool relay() noexcept { return relay_->relay(); }
+
+ private:
+  static int end_thread_domain(ibv_td* domain);
+  using CompletionHandle = Handle<ibv_cq, ibv_destroy_cq>;
+
+  CompletionHandle make_completions(ibv_context* context, std::uint32_t places);
+  void make_pair(ibv_context* context, const QueueSizes& sizes);
+  NativeQueues ask_libmlx5();
+  void choose_ringer(std::uint64_t* card_register);
+
+  SeenMemory memory_;
+  Arena arena_;
+  Handle<ibv_td, end_thread_domain> thread_;
+  Handle<ibv_pd, ibv_dealloc_pd> parent_;
+  CompletionHandle sends_;
+  CompletionHandle receives_;
+  std::optional<QueuePair> pair_;
+  QueuePairMemory host_{};
+  std::uint64_t* device_doorbell_ = nullptr;
+  std::optional<DoorbellRelay> relay_;
+};
+
+}  // namespace offload::rdma::mlx5

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "progress/context.hpp"
+#include "rdma/connection/completion_loop.hpp"
+#include "rdma/proxy/translation.hpp"
+#include "rdma/queues/completion_writer.hpp"
+#include "rdma/queues/entry_reader.hpp"
+#include "rdma/queues/queue_memory.hpp"
+#include "rdma/verbs/protection_domain.hpp"
+#include "rdma/verbs/queue_pair.hpp"
+
+namespace offload::rdma {
+
+/// What a proxy works with. All of it outlives the proxy.
+struct ProxyParts {
+  const ProtectionDomain& domain;  ///< of the queue pair
+  CompletionLoop& completions;     ///< with the queue that the queue pair was made with
+  /// RC or UC, in INIT at least, such as a Connection's that has no tasks of its own.
+  const QueuePair& queue_pair;
+};
+
+/// Stands for an mlx5 card behind the queues of one queue pair, on any device: carries out what a
+/// kernel, or a thread, posts in mlx5's formats with ibv_post_send and ibv_post_recv, and writes
+/// the completions back in the same format. Keys in entries are the device's own; an entry may use
+/// each key of the protection domain, as on a card.
+///
+///     proxy.connect(engine);
+///     proxy.start();          // receives are carried out from here on
+///     ...                     // the queue pair gets connected
+///     proxy.start_sends();
+///     ...
+///     proxy.stop();           // before the queue pair ends
+///
+/// Entries are a stranger's, and read strictly. One that breaks the format, that the queue pair
+/// does not take, or that fails in the network is completed with its syndrome, and the queue pair
+/// is in error from then on: what is posted, before and after, is completed as flushed. So who
+/// polls always gets out: at once, or within 2 s where the device owes completions. The owner is
+/// told with words, and stops the proxy.
+///
+/// What verbs do not have: a no-op and a dump are completed in their turn, and nothing is done for
+/// them; a dump of memory that is none is not found out. Both fences wait for reads and atomics.
+///
+/// Used by the engine's thread only. While it runs the engine looks at it in each turn, and at
+/// least every 50 us where it sleeps. Nothing allocates after the start but the words of an error.
+class Proxy final : public progress::Context, CompletionHandler {
+ public:
+  /// Called once, in a turn of the engine, with what broke the queue. It may stop the proxy, and
+  /// must not throw.
+  using OnError = std::function<void(Proxy&, const core::Error&)>;
+
+  /// `queues`: as this process sees them; they outlive the proxy. Throws Error: invalid_value for
+  /// sizes that are none, the device's errors.
+  Proxy(const ProxyParts& parts, const QueuePairMemory& queues, OnError on_error = {},
+        std::string name = "proxy");
+  ~Proxy() override;
+
+  /// The queue pair is connected (RTS): entries are carried out, those too that wait already.
+  void start_sends() noexcept { sending_ = true; }
+  /// Breaks the queue, as when the peer is known to be gone. Nothing more is sent; all that is
+  /// posted is completed as flushed. Does nothing if it is broken or not running.
+  void fail(const core::Error& why);
+
+  /// What broke the queue.
+  [[nodiscard]] const std::optional<core::Error>& error() const noexcept { return error_; }
+
+ private:
+  using Syndrome = kernels::rdma::Syndrome;
+
+  /// An entry that was read and is not completed.
+  struct Underway {
+    std::uint64_t position;
+    std::uint32_t bytes;
+    std::uint8_t blocks;
+    kernels::rdma::Opcode opcode;
+    bool is_signaled;
+    bool is_posted;     ///< the device has it
+    Syndrome syndrome;  ///< of one that the device did not get
+  };
+  struct Batch;
+
+  Step on_start() override;
+  Step on_stop() noexcept override;
+  void on_abandon() noexcept override;
+  core::Status on_submit(progress::Task&) noexcept override {
+    return core::ErrorCode::not_supported;
+  }
+  bool on_poll(std::size_t most) override;
+  core::Duration arm() override;
+  void on_completion(std::uint32_t number, const ibv_wc& told) override;
+  void on_queue_failed() noexcept override;
+
+  bool carry_out_sends();
+  bool take_entry(Batch& batch);
+  void post(Batch& batch);
+  bool carry_out_receives();
+
+  void on_sent(std::uint32_t number, const ibv_wc& told);
+  void on_received(std::uint32_t number, const ibv_wc& told);
+  Underway& add_underway(std::uint64_t position, std::uint32_t blocks) noexcept;
+  void complete_oldest(Syndrome syndrome, std::uint32_t vendor = 0) noexcept;
+  void complete_local();
+
+  void enter_error(const core::Error& why);
+  bool flush() noexcept;
+  bool flush_sends() noexcept;
+  bool flush_receives() noexcept;
+  void leave() noexcept;
+  [[nodiscard]] std::byte* inline_room() noexcept;
+  [[nodiscard]] std::size_t outstanding() const noexcept {
+    return posted_sends_ + posted_receives_;
+  }
+  [[nodiscard]] std::string described() const;
+  [[nodiscard]] std::string described(std::uint64_t position) const;
+
+  ProxyParts parts_;
+  std::uint32_t number_;  ///< of the queue, as its entries have it
+  OnError on_error_;
+  EntryReader entries_;
+  ReceiveReader receives_;
+  CompletionWriter sent_;
+  CompletionWriter came_;
+  QueueLimits limits_;
+  std::uint32_t most_sends_;  ///< that the device has at a time
+  std::uint32_t most_receives_;
+
+  std::vector<Underway> underway_;  ///< a ring
+  std::uint64_t oldest_ = 0;        ///< the first that is not completed
+  std::uint64_t newest_ = 0;        ///< behind the last
+  std::size_t posted_sends_ = 0;    ///< that the device has
+  std::size_t posted_receives_ = 0;
+
+  std::vector<std::byte> inline_bytes_;  ///< each entry's at its place in the ring
+  Handle<ibv_mr, ibv_dereg_mr> inline_region_;
+  std::uint32_t ring_mask_;
+
+  std::uint32_t tag_ = 0;  ///< the upper half of its wr_ids
+  bool sending_ = false;
+  bool refused_ = false;  ///< the newest under way is one that ends the queue
+  bool lost_ = false;     ///< no more completions come
+  std::optional<core::Error> error_;
+  bool told_ = false;  ///< the owner of it
+  core::TimePoint flush_deadline_;
+};
+
+}  // namespace offload::rdma

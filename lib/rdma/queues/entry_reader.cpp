@@ -1,0 +1,202 @@
+#include "rdma/queues/entry_reader.hpp"
+
+#include <cstring>
+
+namespace offload::rdma {
+namespace {
+
+using kernels::rdma::big_endian;
+using kernels::rdma::blocks_of;
+using kernels::rdma::has_remote;
+using kernels::rdma::is_atomic;
+using kernels::rdma::LocalBuffer;
+using kernels::rdma::Opcode;
+using kernels::rdma::Segment;
+using kernels::rdma::SendWork;
+
+/// Of a segment of local memory: its bytes follow.
+constexpr std::uint32_t kInline = 0x8000'0000U;
+
+constexpr std::uint64_t mask_of(Opcode opcode) {
+  return std::uint64_t{1} << static_cast<unsigned>(opcode);
+}
+
+constexpr std::uint64_t kKnown =
+    mask_of(Opcode::nop) | mask_of(Opcode::rdma_write) | mask_of(Opcode::rdma_write_with_imm) |
+    mask_of(Opcode::send) | mask_of(Opcode::send_with_imm) | mask_of(Opcode::rdma_read) |
+    mask_of(Opcode::compare_swap) | mask_of(Opcode::fetch_add) | mask_of(kDump);
+
+bool is_known(std::uint32_t opcode) {
+  return opcode < 64 && (kKnown >> opcode & 1U) != 0;
+}
+
+bool has_immediate(Opcode opcode) {
+  return opcode == Opcode::send_with_imm || opcode == Opcode::rdma_write_with_imm;
+}
+
+std::uint64_t joined(std::uint32_t high, std::uint32_t low) {
+  return std::uint64_t{big_endian(high)} << 32 | big_endian(low);
+}
+
+/// Each word is read once, so that what was checked is what is used.
+Segment load(const Segment& segment) {
+  const std::uint32_t* const words = segment.words;
+  return {
+      {__atomic_load_n(&words[0], __ATOMIC_RELAXED), __atomic_load_n(&words[1], __ATOMIC_RELAXED),
+       __atomic_load_n(&words[2], __ATOMIC_RELAXED), __atomic_load_n(&words[3], __ATOMIC_RELAXED)}};
+}
+
+LocalBuffer buffer_of(const Segment& segment) {
+  return {joined(segment.words[2], segment.words[3]), big_endian(segment.words[0]),
+          big_endian(segment.words[1])};
+}
+
+/// With acquire: what the owner wrote before it is read after it. Pairs with store_record().
+std::uint16_t load_record(const std::uint32_t* record) {
+  return static_cast<std::uint16_t>(big_endian(__atomic_load_n(record, __ATOMIC_ACQUIRE)));
+}
+
+}  // namespace
+
+bool EntryReader::refuse(const char* why, bool of_entry) noexcept {
+  fault_ = why;
+  fault_of_entry_ = of_entry;
+  end_ = next_;
+  return false;
+}
+
+std::string EntryReader::fault() const {
+  if (fault_ == nullptr) return {};
+  return fault_of_entry_ ? "entry " + std::to_string(next_) + ": " + fault_ : fault_;
+}
+
+bool EntryReader::look() noexcept {
+  // With acquire: the record is at least what it was when this was rung. Pairs with
+  // ring_doorbell().
+  const std::uint64_t doorbell = __atomic_load_n(queue_.doorbell, __ATOMIC_ACQUIRE);
+  if (doorbell == doorbell_ || has_fault()) return false;
+  doorbell_ = doorbell;
+  const std::uint32_t what = big_endian(static_cast<std::uint32_t>(doorbell));
+  const std::uint32_t whose = big_endian(static_cast<std::uint32_t>(doorbell >> 32));
+  if (whose >> 8 != queue_.number) return refuse("the doorbell is another queue's", false), true;
+
+  const auto rung_end = static_cast<std::uint16_t>((what >> 8) + blocks_of(whose & 0x3fU));
+  const std::uint16_t published = queue_.has_record ? load_record(queue_.record) : rung_end;
+  const auto more = static_cast<std::uint16_t>(published - end_);
+  if (end_ - retired_ + more > queue_.ring.blocks) {
+    return refuse("the record is beyond the ring", false), true;
+  }
+  // The owner may have gone on since: the record is as far as the entry that was rung for, or
+  // farther. By how much is bounded: a doorbell that was on its way when the record was last read
+  // is of blocks that were under way then.
+  const auto beyond = static_cast<std::uint16_t>(published - rung_end);
+  if (beyond > std::uint32_t{more} + queue_.ring.blocks) {
+    return refuse("the doorbell was rung before the record was there", false), true;
+  }
+  end_ += more;
+  return true;
+}
+
+bool EntryReader::read(Entry& entry, std::byte* inline_room) noexcept {
+  entry.position = next_;
+  entry.work = {};
+  entry.work.buffers = entry.buffers;
+  const char* why = read_control(entry);
+  if (why == nullptr) why = read_operands(entry, inline_room);
+  return why == nullptr || refuse(why);
+}
+
+/// What of it is wrong, or null.
+const char* EntryReader::read_control(Entry& entry) noexcept {
+  const Segment control = load(queue_.ring.at(next_, 0));
+  const std::uint32_t what = big_endian(control.words[0]);
+  const std::uint32_t whose = big_endian(control.words[1]);
+  const std::uint32_t flags = big_endian(control.words[2]);
+  if ((what >> 8 & 0xffffU) != (next_ & 0xffffU)) return "its index is another's";
+  if (what >> 24 != 0 || !is_known(what & 0xffU)) return "an unknown operation";
+  if (whose >> 8 != queue_.number) return "its queue is another";
+  using namespace kernels::rdma;  // the flags
+  constexpr std::uint32_t kFlags = kSolicited | kSignaled | kSmallFence | kFence;
+  if ((flags & ~kFlags) != 0) return "a reserved field is not 0";
+
+  SendWork& work = entry.work;
+  work.opcode = static_cast<Opcode>(what & 0xffU);
+  work.flags = static_cast<std::uint8_t>(flags);
+  work.immediate = control.words[3];
+  if (!has_immediate(work.opcode) && work.immediate != 0) {
+    return "an immediate without an operation that has one";
+  }
+  entry.segments = whose & 0x3fU;
+  const std::uint32_t fixed =
+      1 + (has_remote(work.opcode) ? 1U : 0U) + (is_atomic(work.opcode) ? 1U : 0U);
+  if ((whose & 0xc0U) != 0 || entry.segments < fixed) return "its length is none";
+  if (entry.end() > end_) return "it is not all published";
+  return nullptr;
+}
+
+const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noexcept {
+  const auto& ring = queue_.ring;
+  SendWork& work = entry.work;
+  std::uint32_t next = 1;
+  if (has_remote(work.opcode)) {
+    const Segment remote = load(ring.at(next_, next++));
+    work.remote = {joined(remote.words[0], remote.words[1]), big_endian(remote.words[2])};
+    if (remote.words[3] != 0) return "a reserved field is not 0";
+  }
+  if (is_atomic(work.opcode)) {
+    const Segment operands = load(ring.at(next_, next++));
+    const std::uint64_t operand = joined(operands.words[0], operands.words[1]);
+    const std::uint64_t compare = joined(operands.words[2], operands.words[3]);
+    (work.opcode == Opcode::compare_swap ? work.swap : work.compare_add) = operand;
+    if (work.opcode == Opcode::compare_swap) work.compare_add = compare;
+  }
+  for (; next < entry.segments; ++next) {
+    const LocalBuffer buffer = buffer_of(load(ring.at(next_, next)));
+    if ((buffer.length & kInline) != 0) {
+      if (work.buffer_count != 0) return "inline data that cannot be";
+      work.inline_length = buffer.length & ~kInline;
+      return read_inline(entry, next, inline_room);
+    }
+    // A card takes it for 2^31 bytes.
+    if (buffer.length == 0) return "a buffer without a length";
+    entry.buffers[work.buffer_count++] = buffer;
+  }
+  return nullptr;
+}
+
+/// Of the data that begins in segment `first`, after the word of its length, and fills the rest.
+const char* EntryReader::read_inline(Entry& entry, std::uint32_t first, std::byte* room) noexcept {
+  const SendWork& work = entry.work;
+  const std::size_t most = (entry.segments - first) * sizeof(Segment) - sizeof(std::uint32_t);
+  if (work.inline_length > most || most - work.inline_length >= sizeof(Segment) ||
+      work.opcode == Opcode::rdma_read || is_atomic(work.opcode) || work.opcode == kDump) {
+    return "inline data that cannot be";
+  }
+  entry.work.inline_data = room;
+  std::size_t left = work.inline_length;
+  std::size_t skipped = sizeof(std::uint32_t);
+  for (std::uint32_t i = first; left != 0; ++i, skipped = 0) {
+    const Segment segment = queue_.ring.at(next_, i);
+    const std::size_t size = left < sizeof segment - skipped ? left : sizeof segment - skipped;
+    std::memcpy(room, reinterpret_cast<const std::byte*>(&segment) + skipped, size);
+    room += size;
+    left -= size;
+  }
+  return nullptr;
+}
+
+std::uint32_t ReceiveReader::look() noexcept {
+  if (has_fault_) return 0;
+  end_ += static_cast<std::uint16_t>(load_record(queue_.record) - end_);
+  if (end_ - retired_ > queue_.entries) {
+    has_fault_ = true;
+    return 0;
+  }
+  return static_cast<std::uint32_t>(end_ - next_);
+}
+
+LocalBuffer ReceiveReader::read() noexcept {
+  return buffer_of(load(queue_.ring[next_++ & (queue_.entries - 1)]));
+}
+
+}  // namespace offload::rdma

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/rdma/queue_pair.hpp"
+
+/// What stands for a card reads its queues with these. The memory is a stranger's, who may change
+/// it at any time: each field is read once, and checked before it is used. What breaks the format
+/// is a fault, which ends the reading and has words for the owner.
+///
+/// Positions are counted from a queue's first, in 64 bits: blocks of a send queue, entries of a
+/// receive queue. Nothing allocates but the words of a fault. One thread.
+namespace offload::rdma {
+
+/// Reads memory of the card's own and drops it (MLX5_OPCODE_DUMP): so a GPU has what came before
+/// written out.
+inline constexpr auto kDump = kernels::rdma::Opcode::dump;
+
+/// Bytes that an entry can have inline.
+inline constexpr std::uint32_t kMostInline =
+    (kernels::rdma::kMostSegments - 1) * sizeof(kernels::rdma::Segment) - 4;
+
+/// An entry as it was read.
+struct Entry {
+  std::uint64_t position;        ///< of its first block
+  std::uint32_t segments;        ///< 1 to kMostSegments
+  kernels::rdma::SendWork work;  ///< its buffers are those below, until the next is read
+  kernels::rdma::LocalBuffer buffers[kernels::rdma::kMostSegments];
+
+  [[nodiscard]] std::uint64_t end() const { return position + kernels::rdma::blocks_of(segments); }
+  [[nodiscard]] bool is_inline() const { return work.inline_data != nullptr; }
+};
+
+/// The reading side of a send queue.
+class EntryReader {
+ public:
+  explicit EntryReader(const kernels::rdma::SendQueue& queue) : queue_(queue) {}
+
+  /// Looks at the doorbell, and takes over what the record says if it was rung. Returns whether it
+  /// was, or broke the format.
+  bool look() noexcept;
+  [[nodiscard]] bool has_entry() const noexcept { return next_ != end_; }
+  /// Reads the next entry; its inline data, kMostInline bytes at most, is put at `inline_room`.
+  /// Precondition: has_entry(). False: it breaks the format.
+  bool read(Entry& entry, std::byte* inline_room) noexcept;
+  /// Goes on behind an entry that was read.
+  void pass(const Entry& entry) noexcept { next_ = entry.end(); }
+  /// The blocks before `position` have been completed: the owner may write them again.
+  void retire(std::uint64_t position) noexcept { retired_ = position; }
+
+  /// Of the next entry, in blocks.
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  [[nodiscard]] std::uint64_t retired() const noexcept { return retired_; }
+
+  /// After a fault nothing is read any more.
+  [[nodiscard]] bool has_fault() const noexcept { return fault_ != nullptr; }
+  /// "entry 7: its index is another's"; empty: none.
+  [[nodiscard]] std::string fault() const;
+
+ private:
+  bool refuse(const char* why, bool of_entry = true) noexcept;
+  const char* read_control(Entry& entry) noexcept;
+  const char* read_operands(Entry& entry, std::byte* inline_room) noexcept;
+  const char* read_inline(Entry& entry, std::uint32_t first, std::byte* room) noexcept;
+
+  kernels::rdma::SendQueue queue_;
+  std::uint64_t doorbell_ = 0;  ///< as last seen
+  std::uint64_t end_ = 0;       ///< of what was published
+  std::uint64_t next_ = 0;
+  std::uint64_t retired_ = 0;
+  const char* fault_ = nullptr;
+  bool fault_of_entry_ = false;
+};
+
+/// The reading side of a receive queue.
+class ReceiveReader {
+ public:
+  explicit ReceiveReader(const kernels::rdma::ReceiveQueue& queue) : queue_(queue) {}
+
+  /// Takes over what the record says. Returns how many receives are to be read, 0 after a fault.
+  std::uint32_t look() noexcept;
+  /// Reads the next one. Precondition: there is one.
+  kernels::rdma::LocalBuffer read() noexcept;
+  /// `count` more have been completed, the oldest first.
+  void retire(std::uint64_t count) noexcept { retired_ += count; }
+
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  [[nodiscard]] std::uint64_t retired() const noexcept { return retired_; }
+  /// "the record of receives is beyond the ring"; empty: none.
+  [[nodiscard]] std::string fault() const { return has_fault_ ? kFault : ""; }
+  [[nodiscard]] bool has_fault() const noexcept { return has_fault_; }
+
+ private:
+  static constexpr const char* kFault = "the record of receives is beyond the ring";
+
+  kernels::rdma::ReceiveQueue queue_;
+  std::uint64_t end_ = 0;
+  std::uint64_t next_ = 0;
+  std::uint64_t retired_ = 0;
+  bool has_fault_ = false;
+};
+
+/// Whether it is a send, which takes up a receive with its bytes.
+constexpr bool is_send(kernels::rdma::Opcode opcode) {
+  return opcode == kernels::rdma::Opcode::send || opcode == kernels::rdma::Opcode::send_with_imm;
+}
+
+}  // namespace offload::rdma

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/rdma/queue_pair.hpp"
+
+namespace offload::kernels::rdma::test {
+
+/// A queue pair that the model of a card stands behind.
+struct ModelPair {
+  SendQueue send;
+  ReceiveQueue receive;
+};
+
+/// The model of a card on a thread of its own, for tests that a CUDA compiler reads too.
+class ModelCard {
+ public:
+  static constexpr std::uint32_t kPolite = 0;
+
+  /// `seed`: of its rudeness, or kPolite.
+  explicit ModelCard(std::uint32_t seed = kPolite);
+  ModelCard(const ModelCard&) = delete;
+  ModelCard& operator=(const ModelCard&) = delete;
+  ~ModelCard();
+
+  static std::size_t bytes_for(std::uint32_t blocks, std::uint32_t receives);
+
+  /// Before start(), as all that follows. The key of memory that may be used in every way.
+  std::uint32_t add_memory(void* bytes, std::size_t size);
+  /// Of memory that a peer may only read.
+  std::uint32_t add_readable(void* bytes, std::size_t size);
+  ModelPair add(void* memory, std::uint32_t blocks, std::uint32_t receives, bool has_record = true);
+  void connect(const ModelPair& one, const ModelPair& other);
+  void set_fail_without_receive();
+
+  void start();
+  /// Ends the thread; what broke the format, or nothing.
+  std::string stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace offload::kernels::rdma::test

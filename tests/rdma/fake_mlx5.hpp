@@ -1,0 +1,28 @@
+#pragma once
+
+#include <infiniband/mlx5dv.h>
+
+#include <cstdint>
+
+#include "tests/rdma/fake_verbs.hpp"
+
+/// libmlx5 without a card: the test program's own definitions of its functions. As libmlx5 does,
+/// they lay queues out in memory that they ask the parent domain for, in its sizes and alignments.
+namespace offload::rdma::test {
+
+struct FakeMlx5 {
+  bool drives = true;
+  bool asks_domain = true;         ///< else its queues lie in memory of its own
+  std::uint32_t divisor = 1;       ///< its rings have so many times less
+  bool has_thread_domain = false;  ///< the last parent domain
+  mlx5dv_qp_init_attr pair{};      ///< what was asked for
+  /// The card's registers, one for each queue pair.
+  alignas(64) std::uint64_t registers[4]{};
+  std::uint32_t made = 0;  ///< queue pairs
+};
+
+FakeMlx5& fake_mlx5();
+/// After reset_fake(): devices that are opened are mlx5 cards.
+void reset_fake_mlx5();
+
+}  // namespace offload::rdma::test

@@ -1,0 +1,186 @@
+#include "rdma/mlx5/card_queue_pair.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "core/error.hpp"
+#include "rdma/model/card.hpp"
+#include "tests/rdma/fake_fixture.hpp"
+#include "tests/rdma/fake_mlx5.hpp"
+#include "tests/rdma/mlx5/page.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::rdma::mlx5 {
+namespace {
+
+using core::ErrorCode;
+using support::thrown_by;
+using test::fake;
+using test::fake_mlx5;
+namespace wire = kernels::rdma;
+
+/// Before the device is opened.
+struct FakeCardTest : FakeDeviceTest {
+  FakeCardTest() { test::reset_fake_mlx5(); }
+};
+
+class CardQueuePairTest : public FakeCardTest {
+ protected:
+  SeenMemory memory(const QueueSizes& sizes) {
+    auto& pages = memory_.emplace_back(arena_bytes(sizes) / sizeof(Page) + 1);
+    return {std::as_writable_bytes(std::span(pages)), nullptr, {}};
+  }
+
+  std::vector<std::vector<Page>> memory_;
+  DeviceContext device_{"fake0"};
+  ProtectionDomain domain_{device_};
+};
+
+TEST_F(CardQueuePairTest, HasItsQueuesInTheMemoryGiven) {
+  for (const std::uint32_t blocks : {1U, 4U, 64U, 4096U, 32768U}) {
+    for (const std::uint32_t receives : {1U, 64U, 32768U}) {
+      const QueueSizes sizes{blocks, receives};
+      const SeenMemory memory = this->memory(sizes);
+      CardQueuePair pair(device_, domain_, sizes,
+                         {memory.bytes.first(arena_bytes(sizes)), nullptr, {}});
+      EXPECT_EQ(pair.host().send.ring.blocks, std::max(blocks, 4U));
+      EXPECT_EQ(pair.host().receive.entries, std::max(receives, 4U));
+      EXPECT_EQ(pair.host().send.number, pair.queue_pair().qp_num());
+      EXPECT_EQ(pair.ringer(), Ringer::relay);
+      memory_.clear();
+    }
+  }
+}
+
+TEST_F(CardQueuePairTest, IsMadeAsKernelsNeedIt) {
+  const CardQueuePair pair(device_, domain_, {}, memory({}));
+  EXPECT_TRUE(fake_mlx5().has_thread_domain);
+  EXPECT_EQ(fake_mlx5().pair.create_flags, unsigned{MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE});
+}
+
+TEST_F(CardQueuePairTest, AGpuSeesItsOwnAddresses) {
+  SeenMemory given = memory({});
+  std::vector<Page> seen(memory_.back().size());  // as if it were mapped there
+  std::uint64_t seen_register = 0;
+  void* mapped = nullptr;
+  given.device_address = seen[0].bytes;
+  given.map_register = [&](void* address) {
+    mapped = address;
+    return &seen_register;
+  };
+  const CardQueuePair pair(device_, domain_, {}, given);
+  EXPECT_EQ(pair.ringer(), Ringer::gpu);
+  EXPECT_EQ(mapped, &fake_mlx5().registers[0]);
+  const QueuePairMemory there = pair.device();
+  EXPECT_EQ(there.send.doorbell, &seen_register);
+  const auto offset = [](const void* pointer, const void* from) {
+    return static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(from);
+  };
+  EXPECT_EQ(offset(there.send.record, seen[0].bytes),
+            offset(pair.host().send.record, given.bytes.data()));
+  EXPECT_EQ(offset(there.receive.ring, seen[0].bytes),
+            offset(pair.host().receive.ring, given.bytes.data()));
+}
+
+TEST_F(CardQueuePairTest, AThreadRingsWhereTheGpuCannot) {
+  SeenMemory given = memory({});
+  given.device_address = given.bytes.data();
+  given.map_register = [](void*) -> void* {
+    throw core::Error(ErrorCode::driver, "cudaHostRegister: not permitted");
+  };
+  const CardQueuePair pair(device_, domain_, {}, given);
+  EXPECT_EQ(pair.ringer(), Ringer::relay);
+  EXPECT_EQ(pair.device().send.doorbell, pair.host().send.doorbell);
+}
+
+TEST_F(CardQueuePairTest, NoGpuUsesWhatNoneSees) {
+  const CardQueuePair pair(device_, domain_, {}, memory({}));
+  EXPECT_EQ(thrown_by([&] { (void)pair.device(); }).code(), ErrorCode::bad_state);
+}
+
+TEST_F(CardQueuePairTest, WhatIsNotToBeIsRefused) {
+  const auto make = [&](const SeenMemory& given) { CardQueuePair(device_, domain_, {}, given); };
+  const SeenMemory good = memory({});
+  EXPECT_EQ(thrown_by([&] {
+              make({good.bytes.first(8192), nullptr, {}});
+            }).code(),
+            ErrorCode::no_memory);
+  EXPECT_EQ(thrown_by([&] {
+              make({good.bytes.subspan(64), nullptr, {}});
+            }).code(),
+            ErrorCode::invalid_value);
+  fake_mlx5().asks_domain = false;
+  EXPECT_EQ(thrown_by([&] { make(good); }).code(), ErrorCode::not_supported);
+  fake_mlx5().asks_domain = true;
+  fake_mlx5().divisor = 2;
+  EXPECT_EQ(thrown_by([&] { make(good); }).code(), ErrorCode::not_supported);
+  fake_mlx5().divisor = 1;
+  fake_mlx5().drives = false;
+  EXPECT_EQ(thrown_by([&] { make(good); }).code(), ErrorCode::not_supported);
+}
+
+// The fixture sees that nothing stays open.
+TEST_F(CardQueuePairTest, EachCallThatFailsIsAnError) {
+  const SeenMemory good = memory({});
+  fake().fail_with = EMFILE;
+  for (const char* call :
+       {"alloc_td", "ibv_alloc_pd", "ibv_create_cq", "ibv_create_qp", "mlx5dv_init_obj"}) {
+    fake().fail_call = call;
+    const auto error = thrown_by([&] { CardQueuePair(device_, domain_, {}, good); });
+    EXPECT_EQ(error.cause().status, EMFILE) << call;
+  }
+  const auto before = static_cast<int>(fake().calls.size());
+  fake().fail_call.clear();
+  fake().fail_at = before + 2;  // the second completion queue
+  thrown_by([&] { CardQueuePair(device_, domain_, {}, good); });
+}
+
+// Posted through the handles, carried by relay(), and done by the model at the card's register.
+TEST_F(CardQueuePairTest, WhatIsPostedIsCarriedOut) {
+  const QueueSizes sizes{16, 8};
+  model::Card card;
+  std::array<std::unique_ptr<CardQueuePair>, 2> pairs;
+  std::array<wire::SendQueue, 2> sends;
+  std::array<std::uint32_t, 2> numbers{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    pairs[i] = std::make_unique<CardQueuePair>(device_, domain_, sizes, memory(sizes));
+    QueuePairMemory at_card = pairs[i]->host();
+    at_card.send.doorbell = &fake_mlx5().registers[i];
+    numbers[i] = card.add(at_card);
+    sends[i] = pairs[i]->host().send;
+    sends[i].number = numbers[i];
+  }
+  card.connect(numbers[0], numbers[1]);
+  std::array<std::byte, 4096> data{};
+  const std::uint32_t key = card.register_memory(data, {});
+  const wire::ReceiveQueue& receives = pairs[1]->host().receive;
+  wire::SendState sent;
+  wire::ReceiveState received;
+  wire::Completion completion{};
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const wire::LocalBuffer to{reinterpret_cast<std::uint64_t>(&data[2048]), 4, key};
+    ASSERT_EQ(wire::post_receive(receives, received, to), wire::Posted::done);
+    wire::publish(receives, received);
+    wire::SendWork work;
+    work.opcode = wire::Opcode::send;
+    work.flags = wire::kSignaled;
+    work.inline_data = &i;
+    work.inline_length = sizeof i;
+    ASSERT_EQ(wire::post_send(sends[0], sent, work), wire::Posted::done);
+    wire::publish(sends[0], sent);
+    EXPECT_FALSE(card.progress());  // the card was not rung
+    ASSERT_TRUE(pairs[0]->relay());
+    ASSERT_TRUE(card.progress());
+    ASSERT_TRUE(wire::poll_send(sends[0], sent, completion));
+    EXPECT_EQ(completion.kind, wire::CqeKind::request);
+    ASSERT_TRUE(wire::poll_receive(receives, received, completion));
+    EXPECT_EQ(completion.byte_count, 4U);
+    EXPECT_TRUE(std::equal(&data[2048], &data[2052], reinterpret_cast<std::byte*>(&i)));
+  }
+  EXPECT_EQ(card.fault(), "");
+}
+
+}  // namespace
+}  // namespace offload::rdma::mlx5

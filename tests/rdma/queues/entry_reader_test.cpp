@@ -1,0 +1,179 @@
+#include "rdma/queues/entry_reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "rdma/queues/completion_writer.hpp"
+#include "rdma/queues/queue_memory.hpp"
+#include "tests/support/bytes.hpp"
+
+namespace offload::rdma {
+namespace {
+
+namespace wire = kernels::rdma;
+using wire::LocalBuffer;
+using wire::Opcode;
+
+class EntryReaderTest : public testing::Test {
+ protected:
+  static constexpr QueueSizes kSizes{32, 4};
+  struct alignas(kQueueAlignment) Line {
+    std::byte bytes[kQueueAlignment];
+  };
+
+  /// Posts, publishes, and reads what was posted.
+  void pass(const wire::SendWork& work) {
+    ASSERT_EQ(wire::post_send(queues_.send, state_, work), wire::Posted::done);
+    wire::publish(queues_.send, state_);
+    ASSERT_TRUE(reader_.look());
+    ASSERT_TRUE(reader_.read(entry_, inline_.data())) << reader_.fault();
+    reader_.pass(entry_);
+    EXPECT_FALSE(reader_.has_entry());
+    reader_.retire(reader_.next());
+    state_.completed = state_.posted;
+  }
+  void ring(std::uint32_t record, std::uint32_t entry) {
+    wire::store_record(queues_.send.record, record);
+    wire::ring_doorbell(queues_.send.doorbell, wire::control_segment(entry, kNumber, 1, {}));
+  }
+
+  static constexpr std::uint32_t kNumber = 0x1234;
+  std::vector<Line> memory_{queue_memory_bytes(kSizes) / sizeof(Line)};
+  QueuePairMemory queues_ =
+      lay_out_queues(std::as_writable_bytes(std::span(memory_)), kSizes, kNumber);
+  wire::SendState state_;
+  EntryReader reader_{queues_.send};
+  ReceiveReader receives_{queues_.receive};
+  Entry entry_;
+  std::array<std::byte, kMostInline + 1> inline_{};
+};
+
+TEST_F(EntryReaderTest, WhatWasPostedIsRead) {
+  const LocalBuffer buffers[] = {{0x1122334455667788, 100, 7}, {0x99, 0x7fff'ffff, 8}};
+  wire::SendWork work;
+  work.opcode = Opcode::compare_swap;
+  work.flags = wire::kSignaled | wire::kFence;
+  work.remote = {0xffee'ddcc'bbaa'0099, 0x77};
+  work.compare_add = 0x0102'0304'0506'0708;
+  work.swap = 0x1112'1314'1516'1718;
+  work.buffers = buffers;
+  work.buffer_count = 2;
+  pass(work);
+  EXPECT_EQ(entry_.position, 0U);
+  EXPECT_EQ(entry_.segments, 5U);
+  EXPECT_EQ(entry_.end(), 2U);
+  EXPECT_EQ(entry_.work.opcode, work.opcode);
+  EXPECT_EQ(entry_.work.flags, work.flags);
+  EXPECT_EQ(entry_.work.remote.address, work.remote.address);
+  EXPECT_EQ(entry_.work.remote.rkey, work.remote.rkey);
+  EXPECT_EQ(entry_.work.compare_add, work.compare_add);
+  EXPECT_EQ(entry_.work.swap, work.swap);
+  ASSERT_EQ(entry_.work.buffer_count, 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(entry_.buffers[i].address, buffers[i].address);
+    EXPECT_EQ(entry_.buffers[i].length, buffers[i].length);
+    EXPECT_EQ(entry_.buffers[i].lkey, buffers[i].lkey);
+  }
+  work = {};
+  work.opcode = Opcode::send_with_imm;
+  work.immediate = 0xdeadbeef;
+  pass(work);
+  EXPECT_EQ(entry_.position, 2U);
+  EXPECT_EQ(entry_.work.immediate, 0xdeadbeef);
+  EXPECT_FALSE(entry_.is_inline());
+}
+
+// Each length at each place of the ring, over its end too; and no byte more is written.
+TEST_F(EntryReaderTest, InlineDataOfEachLength) {
+  const auto data = support::random_bytes(kMostInline, 1);
+  for (std::uint32_t length = 1; length <= kMostInline; ++length) {
+    wire::SendWork work;
+    work.opcode = Opcode::send;
+    work.inline_data = data.data();
+    work.inline_length = length;
+    std::fill(inline_.begin(), inline_.end(), std::byte{0x5a});
+    pass(work);
+    ASSERT_TRUE(entry_.is_inline());
+    ASSERT_EQ(entry_.work.inline_length, length);
+    ASSERT_TRUE(std::equal(inline_.begin(), inline_.begin() + length,
+                           reinterpret_cast<const std::byte*>(data.data())));
+    ASSERT_EQ(inline_[length], std::byte{0x5a});
+  }
+}
+
+TEST_F(EntryReaderTest, ARecordBeyondTheRingIsAFault) {
+  for (std::uint32_t i = 0; i < 20; ++i) pass({});
+  reader_.retire(4);
+  ring(4 + 32 + 1, 4 + 32);
+  EXPECT_TRUE(reader_.look());
+  EXPECT_EQ(reader_.fault(), "the record is beyond the ring");
+  EXPECT_FALSE(reader_.has_entry());
+  ring(20, 19);
+  EXPECT_FALSE(reader_.look()) << "nothing is read after a fault";
+}
+
+// The owner went on between the two loads: the doorbell of blocks that are known may come later.
+TEST_F(EntryReaderTest, ADoorbellThatIsLateIsNone) {
+  ring(9, 2);
+  EXPECT_TRUE(reader_.look());
+  for (std::uint32_t i = 3; i < 9; ++i) {
+    ring(9, i);
+    EXPECT_TRUE(reader_.look());
+  }
+  ring(9, 9);
+  EXPECT_TRUE(reader_.look());
+  EXPECT_EQ(reader_.fault(), "the doorbell was rung before the record was there");
+}
+
+TEST_F(EntryReaderTest, ALengthOfNoneAndInlineDataThatIsTooLong) {
+  const LocalBuffer buffer{1, 4, 2};
+  for (const std::uint32_t length : {0U, 0x8000'000dU, 0x8000'1000U, 0xffff'ffffU}) {
+    EntryReader reader(queues_.send);
+    wire::SendState state;
+    wire::SendWork work;
+    work.opcode = Opcode::send;
+    work.buffers = &buffer;
+    work.buffer_count = 1;
+    ASSERT_EQ(wire::post_send(queues_.send, state, work), wire::Posted::done);
+    queues_.send.ring.at(0, 1).words[0] = wire::big_endian(length);
+    wire::publish(queues_.send, state);
+    ASSERT_TRUE(reader.look());
+    EXPECT_FALSE(reader.read(entry_, inline_.data()));
+    EXPECT_EQ(reader.fault(), length == 0 ? "entry 0: a buffer without a length"
+                                          : "entry 0: inline data that cannot be");
+  }
+}
+
+TEST_F(EntryReaderTest, ReceivesAreReadInTheirOrderAndNoMoreThanThereAre) {
+  wire::ReceiveState state;
+  CompletionWriter writer(queues_.receive.completions);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(receives_.look(), 0U);
+    ASSERT_EQ(wire::post_receive(queues_.receive, state, {i, i + 1, i + 2}), wire::Posted::done);
+    wire::publish(queues_.receive, state);
+    ASSERT_EQ(receives_.look(), 1U);
+    EXPECT_EQ(receives_.next(), i);
+    const LocalBuffer buffer = receives_.read();
+    EXPECT_EQ(buffer.address, i);
+    EXPECT_EQ(buffer.length, i + 1);
+    EXPECT_EQ(buffer.lkey, i + 2);
+    wire::Completion completion{};
+    completion.kind = wire::CqeKind::received_send;
+    completion.byte_count = i;
+    writer.write(completion);
+    receives_.retire(1);
+    wire::Completion polled{};
+    ASSERT_TRUE(wire::poll_receive(queues_.receive, state, polled));
+    EXPECT_EQ(polled.byte_count, i);
+  }
+  wire::store_record(queues_.receive.record, 20 + 5);
+  EXPECT_EQ(receives_.look(), 0U);
+  EXPECT_EQ(receives_.fault(), "the record of receives is beyond the ring");
+}
+
+}  // namespace
+}  // namespace offload::rdma

@@ -1,0 +1,114 @@
+#include "rdma/queues/queue_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "rdma/model/card.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::rdma {
+namespace {
+
+namespace wire = kernels::rdma;
+
+struct alignas(kQueueAlignment) Line {
+  std::byte bytes[kQueueAlignment];
+};
+
+std::vector<Line> room_for(const QueueSizes& sizes) {
+  return std::vector<Line>(queue_memory_bytes(sizes) / sizeof(Line));
+}
+
+std::span<std::byte> bytes_of(std::vector<Line>& lines) {
+  return std::as_writable_bytes(std::span(lines));
+}
+
+void refused(const QueueSizes& sizes) {
+  EXPECT_EQ(support::thrown_by([&] { static_cast<void>(queue_memory_bytes(sizes)); }).code(),
+            core::ErrorCode::invalid_value);
+}
+
+TEST(QueueMemory, SizesArePowersOfTwoWithinBounds) {
+  refused({12, 16});
+  refused({16, 0});
+  refused({1U << 16, 16});
+  EXPECT_GT(queue_memory_bytes({kMostEntries, kMostEntries}), kMostEntries * 208U);
+}
+
+TEST(QueueMemory, OfTheRightSizeAlignmentAndNumber) {
+  const QueueSizes sizes{16, 8};
+  auto memory = room_for(sizes);
+  const auto bytes = bytes_of(memory);
+  const auto refusal = [&](std::span<std::byte> given, std::uint32_t number) {
+    return support::thrown_by([&] { static_cast<void>(lay_out_queues(given, sizes, number)); })
+        .code();
+  };
+  EXPECT_EQ(refusal(bytes.first(bytes.size() - 1), 1), core::ErrorCode::invalid_value);
+  EXPECT_EQ(refusal(bytes, 1U << 24), core::ErrorCode::invalid_value);
+  std::vector<Line> more(memory.size() + 1);
+  EXPECT_EQ(refusal(bytes_of(more).subspan(8), 1), core::ErrorCode::invalid_value);
+  EXPECT_EQ(lay_out_queues(bytes, sizes, 5).send.number, 5U);
+}
+
+TEST(QueueMemory, PartsDoNotOverlapAndFillIt) {
+  for (const QueueSizes sizes : {QueueSizes{1, 1}, QueueSizes{16, 2}, QueueSizes{4, 128}}) {
+    auto memory = room_for(sizes);
+    const auto queues = lay_out_queues(bytes_of(memory), sizes, 1);
+    std::set<const void*> lines;
+    std::size_t taken = 0;
+    const auto take = [&](const void* begin, std::size_t bytes) {
+      const auto* const first = static_cast<const std::byte*>(begin);
+      for (std::size_t at = 0; at < bytes; at += sizeof(Line), ++taken) lines.insert(first + at);
+    };
+    take(queues.send.ring.segments, sizes.send_blocks * wire::kBlockBytes);
+    take(queues.send.completions.entries, sizes.send_blocks * sizeof(wire::Cqe));
+    take(queues.receive.ring, sizes.receives * sizeof(wire::Segment));
+    take(queues.receive.completions.entries, sizes.receives * sizeof(wire::Cqe));
+    for (const void* line : {static_cast<const void*>(queues.send.record),
+                             static_cast<const void*>(queues.send.doorbell),
+                             static_cast<const void*>(queues.receive.record),
+                             static_cast<const void*>(queues.send.completions.record),
+                             static_cast<const void*>(queues.receive.completions.record)}) {
+      take(line, 8);
+    }
+    EXPECT_EQ(lines.size(), taken);
+    EXPECT_EQ(taken, memory.size());
+    EXPECT_EQ(*lines.begin(), static_cast<const void*>(memory.data()));
+    EXPECT_EQ(*lines.rbegin(), static_cast<const void*>(&memory.back()));
+  }
+}
+
+// Laid out in memory that was used before, seen elsewhere by its owner, and a card at the begin.
+TEST(QueueMemory, HandlesOfTheSameMemoryElsewhere) {
+  const QueueSizes sizes{8, 8};
+  auto memory = room_for(sizes);
+  for (auto& byte : bytes_of(memory)) byte = std::byte{0xff};
+  const auto queues = lay_out_queues(bytes_of(memory), sizes, 0x40);
+  auto elsewhere = memory;
+  const auto moved = as_seen_at(queues, memory.data(), elsewhere.data());
+  wire::SendState state;
+  wire::Completion completion{};
+  EXPECT_FALSE(wire::poll_send(moved.send, state, completion));
+  wire::ReceiveState received;
+  EXPECT_FALSE(wire::poll_receive(moved.receive, received, completion));
+
+  wire::SendWork work;
+  work.flags = wire::kSignaled;
+  ASSERT_EQ(wire::post_send(moved.send, state, work), wire::Posted::done);
+  wire::publish(moved.send, state);
+  model::Card card;
+  EXPECT_EQ(card.add(queues), 0x40U);
+  EXPECT_FALSE(card.progress()) << "nothing was posted there";
+  memory = elsewhere;  // the same storage, as it was seen elsewhere
+  EXPECT_TRUE(card.progress());
+  EXPECT_EQ(card.fault(), "");
+  EXPECT_TRUE(wire::poll_send(queues.send, state, completion));
+}
+
+}  // namespace
+}  // namespace offload::rdma
