@@ -103,6 +103,7 @@ Server::~Server() {
 void Server::run() {
   core::log_info("configuration: {}", options_.configuration.to_string());
   core::log_info("waiting for a worker on {}", link_->address().to_string());
+  manager_.ready("waits for its first worker");
   while (!shutdown_requested_ && !scheduler_.served()) turn(core::TimePoint::max());
   if (!shutdown_requested_) open_for_clients();
   while (!shutdown_requested_) turn(worker_deadline_);
@@ -110,13 +111,14 @@ void Server::run() {
 }
 
 void Server::turn(core::TimePoint deadline) {
-  deadline = std::min(deadline, link_->next_tick());
+  deadline = std::min({deadline, link_->next_tick(), manager_.next_tick()});
   if (view_ || admin_) deadline = std::min(deadline, core::Clock::now() + kKeepAlive);
   if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
   engine_.run_once(deadline);
   take_failures();
   commands_.carry_out([this](const auto& command) { return run_command(command); });
   const auto now = core::Clock::now();
+  manager_.tick(now);
   if (acceptor_) acceptor_->tick(now);
   if (now >= link_->next_tick()) link_->tick(now);
   let_go();
@@ -124,6 +126,7 @@ void Server::turn(core::TimePoint deadline) {
     core::log_warning("no worker: requests are refused until one attaches");
     worker_deadline_ = core::TimePoint::max();
     set_expired(true);
+    manager_.status("has no worker: refuses requests");
   }
   metrics_.note_turn(now, !threads_.empty() && scheduler_.served(),
                      shutdown_requested_ || drained_);
@@ -205,6 +208,7 @@ void Server::on_worker_attached(comch::AttachedWorker worker) {
   if (!scheduler_.served()) return;
   worker_deadline_ = core::TimePoint::max();
   set_expired(false);
+  manager_.status("serves");
 }
 
 void Server::on_worker_leaving(comch::WorkerId worker) {
@@ -231,7 +235,9 @@ void Server::on_worker_lost(comch::WorkerId worker) {
 
 /// Without a worker: requests wait until then, and are refused from then on.
 void Server::start_waiting(core::TimePoint refuse_from) {
-  if (!expired_) worker_deadline_ = std::min(worker_deadline_, refuse_from);
+  if (expired_) return;
+  worker_deadline_ = std::min(worker_deadline_, refuse_from);
+  manager_.status("has no worker: requests wait");
 }
 
 void Server::set_expired(bool expired) {
@@ -336,6 +342,7 @@ telemetry::CommandResult Server::detach(const std::string& worker) {
 
 void Server::shut_down() {
   metrics_.note_turn(core::Clock::now(), scheduler_.served(), /*draining=*/true);
+  manager_.stopping("answers what it has read");
   const auto deadline = core::Clock::now() + options_.shutdown_timeout;
   const auto drain_deadline =
       deadline - std::min(kWorkerShutdownTime, options_.shutdown_timeout / 2);

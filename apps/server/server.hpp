@@ -15,6 +15,7 @@
 #include "apps/server/view/server_metrics.hpp"
 #include "cli/reload.hpp"
 #include "comch/session/server_session.hpp"
+#include "core/service_manager.hpp"
 #include "core/signals.hpp"
 #include "net/tls/context.hpp"
 #include "progress/engine.hpp"
@@ -58,6 +59,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   Options options_;
   cli::Reload reload_;  ///< at SIGHUP
   core::Signals* signals_;
+  core::ServiceManager manager_;
   std::vector<int> cpus_;  ///< of the I/O threads; -1: anywhere
   int first_reserved_fd_ = 0;
   progress::Engine engine_;

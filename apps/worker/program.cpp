@@ -91,11 +91,13 @@ ExitStatus Program::run() {
       run_worker(workers_[i]);
     });
   }
+  manager_.ready("runs");
   auto next_look = core::Clock::now() + kLookInterval;
   while (!over()) {
     engine_.run_once(next_look);
     commands_.carry_out([this](const auto& command) { return run_command(command); });
     metrics_.note_turn(core::Clock::now(), leaving_);
+    manager_.tick(core::Clock::now());  // in time: the turn is shorter than any watchdog's limit
     if (core::Clock::now() < next_look) continue;
     look_for_hangs();
     next_look = core::Clock::now() + kLookInterval;
@@ -171,6 +173,7 @@ void Program::on_events(std::uint32_t) {
 
 void Program::begin_to_leave() {
   leaving_ = true;
+  manager_.stopping("leaves");
   for (Running& running : workers_) running.worker.leave();
 }
 

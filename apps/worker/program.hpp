@@ -11,6 +11,7 @@
 #include "apps/worker/worker.hpp"
 #include "apps/worker/worker_metrics.hpp"
 #include "cli/reload.hpp"
+#include "core/service_manager.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
 
@@ -56,6 +57,7 @@ class Program final : progress::EventHandler {
   ExitStatus finish();
 
   core::Signals* signals_;
+  core::ServiceManager manager_;
   Options options_;
   cli::Reload reload_;  ///< at SIGHUP
   progress::Engine engine_;

@@ -32,6 +32,14 @@ constexpr std::size_t kLeastVariety = 10;
 /// A file's key has room to show that it is too long.
 constexpr std::size_t kReadSize = kMostKey + 1;
 
+/// The bits of a key file's mode that would let others than its owner and this user have it. Of a
+/// file of root's that an access list gives to this user, as systemd does with a credential, the
+/// group's bits are the list's bound (acl(5)).
+mode_t others_bits(const struct stat& status) {
+  const bool is_lent = ::geteuid() != 0 && status.st_uid == 0 && status.st_gid == 0;
+  return (S_IRWXG | S_IRWXO) & ~(is_lent ? mode_t{S_IRGRP} : mode_t{0});
+}
+
 bool is_text(std::byte byte) {
   const auto c = std::to_integer<unsigned>(byte);
   return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t';
@@ -74,7 +82,7 @@ Key Key::load(const std::string& path) {
   const core::Fd fd(core::check_errno(::open(path.c_str(), O_RDONLY | O_CLOEXEC), action));
   struct stat status {};
   core::check_errno(::fstat(fd.get(), &status), action);
-  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  if ((status.st_mode & others_bits(status)) != 0) {
     throw Error(ErrorCode::not_permitted,
                 "the key file " + path + " is open to others than its owner: chmod 600 it");
   }

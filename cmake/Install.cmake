@@ -1,0 +1,51 @@
+# What "cmake --install" puts where: programs with their man pages, completion, units and documents, each part
+# as a component. The libraries are static and in the programs: they are not installed.
+include(GNUInstallDirs)
+set(OFFLOAD_SYSTEMD_UNIT_DIR lib/systemd/system CACHE STRING "Where units go, below the prefix or absolute")
+set(OFFLOAD_DEFAULTS_DIR ${CMAKE_INSTALL_FULL_SYSCONFDIR}/default CACHE STRING "Where the units' options are")
+# A program that this machine cannot run says nothing about itself.
+find_program(OFFLOAD_HELP2MAN help2man)
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  set(OFFLOAD_HELP2MAN "")
+endif()
+
+# offload_install(PROGRAM COMPONENT SUMMARY): with its man page, where help2man is installed.
+function(offload_install program component summary)
+  install(TARGETS ${program} COMPONENT ${component})
+  install(FILES ${PROJECT_SOURCE_DIR}/deploy/completion/offload RENAME ${program} COMPONENT ${component}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  if(NOT OFFLOAD_HELP2MAN)
+    return()
+  endif()
+  set(page ${PROJECT_BINARY_DIR}/man/${program}.1)
+  set(maker ${PROJECT_SOURCE_DIR}/deploy/man/make-page)
+  add_custom_command(OUTPUT ${page}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/man
+    COMMAND ${maker} $<TARGET_FILE:${program}> ${summary} ${page}
+    DEPENDS ${program} ${maker} ${PROJECT_SOURCE_DIR}/deploy/man/see-also.h2m VERBATIM)
+  set_property(GLOBAL APPEND PROPERTY OFFLOAD_MAN_PAGES ${page})
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT ${component})
+endfunction()
+
+# offload_install_unit(PROGRAM COMPONENT): its unit, and the file with its options.
+function(offload_install_unit program component)
+  configure_file(${PROJECT_SOURCE_DIR}/deploy/systemd/${program}@.service.in
+    ${PROJECT_BINARY_DIR}/systemd/${program}@.service @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/systemd/${program}@.service
+    DESTINATION ${OFFLOAD_SYSTEMD_UNIT_DIR} COMPONENT ${component})
+  install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/${program}.default RENAME ${program}
+    DESTINATION ${OFFLOAD_DEFAULTS_DIR} COMPONENT ${component})
+endfunction()
+
+offload_install(offload-server server "accepts TCP clients and has a worker answer their requests")
+offload_install_unit(offload-server server)
+offload_install(offload-worker worker "processes an offload server's requests, on a GPU or processors")
+offload_install_unit(offload-worker worker)
+offload_install(offload-client tools "loads an offload server and checks every byte of its responses")
+offload_install(offload-report tools "merges, shows and compares results of offload-client")
+offload_install(offload-rdma tools "runs, checks and measures RDMA operations between two processes")
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
+
+get_property(pages GLOBAL PROPERTY OFFLOAD_MAN_PAGES)
+add_custom_target(man_pages ALL DEPENDS ${pages})

@@ -1,0 +1,79 @@
+#include "core/service_manager.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/fd.hpp"
+
+namespace offload::core {
+namespace {
+
+/// How often a watchdog is told within its limit. systemd asks for twice; one may come late.
+constexpr int kTicksInLimit = 3;
+
+std::string_view environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view{} : std::string_view(value);
+}
+
+/// 0 for what is no number.
+std::int64_t number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && rest == text.data() + text.size() ? value : 0;
+}
+
+}  // namespace
+
+ServiceManager::ServiceManager() {
+  const std::string_view socket = environment("NOTIFY_SOCKET");
+  // A path, or a name in the abstract name space, which begins with '@'.
+  if (!socket.starts_with('/') && !socket.starts_with('@')) return;
+  if (socket.size() < 2 || socket.size() >= sizeof(sockaddr_un::sun_path)) return;
+  socket_ = socket;
+  const std::string_view watched = environment("WATCHDOG_PID");
+  const std::int64_t limit = number(environment("WATCHDOG_USEC"));
+  if (limit <= 0 || (!watched.empty() && number(watched) != ::getpid())) return;
+  interval_ = std::chrono::microseconds(limit) / kTicksInLimit;
+  next_tick_ = Clock::now();
+}
+
+void ServiceManager::ready(std::string_view status) {
+  send("READY=1\nSTATUS=" + std::string(status));
+}
+
+void ServiceManager::status(std::string_view status) {
+  send("STATUS=" + std::string(status));
+}
+
+void ServiceManager::stopping(std::string_view status) {
+  send("STOPPING=1\nSTATUS=" + std::string(status));
+}
+
+void ServiceManager::tick(TimePoint now) {
+  if (now < next_tick_) return;
+  next_tick_ = now + interval_;
+  send("WATCHDOG=1");
+}
+
+void ServiceManager::send(std::string_view state) noexcept {
+  if (socket_.empty()) return;
+  const Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, socket_.data(), socket_.size());
+  if (socket_.front() == '@') address.sun_path[0] = '\0';
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
+  static_cast<void>(::sendto(fd.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                             reinterpret_cast<const sockaddr*>(&address), length));
+}
+
+}  // namespace offload::core
