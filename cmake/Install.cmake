@@ -43,7 +43,31 @@ offload_install(offload-worker worker "processes an offload server's requests, o
 offload_install_unit(offload-worker worker)
 offload_install(offload-client tools "loads an offload server and checks every byte of its responses")
 offload_install(offload-report tools "merges, shows and compares results of offload-client")
+offload_install(offload-ctl tools "gives commands to an offload server or worker that runs")
+offload_install(offload-doctor tools "says what a machine lacks for an offload server or worker")
 offload_install(offload-rdma tools "runs, checks and measures RDMA operations between two processes")
+
+# For programs of others: the clients' protocol and the device side of channels and RDMA queues, as headers.
+set(OFFLOAD_PACKAGE_DIR ${CMAKE_INSTALL_DATADIR}/cmake/dpu-gpu-offload)
+set(OFFLOAD_HEADERS_DIR ${CMAKE_INSTALL_INCLUDEDIR}/dpu-gpu-offload)
+include(CMakePackageConfigHelpers)
+add_library(offload_headers INTERFACE)
+set_target_properties(offload_headers PROPERTIES EXPORT_NAME headers)
+target_include_directories(offload_headers INTERFACE $<INSTALL_INTERFACE:${OFFLOAD_HEADERS_DIR}>)
+target_compile_features(offload_headers INTERFACE cxx_std_20)
+install(TARGETS offload_headers EXPORT dpu-gpu-offload COMPONENT dev)
+install(EXPORT dpu-gpu-offload NAMESPACE dpu-gpu-offload:: FILE dpu-gpu-offload-config.cmake
+  DESTINATION ${OFFLOAD_PACKAGE_DIR} COMPONENT dev)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake DESTINATION ${OFFLOAD_PACKAGE_DIR}
+  COMPONENT dev)
+install(DIRECTORY kernels DESTINATION ${OFFLOAD_HEADERS_DIR} COMPONENT dev
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+install(DIRECTORY lib/protocol DESTINATION ${OFFLOAD_HEADERS_DIR} COMPONENT dev FILES_MATCHING PATTERN "*.hpp")
+configure_file(deploy/dpu-gpu-offload.pc.in ${PROJECT_BINARY_DIR}/dpu-gpu-offload.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/dpu-gpu-offload.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig COMPONENT dev)
+
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 

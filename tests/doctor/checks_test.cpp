@@ -17,7 +17,7 @@ Finding one(const Findings& findings) {
 
 class Checks : public testing::Test {
  protected:
-  const MadeUpMachine machine_;
+  const MadeUpMachine machine_{};
 };
 
 TEST_F(Checks, AMachineOfWhichNothingIsKnownHasNoErrors) {

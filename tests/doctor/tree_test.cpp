@@ -8,7 +8,7 @@ namespace offload::doctor {
 namespace {
 
 TEST(Tree, ReadsBelowItsRoot) {
-  const MadeUpMachine machine;
+  const MadeUpMachine machine{};
   machine.write("/sys/a", "12\n");
   machine.write("/sys/b", " x \n");
   machine.write("/sys/c/d", "");
@@ -23,7 +23,7 @@ TEST(Tree, ReadsBelowItsRoot) {
 }
 
 TEST(Tree, WhatIsNotThereIsNothing) {
-  const MadeUpMachine machine;
+  const MadeUpMachine machine{};
   machine.write("/sys/a", "");
   const Tree tree = machine.tree();
   EXPECT_EQ(tree.read("/sys"), std::nullopt);  // a folder

@@ -20,9 +20,9 @@ std::string behind_colon(const std::string& text) {
 /// The index of the first GID of RoCE v2; nothing if there is none.
 std::optional<std::string> roce_v2_gid(const Tree& tree, const std::string& port) {
   for (const std::string& index : tree.names(port + "/gids")) {
-    const auto gid = tree.read(port + "/gids/" + index);
+    const auto gid = tree.read(fmt::format("{}/gids/{}", port, index));
     if (!gid || *gid == kNoGid) continue;
-    if (tree.read(port + "/gid_attrs/types/" + index) == "RoCE v2") return index;
+    if (tree.read(fmt::format("{}/gid_attrs/types/{}", port, index)) == "RoCE v2") return index;
   }
   return std::nullopt;
 }
