@@ -28,16 +28,21 @@ std::vector<prometheus::ClientMetric::Bucket> empty_buckets() {
 
 }  // namespace
 
-/// The sample of these labels, a new one if there is none. The family in hand is the last one, but
-/// for threads that are gone through one by one.
+/// A new one if there is none. Threads are gone through one by one, each with all families in one
+/// order: the one that is wanted is the last one or the next.
+prometheus::MetricFamily& Exposition::family(const Metric& metric, prometheus::MetricType type) {
+  for (std::size_t step = 0; step < families_.size(); ++step) {
+    const std::size_t at = (last_ + step) % families_.size();
+    if (families_[at].name == metric.name) return families_[last_ = at];
+  }
+  last_ = families_.size();
+  return families_.emplace_back(prometheus::MetricFamily{metric.name, metric.help, type, {}});
+}
+
+/// The sample of these labels, a new one if there is none.
 prometheus::ClientMetric& Exposition::sample(const Metric& metric, prometheus::MetricType type,
                                              const Labels& labels) {
-  auto family = std::find_if(families_.begin(), families_.end(),
-                             [&](const auto& each) { return each.name == metric.name; });
-  if (family == families_.end()) {
-    family = families_.insert(families_.end(), {metric.name, metric.help, type, {}});
-  }
-  auto& samples = family->metric;
+  auto& samples = family(metric, type).metric;
   const auto found = std::find_if(samples.begin(), samples.end(),
                                   [&](const auto& each) { return has_labels(each, labels); });
   if (found != samples.end()) return *found;

@@ -2,6 +2,7 @@
 
 #include <prometheus/metric_family.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -44,11 +45,13 @@ class Exposition {
   [[nodiscard]] std::string text() const;
 
  private:
+  prometheus::MetricFamily& family(const Metric& metric, prometheus::MetricType type);
   prometheus::ClientMetric& sample(const Metric& metric, prometheus::MetricType type,
                                    const Labels& labels);
 
   bool per_thread_;
   std::vector<prometheus::MetricFamily> families_;
+  std::size_t last_ = 0;  ///< of families_, that was asked for
 };
 
 /// `labels` and one more.

@@ -28,9 +28,17 @@ MHD_Result send_response(MHD_Connection* connection, const HttpResponse& answer)
   return MHD_queue_response(connection, answer.status, response.get());
 }
 
-/// Called with the header first; a body, which GET does not have, is refused unread.
+/// Called with the header, and once more when all of a request was read. What is answered at once
+/// ends its connection, as there may be a body, which nobody wants.
 MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const char* method,
-                  const char*, const char*, std::size_t*, void**) {
+                  const char*, const char*, std::size_t* body, void** state) {
+  static char header_was_read;
+  const bool may_have_body = std::string_view(method) != MHD_HTTP_METHOD_GET;
+  if (*state == nullptr && !may_have_body) {
+    *state = &header_was_read;
+    return MHD_YES;
+  }
+  if (*body != 0) return MHD_NO;
   const auto argument = [&](const char* name) {
     const char* const value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
     return value == nullptr ? std::string_view() : std::string_view(value);
