@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 #include "apps/client/options.hpp"
 #include "apps/client/report/live_table.hpp"
@@ -134,16 +136,35 @@ std::string make_runs(const Options& options, const Load& load, core::Signals& s
   return {};
 }
 
+/// A server makes what it tells ten times a second at most: no older page is of the runs' end.
+constexpr core::Duration kPageAge = std::chrono::milliseconds(150);
+
+/// Adds the server's own figures to those of the runs. Returns what went wrong; empty if nothing.
+std::string take_server_share(const Options& options, const ServerFigures& before,
+                              Campaign& campaign) {
+  try {
+    std::this_thread::sleep_for(kPageAge);
+    campaign.server = between(before, scrape(options.scrape));
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 int run(const Options& options, const std::vector<std::string>& command_line,
         core::Signals& signals) {
   cli::start_log("offload-client", options.log);
   Results results(options);
   const Load load(options);  // older results stay if there is something wrong with it
   Campaign campaign;
-  const std::string failure = make_runs(options, load, signals, results, campaign);
+  std::optional<ServerFigures> before;
+  if (!options.scrape.empty()) before = scrape(options.scrape);
+  std::string failure = make_runs(options, load, signals, results, campaign);
+  if (failure.empty() && before) failure = take_server_share(options, *before, campaign);
   if (failure.empty()) {
     print_estimates(campaign, results.text());
     if (campaign.search) print_search(campaign, *options.search, results.text());
+    if (campaign.server) fmt::print(results.text(), "{}", make_text(*campaign.server));
     std::fflush(results.text());
   } else {
     core::print_error("offload-client", failure);

@@ -314,6 +314,9 @@ void add_errors(cli::CommandLine& line, Options& options) {
 
 void add_output(cli::CommandLine& line, Options& options) {
   line.begin_group("Output");
+  cli::add_text(line, "--scrape", options.scrape,
+                "The server's --metrics: its own figures of the time of all runs, in the results")
+      .type_name("HOST:PORT");
   cli::add_text(line, "--output", options.output,
                 "Also write the results to this file, as JSON; - is standard output. Default: none")
       .type_name("FILE");

@@ -76,6 +76,7 @@ struct Options {
   core::Duration response_timeout = core::seconds(30);
   std::optional<core::Duration> deadline;
 
+  std::string scrape;  ///< HOST:PORT of the server's --metrics; empty: none
   std::string output;  ///< empty: none; so are the next
   std::string histogram_log;
   std::string csv;

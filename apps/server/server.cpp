@@ -47,12 +47,12 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
 }
 
 /// Of `limit`; clients have half of them at least.
-int reserved_descriptors(int limit, bool local, std::size_t channels, bool viewed) {
+int reserved_descriptors(int limit, bool local, std::size_t channels, int doors) {
   const int count = static_cast<int>(channels);
   const int wanted =
       kReservedDescriptors +
       (local ? kReservedALocalChannel * count : kStrangers + kReservedAChannel * count) +
-      (viewed ? telemetry::HttpServer::kDescriptors : 0);
+      doors * telemetry::HttpServer::kDescriptors;
   return std::min(wanted, limit / 2);
 }
 
@@ -88,8 +88,9 @@ Server::Server(const Options& options, core::Signals& signals)
   net::set_dead_peer_timeout(listener_.get(), options_.clients.output_timeout);
   link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
-  first_reserved_fd_ = limit - reserved_descriptors(limit, link_->address().local(), cpus_.size(),
-                                                    options_.metrics.has_value());
+  first_reserved_fd_ =
+      limit - reserved_descriptors(limit, link_->address().local(), cpus_.size(),
+                                   (options_.metrics ? 1 : 0) + (options_.admin.empty() ? 0 : 1));
   if (options_.metrics) view_.emplace(*options_.metrics, "offload-server", metrics_);
   if (!options_.admin.empty()) {
     admin_.emplace(options_.admin, "offload-server", metrics_, commands_);
@@ -362,6 +363,7 @@ void Server::shut_down() {
                                                    : protocol::ShutdownReason::server_leaves);
   while (!link_->done() && core::Clock::now() < deadline) turn(deadline);
   if (!link_->done()) core::log_warning("not all workers said that they have stopped");
+  commands_.close();
 }
 
 void check_files(const Options& options) {

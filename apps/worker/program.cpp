@@ -134,6 +134,7 @@ bool Program::over() const {
 }
 
 ExitStatus Program::finish() {
+  commands_.close();
   // One that only connects hears of the end at once, but in a step of the handshake.
   const auto patience = core::Clock::now() + kFarewell;
   const auto returns = [](const Running& running) {

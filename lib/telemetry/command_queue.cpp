@@ -17,10 +17,30 @@ CommandResult set_log_level(const std::string& levels) {
   return {CommandResult::Status::done, "the log reports " + levels};
 }
 
+namespace {
+
+CommandResult ending() {
+  return {CommandResult::Status::refused, "the program ends"};
+}
+
+}  // namespace
+
+void CommandQueue::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (const auto& each : waiting_) {
+    each->result = ending();
+    each->is_done = true;
+  }
+  waiting_.clear();
+  done_.notify_all();
+}
+
 CommandResult CommandQueue::ask(Command command) {
   const auto mine = std::make_shared<Waiting>();
   mine->command = std::move(command);
   std::unique_lock lock(mutex_);
+  if (closed_) return ending();
   waiting_.push_back(mine);
   notify_();
   if (done_.wait_for(lock, patience_, [&] { return mine->is_done; })) return mine->result;

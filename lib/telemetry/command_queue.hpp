@@ -36,6 +36,9 @@ class CommandQueue {
   /// Any thread but the control thread. Nothing is done where that does not answer in time.
   CommandResult ask(Command command);
 
+  /// The control thread, before it ends: refuses what waits, and all that comes.
+  void close();
+
   /// The control thread: carries out what waits by `run`, which throws nothing.
   void carry_out(const std::function<CommandResult(const Command&)>& run);
 
@@ -51,6 +54,7 @@ class CommandQueue {
   std::mutex mutex_;
   std::condition_variable done_;
   std::deque<std::shared_ptr<Waiting>> waiting_;  ///< under the mutex, as all of it
+  bool closed_ = false;
 };
 
 }  // namespace offload::telemetry

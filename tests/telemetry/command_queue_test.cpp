@@ -48,6 +48,14 @@ TEST(CommandQueue, AControlThreadThatDoesNotAnswerRefuses) {
   });
 }
 
+TEST(CommandQueue, AtTheEndOfTheProgramNobodyWaits) {
+  CommandQueue queue([] {}, std::chrono::hours(1));
+  std::thread asker([&] { EXPECT_EQ(queue.ask({"name", ""}).text, "the program ends"); });
+  queue.close();  // before the command or after it
+  asker.join();
+  EXPECT_EQ(queue.ask({"name", ""}).status, Status::refused);
+}
+
 TEST(CommandQueue, TheLogLevelIsEveryProgramsCommand) {
   EXPECT_EQ(set_log_level("loud").status, Status::refused);
   EXPECT_EQ(set_log_level("info,comch=debug").status, Status::done);

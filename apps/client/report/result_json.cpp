@@ -174,6 +174,19 @@ Json search_of(const Campaign& campaign, const Options& options) {
           {"steps", steps}};
 }
 
+Json server_of(const Campaign& campaign) {
+  if (!campaign.server) return {};
+  const ServerShare& share = *campaign.server;
+  Json stages = Json::object();
+  for (const auto& stage : share.stages) {
+    stages[stage.name] = {
+        {"count", stage.count}, {"p50_us", stage.p50_us}, {"p99_us", stage.p99_us}};
+  }
+  return {{"requests", share.requests}, {"responses", share.responses}, {"errors", share.errors},
+          {"stages", stages},           {"busy", share.busy},           {"polling", share.polling},
+          {"asleep", share.asleep}};
+}
+
 std::string status_of(const Campaign& campaign, const std::string& failure) {
   if (!failure.empty() || campaign.has_failed()) return "failed";
   return campaign.interrupted() ? "interrupted" : "ok";
@@ -208,6 +221,7 @@ Json make_json(const Options& options, const Campaign& campaign,
       {"runs", runs},
       {"repeats", repeats_of(campaign)},
       {"search", search_of(campaign, options)},
+      {"server", server_of(campaign)},
   };
 }
 

@@ -11,6 +11,7 @@
 #include "apps/client/run/load_run.hpp"
 #include "apps/client/run/rate_search.hpp"
 #include "apps/client/run/run_result.hpp"
+#include "apps/client/run/server_figures.hpp"
 #include "metrics/confidence.hpp"
 
 namespace offload::client {
@@ -21,6 +22,7 @@ struct Campaign {
   /// Of three repeats or more: figures by their name in the JSON.
   std::vector<std::pair<std::string, metrics::Estimate>> estimates;
   std::optional<SearchResult> search;
+  std::optional<ServerShare> server;  ///< what the server counted meanwhile, with --scrape
 
   [[nodiscard]] bool interrupted() const noexcept {
     return !runs.empty() && runs.back().interrupted;

@@ -43,7 +43,7 @@ def test_what_the_json_has_of_a_run(stage):
     assert client.wait() == 0
     result = json.loads(client.json_file.read_text())
     assert result["status"] == "ok" and result["faults"] == []
-    assert result["repeats"] is None and result["search"] is None
+    assert result["repeats"] is None and result["search"] is None and result["server"] is None
     assert result["machine"]["processors"] == os.cpu_count()
     assert result["machine"]["host"] == os.uname().nodename
     run, = result["runs"]
@@ -219,3 +219,28 @@ def test_no_live_table_elsewhere(stage):
     client = stage.run_client(server, "--duration", "200ms")
     assert len(client.log.splitlines()) == 1 and "connected to" in client.log
     assert "responses/s" not in client.out + client.log
+
+
+def test_the_server_s_own_figures(stage):
+    server = stage.server("--metrics", 0)
+    stage.worker()
+    server.wait_until_listening()
+    address = server.wait_for_log(r"metrics on http://(127\.0\.0\.1:\d+)/metrics")[1]
+    for _ in range(2):  # of this run alone, whatever came before it
+        client = start(stage, server, "-i", 6400, "--scrape", address)
+        assert client.wait() == 0, client.log
+        figures = json.loads(client.json_file.read_text())["server"]
+        assert figures["requests"] == figures["responses"] == 6400 and figures["errors"] == 0
+        assert 0 < figures["stages"]["request"]["count"] <= 100  # one of 64, and one a turn at most
+        assert 0 < figures["stages"]["worker"]["p50_us"] <= figures["stages"]["worker"]["p99_us"]
+        assert abs(figures["busy"] + figures["polling"] + figures["asleep"] - 1) < 1e-6
+        assert "Server:  " in client.out
+
+
+def test_a_server_that_tells_nothing(stage):
+    server, _ = stage.pair()
+    client = stage.client(server, *SHORT, "--scrape", f"127.0.0.1:{free_port()}")
+    assert client.wait() == 1
+    assert re.search("--scrape 127.0.0.1:.*connect", only_line(client))
+    client = stage.client(server, *SHORT, "--scrape", f"127.0.0.1:{server.port}")  # speaks no HTTP
+    assert client.wait() == 1 and "--scrape" in only_line(client)

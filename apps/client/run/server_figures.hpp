@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace offload::client {
+
+/// What an offload-server has counted until a moment, as its --metrics tells by /status.
+struct ServerFigures {
+  struct Stage {
+    std::string name;
+    std::vector<std::uint64_t> counts;  ///< by bucket
+  };
+
+  std::int64_t process = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t responses = 0;
+  std::uint64_t errors = 0;
+  std::vector<std::uint64_t> bounds_ns;  ///< of the buckets but the last
+  std::vector<Stage> stages;
+  std::uint64_t busy_ns = 0;  ///< of all I/O threads, as are the next
+  std::uint64_t poll_ns = 0;
+  std::uint64_t sleep_ns = 0;
+};
+
+/// Asks a server. `address`: HOST:PORT of its --metrics. Throws Error.
+ServerFigures scrape(const std::string& address);
+
+/// Of what /status says. Throws Error for what no offload-server says.
+ServerFigures read_server_figures(const std::string& status);
+
+/// What a server counted between two moments.
+struct ServerShare {
+  struct Stage {
+    std::string name;
+    std::uint64_t count;
+    double p50_us;  ///< as buckets tell; 0 without samples
+    double p99_us;
+  };
+
+  std::uint64_t requests;
+  std::uint64_t responses;
+  std::uint64_t errors;
+  std::vector<Stage> stages;
+  double busy;  ///< share of the I/O threads' time, as are the next; they add up to 1
+  double polling;
+  double asleep;
+};
+
+/// Throws Error if they are of two processes: the server was restarted meanwhile.
+ServerShare between(const ServerFigures& before, const ServerFigures& after);
+
+/// Some lines for people.
+std::string make_text(const ServerShare& share);
+
+}  // namespace offload::client
