@@ -69,8 +69,9 @@ Proxy::Proxy(const ProxyParts& parts, const QueuePairMemory& queues, OnError on_
   // The last entry of the ring has its data in one piece too.
   inline_bytes_.resize(std::size_t{queues.send.ring.blocks} * kernels::rdma::kBlockBytes +
                        kMostInline);
+  constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;  // ibv_reg_mr() is a macro that masks it
   inline_region_ = {check_pointer(ibv_reg_mr(parts.domain.get(), inline_bytes_.data(),
-                                             inline_bytes_.size(), IBV_ACCESS_LOCAL_WRITE),
+                                             inline_bytes_.size(), kAccess),
                                   "register room for inline data"),
                     "a region for inline data"};
 }
