@@ -39,7 +39,7 @@ inline bool has_gpu() {
 /// Zeros, pinned where there is a GPU, under a key of `card`.
 class Memory {
  public:
-  Memory(Card& card, std::size_t bytes) : bytes_(bytes), pinned_(has_gpu()) {
+  Memory(Card& card, std::size_t bytes) : pinned_(has_gpu()) {
 #if defined(__CUDACC__)
     if (pinned_ && cudaHostAlloc(&data_, bytes, cudaHostAllocPortable) != cudaSuccess) {
       throw std::bad_alloc();
@@ -70,7 +70,6 @@ class Memory {
   }
 
  private:
-  std::size_t bytes_;
   bool pinned_;
   void* data_ = nullptr;
   std::uint32_t key_ = 0;
