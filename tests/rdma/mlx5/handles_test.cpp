@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "tests/rdma/mlx5/page.hpp"
@@ -26,7 +27,7 @@ struct HandlesTest : testing::Test {
   }
   template <class T>
   T* at(std::size_t offset) {
-    return reinterpret_cast<T*>(memory[0].bytes + offset);
+    return reinterpret_cast<T*>(std::as_writable_bytes(std::span(memory)).data() + offset);
   }
 
   std::vector<Page> memory = std::vector<Page>(5);
