@@ -66,6 +66,10 @@ class Client final : public FairQueueEntry,
   [[nodiscard]] bool turn_is_over() const noexcept {
     return connection_.input().consumed() >= turn_end_;
   }
+  /// In which turn the last bytes were read that came from it.
+  [[nodiscard]] core::TimePoint read_at() const noexcept { return read_at_; }
+  /// And the first bytes of the frame that its input begins with.
+  [[nodiscard]] core::TimePoint frame_began() const noexcept { return frame_began_; }
 
  private:
   friend ClientTable;
@@ -77,10 +81,12 @@ class Client final : public FairQueueEntry,
 
   ClientTable* table_;
   Admission admission_;
-  std::size_t index_ = 0;           ///< in the table
-  bool holds_frames_ = false;       ///< whole ones, for which there was no room
-  std::uint64_t turn_end_ = 0;      ///< in bytes consumed of its input
-  std::size_t charged_ = 0;         ///< bytes of its input that its turns have paid for
+  std::size_t index_ = 0;       ///< in the table
+  bool holds_frames_ = false;   ///< whole ones, for which there was no room
+  std::uint64_t turn_end_ = 0;  ///< in bytes consumed of its input
+  std::size_t charged_ = 0;     ///< bytes of its input that its turns have paid for
+  core::TimePoint read_at_{};
+  core::TimePoint frame_began_{};
   std::uint64_t unsent_until_ = 0;  ///< what is to be sent within the time: Backlog::appended()
   Connection connection_;
 };
@@ -186,8 +192,12 @@ bool ClientTable::serve(Client& client, Path& path) {
   bool took_all = path.take_frames(client);
   bool worked = connection.input().consumed() != before;
   if (took_all && connection.wants_to_read()) {
+    client.read_at_ = engine_->now();
+    if (connection.input().bytes().empty()) client.frame_began_ = client.read_at_;
     metrics_->received.add(connection.receive());
+    const std::uint64_t taken_before = connection.input().consumed();
     took_all = path.take_frames(client);
+    if (connection.input().consumed() != taken_before) client.frame_began_ = client.read_at_;
     worked = true;
   }
   client.holds_frames_ = !took_all;

@@ -30,7 +30,7 @@ bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= 2 && bytes[0] == std::byte{22} && bytes[1] == std::byte{3};
 }
 
-/// Of so many responses the time of one is taken.
+/// Of so many requests the times of one are taken.
 constexpr std::uint64_t kSampled = 64;
 
 /// A request that has been moved so often was with four workers that were lost.
@@ -49,6 +49,7 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       long_requests_(requester_.capacity()),
       output_(kBatch, kFrameRoom),
       longest_response_(limits.response_length(0)) {
+  sampled_.resize(std::max<std::size_t>(requester_.capacity() / kSampled, 1));
   touched_.reserve(2 * kBatch);  // each has a piece in output_ at least
   metrics_->slots.set(requester_.capacity());
 }
@@ -97,7 +98,8 @@ std::optional<core::TimePoint> RequestPath::silent_since() {
 
 // In its caller: a call is a tenth of it.
 [[gnu::always_inline]] inline bool RequestPath::forward(Client& client,
-                                                        std::span<const std::byte> payload) {
+                                                        std::span<const std::byte> payload,
+                                                        bool first) {
   if (client.turn_is_over()) return false;
   if (refusal_) {
     append_error(client, *refusal_);
@@ -109,6 +111,7 @@ std::optional<core::TimePoint> RequestPath::silent_since() {
   if (!requester_.post(payload, &client, now).ok()) return false;
   long_requests_.note_posted(payload.size(), now);
   client.connection().add_request();
+  if (requester_.posted() % kSampled == 0) begin_sample(client, first);
   return true;
 }
 
@@ -123,7 +126,7 @@ std::optional<core::TimePoint> RequestPath::silent_since() {
       disconnect(client, frame.reason);
     } else if (frame.id != MessageId::client_request) {
       disconnect(client, Refusal::misplaced_message);
-    } else if (forward(client, frame.payload)) {
+    } else if (forward(client, frame.payload, taken == 0)) {
       ++taken;
       // To send it a refusal may have closed it, which emptied its input.
       if (connection.state() == Connection::State::closed) return true;
@@ -172,10 +175,8 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   if (task.user_data == nullptr) return;  // given up: its client has had an error
   auto& client = *static_cast<Client*>(task.user_data);
   client.connection().remove_request();
-  if (++answered_ % kSampled == 0) {
-    sample_posted_ = requester_.posted_at(task);
-    sample_length_ = task.request_length();
-  }
+  ++answered_;
+  if ((task.sequence() + 1) % kSampled == 0) find_sample(task);
   if (task.response_status() != kernels::Status::ok ||
       task.payload().size() > longest_response(task.request_length())) {
     ++failed_;
@@ -206,7 +207,7 @@ bool RequestPath::deliver() {
   if (last_received_ == nullptr) return false;
   last_response_ = engine_->now();
   send_touched();
-  if (sample_posted_ != core::TimePoint{}) record_sample();
+  if (sample_) record_sample();
   [[maybe_unused]] const core::Status released =
       requester_.release(*std::exchange(last_received_, nullptr));
   assert(released.ok());
@@ -214,17 +215,39 @@ bool RequestPath::deliver() {
   return true;
 }
 
+// ---- Times of requests
+
+/// Of the request that was just posted. `first`: its frame is the first that the client's input
+/// had.
+void RequestPath::begin_sample(const Client& client, bool first) noexcept {
+  const std::uint64_t number = requester_.posted() - 1;
+  const core::TimePoint began = first ? client.frame_began() : client.read_at();
+  sampled_[number / kSampled % sampled_.size()] = {began, client.read_at(), engine_->now(), 0};
+}
+
+/// Of the last one in a turn. After a worker was lost another request may have its number.
+void RequestPath::find_sample(const channel::PostRecvTask& task) noexcept {
+  const Sample& sample = sampled_[task.sequence() / kSampled % sampled_.size()];
+  if (sample.posted != requester_.posted_at(task)) return;
+  sample_ = {sample.began, sample.whole, sample.posted, task.request_length()};
+}
+
 /// Of a response that was seen in this turn and is written now.
 void RequestPath::record_sample() noexcept {
-  const auto written = core::Clock::now();
-  const auto posted = std::exchange(sample_posted_, {});
-  metrics_->duration.record(written - posted);
-  metrics_->worker.record(engine_->now() - posted);
-  metrics_->send.record(written - engine_->now());
   const auto ticks = [](core::TimePoint time) {
     return static_cast<std::uint64_t>(time.time_since_epoch().count());
   };
-  metrics_->samples.add({ticks(posted), ticks(engine_->now()), ticks(written), sample_length_});
+  const RequestSample sample{ticks(sample_->began),     ticks(sample_->whole),
+                             ticks(sample_->posted),    ticks(engine_->now()),
+                             ticks(core::Clock::now()), sample_->length};
+  sample_.reset();
+  metrics_->samples.add(sample);
+  metrics_->duration.record(core::Duration(sample.written - sample.began));
+  std::uint64_t begin = sample.began;
+  for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
+    const std::uint64_t end = sample.ends()[stage];
+    metrics_->stages[stage].record(core::Duration(end - std::exchange(begin, end)));
+  }
 }
 
 // ---- Output

@@ -80,11 +80,21 @@ class RequestPath {
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
 
  private:
-  bool forward(Client& client, std::span<const std::byte> payload);
+  /// Of a request that was posted and whose answer has not come.
+  struct Sample {
+    core::TimePoint began;
+    core::TimePoint whole;
+    core::TimePoint posted;
+    std::uint32_t length;
+  };
+
+  bool forward(Client& client, std::span<const std::byte> payload, bool first);
   bool take_frames(Client& client, std::uint64_t& taken);
   void disconnect(Client& client, protocol::Refusal reason);
   void append_error(Client& client, protocol::Refusal reason);
   void count_refusal(protocol::Refusal reason) noexcept;
+  void begin_sample(const Client& client, bool first) noexcept;
+  void find_sample(const channel::PostRecvTask& task) noexcept;
   void record_sample() noexcept;
   void give_up(channel::SendTask& request, protocol::Refusal reason);
   /// For a frame in output_, or a piece.
@@ -116,10 +126,10 @@ class RequestPath {
   bool open_ = false;
   core::TimePoint last_response_;
   std::uint64_t answered_ = 0;
-  std::uint64_t failed_ = 0;         ///< of them
-  core::TimePoint sample_posted_{};  ///< when the request of a sampled response was; {}: none
-  std::uint32_t sample_length_ = 0;  ///< of that request
+  std::uint64_t failed_ = 0;  ///< of them
   std::uint64_t refused_ = 0;
+  std::vector<Sample> sampled_;   ///< by the request's number: those that are under way
+  std::optional<Sample> sample_;  ///< of a response that is to be written in this turn
 };
 
 }  // namespace offload::server

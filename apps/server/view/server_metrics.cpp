@@ -101,17 +101,19 @@ void ServerMetrics::collect_clients(Exposition& page) const {
 }
 
 void ServerMetrics::collect_times(Exposition& page) const {
-  constexpr telemetry::Metric kStages{
+  constexpr telemetry::Metric kStageDuration{
       "offload_server_stage_duration_seconds",
-      "One of 64 requests, by stage: worker (taken to seen answered), send (to written)."};
+      "One of 64 requests, by stage: receive (its bytes), queue (until the worker has it), worker, "
+      "send."};
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const ThreadMetrics& thread = *threads_[i];
     const Labels labels = page.shard("thread", i);
     page.histogram({"offload_server_request_duration_seconds",
-                    "One of 64 requests, from the turn that took it until it was answered."},
+                    "One of 64 requests, from its first bytes until its answer was written."},
                    labels, thread.duration);
-    page.histogram(kStages, with(labels, "stage", "worker"), thread.worker);
-    page.histogram(kStages, with(labels, "stage", "send"), thread.send);
+    for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
+      page.histogram(kStageDuration, with(labels, "stage", kStages[stage]), thread.stages[stage]);
+    }
     page.counter_of_seconds({"offload_server_busy_seconds_total", "I/O threads: turns with work."},
                             labels, thread.times.busy.value());
     page.counter_of_seconds(
@@ -167,16 +169,27 @@ std::uint64_t sum_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads,
 }
 
 /// Counts of all threads by bucket, from which a reader makes quantiles of any span of time.
+/// `histogram`: the one of a thread.
 template <class Histogram>
 nlohmann::json counts_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads,
                          Histogram histogram) {
   auto counts = nlohmann::json::array();
   for (std::size_t bucket = 0; bucket <= telemetry::DurationHistogram::kBounds.size(); ++bucket) {
-    counts.push_back(sum_of(threads, [&](const ThreadMetrics& thread) {
-      return (thread.*histogram).count_at(bucket);
-    }));
+    counts.push_back(sum_of(
+        threads, [&](const ThreadMetrics& thread) { return histogram(thread).count_at(bucket); }));
   }
   return counts;
+}
+
+nlohmann::json stages_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads) {
+  nlohmann::json stages;
+  for (std::size_t i = 0; i < kStages.size(); ++i) {
+    stages[kStages[i]] = counts_of(
+        threads, [i](const auto& thread) -> const auto& { return thread.stages[i]; });
+  }
+  stages["request"] = counts_of(
+      threads, [](const auto& thread) -> const auto& { return thread.duration; });
+  return stages;
 }
 
 nlohmann::json totals_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads) {
@@ -219,27 +232,22 @@ nlohmann::json ServerMetrics::status() const {
                        {"longest_turn_ns", times.longest_turn.value()},
                        {"stalls", times.stalls.value()}});
   }
-  return {{"totals", totals_of(threads_)},
-          {"bounds_ns", telemetry::DurationHistogram::kBounds},
-          {"stages",
-           {{"request", counts_of(threads_, &ThreadMetrics::duration)},
-            {"worker", counts_of(threads_, &ThreadMetrics::worker)},
-            {"send", counts_of(threads_, &ThreadMetrics::send)}}},
-          {"workers", std::move(workers)},
-          {"threads", std::move(threads)},
-          {"events", events_->to_json()}};
+  return {{"totals", totals_of(threads_)}, {"bounds_ns", telemetry::DurationHistogram::kBounds},
+          {"stages", stages_of(threads_)}, {"workers", std::move(workers)},
+          {"threads", std::move(threads)}, {"events", events_->to_json()}};
 }
 
 nlohmann::json ServerMetrics::trace() const {
   auto spans = nlohmann::json::array();
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    for (const telemetry::RequestSample& sample : threads_[i]->samples.latest()) {
-      const auto span = [&](const char* name, std::uint64_t begin, std::uint64_t end) {
-        telemetry::add_span(spans, name, i, begin, end, sample.length);
-      };
-      span("request", sample.posted, sample.written);
-      span("worker", sample.posted, sample.seen);
-      span("send", sample.seen, sample.written);
+    for (const RequestSample& sample : threads_[i]->samples.latest()) {
+      telemetry::add_span(spans, "request", i, sample.began, sample.written, sample.length);
+      std::uint64_t begin = sample.began;
+      for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
+        const std::uint64_t end = sample.ends()[stage];
+        telemetry::add_span(spans, kStages[stage], i, std::exchange(begin, end), end,
+                            sample.length);
+      }
     }
   }
   return spans;

@@ -25,6 +25,22 @@ enum class ConnectionEnd : std::uint8_t {
 inline constexpr std::array<const char*, 6> kConnectionEnds{"peer",     "reset",  "timeout",
                                                             "protocol", "memory", "shutdown"};
 
+/// When what became of one request, in the ticks of core::Clock (ns).
+struct RequestSample {
+  std::uint64_t began;    ///< its first bytes were read
+  std::uint64_t whole;    ///< its last bytes were read
+  std::uint64_t posted;   ///< it was written into the channel
+  std::uint64_t seen;     ///< its answer was there
+  std::uint64_t written;  ///< the answer was given to the socket
+  std::uint64_t length;   ///< of the request, bytes
+
+  /// The ends of its stages: one begins where the one before ends, the first with `began`.
+  [[nodiscard]] std::array<std::uint64_t, 4> ends() const { return {whole, posted, seen, written}; }
+};
+/// The stages between: receiving a long frame, waiting for room in the channel, the worker with the
+/// way there and back, sending.
+inline constexpr std::array<const char*, 4> kStages{"receive", "queue", "worker", "send"};
+
 /// What one I/O thread counts. It alone writes, once a turn where it can, and any may read. It is
 /// there before the thread and after it, so that a reader needs to know nothing of threads.
 struct alignas(core::kCacheLinePair) ThreadMetrics {
@@ -41,10 +57,9 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   core::Counter transmitted;                     ///< bytes, sent or waiting for the client
   core::Counter slots;                           ///< of the channel: requests that it may have
   core::Counter in_flight;                       ///< of them, unanswered now
-  telemetry::DurationHistogram duration;         ///< taken to written; sampled, as the next two
-  telemetry::DurationHistogram worker;           ///< taken to seen
-  telemetry::DurationHistogram send;             ///< seen to written
-  telemetry::SampleRing samples;
+  telemetry::DurationHistogram duration;         ///< of requests that are sampled, all stages
+  std::array<telemetry::DurationHistogram, kStages.size()> stages;
+  telemetry::SampleRing<RequestSample> samples;
   progress::EngineTimes times;
 
   void count_refusal(protocol::Refusal reason) noexcept {

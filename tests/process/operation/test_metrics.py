@@ -117,8 +117,8 @@ def test_stages_add_up_to_the_duration(pair):
     duration = "offload_server_request_duration_seconds"
     assert now[f"{duration}_count"] == now[f'{duration}_bucket{{le="+Inf"}}'] == 200 // 64
     stages = [now[f'offload_server_stage_duration_seconds_sum{{stage="{stage}"}}']
-              for stage in ("worker", "send")]
-    assert all(stage > 0 for stage in stages)
+              for stage in ("receive", "queue", "worker", "send")]
+    assert stages[2] > 0 and stages[3] > 0
     assert sum(stages) == pytest.approx(now[f"{duration}_sum"], abs=2e-9 * 200)
 
 
@@ -253,10 +253,10 @@ def test_the_trace_has_the_sampled_requests(pair):
         for payload in payloads(130, 100):
             client.ask([payload])
     spans = json.loads(ask(server, "/trace")[1])["traceEvents"]
-    assert [span["name"] for span in spans] == ["request", "worker", "send"] * 2
-    for request, worker, send in zip(spans[0::3], spans[1::3], spans[2::3]):
+    assert [span["name"] for span in spans] == ["request", "receive", "queue", "worker", "send"] * 2
+    for request, *stages in zip(*(spans[i::5] for i in range(5))):
         assert request["args"]["bytes"] == 100
-        assert worker["dur"] + send["dur"] == pytest.approx(request["dur"], abs=0.01)
+        assert sum(stage["dur"] for stage in stages) == pytest.approx(request["dur"], abs=0.01)
 
 
 def test_the_worker_says_where_its_time_goes(pair):
