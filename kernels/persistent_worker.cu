@@ -68,11 +68,13 @@ __global__ void __launch_bounds__(kMostThreads)
     const auto open_gate = [&] {
       if (job.opens_gate && threadIdx.x == 32) gate.open_next(job.sequence);
     };
+    poller.begin_busy();
     const Outcome outcome = respond(ThreadBlock{}, poller.channel(), job.sequence, Service{},
                                     staging, job.received, open_gate);
     if (outcome == Outcome::refused && threadIdx.x < 32) {
       poller.report(job.sequence, job.received.length);
     }
+    poller.end_busy();
   }
 }
 

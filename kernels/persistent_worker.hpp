@@ -26,6 +26,9 @@ struct DeviceChannel {
   /// In device memory: the number of a message found lately by any group; moves while messages
   /// come.
   std::uint32_t* latest;
+  /// In host memory: for each group of the channel how long it has been answering messages, from 0
+  /// on: nanoseconds modulo 2^32, told every so many of its polls.
+  std::uint32_t* busy;
 };
 
 /// The kernel's argument. Times and limits are those of the CUDA back end.

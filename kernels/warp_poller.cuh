@@ -52,12 +52,18 @@ class WarpPoller {
     return true;
   }
 
+  /// What comes until end_busy() is time in which the group answers a message.
+  __device__ void begin_busy() { busy_ -= nanoseconds(); }
+  __device__ void end_busy() { busy_ += nanoseconds(); }
+
   /// Answers the message that wait() received, and goes on to its next.
   template <class Service>
   __device__ void answer(const Service& service, Staging& staging, Received received) {
+    begin_busy();
     if (respond(Warp{}, own_.channel, sequence_, service, staging, received) == Outcome::refused) {
       report(sequence_, received.length);
     }
+    end_busy();
     next();
   }
 
@@ -90,9 +96,18 @@ class WarpPoller {
   /// word that the CUDA back end enqueues, hence system scope.
   __device__ std::uint32_t load_stop() const { return load_relaxed_sys(worker_.stop); }
 
+  /// The lower half of the GPU's timer: what a message takes is far from its 4 s.
+  static __device__ std::uint32_t nanoseconds() {
+    std::uint32_t now = 0;
+    asm volatile("mov.u32 %0, %%globaltimer_lo;" : "=r"(now)::"memory");
+    return now;
+  }
+
   __device__ void beat() const {
-    if (rank_ != 0 || polls_ % kPollsPerHeartbeat != 0 || Warp::lane() != 0) return;
-    // Relaxed: a counter. Pairs with the CUDA back end's relaxed load in heartbeats().
+    if (polls_ % kPollsPerHeartbeat != 0 || Warp::lane() != 0) return;
+    // Relaxed: counters. Pair with the CUDA back end's relaxed loads in heartbeats() and count().
+    store_relaxed_sys(own_.busy + rank_, busy_);
+    if (rank_ != 0) return;
     store_relaxed_sys(own_.heartbeat, std::uint64_t{polls_ / kPollsPerHeartbeat + 1});
   }
 
@@ -128,6 +143,7 @@ class WarpPoller {
   std::uint64_t sequence_;
   std::uint32_t latest_ = 0;  ///< as last loaded, valid in lane 0
   std::uint32_t polls_ = 0;
+  std::uint32_t busy_ = 0;              ///< nanoseconds
   std::uint32_t polled_ = kMaxPackets;  ///< packets
 };
 

@@ -180,7 +180,6 @@ void Worker::watch_over() {
                     prefix_, fault.channel, fault.slot, fault.length);
     counts_->faults.add();
   }
-  note_times();
   counts_->stuck.set(watchdog_->look(core::Clock::now(), backend_->heartbeats()));
 }
 
@@ -195,8 +194,6 @@ void Worker::check_connections() {
 /// False: the back end does not stop.
 bool Worker::detach() {
   hang_.enter(kDetachTime);
-  note_times();
-  times_before_ = {counts_->busy.value(), counts_->polling.value(), counts_->asleep.value()};
   if (!backend_->stop(kStopTime)) {
     core::log_error("{}the back end did not stop within {} s", prefix_,
                     core::to_seconds(kStopTime));
@@ -216,15 +213,6 @@ void Worker::close() {
   watchdog_.reset();
   backend_.reset();
   note_detached();
-}
-
-/// A back end counts from each of its starts on.
-void Worker::note_times() {
-  auto times = backend_->times().value_or(backend::BackendTimes{});
-  times += times_before_;
-  counts_->busy.set(times.busy);
-  counts_->polling.set(times.polling);
-  counts_->asleep.set(times.asleep);
 }
 
 void Worker::note_detached() {
@@ -259,6 +247,7 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
       served.push_back(attached.channel);
       watched.push_back(attached.channel->view());
     }
+    backend_->count_in(counts_->times_of(served.size()));
     backend_->start(std::move(served), service);
     for (const auto& attached : channels_) {
       if (attached.proxy) attached.proxy->start(backend_->wakeup(), [this] { engine_.notify(); });

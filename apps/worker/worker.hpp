@@ -80,7 +80,6 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   bool detach();
   void close();
   void note_detached();
-  void note_times();
   [[nodiscard]] bool leaving() const noexcept { return leave_.load(std::memory_order_acquire); }
   [[nodiscard]] protocol::Hello hello() const;
 
@@ -92,7 +91,6 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   progress::Engine engine_;
   std::vector<comch::AttachedChannel> channels_;  ///< outlive the back end's use of them
   std::unique_ptr<backend::Backend> backend_;
-  backend::BackendTimes times_before_{};  ///< of the attachments before this one
   std::shared_ptr<WorkerCounts> counts_ = std::make_shared<WorkerCounts>();
   std::optional<Watchdog> watchdog_;
   std::optional<comch::WorkerSession> link_;

@@ -18,6 +18,45 @@ void WorkerMetrics::note_turn(core::TimePoint now, bool leaving) noexcept {
   leaving_.store(leaving, std::memory_order_relaxed);
 }
 
+std::vector<backend::SharedChannelTimes> WorkerCounts::times_of(std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  while (times_.size() < count) times_.push_back(std::make_shared<backend::ChannelTimes>());
+  return {times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+std::vector<backend::SharedChannelTimes> WorkerCounts::times() const {
+  const std::lock_guard lock(mutex_);
+  return times_;
+}
+
+namespace {
+
+void collect_times(Exposition& page, const telemetry::Labels& labels, const WorkerCounts& counts) {
+  const auto channels = counts.times();
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    const backend::ChannelTimes& times = *channels[i];
+    telemetry::Labels channel = labels;
+    for (auto& label : page.shard("channel", i)) channel.push_back(std::move(label));
+    page.counter_of_seconds(
+        {"offload_worker_busy_seconds_total", "Worker's threads: turns with requests."}, channel,
+        times.turns.busy.value());
+    page.counter_of_seconds(
+        {"offload_worker_poll_seconds_total", "Worker's threads: turns that found none."}, channel,
+        times.turns.polling.value());
+    page.counter_of_seconds({"offload_worker_sleep_seconds_total", "Worker's threads: asleep."},
+                            channel, times.turns.asleep.value());
+    page.gauge_of_most(
+        {"offload_worker_longest_turn_seconds", "The longest turn of a worker's thread."}, channel,
+        static_cast<double>(times.turns.longest_turn.value()) / 1e9);
+    page.histogram({"offload_worker_service_duration_seconds",
+                    "One of 64 slots, from when the worker had found its requests until they were "
+                    "answered."},
+                   channel, times.service);
+  }
+}
+
+}  // namespace
+
 void WorkerMetrics::collect(Exposition& page) const {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerCounts& counts = *workers_[i].counts;
@@ -37,16 +76,9 @@ void WorkerMetrics::collect(Exposition& page) const {
     page.gauge({"offload_worker_stuck_channels",
                 "Channels with a request that is unanswered for --stuck-after."},
                labels, number(counts.stuck));
-    page.counter_of_seconds(
-        {"offload_worker_busy_seconds_total", "Back end's threads: turns with requests."}, labels,
-        counts.busy.value());
-    page.counter_of_seconds(
-        {"offload_worker_poll_seconds_total", "Back end's threads: turns that found none."}, labels,
-        counts.polling.value());
-    page.counter_of_seconds({"offload_worker_sleep_seconds_total", "Back end's threads: asleep."},
-                            labels, counts.asleep.value());
     page.counter({"offload_worker_faults_total", "Requests that the back end refused."}, labels,
                  number(counts.faults));
+    collect_times(page, labels, counts);
   }
   page.gauge({"offload_worker_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
 }
@@ -72,24 +104,41 @@ nlohmann::json WorkerMetrics::status() const {
   auto events = nlohmann::json::array();
   for (const Entry& worker : workers_) {
     const WorkerCounts& counts = *worker.counts;
+    progress::EngineTimes all;
+    for (const auto& channel : counts.times()) {
+      all.busy.add(channel->turns.busy.value());
+      all.polling.add(channel->turns.polling.value());
+      all.asleep.add(channel->turns.asleep.value());
+    }
     workers.push_back({{"name", worker.name},
                        {"attached", counts.attached.value() != 0},
                        {"attaches", counts.attaches.value()},
                        {"losses", counts.losses.value()},
                        {"channels", counts.channels.value()},
                        {"stuck_channels", counts.stuck.value()},
-                       {"busy_ns", counts.busy.value()},
-                       {"poll_ns", counts.polling.value()},
-                       {"sleep_ns", counts.asleep.value()},
+                       {"busy_ns", all.busy.value()},
+                       {"poll_ns", all.polling.value()},
+                       {"sleep_ns", all.asleep.value()},
                        {"faults", counts.faults.value()}});
     for (auto& event : counts.events.to_json()) events.push_back(std::move(event));
   }
   return {{"workers", std::move(workers)}, {"events", std::move(events)}};
 }
 
-/// What a worker does with each request is in the server's trace.
+/// A thread of the trace is a channel; of several workers each has a thousand of them.
 nlohmann::json WorkerMetrics::trace() const {
-  return nlohmann::json::array();
+  constexpr std::size_t kThreadsOfOne = 1000;
+  auto spans = nlohmann::json::array();
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+    const auto channels = workers_[worker].counts->times();
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+      for (const backend::ServiceSample& sample : channels[i]->samples.latest()) {
+        telemetry::add_span(spans, "service", worker * kThreadsOfOne + i, sample.began,
+                            sample.ended, sample.length);
+      }
+    }
+  }
+  return spans;
 }
 
 }  // namespace offload::worker

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "backend/channel_times.hpp"
 #include "core/clock.hpp"
 #include "core/counter.hpp"
 #include "telemetry/event_log.hpp"
@@ -14,18 +16,24 @@
 namespace offload::worker {
 
 /// What one worker, of one GPU, counts. Its control thread alone writes, any may read.
-struct WorkerCounts {
+class WorkerCounts {
+ public:
   core::Counter attached;  ///< 1 while a server's channels are served
   core::Counter attaches;
   core::Counter losses;    ///< of the server, not by agreement
   core::Counter channels;  ///< served now
   core::Counter faults;    ///< requests that the back end refused
   core::Counter stuck;     ///< channels, as the watchdog last found
-  /// Of the back end's threads since the program began, ns; all 0 where it does not know.
-  core::Counter busy;
-  core::Counter polling;
-  core::Counter asleep;
   telemetry::EventLog events;
+
+  /// Of the first `count` channels, of whichever server, since the program began.
+  [[nodiscard]] std::vector<backend::SharedChannelTimes> times_of(std::size_t count);
+  /// Of all channels that there ever were.
+  [[nodiscard]] std::vector<backend::SharedChannelTimes> times() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<backend::SharedChannelTimes> times_;  ///< under the mutex: grows
 };
 
 /// What the worker program tells of itself: its workers, and whether its main thread turns.

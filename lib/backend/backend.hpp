@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "backend/channel_times.hpp"
 #include "channel/channel_memory.hpp"
 #include "core/clock.hpp"
 
@@ -16,20 +18,6 @@ struct Fault {
   std::uint32_t channel;
   std::uint32_t slot;
   std::uint32_t length;  ///< what its header claimed, bytes
-};
-
-/// Where the time of a back end's threads went since start(), in nanoseconds, all together.
-struct BackendTimes {
-  std::uint64_t busy = 0;     ///< requests were answered
-  std::uint64_t polling = 0;  ///< there were none
-  std::uint64_t asleep = 0;
-
-  BackendTimes& operator+=(const BackendTimes& other) noexcept {
-    busy += other.busy;
-    polling += other.polling;
-    asleep += other.asleep;
-    return *this;
-  }
 };
 
 /// A back end: what answers the requests, a GPU or CPU threads. start, then it serves by itself,
@@ -48,6 +36,10 @@ class Backend {
   /// How a requester learns of its responses: doorbell or polling.
   [[nodiscard]] virtual channel::Wakeup wakeup() const = 0;
 
+  /// Before start(): the channels that it will be given count their times there, by their order,
+  /// and beyond these nowhere that anybody sees. They may have counted for others before.
+  void count_in(std::vector<SharedChannelTimes> times) { times_ = std::move(times); }
+
   /// Serves `channels` until stop(). Registers and starts their regions, unless they are started.
   /// `service`: one of kernels::service_names(). Throws Error.
   virtual void start(std::vector<channel::SharedChannel> channels, const std::string& service) = 0;
@@ -59,12 +51,18 @@ class Backend {
   /// A counter for each channel that moves while the channel is served.
   [[nodiscard]] virtual std::vector<std::uint64_t> heartbeats() const = 0;
 
-  /// Nothing where it does not know: a persistent kernel counts no time.
-  [[nodiscard]] virtual std::optional<BackendTimes> times() const { return std::nullopt; }
-
   /// The latest fault of each channel since the last call. Throws Error (driver) if serving has
   /// ended by itself.
   virtual std::vector<Fault> check() = 0;
+
+ protected:
+  /// Of the channel at `position` among those of start().
+  [[nodiscard]] SharedChannelTimes times_of(std::size_t position) const {
+    return position < times_.size() ? times_[position] : std::make_shared<ChannelTimes>();
+  }
+
+ private:
+  std::vector<SharedChannelTimes> times_;
 };
 
 /// The CPU back end: the worker loop on threads, one a channel. A thread spins for `spin` after the

@@ -9,14 +9,19 @@ namespace {
 /// Between two polls of the batches under way at the end: a batch takes some tens of microseconds.
 constexpr core::Duration kDrainPoll = std::chrono::microseconds(100);
 
+/// Of so many batches the time of one is taken.
+constexpr std::uint64_t kSampledBatches = 16;
+
 }  // namespace
 
 using State = BatchProcessor::State;
 using Taken = StagedBatch::Taken;
 
 BatchWorker::BatchWorker(const channel::SharedChannel& channel, core::Duration spin,
-                         std::unique_ptr<BatchProcessor> processor)
-    : ChannelThread(channel, spin), processor_(std::move(processor)) {
+                         std::unique_ptr<BatchProcessor> processor, SharedChannelTimes times)
+    : ChannelThread(channel, spin, std::move(times)),
+      processor_(std::move(processor)),
+      sampled_(processor_->batches()) {
   for (std::uint32_t i = 0; i < processor_->batches(); ++i) {
     batches_.emplace_back(processor_->requests(i), processor_->responses(i),
                           processor_->capacity());
@@ -52,6 +57,7 @@ bool BatchWorker::launch_next() {
   }
   if (refused) ring();
   if (batch.count() == 0) return refused;
+  sampled_[i] = launched_ % kSampledBatches == 0 ? core::Clock::now() : core::TimePoint{};
   if (!processor_->launch(i, batch.bytes())) {
     fail();
     return false;
@@ -75,6 +81,9 @@ bool BatchWorker::answer_oldest() {
     if (!batches_[i].answer(channel(), slot, staging_)) report(batches_[i].sequence(slot));
   }
   ring();
+  if (sampled_[i] != core::TimePoint{}) {
+    times().add_sample(sampled_[i], core::Clock::now(), batches_[i].bytes());
+  }
   return true;
 }
 

@@ -14,7 +14,8 @@ namespace offload::backend {
 class BatchWorker final : public ChannelThread {
  public:
   BatchWorker(const channel::SharedChannel& channel, core::Duration spin,
-              std::unique_ptr<BatchProcessor> processor);
+              std::unique_ptr<BatchProcessor> processor,
+              SharedChannelTimes times = std::make_shared<ChannelTimes>());
   ~BatchWorker() { stop(); }
   BatchWorker(const BatchWorker&) = delete;
   BatchWorker& operator=(const BatchWorker&) = delete;
@@ -41,8 +42,9 @@ class BatchWorker final : public ChannelThread {
 
   std::unique_ptr<BatchProcessor> processor_;
   std::vector<StagedBatch> batches_;
-  std::uint64_t launched_ = 0;  ///< batches
-  std::uint64_t answered_ = 0;  ///< batches, in the order of their launches
+  std::vector<core::TimePoint> sampled_;  ///< by batch: when it was launched; {}: not sampled
+  std::uint64_t launched_ = 0;            ///< batches
+  std::uint64_t answered_ = 0;            ///< batches, in the order of their launches
   std::atomic<bool> failed_{false};
 };
 

@@ -1,6 +1,7 @@
 #include "backend/channel_thread.hpp"
 
 #include <string>
+#include <utility>
 
 #include "core/cpu.hpp"
 #include "kernels/packet_access.hpp"
@@ -13,12 +14,14 @@ constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
 
-ChannelThread::ChannelThread(const channel::SharedChannel& channel, core::Duration spin)
+ChannelThread::ChannelThread(const channel::SharedChannel& channel, core::Duration spin,
+                             SharedChannelTimes times)
     : sequence_(channel->first_sequence()),
       channel_(channel),
       waiter_(channel->waiter()),
       ringer_(channel->ringer()),
-      engine_(spin, &times_) {
+      times_(std::move(times)),
+      engine_(spin, &times_->turns) {
   engine_.attach(*this);
   engine_.watch(waiter_.fd(), EPOLLIN | EPOLLET, *this);
 }

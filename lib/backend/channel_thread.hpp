@@ -19,7 +19,9 @@ namespace offload::backend {
 /// and arm.
 class ChannelThread : protected progress::Pollable, progress::EventHandler {
  public:
-  ChannelThread(const channel::SharedChannel& channel, core::Duration spin);
+  /// `times`: where it counts its own.
+  ChannelThread(const channel::SharedChannel& channel, core::Duration spin,
+                SharedChannelTimes times);
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
 
@@ -31,10 +33,6 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
 
   /// Counts the thread's turns, except those in which it waits for a device.
   [[nodiscard]] std::uint64_t heartbeat() const { return turns_.load(std::memory_order_relaxed); }
-
-  [[nodiscard]] BackendTimes times() const {
-    return {times_.busy.value(), times_.polling.value(), times_.asleep.value()};
-  }
 
   [[nodiscard]] bool take_fault(Fault& fault);
 
@@ -52,6 +50,8 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   void ring() { ringer_.ring(); }
   /// Notes that a request was refused. Kept until take_fault(); others meanwhile are dropped.
   void report(std::uint64_t sequence);
+  /// Where the thread counts its times; the thread's.
+  [[nodiscard]] ChannelTimes& times() noexcept { return *times_; }
 
   std::uint64_t sequence_;  ///< the next message to take; the thread's, once it is started
   kernels::Staging staging_{};
@@ -63,7 +63,7 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   channel::SharedChannel channel_;
   channel::Waiter waiter_;
   channel::Ringer ringer_;
-  progress::EngineTimes times_;
+  SharedChannelTimes times_;
   progress::Engine engine_;
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> turns_{0};
@@ -79,13 +79,6 @@ std::vector<std::uint64_t> heartbeats_of(const std::vector<std::unique_ptr<Threa
   std::vector<std::uint64_t> beats;
   for (const auto& thread : threads) beats.push_back(thread->heartbeat());
   return beats;
-}
-
-template <class Thread>
-BackendTimes times_of(const std::vector<std::unique_ptr<Thread>>& threads) {
-  BackendTimes times;
-  for (const auto& thread : threads) times += thread->times();
-  return times;
 }
 
 template <class Thread>

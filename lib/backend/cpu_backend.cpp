@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "backend/channel_thread.hpp"
 #include "core/error.hpp"
@@ -16,8 +17,8 @@ constexpr std::uint32_t kBatchBytes = 256 * 1024;
 /// One channel and the thread that serves it.
 class CpuWorker final : public ChannelThread {
  public:
-  CpuWorker(const channel::SharedChannel& channel, core::Duration spin)
-      : ChannelThread(channel, spin),
+  CpuWorker(const channel::SharedChannel& channel, core::Duration spin, SharedChannelTimes times)
+      : ChannelThread(channel, spin, std::move(times)),
         batch_(std::clamp(kBatchBytes / channel->view().layout.max_length, 1U, kBatch)) {}
   ~CpuWorker() { stop(); }
   CpuWorker(const CpuWorker&) = delete;
@@ -39,14 +40,26 @@ class CpuWorker final : public ChannelThread {
   bool serve_batch(Service service) {
     std::uint32_t served = 0;
     for (; served < batch_; ++served) {
-      const auto outcome =
-          kernels::serve(kernels::SingleLane{}, channel(), sequence_, service, staging_);
-      if (outcome == kernels::Outcome::nothing) break;
-      if (outcome == kernels::Outcome::refused) report(sequence_);
+      const auto received = kernels::receive(kernels::SingleLane{}, channel(), sequence_, staging_);
+      if (received.arrival == kernels::Arrival::none) break;
+      if (sequence_ % ChannelTimes::kSampled == ChannelTimes::kSampled - 1) {
+        const auto began = core::Clock::now();
+        respond(service, received);
+        times().add_sample(began, core::Clock::now(), received.length);
+      } else {
+        respond(service, received);
+      }
       ++sequence_;
     }
     if (served != 0) ring();
     return served != 0;
+  }
+
+  template <class Service>
+  void respond(Service service, kernels::Received received) {
+    const auto outcome =
+        kernels::respond(kernels::SingleLane{}, channel(), sequence_, service, staging_, received);
+    if (outcome == kernels::Outcome::refused) report(sequence_);
   }
 
   std::uint32_t batch_;
@@ -63,7 +76,7 @@ class CpuBackend final : public Backend {
   void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     for (const channel::SharedChannel& channel : channels) {
       channel::start_regions(*channel);
-      workers_.push_back(std::make_unique<CpuWorker>(channel, spin_));
+      workers_.push_back(std::make_unique<CpuWorker>(channel, spin_, times_of(workers_.size())));
     }
     const bool known = kernels::with_service(service, [&](auto chosen) {
       for (auto& worker : workers_) worker->start(chosen);
@@ -80,7 +93,6 @@ class CpuBackend final : public Backend {
   [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override {
     return heartbeats_of(workers_);
   }
-  [[nodiscard]] std::optional<BackendTimes> times() const override { return times_of(workers_); }
   std::vector<Fault> check() override { return take_faults_of(workers_); }
 
  private:

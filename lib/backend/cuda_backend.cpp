@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "backend/backend.hpp"
 #include "gpu/cuda_device.hpp"
@@ -40,14 +41,17 @@ std::uint8_t* map(memory::MemoryRegion& region) {
 
 /// The state from start to stop. Members are destroyed in reverse order: the streams first.
 struct Run {
-  explicit Run(std::size_t count)
+  Run(std::size_t count, std::uint32_t groups_per_channel)
       : device_channels(count),
         heartbeats(count),
         faults(count),
         gates(count),
         latest(count),
         stop(1),
-        one(1) {}
+        one(1),
+        groups(groups_per_channel),
+        busy(count * groups_per_channel),
+        busy_counted(count * groups_per_channel) {}
 
   std::vector<channel::SharedChannel> channels;  ///< with their regions, which the GPU uses
   gpu::DeviceArray<kernels::DeviceChannel> device_channels;
@@ -57,6 +61,11 @@ struct Run {
   gpu::DeviceArray<std::uint32_t> latest;
   gpu::DeviceArray<std::uint32_t> stop;
   gpu::PinnedArray<std::uint32_t> one;
+  std::size_t groups;                       ///< of a channel
+  gpu::PinnedArray<std::uint32_t> busy;     ///< by channel and group, as the kernel tells it
+  std::vector<std::uint32_t> busy_counted;  ///< of that
+  std::vector<SharedChannelTimes> times;    ///< by channel
+  core::TimePoint counted = core::Clock::now();
   std::vector<std::uint64_t> faults_seen;  ///< message + 1, by channel; 0: none
   gpu::Stream control;
   gpu::Stream kernel;
@@ -82,8 +91,16 @@ class CudaBackend final : public Backend {
     if (!kernels::with_service(service, [](auto) {})) {
       throw Error(ErrorCode::not_found, "no service '" + service + "'");
     }
-    auto run = std::make_unique<Run>(channels.size());
+    std::uint32_t longest = 0;
+    for (const auto& channel : channels) {
+      longest = std::max(longest, channel->view().layout.max_length);
+    }
+    const std::uint32_t groups = options_.warps_per_channel.value_or(
+        longest <= kernels::kMaxPacketPayload ? CudaOptions::kWarpsForShort
+                                              : CudaOptions::kWarpsForLong);
+    auto run = std::make_unique<Run>(channels.size(), groups);
     run->channels = std::move(channels);
+    for (std::size_t i = 0; i < run->channels.size(); ++i) run->times.push_back(times_of(i));
     run->faults_seen.assign(run->channels.size(), 0);
     std::vector<kernels::DeviceChannel> device_channels;
     for (std::size_t i = 0; i < run->channels.size(); ++i) {
@@ -100,12 +117,8 @@ class CudaBackend final : public Backend {
     kernels::PersistentWorker worker{};
     worker.channels = run->device_channels.get();
     worker.channel_count = static_cast<std::uint32_t>(run->channels.size());
-    for (const channel::SharedChannel& channel : run->channels) {
-      worker.max_length = std::max(worker.max_length, channel->view().layout.max_length);
-    }
-    worker.groups_per_channel = options_.warps_per_channel.value_or(
-        worker.max_length <= kernels::kMaxPacketPayload ? CudaOptions::kWarpsForShort
-                                                        : CudaOptions::kWarpsForLong);
+    worker.max_length = longest;
+    worker.groups_per_channel = groups;
     worker.stop = run->stop.get();
     worker.polls_until_idle = kPollsUntilIdle;
     worker.idle_sleep_ns = static_cast<std::uint32_t>(
@@ -131,6 +144,7 @@ class CudaBackend final : public Backend {
       }
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
+    count(*run_);
     run_.reset();
     return true;
   }
@@ -148,6 +162,7 @@ class CudaBackend final : public Backend {
   std::vector<Fault> check() override {
     std::vector<Fault> faults;
     if (!run_) return faults;
+    count(*run_);
     for (std::size_t i = 0; i < run_->channels.size(); ++i) {
       const kernels::Packet fault = kernels::load_packet(run_->faults.get() + i);
       // A message is refused once, so its number tells a new report from the last.
@@ -165,6 +180,26 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  /// Adds what the kernel's groups have told since the last time to the channels' times. To be
+  /// called within 4 s again: they tell nanoseconds modulo 2^32.
+  static void count(Run& run) {
+    const auto now = core::Clock::now();
+    const auto elapsed =
+        static_cast<std::uint64_t>((now - std::exchange(run.counted, now)).count());
+    for (std::size_t i = 0; i < run.channels.size(); ++i) {
+      std::uint64_t busy = 0;
+      for (std::size_t group = i * run.groups; group < (i + 1) * run.groups; ++group) {
+        // Relaxed: pairs with the kernel's store_relaxed_sys; a counter.
+        const std::uint32_t told = __atomic_load_n(run.busy.get() + group, __ATOMIC_RELAXED);
+        // Never back: what a group tells late was counted as polling before.
+        busy += told - std::exchange(run.busy_counted[group], told);
+      }
+      progress::EngineTimes& times = run.times[i]->turns;
+      times.busy.add(busy);
+      times.polling.add(elapsed * run.groups - std::min(busy, elapsed * run.groups));
+    }
+  }
+
   static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i) {
     const channel::SharedChannel& channel = run.channels[i];
     kernels::DeviceChannel device{};
@@ -176,6 +211,7 @@ class CudaBackend final : public Backend {
     device.first_sequence = channel->first_sequence();
     device.latest = run.latest.get() + i;
     device.gate = run.gates.get() + i;
+    device.busy = run.busy.get() + i * run.groups;
     gpu::check_cuda(cudaMemcpy(device.gate, &device.first_sequence, sizeof *device.gate,
                                cudaMemcpyHostToDevice),
                     "cudaMemcpy of a channel's first message");

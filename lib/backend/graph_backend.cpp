@@ -38,7 +38,8 @@ class GraphBackend final : public Backend {
         workers_.push_back(std::make_unique<BatchWorker>(
             channel, options_.spin,
             std::make_unique<GraphProcessor>(static_cast<int>(device_.index), service,
-                                             channel->view().layout.max_length, options_.batches)));
+                                             channel->view().layout.max_length, options_.batches),
+            times_of(workers_.size())));
       }
       for (auto& worker : workers_) worker->start();
     });
@@ -61,7 +62,6 @@ class GraphBackend final : public Backend {
   [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override {
     return heartbeats_of(workers_);
   }
-  [[nodiscard]] std::optional<BackendTimes> times() const override { return times_of(workers_); }
 
   std::vector<Fault> check() override {
     auto faults = take_faults_of(workers_);

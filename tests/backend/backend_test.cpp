@@ -112,6 +112,33 @@ TEST_P(Backends, AnswersMessagesOfAllSizes) {
   }
 }
 
+TEST_P(Backends, CountsWhereItsTimeGoes) {
+  const std::vector<SharedChannelTimes> times{std::make_shared<ChannelTimes>(),
+                                              std::make_shared<ChannelTimes>()};
+  std::uint64_t busy = 0;
+  for (int run = 0; run < 2; ++run) {
+    backend_->count_in(times);
+    ServedChannel& channel = make_channel(0, 64, 256);
+    ServedChannel& idle = make_channel(1, 64, 256);
+    start({&channel, &idle}, "reverse");
+    const auto before = Clock::now();
+    expect_right_answers(channel, "reverse", 5'000, [](std::uint32_t) { return 100U; });
+    const progress::EngineTimes& turns = times[0]->turns;
+    // A thread counts a turn when the next begins, a kernel from time to time.
+    EXPECT_TRUE(support::eventually([&] {
+      EXPECT_TRUE(backend_->check().empty());
+      return turns.busy.value() > busy && turns.polling.value() + turns.asleep.value() > 0;
+    }));
+    const auto spent = static_cast<std::uint64_t>((Clock::now() - before).count());
+    EXPECT_LE(turns.busy.value() - busy, 64 * spent);  // 32 warps are busy at once, at most
+    busy = turns.busy.value();
+    EXPECT_EQ(times[1]->turns.busy.value(), 0U);
+    ASSERT_TRUE(backend_->stop(5s));
+    EXPECT_GE(turns.busy.value(), busy);
+    busy = turns.busy.value();
+  }
+}
+
 TEST_P(Backends, AnswersManySmallMessages) {
   ServedChannel& channel = make_channel(0, 64, 256);
   start({&channel}, "reverse");

@@ -273,6 +273,27 @@ def test_the_worker_says_where_its_time_goes(pair):
         assert now[name] >= before[name]
 
 
+@needs_cpu_worker
+def test_the_service_time_of_a_worker_is_within_its_stage(pair):
+    server, worker = pair
+    with Wire(server.port) as client:
+        for payload in payloads(400, 100):
+            client.ask([payload])
+    now, of_worker = figures(server), figures(worker)
+    name = "offload_worker_service_duration_seconds"
+    assert of_worker[f"{name}_count"] == 400 // 64
+    stage = now['offload_server_stage_duration_seconds_sum{stage="worker"}']
+    assert 0 < of_worker[f"{name}_sum"] < stage
+    spans = json.loads(ask(worker, "/trace")[1])["traceEvents"]
+    assert [span["name"] for span in spans] == ["service"] * (400 // 64)
+    # One clock: each lies within its request's span of the server's trace.
+    requests = [span for span in json.loads(ask(server, "/trace")[1])["traceEvents"]
+                if span["name"] == "worker"]
+    for span, request in zip(spans, requests):
+        assert request["ts"] <= span["ts"]
+        assert span["ts"] + span["dur"] <= request["ts"] + request["dur"]
+
+
 @pytest.mark.skipif(not shutil.which("readelf"), reason="readelf (binutils) is not installed")
 def test_the_programs_have_their_probes():
     notes = subprocess.run(["readelf", "-n", BIN / "offload-server"], capture_output=True, text=True,
