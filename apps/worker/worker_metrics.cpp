@@ -51,7 +51,7 @@ void collect_times(Exposition& page, const telemetry::Labels& labels, const Work
     page.histogram({"offload_worker_service_duration_seconds",
                     "One of 64 slots, from when the worker had found its requests until they were "
                     "answered."},
-                   channel, times.service);
+                   labels, times.service);
   }
 }
 

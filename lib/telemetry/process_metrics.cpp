@@ -1,12 +1,12 @@
 #include "telemetry/process_metrics.hpp"
 
+#include <dirent.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <system_error>
+#include <memory>
 
 #include "revision.hpp"
 
@@ -30,11 +30,17 @@ double resident_bytes() {
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
+/// Linux 6.2 and later says the number as the folder's size. Going through the folder takes the
+/// kernel a microsecond an entry, and a server has hundreds. 0 where /proc is not mounted.
 double open_descriptors() {
-  std::error_code error;
-  const std::filesystem::directory_iterator files("/proc/self/fd", error);
-  if (error) return 0;
-  return static_cast<double>(std::distance(begin(files), end(files))) - 1;  // but for its own
+  struct stat folder {};
+  if (::stat("/proc/self/fd", &folder) != 0) return 0;
+  if (folder.st_size > 0) return static_cast<double>(folder.st_size);
+  const std::unique_ptr<DIR, int (*)(DIR*)> files(::opendir("/proc/self/fd"), &::closedir);
+  if (!files) return 0;
+  int count = -3;  // but for ".", ".." and its own
+  while (::readdir(files.get()) != nullptr) ++count;
+  return count;
 }
 
 }  // namespace

@@ -108,11 +108,12 @@ void ServerMetrics::collect_times(Exposition& page) const {
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const ThreadMetrics& thread = *threads_[i];
     const Labels labels = page.shard("thread", i);
+    // Of all threads together: apart, these would be most of the page.
     page.histogram({"offload_server_request_duration_seconds",
                     "One of 64 requests, from its first bytes until its answer was written."},
-                   labels, thread.duration);
+                   {}, thread.duration);
     for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
-      page.histogram(kStageDuration, with(labels, "stage", kStages[stage]), thread.stages[stage]);
+      page.histogram(kStageDuration, {{"stage", kStages[stage]}}, thread.stages[stage]);
     }
     page.counter_of_seconds({"offload_server_busy_seconds_total", "I/O threads: turns with work."},
                             labels, thread.times.busy.value());
