@@ -68,12 +68,21 @@ class Client final : public FairQueueEntry,
   }
   /// In which turn the last bytes were read that came from it.
   [[nodiscard]] core::TimePoint read_at() const noexcept { return read_at_; }
-  /// And the first bytes of the frame that its input begins with.
-  [[nodiscard]] core::TimePoint frame_began() const noexcept { return frame_began_; }
+  /// When these bytes came to this machine, and the first ones of the frame that its input begins
+  /// with; {}: not known.
+  [[nodiscard]] net::WallTime came_at() const noexcept { return came_at_; }
+  [[nodiscard]] net::WallTime frame_came() const noexcept { return frame_came_; }
+  /// In which turn those first ones were read.
+  [[nodiscard]] core::TimePoint frame_read() const noexcept { return frame_read_; }
 
  private:
   friend ClientTable;
   void on_ready(Connection& connection) override;
+  /// Its input begins with what came last.
+  void note_frame() noexcept {
+    frame_read_ = read_at_;
+    frame_came_ = came_at_;
+  }
   /// Memory that waits for the client alone: for the rest of a frame, or for it to read.
   [[nodiscard]] std::size_t holds() const noexcept {
     return connection_.backlog().held() + (holds_frames_ ? 0 : connection_.input().held());
@@ -86,7 +95,9 @@ class Client final : public FairQueueEntry,
   std::uint64_t turn_end_ = 0;  ///< in bytes consumed of its input
   std::size_t charged_ = 0;     ///< bytes of its input that its turns have paid for
   core::TimePoint read_at_{};
-  core::TimePoint frame_began_{};
+  core::TimePoint frame_read_{};
+  net::WallTime came_at_{};
+  net::WallTime frame_came_{};
   std::uint64_t unsent_until_ = 0;  ///< what is to be sent within the time: Backlog::appended()
   Connection connection_;
 };
@@ -192,12 +203,13 @@ bool ClientTable::serve(Client& client, Path& path) {
   bool took_all = path.take_frames(client);
   bool worked = connection.input().consumed() != before;
   if (took_all && connection.wants_to_read()) {
+    const bool begins = connection.input().bytes().empty();
     client.read_at_ = engine_->now();
-    if (connection.input().bytes().empty()) client.frame_began_ = client.read_at_;
-    metrics_->received.add(connection.receive());
+    metrics_->received.add(connection.receive(metrics_->is_shown ? &client.came_at_ : nullptr));
+    if (begins) client.note_frame();
     const std::uint64_t taken_before = connection.input().consumed();
     took_all = path.take_frames(client);
-    if (connection.input().consumed() != taken_before) client.frame_began_ = client.read_at_;
+    if (connection.input().consumed() != taken_before) client.note_frame();
     worked = true;
   }
   client.holds_frames_ = !took_all;

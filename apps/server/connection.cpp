@@ -54,14 +54,15 @@ void Connection::on_events(std::uint32_t epoll_events) {
   owner_->on_ready(*this);
 }
 
-std::size_t Connection::receive() {
+std::size_t Connection::receive(net::WallTime* arrival) {
   auto room = input_.room(frame_size());
   if (room.empty()) {
     fail_for_memory();
     return 0;
   }
   room = room.first(std::min(room.size(), kLongestPiece));
-  const ssize_t count = stream_.receive(room);
+  const ssize_t count =
+      arrival == nullptr ? stream_.receive(room) : stream_.receive(room, *arrival);
   if (count > 0) {
     input_.append(static_cast<std::size_t>(count));
     // Less than asked for: the socket is empty, and the next bytes make a new event. The end of

@@ -71,8 +71,9 @@ class Connection final : progress::EventHandler {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Reads once, a bounded piece. After it the state may be another. Returns the bytes.
-  std::size_t receive();
+  /// Reads once, a bounded piece. After it the state may be another. Returns the bytes. `arrival`:
+  /// set to when the last of them came, where that is known; null: nobody asks.
+  std::size_t receive(net::WallTime* arrival = nullptr);
   /// What came and was not taken.
   net::ReceiveBuffer& input() noexcept { return input_; }
   [[nodiscard]] const net::ReceiveBuffer& input() const noexcept { return input_; }

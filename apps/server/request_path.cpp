@@ -33,6 +33,9 @@ bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
 /// Of so many requests the times of one are taken.
 constexpr std::uint64_t kSampled = 64;
 
+/// That bytes came so long ago is not believed.
+constexpr core::Duration kLongestAgo = core::seconds(60);
+
 /// A request that has been moved so often was with four workers that were lost.
 constexpr std::uint32_t kMostMoves = 3;
 
@@ -221,7 +224,14 @@ bool RequestPath::deliver() {
 /// had.
 void RequestPath::begin_sample(const Client& client, bool first) noexcept {
   const std::uint64_t number = requester_.posted() - 1;
-  const core::TimePoint began = first ? client.frame_began() : client.read_at();
+  core::TimePoint began = first ? client.frame_read() : client.read_at();
+  const net::WallTime came = first ? client.frame_came() : client.came_at();
+  if (came != net::WallTime{}) {
+    // By how long ago it was. The clock of the wall may have been set since.
+    const core::TimePoint now = core::Clock::now();
+    const auto ago = net::WallTime(std::chrono::system_clock::now()) - came;
+    if (ago < kLongestAgo) began = std::min(began, now - ago);
+  }
   sampled_[number / kSampled % sampled_.size()] = {began, client.read_at(), engine_->now(), 0};
 }
 

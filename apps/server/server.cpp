@@ -64,7 +64,7 @@ Server::Server(const Options& options, core::Signals& signals)
       cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()),
-      metrics_(cpus_.size(), options.stall_limit) {
+      metrics_(cpus_.size(), options.stall_limit, options.metrics || !options.admin.empty()) {
   reload_.add([this] { return reread_options(); });
   reload_.add([this] { return [this, tls = make_tls(options_)] { tls_ = tls; }; });
   reload_.add([this] {
@@ -86,6 +86,7 @@ Server::Server(const Options& options, core::Signals& signals)
   listener_ =
       net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
   net::set_dead_peer_timeout(listener_.get(), options_.clients.output_timeout);
+  if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listener_.get());
   link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/fd.hpp"
+#include "net/arrival.hpp"
 #include "net/tls/stream.hpp"
 
 namespace offload::net {
@@ -37,6 +38,12 @@ class Stream {
     if (tls_) [[unlikely]]
       return tls_->receive(room);
     return ::recv(fd(), room.data(), room.size(), 0);
+  }
+  /// The same, with `arrival`: when the last of the bytes came to this machine, of a plain socket
+  /// that tell_arrivals() was called for; else {}.
+  ssize_t receive(std::span<std::byte> room, WallTime& arrival) {
+    arrival = {};
+    return tls_ ? receive(room) : receive_with_arrival(fd(), room, arrival);
   }
   /// Whether receive() may have more to return though epoll does not tell.
   [[nodiscard]] bool has_pending() const noexcept { return tls_ && tls_->has_pending(); }

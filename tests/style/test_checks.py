@@ -206,8 +206,10 @@ def test_spelling_finds_a_misspelt_word(tree):
 
 CMAKE_LISTS = """cmake_minimum_required(VERSION 3.25)
 project(planted LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_library(planted lib/core/good.cpp lib/core/planted.cpp)
+target_include_directories(planted SYSTEM PRIVATE headers)
 """
 HELPER = "namespace {\nint helper() { return 1; }\n}  // namespace\n"
 
@@ -218,10 +220,12 @@ HELPER = "namespace {\nint helper() { return 1; }\n}  // namespace\n"
     (HELPER + "int again() { return helper(); }\n", None),  # good.cpp has one of that name
     (HELPER + "int* again() { return helper() ? 0 : nullptr; }\n", "modernize-use-nullptr"),
     ("int* nowhere() { return missing; }\n", "clang-diagnostic-error"),
+    ("static_assert(__cplusplus >= 202002L);\n#include <planted.hpp>\n", None),
 ])
 def test_tidy_finds_what_the_compiler_lets_pass(tree, text, finding):
     shutil.copy(ROOT / ".clang-tidy", tree)
     plant(tree, "CMakeLists.txt", CMAKE_LISTS)
+    plant(tree, "headers/planted.hpp", "")
     plant(tree, "lib/core/good.cpp", HELPER + "int good() { return helper(); }\n")
     plant(tree, "lib/core/planted.cpp", text)
     status, output = run("tidy", tree)

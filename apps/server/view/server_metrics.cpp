@@ -18,9 +18,10 @@ using telemetry::with;
 
 }  // namespace
 
-ServerMetrics::ServerMetrics(std::size_t threads, core::Duration stall_limit) {
+ServerMetrics::ServerMetrics(std::size_t threads, core::Duration stall_limit, bool is_shown) {
   for (std::size_t i = 0; i < threads; ++i) {
     threads_.push_back(std::make_shared<ThreadMetrics>());
+    threads_.back()->is_shown = is_shown;
     threads_.back()->times.stall_limit = static_cast<std::uint64_t>(stall_limit.count());
   }
   note_turn(core::Clock::now(), false, false);

@@ -21,7 +21,7 @@ namespace offload::server {
 /// threads write their ThreadMetrics.
 class ServerMetrics final : public telemetry::Source {
  public:
-  ServerMetrics(std::size_t threads, core::Duration stall_limit);
+  ServerMetrics(std::size_t threads, core::Duration stall_limit, bool is_shown);
 
   [[nodiscard]] const std::shared_ptr<ThreadMetrics>& thread(std::size_t index) const {
     return threads_[index];

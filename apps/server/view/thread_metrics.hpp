@@ -27,7 +27,7 @@ inline constexpr std::array<const char*, 6> kConnectionEnds{"peer",     "reset",
 
 /// When what became of one request, in the ticks of core::Clock (ns).
 struct RequestSample {
-  std::uint64_t began;    ///< its first bytes were read
+  std::uint64_t began;    ///< its first bytes came, or were read where the kernel does not tell
   std::uint64_t whole;    ///< its last bytes were read
   std::uint64_t posted;   ///< it was written into the channel
   std::uint64_t seen;     ///< its answer was there
@@ -47,6 +47,8 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   /// More than the highest number of a protocol::Refusal.
   static constexpr std::size_t kRefusals = 32;
 
+  /// Whether somebody may look: then connections are asked when bytes came. Before the thread.
+  bool is_shown = false;
   core::Counter connections;  ///< now
   core::Counter accepted;
   std::array<core::Counter, kConnectionEnds.size()> closed;

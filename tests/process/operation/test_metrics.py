@@ -1,9 +1,11 @@
 """--metrics: what server and worker tell of themselves over HTTP, and that it is so."""
+import contextlib
 import http.client
 import json
 import re
 import shutil
 import socket
+import statistics
 import subprocess
 import time
 
@@ -120,6 +122,30 @@ def test_stages_add_up_to_the_duration(pair):
               for stage in ("receive", "queue", "worker", "send")]
     assert stages[2] > 0 and stages[3] > 0
     assert sum(stages) == pytest.approx(now[f"{duration}_sum"], abs=2e-9 * 200)
+
+
+@needs_cpu_worker
+def test_the_stages_are_what_a_client_notices(stage):
+    """One in flight, of a client that polls: what it notices late is nobody's stage."""
+    server = stage.server("--metrics", 0)
+    stage.worker()
+    server.wait_until_listening()
+    request = frame(bytes(30000))
+    times = []
+    with Wire(server.port) as client:
+        client.socket.setblocking(False)
+        for _ in range(64 * 40):
+            began, left = time.perf_counter_ns(), len(request)
+            assert client.socket.send(request) == len(request)
+            while left:
+                with contextlib.suppress(BlockingIOError):
+                    left -= len(client.socket.recv(left))
+            times.append((time.perf_counter_ns() - began) / 1e3)
+    spans = json.loads(ask(server, "/trace")[1])["traceEvents"]
+    requests = [span["dur"] for span in spans if span["name"] == "request"]
+    assert len(requests) == 40
+    ratio = statistics.median(ours / theirs for ours, theirs in zip(requests, times[63::64]))
+    assert 0.8 < ratio < 1.2  # 0.9 to 1.0 where each has its processor
 
 
 def test_a_breach_of_the_protocol_is_counted_by_its_reason(pair):
