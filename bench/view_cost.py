@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What --metrics costs a server: one scrape of its threads, many scrapes a second, half-sent requests.
+"""What --metrics costs a server: one scrape of its threads, many scrapes a second, half-sent requests;
+and how much of what a client waits for a request is in its stages.
 
 The processor's time is that of the view's thread, as the kernel counts it; a load in the background
 keeps the counters moving. Exit status 0 only if every answer was right.
@@ -7,15 +8,18 @@ keeps the counters moving. Exit status 0 only if every answer was right.
 
 import argparse
 import http.client
+import json
 import re
 import socket
 import statistics
+import struct
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from end_to_end import start, stop, wait_for_port
+from probe import REQUEST
 
 LIMIT_S = 10
 
@@ -63,6 +67,28 @@ def health(port, count):
     return statistics.median(times), max(times)
 
 
+def in_stages(port, view, size, count):
+    """Of a client with one request in flight that polls for its answer, so that it does not itself wait to
+    be woken: the median of what /trace has of a request, divided by what that took the client."""
+    request = struct.pack(">III", 12 + size, REQUEST, size) + bytes(size)
+    times = []
+    with socket.create_connection(("127.0.0.1", port), LIMIT_S) as client:
+        client.setblocking(False)
+        for _ in range(64 * count):
+            began, left = time.perf_counter_ns(), len(request)
+            client.send(request)
+            while left:
+                try:
+                    left -= len(client.recv(left))
+                except BlockingIOError:
+                    pass
+            times.append((time.perf_counter_ns() - began) / 1e3)
+    spans = json.loads(Scraper(view).ask("/trace")[1])["traceEvents"]
+    requests = [span["dur"] for span in spans if span["name"] == "request"][-count:]
+    theirs = times[63::64]
+    return statistics.median(ours / whole for ours, whole in zip(requests, theirs)), statistics.median(theirs)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -80,6 +106,9 @@ def main():
             running.append(start(folder, "offload-worker", "--backend", "cpu", *comch)[0])
             port = wait_for_port(server, log)
             view = int(re.search(r"metrics on http://127\.0\.0\.1:(\d+)/", log.read_text())[1])
+            for size in (64, 4096, 30000):
+                share, whole = in_stages(port, view, size, 100)
+                print(f"of a client's {whole:.1f} us for {size} bytes: {100 * share:.0f} % in stages")
             running.append(start(folder, "offload-client", "-s", "127.0.0.1", "-p", port, "--connections",
                                  options.threads, "--rate", 1000, "--duration", 10 * options.seconds,
                                  "--quiet")[0])
