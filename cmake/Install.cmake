@@ -1,11 +1,12 @@
 # What "cmake --install" puts where: programs with their man pages, completion, units and documents, each part
-# as a component. The libraries are static and in the programs: they are not installed.
+# as a component. The libraries are static and in the programs; what others may link: InstallDevelopment.cmake.
 include(GNUInstallDirs)
+include(InstallDevelopment)
 set(OFFLOAD_SYSTEMD_UNIT_DIR lib/systemd/system CACHE STRING "Where units go, below the prefix or absolute")
 set(OFFLOAD_DEFAULTS_DIR ${CMAKE_INSTALL_FULL_SYSCONFDIR}/default CACHE STRING "Where the units' options are")
-# A program that this machine cannot run says nothing about itself.
+# A program that this machine cannot run says nothing about itself; one with a sanitizer is not for use.
 find_program(OFFLOAD_HELP2MAN help2man)
-if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+if(OFFLOAD_SANITIZE OR CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   set(OFFLOAD_HELP2MAN "")
 endif()
 
