@@ -13,6 +13,7 @@ endif()
 # offload_install(PROGRAM COMPONENT SUMMARY): with its man page, where help2man is installed.
 function(offload_install program component summary)
   install(TARGETS ${program} COMPONENT ${component})
+  set_property(GLOBAL APPEND PROPERTY OFFLOAD_INSTALLED ${program})
   install(FILES ${PROJECT_SOURCE_DIR}/deploy/completion/offload RENAME ${program} COMPONENT ${component}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   if(NOT OFFLOAD_HELP2MAN)
@@ -48,5 +49,8 @@ offload_install(offload-rdma tools "runs, checks and measures RDMA operations be
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 
+# All that is installed: programs, pages, library. Less than all that is built.
 get_property(pages GLOBAL PROPERTY OFFLOAD_MAN_PAGES)
-add_custom_target(man_pages ALL DEPENDS ${pages})
+get_property(programs GLOBAL PROPERTY OFFLOAD_INSTALLED)
+add_custom_target(installed ALL DEPENDS ${pages})
+add_dependencies(installed ${programs} offload_client_protocol)
