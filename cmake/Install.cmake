@@ -13,7 +13,10 @@ endif()
 # offload_install(PROGRAM COMPONENT SUMMARY): with its man page, where help2man is installed.
 function(offload_install program component summary)
   install(TARGETS ${program} COMPONENT ${component})
-  set_property(GLOBAL APPEND PROPERTY OFFLOAD_INSTALLED ${program})
+  if(NOT TARGET installed-${component})
+    add_custom_target(installed-${component})
+  endif()
+  add_dependencies(installed-${component} ${program})
   install(FILES ${PROJECT_SOURCE_DIR}/deploy/completion/offload RENAME ${program} COMPONENT ${component}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   if(NOT OFFLOAD_HELP2MAN)
@@ -24,8 +27,10 @@ function(offload_install program component summary)
   add_custom_command(OUTPUT ${page}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/man
     COMMAND ${maker} $<TARGET_FILE:${program}> ${summary} ${page}
+      ${CMAKE_CROSSCOMPILING_EMULATOR}
     DEPENDS ${program} ${maker} ${PROJECT_SOURCE_DIR}/deploy/man/see-also.h2m VERBATIM)
-  set_property(GLOBAL APPEND PROPERTY OFFLOAD_MAN_PAGES ${page})
+  add_custom_target(page-${program} DEPENDS ${page})
+  add_dependencies(installed-${component} page-${program})
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT ${component})
 endfunction()
 
@@ -50,7 +55,5 @@ install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONE
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 
 # All that is installed: programs, pages, library. Less than all that is built.
-get_property(pages GLOBAL PROPERTY OFFLOAD_MAN_PAGES)
-get_property(programs GLOBAL PROPERTY OFFLOAD_INSTALLED)
-add_custom_target(installed ALL DEPENDS ${pages})
-add_dependencies(installed ${programs} offload_client_protocol)
+add_custom_target(installed ALL)
+add_dependencies(installed installed-server installed-worker installed-tools offload_client_protocol)
