@@ -1,17 +1,22 @@
 # What "cmake --install" puts where: programs with their man pages, completion, units and documents, each part
-# as a component. The libraries are static and in the programs: they are not installed.
+# as a component. The libraries are static and in the programs; what others may link: InstallDevelopment.cmake.
 include(GNUInstallDirs)
+include(InstallDevelopment)
 set(OFFLOAD_SYSTEMD_UNIT_DIR lib/systemd/system CACHE STRING "Where units go, below the prefix or absolute")
 set(OFFLOAD_DEFAULTS_DIR ${CMAKE_INSTALL_FULL_SYSCONFDIR}/default CACHE STRING "Where the units' options are")
-# A program that this machine cannot run says nothing about itself.
+# A program that this machine cannot run says nothing about itself; one with a sanitizer is not for use.
 find_program(OFFLOAD_HELP2MAN help2man)
-if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+if(OFFLOAD_SANITIZE OR CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   set(OFFLOAD_HELP2MAN "")
 endif()
 
 # offload_install(PROGRAM COMPONENT SUMMARY): with its man page, where help2man is installed.
 function(offload_install program component summary)
   install(TARGETS ${program} COMPONENT ${component})
+  if(NOT TARGET installed-${component})
+    add_custom_target(installed-${component})
+  endif()
+  add_dependencies(installed-${component} ${program})
   install(FILES ${PROJECT_SOURCE_DIR}/deploy/completion/offload RENAME ${program} COMPONENT ${component}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   if(NOT OFFLOAD_HELP2MAN)
@@ -22,8 +27,10 @@ function(offload_install program component summary)
   add_custom_command(OUTPUT ${page}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/man
     COMMAND ${maker} $<TARGET_FILE:${program}> ${summary} ${page}
+      ${CMAKE_CROSSCOMPILING_EMULATOR}
     DEPENDS ${program} ${maker} ${PROJECT_SOURCE_DIR}/deploy/man/see-also.h2m VERBATIM)
-  set_property(GLOBAL APPEND PROPERTY OFFLOAD_MAN_PAGES ${page})
+  add_custom_target(page-${program} DEPENDS ${page})
+  add_dependencies(installed-${component} page-${program})
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT ${component})
 endfunction()
 
@@ -47,29 +54,11 @@ offload_install(offload-ctl tools "gives commands to an offload server or worker
 offload_install(offload-doctor tools "says what a machine lacks for an offload server or worker")
 offload_install(offload-rdma tools "runs, checks and measures RDMA operations between two processes")
 
-# For programs of others: the clients' protocol and the device side of channels and RDMA queues, as headers.
-set(OFFLOAD_PACKAGE_DIR ${CMAKE_INSTALL_DATADIR}/cmake/dpu-gpu-offload)
-set(OFFLOAD_HEADERS_DIR ${CMAKE_INSTALL_INCLUDEDIR}/dpu-gpu-offload)
-include(CMakePackageConfigHelpers)
-add_library(offload_headers INTERFACE)
-set_target_properties(offload_headers PROPERTIES EXPORT_NAME headers)
-target_include_directories(offload_headers INTERFACE $<INSTALL_INTERFACE:${OFFLOAD_HEADERS_DIR}>)
-target_compile_features(offload_headers INTERFACE cxx_std_20)
-install(TARGETS offload_headers EXPORT dpu-gpu-offload COMPONENT dev)
-install(EXPORT dpu-gpu-offload NAMESPACE dpu-gpu-offload:: FILE dpu-gpu-offload-config.cmake
-  DESTINATION ${OFFLOAD_PACKAGE_DIR} COMPONENT dev)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake
-  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
-install(FILES ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake DESTINATION ${OFFLOAD_PACKAGE_DIR}
-  COMPONENT dev)
-install(DIRECTORY kernels DESTINATION ${OFFLOAD_HEADERS_DIR} COMPONENT dev
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
-install(DIRECTORY lib/protocol DESTINATION ${OFFLOAD_HEADERS_DIR} COMPONENT dev FILES_MATCHING PATTERN "*.hpp")
-configure_file(deploy/dpu-gpu-offload.pc.in ${PROJECT_BINARY_DIR}/dpu-gpu-offload.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/dpu-gpu-offload.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig COMPONENT dev)
-
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
+install(DIRECTORY deploy/container deploy/grafana deploy/haproxy deploy/kubernetes deploy/prometheus deploy/slurm
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT doc)
 
-get_property(pages GLOBAL PROPERTY OFFLOAD_MAN_PAGES)
-add_custom_target(man_pages ALL DEPENDS ${pages})
+# All that is installed: programs, pages, library. Less than all that is built.
+add_custom_target(installed ALL)
+add_dependencies(installed installed-server installed-worker installed-tools offload_client_protocol)

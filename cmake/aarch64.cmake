@@ -1,9 +1,14 @@
-# Cross-builds for a DPU's processors with Debian's crossbuild-essential-arm64 and :arm64 packages; programs of
-# the build, such as tests, run under qemu-user.
+# Toolchain: for a DPU's processors, by the distribution's cross compiler and its packages of architecture arm64
+# (scripts/setup aarch64). Programs run under qemu-user: they are real, and the order of their memory accesses is
+# not, which is the building machine's.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
-set(PKG_CONFIG_EXECUTABLE aarch64-linux-gnu-pkg-config)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static;-L;/usr/aarch64-linux-gnu)
+# What CMake's own modules ask pkg-config, such as where OpenSSL is.
+set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
+find_program(OFFLOAD_QEMU NAMES qemu-aarch64-static qemu-aarch64)
+if(OFFLOAD_QEMU)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${OFFLOAD_QEMU})
+endif()

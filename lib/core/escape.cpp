@@ -1,10 +1,9 @@
 #include "core/escape.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdint>
-#include <iterator>
 
 namespace offload::core {
 namespace {
@@ -43,8 +42,16 @@ bool is_shown(char32_t code) {
          !within(0x200e, 0x200f) && !within(0x2028, 0x202e) && !within(0x2066, 0x2069);
 }
 
+std::string hexadecimal(char32_t code) {
+  std::array<char, 8> digits{};
+  const auto end =
+      std::to_chars(digits.begin(), digits.end(), static_cast<std::uint32_t>(code), 16);
+  return {digits.begin(), end.ptr};
+}
+
 }  // namespace
 
+// By the standard library alone: the clients' library is to need no other one.
 std::string escaped(std::string_view text) {
   std::string shown;
   std::size_t at = 0;
@@ -57,10 +64,10 @@ std::string escaped(std::string_view text) {
     } else if (next.code == '\\') {
       shown += "\\\\";
     } else if (bytes == 1) {
-      fmt::format_to(std::back_inserter(shown), "\\x{:02x}", byte_at(text, at));
+      const std::uint8_t byte = byte_at(text, at);
+      shown += (byte < 0x10 ? "\\x0" : "\\x") + hexadecimal(byte);
     } else {
-      fmt::format_to(std::back_inserter(shown), "\\u{{{:x}}}",
-                     static_cast<std::uint32_t>(next.code));
+      shown += "\\u{" + hexadecimal(next.code) + "}";
     }
     at += bytes;
   }

@@ -34,6 +34,7 @@ def tree(tmp_path):
     plant(tmp_path, "lib/comch/channel.cpp", '#include <net/if.h>\n\n#include "net/net.hpp"\n')
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
+    shutil.copytree(ROOT / "deploy/systemd", tmp_path / "deploy/systemd")
     for file in (".clang-format", "CMakePresets.json"):
         shutil.copy(ROOT / file, tmp_path)
     return tmp_path
@@ -53,7 +54,7 @@ def run(check, tree):
     return done.returncode, done.stdout
 
 
-CHECKS = ["layers", "format", "headers", "shell", "sizes", "words", "spelling"]
+CHECKS = ["layers", "format", "headers", "shell", "sizes", "words", "spelling", "units"]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -151,6 +152,21 @@ def test_shell_finds_a_script_that_does_not_parse(tree):
     status, output = run("shell", tree)
     assert status != 0
     assert "scripts/broken" in output
+
+
+@pytest.mark.parametrize("line, instead, complaint", [
+    ("NoNewPrivileges=yes", "NewPrivileges=no", "Unknown key 'NewPrivileges'"),
+    ("SystemCallFilter=@system-service", "", "exposed more than 15 tenths"),
+    ("Type=notify", "Type=notfy", "Failed to parse service type"),
+])
+def test_units_finds_what_systemd_would(tree, line, instead, complaint):
+    unit = tree / "deploy/systemd/offload-server@.service.in"
+    text = unit.read_text()
+    assert line in text
+    unit.write_text(text.replace(line, instead))
+    status, output = run("units", tree)
+    assert status == 1
+    assert complaint in output
 
 
 @pytest.mark.parametrize("files, complaint", [

@@ -25,6 +25,9 @@ add_test(pool_test_NOT_BUILT pool_test_NOT_BUILT)
 add_test(process.test_traffic "/usr/bin/python3" "-m" "pytest" "test_traffic.py")
 set_tests_properties(process.test_traffic PROPERTIES
   LABELS process ENVIRONMENT "OFFLOAD_BIN_DIR={bin_folder};OTHER=1")
+add_test(process.test_installed "/usr/bin/python3")
+set_tests_properties(process.test_installed PROPERTIES
+  LABELS process ENVIRONMENT "OFFLOAD_BIN_DIR={bin_folder};OFFLOAD_TARGETS=man_pages,tool")
 add_test(rdma.operations "/usr/bin/env" "A=1" "{bin_folder}/rdma_guest_test")
 set_tests_properties(rdma.operations PROPERTIES LABELS "rdma;slow")
 add_test(check.layers "/usr/bin/python3")
@@ -42,7 +45,8 @@ set_tests_properties(check.layers PROPERTIES LABELS check)
     (("-R", "pool_test"), ["pool_test"]),
     (("-R", "layers"), []),
     (("-L", "unit"), ["pool_test", "ring_test"]),
-    (("-L", "process"), ["process_test_programs"]),
+    (("-R", "test_traffic"), ["process_test_programs"]),
+    (("-L", "process"), ["man_pages", "process_test_programs", "tool"]),
     (("-L", "rdma"), ["rdma_guest_test"]),
     (("-L", "rdma", "-LE", "slow"), []),
     (("-L", "check"), []),

@@ -1,0 +1,43 @@
+# What other programs may build on, as the CMake package dpu-gpu-offload and by pkg-config: the clients' end of the
+# wire format, and the headers of device code. It is what other projects cannot get in another way, and what changes
+# least: bytes that docs/wire-protocol.md calls stable, and formats of network cards. All else is the programs' own;
+# who writes a service, a transport or a back end does it in the source tree.
+include(CMakePackageConfigHelpers)
+set(headers ${CMAKE_INSTALL_INCLUDEDIR}/dpu-gpu-offload)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/dpu-gpu-offload)
+
+# Static, as C++ has no binary interface to promise; it needs no other library.
+add_library(offload_client_protocol STATIC lib/protocol/frame.cpp lib/core/escape.cpp)
+set_target_properties(offload_client_protocol PROPERTIES EXPORT_NAME protocol
+  OUTPUT_NAME dpu-gpu-offload-protocol POSITION_INDEPENDENT_CODE ON)
+target_compile_features(offload_client_protocol PUBLIC cxx_std_20)
+target_link_libraries(offload_client_protocol PRIVATE $<BUILD_INTERFACE:offload_flags>)
+target_sources(offload_client_protocol PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/lib
+  FILES lib/protocol/bytes.hpp lib/protocol/frame.hpp)
+
+# Without what belongs to the worker alone: its loop, services and kernels.
+set(device_headers buffer_array channel_layout group memory_order packet_access platform sync_event)
+list(TRANSFORM device_headers PREPEND kernels/)
+list(TRANSFORM device_headers APPEND .hpp)
+file(GLOB rdma_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} kernels/rdma/*.hpp)
+add_library(offload_device_headers INTERFACE)
+set_target_properties(offload_device_headers PROPERTIES EXPORT_NAME device)
+target_compile_features(offload_device_headers INTERFACE cxx_std_17)
+target_sources(offload_device_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}
+  FILES ${device_headers} ${rdma_headers})
+
+install(TARGETS offload_client_protocol offload_device_headers EXPORT dpu-gpu-offload COMPONENT dev
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} FILE_SET HEADERS DESTINATION ${headers})
+install(EXPORT dpu-gpu-offload NAMESPACE dpu-gpu-offload:: COMPONENT dev DESTINATION ${package}
+  FILE dpu-gpu-offload-targets.cmake)
+configure_package_config_file(cmake/dpu-gpu-offload-config.cmake.in
+  ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config.cmake INSTALL_DESTINATION ${package})
+# Before 1.0 a minor version may change what a program is compiled against.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config.cmake
+  ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake DESTINATION ${package} COMPONENT dev)
+# Where it is says where the rest is, so that "cmake --install --prefix" holds.
+file(RELATIVE_PATH prefix_of_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/dpu-gpu-offload.pc.in ${PROJECT_BINARY_DIR}/dpu-gpu-offload.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/dpu-gpu-offload.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)

@@ -1,0 +1,67 @@
+"""What "cmake --install" leaves: programs that run from there, and what other projects build on."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import harness
+
+BUILD = harness.BIN.parent
+CONSUMER = Path(__file__).parent / "consumer"
+
+
+def run(*command, **environment):
+    """What the command writes; an error with all of it if it fails."""
+    done = subprocess.run(command, env={**os.environ, **environment}, text=True, timeout=120, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """The suite, installed into a folder of its own."""
+    root = tmp_path_factory.mktemp("installed")
+    run("cmake", "--install", BUILD, "--prefix", "/usr", DESTDIR=str(root))
+    return root / "usr"
+
+
+def test_each_program_has_its_page_and_completion(prefix):
+    programs = sorted(path.name for path in (prefix / "bin").iterdir())
+    assert {"offload-server", "offload-worker", "offload-client"} <= set(programs)
+    for program in programs:
+        assert (prefix / "share/bash-completion/completions" / program).is_file()
+        page = prefix / "share/man/man1" / f"{program}.1"
+        if (BUILD / "man").is_dir():  # else help2man is not installed
+            assert rf"{program} \- " in page.read_text()
+        assert program in run(prefix / "bin" / program, "--version")
+
+
+@pytest.fixture(scope="module")
+def consumer(prefix, tmp_path_factory):
+    """The folder with the programs of a project that finds the suite by CMake."""
+    build = tmp_path_factory.mktemp("consumer")
+    run("cmake", "-G", "Ninja", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", build)
+    return build
+
+
+def test_a_program_that_links_it_is_answered(prefix, consumer, monkeypatch, stage):
+    monkeypatch.setattr(harness, "BIN", prefix / "bin")
+    stage.worker()
+    server = stage.server()
+    server.wait_until_listening()
+    assert run(consumer / "ask", str(server.port)) == "olleh\n"
+
+
+def test_device_code_compiles_without_the_sources(consumer):
+    run(consumer / "post")
+
+
+def test_pkg_config_names_the_same(prefix, tmp_path):
+    [file] = prefix.rglob("dpu-gpu-offload.pc")
+    flags = run("pkg-config", "--cflags", "--libs", "dpu-gpu-offload",
+                PKG_CONFIG_PATH=str(file.parent)).split()
+    compiler = os.environ.get("CXX", "c++")
+    run(compiler, "-std=c++20", CONSUMER / "ask.cpp", *flags, "-o", tmp_path / "ask")

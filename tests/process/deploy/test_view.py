@@ -1,0 +1,44 @@
+"""deploy/prometheus and deploy/grafana: the rules' own tests, and that they ask for what there is."""
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import ROOT
+
+RULES = ROOT / "deploy/prometheus"
+DASHBOARD = ROOT / "deploy/grafana/dashboard.json"
+METRICS = ROOT / "docs/metrics.md"
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool")
+@pytest.mark.parametrize("words", [("check", "rules", "rules.yml"), ("test", "rules", "rules_test.yml"),
+                                   ("check", "config", "prometheus.yml")])
+def test_prometheus_takes_the_rules(words):
+    done = subprocess.run(["promtool", *words], cwd=RULES, text=True, timeout=60, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+
+
+def test_each_alert_says_what_is_the_matter():
+    rules = (RULES / "rules.yml").read_text()
+    alerts = re.findall(r"- alert: (\w+)\n(.*?)(?=\n      - alert|\Z)", rules, re.DOTALL)
+    assert len(alerts) == rules.count("alert:")
+    for name, body in alerts:
+        assert "severity:" in body and "summary:" in body, name
+
+
+def test_the_dashboard_has_no_two_panels_at_one_place():
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
+    assert len(places) == len({panel["id"] for panel in panels}) == len(panels) > 0
+
+
+@pytest.mark.skipif(not METRICS.exists(), reason="there is no list of metrics")
+@pytest.mark.parametrize("file", [RULES / "rules.yml", DASHBOARD])
+def test_they_ask_for_metrics_that_there_are(file):
+    listed = set(re.findall(r"`((?:offload|process)_\w+)`", METRICS.read_text()))
+    asked = set(re.findall(r"\b(?<!:)((?:offload|process)_\w+)\b(?!:)", file.read_text()))
+    assert {re.sub("_bucket$", "", name) for name in asked} - listed == set()
