@@ -56,6 +56,10 @@ class DataConnection {
   /// long for packets lies in a slot of the channel. No more are under way than that has slots.
   virtual void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept = 0;
 
+  /// Whether it takes contents as they lie in their slots, and needs none beside the header; then
+  /// the peer's come into their slots as well, and DataHandler hears of none.
+  [[nodiscard]] virtual bool carries_slots() const noexcept { return false; }
+
   /// Whether the connection has ended; nothing is carried after that. Any thread.
   [[nodiscard]] bool failed() const noexcept {
     return failed_.load(std::memory_order_acquire);  // pairs with fail(): the reason is there
