@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 
 namespace offload::telemetry {
@@ -11,6 +12,8 @@ namespace {
 
 /// Of one connection, for its header lines: scrapers send some hundred bytes.
 constexpr std::size_t kRequestMemory = 8 * 1024;
+/// What those who asked are given to get their answers at the end.
+constexpr core::Duration kFarewell = core::seconds(1);
 
 struct FreeResponse {
   void operator()(MHD_Response* response) const noexcept { MHD_destroy_response(response); }
@@ -28,15 +31,23 @@ MHD_Result send_response(MHD_Connection* connection, const HttpResponse& answer)
   return MHD_queue_response(connection, answer.status, response.get());
 }
 
+/// What a request's state points to from its first call on, so that its end is told.
+char is_known;
+
+/// The answer was written, or the connection is gone.
+void end_of_request(void* self, MHD_Connection*, void** state, MHD_RequestTerminationCode) {
+  if (*state != nullptr) static_cast<HttpServer*>(self)->end_request();
+}
+
 /// Called with the header, and once more when all of a request was read. What is answered at once
 /// ends its connection, as there may be a body, which nobody wants.
 MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const char* method,
                   const char*, const char*, std::size_t* body, void** state) {
-  static char header_was_read;
   const bool may_have_body = std::string_view(method) != MHD_HTTP_METHOD_GET;
-  if (*state == nullptr && !may_have_body) {
-    *state = &header_was_read;
-    return MHD_YES;
+  if (*state == nullptr) {
+    *state = &is_known;
+    static_cast<HttpServer*>(self)->begin_request();
+    if (!may_have_body) return MHD_YES;
   }
   if (*body != 0) return MHD_NO;
   const auto argument = [&](const char* name) {
@@ -51,14 +62,31 @@ MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const
 
 HttpServer::HttpServer(core::Fd listener, Handler handler) : handler_(std::move(handler)) {
   daemon_.reset(MHD_start_daemon(
-      MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &handle, this, MHD_OPTION_LISTEN_SOCKET,
-      listener.get(), MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT,
-      kPatience, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestMemory, MHD_OPTION_END));
+      MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, nullptr, nullptr, &handle, this,
+      MHD_OPTION_LISTEN_SOCKET, listener.get(), MHD_OPTION_NOTIFY_COMPLETED, &end_of_request, this,
+      MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kPatience,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestMemory, MHD_OPTION_END));
   if (!daemon_) throw core::Error(core::ErrorCode::driver, "libmicrohttpd does not start");
   (void)listener.release();  // the daemon closes it
 }
 
-HttpServer::~HttpServer() = default;
+HttpServer::~HttpServer() {
+  // The listener is this object's again.
+  const core::Fd listener(MHD_quiesce_daemon(daemon_.get()));
+  std::unique_lock lock(mutex_);
+  answered_.wait_for(lock, kFarewell, [this] { return under_way_ == 0; });
+}
+
+void HttpServer::begin_request() {
+  const std::lock_guard lock(mutex_);
+  ++under_way_;
+}
+
+void HttpServer::end_request() {
+  const std::lock_guard lock(mutex_);
+  --under_way_;
+  answered_.notify_all();
+}
 
 void HttpServer::Stop::operator()(MHD_Daemon* daemon) const noexcept {
   MHD_stop_daemon(daemon);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -41,12 +43,17 @@ class HttpServer {
 
   /// `listener`: bound and listening, TCP or UNIX, non-blocking. Throws Error.
   HttpServer(core::Fd listener, Handler handler);
-  /// Ends the thread; who waits for an answer has none.
+  /// Takes no more connections, and ends the thread once those who asked have their answers, within
+  /// a second.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
+  // For libmicrohttpd's calls, on its thread.
+
   [[nodiscard]] HttpResponse answer(const HttpRequest& request) noexcept;
+  void begin_request();
+  void end_request();
 
  private:
   struct Stop {
@@ -54,6 +61,9 @@ class HttpServer {
   };
 
   Handler handler_;
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  unsigned under_way_ = 0;  ///< requests that came and are not answered; under the mutex
   std::unique_ptr<MHD_Daemon, Stop> daemon_;  ///< ends before the handler does
 };
 

@@ -54,7 +54,9 @@ def test_the_line_of_a_run_has_the_rate_of_right_answers(stage):
     rates = re.findall(r"([\d.]+)/s valid", client.out)
     for rate, run in zip(rates, runs, strict=True):
         assert 0 < run["valid_responses"] < run["operation_count"]
-        assert float(rate) == pytest.approx(run["valid_responses"] / run["duration_seconds"], rel=1e-3)
+        # The one that was in flight at the end may have come after it.
+        in_time = float(rate) * run["duration_seconds"]
+        assert run["valid_responses"] - 1.1 < in_time < run["valid_responses"] + 0.1
 
 
 def test_a_scan_of_depths(stage):

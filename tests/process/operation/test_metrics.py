@@ -135,7 +135,8 @@ def test_a_request_begins_when_it_comes(stage):
         time.sleep(0.3)
         server.send_signal(signal.SIGCONT)
         client.expect([b"delpmas si ht46 eht"])
-    request, receive = json.loads(ask(server, "/trace")[1])["traceEvents"][:2]
+    # Counted when the answer was sent.
+    request, receive = wait_until(lambda: json.loads(ask(server, "/trace")[1])["traceEvents"], "a sample")[:2]
     assert request["dur"] > receive["dur"] > 300_000
 
 
