@@ -78,11 +78,12 @@ void add_backend(cli::CommandLine& line, Options& options) {
            "adds as much to the first request after. 0: none")
       .type_name("SECONDS")
       .default_str("20us");
-  cli::add_choice(line, "--data-path", options.data_path, {"auto", "gpu", "cpu"},
-                  "Over rdma, what posts responses: the back end itself, as RDMA writes into the "
-                  "server's slots (gpu; its device functions run on threads with --backend cpu, and "
-                  "other back ends do not have it yet), a thread of this program that sends them "
-                  "(cpu), or the one that is faster here, which is cpu for now (auto)");
+  cli::add_choice(
+      line, "--data-path", options.data_path, {"auto", "gpu", "cpu"},
+      "Over rdma, what posts responses: the back end itself, as RDMA writes into the "
+      "server's slots (gpu; its device functions run on threads with --backend cpu, and "
+      "other back ends do not have it yet), a thread of this program that sends them "
+      "(cpu), or the one that is faster here, which is cpu for now (auto)");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
                 "cpu, graph: how long a thread polls after a request before it sleeps")
       .default_str("20us");

@@ -46,7 +46,8 @@ void ChannelThread::run() {
 }
 
 core::Duration ChannelThread::arm() {
-  if (writer() != nullptr) return kLookInterval;  // a network card writes requests, and rings nothing
+  if (writer() != nullptr)
+    return kLookInterval;  // a network card writes requests, and rings nothing
   waiter_.arm();
   return core::Duration::max();
 }

@@ -62,8 +62,8 @@ class CpuWorker final : public ChannelThread {
     if (outcome == kernels::Outcome::refused) report(sequence_);
     if (writer() == nullptr) return;
     // Whatever keeps it from being posted has broken the queue, and whoever carries it out says so.
-    static_cast<void>(kernels::rdma::write_response(kernels::SingleLane{}, *writer(), channel(),
-                                                    sequence_));
+    static_cast<void>(
+        kernels::rdma::write_response(kernels::SingleLane{}, *writer(), channel(), sequence_));
   }
 
   std::uint32_t batch_;

@@ -33,7 +33,7 @@ ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
   auto wakeup = (capabilities_ & protocol::kRingsDoorbell) != 0 ? channel::Wakeup::doorbell
                                                                 : channel::Wakeup::polling;
   if (local_ == nullptr) {
-    wakeup = writes_slots() ? channel::Wakeup::polling : channel::Wakeup::engine;
+    wakeup = channel::Wakeup::engine;
     randomize(token_);
   }
   const Offer& offer = session_->offer_;
@@ -87,9 +87,9 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
                                                const protocol::AttachChannel& request) {
   try {
     WorkerChannel& channel = *channels_[request.channel];
-    channel.endpoint =
-        writes_slots() ? connection.grant_slot_endpoint(request, channel.memory.endpoint().view)
-                       : connection.grant_data_endpoint(request, channel.memory.depth());
+    channel.endpoint = writes_slots()
+                           ? connection.grant_slot_endpoint(request, channel.memory.endpoint().view)
+                           : connection.grant_data_endpoint(request, channel.memory.depth());
     heard_ = core::Clock::now();
     if (++connected_ < channels_.size()) offer_channel(connected_);
   } catch (const Error& error) {

@@ -175,8 +175,8 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
           return another->request_slot_path(request, channel, engine);
         });
   } else {
-    link = std::make_unique<ServerProxy>(
-        descriptor, another->request_data_endpoint(request, descriptor.depth));
+    link = std::make_unique<ServerProxy>(descriptor,
+                                         another->request_data_endpoint(request, descriptor.depth));
   }
   return {link->channel(), std::move(link)};
 }

@@ -17,7 +17,7 @@ namespace offload::comch {
 /// A channel as a worker has it: the server's own memory, or memory of this machine that a proxy of
 /// the server connects to it.
 struct AttachedChannel {
-  channel::SharedChannel channel;        ///< what a back end serves
+  channel::SharedChannel channel;      ///< what a back end serves
   std::unique_ptr<ServerLink> link{};  ///< null where the server is on this machine
 };
 

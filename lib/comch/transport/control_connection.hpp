@@ -109,9 +109,9 @@ class NetworkControlConnection : public ControlConnection {
   /// The server's half, which agrees to `request`. Throws Error.
   std::unique_ptr<DataEndpoint> grant_data_endpoint(const protocol::AttachChannel& request,
                                                     std::uint32_t depth);
-  /// The same for a channel whose sides write into each other's slots: `channel`, this side's, which
-  /// outlives what is returned. The worker's half is carried out by turns of `engine`. Throw Error:
-  /// not_supported over what is not RDMA.
+  /// The same for a channel whose sides write into each other's slots: `channel`, this side's,
+  /// which outlives what is returned. The worker's half is carried out by turns of `engine`. Throw
+  /// Error: not_supported over what is not RDMA.
   [[nodiscard]] virtual std::unique_ptr<SlotPath> request_slot_path(
       protocol::AttachChannel request, const kernels::ChannelView& channel,
       progress::Engine& engine);

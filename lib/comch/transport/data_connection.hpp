@@ -29,6 +29,8 @@ class DataHandler {
   /// taken.
   virtual bool on_received(const protocol::DataHeader& header,
                            std::span<const std::byte> content) = 0;
+  /// Whether a content of the peer is due, for a connection that carries slots.
+  [[nodiscard]] virtual bool awaits_content() const noexcept { return false; }
   /// No more were received in this turn.
   virtual void on_receives_done() {}
 

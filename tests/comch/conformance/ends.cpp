@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "tests/comch/conformance/transport.hpp"
 
 namespace offload::comch::conformance {
 namespace {
@@ -96,6 +97,15 @@ void ServerSide::on_worker_lost(WorkerId worker) {
     end->server.requester.set_wakeup(channel::Wakeup::none);
     end->remote.reset();
   }
+}
+
+protocol::Hello hello() {
+  protocol::Hello hello;
+  hello.capabilities = testing::WithParamInterface<TestedTransport>::GetParam().capabilities;
+  hello.max_channels = kChannels;
+  hello.max_message_length = kLongest;
+  hello.backend = "cpu";
+  return hello;
 }
 
 WorkerSide::WorkerSide(const Address& address, Until until, std::optional<protocol::Hello> hello)

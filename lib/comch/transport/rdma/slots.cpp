@@ -20,7 +20,8 @@ using kernels::rdma::kMostSlotWrites;
 constexpr std::uint64_t kRoomTime = 1'000'000'000;
 /// Work requests that the device has at a time; more wait in the rings.
 constexpr std::uint32_t kMostWorkRequests = 1024;
-constexpr core::Duration kLookInterval = std::chrono::milliseconds(1);
+/// Between two looks of a thread that sleeps, for a response or a completion.
+constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
 
 std::span<std::byte> bytes_of(std::uint8_t* from, std::uint64_t length) {
   return {reinterpret_cast<std::byte*>(from), length};
@@ -64,13 +65,12 @@ SlotEnd SlotEnd::decode(std::span<const std::byte> bytes) {
 
 // ---- The queue pair
 
-SlotQueue::SlotQueue(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path,
                      const rdma::CompletionQueue& completions, std::uint32_t sends,
                      std::span<std::byte> written_by_peer, std::span<std::byte> own)
-    : adapter_(std::move(adapter)),
-      domain_(adapter_->device),
+    : domain_(adapter.device),
       registrar_(domain_),
-      pairing_(adapter_->device, path),
+      pairing_(adapter.device, path),
       written_{memory::borrow_range(written_by_peer), {}},
       own_{memory::borrow_range(own), {}} {
   rdma::QueuePairOptions options;
@@ -80,8 +80,8 @@ SlotQueue::SlotQueue(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& 
   options.max_inline_data = sizeof(kernels::Packet);
   pair_.emplace(domain_, completions, completions, options);
   pair_->initialize(path.port_num, memory::Access::remote_write);
-  written_.key = registrar_.register_range(
-      written_.range, memory::kLocalAccess | memory::Access::remote_write);
+  written_.key = registrar_.register_range(written_.range,
+                                           memory::kLocalAccess | memory::Access::remote_write);
   try {
     own_.key = registrar_.register_range(own_.range, memory::kLocalAccess);
   } catch (...) {
@@ -108,8 +108,7 @@ void SlotQueue::connect(std::span<const std::byte> peer) {
   const SlotEnd end = SlotEnd::decode(peer);
   if (end.length != own_.range.length) {
     throw Error(ErrorCode::bad_message, "the peer's slots have " + std::to_string(end.length) +
-                                            " bytes, these " +
-                                            std::to_string(own_.range.length));
+                                            " bytes, these " + std::to_string(own_.range.length));
   }
   peer_ = end.region;
   pairing_.connect(*pair_, end.connection);
@@ -117,12 +116,14 @@ void SlotQueue::connect(std::span<const std::byte> peer) {
 
 // ---- The server's end
 
-RdmaSlotConnection::RdmaSlotConnection(progress::Engine& engine, rdma::CompletionQueue completions,
+RdmaSlotConnection::RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
+                                       rdma::CompletionQueue completions,
                                        std::unique_ptr<SlotQueue> queue,
                                        const kernels::ChannelView& channel, DataHandler& handler)
     : DataConnection(handler, channel.layout, 0),
       engine_(&engine),
       channel_(channel),
+      adapter_(std::move(adapter)),
       completions_(std::move(completions)),
       queue_(std::move(queue)),
       writes_(channel.layout.depth) {
@@ -141,13 +142,16 @@ bool RdmaSlotConnection::poll() {
 }
 
 progress::Expecting RdmaSlotConnection::expecting() const {
-  return completed_ != prepared_ && !failed() ? progress::Expecting::from_device
-                                              : progress::Expecting::nothing;
+  return is_busy() ? progress::Expecting::from_device : progress::Expecting::nothing;
 }
 
-/// Nothing wakes the thread; the requester polls as long as a response is awaited.
+/// Responses come into memory, and nothing wakes the thread for them.
 core::Duration RdmaSlotConnection::arm() {
-  return completed_ != prepared_ && !failed() ? kLookInterval : core::Duration::max();
+  return is_busy() ? kLookInterval : core::Duration::max();
+}
+
+bool RdmaSlotConnection::is_busy() const {
+  return !failed() && (completed_ != prepared_ || handler().awaits_content());
 }
 
 /// The slot itself is what is written, as its bytes are the worker's: both channels begin with
@@ -219,16 +223,16 @@ bool RdmaSlotConnection::poll_completions() {
 
 RdmaSlotEndpoint::RdmaSlotEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                                    const kernels::ChannelView& channel)
-    : completions_(adapter->device, sends_for(channel)),
-      queue_(std::make_unique<SlotQueue>(std::move(adapter), path, completions_,
-                                         sends_for(channel), responses_of(channel),
-                                         requests_of(channel))) {}
+    : adapter_(std::move(adapter)),
+      completions_(adapter_->device, sends_for(channel)),
+      queue_(std::make_unique<SlotQueue>(*adapter_, path, completions_, sends_for(channel),
+                                         responses_of(channel), requests_of(channel))) {}
 
 std::unique_ptr<DataConnection> RdmaSlotEndpoint::start(progress::Engine& engine,
                                                         const kernels::ChannelView& channel,
                                                         DataHandler& handler, std::uint32_t) {
-  return std::make_unique<RdmaSlotConnection>(engine, std::move(completions_), std::move(queue_),
-                                              channel, handler);
+  return std::make_unique<RdmaSlotConnection>(engine, std::move(adapter_), std::move(completions_),
+                                              std::move(queue_), channel, handler);
 }
 
 // ---- The worker's end
@@ -256,12 +260,15 @@ rdma::QueueSizes sizes_for(const kernels::ChannelView& channel) {
 RdmaSlotPath::RdmaSlotPath(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                            const kernels::ChannelView& channel, progress::Engine& engine)
     : engine_(&engine),
-      completions_(adapter->device, engine, sends_for(channel) + 1),
-      queue_(std::move(adapter), path, completions_.queue(), sends_for(channel),
-             requests_of(channel), responses_of(channel)),
+      adapter_(std::move(adapter)),
+      // The proxy may have as many under way as its rings and the device have room for.
+      completions_(adapter_->device, engine, sizes_for(channel).send_blocks + 1),
+      queue_(*adapter_, path, completions_.queue(), sends_for(channel), requests_of(channel),
+             responses_of(channel)),
       memory_(std::make_unique<Memory>(sizes_for(channel), queue_.pair().qp_num())),
-      proxy_({queue_.domain(), completions_, queue_.pair()}, memory_->queues,
-             [this](rdma::Proxy&, const Error& why) { fail(why.what()); }, "slots") {
+      proxy_(
+          {queue_.domain(), completions_, queue_.pair()}, memory_->queues,
+          [this](rdma::Proxy&, const Error& why) { fail(why.what()); }, "slots") {
   writer_.queue = {memory_->queues.send, &memory_->state, memory_->marks.data()};
   writer_.own = queue_.own();
   writer_.limit = {kRoomTime};

@@ -39,8 +39,8 @@ struct SlotEnd {
 /// and the slots registered in it: what the peer writes, and what this side writes from.
 class SlotQueue {
  public:
-  /// Throws Error. `completions`: for up to `sends` work requests.
-  SlotQueue(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+  /// `adapter` and `completions`, for up to `sends` work requests, outlive it. Throws Error.
+  SlotQueue(const Adapter& adapter, const rdma::PathOptions& path,
             const rdma::CompletionQueue& completions, std::uint32_t sends,
             std::span<std::byte> written_by_peer, std::span<std::byte> own);
   SlotQueue(const SlotQueue&) = delete;
@@ -67,7 +67,6 @@ class SlotQueue {
     return {reinterpret_cast<std::uint64_t>(slots.range.address), slots.key.local};
   }
 
-  std::shared_ptr<Adapter> adapter_;
   rdma::ProtectionDomain domain_;
   rdma::Registrar registrar_;
   rdma::Pairing pairing_;
@@ -77,14 +76,14 @@ class SlotQueue {
   kernels::rdma::SlotRegion peer_{};
 };
 
-/// The server's end: writes requests into the worker's slots. Responses come into its own without
-/// it: the requester polls for them.
+/// The server's end: writes requests into the worker's slots, and has the engine look for
+/// responses, which come into its own.
 class RdmaSlotConnection final : public DataConnection, progress::Pollable {
  public:
   /// `queue`: connected, with `completions`. Throws Error.
-  RdmaSlotConnection(progress::Engine& engine, rdma::CompletionQueue completions,
-                     std::unique_ptr<SlotQueue> queue, const kernels::ChannelView& channel,
-                     DataHandler& handler);
+  RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
+                     rdma::CompletionQueue completions, std::unique_ptr<SlotQueue> queue,
+                     const kernels::ChannelView& channel, DataHandler& handler);
   ~RdmaSlotConnection() override;
 
   [[nodiscard]] bool carries_slots() const noexcept override { return true; }
@@ -103,6 +102,7 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
   [[nodiscard]] progress::Expecting expecting() const override;
   core::Duration arm() override;
   void disarm() override {}
+  [[nodiscard]] bool is_busy() const;
   bool post_writes();
   bool poll_completions();
   [[nodiscard]] Writes& writes_of(std::uint64_t sequence) noexcept {
@@ -111,6 +111,7 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
 
   progress::Engine* engine_;
   kernels::ChannelView channel_;
+  std::shared_ptr<Adapter> adapter_;
   rdma::CompletionQueue completions_;
   std::unique_ptr<SlotQueue> queue_;
   std::vector<Writes> writes_;  ///< by slot
@@ -135,6 +136,7 @@ class RdmaSlotEndpoint final : public DataEndpoint {
                                                       std::uint32_t initial_credits) override;
 
  private:
+  std::shared_ptr<Adapter> adapter_;
   rdma::CompletionQueue completions_;
   std::unique_ptr<SlotQueue> queue_;
 };
@@ -161,6 +163,7 @@ class RdmaSlotPath final : public SlotPath {
   struct Memory;
 
   progress::Engine* engine_;
+  std::shared_ptr<Adapter> adapter_;
   rdma::CompletionLoop completions_;
   SlotQueue queue_;
   std::unique_ptr<Memory> memory_;
