@@ -259,10 +259,19 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
     }
     watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
     core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(), service);
+    core::log_info("{}data path: {}", prefix_, data_path());
   } catch (...) {
     failure_ = std::current_exception();
     throw;
   }
+}
+
+std::string Worker::data_path() const {
+  if (channels_.empty() || !channels_.front().link) return "shared memory, as the server is here";
+  if (channels_.front().channel->writer() != nullptr) {
+    return "the back end posts responses (--data-path gpu), a thread carries that out";
+  }
+  return "a thread sends responses (--data-path " + options_.data_path + ")";
 }
 
 void Worker::on_attached() {

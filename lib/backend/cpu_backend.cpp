@@ -61,7 +61,7 @@ class CpuWorker final : public ChannelThread {
         kernels::respond(kernels::SingleLane{}, channel(), sequence_, service, staging_, received);
     if (outcome == kernels::Outcome::refused) report(sequence_);
     if (writer() == nullptr) return;
-    // Whatever keeps it from being posted has broken the queue, and whoever carries it out says so.
+    // What keeps it from being posted has broken the queue, and its proxy says so.
     static_cast<void>(
         kernels::rdma::write_response(kernels::SingleLane{}, *writer(), channel(), sequence_));
   }

@@ -7,7 +7,7 @@
 
 #include "channel/channel_memory.hpp"
 #include "channel/slot_queue.hpp"
-#include "comch/proxy/server_link.hpp"
+#include "comch/proxy/channel_link.hpp"
 #include "comch/transport/data_connection.hpp"
 #include "progress/engine.hpp"
 
@@ -18,7 +18,7 @@ namespace offload::comch {
 /// sends each that answers one, and releases what is sent. It looks into none: the back end checks
 /// requests, the server responses.
 ///
-class ServerProxy final : public ServerLink, DataHandler {
+class ServerProxy final : public ChannelLink, DataHandler {
  public:
   /// `shape`: as the server described the channel. Throws Error.
   ServerProxy(const protocol::ChannelDescriptor& shape, std::unique_ptr<DataEndpoint> endpoint);

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "channel/channel_memory.hpp"
-#include "comch/proxy/server_link.hpp"
+#include "comch/proxy/channel_link.hpp"
 #include "comch/transport/slot_path.hpp"
 #include "progress/engine.hpp"
 #include "protocol/control.hpp"
@@ -16,7 +16,7 @@ namespace offload::comch {
 /// A server on another machine whose requests are written into this machine's slots, and into whose
 /// slots the back end writes its responses (ImportedChannel::writer()). Its thread carries out what
 /// the back end posts where no card does, and looks into no slot.
-class SlotExchange final : public ServerLink {
+class SlotExchange final : public ChannelLink {
  public:
   /// Connects the slots of `channel`, this machine's, to the server's; works on `engine`.
   using Connect = std::function<std::unique_ptr<SlotPath>(const kernels::ChannelView& channel,

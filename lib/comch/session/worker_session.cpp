@@ -168,7 +168,7 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
   const auto another = network_->connect_another(address_);
   prove_as_worker(*another, address_);
-  std::unique_ptr<ServerLink> link;
+  std::unique_ptr<ChannelLink> link;
   if (writes_slots_) {
     link = std::make_unique<SlotExchange>(
         descriptor, [&](const kernels::ChannelView& channel, progress::Engine& engine) {

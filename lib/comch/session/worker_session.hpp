@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "channel/channel_memory.hpp"
-#include "comch/proxy/server_link.hpp"
+#include "comch/proxy/channel_link.hpp"
 #include "comch/transport/control_connection.hpp"
 #include "progress/engine.hpp"
 #include "protocol/control.hpp"
@@ -17,8 +17,8 @@ namespace offload::comch {
 /// A channel as a worker has it: the server's own memory, or memory of this machine that a proxy of
 /// the server connects to it.
 struct AttachedChannel {
-  channel::SharedChannel channel;      ///< what a back end serves
-  std::unique_ptr<ServerLink> link{};  ///< null where the server is on this machine
+  channel::SharedChannel channel;       ///< what a back end serves
+  std::unique_ptr<ChannelLink> link{};  ///< null where the server is on this machine
 };
 
 /// The worker's side of the control channel: one attachment to one server. One thread: the

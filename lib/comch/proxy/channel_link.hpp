@@ -9,13 +9,13 @@ namespace offload::comch {
 
 /// What connects a channel of this machine, which a back end serves, to a server on another one.
 /// One thread makes, starts and ends it; it runs one of its own in between.
-class ServerLink {
+class ChannelLink {
  public:
-  ServerLink() = default;
-  ServerLink(const ServerLink&) = delete;
-  ServerLink& operator=(const ServerLink&) = delete;
+  ChannelLink() = default;
+  ChannelLink(const ChannelLink&) = delete;
+  ChannelLink& operator=(const ChannelLink&) = delete;
   /// Ends the thread.
-  virtual ~ServerLink() = default;
+  virtual ~ChannelLink() = default;
 
   /// The channel as a back end takes it.
   [[nodiscard]] virtual const channel::SharedChannel& channel() const noexcept = 0;
