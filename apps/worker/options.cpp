@@ -78,6 +78,12 @@ void add_backend(cli::CommandLine& line, Options& options) {
            "adds as much to the first request after. 0: none")
       .type_name("SECONDS")
       .default_str("20us");
+  cli::add_choice(line, "--data-path", options.data_path, {"auto", "gpu", "cpu"},
+                  "Over rdma, what posts responses: the back end itself, as RDMA writes into the "
+                  "server's slots "
+                  "(gpu; of the back ends cpu has it, whose threads run the device's functions), "
+                  "or a thread of "
+                  "this program that sends them (cpu). auto is cpu as long as no GPU has it");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
                 "cpu, graph: how long a thread polls after a request before it sleeps")
       .default_str("20us");
@@ -153,6 +159,13 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     return cli::Leave{cli::kUsageError, fmt::format("offload-worker: {}, not {} (--help lists what "
                                                     "is allowed)",
                                                     *wrong, options.backend)};
+  }
+  if (options.data_path == "gpu" && !options.comch.starts_with("rdma:")) {
+    return cli::Leave{cli::kUsageError,
+                      fmt::format("offload-worker: --data-path gpu goes over RDMA: "
+                                  "allowed with --comch rdma:HOST:PORT, not {} "
+                                  "(--help lists what is allowed)",
+                                  options.comch)};
   }
   if (options.configuration.print) return cli::Leave{0, cli::configuration_text(line)};
   options.configuration.take(line);

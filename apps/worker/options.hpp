@@ -28,6 +28,7 @@ struct Options {
   core::Duration shutdown_timeout = core::seconds(10);
   core::Duration stuck_after = core::seconds(2);
   std::uint64_t max_memory = std::uint64_t{8} << 30;  ///< bytes, of all channels
+  std::string data_path = "auto";
   bool stands_by = false;
   bool replaces = false;
   bool shutdown_together = false;

@@ -80,6 +80,10 @@ WorkerEnd Worker::run() {
     hang_.enter(kStartTime);
     backend_ = open_backend(options_, gpu_);
     core::log_info("{}back end: {}", prefix_, backend_->name());
+    if (options_.data_path == "gpu" && !backend_->posts_responses()) {
+      throw Error(ErrorCode::not_supported,
+                  "--data-path gpu: the back end " + backend_->name() + " does not post responses");
+    }
     end = attach_and_serve();
   } catch (...) {
     failure = std::current_exception();
@@ -183,11 +187,11 @@ void Worker::watch_over() {
   counts_->stuck.set(watchdog_->look(core::Clock::now(), backend_->heartbeats()));
 }
 
-/// A proxy's data connection ends on the proxy's thread, which has woken this one.
+/// A link ends on its own thread, which has woken this one.
 void Worker::check_connections() {
   for (const auto& attached : channels_) {
-    if (lost_ || !attached.proxy) continue;
-    if (const std::string* const reason = attached.proxy->failure()) on_lost(*reason, {});
+    if (lost_ || !attached.link) continue;
+    if (const std::string* const reason = attached.link->failure()) on_lost(*reason, {});
   }
 }
 
@@ -230,6 +234,7 @@ protocol::Hello Worker::hello() const {
   }
   if (options_.stands_by) hello.capabilities |= protocol::kStandsBy;
   if (replaces_) hello.capabilities |= protocol::kReplaces;
+  if (options_.data_path == "gpu") hello.capabilities |= protocol::kWritesSlots;
   hello.max_channels = kMostChannels;
   hello.max_message_length = kernels::kMaxMessageLength;
   hello.backend = backend_->name();
@@ -250,14 +255,23 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
     backend_->count_in(counts_->times_of(served.size()));
     backend_->start(std::move(served), service);
     for (const auto& attached : channels_) {
-      if (attached.proxy) attached.proxy->start(backend_->wakeup(), [this] { engine_.notify(); });
+      if (attached.link) attached.link->start(backend_->wakeup(), [this] { engine_.notify(); });
     }
     watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
     core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(), service);
+    core::log_info("{}data path: {}", prefix_, data_path());
   } catch (...) {
     failure_ = std::current_exception();
     throw;
   }
+}
+
+std::string Worker::data_path() const {
+  if (channels_.empty() || !channels_.front().link) return "shared memory, as the server is here";
+  if (channels_.front().channel->writer() != nullptr) {
+    return "the back end posts responses (--data-path gpu), a thread carries that out";
+  }
+  return "a thread sends responses (--data-path " + options_.data_path + ")";
 }
 
 void Worker::on_attached() {
@@ -312,12 +326,12 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
   } else {
     // A data connection that broke says more than the end of the control connection that follows.
     const auto broken = std::find_if(channels_.begin(), channels_.end(), [](const auto& attached) {
-      return attached.proxy && attached.proxy->failure() != nullptr;
+      return attached.link && attached.link->failure() != nullptr;
     });
     // One that goes before it has offered its channels is one more attempt that came to nothing.
     core::log(watchdog_ ? core::LogLevel::warning : core::LogLevel::info,
               "{}the server is gone: {}", prefix_,
-              broken != channels_.end() ? *broken->proxy->failure() : reason);
+              broken != channels_.end() ? *broken->link->failure() : reason);
   }
 }
 

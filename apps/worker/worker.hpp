@@ -62,6 +62,8 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
 
  private:
+  /// What carries requests and responses, for the log.
+  [[nodiscard]] std::string data_path() const;
   void on_channels(const std::string& service,
                    std::vector<comch::AttachedChannel> channels) override;
   void on_attached() override;

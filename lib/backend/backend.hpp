@@ -36,6 +36,9 @@ class Backend {
   /// How a requester learns of its responses: doorbell or polling.
   [[nodiscard]] virtual channel::Wakeup wakeup() const = 0;
 
+  /// Whether it serves channels that have a writer (ImportedChannel::writer()).
+  [[nodiscard]] virtual bool posts_responses() const { return false; }
+
   /// Before start(): the channels that it will be given count their times there, by their order,
   /// and beyond these nowhere that anybody sees. They may have counted for others before.
   void count_in(std::vector<SharedChannelTimes> times) { times_ = std::move(times); }

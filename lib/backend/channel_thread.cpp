@@ -11,6 +11,8 @@ namespace {
 
 /// The longest sleep of a thread; the doorbell or stop() wakes it earlier.
 constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
+/// Between two looks for requests that nobody rings for.
+constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -44,6 +46,8 @@ void ChannelThread::run() {
 }
 
 core::Duration ChannelThread::arm() {
+  if (writer() != nullptr)
+    return kLookInterval;  // a network card writes requests, and rings nothing
   waiter_.arm();
   return core::Duration::max();
 }

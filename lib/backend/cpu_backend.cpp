@@ -60,6 +60,10 @@ class CpuWorker final : public ChannelThread {
     const auto outcome =
         kernels::respond(kernels::SingleLane{}, channel(), sequence_, service, staging_, received);
     if (outcome == kernels::Outcome::refused) report(sequence_);
+    if (writer() == nullptr) return;
+    // What keeps it from being posted has broken the queue, and its proxy says so.
+    static_cast<void>(
+        kernels::rdma::write_response(kernels::SingleLane{}, *writer(), channel(), sequence_));
   }
 
   std::uint32_t batch_;
@@ -72,6 +76,7 @@ class CpuBackend final : public Backend {
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
   [[nodiscard]] channel::Wakeup wakeup() const override { return channel::Wakeup::doorbell; }
+  [[nodiscard]] bool posts_responses() const override { return true; }
 
   void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     for (const channel::SharedChannel& channel : channels) {

@@ -104,7 +104,8 @@ Endpoint ChannelMemory::endpoint(std::uint64_t first) noexcept {
           first};
 }
 
-ImportedChannel::ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds)
+ImportedChannel::ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds,
+                                 const kernels::rdma::SlotWriter* writer)
     : index_(descriptor.channel),
       requests_(import(name_of(index_, "requests"), descriptor.access, std::move(fds[0]))),
       responses_(
@@ -113,7 +114,8 @@ ImportedChannel::ImportedChannel(const protocol::ChannelDescriptor& descriptor, 
       response_bell_(std::move(fds[3])),
       view_(view_of(*requests_, *responses_, checked_layout(descriptor, *requests_, *responses_))),
       // Relaxed: the control channel orders it after the server's store.
-      first_(__atomic_load_n(&view_.request_header().consumed, __ATOMIC_RELAXED)) {}
+      first_(__atomic_load_n(&view_.request_header().consumed, __ATOMIC_RELAXED)),
+      writer_(writer) {}
 
 void start_regions(const ImportedChannel& channel) {
   if (!channel.requests().started()) channel.requests().start();

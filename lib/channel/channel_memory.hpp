@@ -8,6 +8,7 @@
 #include "channel/requester.hpp"
 #include "core/fd.hpp"
 #include "kernels/channel_layout.hpp"
+#include "kernels/rdma/slot_writer.hpp"
 #include "memory/region.hpp"
 #include "memory/region_export.hpp"
 #include "protocol/control.hpp"
@@ -64,12 +65,17 @@ class ImportedChannel {
  public:
   /// Checks everything that the server said. Throws Error: bad_message, invalid_value, and what
   /// memory::import_region throws.
-  ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds);
+  /// `writer`: outlives it; null: the server reads responses where they are.
+  ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds,
+                  const kernels::rdma::SlotWriter* writer = nullptr);
 
   [[nodiscard]] const kernels::ChannelView& view() const noexcept { return view_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   /// The first message to be served.
   [[nodiscard]] std::uint64_t first_sequence() const noexcept { return first_; }
+  /// What the back end posts each response with once it is published, for a server on another
+  /// machine; nothing wakes it for requests then. Null: it posts none.
+  [[nodiscard]] const kernels::rdma::SlotWriter* writer() const noexcept { return writer_; }
   /// The channel's memory, one range each, stopped: the back end adds the registrars it needs and
   /// starts them. They keep the memory mapped.
   [[nodiscard]] memory::MemoryRegion& requests() const noexcept { return *requests_; }
@@ -91,6 +97,7 @@ class ImportedChannel {
   core::Fd response_bell_;
   kernels::ChannelView view_;
   std::uint64_t first_;
+  const kernels::rdma::SlotWriter* writer_;
 };
 
 /// Shared by who attached it and the back end that serves it, for as long as either uses it.

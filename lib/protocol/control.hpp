@@ -38,6 +38,9 @@ enum Capability : std::uint32_t {
   kStandsBy = 1U << 1,
   /// It takes the place of the worker that has been attached for the longest, which may then go.
   kReplaces = 1U << 2,
+  /// Its back end posts its responses itself, as RDMA writes into the server's slots, and has
+  /// requests written into its own. Over RDMA alone.
+  kWritesSlots = 1U << 3,
 };
 
 /// worker → server: the first message. Decoded, its text is escaped (core/escape.hpp).

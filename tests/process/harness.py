@@ -21,6 +21,8 @@ BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
 # How server and worker are connected: unix, or tcp or rdma as if on two machines; the latter where
 # there is a device, as in the guest of scripts/rdma-guest.
 TRANSPORT = os.environ.get("OFFLOAD_TRANSPORT", "unix")
+# What posts responses over rdma: a thread that sends them (cpu), or the back end (gpu).
+DATA_PATH = os.environ.get("OFFLOAD_DATA_PATH", "cpu")
 # Sanitizers make the programs slower: time limits grow by this, and counts shrink.
 TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
 SANITIZE = os.environ.get("OFFLOAD_SANITIZE", "").split(",")
@@ -270,7 +272,8 @@ class Stage:
                                socket_file=(comch or self.comch) if on_socket else None))
 
     def worker(self, *options, comch=None, wrapper=()):
-        return self.program("offload-worker", *self.comch_options(comch), "--backend", BACKEND,
+        path = ["--data-path", DATA_PATH] if TRANSPORT == "rdma" else []
+        return self.program("offload-worker", *self.comch_options(comch), "--backend", BACKEND, *path,
                             *options, wrapper=wrapper)
 
     def pair(self, *options):

@@ -1,14 +1,10 @@
 #include "comch/proxy/server_proxy.hpp"
 
-#include <fcntl.h>
-
-#include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
+#include "comch/proxy/own_channel.hpp"
 #include "core/cpu.hpp"
-#include "core/error.hpp"
 
 namespace offload::comch {
 namespace {
@@ -18,26 +14,11 @@ constexpr core::Duration kSpin = std::chrono::microseconds(50);
 /// How long it sleeps at most; it is woken by the connection, the back end or the end.
 constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
-channel::SharedChannel import_own(const channel::ChannelMemory& memory) {
-  const auto own = memory.fds();
-  channel::OwnedChannelFds fds;
-  std::transform(own.begin(), own.end(), fds.begin(), [](int fd) {
-    return core::Fd(core::check_errno(::fcntl(fd, F_DUPFD_CLOEXEC, 0), "duplicate a descriptor"));
-  });
-  return std::make_shared<channel::ImportedChannel>(memory.descriptor(), std::move(fds));
-}
-
-const protocol::ChannelDescriptor& checked(const protocol::ChannelDescriptor& shape) {
-  if (kernels::is_valid_shape(shape.depth, shape.max_message_length)) return shape;
-  throw core::Error(core::ErrorCode::bad_message,
-                    "channel " + std::to_string(shape.channel) + " has an impossible shape");
-}
-
 }  // namespace
 
 ServerProxy::ServerProxy(const protocol::ChannelDescriptor& shape,
                          std::unique_ptr<DataEndpoint> endpoint)
-    : memory_(checked(shape).channel, shape.depth, shape.max_message_length, -1),
+    : memory_(checked_shape(shape).channel, shape.depth, shape.max_message_length, -1),
       channel_(import_own(memory_)),
       engine_(kSpin),
       slots_(memory_.endpoint(), *this),

@@ -7,6 +7,7 @@
 
 #include "channel/channel_memory.hpp"
 #include "channel/slot_queue.hpp"
+#include "comch/proxy/channel_link.hpp"
 #include "comch/transport/data_connection.hpp"
 #include "progress/engine.hpp"
 
@@ -17,24 +18,17 @@ namespace offload::comch {
 /// sends each that answers one, and releases what is sent. It looks into none: the back end checks
 /// requests, the server responses.
 ///
-/// One thread makes, starts and ends it; it runs one of its own in between.
-class ServerProxy final : DataHandler {
+class ServerProxy final : public ChannelLink, DataHandler {
  public:
   /// `shape`: as the server described the channel. Throws Error.
   ServerProxy(const protocol::ChannelDescriptor& shape, std::unique_ptr<DataEndpoint> endpoint);
-  ServerProxy(const ServerProxy&) = delete;
-  ServerProxy& operator=(const ServerProxy&) = delete;
-  /// Ends the thread.
-  ~ServerProxy();
+  ~ServerProxy() override;
 
-  /// The channel as a back end takes it.
-  [[nodiscard]] const channel::SharedChannel& channel() const noexcept { return channel_; }
-
-  /// `wakeup`: the back end's. `on_failure` is called on the thread once the connection has ended.
-  /// Throws Error.
-  void start(channel::Wakeup wakeup, std::function<void()> on_failure);
-  /// Why the connection has ended; null while it has not. Any thread.
-  [[nodiscard]] const std::string* failure() const noexcept { return connection_->failure(); }
+  [[nodiscard]] const channel::SharedChannel& channel() const noexcept override { return channel_; }
+  void start(channel::Wakeup wakeup, std::function<void()> on_failure) override;
+  [[nodiscard]] const std::string* failure() const noexcept override {
+    return connection_->failure();
+  }
 
   /// For the slots, on the thread: the back end has answered.
   void on_content(const channel::ContentResponse& response);

@@ -26,7 +26,7 @@ bool WorkerProxy::post_sends() {
     const kernels::Packet header = kernels::load_packet(slot.packets);
     const std::uint32_t length = header.data[0];
     const std::byte* content = reinterpret_cast<const std::byte*>(slot.plain());
-    if (length <= kernels::kMaxPacketPayload) {
+    if (length <= kernels::kMaxPacketPayload && !connection_->carries_slots()) {
       std::byte* const to = requests_.get() + view_.layout.slot_index(collected_) * kPacketRoom;
       (void)channel::read_packets(slot.packets, view_.layout.flag_of(collected_), to, length);
       content = to;

@@ -33,6 +33,9 @@ class WorkerProxy final : DataHandler {
     return reinterpret_cast<std::byte*>(view_.response(first_ + sequence).plain());
   }
   bool on_received(const protocol::DataHeader& header, std::span<const std::byte> content) override;
+  [[nodiscard]] bool awaits_content() const noexcept override {
+    return slots_->view().requests == view_.requests && slots_->awaited() != 0;
+  }
 
   const channel::SlotQueue* slots_;  ///< the requester's
   kernels::ChannelView view_;

@@ -87,7 +87,9 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
                                                const protocol::AttachChannel& request) {
   try {
     WorkerChannel& channel = *channels_[request.channel];
-    channel.endpoint = connection.grant_data_endpoint(request, channel.memory.depth());
+    channel.endpoint = writes_slots()
+                           ? connection.grant_slot_endpoint(request, channel.memory.endpoint().view)
+                           : connection.grant_data_endpoint(request, channel.memory.depth());
     heard_ = core::Clock::now();
     if (++connected_ < channels_.size()) offer_channel(connected_);
   } catch (const Error& error) {

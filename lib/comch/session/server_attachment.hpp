@@ -47,6 +47,9 @@ class ServerSession::Attachment final : progress::EventHandler {
   void handle(const ControlMessage& message);
   void offer_channel(std::size_t index);
   void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);
+  [[nodiscard]] bool writes_slots() const noexcept {
+    return (capabilities_ & protocol::kWritesSlots) != 0;
+  }
   void send(protocol::MessageId id, std::span<const std::byte> payload);
   void refuse(protocol::Refusal code, const std::string& text);
   void end(const std::string& reason);

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "comch/proxy/server_proxy.hpp"
+#include "comch/proxy/slot_exchange.hpp"
 #include "comch/session/handshake.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -31,6 +33,7 @@ WorkerSession::WorkerSession(progress::Engine& engine, const Address& address,
       observer_(&observer),
       address_(address),
       most_channels_(hello.max_channels),
+      writes_slots_((hello.capabilities & protocol::kWritesSlots) != 0),
       memory_left_(most_memory),
       connection_(connect_as_worker(address)),
       network_(dynamic_cast<NetworkControlConnection*>(connection_.get())),
@@ -165,9 +168,17 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
   const auto another = network_->connect_another(address_);
   prove_as_worker(*another, address_);
-  auto endpoint = another->request_data_endpoint(request, descriptor.depth);
-  auto proxy = std::make_unique<ServerProxy>(descriptor, std::move(endpoint));
-  return {proxy->channel(), std::move(proxy)};
+  std::unique_ptr<ChannelLink> link;
+  if (writes_slots_) {
+    link = std::make_unique<SlotExchange>(
+        descriptor, [&](const kernels::ChannelView& channel, progress::Engine& engine) {
+          return another->request_slot_path(request, channel, engine);
+        });
+  } else {
+    link = std::make_unique<ServerProxy>(descriptor,
+                                         another->request_data_endpoint(request, descriptor.depth));
+  }
+  return {link->channel(), std::move(link)};
 }
 
 void WorkerSession::take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "channel/channel_memory.hpp"
-#include "comch/proxy/server_proxy.hpp"
+#include "comch/proxy/channel_link.hpp"
 #include "comch/transport/control_connection.hpp"
 #include "progress/engine.hpp"
 #include "protocol/control.hpp"
@@ -17,8 +17,8 @@ namespace offload::comch {
 /// A channel as a worker has it: the server's own memory, or memory of this machine that a proxy of
 /// the server connects to it.
 struct AttachedChannel {
-  channel::SharedChannel channel;        ///< what a back end serves
-  std::unique_ptr<ServerProxy> proxy{};  ///< null where the server is on this machine
+  channel::SharedChannel channel;       ///< what a back end serves
+  std::unique_ptr<ChannelLink> link{};  ///< null where the server is on this machine
 };
 
 /// The worker's side of the control channel: one attachment to one server. One thread: the
@@ -83,6 +83,7 @@ class WorkerSession final : progress::EventHandler {
   Observer* observer_;
   Address address_;
   std::uint32_t most_channels_;
+  bool writes_slots_;
   std::uint64_t memory_left_;
   std::unique_ptr<ControlConnection> connection_;
   NetworkControlConnection* network_;  ///< the connection, if it is one; else it is a local one

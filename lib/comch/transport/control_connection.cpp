@@ -35,13 +35,38 @@ ControlMessage ControlConnection::await() {
 std::unique_ptr<DataEndpoint> NetworkControlConnection::request_data_endpoint(
     protocol::AttachChannel request, std::uint32_t depth) {
   request.endpoint = open_data_endpoint(depth);
+  return connect_data_endpoint(exchange_endpoints(request));
+}
+
+std::vector<std::byte> NetworkControlConnection::exchange_endpoints(
+    const protocol::AttachChannel& request) {
   send(MessageId::attach_channel, request.encode());
-  const ControlMessage answer = await();
+  ControlMessage answer = await();
   if (answer.id != MessageId::channel_attached) {
     throw Error(ErrorCode::bad_message,
                 "the server does not attach channel " + std::to_string(request.channel));
   }
-  return connect_data_endpoint(answer.payload);
+  return std::move(answer.payload);
+}
+
+namespace {
+
+[[noreturn]] void throw_no_slots() {
+  throw Error(ErrorCode::not_supported,
+              "responses that the back end posts itself (--data-path gpu) go over RDMA alone");
+}
+
+}  // namespace
+
+std::unique_ptr<SlotPath> NetworkControlConnection::request_slot_path(protocol::AttachChannel,
+                                                                      const kernels::ChannelView&,
+                                                                      progress::Engine&) {
+  throw_no_slots();
+}
+
+std::unique_ptr<DataEndpoint> NetworkControlConnection::grant_slot_endpoint(
+    const protocol::AttachChannel&, const kernels::ChannelView&) {
+  throw_no_slots();
 }
 
 std::unique_ptr<DataEndpoint> NetworkControlConnection::grant_data_endpoint(

@@ -12,6 +12,7 @@
 
 #include "comch/address.hpp"
 #include "comch/transport/data_connection.hpp"
+#include "comch/transport/slot_path.hpp"
 #include "core/clock.hpp"
 #include "core/fd.hpp"
 #include "net/socket.hpp"
@@ -108,8 +109,18 @@ class NetworkControlConnection : public ControlConnection {
   /// The server's half, which agrees to `request`. Throws Error.
   std::unique_ptr<DataEndpoint> grant_data_endpoint(const protocol::AttachChannel& request,
                                                     std::uint32_t depth);
+  /// The same for a channel whose sides write into each other's slots: `channel`, this side's,
+  /// which outlives what is returned. The worker's half is carried out by turns of `engine`. Throw
+  /// Error: not_supported over what is not RDMA.
+  [[nodiscard]] virtual std::unique_ptr<SlotPath> request_slot_path(
+      protocol::AttachChannel request, const kernels::ChannelView& channel,
+      progress::Engine& engine);
+  [[nodiscard]] virtual std::unique_ptr<DataEndpoint> grant_slot_endpoint(
+      const protocol::AttachChannel& request, const kernels::ChannelView& channel);
 
  protected:
+  /// Sends the worker's request; returns the server's endpoint. Throws Error.
+  std::vector<std::byte> exchange_endpoints(const protocol::AttachChannel& request);
   /// Opens this side's endpoint; returns what the peer has to know of it. Throws Error.
   virtual std::vector<std::byte> open_data_endpoint(std::uint32_t depth) = 0;
   /// Connects it. `peer`: what the peer's open_data_endpoint() returned. Throws Error (bad_message)

@@ -29,6 +29,8 @@ class DataHandler {
   /// taken.
   virtual bool on_received(const protocol::DataHeader& header,
                            std::span<const std::byte> content) = 0;
+  /// Whether a content of the peer is due, for a connection that carries slots.
+  [[nodiscard]] virtual bool awaits_content() const noexcept { return false; }
   /// No more were received in this turn.
   virtual void on_receives_done() {}
 
@@ -55,6 +57,10 @@ class DataConnection {
   /// Sends a content in this turn; it stays as it is until DataHandler::on_sent(). One that is too
   /// long for packets lies in a slot of the channel. No more are under way than that has slots.
   virtual void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept = 0;
+
+  /// Whether it takes contents as they lie in their slots, and needs none beside the header; then
+  /// the peer's come into their slots as well, and DataHandler hears of none.
+  [[nodiscard]] virtual bool carries_slots() const noexcept { return false; }
 
   /// Whether the connection has ended; nothing is carried after that. Any thread.
   [[nodiscard]] bool failed() const noexcept {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "tests/comch/conformance/transport.hpp"
 
 namespace offload::comch::conformance {
 namespace {
@@ -98,6 +99,15 @@ void ServerSide::on_worker_lost(WorkerId worker) {
   }
 }
 
+protocol::Hello hello() {
+  protocol::Hello hello;
+  hello.capabilities = testing::WithParamInterface<TestedTransport>::GetParam().capabilities;
+  hello.max_channels = kChannels;
+  hello.max_message_length = kLongest;
+  hello.backend = "cpu";
+  return hello;
+}
+
 WorkerSide::WorkerSide(const Address& address, Until until, std::optional<protocol::Hello> hello)
     : until_(until),
       backend_(backend::make_cpu_backend({})),
@@ -120,8 +130,8 @@ void WorkerSide::on_channels(const std::string& service, std::vector<AttachedCha
   for (const auto& attached_channel : channels_) served.push_back(attached_channel.channel);
   backend_->start(std::move(served), service);
   for (const auto& attached_channel : channels_) {
-    if (!attached_channel.proxy) continue;
-    attached_channel.proxy->start(channel::Wakeup::doorbell, [this] { engine_.notify(); });
+    if (!attached_channel.link) continue;
+    attached_channel.link->start(channel::Wakeup::doorbell, [this] { engine_.notify(); });
   }
 }
 
@@ -132,8 +142,8 @@ void WorkerSide::on_lost(const std::string& reason, std::optional<protocol::Refu
 
 void WorkerSide::check_connections() {
   for (const auto& channel : channels_) {
-    if (lost || !channel.proxy) continue;
-    if (const std::string* const reason = channel.proxy->failure()) on_lost(*reason, {});
+    if (lost || !channel.link) continue;
+    if (const std::string* const reason = channel.link->failure()) on_lost(*reason, {});
   }
 }
 

@@ -138,14 +138,7 @@ class WorkerSide final : WorkerSession::Observer {
   std::unique_ptr<WorkerSession> session_;
 };
 
-/// What a worker of this suite says of itself.
-inline protocol::Hello hello() {
-  protocol::Hello hello;
-  hello.capabilities = protocol::kRingsDoorbell;
-  hello.max_channels = kChannels;
-  hello.max_message_length = kLongest;
-  hello.backend = "cpu";
-  return hello;
-}
+/// What a worker of this suite says of itself, in a test of it.
+protocol::Hello hello();
 
 }  // namespace offload::comch::conformance

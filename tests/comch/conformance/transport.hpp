@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "comch/address.hpp"
+#include "protocol/control.hpp"
 #include "tests/comch/keys.hpp"
 
 namespace offload::comch::conformance {
@@ -17,6 +19,8 @@ struct TestedTransport {
   /// Where to listen, for a test that has this folder to itself. With a key, if the transport has
   /// keys.
   std::function<Address(const std::string& folder)> address;
+  /// Of its workers: bits of protocol::Capability.
+  std::uint32_t capabilities = protocol::kRingsDoorbell;
 };
 
 /// For gtest, in names of tests and in messages.

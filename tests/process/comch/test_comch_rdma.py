@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import TRANSPORT, TIME_FACTOR, LONG, Server, free_port, statistics
+from harness import DATA_PATH, TRANSPORT, TIME_FACTOR, LONG, Server, free_port, statistics
 
 on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="runs where there is an RDMA device")
 without_devices = pytest.mark.skipif(any(Path("/sys/class/infiniband").glob("*")),
@@ -73,6 +73,7 @@ def test_many_requests(stage):
 
 
 @on_rdma
+@pytest.mark.skipif(DATA_PATH == "gpu", reason="about a worker that is woken; a GPU looks")
 def test_an_idle_channel_takes_no_processor_time(stage):
     server, worker = stage.pair("--threads", 2)
     stage.run_client(server, "-i", 100)

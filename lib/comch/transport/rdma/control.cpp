@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comch/transport/rdma/slots.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "device/device.hpp"
@@ -143,6 +144,24 @@ std::unique_ptr<NetworkControlConnection> RdmaControlConnection::connect_another
   auto connection = std::make_unique<RdmaControlConnection>(adapter_, path_, peer_name_);
   connection->connect(cm_address_of(address, false));
   return connection;
+}
+
+std::unique_ptr<SlotPath> RdmaControlConnection::request_slot_path(
+    protocol::AttachChannel request, const kernels::ChannelView& channel,
+    progress::Engine& engine) {
+  auto path = std::make_unique<RdmaSlotPath>(adapter_, path_, channel, engine);
+  request.endpoint = path->describe();
+  path->connect(exchange_endpoints(request));
+  return path;
+}
+
+/// The worker writes nothing before it has a request.
+std::unique_ptr<DataEndpoint> RdmaControlConnection::grant_slot_endpoint(
+    const protocol::AttachChannel& request, const kernels::ChannelView& channel) {
+  auto endpoint = std::make_unique<RdmaSlotEndpoint>(adapter_, path_, channel);
+  send(protocol::MessageId::channel_attached, endpoint->describe());
+  endpoint->connect(request.endpoint);
+  return endpoint;
 }
 
 // ---- Sending

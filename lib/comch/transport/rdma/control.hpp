@@ -60,6 +60,11 @@ class RdmaControlConnection final : public NetworkControlConnection {
   /// On the same adapter, whose events are logged once for all.
   [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const override;
+  [[nodiscard]] std::unique_ptr<SlotPath> request_slot_path(protocol::AttachChannel request,
+                                                            const kernels::ChannelView& channel,
+                                                            progress::Engine& engine) override;
+  [[nodiscard]] std::unique_ptr<DataEndpoint> grant_slot_endpoint(
+      const protocol::AttachChannel& request, const kernels::ChannelView& channel) override;
 
  private:
   using State = progress::Context::State;

@@ -1,0 +1,47 @@
+#include "comch/proxy/slot_exchange.hpp"
+
+#include <string>
+#include <utility>
+
+#include "comch/proxy/own_channel.hpp"
+#include "core/cpu.hpp"
+
+namespace offload::comch {
+namespace {
+
+/// How long the thread looks for what the back end posts before it sleeps between two looks.
+constexpr core::Duration kSlotSpin = std::chrono::microseconds(50);
+/// How long it sleeps at most where nothing asks for less.
+constexpr core::Duration kLongestSlotSleep = std::chrono::seconds(1);
+
+}  // namespace
+
+SlotExchange::SlotExchange(const protocol::ChannelDescriptor& shape, const Connect& connect)
+    : memory_(checked_shape(shape).channel, shape.depth, shape.max_message_length, -1),
+      engine_(kSlotSpin),
+      path_(connect(memory_.endpoint().view, engine_)),
+      channel_(import_own(memory_, &path_->writer())) {}
+
+SlotExchange::~SlotExchange() {
+  stop_.store(true, std::memory_order_relaxed);
+  engine_.notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+/// The back end looks for requests itself: nothing wakes it.
+void SlotExchange::start(channel::Wakeup, std::function<void()> on_failure) {
+  on_failure_ = std::move(on_failure);
+  path_->start();
+  thread_ = std::thread([this] { run(); });
+}
+
+void SlotExchange::run() {
+  core::name_this_thread(("slots-" + std::to_string(channel_->index())).c_str());
+  while (!stop_.load(std::memory_order_relaxed) && failure() == nullptr) {
+    engine_.run_once(engine_.now() + kLongestSlotSleep);
+  }
+  if (failure() != nullptr) on_failure_();
+  path_->stop();
+}
+
+}  // namespace offload::comch

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comch/transport/data_connection.hpp"
+#include "comch/transport/rdma/adapter.hpp"
+#include "comch/transport/slot_path.hpp"
+#include "memory/range.hpp"
+#include "rdma/connection/completion_loop.hpp"
+#include "rdma/connection/pairing.hpp"
+#include "rdma/proxy/proxy.hpp"
+#include "rdma/queues/queue_memory.hpp"
+#include "rdma/verbs/completion_queue.hpp"
+#include "rdma/verbs/queue_pair.hpp"
+
+/// Channels whose two sides write into each other's slots (kernels/rdma/slot_writer.hpp): the
+/// server by work requests of its own, the worker by entries that its back end posts and a proxy
+/// carries out. Nobody sends, and nobody posts a receive.
+namespace offload::comch {
+
+/// What the peer has to know: where to write, and what connects. Big endian:
+///
+///   connection's descriptor, with its length u16 | address u64 | length u64 | rkey u32
+struct SlotEnd {
+  rdma::ConnectionDescriptor connection;
+  kernels::rdma::SlotRegion region;
+  std::uint64_t length;  ///< of the region, bytes
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  /// Throws Error (bad_message) for what encode() does not produce.
+  static SlotEnd decode(std::span<const std::byte> bytes);
+};
+
+/// A queue pair in a protection domain of its own, so that a peer reaches the memory of no other,
+/// and the slots registered in it: what the peer writes, and what this side writes from.
+class SlotQueue {
+ public:
+  /// `adapter` and `completions`, for up to `sends` work requests, outlive it. Throws Error.
+  SlotQueue(const Adapter& adapter, const rdma::PathOptions& path,
+            const rdma::CompletionQueue& completions, std::uint32_t sends,
+            std::span<std::byte> written_by_peer, std::span<std::byte> own);
+  SlotQueue(const SlotQueue&) = delete;
+  SlotQueue& operator=(const SlotQueue&) = delete;
+  ~SlotQueue();
+
+  [[nodiscard]] std::vector<std::byte> describe() const;
+  /// `peer`: its describe(). Throws Error: bad_message for what is none, or whose region has not
+  /// `own`'s length; what the device says.
+  void connect(std::span<const std::byte> peer);
+
+  [[nodiscard]] const rdma::ProtectionDomain& domain() const noexcept { return domain_; }
+  [[nodiscard]] rdma::QueuePair& pair() noexcept { return *pair_; }
+  [[nodiscard]] kernels::rdma::SlotRegion own() const noexcept { return region_of(own_); }
+  /// Once connected.
+  [[nodiscard]] const kernels::rdma::SlotRegion& peer() const noexcept { return peer_; }
+
+ private:
+  struct Registered {
+    memory::Range range;
+    memory::Key key;
+  };
+  static kernels::rdma::SlotRegion region_of(const Registered& slots) noexcept {
+    return {reinterpret_cast<std::uint64_t>(slots.range.address), slots.key.local};
+  }
+
+  rdma::ProtectionDomain domain_;
+  rdma::Registrar registrar_;
+  rdma::Pairing pairing_;
+  Registered written_;
+  Registered own_;
+  std::optional<rdma::QueuePair> pair_;
+  kernels::rdma::SlotRegion peer_{};
+};
+
+/// The server's end: writes requests into the worker's slots, and has the engine look for
+/// responses, which come into its own.
+class RdmaSlotConnection final : public DataConnection, progress::Pollable {
+ public:
+  /// `queue`: connected, with `completions`. Throws Error.
+  RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
+                     rdma::CompletionQueue completions, std::unique_ptr<SlotQueue> queue,
+                     const kernels::ChannelView& channel, DataHandler& handler);
+  ~RdmaSlotConnection() override;
+
+  [[nodiscard]] bool carries_slots() const noexcept override { return true; }
+  void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept override;
+
+ private:
+  /// The work requests of a slot.
+  struct Writes {
+    ibv_send_wr requests[kernels::rdma::kMostSlotWrites];
+    ibv_sge pieces[kernels::rdma::kMostSlotWrites];
+    kernels::Packet header;
+    std::uint32_t first;  ///< of them: there may be no rest
+  };
+
+  bool poll() override;
+  [[nodiscard]] progress::Expecting expecting() const override;
+  core::Duration arm() override;
+  void disarm() override {}
+  [[nodiscard]] bool is_busy() const;
+  bool post_writes();
+  bool poll_completions();
+  [[nodiscard]] Writes& writes_of(std::uint64_t sequence) noexcept {
+    return writes_[layout().slot_index(sequence)];
+  }
+
+  progress::Engine* engine_;
+  kernels::ChannelView channel_;
+  std::shared_ptr<Adapter> adapter_;
+  rdma::CompletionQueue completions_;
+  std::unique_ptr<SlotQueue> queue_;
+  std::vector<Writes> writes_;  ///< by slot
+  // Slots: prepared >= posted >= completed.
+  std::uint64_t prepared_ = 0;
+  std::uint64_t posted_ = 0;
+  std::uint64_t completed_ = 0;
+};
+
+/// The same before it is started.
+class RdmaSlotEndpoint final : public DataEndpoint {
+ public:
+  /// Throws Error.
+  RdmaSlotEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+                   const kernels::ChannelView& channel);
+
+  [[nodiscard]] std::vector<std::byte> describe() const { return queue_->describe(); }
+  void connect(std::span<const std::byte> peer) { queue_->connect(peer); }
+  [[nodiscard]] std::unique_ptr<DataConnection> start(progress::Engine& engine,
+                                                      const kernels::ChannelView& channel,
+                                                      DataHandler& handler,
+                                                      std::uint32_t initial_credits) override;
+
+ private:
+  std::shared_ptr<Adapter> adapter_;
+  rdma::CompletionQueue completions_;
+  std::unique_ptr<SlotQueue> queue_;
+};
+
+/// The worker's end: queues for the back end, and the proxy that carries out what it posts there.
+class RdmaSlotPath final : public SlotPath {
+ public:
+  /// `channel`: this machine's. Throws Error.
+  RdmaSlotPath(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+               const kernels::ChannelView& channel, progress::Engine& engine);
+  ~RdmaSlotPath() override;
+
+  [[nodiscard]] std::vector<std::byte> describe() const { return queue_.describe(); }
+  void connect(std::span<const std::byte> peer);
+
+  [[nodiscard]] const kernels::rdma::SlotWriter& writer() const noexcept override {
+    return writer_;
+  }
+  void start() override;
+  void stop() noexcept override;
+
+ private:
+  /// What the back end's groups share, and what they and the proxy do.
+  struct Memory;
+
+  progress::Engine* engine_;
+  std::shared_ptr<Adapter> adapter_;
+  rdma::CompletionLoop completions_;
+  SlotQueue queue_;
+  std::unique_ptr<Memory> memory_;
+  kernels::rdma::SlotWriter writer_{};
+  rdma::Proxy proxy_;
+};
+
+}  // namespace offload::comch
