@@ -42,6 +42,11 @@ class Environment final : progress::EventHandler {
       turn(interval);
     }
   }
+  /// Turns the engine until `ready()`, which bounds itself. Else as wait().
+  template <class Condition>
+  void turn_until(Condition ready, core::Duration interval) {
+    while (!ready()) turn(interval);
+  }
   /// Whether waits sleep until an event, or poll.
   void set_event_driven(bool event_driven) noexcept { event_driven_ = event_driven; }
   /// Turns the engine for a time. Throws as wait does.
