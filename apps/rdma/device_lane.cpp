@@ -10,12 +10,67 @@ namespace {
 namespace wire = kernels::rdma;
 using Group = kernels::SingleLane;
 using Kind = DeviceWork::Kind;
-using wire::Result;
 
 /// Messages that a peer may send beyond its last credit.
 std::uint64_t window_of(const DeviceMemory& memory) noexcept {
   return 2 * memory.in_flight;
 }
+
+bool is_one_sided(Kind kind) noexcept {
+  return kind == Kind::read || kind == Kind::swap || kind == Kind::add;
+}
+
+/// Whether each message uses up a receive.
+bool uses_receives(const DeviceWork& work) noexcept {
+  return work.kind == Kind::send || work.has_immediate;
+}
+
+bool takes_credits(const DeviceWork& work) noexcept {
+  return uses_receives(work) || work.kind == Kind::put_signal;
+}
+
+wire::CqeKind kind_of_receive(const DeviceWork& work) noexcept {
+  if (work.kind == Kind::write) return wire::CqeKind::received_write_with_imm;
+  return work.has_immediate ? wire::CqeKind::received_send_with_imm : wire::CqeKind::received_send;
+}
+
+std::uint32_t immediate_at(std::uint64_t iteration) noexcept {
+  return static_cast<std::uint32_t>(iteration);
+}
+
+/// The bytes of a connection's messages, at offsets of its memory.
+class LaneData {
+ public:
+  explicit LaneData(const DeviceWork& work) : work_(work) {}
+
+  void make(std::size_t at, bool from_requester, std::uint64_t iteration) const {
+    const std::span bytes(work_.memory.here + at, work_.size);
+    if (work_.verify) {
+      fill(bytes, {work_.seed, work_.connection, from_requester, iteration});
+    } else {
+      bytes.back() = std::byte{last_byte(iteration)};
+    }
+  }
+
+  [[nodiscard]] std::optional<Mismatch> mismatch(std::size_t at, bool from_requester,
+                                                 std::uint64_t iteration) const {
+    return find_mismatch(std::span(work_.memory.here + at, work_.size),
+                         {work_.seed, work_.connection, from_requester, iteration});
+  }
+  /// What an atomic of an iteration finds.
+  [[nodiscard]] std::uint64_t word(std::uint64_t iteration) const {
+    std::array<std::byte, sizeof(std::uint64_t)> bytes;
+    fill(bytes, {work_.seed, work_.connection, false, iteration});
+    return std::bit_cast<std::uint64_t>(bytes);
+  }
+
+  [[nodiscard]] const std::uint64_t* word_at(std::size_t offset) const {
+    return reinterpret_cast<const std::uint64_t*>(work_.memory.here + work_.memory.words + offset);
+  }
+
+ private:
+  const DeviceWork& work_;
+};
 
 /// The state of one lane. Functions that return false have set the outcome.
 template <class Queue>
@@ -24,6 +79,7 @@ class Lane {
   Lane(const DeviceWork& work, std::uint32_t lane, Queue& queue, wire::ExclusiveReceives& receives)
       : work_(work),
         memory_(work.memory),
+        data_(work),
         lane_(lane),
         queue_(queue),
         receives_(receives),
@@ -36,7 +92,7 @@ class Lane {
 
  private:
   [[nodiscard]] bool run_all(std::span<std::uint64_t> times) {
-    if (is_one_sided()) return run_one_sided(times);
+    if (is_one_sided(work_.kind)) return run_one_sided(times);
     if (memory_.in_flight == 1) return ping_pong(times);
     return work_.sends ? send_stream() : receive_stream();
   }
@@ -88,10 +144,10 @@ class Lane {
   bool post(std::uint64_t iteration) {
     if (!wait_slot(iteration)) return false;
     const std::size_t from = memory_.outgoing(iteration);
-    make(from, work_.is_requester, iteration);
+    data_.make(from, work_.is_requester, iteration);
     const auto data = memory_.local(from, work_.size);
     const auto to = memory_.remote(memory_.incoming(iteration));
-    const auto immediate = immediate_of(iteration);
+    const auto immediate = immediate_at(iteration);
     std::uint64_t& ticket = take_ticket(iteration);
     const wire::WaitLimit& limit = work_.limit;
     begun_ = wire::now_ns();
@@ -122,8 +178,8 @@ class Lane {
       return came(get(Group{}, queue_, slot, from, work_.limit, ticket));
     }
     const auto at = memory_.remote(memory_.incoming(iteration % depth));
-    const std::uint64_t before = word(iteration);
-    const std::uint64_t after = word(iteration + depth);
+    const std::uint64_t before = data_.word(iteration);
+    const std::uint64_t after = data_.word(iteration + depth);
     if (work_.kind == Kind::swap) {
       return came(compare_swap(Group{}, queue_, at, before, after, slot, work_.limit, ticket));
     }
@@ -136,12 +192,12 @@ class Lane {
     outcome_.what = "a message of the peer";
     if (work_.kind == Kind::put_signal) {
       const auto* const signal =
-          word_at(DeviceWords::signal(static_cast<std::uint32_t>(iteration % work_.lanes)));
+          data_.word_at(DeviceWords::signal(static_cast<std::uint32_t>(iteration % work_.lanes)));
       return came(wait_signal(Group{}, signal, iteration / work_.lanes + 1, work_.limit));
     }
     if (work_.kind == Kind::write && !work_.has_immediate) return await_write(iteration);
     completion_ = {};
-    const Result result = receive(Group{}, receives_, work_.limit, completion_);
+    const wire::Result result = receive(Group{}, receives_, work_.limit, completion_);
     outcome_.syndrome = completion_.syndrome;
     return came(result);
   }
@@ -152,19 +208,19 @@ class Lane {
     const auto* const last = reinterpret_cast<const std::uint8_t*>(end - 1);
     wire::Wait wait(work_.limit);
     while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != last_byte(iteration)) {
-      if (wait.is_over()) return came(Result::timed_out);
+      if (wait.is_over()) return came(wire::Result::timed_out);
     }
     return true;
   }
 
   bool check_message(std::uint64_t iteration) {
     std::size_t at = memory_.incoming(iteration);
-    if (receives()) {
+    if (uses_receives(work_)) {
       if (completion_.byte_count != work_.size) return wrong("a message of another length");
-      if (work_.has_immediate && completion_.immediate != immediate_of(iteration)) {
+      if (work_.has_immediate && completion_.immediate != immediate_at(iteration)) {
         return wrong("the immediate is another");
       }
-      if (completion_.kind != expected_kind()) return wrong("a message of another kind");
+      if (completion_.kind != kind_of_receive(work_)) return wrong("a message of another kind");
       if (work_.kind == Kind::send) {
         at = receive_buffer(memory_, receives_.state.polled - 1, true).address -
              reinterpret_cast<std::uint64_t>(memory_.here);
@@ -174,7 +230,7 @@ class Lane {
   }
 
   bool give_back() {
-    if (!receives()) return true;
+    if (!uses_receives(work_)) return true;
     const std::uint64_t number = receives_.state.posted;
     return came(wire::post_receives(Group{}, receives_, 1, [&](std::uint32_t i) {
       return receive_buffer(memory_, number + i, work_.kind == Kind::send);
@@ -183,7 +239,7 @@ class Lane {
 
   /// Tells the peer that it may post `count` messages and a window more.
   bool give_credit(std::uint64_t count) {
-    if (!takes_credits()) return true;
+    if (!takes_credits(work_)) return true;
     wire::SendWork work;
     work.opcode = wire::Opcode::rdma_write;
     work.flags = wire::kSignaled;
@@ -195,11 +251,11 @@ class Lane {
 
   bool wait_credit(std::uint64_t iteration) {
     const std::uint64_t window = window_of(memory_);
-    if (!takes_credits() || iteration < window) return true;
+    if (!takes_credits(work_) || iteration < window) return true;
     outcome_.iteration = iteration;
     outcome_.what = "a credit of the peer";
-    return came(
-        wait_signal(Group{}, word_at(DeviceWords::credits()), iteration + 1 - window, work_.limit));
+    return came(wait_signal(Group{}, data_.word_at(DeviceWords::credits()), iteration + 1 - window,
+                            work_.limit));
   }
 
   /// Until the latest operation from an iteration's slot has ended.
@@ -229,8 +285,8 @@ class Lane {
     return tickets_[iteration % memory_.in_flight].emplace();
   }
 
-  bool came(Result result) {
-    if (result == Result::done) return true;
+  bool came(wire::Result result) {
+    if (result == wire::Result::done) return true;
     outcome_.result = result;
     const auto error = error_of(Group{}, queue_);
     if (error) outcome_.syndrome = error.syndrome();
@@ -242,52 +298,18 @@ class Lane {
     return false;
   }
 
-  void make(std::size_t at, bool from_requester, std::uint64_t iteration) const {
-    const std::span bytes(memory_.here + at, work_.size);
-    if (work_.verify) {
-      fill(bytes, {work_.seed, work_.connection, from_requester, iteration});
-    } else {
-      bytes.back() = std::byte{last_byte(iteration)};
-    }
-  }
-
   bool check(std::size_t at, bool from_requester, std::uint64_t iteration) {
     if (!work_.verify) return true;
     outcome_.iteration = iteration;
-    outcome_.mismatch = find_mismatch(std::span(memory_.here + at, work_.size),
-                                      {work_.seed, work_.connection, from_requester, iteration});
+    outcome_.mismatch = data_.mismatch(at, from_requester, iteration);
     if (outcome_.mismatch) return false;
     ++outcome_.checked;
     return true;
   }
 
-  [[nodiscard]] std::uint64_t word(std::uint64_t iteration) const {
-    std::array<std::byte, sizeof(std::uint64_t)> bytes;
-    fill(bytes, {work_.seed, work_.connection, false, iteration});
-    return std::bit_cast<std::uint64_t>(bytes);
-  }
-
-  [[nodiscard]] const std::uint64_t* word_at(std::size_t offset) const {
-    return reinterpret_cast<const std::uint64_t*>(memory_.here + memory_.words + offset);
-  }
-
-  [[nodiscard]] static std::uint32_t immediate_of(std::uint64_t iteration) {
-    return static_cast<std::uint32_t>(iteration);
-  }
-  [[nodiscard]] bool is_one_sided() const {
-    return work_.kind == Kind::read || work_.kind == Kind::swap || work_.kind == Kind::add;
-  }
-  /// Whether each message uses up a receive.
-  [[nodiscard]] bool receives() const { return work_.kind == Kind::send || work_.has_immediate; }
-  [[nodiscard]] bool takes_credits() const { return receives() || work_.kind == Kind::put_signal; }
-  [[nodiscard]] wire::CqeKind expected_kind() const {
-    if (work_.kind == Kind::write) return wire::CqeKind::received_write_with_imm;
-    return work_.has_immediate ? wire::CqeKind::received_send_with_imm
-                               : wire::CqeKind::received_send;
-  }
-
   const DeviceWork& work_;
   const DeviceMemory& memory_;
+  LaneData data_;
   std::uint32_t lane_;
   Queue& queue_;
   wire::ExclusiveReceives& receives_;

@@ -42,7 +42,8 @@ rdma::ConnectionOptions path_options(const Options& options, memory::Access acce
 }  // namespace
 
 std::uint32_t DevicePath::completions(const Options& options) noexcept {
-  return queue_sizes(options).send_blocks + queue_sizes(options).receives;
+  // The connection has room for tasks of its own, which never come; the proxy for its entries.
+  return 2 * (queue_sizes(options).send_blocks + queue_sizes(options).receives);
 }
 
 DevicePath::DevicePath(Environment& environment, const Options& options, memory::Access access,
