@@ -79,7 +79,6 @@ class Launch {
 void Benchmark::run_on_device() {
   const bool timed = options_.in_flight == 1;
   const std::uint64_t step = timed ? kMostTimes : options_.iterations;
-  // A lane's last answer ends its time, in whichever launch that was posted.
   for (std::uint64_t begin = 0; begin < options_.iterations; begin += step) {
     launch(begin, std::min(options_.iterations, begin + step));
   }

@@ -93,7 +93,7 @@ struct DeviceQueues {
   kernels::rdma::ExclusiveReceives receives;
 };
 
-/// Does one lane's part, with the functions of kernels/rdma alone: no lock and no system call.
+/// Does one lane's part, with the functions of kernels/rdma alone, each of whose waits has a limit.
 /// `times`: ns of each iteration, half a round trip where the peer answers; empty for none, and 0
 /// where there was no begin. One thread a lane; several lanes only of an end that posts.
 DeviceOutcome run_lane(const DeviceWork& work, std::uint32_t lane, DeviceQueues& queues,
