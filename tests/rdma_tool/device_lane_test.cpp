@@ -54,9 +54,10 @@ struct End {
 class DeviceLaneTest : public testing::Test {
  protected:
   void make(std::size_t in_flight) {
-    requester_.emplace(card_, in_flight);
-    responder_.emplace(card_, in_flight);
-    card_.connect(requester_->number, responder_->number);
+    card_.emplace();
+    requester_.emplace(*card_, in_flight);
+    responder_.emplace(*card_, in_flight);
+    card_->connect(requester_->number, responder_->number);
     requester_->memory.there = {reinterpret_cast<std::uint64_t>(responder_->memory.here),
                                 responder_->memory.lkey};
     responder_->memory.there = {reinterpret_cast<std::uint64_t>(requester_->memory.here),
@@ -94,15 +95,15 @@ class DeviceLaneTest : public testing::Test {
       });
     }
     while (finished.load() != works.size()) {
-      if (!card_.progress()) std::this_thread::yield();
+      if (!card_->progress()) std::this_thread::yield();
     }
     for (std::thread& thread : threads) thread.join();
     return outcomes;
   }
 
-  rdma::model::Card card_;
   std::optional<End> requester_;
   std::optional<End> responder_;
+  std::optional<rdma::model::Card> card_;
 };
 
 struct Messages {
@@ -134,7 +135,7 @@ TEST_P(DeviceMessagesTest, AllOfThemComeAndAreRight) {
   EXPECT_EQ(outcomes[0].checked, kIterations);
   // In a ping-pong both ends check.
   EXPECT_EQ(outcomes[1].checked, messages.in_flight == 1 ? kIterations : 0);
-  EXPECT_EQ(card_.fault(), "");
+  EXPECT_EQ(card_->fault(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -187,6 +188,16 @@ TEST_F(DeviceLaneTest, ALaneLeavesWhenThePeerDoesNotComeAndWhenItIsStopped) {
   DeviceWork stopped = work(Kind::put_signal, *responder_);
   stopped.limit.stop = &stop;  // the limit itself is far away
   EXPECT_EQ(run({{stopped, &*responder_}})[0].result, kernels::rdma::Result::timed_out);
+}
+
+TEST_F(DeviceLaneTest, AStreamIsNoFurtherAheadThanItsCredits) {
+  make(2);
+  DeviceWork alone = work(Kind::put_signal, *requester_);
+  alone.limit.nanoseconds = 20'000'000;
+  const auto outcomes = run({{alone, &*requester_}});
+  EXPECT_EQ(outcomes[0].result, kernels::rdma::Result::timed_out);
+  EXPECT_STREQ(outcomes[0].what, "a credit of the peer");
+  EXPECT_EQ(outcomes[0].iteration, 4U);
 }
 
 // The peer's key is one that it does not have: the card says so, and the lane has the syndrome.
