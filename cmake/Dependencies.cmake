@@ -35,7 +35,15 @@ endif()
 # What a program shows of itself. Of prometheus-cpp only the text format: its HTTP server stays away.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
-pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
+if(CMAKE_CROSSCOMPILING)
+  # Debian's prometheus-cpp-dev depends on a program, so it is there for one architecture at a time: the
+  # headers are the building machine's, the library comes with its own package, which has no plain name.
+  find_library(PROMETHEUS_LIBRARY NAMES prometheus-cpp-core libprometheus-cpp-core.so.1.0 REQUIRED)
+  add_library(PkgConfig::PROMETHEUS UNKNOWN IMPORTED)
+  set_target_properties(PkgConfig::PROMETHEUS PROPERTIES IMPORTED_LOCATION ${PROMETHEUS_LIBRARY})
+else()
+  pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
+endif()
 # HTTP over a UNIX socket, for offload-ctl.
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <bit>
 
+#include "apps/rdma/device_path.hpp"
+
 namespace offload::rdma_tool {
 namespace {
 
@@ -78,7 +80,9 @@ Result Benchmark::run() {
 }
 
 void Benchmark::run_operation() {
-  if (options_.operation == Operation::sync_event) {
+  if (options_.initiator == Initiator::gpu && !is_passive()) {
+    run_on_device();
+  } else if (options_.operation == Operation::sync_event) {
     is_requester() ? publish() : subscribe();
   } else if (options_.operation == Operation::ordered) {
     is_requester() ? read_then_send() : expect_send_of_read();
@@ -104,6 +108,7 @@ bool Benchmark::is_passive() const noexcept {
 void Benchmark::prepare_memory() {
   for (const auto& endpoint : endpoints_) {
     if (options_.operation == Operation::sync_event) endpoint->event().set(0);
+    if (endpoint->device() != nullptr) endpoint->device()->clear_words();
     for (std::size_t slot = 0; slot < endpoint->incoming_slots(); ++slot) {
       const auto bytes = endpoint->incoming(slot).first(size_);
       if (is_one_sided(options_.operation)) {
@@ -268,12 +273,14 @@ void Benchmark::check(std::span<const std::byte> message, const Endpoint& endpoi
   if (!options_.verify) return;
   const auto mismatch =
       find_mismatch(message, {options_.seed, endpoint.number(), from_requester, iteration});
-  if (mismatch) {
-    throw_wrong(iteration, fmt::format("connection {}, offset {}: expected {:#04x}, got {:#04x}",
-                                       endpoint.number(), mismatch->offset, mismatch->expected,
-                                       mismatch->got));
-  }
+  if (mismatch) throw_mismatch(iteration, endpoint.number(), *mismatch);
   ++result_.checked;
+}
+
+void Benchmark::throw_mismatch(std::uint64_t iteration, std::uint32_t connection,
+                               const Mismatch& mismatch) const {
+  throw_wrong(iteration, fmt::format("connection {}, offset {}: expected {:#04x}, got {:#04x}",
+                                     connection, mismatch.offset, mismatch.expected, mismatch.got));
 }
 
 void Benchmark::throw_wrong(std::uint64_t iteration, const std::string& what) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "apps/rdma/device_lane.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
 #include "apps/rdma/pattern.hpp"
@@ -56,6 +57,11 @@ class Benchmark {
 
   void prepare_memory();
   void run_operation();
+  /// All of it by device functions, over each endpoint's DevicePath.
+  void run_on_device();
+  void launch(std::uint64_t begin, std::uint64_t end);
+  DeviceWork device_work(Endpoint& endpoint, std::uint64_t begin, std::uint64_t end) const;
+  void take(const DeviceOutcome& outcome, std::uint32_t connection);
   void ping_pong();
   void send_stream();
   void receive_stream();
@@ -80,6 +86,8 @@ class Benchmark {
             std::uint64_t iteration) const;
   void check(std::span<const std::byte> message, const Endpoint& endpoint, bool from_requester,
              std::uint64_t iteration);
+  [[noreturn]] void throw_mismatch(std::uint64_t iteration, std::uint32_t connection,
+                                   const Mismatch& mismatch) const;
   [[noreturn]] void throw_wrong(std::uint64_t iteration, const std::string& what) const;
 
   Environment& environment_;

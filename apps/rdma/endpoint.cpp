@@ -56,7 +56,9 @@ std::size_t receive_room(const Options& options) noexcept {
 
 std::uint32_t Endpoint::completions(const Options& options) noexcept {
   const auto queues = connection_options(options, Access::none, nullptr).queues;
-  return queues.max_send_wr + queues.max_recv_wr;
+  const std::uint32_t more =
+      options.initiator == Initiator::gpu ? DevicePath::completions(options) : 0;
+  return queues.max_send_wr + queues.max_recv_wr + more;
 }
 
 template <class Task, auto done>
@@ -95,12 +97,14 @@ Endpoint::Endpoint(Environment& environment, const Options& options, std::uint32
   make_buffers();
   connection_.connect(environment.engine());
   connection_.start();
+  make_device_path();
   make_tasks();
   if (shared_ != nullptr) shared_->add(connection_.queue_pair()->qp_num(), *this);
 }
 
 Endpoint::~Endpoint() {
   if (shared_ != nullptr) shared_->remove(*this);
+  device_.reset();
   if (connection_.state() == progress::Context::State::idle) return;
   connection_.stop();
   const auto limit = core::Clock::now() + kStopTime;
@@ -113,7 +117,7 @@ void Endpoint::make_buffers() {
   const std::size_t receives = shared_ == nullptr ? receives_.size() : 0;
   const std::size_t room = receive_room(options_);
   region_.add_range(memory::allocate_range((options_.in_flight + incoming_slots_) * stride_ +
-                                           receives * room + kHelloBytes));
+                                           device_bytes() + receives * room + kHelloBytes));
   if (options_.operation == Operation::sync_event) {
     // The peer's device wakes no thread: this end polls, as for a GPU.
     event_.emplace(sync::SyncEvent::Options{"offload-rdma", sync::Publisher::gpu});
@@ -125,11 +129,32 @@ void Endpoint::make_buffers() {
   for (std::size_t i = 0; i < options_.in_flight; ++i) {
     outgoing_.push_back(inventory_.take(region_, outgoing(i)).buffer);
   }
-  const std::size_t begin = (options_.in_flight + incoming_slots_) * stride_;
+  const std::size_t begin = (options_.in_flight + incoming_slots_) * stride_ + device_bytes();
   for (std::size_t i = 0; i < receives; ++i) {
     receiving_.push_back(inventory_.take(region_, slice(begin + i * room, room)).buffer);
   }
   hello_ = inventory_.take(region_, slice(begin + receives * room, kHelloBytes)).buffer;
+}
+
+/// Words, and a slot for each message that may be on its way.
+std::size_t Endpoint::device_bytes() const noexcept {
+  if (options_.initiator == Initiator::cpu) return 0;
+  return DeviceWords::kBytes + window(options_) * stride_;
+}
+
+void Endpoint::make_device_path() {
+  if (options_.initiator == Initiator::cpu) return;
+  device_ = std::make_unique<DevicePath>(environment_, options_, access_of(environment_.device()),
+                                         described() + ", device");
+  const std::size_t words = (options_.in_flight + incoming_slots_) * stride_;
+  device_->set_memory({region_.ranges()[0].address,
+                       region_.key(environment_.registrar(), 0)->local,
+                       {},
+                       stride_,
+                       options_.in_flight,
+                       incoming_slots_,
+                       words,
+                       words + DeviceWords::kBytes});
 }
 
 /// Allocates every task for good: each is submitted again and again.

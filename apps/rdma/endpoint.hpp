@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "apps/rdma/device_path.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
 #include "memory/inventory.hpp"
@@ -36,7 +38,8 @@ std::size_t receive_room(const Options& options) noexcept;
 
 /// One end of a connection, with its memory and tasks. Both ends have the same memory layout:
 ///
-///   outgoing: in_flight slots | incoming: slots that the peer writes and reads | receives | hello
+///   outgoing: in_flight slots | incoming: slots that the peer writes and reads | of a DevicePath,
+///   if it has one: words and receives | receives | hello
 ///
 /// Control messages, marked by their immediates, travel beside those of the operation: a hello at
 /// the start, a sync when an end is ready for the next step, and a credit for receives that were
@@ -93,6 +96,9 @@ class Endpoint {
   /// Operates on the peer's event and waits for the completion. Returns the task's result.
   std::uint64_t work_on_event(rdma::RemoteSyncEventTask::Action action, std::uint64_t argument);
 
+  /// What device functions post to; null with --initiator cpu.
+  [[nodiscard]] DevicePath* device() noexcept { return device_.get(); }
+
   /// Waits for the peer's next message. give_back() posts its receive again.
   rdma::Receive& receive();
   void give_back(rdma::Receive& task);
@@ -113,6 +119,8 @@ class Endpoint {
   void make_buffers();
   void make_tasks();
   core::Status post(rdma::Receive& task) noexcept;
+  void make_device_path();
+  [[nodiscard]] std::size_t device_bytes() const noexcept;
   void take_hello();
   [[nodiscard]] std::span<std::byte> slice(std::size_t offset, std::size_t length) const noexcept;
   [[nodiscard]] rdma::RemoteAddress remote(std::size_t slot) const noexcept;
@@ -140,6 +148,7 @@ class Endpoint {
   std::vector<memory::BufferRef> receiving_;
   memory::BufferRef hello_;
   rdma::Connection connection_;
+  std::unique_ptr<DevicePath> device_;
   progress::TaskPool<rdma::SendTask> controls_;
   progress::TaskPool<rdma::SendTask> sends_;
   progress::TaskPool<rdma::WriteTask> writes_;

@@ -94,10 +94,13 @@ void Endpoint::sync() {
 
 void Endpoint::exchange_hello() {
   const std::string mine = agreed(options_);
+  std::vector<std::byte> device;
+  if (device_) device = device_->descriptor().encode();
   const auto hello = protocol::Writer()
                          .bytes(std::as_bytes(std::span(mine)))
                          .bytes(memory::export_remote(region_, environment_.registrar(),
                                                       region_.access() & memory::kRemoteAccess))
+                         .bytes(device)
                          .take();
   if (hello.size() > kHelloBytes) throw Error(ErrorCode::invalid_value, "too many sizes");
   std::copy(hello.begin(), hello.end(), hello_->dataroom().begin());
@@ -114,6 +117,7 @@ void Endpoint::take_hello() {
   protocol::Reader reader(peer_hello_);
   const auto text = reader.bytes();
   const auto blob = reader.bytes();
+  const auto device = reader.bytes();
   if (!reader.finished()) throw Error(ErrorCode::bad_message, "the peer's hello is malformed");
   const std::string theirs(reinterpret_cast<const char*>(text.data()), text.size());
   const std::string mine = agreed(options_);
@@ -122,10 +126,14 @@ void Endpoint::take_hello() {
                 "the peer runs '" + theirs + "', this end '" + mine + "'");
   }
   const auto region = memory::import_remote(blob);
-  if (region.ranges().at(0).length < (options_.in_flight + incoming_slots_) * stride_) {
+  if (region.ranges().at(0).length <
+      (options_.in_flight + incoming_slots_) * stride_ + device_bytes()) {
     throw Error(ErrorCode::bad_message, "the peer's memory is too short");
   }
   peer_ = region.ranges()[0];
+  if (device_) {
+    device_->connect_to(rdma::ConnectionDescriptor::decode(device), {peer_.address, peer_.key});
+  }
   if (!event_) return;
   if (region.ranges().size() != 2 || region.ranges()[1].length < sizeof(std::uint64_t)) {
     throw Error(ErrorCode::bad_message, "the peer has no event");

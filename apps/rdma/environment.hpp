@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <thread>
 
 #include "apps/rdma/options.hpp"
 #include "core/error.hpp"
@@ -41,6 +42,12 @@ class Environment final : progress::EventHandler {
       if (engine_.now() >= deadline) throw_timeout(what);
       turn(interval);
     }
+  }
+  /// Turns the engine until `ready()`, which bounds itself, beside threads that may need this
+  /// processor. Else as wait().
+  template <class Condition>
+  void turn_until(Condition ready, core::Duration interval) {
+    for (; !ready(); std::this_thread::yield()) turn(interval);
   }
   /// Whether waits sleep until an event, or poll.
   void set_event_driven(bool event_driven) noexcept { event_driven_ = event_driven; }

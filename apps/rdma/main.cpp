@@ -22,6 +22,10 @@ constexpr int kInterrupted = 130;
 int run(const Options& options, core::Signals& signals) {
   cli::start_log("offload-rdma", options.log);
   cli::JsonFile json(options.output, "offload-rdma");
+  if (options.initiator == Initiator::gpu) {
+    core::log_info("operations are issued by {}: this program has no kernel",
+                   initiated_by(options));
+  }
   Environment environment(options, signals, Endpoint::completions(options) * options.connections);
   std::optional<SharedPool> shared;
   if (options.shared_receives) shared.emplace(environment, options);

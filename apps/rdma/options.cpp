@@ -34,9 +34,16 @@ constexpr const char* kFooter =
     "  sync-event         it sets, adds to and gets an event there, which the responder waits for\n"
     "  multi-conn         send, on 8 connections of one completion queue\n"
     "  burst              send, one message a doorbell, then many (64 in flight, --batch 32)\n"
+    "  put-signal         write, then an add to a word there that the responder polls; with\n"
+    "                     --initiator gpu alone\n"
     "  ordered            what is read by one connection is sent by another, which has to wait "
     "for\n"
     "                     that: done by the engine, as a graph\n"
+    "With --initiator gpu, at both ends, the device functions that a kernel calls post the "
+    "operations\n"
+    "to queues in mlx5's format, and a proxy carries these out: on CPU threads, as this program "
+    "has no\n"
+    "kernel yet. Operations: send, recv, write, read, write-imm, send-imm, atomic, put-signal.\n\n"
     "With --in-flight 1 latency is measured: of a read the whole operation; of all others half a\n"
     "round trip, as the peer answers with the same. With more in flight, bandwidth is. One-sided\n"
     "operations but write are not answered.\n\n"
@@ -50,10 +57,10 @@ constexpr const char* kFooter =
     "      --in-flight 64 --size 64k --no-verify";
 
 /// Indexed by Operation.
-constexpr std::array kNames = {"send",       "recv",     "write",  "read",
-                               "write-imm",  "send-imm", "atomic", "sync-event",
-                               "multi-conn", "burst",    "ordered"};
-static_assert(kNames.size() == static_cast<std::size_t>(Operation::ordered) + 1);
+constexpr std::array kNames = {"send",       "recv",     "write",   "read",
+                               "write-imm",  "send-imm", "atomic",  "sync-event",
+                               "multi-conn", "burst",    "ordered", "put-signal"};
+static_assert(kNames.size() == static_cast<std::size_t>(Operation::put_signal) + 1);
 
 std::optional<Operation> operation_named(std::string_view name) {
   const auto* const found = std::find(kNames.begin(), kNames.end(), name);
@@ -103,6 +110,10 @@ void add_work(cli::CommandLine& line, Options& options) {
                                   "Operations posted with one doorbell; not more than in flight");
   cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 1024,
                                   "Connections, on one completion queue");
+  cli::add_integer<std::uint32_t>(line, "--shared-queue", options.queue_lanes, 1, kMostLanes,
+                                  "Lanes that post to one queue: with --initiator gpu, for read, "
+                                  "atomic and put-signal")
+      .type_name("LANES");
   cli::add_integer<std::uint32_t>(line, "--inline", options.max_inline_data, 0, 1024,
                                   "Messages up to so many bytes travel in the work request");
   cli::add_flag(line, "--srq", options.shared_receives,
@@ -145,11 +156,41 @@ bool works_on_a_word(Operation operation) noexcept {
 
 bool needs_rc(Operation operation) noexcept {
   return operation == Operation::read || operation == Operation::ordered ||
-         works_on_a_word(operation);
+         operation == Operation::put_signal || works_on_a_word(operation);
 }
 
 bool one_at_a_time(Operation operation) noexcept {
   return operation == Operation::sync_event || operation == Operation::ordered;
+}
+
+bool has_device_functions(Operation operation) noexcept {
+  constexpr std::array kWithout = {Operation::sync_event, Operation::multi_conn, Operation::burst,
+                                   Operation::ordered};
+  return std::find(kWithout.begin(), kWithout.end(), operation) == kWithout.end();
+}
+
+bool shares_a_queue(Operation operation) noexcept {
+  return operation == Operation::read || operation == Operation::atomic ||
+         operation == Operation::put_signal;
+}
+
+/// As wrong_with(), of what the initiator has.
+std::string wrong_with_initiator(const Options& options) {
+  const auto name = name_of(options.operation);
+  if (options.initiator == Initiator::cpu) {
+    if (options.operation == Operation::put_signal) return "put-signal: only with --initiator gpu";
+    if (options.queue_lanes != 1) return "--shared-queue: only with --initiator gpu";
+    return {};
+  }
+  if (!has_device_functions(options.operation)) return fmt::format("{}: no --initiator gpu", name);
+  if (options.shared_receives) return "--srq: no --initiator gpu";
+  if (options.batch != 1) return "--batch: no --initiator gpu";
+  if (options.queue_lanes == 1) return {};
+  if (!shares_a_queue(options.operation)) return fmt::format("{}: no --shared-queue", name);
+  if (options.in_flight % options.queue_lanes != 0) {
+    return "--in-flight: a multiple of --shared-queue";
+  }
+  return {};
 }
 
 /// The conflict between options; empty if there is none.
@@ -172,9 +213,10 @@ std::string wrong_with(const Options& options) {
   if (options.operation == Operation::burst && options.batch == 1) {
     return "burst: a --batch of more than 1";
   }
+  if (auto wrong = wrong_with_initiator(options); !wrong.empty()) return wrong;
   if (options.batch > options.in_flight) return "--batch: not more than --in-flight";
   const auto largest = *std::max_element(options.sizes.begin(), options.sizes.end());
-  if (5ULL * options.connections * (options.in_flight + 4) * largest > kMostMemory) {
+  if (7ULL * options.connections * (options.in_flight + 4) * largest > kMostMemory) {
     return "--size, --in-flight and --connections ask for too much memory";
   }
   try {
@@ -195,17 +237,26 @@ std::string_view name_of(Role role) noexcept {
   return role == Role::requester ? "requester" : "responder";
 }
 
+std::string_view initiated_by(const Options& options) noexcept {
+  return options.initiator == Initiator::cpu ? "cpu" : "device functions on CPU threads";
+}
+
 std::string agreed(const Options& options) {
-  return fmt::format("{} {} --size {} --iterations {} --in-flight {} --connections {} --seed {}{}",
-                     name_of(options.operation), name_of(options.qp_type),
-                     fmt::join(options.sizes, ","), options.iterations, options.in_flight,
-                     options.connections, options.seed, options.verify ? "" : " --no-verify");
+  std::string device;
+  if (options.initiator == Initiator::gpu) device = " --initiator gpu";
+  if (options.queue_lanes != 1) device += fmt::format(" --shared-queue {}", options.queue_lanes);
+  return fmt::format(
+      "{} {} --size {} --iterations {} --in-flight {} --connections {} --seed {}{}{}",
+      name_of(options.operation), name_of(options.qp_type), fmt::join(options.sizes, ","),
+      options.iterations, options.in_flight, options.connections, options.seed,
+      options.verify ? "" : " --no-verify", device);
 }
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
   std::string role;
   std::string transport = "rc";
+  std::string initiator = "cpu";
   cli::CommandLine line("offload-rdma", kDescription, kFooter);
   cli::add(line, "operation", options.operation, operation_named,
            "one of " + cli::listed({kNames.begin(), kNames.end()}), "What to do: see below")
@@ -216,11 +267,14 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_rendezvous(line, options);
   cli::add_choice(line, "--transport", transport, {"rc", "uc"},
                   "Reliable or unreliable connection");
+  cli::add_choice(line, "--initiator", initiator, {"cpu", "gpu"},
+                  "Who issues operations: tasks of the engine, or a kernel's functions: see below");
   add_work(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
   options.role = role == "requester" ? Role::requester : Role::responder;
   options.qp_type = transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
+  options.initiator = initiator == "gpu" ? Initiator::gpu : Initiator::cpu;
   set_defaults(line, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
     return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};

@@ -25,7 +25,14 @@ enum class Operation : std::uint8_t {
   multi_conn,
   burst,
   ordered,
+  put_signal,
 };
+
+/// Who issues operations: tasks of lib/rdma, or the device functions of kernels/rdma.
+enum class Initiator : std::uint8_t { cpu, gpu };
+
+/// Of one queue that several lanes share.
+inline constexpr std::uint32_t kMostLanes = 16;
 
 enum class Role : std::uint8_t { requester, responder };
 
@@ -40,6 +47,8 @@ struct Options {
   std::string cm_address;  ///< empty for descriptor files
   std::uint16_t cm_port = 18515;
   rdma::QpType qp_type = rdma::QpType::rc;
+  Initiator initiator = Initiator::cpu;
+  std::uint32_t queue_lanes = 1;  ///< that share a connection's queue; more than 1 with gpu alone
   bool shared_receives = false;
   bool event_driven = false;
   std::vector<std::uint32_t> sizes = {8};  ///< bytes, one after the other
@@ -60,6 +69,9 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
 /// "send", "write-imm", ...
 std::string_view name_of(Operation operation) noexcept;
 std::string_view name_of(Role role) noexcept;
+
+/// Who issues the operations, in words for log and report: "cpu", or what stands for a GPU.
+std::string_view initiated_by(const Options& options) noexcept;
 
 /// The options that both ends must agree on, as text: "send RC --size 8 ...".
 std::string agreed(const Options& options);

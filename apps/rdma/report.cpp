@@ -43,11 +43,12 @@ std::string latency_heads(const Result& result) {
 
 std::string make_table(const Options& options, const std::string& device,
                        std::span<const Result> results) {
-  std::string table =
-      fmt::format("{} ({}), {} on {}, {}, {}, {} connection(s), {} in flight, data {}\n",
-                  name_of(options.operation), name_of(options.role), name_of(options.qp_type),
-                  device, connection_of(options), completions_of(options), options.connections,
-                  options.in_flight, options.verify ? "checked" : "not checked");
+  std::string table = fmt::format(
+      "{} ({}), {} on {}, {}, {}, {} connection(s), {} in flight, data {}{}\n",
+      name_of(options.operation), name_of(options.role), name_of(options.qp_type), device,
+      connection_of(options), completions_of(options), options.connections, options.in_flight,
+      options.verify ? "checked" : "not checked",
+      options.initiator == Initiator::cpu ? "" : fmt::format(", by {}", initiated_by(options)));
   const bool latency = !results.empty() && results.front().latency.count() != 0;
   table += fmt::format("{:>9} {:>11} {:>11}", "#bytes", "#iterations", "#checked");
   table += latency ? latency_heads(results.front())
@@ -92,6 +93,8 @@ Json make_json(const Options& options, const std::string& device, std::span<cons
           {"transport", name_of(options.qp_type)},
           {"connection", connection_of(options)},
           {"completions", completions_of(options)},
+          {"initiator", initiated_by(options)},
+          {"shared_queue", options.queue_lanes},
           {"iterations", options.iterations},
           {"in_flight", options.in_flight},
           {"batch", options.batch},

@@ -17,6 +17,8 @@ std::string make_table(const Options& options, const std::string& device,
 ///   program, version, operation, role, device, transport   strings
 ///   connection     "cm" or "descriptor"
 ///   completions    "polling" or "event-driven"
+///   initiator      "cpu", or what issued operations with --initiator gpu
+///   shared_queue   lanes that posted to one queue
 ///   iterations, in_flight, batch, connections, shared_receives, verify
 ///   ordering       "engine" for ordered, as the engine makes the send wait; else null
 ///   results        one a size and kind: name, size (bytes), operations, duration_seconds,

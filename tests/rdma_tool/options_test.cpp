@@ -33,6 +33,8 @@ TEST(RdmaToolOptions, Defaults) {
   EXPECT_EQ(options.qp_type, rdma::QpType::rc);
   EXPECT_FALSE(options.event_driven);
   EXPECT_FALSE(options.shared_receives);
+  EXPECT_EQ(options.initiator, Initiator::cpu);
+  EXPECT_EQ(options.queue_lanes, 1U);
   EXPECT_EQ(options.sizes, Sizes{8});
   EXPECT_EQ(options.iterations, 1000U);
   EXPECT_EQ(options.in_flight, 1U);
@@ -92,6 +94,27 @@ TEST(RdmaToolOptions, WhatBothEndsMustHaveAlikeSaysSo) {
   EXPECT_NE(agreed(accepted({"--size", "1,8", "--no-verify"})), agreed(options));
 }
 
+TEST(RdmaToolOptions, BothEndsHaveTheSameInitiatorAndLanes) {
+  const auto options = accepted({"--initiator", "gpu"});
+  EXPECT_EQ(options.initiator, Initiator::gpu);
+  EXPECT_EQ(agreed(options), agreed(accepted({})) + " --initiator gpu");
+  const auto shared =
+      support::accepted(parse({"put-signal", "--role", "requester", "--cm", "10.0.0.1",
+                               "--initiator", "gpu", "--shared-queue", "3", "--in-flight", "6"}));
+  EXPECT_EQ(shared.operation, Operation::put_signal);
+  EXPECT_EQ(shared.queue_lanes, 3U);
+  EXPECT_NE(agreed(shared).find(" --initiator gpu --shared-queue 3"), std::string::npos);
+}
+
+TEST(RdmaToolOptions, DeviceFunctionsHaveTheseOperations) {
+  for (const char* const operation :
+       {"send", "recv", "write", "read", "write-imm", "send-imm", "atomic", "put-signal"}) {
+    const auto options = support::accepted(
+        parse({operation, "--role", "responder", "--cm", "10.0.0.1", "--initiator", "gpu"}));
+    EXPECT_EQ(name_of(options.operation), operation);
+  }
+}
+
 TEST(RdmaToolOptions, SomeOperationsHaveDefaultsOfTheirOwn) {
   const auto of = [](const char* operation, std::vector<const char*> more = {}) {
     std::vector<const char*> arguments = {operation, "--role", "requester", "--cm", "10.0.0.1"};
@@ -112,7 +135,7 @@ TEST(RdmaToolOptions, HelpNamesEveryOperation) {
   const auto help = std::get<cli::Leave>(parse({"--help"}));
   EXPECT_EQ(help.status, 0);
   for (const char* word : {"send", "recv", "write", "read", "write-imm", "send-imm", "atomic",
-                           "sync-event", "multi-conn", "burst", "ordered"}) {
+                           "sync-event", "multi-conn", "burst", "ordered", "put-signal"}) {
     EXPECT_NE(help.text.find(word), std::string::npos) << word;
   }
 }
@@ -167,7 +190,32 @@ INSTANTIATE_TEST_SUITE_P(
                 "no other --in-flight"},
         BadCase{{"ordered", "--role", "requester", "--cm", "a", "--connections", "3"},
                 "two connections"},
-        BadCase{{"burst", "--role", "requester", "--cm", "a", "--batch", "1"}, "--batch"}));
+        BadCase{{"burst", "--role", "requester", "--cm", "a", "--batch", "1"}, "--batch"},
+        BadCase{{"put-signal", "--role", "requester", "--cm", "a"}, "only with --initiator gpu"},
+        BadCase{{"read", "--role", "requester", "--cm", "a", "--shared-queue", "2"},
+                "only with --initiator gpu"},
+        BadCase{{"burst", "--role", "requester", "--cm", "a", "--initiator", "gpu"},
+                "burst: no --initiator gpu"},
+        BadCase{{"sync-event", "--role", "requester", "--cm", "a", "--initiator", "gpu"},
+                "sync-event: no --initiator gpu"},
+        BadCase{{"multi-conn", "--role", "requester", "--cm", "a", "--initiator", "gpu"},
+                "multi-conn: no --initiator gpu"},
+        BadCase{{"ordered", "--role", "requester", "--cm", "a", "--initiator", "gpu"},
+                "ordered: no --initiator gpu"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--initiator", "gpu", "--srq"},
+                "--srq"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--initiator", "gpu", "--in-flight",
+                 "4", "--batch", "2"},
+                "--batch"},
+        BadCase{{"write", "--role", "requester", "--cm", "a", "--initiator", "gpu", "--in-flight",
+                 "4", "--shared-queue", "2"},
+                "write: no --shared-queue"},
+        BadCase{{"read", "--role", "requester", "--cm", "a", "--initiator", "gpu", "--in-flight",
+                 "4", "--shared-queue", "3"},
+                "a multiple of"},
+        BadCase{{"put-signal", "--role", "requester", "--cm", "a", "--initiator", "gpu",
+                 "--transport", "uc"},
+                "UC has no put-signal"}));
 
 }  // namespace
 }  // namespace offload::rdma_tool

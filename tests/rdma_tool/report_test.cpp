@@ -72,6 +72,12 @@ TEST(Report, TheOptionsOfTheRunAreThere) {
   EXPECT_EQ(json["completions"], "event-driven");
   EXPECT_EQ(json["shared_receives"], true);
   EXPECT_EQ(json["ordering"], "engine");
+  EXPECT_EQ(json["initiator"], "cpu");
+  EXPECT_EQ(make_table(options, "fake0", {}).find("device functions"), std::string::npos);
+  options.initiator = Initiator::gpu;
+  EXPECT_EQ(make_json(options, "fake0", {})["initiator"], "device functions on CPU threads");
+  EXPECT_NE(make_table(options, "fake0", {}).find("by device functions on CPU threads"),
+            std::string::npos);
   EXPECT_TRUE(make_json({}, "fake0", {})["ordering"].is_null());
   EXPECT_EQ(make_json({}, "fake0", {})["connection"], "descriptor");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 namespace offload::rdma::model {
@@ -97,10 +98,27 @@ void Card::complete_came(QueuePair& pair, const Completion& completion) {
   }
 }
 
+/// A card that is not rude stores a word at once, and the last byte of anything else after the
+/// rest: who polls memory for them relies on that. With release; pairs with the acquire of who
+/// polls.
 void Card::copy(std::span<const std::byte> from, std::span<std::byte> to) {
+  if (rude_) return copy_rudely(from, to);
+  if (from.empty()) return;
+  std::uint64_t word = 0;
+  if (from.size() == sizeof word && std::bit_cast<std::uintptr_t>(to.data()) % sizeof word == 0) {
+    std::memcpy(&word, from.data(), sizeof word);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(to.data()), word, __ATOMIC_RELEASE);
+    return;
+  }
+  std::copy_n(from.begin(), from.size() - 1, to.begin());
+  __atomic_store_n(reinterpret_cast<std::uint8_t*>(&to[from.size() - 1]),
+                   std::to_integer<std::uint8_t>(from.back()), __ATOMIC_RELEASE);
+}
+
+void Card::copy_rudely(std::span<const std::byte> from, std::span<std::byte> to) {
   constexpr std::size_t kPiece = 64;
   std::size_t left = from.size();
-  for (; rude_ && left > kPiece; left -= kPiece) {
+  for (; left > kPiece; left -= kPiece) {
     std::copy_n(&from[left - kPiece], kPiece, &to[left - kPiece]);
   }
   std::copy_n(from.begin(), left, to.begin());

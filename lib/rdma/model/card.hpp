@@ -92,6 +92,7 @@ class Card {
                                           std::uint32_t key) const;
   [[nodiscard]] const Region* region_of(std::uint32_t key) const;
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
+  static void copy_rudely(std::span<const std::byte> from, std::span<std::byte> to);
   void complete_sent(QueuePair& pair, const kernels::rdma::Completion& completion);
   void complete_came(QueuePair& pair, const kernels::rdma::Completion& completion);
   void note_fault(QueuePair& pair);

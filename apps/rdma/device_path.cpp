@@ -1,0 +1,108 @@
+#include "apps/rdma/device_path.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "rdma/queues/queue_memory.hpp"
+
+namespace offload::rdma_tool {
+namespace {
+
+/// Of a proxy, or of a connection: flushing takes 2 s at most.
+constexpr core::Duration kPathStopTime = std::chrono::milliseconds(2500);
+
+/// Messages that may be on their way, and receives that are posted for them.
+std::uint32_t window_of_lanes(const Options& options) noexcept {
+  return 2 * options.in_flight;
+}
+
+/// Two entries an operation, as put-signal has, and one for a credit. Powers of two, as rings have.
+rdma::QueueSizes queue_sizes(const Options& options) noexcept {
+  return {std::bit_ceil(2 * options.in_flight + 2), std::bit_ceil(window_of_lanes(options))};
+}
+
+bool has_data_in_receives(Operation operation) noexcept {
+  return operation == Operation::send || operation == Operation::send_imm ||
+         operation == Operation::recv;
+}
+
+rdma::ConnectionOptions path_options(const Options& options, memory::Access access) {
+  rdma::ConnectionOptions result;
+  result.queues.qp_type = options.qp_type;
+  result.queues.max_send_wr = queue_sizes(options).send_blocks;
+  result.queues.max_recv_wr = queue_sizes(options).receives;
+  result.queues.max_sge = 1;
+  result.queues.max_inline_data = options.max_inline_data;
+  result.access = access;
+  if (!options.gid.empty()) result.gid.address = rdma::parse_gid(options.gid);
+  return result;
+}
+
+}  // namespace
+
+std::uint32_t DevicePath::completions(const Options& options) noexcept {
+  // The connection has room for tasks of its own, which never come; the proxy for its entries.
+  return 2 * (queue_sizes(options).send_blocks + queue_sizes(options).receives);
+}
+
+DevicePath::DevicePath(Environment& environment, const Options& options, memory::Access access,
+                       std::string name)
+    : environment_(environment),
+      options_(options),
+      connection_(environment.objects(), path_options(options, access), name),
+      lines_(rdma::queue_memory_bytes(queue_sizes(options)) / sizeof(Line)),
+      marks_(queue_sizes(options).send_blocks) {
+  connection_.connect(environment.engine());
+  connection_.start();
+  const rdma::QueuePair& pair = *connection_.queue_pair();
+  const auto handles = rdma::lay_out_queues(std::as_writable_bytes(std::span(lines_)),
+                                            queue_sizes(options), pair.qp_num());
+  queues_.sends.queue = handles.send;
+  queues_.shared = {handles.send, &shared_state_, marks_.data()};
+  queues_.receives.queue = handles.receive;
+  const auto objects = environment.objects();
+  proxy_ = std::make_unique<rdma::Proxy>(
+      rdma::ProxyParts{objects.domain, objects.completions, pair}, handles,
+      [this](rdma::Proxy&, const core::Error& why) { environment_.fail(why); }, std::move(name));
+  proxy_->connect(environment.engine());
+  proxy_->start();
+}
+
+DevicePath::~DevicePath() {
+  if (proxy_ != nullptr) stop(*proxy_);
+  proxy_.reset();
+  stop(connection_);
+}
+
+void DevicePath::stop(progress::Context& context) noexcept {
+  using State = progress::Context::State;
+  if (context.state() == State::idle) return;
+  context.stop();
+  const auto limit = core::Clock::now() + kPathStopTime;
+  while (context.state() != State::idle && core::Clock::now() < limit) {
+    environment_.engine().run_once(limit);
+  }
+}
+
+void DevicePath::set_memory(const DeviceMemory& memory) {
+  memory_ = memory;
+  const auto buffer = [this](std::uint32_t number) {
+    return receive_buffer(memory_, number, has_data_in_receives(options_.operation));
+  };
+  static_cast<void>(kernels::rdma::post_receives(kernels::SingleLane{}, queues_.receives,
+                                                 window_of_lanes(options_), buffer));
+}
+
+void DevicePath::connect_to(const rdma::ConnectionDescriptor& peer,
+                            const kernels::rdma::RemoteBuffer& there) {
+  memory_.there = there;
+  connection_.connect_to(peer);
+  proxy_->start_sends();
+}
+
+void DevicePath::clear_words() noexcept {
+  std::fill_n(memory_.here + memory_.words, DeviceWords::kBytes, std::byte{0});
+}
+
+}  // namespace offload::rdma_tool

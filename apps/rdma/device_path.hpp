@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/rdma/device_lane.hpp"
+#include "apps/rdma/environment.hpp"
+#include "apps/rdma/options.hpp"
+#include "rdma/connection/connection.hpp"
+#include "rdma/proxy/proxy.hpp"
+
+namespace offload::rdma_tool {
+
+/// The connection that device functions post to, beside that of an endpoint's control messages: its
+/// queues in mlx5's format, and the proxy that carries them out in turns of the engine. One thread,
+/// but for queues(), which belong to the lanes while they run.
+class DevicePath {
+ public:
+  /// Starts the connection; `access`: of the peer to the endpoint's memory. An error of the queues
+  /// ends the run by Environment::fail(). Throws Error.
+  DevicePath(Environment& environment, const Options& options, memory::Access access,
+             std::string name);
+  DevicePath(const DevicePath&) = delete;
+  DevicePath& operator=(const DevicePath&) = delete;
+  /// Takes 5 s at most.
+  ~DevicePath();
+
+  /// Completion queue entries that it needs.
+  static std::uint32_t completions(const Options& options) noexcept;
+
+  [[nodiscard]] rdma::ConnectionDescriptor descriptor() const { return connection_.descriptor(); }
+  /// Before connect_to(): where the lanes find their memory. Posts the receives.
+  void set_memory(const DeviceMemory& memory);
+  /// Entries are carried out from here on.
+  void connect_to(const rdma::ConnectionDescriptor& peer, const kernels::rdma::RemoteBuffer& there);
+
+  [[nodiscard]] const DeviceMemory& memory() const noexcept { return memory_; }
+  [[nodiscard]] DeviceQueues& queues() noexcept { return queues_; }
+  /// Begins a run: both ends' counts are zero. Nothing may be under way.
+  void clear_words() noexcept;
+
+ private:
+  struct alignas(rdma::kQueueAlignment) Line {
+    std::byte bytes[rdma::kQueueAlignment];
+  };
+
+  void stop(progress::Context& context) noexcept;
+
+  Environment& environment_;
+  const Options& options_;
+  rdma::Connection connection_;
+  std::vector<Line> lines_;
+  kernels::rdma::SharedSendState shared_state_{};
+  std::vector<std::uint64_t> marks_;
+  DeviceQueues queues_{};
+  std::unique_ptr<rdma::Proxy> proxy_;
+  DeviceMemory memory_;
+};
+
+}  // namespace offload::rdma_tool
