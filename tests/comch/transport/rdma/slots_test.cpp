@@ -198,7 +198,8 @@ class RdmaSlotResponsesTest : public RdmaSlotsTest {
   }
   kernels::rdma::Result respond(std::uint64_t sequence, const Bytes& payload) {
     std::vector<std::uint8_t> room(payload.size() + 2 * kernels::kSlack);
-    std::memcpy(room.data() + kernels::kSlack, payload.data(), payload.size());
+    std::ranges::copy(std::as_bytes(std::span(payload)),
+                      std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);
     const kernels::Request request(room.data() + kernels::kSlack,
                                    static_cast<std::uint32_t>(payload.size()));
     kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request, view_.response(sequence),
