@@ -89,6 +89,12 @@ OFFLOAD_HOST_DEVICE void rewrite_rest(const Group& group, const Slot& slot, std:
   release_plain_payload();
 }
 
+/// A response's header. `count`: of the messages of a batch; 0: it is one message.
+OFFLOAD_HOST_DEVICE constexpr Packet make_header(std::uint32_t flag, std::uint32_t length,
+                                                 std::uint32_t count, Status status = Status::ok) {
+  return {{length, static_cast<std::uint32_t>(status), count}, flag};
+}
+
 /// Writes a response of at most kMaxPacketPayload bytes as self-validating packets.
 class PacketResponse {
  public:
@@ -271,8 +277,7 @@ class PlainResponse {
     before_fence_();
     if (group.lane() == 0) {
       release_plain_payload();
-      store_packet(slot_.packets,
-                   {{length_, static_cast<std::uint32_t>(Status::ok), count_}, flag_});
+      store_packet(slot_.packets, make_header(flag_, length_, count_));
     }
   }
 

@@ -14,13 +14,13 @@ constexpr std::uint32_t kFewestThreads = 64;
 
 /// The kernel for channels of short messages, which fit in packets each: each warp polls and
 /// answers alone, batches too.
-template <class Service>
+template <class Service, bool kPosts>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     serve_by_warps(const __grid_constant__ PersistentWorker worker) {
   __shared__ Staging staging_of[kWarpsPerBlock];
   const std::uint32_t in_block = threadIdx.x / 32;
   Staging& staging = staging_of[in_block];
-  WarpPoller poller(worker, blockIdx.x * kWarpsPerBlock + in_block);
+  WarpPoller<kPosts> poller(worker, blockIdx.x * kWarpsPerBlock + in_block);
   const auto always = [] { return true; };
   for (Received received{}; poller.wait(staging, received, always);) {
     poller.answer(Service{}, staging, received);
@@ -36,8 +36,8 @@ struct Job {
 };
 
 /// Answers contents in packets with one warp until a plain one has come, or the worker is to end.
-template <class Service>
-__device__ Job next_job(WarpPoller& poller, Gate& gate, const Service& service, Staging& staging) {
+template <class Poller, class Service>
+__device__ Job next_job(Poller& poller, Gate& gate, const Service& service, Staging& staging) {
   const auto may_look = [&] { return gate.is_open(poller.sequence()); };
   for (Received received{}; poller.wait(staging, received, may_look);) {
     const bool opened = gate.found(poller.sequence(), received);
@@ -49,12 +49,12 @@ __device__ Job next_job(WarpPoller& poller, Gate& gate, const Service& service, 
 
 /// The kernel for channels whose messages may be longer: a block's first warp receives all contents
 /// and answers those in packets; the whole block answers a plain one, long message or batch.
-template <class Service>
+template <class Service, bool kPosts>
 __global__ void __launch_bounds__(kMostThreads)
     serve_by_blocks(const __grid_constant__ PersistentWorker worker) {
   __shared__ Staging staging;
   __shared__ Job job;
-  WarpPoller poller(worker, blockIdx.x);
+  WarpPoller<kPosts> poller(worker, blockIdx.x);
   Gate gate(worker, blockIdx.x);
   for (;;) {
     if (threadIdx.x < 32) {
@@ -69,11 +69,9 @@ __global__ void __launch_bounds__(kMostThreads)
       if (job.opens_gate && threadIdx.x == 32) gate.open_next(job.sequence);
     };
     poller.begin_busy();
-    const Outcome outcome = respond(ThreadBlock{}, poller.channel(), job.sequence, Service{},
-                                    staging, job.received, open_gate);
-    if (outcome == Outcome::refused && threadIdx.x < 32) {
-      poller.report(job.sequence, job.received.length);
-    }
+    const Response response = respond(ThreadBlock{}, poller.channel(), job.sequence, Service{},
+                                      staging, job.received, open_gate);
+    if (threadIdx.x < 32) poller.finish(job.sequence, job.received, response);
     poller.end_busy();
   }
 }
@@ -128,11 +126,13 @@ cudaError_t launch_persistent_worker(std::string_view service, const PersistentW
     using Service = decltype(chosen);
     if (worker.max_length <= kMaxPacketPayload) {
       constexpr std::uint32_t kThreads = kWarpsPerBlock * 32;  // each of the warps has its poller
-      status = launch(serve_by_warps<Service>, worker, groups / kWarpsPerBlock, kThreads, kThreads,
-                      stream);
+      const Kernel kernel =
+          worker.posts ? serve_by_warps<Service, true> : serve_by_warps<Service, false>;
+      status = launch(kernel, worker, groups / kWarpsPerBlock, kThreads, kThreads, stream);
     } else {
-      status =
-          launch(serve_by_blocks<Service>, worker, groups, kMostThreads, kFewestThreads, stream);
+      const Kernel kernel =
+          worker.posts ? serve_by_blocks<Service, true> : serve_by_blocks<Service, false>;
+      status = launch(kernel, worker, groups, kMostThreads, kFewestThreads, stream);
     }
   });
   return status;

@@ -7,6 +7,7 @@
 
 #include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"
+#include "kernels/rdma/slot_writer.hpp"
 
 /// The persistent kernel: the worker loop of serve.hpp on a GPU. A group works on each slot: a warp
 /// where all messages are short enough for packets, a block of threads where one may be longer.
@@ -29,6 +30,8 @@ struct DeviceChannel {
   /// In host memory: for each group of the channel how long it has been answering messages, from 0
   /// on: nanoseconds modulo 2^32, told every so many of its polls.
   std::uint32_t* busy;
+  /// In device memory: what responses are posted with, where `posts` is set.
+  const rdma::SlotWriter* writer;
 };
 
 /// The kernel's argument. Times and limits are those of the CUDA back end.
@@ -37,6 +40,9 @@ struct PersistentWorker {
   std::uint32_t channel_count;
   std::uint32_t groups_per_channel;  ///< a multiple of kWarpsPerBlock
   std::uint32_t max_length;          ///< the longest of any channel's, bytes
+  /// The server is on another machine: requests are written by RDMA, and so are responses, by the
+  /// kernel. All channels have a writer then.
+  bool posts;
   /// In device memory, so that a poll costs no PCIe transfer. Not 0: the kernel ends.
   const std::uint32_t* stop;
   std::uint32_t polls_until_idle;  ///< in which the channel had no message

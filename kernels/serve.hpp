@@ -31,12 +31,18 @@ enum class Outcome : std::uint32_t {
   refused,   ///< it was malformed; the response says so
 };
 
+/// A response as it was published.
+struct Response {
+  Outcome outcome;
+  Packet header;  ///< of its slot; of Outcome::nothing: none
+};
+
 /// Has `service` answer `request` in the form, packets or plain, that the response's length asks
-/// for; it may differ from the request's. `count`: as Received's.
+/// for; it may differ from the request's. `count`: as Received's. Returns the header.
 template <class Group, class Service, class BeforeFence = Nothing>
-OFFLOAD_HOST_DEVICE void answer(const Group& group, const Service& service, const Request& request,
-                                Slot slot, std::uint32_t flag, std::uint32_t count = 0,
-                                const BeforeFence& before_fence = {}) {
+OFFLOAD_HOST_DEVICE Packet answer(const Group& group, const Service& service,
+                                  const Request& request, Slot slot, std::uint32_t flag,
+                                  std::uint32_t count = 0, const BeforeFence& before_fence = {}) {
   const std::uint32_t length = Service::response_length(request.length());
   if (length <= kMaxPacketPayload) {
     before_fence();  // packets take no fence
@@ -44,14 +50,16 @@ OFFLOAD_HOST_DEVICE void answer(const Group& group, const Service& service, cons
   } else {
     service(group, request, PlainResponse(slot, flag, length, count, before_fence));
   }
+  return make_header(flag, length, count);
 }
 
-/// Publishes the response that the request was malformed.
+/// Publishes the response that the request was malformed. Returns its header.
 template <class Group>
-OFFLOAD_HOST_DEVICE void refuse(const Group& group, Slot slot, std::uint32_t flag) {
+OFFLOAD_HOST_DEVICE Packet refuse(const Group& group, Slot slot, std::uint32_t flag) {
   PacketResponse(slot, flag, 0, 0, Status::bad_length).fill(group, [](std::uint32_t) {
     return Block{};
   });
+  return make_header(flag, 0, 0, Status::bad_length);
 }
 
 /// Whether the header of message `sequence` has come. Reads 16 bytes, where receive() reads as
@@ -68,10 +76,15 @@ OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& chann
 /// the same arguments; `staging` is the group's own. The request stays as it is until it is
 /// answered: the server does not write the slot before. `polled`: so many packets are read in one
 /// go; what a content has beyond them takes another.
-template <class Group>
+///
+/// `kWrittenInPieces`: the slot is written by RDMA, the header last (rdma/slot_writer.hpp). Of a
+/// packet then no more than eight bytes need to come at once, so its flag says nothing: packets are
+/// read after the header was there.
+template <bool kWrittenInPieces = false, class Group>
 OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& channel,
                                      std::uint64_t sequence, Staging& staging,
                                      std::uint32_t polled = kMaxPackets) {
+  if (kWrittenInPieces) polled = 1;
   const std::uint32_t flag = channel.layout.flag_of(sequence);
   const Slot request = channel.request(sequence);
 
@@ -92,6 +105,10 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
     return {Arrival::plain, length, count};
   }
 
+  if (kWrittenInPieces) {
+    if (lane == 0) acquire_plain_payload(request.packets);
+    group.sync();
+  }
   bool complete = true;
   for (std::uint32_t index = lane; index < packets_for(length); index += group.size()) {
     if (index != lane || lane >= polled) packet = load_packet(request.packets + index);
@@ -130,10 +147,10 @@ OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const Channe
 /// Answers the batch `received`. A group of one works from slot to slot; several lanes work in the
 /// staging, as a GPU reads and writes whole lines over PCIe only where neighbours do together.
 template <class Group, class Service, class BeforeFence>
-OFFLOAD_HOST_DEVICE Outcome respond_to_batch(const Group& group, const ChannelView& channel,
-                                             std::uint64_t sequence, const Service& service,
-                                             Staging& staging, Received received,
-                                             const BeforeFence& before_fence) {
+OFFLOAD_HOST_DEVICE Response respond_to_batch(const Group& group, const ChannelView& channel,
+                                              std::uint64_t sequence, const Service& service,
+                                              Staging& staging, Received received,
+                                              const BeforeFence& before_fence) {
   const bool from_slot = group.size() == 1 && received.arrival == Arrival::plain;
   const std::uint32_t flag = channel.layout.flag_of(sequence);
   const Slot response = channel.response(sequence);
@@ -142,46 +159,45 @@ OFFLOAD_HOST_DEVICE Outcome respond_to_batch(const Group& group, const ChannelVi
                              from_slot ? batch_table(received.count) : received.length);
   if (frames == 0) {
     before_fence();
-    refuse(group, response, flag);
-    return Outcome::refused;
+    return {Outcome::refused, refuse(group, response, flag)};
   }
   const std::uint8_t* const content = from_slot ? channel.request(sequence).plain() : staging.bytes;
   if (group.size() == 1 && frames > kMaxPacketPayload) {
     serve_batch(group, service, staging, content, response.plain(), received.length,
                 received.count);
     PlainResponse(response, flag, frames, received.count, before_fence).publish(group);
-  } else {
-    serve_batch(group, service, staging, content, staging.frames, received.length, received.count);
-    answer(group, Echo{}, Request(staging.frames, frames), response, flag, received.count,
-           before_fence);
+    return {Outcome::answered, make_header(flag, frames, received.count)};
   }
-  return Outcome::answered;
+  serve_batch(group, service, staging, content, staging.frames, received.length, received.count);
+  return {Outcome::answered, answer(group, Echo{}, Request(staging.frames, frames), response, flag,
+                                    received.count, before_fence)};
 }
 
 /// Answers message `sequence`, which was received. Called by every lane, with the same arguments,
 /// of the group that received it, or of a larger one that was synchronised with it. Every lane
 /// calls `before_fence` once, before the fence that publishing a long response takes.
 template <class Group, class Service, class BeforeFence = Nothing>
-OFFLOAD_HOST_DEVICE Outcome respond(const Group& group, const ChannelView& channel,
-                                    std::uint64_t sequence, const Service& service,
-                                    Staging& staging, Received received,
-                                    const BeforeFence& before_fence = {}) {
-  if (received.arrival == Arrival::none) return Outcome::nothing;
-  Outcome outcome = Outcome::answered;
+OFFLOAD_HOST_DEVICE Response respond(const Group& group, const ChannelView& channel,
+                                     std::uint64_t sequence, const Service& service,
+                                     Staging& staging, Received received,
+                                     const BeforeFence& before_fence = {}) {
+  Response response{Outcome::nothing, {}};
+  if (received.arrival == Arrival::none) return response;
   if (received.arrival == Arrival::malformed) {
     before_fence();
-    refuse(group, channel.response(sequence), channel.layout.flag_of(sequence));
-    outcome = Outcome::refused;
+    response = {Outcome::refused,
+                refuse(group, channel.response(sequence), channel.layout.flag_of(sequence))};
   } else if (received.count != 0) {
-    outcome = respond_to_batch(group, channel, sequence, service, staging, received, before_fence);
+    response = respond_to_batch(group, channel, sequence, service, staging, received, before_fence);
   } else {
     const std::uint8_t* const payload =
         received.arrival == Arrival::plain ? channel.request(sequence).plain() : staging.bytes;
-    answer(group, service, Request(payload, received.length), channel.response(sequence),
-           channel.layout.flag_of(sequence), 0, before_fence);
+    response = {Outcome::answered, answer(group, service, Request(payload, received.length),
+                                          channel.response(sequence),
+                                          channel.layout.flag_of(sequence), 0, before_fence)};
   }
   group.sync();  // the staging is free again
-  return outcome;
+  return response;
 }
 
 /// Receives and answers message `sequence` of `channel`, if it has come, by one group.
@@ -190,7 +206,8 @@ OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const ChannelView& channel
                                   std::uint64_t sequence, const Service& service,
                                   Staging& staging) {
   return respond(group, channel, sequence, service, staging,
-                 receive(group, channel, sequence, staging));
+                 receive(group, channel, sequence, staging))
+      .outcome;
 }
 
 /// Whether the slot holds the whole message of lap `flag`. For the CPU.

@@ -12,7 +12,8 @@ constexpr std::uint32_t kPollsPerHeartbeat = 1024;
 
 /// Receives one warp's share of a channel: every groups_per_channel-th message. Consecutive
 /// messages belong to different warps, and each warp knows the one slot to look at. All members are
-/// called by every lane of the warp, with the same arguments.
+/// called by every lane of the warp, with the same arguments. `kPosts`: PersistentWorker::posts.
+template <bool kPosts>
 class WarpPoller {
  public:
   __device__ WarpPoller(const PersistentWorker& worker, std::uint32_t group)
@@ -34,7 +35,7 @@ class WarpPoller {
       const std::uint32_t stop = load_stop();
       const bool looks = may_look();
       received = {Arrival::none, 0, 0};
-      if (looks) received = receive(Warp{}, own_.channel, sequence_, staging, polled_);
+      if (looks) received = receive<kPosts>(Warp{}, own_.channel, sequence_, staging, polled_);
       beat();
       // Lane 0's value decides for all lanes: they leave together.
       if (Warp::from_first(stop) != 0) return false;
@@ -60,11 +61,21 @@ class WarpPoller {
   template <class Service>
   __device__ void answer(const Service& service, Staging& staging, Received received) {
     begin_busy();
-    if (respond(Warp{}, own_.channel, sequence_, service, staging, received) == Outcome::refused) {
-      report(sequence_, received.length);
-    }
+    const Response response = respond(Warp{}, own_.channel, sequence_, service, staging, received);
+    finish(sequence_, received, response);
     end_busy();
     next();
+  }
+
+  /// What a published response takes beyond that.
+  __device__ void finish(std::uint64_t sequence, Received received,
+                         const Response& response) const {
+    if (response.outcome == Outcome::refused) report(sequence, received.length);
+    if constexpr (kPosts) {
+      // What keeps it from being posted has broken the queue, and who carries it out says so.
+      static_cast<void>(
+          rdma::write_response(Warp{}, *own_.writer, own_.channel, sequence, response.header));
+    }
   }
 
   /// Tells the host that message `sequence` was refused. The other lanes do nothing.

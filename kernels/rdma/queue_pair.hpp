@@ -96,6 +96,29 @@ struct SendQueue {
   bool has_record = true;
 };
 
+/// `pointer`, of memory that the caller sees at `from`, for who sees it at `to`.
+template <class T>
+T* as_seen_at(T* pointer, const void* from, void* to) {
+  const auto offset =
+      reinterpret_cast<std::uint8_t*>(pointer) - static_cast<const std::uint8_t*>(from);
+  return reinterpret_cast<T*>(static_cast<std::uint8_t*>(to) + offset);
+}
+
+/// A queue's handle for who sees its memory elsewhere, such as a GPU to which memory of the host is
+/// mapped. `from` and `to`: the same byte of it.
+inline CompletionQueue as_seen_at(CompletionQueue queue, const void* from, void* to) {
+  queue.entries = as_seen_at(queue.entries, from, to);
+  queue.record = as_seen_at(queue.record, from, to);
+  return queue;
+}
+inline SendQueue as_seen_at(SendQueue queue, const void* from, void* to) {
+  queue.ring.segments = as_seen_at(queue.ring.segments, from, to);
+  queue.record = as_seen_at(queue.record, from, to);
+  queue.doorbell = as_seen_at(queue.doorbell, from, to);
+  queue.completions = as_seen_at(queue.completions, from, to);
+  return queue;
+}
+
 /// What a doorbell is rung with, for entries up to `end`. A card that has a record reads no more of
 /// it than the queue's number, so this does for both.
 OFFLOAD_HOST_DEVICE inline Segment doorbell_of(const SendQueue& queue, std::uint64_t end) {

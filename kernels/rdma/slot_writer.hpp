@@ -49,15 +49,15 @@ struct SlotWriter {
   WaitLimit limit;  ///< for room in the queue; ends with a queue in error at once
 };
 
-/// Posts the writes of response `sequence`, which was published in its own slot. Called by every
-/// lane of the group that did, with the same arguments, synchronised. The slot is the card's until
-/// the server posts its next request there.
+/// Posts the writes of response `sequence`, which was published in its own slot with `header`.
+/// Called by every lane of the group that did, or of a part of it, with the same arguments,
+/// synchronised. The slot is the card's until the server posts its next request there.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result write_response(const Group& group, const SlotWriter& writer,
-                                          const ChannelView& channel, std::uint64_t sequence) {
+                                          const ChannelView& channel, std::uint64_t sequence,
+                                          const Packet& header) {
   constexpr std::uint32_t kHalf = sizeof(Packet) / 2;
   const Slot slot = channel.response(sequence);
-  const Packet header = load_packet(slot.packets);
   const SlotRest rest = rest_of(header);
   const auto at = static_cast<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(slot.packets) -
                                              channel.responses);

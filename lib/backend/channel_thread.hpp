@@ -46,7 +46,7 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   void disarm() override { waiter_.disarm(); }
 
   [[nodiscard]] const kernels::ChannelView& channel() const { return channel_->view(); }
-  [[nodiscard]] const kernels::rdma::SlotWriter* writer() const { return channel_->writer(); }
+  [[nodiscard]] const channel::ResponseWriter* writer() const { return channel_->writer(); }
   /// Wakes the server, if it sleeps, as there are answers.
   void ring() { ringer_.ring(); }
   /// Notes that a request was refused. Kept until take_fault(); others meanwhile are dropped.

@@ -40,7 +40,10 @@ class CpuWorker final : public ChannelThread {
   bool serve_batch(Service service) {
     std::uint32_t served = 0;
     for (; served < batch_; ++served) {
-      const auto received = kernels::receive(kernels::SingleLane{}, channel(), sequence_, staging_);
+      const auto received =
+          writer() == nullptr
+              ? kernels::receive(kernels::SingleLane{}, channel(), sequence_, staging_)
+              : kernels::receive<true>(kernels::SingleLane{}, channel(), sequence_, staging_);
       if (received.arrival == kernels::Arrival::none) break;
       if (sequence_ % ChannelTimes::kSampled == ChannelTimes::kSampled - 1) {
         const auto began = core::Clock::now();
@@ -57,13 +60,13 @@ class CpuWorker final : public ChannelThread {
 
   template <class Service>
   void respond(Service service, kernels::Received received) {
-    const auto outcome =
+    const auto response =
         kernels::respond(kernels::SingleLane{}, channel(), sequence_, service, staging_, received);
-    if (outcome == kernels::Outcome::refused) report(sequence_);
+    if (response.outcome == kernels::Outcome::refused) report(sequence_);
     if (writer() == nullptr) return;
     // What keeps it from being posted has broken the queue, and its proxy says so.
-    static_cast<void>(
-        kernels::rdma::write_response(kernels::SingleLane{}, *writer(), channel(), sequence_));
+    static_cast<void>(kernels::rdma::write_response(kernels::SingleLane{}, writer()->slots,
+                                                    channel(), sequence_, response.header));
   }
 
   std::uint32_t batch_;

@@ -51,7 +51,8 @@ struct Run {
         one(1),
         groups(groups_per_channel),
         busy(count * groups_per_channel),
-        busy_counted(count * groups_per_channel) {}
+        busy_counted(count * groups_per_channel),
+        writers(count) {}
 
   std::vector<channel::SharedChannel> channels;  ///< with their regions, which the GPU uses
   gpu::DeviceArray<kernels::DeviceChannel> device_channels;
@@ -64,7 +65,13 @@ struct Run {
   std::size_t groups;                       ///< of a channel
   gpu::PinnedArray<std::uint32_t> busy;     ///< by channel and group, as the kernel tells it
   std::vector<std::uint32_t> busy_counted;  ///< of that
-  std::vector<SharedChannelTimes> times;    ///< by channel
+  /// By channel, where responses are posted; what their groups share, as atomics beyond PCIe are
+  /// none; and the memory of the queues, which the GPU uses.
+  gpu::DeviceArray<kernels::rdma::SlotWriter> writers;
+  std::vector<gpu::DeviceArray<kernels::rdma::SharedSendState>> send_states;
+  std::vector<gpu::DeviceArray<std::uint64_t>> send_marks;
+  std::vector<std::shared_ptr<memory::MemoryRegion>> send_queues;
+  std::vector<SharedChannelTimes> times;  ///< by channel
   core::TimePoint counted = core::Clock::now();
   std::vector<std::uint64_t> faults_seen;  ///< message + 1, by channel; 0: none
   gpu::Stream control;
@@ -84,6 +91,7 @@ class CudaBackend final : public Backend {
 
   [[nodiscard]] std::string name() const override { return "cuda " + device_.describe(); }
   [[nodiscard]] channel::Wakeup wakeup() const override { return channel::Wakeup::polling; }
+  [[nodiscard]] bool posts_responses() const override { return true; }
 
   void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
     if (left_running_) core::throw_bad_state("CUDA back end", "still serving", "start");
@@ -119,6 +127,7 @@ class CudaBackend final : public Backend {
     worker.channel_count = static_cast<std::uint32_t>(run->channels.size());
     worker.max_length = longest;
     worker.groups_per_channel = groups;
+    worker.posts = posts(run->channels);
     worker.stop = run->stop.get();
     worker.polls_until_idle = kPollsUntilIdle;
     worker.idle_sleep_ns = static_cast<std::uint32_t>(
@@ -200,6 +209,34 @@ class CudaBackend final : public Backend {
     }
   }
 
+  /// Whether the channels have writers: all of them or none, as they are one server's.
+  static bool posts(const std::vector<channel::SharedChannel>& channels) {
+    const auto with = std::ranges::count_if(
+        channels, [](const auto& channel) { return channel->writer() != nullptr; });
+    if (with != 0 && static_cast<std::size_t>(with) != channels.size()) {
+      core::throw_bad_state("CUDA back end", "given channels with and without writers", "start");
+    }
+    return with != 0;
+  }
+
+  /// The writer of the channel at `i` as the GPU has it.
+  static kernels::rdma::SlotWriter* make_device_writer(Run& run, std::size_t i) {
+    const channel::ResponseWriter& writer = *run.channels[i]->writer();
+    run.send_queues.push_back(writer.queue);
+    auto& state = run.send_states.emplace_back(1);
+    auto& marks = run.send_marks.emplace_back(writer.slots.queue.queue.ring.blocks);
+    kernels::rdma::SlotWriter device = writer.slots;
+    void* const seen_at = map(*writer.queue);
+    device.queue = {kernels::rdma::as_seen_at(writer.slots.queue.queue,
+                                              writer.queue->ranges().front().address, seen_at),
+                    state.get(), marks.get()};
+    device.limit.stop = run.stop.get();
+    kernels::rdma::SlotWriter* const place = run.writers.get() + i;
+    gpu::check_cuda(cudaMemcpy(place, &device, sizeof device, cudaMemcpyHostToDevice),
+                    "cudaMemcpy of a channel's writer");
+    return place;
+  }
+
   static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i) {
     const channel::SharedChannel& channel = run.channels[i];
     kernels::DeviceChannel device{};
@@ -212,6 +249,7 @@ class CudaBackend final : public Backend {
     device.latest = run.latest.get() + i;
     device.gate = run.gates.get() + i;
     device.busy = run.busy.get() + i * run.groups;
+    if (channel->writer() != nullptr) device.writer = make_device_writer(run, i);
     gpu::check_cuda(cudaMemcpy(device.gate, &device.first_sequence, sizeof *device.gate,
                                cudaMemcpyHostToDevice),
                     "cudaMemcpy of a channel's first message");

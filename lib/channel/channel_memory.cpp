@@ -105,7 +105,7 @@ Endpoint ChannelMemory::endpoint(std::uint64_t first) noexcept {
 }
 
 ImportedChannel::ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds,
-                                 const kernels::rdma::SlotWriter* writer)
+                                 const ResponseWriter* writer)
     : index_(descriptor.channel),
       requests_(import(name_of(index_, "requests"), descriptor.access, std::move(fds[0]))),
       responses_(

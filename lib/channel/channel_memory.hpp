@@ -60,6 +60,14 @@ class ChannelMemory {
   protocol::ChannelDescriptor descriptor_;
 };
 
+/// What a back end posts responses with to a server on another machine.
+struct ResponseWriter {
+  kernels::rdma::SlotWriter slots;  ///< for threads of this machine
+  /// Where its queue is, rings, records and completions, one range, stopped: a GPU that posts has
+  /// it registered, and keeps it as long as it may post.
+  std::shared_ptr<memory::MemoryRegion> queue;
+};
+
 /// A channel's memory as a worker maps it: all that a back end needs to serve the channel.
 class ImportedChannel {
  public:
@@ -67,7 +75,7 @@ class ImportedChannel {
   /// memory::import_region throws.
   /// `writer`: outlives it; null: the server reads responses where they are.
   ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds,
-                  const kernels::rdma::SlotWriter* writer = nullptr);
+                  const ResponseWriter* writer = nullptr);
 
   [[nodiscard]] const kernels::ChannelView& view() const noexcept { return view_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
@@ -75,7 +83,7 @@ class ImportedChannel {
   [[nodiscard]] std::uint64_t first_sequence() const noexcept { return first_; }
   /// What the back end posts each response with once it is published, for a server on another
   /// machine; nothing wakes it for requests then. Null: it posts none.
-  [[nodiscard]] const kernels::rdma::SlotWriter* writer() const noexcept { return writer_; }
+  [[nodiscard]] const ResponseWriter* writer() const noexcept { return writer_; }
   /// The channel's memory, one range each, stopped: the back end adds the registrars it needs and
   /// starts them. They keep the memory mapped.
   [[nodiscard]] memory::MemoryRegion& requests() const noexcept { return *requests_; }
@@ -97,7 +105,7 @@ class ImportedChannel {
   core::Fd response_bell_;
   kernels::ChannelView view_;
   std::uint64_t first_;
-  const kernels::rdma::SlotWriter* writer_;
+  const ResponseWriter* writer_;
 };
 
 /// Shared by who attached it and the back end that serves it, for as long as either uses it.

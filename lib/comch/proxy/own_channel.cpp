@@ -17,7 +17,7 @@ const protocol::ChannelDescriptor& checked_shape(const protocol::ChannelDescript
 }
 
 channel::SharedChannel import_own(const channel::ChannelMemory& memory,
-                                  const kernels::rdma::SlotWriter* writer) {
+                                  const channel::ResponseWriter* writer) {
   const auto own = memory.fds();
   channel::OwnedChannelFds fds;
   std::transform(own.begin(), own.end(), fds.begin(), [](int fd) {

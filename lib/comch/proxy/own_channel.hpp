@@ -1,7 +1,6 @@
 #pragma once
 
 #include "channel/channel_memory.hpp"
-#include "kernels/rdma/slot_writer.hpp"
 #include "protocol/control.hpp"
 
 /// Channels of this machine that stand for a server's on another one.
@@ -13,6 +12,6 @@ const protocol::ChannelDescriptor& checked_shape(const protocol::ChannelDescript
 /// `memory` as a back end has it, which posts its responses with `writer`, unless that is null.
 /// Throws Error.
 channel::SharedChannel import_own(const channel::ChannelMemory& memory,
-                                  const kernels::rdma::SlotWriter* writer = nullptr);
+                                  const channel::ResponseWriter* writer = nullptr);
 
 }  // namespace offload::comch

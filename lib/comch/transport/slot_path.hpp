@@ -3,7 +3,7 @@
 #include <atomic>
 #include <string>
 
-#include "kernels/rdma/slot_writer.hpp"
+#include "channel/channel_memory.hpp"
 
 namespace offload::comch {
 
@@ -18,7 +18,7 @@ class SlotPath {
   virtual ~SlotPath() = default;
 
   /// For the back end, on any thread, as long as this lives.
-  [[nodiscard]] virtual const kernels::rdma::SlotWriter& writer() const noexcept = 0;
+  [[nodiscard]] virtual const channel::ResponseWriter& writer() const noexcept = 0;
   /// What the back end has posted and posts from now on is carried out by turns of the engine.
   /// Throws Error.
   virtual void start() = 0;

@@ -69,17 +69,6 @@ class Parts {
   std::byte* next_;
 };
 
-template <class T>
-void move_pointer(T*& pointer, const void* from, void* to) {
-  const auto offset = reinterpret_cast<std::byte*>(pointer) - static_cast<const std::byte*>(from);
-  pointer = reinterpret_cast<T*>(static_cast<std::byte*>(to) + offset);
-}
-
-void move_pointer(kernels::rdma::CompletionQueue& completions, const void* from, void* to) {
-  move_pointer(completions.entries, from, to);
-  move_pointer(completions.record, from, to);
-}
-
 }  // namespace
 
 std::size_t queue_memory_bytes(const QueueSizes& sizes) {
@@ -117,14 +106,11 @@ QueuePairMemory lay_out_queues(std::span<std::byte> memory, const QueueSizes& si
 }
 
 QueuePairMemory as_seen_at(const QueuePairMemory& queues, const void* from, void* to) {
-  QueuePairMemory moved = queues;
-  move_pointer(moved.send.ring.segments, from, to);
-  move_pointer(moved.send.record, from, to);
-  move_pointer(moved.send.doorbell, from, to);
-  move_pointer(moved.send.completions, from, to);
-  move_pointer(moved.receive.ring, from, to);
-  move_pointer(moved.receive.record, from, to);
-  move_pointer(moved.receive.completions, from, to);
+  using kernels::rdma::as_seen_at;
+  QueuePairMemory moved{as_seen_at(queues.send, from, to), queues.receive};
+  moved.receive.ring = as_seen_at(moved.receive.ring, from, to);
+  moved.receive.record = as_seen_at(moved.receive.record, from, to);
+  moved.receive.completions = as_seen_at(moved.receive.completions, from, to);
   return moved;
 }
 

@@ -76,9 +76,10 @@ class SlotWriterTest : public testing::Test {
   void answer_with(std::uint64_t sequence, std::uint32_t length) {
     const auto payload = support::random_bytes(length + 2 * kSlack, length);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(payload.data()) + kSlack;
-    kernels::answer(SingleLane{}, Echo{}, Request(bytes, length), own().view().response(sequence),
-                    own().view().layout.flag_of(sequence));
-    ASSERT_EQ(write_response(SingleLane{}, writer_, own().view(), sequence), Result::done);
+    const Packet header =
+        kernels::answer(SingleLane{}, Echo{}, Request(bytes, length),
+                        own().view().response(sequence), own().view().layout.flag_of(sequence));
+    ASSERT_EQ(write_response(SingleLane{}, writer_, own().view(), sequence, header), Result::done);
   }
   /// Whether the peer has response `sequence`.
   bool has(std::uint64_t sequence) {
@@ -147,9 +148,9 @@ TEST_F(SlotWriterTest, ABrokenQueueEndsTheWait) {
   writer_.peer.key += 77;
   Result result = Result::done;
   for (std::uint64_t sequence = 0; sequence < 100 && result == Result::done; ++sequence) {
-    kernels::refuse(SingleLane{}, own().view().response(sequence),
-                    own().view().layout.flag_of(sequence));
-    result = write_response(SingleLane{}, writer_, own().view(), sequence);
+    const Packet header = kernels::refuse(SingleLane{}, own().view().response(sequence),
+                                          own().view().layout.flag_of(sequence));
+    result = write_response(SingleLane{}, writer_, own().view(), sequence, header);
     while (card_.progress()) continue;
   }
   EXPECT_EQ(result, Result::failed);

@@ -239,11 +239,14 @@ std::unique_ptr<DataConnection> RdmaSlotEndpoint::start(progress::Engine& engine
 
 struct RdmaSlotPath::Memory {
   Memory(const rdma::QueueSizes& sizes, std::uint32_t number)
-      : range(memory::allocate_range(rdma::queue_memory_bytes(sizes))),
-        queues(rdma::lay_out_queues({range.address, range.length}, sizes, number)),
+      : region(std::make_shared<memory::MemoryRegion>(
+            memory::RegionOptions{"slots' queue"},
+            std::vector{memory::allocate_range(rdma::queue_memory_bytes(sizes))})),
+        queues(rdma::lay_out_queues(
+            {region->ranges().front().address, region->ranges().front().length}, sizes, number)),
         marks(sizes.send_blocks) {}
 
-  memory::Range range;
+  std::shared_ptr<memory::MemoryRegion> region;
   rdma::QueuePairMemory queues;
   kernels::rdma::SharedSendState state{};
   std::vector<std::uint64_t> marks;
@@ -269,9 +272,10 @@ RdmaSlotPath::RdmaSlotPath(std::shared_ptr<Adapter> adapter, const rdma::PathOpt
       proxy_(
           {queue_.domain(), completions_, queue_.pair()}, memory_->queues,
           [this](rdma::Proxy&, const Error& why) { fail(why.what()); }, "slots") {
-  writer_.queue = {memory_->queues.send, &memory_->state, memory_->marks.data()};
-  writer_.own = queue_.own();
-  writer_.limit = {kRoomTime};
+  writer_.slots.queue = {memory_->queues.send, &memory_->state, memory_->marks.data()};
+  writer_.slots.own = queue_.own();
+  writer_.slots.limit = {kRoomTime};
+  writer_.queue = memory_->region;
 }
 
 RdmaSlotPath::~RdmaSlotPath() {
@@ -280,7 +284,7 @@ RdmaSlotPath::~RdmaSlotPath() {
 
 void RdmaSlotPath::connect(std::span<const std::byte> peer) {
   queue_.connect(peer);
-  writer_.peer = queue_.peer();
+  writer_.slots.peer = queue_.peer();
 }
 
 void RdmaSlotPath::start() {

@@ -10,6 +10,7 @@
 #include "comch/transport/rdma/adapter.hpp"
 #include "comch/transport/slot_path.hpp"
 #include "memory/range.hpp"
+#include "memory/region.hpp"
 #include "rdma/connection/completion_loop.hpp"
 #include "rdma/connection/pairing.hpp"
 #include "rdma/proxy/proxy.hpp"
@@ -152,9 +153,7 @@ class RdmaSlotPath final : public SlotPath {
   [[nodiscard]] std::vector<std::byte> describe() const { return queue_.describe(); }
   void connect(std::span<const std::byte> peer);
 
-  [[nodiscard]] const kernels::rdma::SlotWriter& writer() const noexcept override {
-    return writer_;
-  }
+  [[nodiscard]] const channel::ResponseWriter& writer() const noexcept override { return writer_; }
   void start() override;
   void stop() noexcept override;
 
@@ -167,7 +166,7 @@ class RdmaSlotPath final : public SlotPath {
   rdma::CompletionLoop completions_;
   SlotQueue queue_;
   std::unique_ptr<Memory> memory_;
-  kernels::rdma::SlotWriter writer_{};
+  channel::ResponseWriter writer_{};
   rdma::Proxy proxy_;
 };
 

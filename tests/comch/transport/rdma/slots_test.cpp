@@ -202,9 +202,11 @@ class RdmaSlotResponsesTest : public RdmaSlotsTest {
                       std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);
     const kernels::Request request(room.data() + kernels::kSlack,
                                    static_cast<std::uint32_t>(payload.size()));
-    kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request, view_.response(sequence),
-                    view_.layout.flag_of(sequence));
-    return kernels::rdma::write_response(kernels::SingleLane{}, path_->writer(), view_, sequence);
+    const kernels::Packet header =
+        kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request,
+                        view_.response(sequence), view_.layout.flag_of(sequence));
+    return kernels::rdma::write_response(kernels::SingleLane{}, path_->writer().slots, view_,
+                                         sequence, header);
   }
 
   channel::ChannelMemory memory_{0, kSlotDepth, kSlotLongest, -1};

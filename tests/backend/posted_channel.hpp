@@ -1,0 +1,137 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "channel/channel_memory.hpp"
+#include "rdma/model/card.hpp"
+#include "rdma/queues/queue_memory.hpp"
+#include "tests/channel/channel_fixture.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/eventually.hpp"
+
+namespace offload::backend::test {
+
+/// A channel whose back end posts its responses itself. The model of a card, on a thread, carries
+/// that out: the test is a server on another machine, of whose slots the back end has no address
+/// but the card's. Requests are in the back end's slots at once.
+class PostedChannel {
+ public:
+  enum class Peer : std::uint8_t { reached, of_unknown_key };
+
+  PostedChannel(std::uint32_t depth, std::uint32_t max_length, Peer peer = Peer::reached)
+      : here_(0, depth, max_length, -1),
+        there_(0, depth, max_length, -1),
+        queue_(std::make_shared<memory::MemoryRegion>(
+            memory::RegionOptions{"queue"},
+            std::vector{memory::allocate_range(2 * rdma::queue_memory_bytes(sizes(depth)))})),
+        marks_(sizes(depth).send_blocks),
+        server(server_end(here_.endpoint(), there_.endpoint())) {
+    server.requester.set_wakeup(channel::Wakeup::polling);
+    const std::span<std::byte> bytes(queue_->ranges().front().address,
+                                     queue_->ranges().front().length);
+    rdma::QueuePairMemory pairs[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::size_t size = rdma::queue_memory_bytes(sizes(depth));
+      pairs[i] = rdma::lay_out_queues(bytes.subspan(i * size, size), sizes(depth), 0);
+      pairs[i].send.number = card_.add(pairs[i]);
+    }
+    card_.connect(pairs[0].send.number, pairs[1].send.number);
+    writer_.slots.queue = {pairs[0].send, &state_, marks_.data()};
+    writer_.slots.own = region(here_);
+    writer_.slots.peer = region(there_);
+    if (peer == Peer::of_unknown_key) writer_.slots.peer.key += 77;
+    writer_.slots.limit = {1'000'000'000};
+    writer_.queue = queue_;
+    import_ = std::make_shared<channel::ImportedChannel>(
+        here_.descriptor(), channel::test::passed_fds(here_), &writer_);
+    thread_ = std::thread([this] {
+      while (!stop_.load(std::memory_order_relaxed)) {
+        if (!card_.progress()) std::this_thread::yield();
+      }
+    });
+  }
+  ~PostedChannel() { end(); }
+  PostedChannel(const PostedChannel&) = delete;
+  PostedChannel& operator=(const PostedChannel&) = delete;
+
+  [[nodiscard]] const channel::SharedChannel& to_backend() const { return import_; }
+  /// Why the card did not take what was posted; empty if it did. Ends the card.
+  [[nodiscard]] std::string fault() {
+    end();
+    return card_.fault();
+  }
+
+  /// In a slot of its own. False if the channel is full.
+  bool post(std::span<const std::byte> message) { return server.post(message); }
+  /// With others in a slot, if it is short, until flush(). False if the channel is full.
+  bool gather(std::span<const std::byte> message) {
+    return server.requester.post(message, channel::test::Server::somebody()).ok();
+  }
+  void flush() { server.requester.flush(); }
+  /// A first request that claims to have `length` bytes, as no requester would write it.
+  void forge_length(std::uint32_t length) {
+    const kernels::ChannelView view = here_.endpoint().view;
+    kernels::store_packet(view.request(0).packets, {{length, 0, 0}, view.layout.flag_of(0)});
+  }
+  /// Whether the response to that is there, and says that it was malformed.
+  [[nodiscard]] bool refused() {
+    const kernels::ChannelView view = there_.endpoint().view;
+    const kernels::Packet header = kernels::load_packet(view.response(0).packets);
+    return header.flag == view.layout.flag_of(0) &&
+           header.data[1] == static_cast<std::uint32_t>(kernels::Status::bad_length);
+  }
+  /// The next response, if it is there; its slot is free then.
+  std::optional<support::Bytes> take() { return server.take(); }
+  /// The next response, waited for; nothing if it does not come within a bound.
+  std::optional<support::Bytes> await() {
+    std::optional<support::Bytes> response;
+    support::eventually([&] { return (response = take()).has_value(); },
+                        [] { std::this_thread::yield(); });
+    return response;
+  }
+
+ private:
+  void end() {
+    stop_.store(true, std::memory_order_relaxed);
+    if (thread_.joinable()) thread_.join();
+  }
+  static rdma::QueueSizes sizes(std::uint32_t depth) {
+    return {std::bit_ceil(kernels::rdma::kMostSlotWrites * depth), 1};
+  }
+  /// Requests where the back end has them, responses where the card writes them.
+  static channel::Endpoint server_end(channel::Endpoint here, const channel::Endpoint& there) {
+    here.view.responses = there.view.responses;
+    return here;
+  }
+  kernels::rdma::SlotRegion region(channel::ChannelMemory& of) {
+    const kernels::ChannelView view = of.endpoint().view;
+    const std::span bytes(reinterpret_cast<std::byte*>(view.responses), view.layout.response_bytes);
+    return {reinterpret_cast<std::uint64_t>(view.responses),
+            card_.register_memory(bytes, {true, true, true})};
+  }
+
+  channel::ChannelMemory here_;
+  channel::ChannelMemory there_;
+  std::shared_ptr<memory::MemoryRegion> queue_;
+  kernels::rdma::SharedSendState state_{};
+  std::vector<std::uint64_t> marks_;
+  rdma::model::Card card_;
+  channel::ResponseWriter writer_;
+  channel::SharedChannel import_;
+  std::atomic<bool> stop_{false};  ///< relaxed: join() orders all else
+  std::thread thread_;
+
+ public:
+  channel::test::Server server;
+};
+
+}  // namespace offload::backend::test
