@@ -31,7 +31,7 @@ class PostedChannel {
       : here_(0, depth, max_length, -1),
         there_(0, depth, max_length, -1),
         queue_(std::make_shared<memory::MemoryRegion>(
-            memory::RegionOptions{"queue"},
+            memory::RegionOptions{"queue", memory::kLocalAccess | memory::Access::peer_pcie},
             std::vector{memory::allocate_range(2 * rdma::queue_memory_bytes(sizes(depth)))})),
         marks_(sizes(depth).send_blocks),
         server(server_end(here_.endpoint(), there_.endpoint())) {

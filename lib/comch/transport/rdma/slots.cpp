@@ -240,7 +240,7 @@ std::unique_ptr<DataConnection> RdmaSlotEndpoint::start(progress::Engine& engine
 struct RdmaSlotPath::Memory {
   Memory(const rdma::QueueSizes& sizes, std::uint32_t number)
       : region(std::make_shared<memory::MemoryRegion>(
-            memory::RegionOptions{"slots' queue"},
+            memory::RegionOptions{"slots' queue", memory::kLocalAccess | memory::Access::peer_pcie},
             std::vector{memory::allocate_range(rdma::queue_memory_bytes(sizes))})),
         queues(rdma::lay_out_queues(
             {region->ranges().front().address, region->ranges().front().length}, sizes, number)),
