@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,25 +27,30 @@ struct Load {
 };
 
 /// Requests that differ, so that a stale response is found out, and what is to be answered. Each in
-/// its turn, as a division for each message would take longer than some messages.
+/// its turn, as a division for each message would take longer than some messages; back to back, as
+/// a server has them in its buffers.
 class Patterns {
  public:
   Patterns(std::uint32_t size, std::uint32_t seed);
 
-  [[nodiscard]] const std::vector<std::byte>& request() const { return requests_[sent_]; }
-  void next_request() { sent_ = after(sent_); }
-  [[nodiscard]] const std::vector<std::byte>& response() const { return responses_[answered_]; }
-  void next_response() { answered_ = after(answered_); }
+  /// The next request, and the next response.
+  [[nodiscard]] std::span<const std::byte> request() const { return {request_, size_}; }
+  void next_request() { advance(request_, requests_); }
+  [[nodiscard]] std::span<const std::byte> response() const { return {response_, size_}; }
+  void next_response() { advance(response_, responses_); }
 
  private:
-  [[nodiscard]] std::size_t after(std::size_t index) const {
-    return index + 1 == requests_.size() ? 0 : index + 1;
+  void advance(const std::byte*& at, const std::vector<std::byte>& all) const {
+    at += stride_;
+    if (at == all.data() + all.size()) at = all.data();
   }
 
-  std::vector<std::vector<std::byte>> requests_;
-  std::vector<std::vector<std::byte>> responses_;
-  std::size_t sent_ = 0;
-  std::size_t answered_ = 0;
+  std::size_t size_;
+  std::size_t stride_;  ///< size_, but not 0
+  std::vector<std::byte> requests_;
+  std::vector<std::byte> responses_;
+  const std::byte* request_;
+  const std::byte* response_;
 };
 
 /// Both ends of one channel in one process: the server's, driven by run(), and the worker's, for a
@@ -76,13 +83,25 @@ class Hop {
   /// Empty if every response was right.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
-  /// For the requester.
-  void on_response(channel::PostRecvTask& task) { batch_.push_back(&task); }
+  /// For the requester. As a server does, it has done with a response when it returns; the slots
+  /// are released once a turn.
+  void on_response(channel::PostRecvTask& task) {
+    if (newest_ == nullptr) seen_ = core::Clock::now();
+    newest_ = &task;
+    if (received_ == warm_up_) begin_ = seen_;
+    if (is_timed(received_) || received_ + 1 == last_together_) record_latency();
+    check_response(task);
+    ++received_;
+  }
 
  private:
-  [[nodiscard]] bool is_large(std::uint64_t message) const;
+  [[nodiscard]] bool is_large(std::uint64_t message) const {
+    return mixed_ && message % kLargeEvery == kLargeEvery - 1;
+  }
   /// Whether its latency is measured by itself.
-  [[nodiscard]] bool is_timed(std::uint64_t message) const;
+  [[nodiscard]] bool is_timed(std::uint64_t message) const {
+    return message % timed_every_ == 0 && !pace_.together && !is_large(message);
+  }
   [[nodiscard]] core::TimePoint& posted(std::uint64_t message) {
     return posted_[message & (requester_.capacity() - 1)];
   }
@@ -90,21 +109,36 @@ class Hop {
     return is_large(message) ? large_ : usual_;
   }
   std::uint64_t send(std::uint64_t from, std::uint64_t end);
-  void check_response(std::uint64_t message, const channel::PostRecvTask& task);
-  void finish_batch();
+  void check_response(const channel::PostRecvTask& task) {
+    Patterns& own = patterns(received_);
+    const auto expected = own.response();
+    const auto payload = task.payload();
+    const bool right = task.response_status() == kernels::Status::ok &&
+                       payload.size() == expected.size() &&
+                       std::memcmp(payload.data(), expected.data(), expected.size()) == 0;
+    if (!right) note_wrong_response();
+    own.next_response();
+  }
+  void record_latency();
+  void note_wrong_response();
 
   channel::ChannelMemory memory_;
   channel::SharedChannel import_;
   progress::Engine engine_;
   channel::Requester requester_;
-  std::vector<channel::PostRecvTask*> batch_;  ///< responses of one turn
   Patterns usual_;
   Patterns large_;
   bool mixed_;
   Pace pace_{};
-  core::TimePoint begun_;                ///< when those that are posted together were begun
+  core::TimePoint begun_;  ///< when those that are posted together were begun
+  std::uint64_t last_together_ = ~std::uint64_t{0};  ///< behind the last of them
   std::vector<core::TimePoint> posted_;  ///< by message; of those that are timed, until answered
+  std::uint32_t timed_every_ = 1;        ///< a power of two
+  std::uint64_t warm_up_ = 0;            ///< messages before the first that counts
+  core::TimePoint begin_;                ///< when that one's response was seen
   std::uint64_t received_ = 0;
+  channel::PostRecvTask* newest_ = nullptr;  ///< of this turn's responses
+  core::TimePoint seen_;                     ///< when the first of them was seen
   metrics::LatencyHistogram latency_;
   metrics::LatencyHistogram fill_;
   core::Duration duration_{};
