@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "protocol/frame.hpp"
 
 namespace offload::bench {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr core::Duration kLimit = std::chrono::seconds(10);
 
 /// Where many are under way, one of so many is timed: to look at the clock takes as long as to
-/// write a short one. A power of two, and not a multiple of kLargeEvery.
+/// write a short one. Not a multiple of kLargeEvery.
 constexpr std::uint32_t kTimedEvery = 16;
 
 /// How many differ: not a power of two, as slots are one; few enough of long ones that they stay in
@@ -46,14 +47,33 @@ Patterns::Patterns(std::uint32_t size, std::uint32_t seed)
   std::minstd_rand random(seed);
   requests_.resize(patterns_of(size) * stride_);
   for (auto& byte : requests_) byte = static_cast<std::byte>(random());
-  responses_ = requests_;
-  for (auto at = responses_.begin(); at != responses_.end();) {
-    const auto end = at + static_cast<std::ptrdiff_t>(stride_);
-    std::reverse(at, end);
-    at = end;
+  for (std::size_t at = 0; at != requests_.size(); at += stride_) {
+    std::vector<std::byte> payload(size);
+    std::reverse_copy(&requests_[at], &requests_[at] + size, payload.begin());
+    const auto frame = protocol::make_frame(protocol::MessageId::client_response, payload);
+    responses_.insert(responses_.end(), frame.begin(), frame.end());
   }
   request_ = requests_.data();
   response_ = responses_.data();
+}
+
+bool Patterns::answered_by(std::span<const std::byte> frames, std::uint32_t count) {
+  if (frames.size() != count * (size_ + protocol::kFrameHeaderSize)) return false;
+  bool right = true;
+  while (!frames.empty()) {
+    const auto left = static_cast<std::size_t>(responses_.data() + responses_.size() - response_);
+    const std::size_t part = std::min(frames.size(), left);
+    right = std::memcmp(frames.data(), response_, part) == 0 && right;
+    advance(response_, part, responses_);
+    frames = frames.subspan(part);
+  }
+  return right;
+}
+
+bool Patterns::answered_by(std::span<const std::byte> payload) {
+  const std::byte* const expected = response_ + protocol::kFrameHeaderSize;
+  advance(response_, protocol::kFrameHeaderSize + size_, responses_);
+  return payload.size() == size_ && std::memcmp(payload.data(), expected, size_) == 0;
 }
 
 Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wakeup wakeup)
@@ -63,6 +83,7 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wa
       usual_(load.size, index + 1),
       large_(load.large, index + 2),
       mixed_(load.large != 0),
+      max_length_(load.max_length),
       posted_(requester_.capacity()) {
   requester_.set_wakeup(wakeup);
   requester_.open(engine_);
@@ -106,7 +127,7 @@ std::uint64_t Hop::send(std::uint64_t from, std::uint64_t end) {
   std::uint64_t next = from;
   for (; next != end; ++next) {
     Patterns& own = patterns(next);
-    const core::Status status = requester_.post(own.request(), nullptr);
+    const core::Status status = requester_.post(own.request(), &own);
     if (!status.ok()) {
       if (status.error() == core::ErrorCode::again) break;
       throw_refused(status);
@@ -122,19 +143,34 @@ std::uint64_t Hop::send(std::uint64_t from, std::uint64_t end) {
   return next;
 }
 
-/// Of a message that is timed, and was flushed as the first of its turn; or of the last of those
-/// that were posted together.
-void Hop::record_latency() {
-  if (pace_.together) {
-    if (received_ >= warm_up_) latency_.record(core::Clock::now() - begun_);
-    return;
+void Hop::on_response(channel::PostRecvTask& task) {
+  if (newest_ == nullptr) seen_ = core::Clock::now();
+  newest_ = &task;
+  if (warm_up_ - received_ < task.count()) begin_ = seen_;
+  const std::uint64_t first = received_;
+  received_ += task.count();
+  for (std::uint64_t i = (first + timed_every_ - 1) / timed_every_ * timed_every_; i < received_;
+       i += timed_every_) {
+    record_latency(i);
   }
-  const auto flushed = std::exchange(posted(received_), core::TimePoint{});
-  if (received_ >= warm_up_ && flushed != core::TimePoint{}) latency_.record(seen_ - flushed);
+  if (received_ == last_together_ && received_ > warm_up_) {
+    latency_.record(core::Clock::now() - begun_);
+  }
+  auto& own = *static_cast<Patterns*>(task.user_data);
+  const bool right = task.response_status() == kernels::Status::ok &&
+                     (task.frame().empty() ? own.answered_by(task.payload())
+                                           : own.answered_by(task.frame(), task.count()));
+  if (!right && fault_.empty()) {
+    fault_ = "message " + std::to_string(first) + " or one after it: wrong response";
+  }
 }
 
-void Hop::note_wrong_response() {
-  if (fault_.empty()) fault_ = "message " + std::to_string(received_) + ": wrong response";
+/// Of a message that is timed, and was flushed as the first of its turn.
+void Hop::record_latency(std::uint64_t message) {
+  const auto flushed = std::exchange(posted(message), core::TimePoint{});
+  if (message >= warm_up_ && flushed != core::TimePoint{}) {
+    latency_.record(seen_ - flushed);
+  }
 }
 
 }  // namespace offload::bench

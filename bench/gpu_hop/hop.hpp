@@ -1,8 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,22 +26,24 @@ struct Load {
   std::uint32_t max_length;  ///< that the channel takes, at least the largest
 };
 
-/// Requests that differ, so that a stale response is found out, and what is to be answered. Each in
-/// its turn, as a division for each message would take longer than some messages; back to back, as
-/// a server has them in its buffers.
+/// Requests that differ, so that a stale response is found out, and the frames that are to come
+/// back. Each in its turn, as a division for each message would take longer than some messages;
+/// back to back, as a server has them in its buffers.
 class Patterns {
  public:
   Patterns(std::uint32_t size, std::uint32_t seed);
 
-  /// The next request, and the next response.
   [[nodiscard]] std::span<const std::byte> request() const { return {request_, size_}; }
-  void next_request() { advance(request_, requests_); }
-  [[nodiscard]] std::span<const std::byte> response() const { return {response_, size_}; }
-  void next_response() { advance(response_, responses_); }
+  void next_request() { advance(request_, stride_, requests_); }
+
+  /// Whether these are the next `count` responses, as frames; they are passed.
+  [[nodiscard]] bool answered_by(std::span<const std::byte> frames, std::uint32_t count);
+  /// The next response alone, as its payload; it is passed.
+  [[nodiscard]] bool answered_by(std::span<const std::byte> payload);
 
  private:
-  void advance(const std::byte*& at, const std::vector<std::byte>& all) const {
-    at += stride_;
+  static void advance(const std::byte*& at, std::size_t by, const std::vector<std::byte>& all) {
+    at += by;
     if (at == all.data() + all.size()) at = all.data();
   }
 
@@ -83,15 +85,12 @@ class Hop {
   /// Empty if every response was right.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
-  /// For the requester. As a server does, it has done with a response when it returns; the slots
-  /// are released once a turn.
-  void on_response(channel::PostRecvTask& task) {
-    if (newest_ == nullptr) seen_ = core::Clock::now();
-    newest_ = &task;
-    if (received_ == warm_up_) begin_ = seen_;
-    if (is_timed(received_) || received_ + 1 == last_together_) record_latency();
-    check_response(task);
-    ++received_;
+  /// For the requester. As a server does, it has done with responses when it returns; the slots are
+  /// released once a turn.
+  void on_response(channel::PostRecvTask& task);
+  /// What is longer than a request is found out by on_response().
+  [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) const {
+    return std::max(length, max_length_);
   }
 
  private:
@@ -109,18 +108,7 @@ class Hop {
     return is_large(message) ? large_ : usual_;
   }
   std::uint64_t send(std::uint64_t from, std::uint64_t end);
-  void check_response(const channel::PostRecvTask& task) {
-    Patterns& own = patterns(received_);
-    const auto expected = own.response();
-    const auto payload = task.payload();
-    const bool right = task.response_status() == kernels::Status::ok &&
-                       payload.size() == expected.size() &&
-                       std::memcmp(payload.data(), expected.data(), expected.size()) == 0;
-    if (!right) note_wrong_response();
-    own.next_response();
-  }
-  void record_latency();
-  void note_wrong_response();
+  void record_latency(std::uint64_t message);
 
   channel::ChannelMemory memory_;
   channel::SharedChannel import_;
@@ -129,11 +117,12 @@ class Hop {
   Patterns usual_;
   Patterns large_;
   bool mixed_;
+  std::uint32_t max_length_;
   Pace pace_{};
   core::TimePoint begun_;  ///< when those that are posted together were begun
   std::uint64_t last_together_ = ~std::uint64_t{0};  ///< behind the last of them
   std::vector<core::TimePoint> posted_;  ///< by message; of those that are timed, until answered
-  std::uint32_t timed_every_ = 1;        ///< a power of two
+  std::uint64_t timed_every_ = 1;        ///< of the messages
   std::uint64_t warm_up_ = 0;            ///< messages before the first that counts
   core::TimePoint begin_;                ///< when that one's response was seen
   std::uint64_t received_ = 0;
