@@ -276,6 +276,7 @@ RdmaSlotPath::RdmaSlotPath(std::shared_ptr<Adapter> adapter, const rdma::PathOpt
   writer_.slots.own = queue_.own();
   writer_.slots.limit = {kRoomTime};
   writer_.queue = memory_->region;
+  writer_.carrier = "a thread carries that out on " + adapter_->device.name();
 }
 
 RdmaSlotPath::~RdmaSlotPath() {
