@@ -80,6 +80,7 @@ WorkerEnd Worker::run() {
     hang_.enter(kStartTime);
     backend_ = open_backend(options_, gpu_);
     core::log_info("{}back end: {}", prefix_, backend_->name());
+    counts_->describe({backend_->name(), ""});
     if (options_.data_path == "gpu" && !backend_->posts_responses()) {
       throw Error(ErrorCode::not_supported,
                   "--data-path gpu: the back end " + backend_->name() + " does not post responses");
@@ -207,6 +208,7 @@ bool Worker::detach() {
   link_.reset();
   watchdog_.reset();
   note_detached();
+  counts_->describe({backend_->name(), ""});
   return true;
 }
 
@@ -260,6 +262,7 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
     watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
     core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(), service);
     core::log_info("{}data path: {}", prefix_, data_path());
+    counts_->describe({backend_->name(), data_path()});
   } catch (...) {
     failure_ = std::current_exception();
     throw;
