@@ -247,6 +247,18 @@ def test_the_reference_name_of_a_comch_channel(stage, monkeypatch):
     assert server.terminate() == 0 and worker.terminate() == 0
 
 
+def test_a_worker_may_start_before_its_servers_folder_is_there(stage, monkeypatch):
+    """As the services: their units name the folder."""
+    folder = stage.folder / "run"
+    monkeypatch.setenv("OFFLOAD_RUNTIME_DIR", str(folder))
+    worker = stage.program(WORKER, "--backend", BACKEND)
+    worker.wait_for_log("back end: ")
+    server = stage.program(SERVER, "-p", 0)
+    worker.wait_for_log(f"attached to unix:{folder}/dpu-gpu-offload.sock")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert server.terminate() == 0 and worker.terminate() == 0
+
+
 def test_a_depth_that_is_no_power_of_two(stage):
     server, _ = stage.pair("--max-concurrent-messages", 5)
     stage.run_client(server, "-i", 1000, "--max-concurrent-messages", 20)
