@@ -10,15 +10,18 @@ namespace {
 
 using core::ErrorCode;
 using core::Status;
+using memory::Access;
 using memory::Buffer;
 
 /// The size of atomics and sync events, bytes.
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 
-/// The address and rkey of `length` bytes of the peer's memory; invalid_value if they do not fit.
-Status resolve(const RemoteAddress& at, std::uint64_t length, std::uint64_t& remote_addr,
-               std::uint32_t& rkey) noexcept {
+/// The address and rkey of `length` bytes of the peer's memory; invalid_value if they do not fit,
+/// not_permitted if the peer did not grant `access`.
+Status resolve(const RemoteAddress& at, std::uint64_t length, Access access,
+               std::uint64_t& remote_addr, std::uint32_t& rkey) noexcept {
   const memory::RemoteRange& range = at.range;
+  if (!includes(at.granted, access)) return ErrorCode::not_permitted;
   if (at.offset > range.length || length > range.length - at.offset) {
     return ErrorCode::invalid_value;
   }
@@ -28,9 +31,9 @@ Status resolve(const RemoteAddress& at, std::uint64_t length, std::uint64_t& rem
 }
 
 /// The same for one word, which must be aligned to its size.
-Status resolve_word(const RemoteAddress& at, std::uint64_t& remote_addr,
+Status resolve_word(const RemoteAddress& at, Access access, std::uint64_t& remote_addr,
                     std::uint32_t& rkey) noexcept {
-  const Status status = resolve(at, kWord, remote_addr, rkey);
+  const Status status = resolve(at, kWord, access, remote_addr, rkey);
   return status.ok() && remote_addr % kWord != 0 ? ErrorCode::invalid_value : status;
 }
 
@@ -49,6 +52,13 @@ ibv_sge scratch_of(const Buffer* scratch, const Registrar& registrar) noexcept {
     return {};
   }
   return element(scratch->dataroom().data(), kWord, key);
+}
+
+/// What the owner of a sync event has to grant.
+Access access_of(RemoteSyncEventTask::Action action) noexcept {
+  using Action = RemoteSyncEventTask::Action;
+  if (action == Action::get) return Access::remote_read;
+  return action == Action::set ? Access::remote_write : Access::remote_atomic;
 }
 
 void set_immediate(const std::optional<std::uint32_t>& immediate, ibv_wr_opcode without,
@@ -130,7 +140,8 @@ Status WorkRequestBuilder::fill(const WriteTask& task) noexcept {
   set_immediate(task.immediate, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, *request_);
   std::uint64_t length = 0;
   if (const Status status = gather(task.source, length); !status.ok()) return status;
-  return resolve(task.to, length, request_->wr.rdma.remote_addr, request_->wr.rdma.rkey);
+  return resolve(task.to, length, Access::remote_write, request_->wr.rdma.remote_addr,
+                 request_->wr.rdma.rkey);
 }
 
 Status WorkRequestBuilder::fill(const ReadTask& task) noexcept {
@@ -142,7 +153,8 @@ Status WorkRequestBuilder::fill(const ReadTask& task) noexcept {
       scatter(*registrar_, task.destination, task.length, sg_list(), request_->num_sge, room);
   if (!status.ok()) return status;
   if (room != task.length) return ErrorCode::invalid_value;
-  return resolve(task.from, task.length, request_->wr.rdma.remote_addr, request_->wr.rdma.rkey);
+  return resolve(task.from, task.length, Access::remote_read, request_->wr.rdma.remote_addr,
+                 request_->wr.rdma.rkey);
 }
 
 Status WorkRequestBuilder::fill_atomic(Buffer* destination, const RemoteAddress& at) noexcept {
@@ -152,7 +164,8 @@ Status WorkRequestBuilder::fill_atomic(Buffer* destination, const RemoteAddress&
       scatter(*registrar_, destination, kWord, sg_list(), request_->num_sge, room);
   if (!status.ok()) return status;
   if (room != kWord) return ErrorCode::invalid_value;
-  return resolve_word(at, request_->wr.atomic.remote_addr, request_->wr.atomic.rkey);
+  return resolve_word(at, Access::remote_atomic, request_->wr.atomic.remote_addr,
+                      request_->wr.atomic.rkey);
 }
 
 Status WorkRequestBuilder::fill(const CompareAndSwapTask& task) noexcept {
@@ -175,7 +188,10 @@ Status WorkRequestBuilder::fill(const RemoteSyncEventTask& task) noexcept {
   if (task.action == Action::add && !has_atomics_) return ErrorCode::not_supported;
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
-  if (const Status status = resolve_word(task.event, address, rkey); !status.ok()) return status;
+  if (const Status status = resolve_word(task.event, access_of(task.action), address, rkey);
+      !status.ok()) {
+    return status;
+  }
   const ibv_sge scratch = scratch_of(task.scratch, *registrar_);
   if (scratch.length == 0) return ErrorCode::invalid_value;
   request_->sg_list[0] = scratch;
