@@ -7,7 +7,7 @@ import pytest
 
 from harness import BIN, PATIENCE
 
-NO_GPU = 77
+NO_DEVICE = 77
 
 
 def run(name):
@@ -16,7 +16,7 @@ def run(name):
     if not program.exists():
         pytest.skip(f"{name} is not part of this build (it needs CUDA)")
     ended = subprocess.run([program], capture_output=True, text=True, timeout=3 * PATIENCE)
-    if ended.returncode == NO_GPU:
+    if ended.returncode == NO_DEVICE:
         pytest.skip(ended.stdout.strip())
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stderr == ""
@@ -59,3 +59,16 @@ def test_event_driven_engine():
 ])
 def test_rdma(name, words):
     assert re.fullmatch(rf"sample-rdma-{name}, posted by (a GPU|threads): {words}\n", run(f"sample-rdma-{name}"))
+
+
+@pytest.mark.parametrize("name, words", [
+    ("send", "received: hello, and hello with 7\n"),
+    ("write", "written, and told by 9\n"),
+    ("read", "read: what| is here\n"),
+    ("atomic", "before the add 2, before the swap 42, now 1000\n"),
+    ("sync-event", "1 from there, 2 from here, 3 from there\n"),
+    ("many-clients", "3 of 3 client processes answered\n"),
+])
+def test_rdma_tasks(name, words):
+    """Two processes or more over an RDMA device, which the guest of scripts/rdma-guest has."""
+    assert run(f"sample-rdma-tasks-{name}") == words
