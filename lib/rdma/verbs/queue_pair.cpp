@@ -156,12 +156,6 @@ void QueuePair::reset() {
   move_to(IBV_QPS_RESET, attributes, 0);
 }
 
-core::Status QueuePair::post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept {
-  bad = &first;
-  if (state_ != IBV_QPS_RTS && state_ != IBV_QPS_SQD) return ErrorCode::bad_state;
-  return post_status(ibv_post_send(get(), &first, &bad));
-}
-
 core::Status QueuePair::post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept {
   bad = &first;
   if (state_ == IBV_QPS_RESET) return ErrorCode::bad_state;

@@ -30,7 +30,7 @@ class End {
       : device(device::find(device::list_devices(), "rdma")),
         domain(device),
         registrar(domain),
-        completions(device, engine, 256),
+        completions(device, engine, 2048),
         region({"sample", memory::kLocalAccess | memory::kRemoteAccess},
                {memory::allocate_range(kMemory)}),
         buffers(16),
