@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "memory/buffer.hpp"
 #include "progress/context.hpp"
