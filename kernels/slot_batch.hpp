@@ -78,10 +78,10 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t length_in_table(const Staging& staging,
 
 /// Reads the table of the batch in the staging, and notes where each payload is and where each
 /// frame goes. Returns the bytes of all frames, or 0 if it is no batch: trusts no length.
-template <class Service, class Group>
-OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& staging,
-                                              std::uint32_t length, std::uint32_t count,
-                                              std::uint32_t max_length) {
+template <class Group, class Service>
+OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, const Service& service,
+                                              Staging& staging, std::uint32_t length,
+                                              std::uint32_t count, std::uint32_t max_length) {
   // Each lane has an equal stretch of the table.
   const std::uint32_t stretch = (count + group.size() - 1) / group.size();
   const std::uint32_t begin = group.lane() * stretch < count ? group.lane() * stretch : count;
@@ -91,7 +91,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& stagi
   for (std::uint32_t i = begin; i < end; ++i) {
     const std::uint32_t own = length_in_table(staging, i);
     requests += own;
-    frames += kFrameHeader + Service::response_length(own);
+    frames += kFrameHeader + service.response_length(own);
   }
   // None of this overflows: 64 lengths of 64 KiB.
   std::uint32_t request_at = batch_table(count) + group.exclusive_sum(requests);
@@ -103,7 +103,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& stagi
     staging.request_at[i] = static_cast<std::uint16_t>(request_at);
     staging.frame_at[i] = static_cast<std::uint16_t>(frame_at);
     request_at += own;
-    frame_at += kFrameHeader + Service::response_length(own);
+    frame_at += kFrameHeader + service.response_length(own);
   }
   if (begin < end && end == count) {
     valid = valid && request_at == length;

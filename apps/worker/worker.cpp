@@ -30,17 +30,20 @@ constexpr core::Duration kStartTime = std::chrono::seconds(60);
 /// A turn of serving: a sleep of kWatchInterval, and calls that do not wait.
 constexpr core::Duration kTurnTime = std::chrono::seconds(10);
 
-std::unique_ptr<backend::Backend> open_backend(const Options& options, const std::string& gpu) {
-  if (options.backend == "graph") return backend::make_graph_backend({gpu, options.spin});
+std::unique_ptr<backend::Backend> open_backend(const Options& options,
+                                               const backend::Services& services,
+                                               const std::string& gpu) {
+  if (options.backend == "graph") return backend::make_graph_backend({gpu, options.spin}, services);
   if (options.backend != "cpu") {
     try {
-      return backend::make_cuda_backend({gpu, options.warps_per_channel, options.idle_sleep});
+      return backend::make_cuda_backend({gpu, options.warps_per_channel, options.idle_sleep},
+                                        services);
     } catch (const Error& error) {
       if (options.backend == "cuda" || !gpu.empty()) throw;
       core::log_info("no CUDA back end ({}): serving on the CPU", error.what());
     }
   }
-  return backend::make_cpu_backend(options.spin);
+  return backend::make_cpu_backend(options.spin, services);
 }
 
 /// Whether another attempt may succeed: the server is not up yet, or too busy to accept, or another
@@ -53,9 +56,10 @@ bool may_come(const Error& error) {
 
 }  // namespace
 
-Worker::Worker(const Options& options, std::string gpu, const std::string& name,
-               std::uint64_t most_memory)
+Worker::Worker(const Options& options, const backend::Services& services, std::string gpu,
+               const std::string& name, std::uint64_t most_memory)
     : options_(options),
+      services_(services),
       gpu_(std::move(gpu)),
       prefix_(name.empty() ? "" : name + ": "),
       most_memory_(most_memory),
@@ -78,7 +82,7 @@ WorkerEnd Worker::run() {
   std::exception_ptr failure;
   try {
     hang_.enter(kStartTime);
-    backend_ = open_backend(options_, gpu_);
+    backend_ = open_backend(options_, services_, gpu_);
     core::log_info("{}back end: {}", prefix_, backend_->name());
     if (options_.data_path == "gpu" && !backend_->posts_responses()) {
       throw Error(ErrorCode::not_supported,

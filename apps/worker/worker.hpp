@@ -39,8 +39,8 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   /// `gpu`: its PCI address; empty: the first. `name`: what the log calls this worker; empty where
   /// there is only one. `most_memory`: bytes of this machine that its channels may take. Throws
   /// Error.
-  Worker(const Options& options, std::string gpu, const std::string& name,
-         std::uint64_t most_memory);
+  Worker(const Options& options, const backend::Services& services, std::string gpu,
+         const std::string& name, std::uint64_t most_memory);
 
   /// Opens the back end, and serves until leave() or a server ends it. Throws Error, also if no
   /// server lets it in within --connect-timeout.
@@ -86,6 +86,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   [[nodiscard]] protocol::Hello hello() const;
 
   Options options_;
+  backend::Services services_;
   std::string gpu_;
   std::string prefix_;
   std::uint64_t most_memory_;

@@ -82,7 +82,7 @@ OFFLOAD_HOST_DEVICE void serve_in_batch(const Group& group, const Batch& batch, 
   if (request.length <= batch.max_length && request.place % sizeof(Block) == 0 &&
       request.place <= batch.capacity &&
       room_in_batch(request.length) <= batch.capacity - request.place) {
-    response = {Service::response_length(request.length), Status::ok};
+    response = {service.response_length(request.length), Status::ok};
     service(group, Request(batch.requests->payloads() + request.place, request.length),
             FlatResponse(batch.responses->payloads() + request.place, response.length));
   }
