@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/group.hpp"
 #include "kernels/message.hpp"
 #include "kernels/services/echo.hpp"
@@ -124,6 +126,26 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t bytes, std::
   return tile;
 }
 
+/// How many lanes work on each message of a batch: the service's kLanes, 1 to 32 and a power of
+/// two, if it has that; else as lanes_for() says.
+template <class Service, class = void>
+struct LanesOfService {
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t of(std::uint32_t bytes, std::uint32_t count,
+                                                        std::uint32_t lanes) {
+    return lanes_for(bytes, count, lanes);
+  }
+};
+template <class Service>
+struct LanesOfService<Service, std::void_t<decltype(Service::kLanes)>> {
+  static_assert(Service::kLanes != 0 && Service::kLanes <= 32 &&
+                    (Service::kLanes & (Service::kLanes - 1)) == 0,
+                "a tile of a warp");
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t of(std::uint32_t, std::uint32_t,
+                                                        std::uint32_t lanes) {
+    return Service::kLanes < lanes ? Service::kLanes : lanes;
+  }
+};
+
 /// Has `service` answer the batch that is indexed in the staging, from `content` to `frames`.
 /// Called by every lane of the group.
 template <class Group, class Service>
@@ -131,7 +153,8 @@ OFFLOAD_HOST_DEVICE void serve_batch(const Group& group, const Service& service,
                                      const Staging& staging, const std::uint8_t* content,
                                      std::uint8_t* frames, std::uint32_t length,
                                      std::uint32_t count) {
-  const auto tile = group.tile(lanes_for(length - batch_table(count), count, group.size()));
+  const auto tile =
+      group.tile(LanesOfService<Service>::of(length - batch_table(count), count, group.size()));
   for (std::uint32_t i = group.lane() / tile.size(); i < count; i += group.size() / tile.size()) {
     const std::uint32_t request = staging.request_at[i];
     std::uint8_t* const frame = frames + staging.frame_at[i];
