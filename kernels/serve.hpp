@@ -138,7 +138,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const Channe
   }
   group.by_one_warp([&](const auto& warp) {
     const std::uint32_t frames = index_batch(warp, service, staging, received.length,
-                                             received.count, channel.layout.max_length);
+                                             received.count, channel.layout.max_request);
     if (warp.lane() == 0) staging.frames_length = frames;
   });
   group.sync();

@@ -24,10 +24,10 @@ enum class FrameKind : std::uint32_t {
 };
 
 /// What a request of `length` bytes takes of a batch's content at most, in either direction: a
-/// response may have the longer of `length` and 48 bytes (services.hpp).
-OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_room(std::uint32_t length) {
-  constexpr std::uint32_t kLongestDigest = 4 * kPacketData;
-  return kFrameHeader + (length < kLongestDigest ? kLongestDigest : length);
+/// response may have the longer of `length` and `longest_response` (services.hpp).
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_room(
+    std::uint32_t length, std::uint32_t longest_response = kLongestDigest) {
+  return kFrameHeader + (length < longest_response ? longest_response : length);
 }
 
 /// Bytes of the table of lengths.
@@ -38,7 +38,7 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_table(std::uint32_t count) {
 /// Whether a header may claim this: one message (`count` 0) or a batch.
 OFFLOAD_HOST_DEVICE constexpr bool is_valid_content(const ChannelLayout& layout,
                                                     std::uint32_t length, std::uint32_t count) {
-  if (count == 0) return length <= layout.max_length;
+  if (count == 0) return length <= layout.max_request;
   return count <= kMaxBatchCount && length <= kMaxBatchContent && batch_table(count) <= length;
 }
 

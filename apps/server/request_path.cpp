@@ -51,7 +51,7 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       requester_(endpoint, *this),
       long_requests_(requester_.capacity()),
       output_(kBatch, kFrameRoom),
-      longest_response_(limits.response_length(0)) {
+      longest_response_(limits.response_length != nullptr ? limits.response_length(0) : 0) {
   sampled_.resize(std::max<std::size_t>(requester_.capacity() / kSampled, 1));
   touched_.reserve(2 * kBatch);  // each has a piece in output_ at least
   metrics_->slots.set(requester_.capacity());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,8 +26,10 @@ namespace offload::server {
 class RequestPath {
  public:
   struct Limits {
-    std::uint32_t max_message_length;         ///< of a request, bytes
-    kernels::ResponseLength response_length;  ///< the service's: a longer response is none
+    std::uint32_t max_message_length;  ///< of a request, bytes
+    /// The service's, a longer response is none; null for one that is not known here: then the
+    /// channel's limit counts.
+    kernels::ResponseLength response_length = nullptr;
   };
 
   /// `engine`, `clients` and `metrics` outlive it, and so does the memory of `endpoint`, which has
@@ -105,8 +108,10 @@ class RequestPath {
     if (client.connection().chain().empty()) touched_.push_back(&client);
   }
   void send_touched();
-  /// What the service answers to a request of `length`; most have that of the last one.
+
+  /// What a response to a request of `length` may have; most have that of the last one.
   [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) noexcept {
+    if (limits_.response_length == nullptr) return std::max(length, requester_.max_response());
     if (length != last_length_) longest_response_ = limits_.response_length(last_length_ = length);
     return longest_response_;
   }
@@ -121,7 +126,7 @@ class RequestPath {
   std::vector<Client*> touched_;                    ///< have output in output_
   channel::PostRecvTask* last_received_ = nullptr;  ///< that is to be released
   std::uint32_t last_length_ = 0;
-  std::uint32_t longest_response_;            ///< to a request of that length
+  std::uint32_t longest_response_ = 0;        ///< to a request of that length
   std::optional<protocol::Refusal> refusal_;  ///< of all requests
   bool open_ = false;
   core::TimePoint last_response_;

@@ -1,6 +1,7 @@
 #include "apps/worker/worker.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -242,27 +243,33 @@ protocol::Hello Worker::hello() const {
   hello.max_channels = kMostChannels;
   hello.max_message_length = kernels::kMaxMessageLength;
   hello.backend = backend_->name();
+  hello.services = services_.names();
   return hello;
 }
 
-void Worker::on_channels(const std::string& service, std::vector<comch::AttachedChannel> channels) {
+void Worker::on_channels(std::vector<comch::AttachedChannel> channels) {
   serves_.store(true, std::memory_order_release);
   hang_.enter(kStartTime);
   try {
     channels_ = std::move(channels);
-    std::vector<channel::SharedChannel> served;
+    std::vector<backend::Backend::ServedChannel> served;
+    std::vector<std::string> services;
     std::vector<kernels::ChannelView> watched;
     for (const auto& attached : channels_) {
-      served.push_back(attached.channel);
+      served.push_back({attached.channel, attached.service});
+      if (services.empty() || services.back() != attached.service) {
+        services.push_back(attached.service);
+      }
       watched.push_back(attached.channel->view());
     }
     backend_->count_in(counts_->times_of(served.size()));
-    backend_->start(std::move(served), service);
+    backend_->start(std::move(served));
     for (const auto& attached : channels_) {
       if (attached.link) attached.link->start(backend_->wakeup(), [this] { engine_.notify(); });
     }
     watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
-    core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(), service);
+    core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(),
+                   fmt::join(services, ", "));
     core::log_info("{}data path: {}", prefix_, data_path());
   } catch (...) {
     failure_ = std::current_exception();

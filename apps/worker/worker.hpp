@@ -64,8 +64,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
  private:
   /// What carries requests and responses, for the log.
   [[nodiscard]] std::string data_path() const;
-  void on_channels(const std::string& service,
-                   std::vector<comch::AttachedChannel> channels) override;
+  void on_channels(std::vector<comch::AttachedChannel> channels) override;
   void on_attached() override;
   void on_assignment(std::uint32_t channels) override;
   void on_start_shutdown(protocol::ShutdownReason reason) override;

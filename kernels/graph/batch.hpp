@@ -45,7 +45,7 @@ static_assert(sizeof(RequestBatch) % sizeof(Block) == 0 && sizeof(RequestBatch) 
 static_assert(sizeof(ResponseBatch) % sizeof(Block) == 0 && sizeof(ResponseBatch) >= kSlack);
 
 /// The least that a message takes up, bytes: an answer may be so long, however short its request.
-inline constexpr std::uint32_t kLeastRoom = 4 * kPacketData;
+inline constexpr std::uint32_t kLeastRoom = kLongestDigest;
 static_assert(kLeastRoom % sizeof(Block) == 0);
 
 /// Bytes that a request of `length`, at most kMaxMessageLength, takes up, and its answer too.

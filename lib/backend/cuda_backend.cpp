@@ -104,8 +104,9 @@ class CudaBackend final : public Backend {
     std::map<const ServiceObject*, std::vector<std::size_t>> channels_of;
     std::uint32_t longest = 0;
     for (std::size_t i = 0; i < channels.size(); ++i) {
-      channels_of[&services_.find(channels[i].service)].push_back(i);
-      longest = std::max(longest, channels[i].channel->view().layout.max_length);
+      const kernels::ChannelLayout& layout = channels[i].channel->view().layout;
+      channels_of[&services_.find(channels[i].service, layout)].push_back(i);
+      longest = std::max(longest, layout.max_length);
     }
     const std::uint32_t groups = options_.warps_per_channel.value_or(
         longest <= kernels::kMaxPacketPayload ? CudaOptions::kWarpsForShort

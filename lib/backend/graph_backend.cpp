@@ -35,10 +35,14 @@ class GraphBackend final : public Backend {
     if (left_running_) core::throw_bad_state("CUDA graph back end", "still serving", "start");
     for (const auto& [channel, service] : channels) {
       channel::start_regions(*channel);
+      // Of a batch on the GPU a message has no more room than this, whatever the server has.
+      auto layout = channel->view().layout;
+      layout.max_response = kernels::kLeastRoom;
       workers_.push_back(std::make_unique<BatchWorker>(
           channel, options_.spin,
-          std::make_unique<GraphProcessor>(static_cast<int>(device_.index), services_.find(service),
-                                           channel->view().layout.max_length, options_.batches),
+          std::make_unique<GraphProcessor>(static_cast<int>(device_.index),
+                                           services_.find(service, layout), layout.max_request,
+                                           options_.batches),
           times_of(workers_.size())));
     }
     for (auto& worker : workers_) worker->start();

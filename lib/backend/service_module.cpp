@@ -4,6 +4,7 @@
 #include "backend/services.hpp"
 #include "core/error.hpp"
 #include "core/escape.hpp"
+#include "protocol/control.hpp"
 
 namespace offload::backend {
 namespace {
@@ -53,11 +54,11 @@ ServiceModule::ServiceModule(std::string path)
                                  "worker has version {}: build it with this release's headers",
                                  interface_->version, kernels::kServiceInterface));
   }
-  if (!is_complete(*interface_) || !is_service_name(interface_->name)) {
+  if (!is_complete(*interface_) || !protocol::is_service_name(interface_->name)) {
     throw bad_module(path_, ErrorCode::invalid_value,
                      fmt::format("its service has no name of 1 to {} of a-z, 0-9, - and _, or "
                                  "lacks a function",
-                                 kernels::kMaxServiceName));
+                                 protocol::kMaxServiceName));
   }
 }
 

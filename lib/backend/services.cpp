@@ -29,14 +29,6 @@ std::vector<kernels::ServiceOption> options_for(const std::string& service,
 
 }  // namespace
 
-bool is_service_name(std::string_view name) noexcept {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-  };
-  return !name.empty() && name.size() <= kernels::kMaxServiceName &&
-         std::all_of(name.begin(), name.end(), allowed);
-}
-
 Services::Services(const std::vector<std::string>& modules, ServiceOptions options)
     : options_(std::move(options)) {
   for (const std::string& path : modules) {
@@ -93,15 +85,19 @@ ServiceObject::ServiceObject(const kernels::ServiceInterface& interface, std::in
   bytes_ = making.bytes;
 }
 
-void ServiceObject::check_lengths(std::uint32_t max_length, std::uint32_t max_response) const {
-  for (std::uint32_t length = 0; length <= max_length; ++length) {
+void ServiceObject::check_lengths(const kernels::ChannelLayout& layout) {
+  const std::pair lengths(layout.max_request, layout.max_response);
+  if (checked_ == lengths) return;
+  for (std::uint32_t length = 0; length <= layout.max_request; ++length) {
     const std::uint32_t response = interface_->response_length(get(), length);
-    if (response <= std::max(length, max_response)) continue;
+    if (response <= std::max(length, layout.max_response)) continue;
     throw Error(ErrorCode::invalid_value,
-                fmt::format("service {} answers {} bytes to a request of {}; the server has room "
-                            "for {} (its --max-response-length)",
-                            interface_->name, response, length, std::max(length, max_response)));
+                fmt::format("service {} answers {} bytes to a request of {}; there is room for {} "
+                            "(the server's --max-response-length; {} with --backend graph)",
+                            interface_->name, response, length,
+                            std::max(length, layout.max_response), kernels::kLeastRoom));
   }
+  checked_ = lengths;
 }
 
 ServiceObjects::ServiceObjects(Services services, std::int32_t device)
@@ -133,12 +129,14 @@ ServiceObjects::ServiceObjects(Services services, std::int32_t device)
   }
 }
 
-const ServiceObject& ServiceObjects::find(const std::string& name) {
+const ServiceObject& ServiceObjects::find(const std::string& name,
+                                          const kernels::ChannelLayout& layout) {
   auto& made = made_[name];
   if (!made) {
     std::vector<kernels::ServiceOption> none;
     made = std::make_unique<ServiceObject>(services_.find(name), device_, none);
   }
+  made->check_lengths(layout);
   return *made;
 }
 

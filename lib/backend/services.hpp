@@ -2,17 +2,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kernels/module/service_interface.hpp"
 
 namespace offload::backend {
-
-/// Whether a service may be called so: 1 to kernels::kMaxServiceName of a-z, 0-9, - and _.
-bool is_service_name(std::string_view name) noexcept;
 
 /// A shared library with a service (docs/services.md). Stays loaded to the end of the process: it
 /// has code that drivers and threads may still be in.
@@ -61,13 +58,13 @@ class ServiceObject {
   [[nodiscard]] const void* get() const noexcept { return object_.get(); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
-  /// Whether no answer to a request of up to `max_length` is longer than the request and
-  /// `max_response`, which a channel has room for. Throws Error: invalid_value.
-  void check_lengths(std::uint32_t max_length, std::uint32_t max_response) const;
+  /// Sees that a channel of this layout has room for each response. Throws Error: invalid_value.
+  void check_lengths(const kernels::ChannelLayout& layout);
 
  private:
   const kernels::ServiceInterface* interface_;
   std::uint64_t bytes_ = 0;
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> checked_;  ///< request, response
   std::unique_ptr<void, void (*)(void*)> object_;
 };
 
@@ -78,9 +75,9 @@ class ServiceObjects {
   /// Throws Error.
   ServiceObjects(Services services, std::int32_t device);
 
-  /// Throws Error: not_found.
-  const ServiceObject& find(const std::string& name);
-  [[nodiscard]] std::vector<std::string> names() const { return services_.names(); }
+  /// The one called `name`, for a channel of this layout. Throws Error: not_found, and what
+  /// ServiceObject::check_lengths() throws.
+  const ServiceObject& find(const std::string& name, const kernels::ChannelLayout& layout);
   /// Of GPUs that cannot be freed: leaves the objects to the end of the process.
   void leave_behind() noexcept;
 

@@ -69,7 +69,8 @@ class GraphProcessorTest : public testing::Test {
 };
 
 TEST_F(GraphProcessorTest, AnswersBatchesOfEachSize) {
-  GraphProcessor processor(device_, services_->find("reverse"), kLongest, 2);
+  GraphProcessor processor(device_, services_->find("reverse", kernels::make_layout(1, kLongest)),
+                           kLongest, 2);
   EXPECT_EQ(processor.batches(), 2U);
   EXPECT_GE(processor.capacity(), kernels::room_in_batch(kLongest));
   processor.start_thread();
@@ -83,7 +84,8 @@ TEST_F(GraphProcessorTest, AnswersBatchesOfEachSize) {
 }
 
 TEST_F(GraphProcessorTest, HasTwoBatchesUnderWay) {
-  GraphProcessor processor(device_, services_->find("reverse"), 500, 2);
+  GraphProcessor processor(device_, services_->find("reverse", kernels::make_layout(1, kLongest)),
+                           500, 2);
   const std::vector<std::uint32_t> first(kernels::kMostInBatch, 256);
   const std::vector<std::uint32_t> second(3, 500);
   const std::uint32_t bytes[] = {fill(processor, 0, first), fill(processor, 1, second)};

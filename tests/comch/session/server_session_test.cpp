@@ -31,7 +31,8 @@ TEST_F(ServerSessionTest, OffersWelcomeAndChannels) {
   EXPECT_EQ(welcome->version, protocol::kControlVersion);
   EXPECT_EQ(welcome->channel_count, kChannels);
   EXPECT_EQ(welcome->keep_alive_ms, 1000U);
-  EXPECT_EQ(welcome->service, "reverse");
+  EXPECT_EQ(welcome->services, std::vector<std::string>{"reverse"});
+
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     const auto offer = next(*worker_);
     ASSERT_EQ(offer.id, MessageId::channel_descriptor);
@@ -39,6 +40,8 @@ TEST_F(ServerSessionTest, OffersWelcomeAndChannels) {
     const auto descriptor = protocol::ChannelDescriptor::decode(offer.payload);
     ASSERT_TRUE(descriptor);
     EXPECT_EQ(descriptor->channel, i);
+    EXPECT_EQ(descriptor->max_response_length, 48U);
+    EXPECT_EQ(descriptor->service, 0U);
     EXPECT_EQ(descriptor->depth, 4U);
     EXPECT_EQ(descriptor->max_message_length, kMaxLength);
   }

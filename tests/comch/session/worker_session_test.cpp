@@ -31,7 +31,7 @@ class WorkerSessionTest : public test::SessionTest {
     hello_ = protocol::Hello::decode(message.payload);
   }
 
-  static Welcome welcome() { return {protocol::kControlVersion, kChannels, 1000, "reverse"}; }
+  static Welcome welcome() { return {protocol::kControlVersion, kChannels, 1000, {"reverse"}}; }
   void send(MessageId id, std::span<const std::byte> payload = {}) { server_->send(id, payload); }
   void send_with_fds(MessageId id, std::span<const std::byte> payload, std::span<const int> fds) {
     dynamic_cast<LocalControlConnection&>(*server_).send_with_fds(id, payload, fds);

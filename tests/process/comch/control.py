@@ -16,18 +16,24 @@ DETACH, ASSIGNMENT = 24, 25
 
 SERVER_LEAVES, TOGETHER, RELEASED = b"\0", b"\1", b"\2"  # payloads of START_SHUTDOWN
 RINGS_DOORBELL, STANDS_BY, REPLACES = 1, 2, 4  # capabilities of a worker
-VERSION = 3
+VERSION = 4
 
 MAGIC = 0x4f464c44
 LONGEST = 1024
 
 
+def names(*services):
+    return struct.pack("B", len(services)) + b"".join(
+        struct.pack("B", len(name)) + name for name in services)
+
+
 def hello(magic=MAGIC, version=VERSION, capabilities=0, max_channels=64, max_length=16 << 20):
-    return struct.pack(">IHIII", magic, version, capabilities, max_channels, max_length) + b"\4fake"
+    return (struct.pack(">IHIII", magic, version, capabilities, max_channels, max_length) + b"\4fake"
+            + names(b"reverse"))
 
 
 def welcome(version=VERSION, channels=1, keep_alive_ms=1000, service=b"reverse"):
-    return struct.pack(">HHIB", version, channels, keep_alive_ms, len(service)) + service
+    return struct.pack(">HHI", version, channels, keep_alive_ms) + names(service)
 
 
 LOCAL_READ, LOCAL_WRITE, PEER_PCIE = 1, 2, 32
@@ -68,7 +74,7 @@ def descriptor(channel, depth, max_length, request_bytes, response_bytes=None,
     responses = request_bytes if response_bytes is None else response_bytes
     return (struct.pack(">III", channel, depth, max_length)
             + blob(region(request_bytes, access, version))
-            + blob(region(responses, response_access, version)))
+            + blob(region(responses, response_access, version)) + struct.pack(">IB", 48, 0))
 
 
 def consumer_id(channel):
@@ -257,7 +263,7 @@ class FakeWorker:
         _, depth, max_length = struct.unpack_from(">III", payload)
         self.memory = Memory(depth, max_length, fds=self.fds[:2])
         size, = struct.unpack_from(">H", payload, 12)
-        requests, responses = payload[14:14 + size], payload[16 + size:]
+        requests, responses = payload[14:14 + size], payload[16 + size:-5]
         assert self.memory.request_bytes == region_bytes(requests, READABLE)
         assert self.memory.response_bytes == region_bytes(responses, WRITABLE)
         self.control.send(CONSUMER_ID_REQUEST, consumer_id(0))

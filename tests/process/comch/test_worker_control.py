@@ -57,8 +57,8 @@ def test_the_worker_refuses_a_welcome(stage, server, payload, reason):
 
 
 @pytest.mark.parametrize("payload, reason", [
-    (welcome(version=2), "control version 2, this worker 3"),
-    (welcome(version=4), "control version 4, this worker 3"),
+    (welcome(version=2), "control version 2, this worker 4"),
+    (welcome(version=3), "control version 3, this worker 4"),
     (welcome(version=5)[:2] + bytes(99), "control version 5"),
 ], ids=["version 2", "version 4", "a later version of another shape"])
 def test_the_worker_does_not_serve_another_version(stage, server, payload, reason):
