@@ -15,7 +15,7 @@ using offload::kernels::Request;
 using offload::kernels::ServiceSetup;
 using offload::kernels::SingleLane;
 
-namespace {
+namespace mlp {
 
 constexpr std::uint32_t kInputs = 256;
 constexpr std::uint32_t kHidden = 512;
@@ -267,7 +267,7 @@ __device__ __noinline__ void run(const ThreadBlock& group, const Request& reques
 
 #endif
 
-}  // namespace
+}  // namespace mlp
 
 /// A multilayer perceptron, 256 - 512 - 512 - 10, with ReLU between its layers: answers 256 numbers
 /// with 10, fp32, little endian. A request of another length gets an empty answer.
@@ -278,18 +278,18 @@ struct Mlp {
   static constexpr std::uint32_t kLanes = 32;
 
   OFFLOAD_HOST_DEVICE static std::uint32_t response_length(std::uint32_t length) {
-    return length == kInputs * sizeof(float) ? kOutputs * sizeof(float) : 0;
+    return length == mlp::kInputs * sizeof(float) ? mlp::kOutputs * sizeof(float) : 0;
   }
 
   template <class Group, class Response>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, const Request& request,
                                       const Response& response) const {
-    float outputs[kOutputs] = {};
+    float outputs[mlp::kOutputs] = {};
     if (response.length() != 0) {  // the same for all lanes
       if (bf16_.first != nullptr) {
-        run(group, request, bf16_, outputs);
+        mlp::run(group, request, bf16_, outputs);
       } else {
-        run(group, request, fp32_, outputs);
+        mlp::run(group, request, fp32_, outputs);
       }
     }
     response.fill(group, [&](std::uint32_t offset) {
@@ -316,15 +316,16 @@ struct Mlp {
   }
 
  private:
-  static constexpr std::size_t kParameters =
-      (kInputs + 1) * kHidden + (kHidden + 1) * kHidden + (kHidden + 1) * kOutputs;
+  static constexpr std::size_t kParameters = (mlp::kInputs + 1) * mlp::kHidden +
+                                             (mlp::kHidden + 1) * mlp::kHidden +
+                                             (mlp::kHidden + 1) * mlp::kOutputs;
 
   /// By comparing: an index that is no constant would take the numbers out of a GPU's registers.
-  OFFLOAD_HOST_DEVICE static std::uint32_t word_of(const float (&outputs)[kOutputs],
+  OFFLOAD_HOST_DEVICE static std::uint32_t word_of(const float (&outputs)[mlp::kOutputs],
                                                    std::uint32_t index) {
     std::uint32_t word = 0;
     OFFLOAD_UNROLL
-    for (std::uint32_t j = 0; j < kOutputs; ++j) {
+    for (std::uint32_t j = 0; j < mlp::kOutputs; ++j) {
       if (j == index) std::memcpy(&word, &outputs[j], sizeof word);
     }
     return word;
@@ -340,8 +341,8 @@ struct Mlp {
 
   /// `parameters`: of each layer, weights[outputs][inputs] and biases, as PyTorch has them.
   template <class Stored, class Convert>
-  static Model<Stored> model_of(const std::vector<float>& parameters, const ServiceSetup& setup,
-                                Convert convert) {
+  static mlp::Model<Stored> model_of(const std::vector<float>& parameters,
+                                     const ServiceSetup& setup, Convert convert) {
     const float* from = parameters.data();
     std::vector<float> biases;
     const auto take = [&](std::uint32_t inputs, std::uint32_t outputs, bool by_input) {
@@ -356,10 +357,10 @@ struct Mlp {
       from += outputs;
       return setup.copy(weights);
     };
-    Model<Stored> model{};
-    model.first = take(kInputs, kHidden, true);
-    model.second = take(kHidden, kHidden, true);
-    model.last = take(kHidden, kOutputs, false);
+    mlp::Model<Stored> model{};
+    model.first = take(mlp::kInputs, mlp::kHidden, true);
+    model.second = take(mlp::kHidden, mlp::kHidden, true);
+    model.last = take(mlp::kHidden, mlp::kOutputs, false);
     model.biases = setup.copy(biases);
     return model;
   }
@@ -400,8 +401,8 @@ struct Mlp {
     return parameters;
   }
 
-  Model<float> fp32_;
-  Model<std::uint16_t> bf16_;
+  mlp::Model<float> fp32_;
+  mlp::Model<std::uint16_t> bf16_;
 };
 
 OFFLOAD_SERVICE_MODULE(Mlp);
