@@ -108,6 +108,15 @@ TEST_F(ServerSessionTest, RefusesAWorkerForTooShortMessages) {
   expect_refused(Refusal::bad_hello, "messages of 599 bytes, this server's are up to 600");
 }
 
+TEST_F(ServerSessionTest, RefusesAWorkerWithoutItsService) {
+  auto other = hello();
+  other.services = {"echo", "reverse-more"};
+  send(MessageId::hello, other.encode());
+  expect_refused(Refusal::bad_hello,
+                 "the worker has no service 'reverse'; it has: echo, reverse-more");
+  expect_next_worker_attaches();
+}
+
 TEST_F(ServerSessionTest, AWorkerThatJustFitsIsTaken) {
   auto exact = hello();
   exact.max_channels = kChannels;

@@ -140,6 +140,14 @@ TEST_F(WorkerSessionTest, GivesUpOnChannelsOutOfOrder) {
   expect_given_up("misplaced channel descriptor");
 }
 
+TEST_F(WorkerSessionTest, GivesUpOnAChannelOfAServiceThatTheWelcomeDidNotName) {
+  send_welcome();
+  auto descriptor = channels_[0]->descriptor();
+  descriptor.service = 1;
+  send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channels_[0]->fds());
+  expect_given_up("misplaced channel descriptor");
+}
+
 TEST_F(WorkerSessionTest, GivesUpOnAChannelWithoutAllItsDescriptors) {
   send_welcome();
   const auto fds = channels_[0]->fds();
