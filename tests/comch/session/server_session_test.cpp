@@ -76,7 +76,7 @@ TEST_F(ServerSessionTest, RefusesAnotherVersionByItsNumber) {
   auto message = other.encode();
   message.resize(message.size() + 10);  // it may say more
   send(MessageId::hello, message);
-  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 3");
+  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 4");
   expect_next_worker_attaches();
 }
 

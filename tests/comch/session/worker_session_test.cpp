@@ -98,7 +98,7 @@ TEST_F(WorkerSessionTest, GivesUpOnAnotherVersion) {
   other.version = 7;
   send(MessageId::welcome, other.encode());
   ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
-  EXPECT_EQ(server_events_.reason, "the server speaks control version 7, this worker 3");
+  EXPECT_EQ(server_events_.reason, "the server speaks control version 7, this worker 4");
   EXPECT_EQ(server_events_.refused, protocol::Refusal::bad_version);
 }
 
