@@ -85,6 +85,7 @@ WorkerEnd Worker::run() {
     hang_.enter(kStartTime);
     backend_ = open_backend(options_, services_, gpu_);
     core::log_info("{}back end: {}", prefix_, backend_->name());
+    counts_->describe({backend_->name(), ""});
     data_path_ = choose_data_path(options_.data_path, options_.comch, *backend_);
     end = attach_and_serve();
   } catch (...) {
@@ -209,6 +210,7 @@ bool Worker::detach() {
   link_.reset();
   watchdog_.reset();
   note_detached();
+  counts_->describe({backend_->name(), ""});
   return true;
 }
 
@@ -267,7 +269,9 @@ void Worker::on_channels(std::vector<comch::AttachedChannel> channels) {
     watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
     core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(),
                    fmt::join(services, ", "));
-    core::log_info("{}data path: {}", prefix_, described_data_path());
+    const std::string path = described_data_path();
+    core::log_info("{}data path: {}", prefix_, path);
+    counts_->describe({backend_->name(), path});
   } catch (...) {
     failure_ = std::current_exception();
     throw;
