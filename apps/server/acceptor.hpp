@@ -55,11 +55,13 @@ class Acceptor final : progress::EventHandler {
   void turn_away(const core::Fd& socket, const net::PeerAddress& address,
                  protocol::Refusal reason) noexcept;
   void log_turned_away(const net::PeerAddress& address, std::string_view reason) noexcept;
+  void log_nobody_accepted(std::string_view reason) noexcept;
 
   progress::Engine* engine_;
   std::vector<Port> ports_;
   int first_reserved_fd_;
   ClientCounts counts_;
+  std::uint64_t accepted_ = 0;                      ///< the number of the last one
   core::TimePoint retry_ = core::TimePoint::max();  ///< while it is paused
   core::RateLimit turned_away_log_;
 };

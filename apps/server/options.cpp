@@ -63,10 +63,11 @@ void add_ports(cli::CommandLine& line, Options& options) {
   std::vector<std::string> services;
   for (const auto name : kernels::service_names()) services.emplace_back(name);
   const auto service =
-      cli::add(line, "--service", options.service, read_service, kServiceNames,
-               fmt::format("What is done to each request: {}, or a service of a module that the "
-                           "worker has (docs/services.md)",
-                           cli::listed(services)))
+      cli::add(
+          line, "--service", options.service, read_service, kServiceNames,
+          fmt::format("What is done to each request: the name of a service that the worker has, of "
+                      "a module (docs/services.md) or built in: {}",
+                      cli::listed(services)))
           .type_name("NAME")
           .default_str(options.service);
   const auto take_listen = [&options](const std::string& text) {

@@ -34,7 +34,7 @@ inline constexpr std::int32_t kOnCpu = -1;
 struct ServiceOption {
   const char* key;
   const char* value;
-  bool read;  ///< set by whoever reads it: one that nobody reads is a mistake
+  bool read;  ///< set by the service that reads it: one that none reads is a mistake
 };
 
 /// What make() is given and what it leaves.

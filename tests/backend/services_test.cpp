@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstdio>
+#include <filesystem>
 
 #include "core/error.hpp"
 #include "tests/support/log_capture.hpp"
@@ -16,7 +17,9 @@ namespace {
 using core::ErrorCode;
 
 std::string module(const std::string& name) {
-  return OFFLOAD_SERVICES_DIR "/" + name + ".so";
+  // Beside the folder of the tests' programs, here and in a bundle.
+  const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return here.parent_path() / "services" / (name + ".so");
 }
 
 /// What `what` throws, in one line that has all of `parts`.

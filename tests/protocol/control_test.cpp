@@ -239,7 +239,7 @@ TEST(Hello, StringsOfEveryLength) {
 
 TEST(Control, NumbersAreStable) {
   EXPECT_EQ(kControlMagic, 0x4f46'4c44U);
-  EXPECT_EQ(kControlVersion, 3);
+  EXPECT_EQ(kControlVersion, 4);
   EXPECT_EQ(kRingsDoorbell, 1U);
   EXPECT_EQ(kMaxControlLength, 1024U);
 }

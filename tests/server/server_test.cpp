@@ -100,6 +100,7 @@ class ServerTest : public testing::Test {
   ServerTest() {
     options_.comch = "unix:" + dir_.file("comch");
     options_.listen_port = free_port();
+    options_.listens = {{options_.listen_port, "reverse"}};
     options_.max_concurrent_messages = 4;
     options_.shutdown_timeout = core::seconds(5);
   }

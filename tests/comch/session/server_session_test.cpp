@@ -76,7 +76,7 @@ TEST_F(ServerSessionTest, RefusesAnotherVersionByItsNumber) {
   auto message = other.encode();
   message.resize(message.size() + 10);  // it may say more
   send(MessageId::hello, message);
-  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 3");
+  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 4");
   expect_next_worker_attaches();
 }
 
@@ -106,6 +106,15 @@ TEST_F(ServerSessionTest, RefusesAWorkerForTooShortMessages) {
   small.max_message_length = kMaxLength - 1;
   send(MessageId::hello, small.encode());
   expect_refused(Refusal::bad_hello, "messages of 599 bytes, this server's are up to 600");
+}
+
+TEST_F(ServerSessionTest, RefusesAWorkerWithoutItsService) {
+  auto other = hello();
+  other.services = {"echo", "reverse-more"};
+  send(MessageId::hello, other.encode());
+  expect_refused(Refusal::bad_hello,
+                 "the worker has no service 'reverse'; it has: echo, reverse-more");
+  expect_next_worker_attaches();
 }
 
 TEST_F(ServerSessionTest, AWorkerThatJustFitsIsTaken) {

@@ -26,7 +26,7 @@ def offered(tmp_path, *words):
 
 @pytest.mark.parametrize("words, answer", [
     (("offload-server", "--tls-c"), ["--tls-certificate", "--tls-client-ca"]),
-    (("offload-client", "--service", ""), ["reverse", "echo", "crc32c"]),
+    (("offload-server", "--service", ""), ["reverse", "echo", "crc32c"]),
     (("offload-worker", "--backend", "c"), ["cuda", "cpu"]),
     (("offload-server", "-p", ""), []),
     (("offload-server", "--tls-key", "ke"), ["key.pem"]),

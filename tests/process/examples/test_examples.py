@@ -219,7 +219,7 @@ def test_mlp(stage, perceptron, storage, error):
     (b"", "ends too early"),
     (b"\x93NUMPX" + bytes(20), "not a .npy file"),
     (npy([1.0]), "not an array of float32 of shape (399370,)"),
-    (npy([1.0]).replace(b"(1,)     ", b"(399370,)"), "ends too early"),
+    (npy([1.0]).replace(b"(1,), }     ", b"(399370,), }"), "ends too early"),
     (b"\x93NUMPY\x02\x00" + bytes([255] * 4), "too long a header"),
 ])
 def test_weights_that_are_none_are_one_line(stage, tmp_path, content, says):

@@ -73,7 +73,8 @@ def test_a_slow_service_holds_up_no_other(stage):
     server = stage.server(*listen("reverse", "shifted"))
     stage.worker(*BY_TWO, "--service-option", "pause-us=20000")
     ports = ports_of(server, 2)
-    with Load(stage, ports["shifted"], "-m", "AA", "-e", "CC"):
+    with Load(stage, ports["shifted"], "-m", "AA", "-e", "CC",
+              "--max-concurrent-messages", 4):
         client = stage.run_client(ports["reverse"], "-m", "hello", "-e", "olleh", "-i", 2000,
                                   "--max-concurrent-messages", 1)
     # One of the slow ones takes 20 ms; 2000 behind such would take 40 s.
