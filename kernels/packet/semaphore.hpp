@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/packet/ring.hpp"
+
+/// Semaphores: items that one side hands to the other, between a kernel and a thread of the CPU in
+/// either direction, and between kernels. Each item has a status of its own and an index, so that
+/// the taker may look at any, and items may be done in another order than they came.
+namespace offload::kernels::packet {
+
+enum class ItemStatus : std::uint32_t {
+  free,   ///< the giver's, to be filled
+  ready,  ///< the taker's
+  error,  ///< the taker's: the giver could not fill it
+};
+
+/// Items in memory that both sides see: pinned memory of the host, or of the GPU between kernels.
+/// Statuses are zeroed (free) before either begins.
+struct Semaphore {
+  struct alignas(64) Status {
+    std::uint32_t value;
+  };
+  Status* statuses;
+  std::uint8_t* items;
+  std::uint32_t item_bytes;
+  std::uint32_t mask;  ///< items, a power of two, less one
+
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint8_t* item(std::uint64_t index) const {
+    return items + (index & mask) * item_bytes;
+  }
+};
+
+/// The status of item `index`. With acquire: what the side that set it has written is seen, what it
+/// has read may be written. Pairs with set_status() of the other side.
+OFFLOAD_HOST_DEVICE inline ItemStatus status_of(const Semaphore& semaphore, std::uint64_t index) {
+  const std::uint32_t* const word = &semaphore.statuses[index & semaphore.mask].value;
+#if defined(__CUDA_ARCH__)
+  const std::uint32_t value = load_relaxed_sys(word);
+  fence_acq_rel_sys();
+  return static_cast<ItemStatus>(value);
+#else
+  return static_cast<ItemStatus>(__atomic_load_n(word, __ATOMIC_ACQUIRE));
+#endif
+}
+
+/// Hands item `index` over. With release: it is written, or read. Every lane of the group calls it,
+/// and the group's sync orders what its lanes did before.
+template <class Group>
+OFFLOAD_HOST_DEVICE void set_status(const Group& group, const Semaphore& semaphore,
+                                    std::uint64_t index, ItemStatus status) {
+  group.sync();
+  if (group.lane() == 0) {
+    publish_position(&semaphore.statuses[index & semaphore.mask].value,
+                     static_cast<std::uint32_t>(status));
+  }
+}
+
+/// Waits until item `index` is the taker's (`to_take`) or the giver's, within the limit.
+/// `status`: what it is then; Result::timed_out if it is not.
+template <class Group>
+OFFLOAD_HOST_DEVICE Result wait_for_item(const Group& group, const Semaphore& semaphore,
+                                         std::uint64_t index, bool to_take, const WaitLimit& limit,
+                                         ItemStatus& status) {
+  Wait wait(limit);
+  for (;;) {
+    std::uint32_t seen = 0;
+    if (group.lane() == 0) seen = static_cast<std::uint32_t>(status_of(semaphore, index));
+    status = static_cast<ItemStatus>(group.from_first(seen));
+    if ((status != ItemStatus::free) == to_take) {
+      group.sync();  // lane 0 acquired for all
+      return Result::done;
+    }
+    if (group.from_first(wait.is_over() ? 1 : 0) != 0) return Result::timed_out;
+  }
+}
+
+/// The index of an item for one of several givers, or takers, of a semaphore. `counter`: in memory
+/// that they share, 0 at first.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint64_t next_index(const Group& group, std::uint64_t& counter) {
+  return from_first_64(group, group.lane() == 0 ? rdma::fetch_add_acq_rel(&counter, 1) : 0);
+}
+
+}  // namespace offload::kernels::packet
