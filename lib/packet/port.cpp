@@ -1,14 +1,16 @@
 #include "packet/port.hpp"
 
 #include <fmt/core.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstring>
-#include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "core/log.hpp"
@@ -30,15 +32,28 @@ unsigned index_of(const std::string& interface) {
   throw Error(ErrorCode::not_found, fmt::format("there is no interface '{}'", interface));
 }
 
+core::Fd control_socket() {
+  return core::Fd(core::check_errno(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+}
+
+/// Names the interface in a request of ioctl(2).
+ifreq request_about(const std::string& interface) {
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface.c_str(), sizeof request.ifr_name - 1);
+  return request;
+}
+
+/// As ethtool -l; sysfs may be that of another network namespace.
 std::vector<std::uint32_t> all_queues(const std::string& interface) {
-  std::vector<std::uint32_t> queues;
-  std::error_code ignored;
-  const auto folder = fmt::format("/sys/class/net/{}/queues", interface);
-  while (std::filesystem::exists(fmt::format("{}/rx-{}", folder, queues.size()), ignored)) {
-    queues.push_back(static_cast<std::uint32_t>(queues.size()));
-  }
-  // Without sysfs, or with that of another network namespace: each interface has one.
-  if (queues.empty()) queues.push_back(0);
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  ifreq request = request_about(interface);
+  request.ifr_data = reinterpret_cast<char*>(&channels);
+  const core::Fd control = control_socket();
+  const bool told = ::ioctl(control.get(), SIOCETHTOOL, &request) == 0;
+  const std::uint32_t count = told ? channels.rx_count + channels.combined_count : 1;
+  std::vector<std::uint32_t> queues(std::max(count, 1U));
+  std::iota(queues.begin(), queues.end(), 0U);
   return queues;
 }
 
@@ -82,7 +97,7 @@ Port::Port(FrameMemory& memory, PortOptions options, OnError on_error)
       memory_(memory),
       on_error_(std::move(on_error)),
       steering_(options_.interface, index_of(options_.interface)),
-      control_(core::check_errno(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket")) {
+      control_(control_socket()) {
   queues_.reserve(options_.hardware_queues.size() * options_.queues);
   for (const std::uint32_t number : options_.hardware_queues) {
     add_hardware_queue(memory, number, index_of(options_.interface));
@@ -177,8 +192,7 @@ bool Port::wake(std::size_t queue) noexcept {
 }
 
 void Port::look_at_link() {
-  ifreq request{};
-  std::strncpy(request.ifr_name, options_.interface.c_str(), sizeof request.ifr_name - 1);
+  ifreq request = request_about(options_.interface);
   if (::ioctl(control_.get(), SIOCGIFFLAGS, &request) != 0) {
     is_gone_ = true;
     return;
