@@ -10,49 +10,63 @@
 namespace offload::kernels::packet {
 
 enum class ItemStatus : std::uint32_t {
-  free,   ///< the giver's, to be filled
-  ready,  ///< the taker's
-  error,  ///< the taker's: the giver could not fill it
+  free,     ///< the giver's, to be filled
+  ready,    ///< the taker's
+  error,    ///< the taker's: the giver could not fill it
+  earlier,  ///< neither's yet: the item is still in use for an index that is a lap before
 };
 
 /// Items in memory that both sides see: pinned memory of the host, or of the GPU between kernels.
-/// Statuses are zeroed (free) before either begins.
+/// Statuses are zeroed before either begins.
 struct Semaphore {
   struct alignas(64) Status {
-    std::uint32_t value;
+    std::uint32_t value;  ///< of kStatusBits, and above them the lap: the index by the items
   };
+  static constexpr std::uint32_t kStatusBits = 2;
+
   Status* statuses;
   std::uint8_t* items;
   std::uint32_t item_bytes;
-  std::uint32_t mask;  ///< items, a power of two, less one
+  std::uint32_t log2;  ///< of the number of items
 
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint64_t place(std::uint64_t index) const {
+    return index & ((std::uint64_t{1} << log2) - 1);
+  }
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint8_t* item(std::uint64_t index) const {
-    return items + (index & mask) * item_bytes;
+    return items + place(index) * item_bytes;
+  }
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t* status(std::uint64_t index) const {
+    return &statuses[place(index)].value;
+  }
+  /// What the status of item `index` is when it is free.
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t free_value(std::uint64_t index) const {
+    return static_cast<std::uint32_t>(index >> log2) << kStatusBits;
   }
 };
 
 /// The status of item `index`. With acquire: what the side that set it has written is seen, what it
 /// has read may be written. Pairs with set_status() of the other side.
 OFFLOAD_HOST_DEVICE inline ItemStatus status_of(const Semaphore& semaphore, std::uint64_t index) {
-  const std::uint32_t* const word = &semaphore.statuses[index & semaphore.mask].value;
-#if defined(__CUDA_ARCH__)
-  const std::uint32_t value = load_relaxed_sys(word);
-  fence_acq_rel_sys();
-  return static_cast<ItemStatus>(value);
-#else
-  return static_cast<ItemStatus>(__atomic_load_n(word, __ATOMIC_ACQUIRE));
-#endif
+  // Any value that cannot be: the fence is taken at each look.
+  const std::uint32_t value = take_position(semaphore.status(index), ~std::uint32_t{0});
+  const std::uint32_t ahead = value - semaphore.free_value(index);
+  return ahead > static_cast<std::uint32_t>(ItemStatus::error) ? ItemStatus::earlier
+                                                               : static_cast<ItemStatus>(ahead);
 }
 
-/// Hands item `index` over. With release: it is written, or read. Every lane of the group calls it,
-/// and the group's sync orders what its lanes did before.
+/// Hands item `index` over: to the taker, or as free to who gives the index a lap later. With
+/// release: it is written, or read. Every lane of the group calls it, and the group's sync orders
+/// what its lanes did before. Pairs with status_of().
 template <class Group>
 OFFLOAD_HOST_DEVICE void set_status(const Group& group, const Semaphore& semaphore,
                                     std::uint64_t index, ItemStatus status) {
   group.sync();
   if (group.lane() == 0) {
-    publish_position(&semaphore.statuses[index & semaphore.mask].value,
-                     static_cast<std::uint32_t>(status));
+    const std::uint64_t next_lap = std::uint64_t{1} << semaphore.log2;
+    publish_position(semaphore.status(index),
+                     status == ItemStatus::free
+                         ? semaphore.free_value(index + next_lap)
+                         : semaphore.free_value(index) + static_cast<std::uint32_t>(status));
   }
 }
 
@@ -67,7 +81,8 @@ OFFLOAD_HOST_DEVICE Result wait_for_item(const Group& group, const Semaphore& se
     std::uint32_t seen = 0;
     if (group.lane() == 0) seen = static_cast<std::uint32_t>(status_of(semaphore, index));
     status = static_cast<ItemStatus>(group.from_first(seen));
-    if ((status != ItemStatus::free) == to_take) {
+    const bool is_filled = status == ItemStatus::ready || status == ItemStatus::error;
+    if (to_take ? is_filled : status == ItemStatus::free) {
       group.sync();  // lane 0 acquired for all
       return Result::done;
     }
