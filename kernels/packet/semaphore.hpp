@@ -97,4 +97,27 @@ OFFLOAD_HOST_DEVICE std::uint64_t next_index(const Group& group, std::uint64_t& 
   return from_first_64(group, group.lane() == 0 ? rdma::fetch_add_acq_rel(&counter, 1) : 0);
 }
 
+/// Hands over an item of each lane that has one, from index `next` on, which goes on by as many;
+/// `write`(item) fills it. Every lane of the group calls it, which alone gives. Returns how many: 0
+/// also if not all of them were free within the limit, and then none is handed over.
+template <class Group, class Write>
+OFFLOAD_HOST_DEVICE std::uint32_t hand_over(const Group& group, const Semaphore& semaphore,
+                                            std::uint64_t& next, bool has_one,
+                                            const WaitLimit& limit, const Write& write) {
+  const std::uint32_t before = group.exclusive_sum(has_one ? 1U : 0U);
+  const std::uint32_t count =
+      group.combine_xor(group.lane() + 1 == group.size() ? before + (has_one ? 1U : 0U) : 0);
+  if (count == 0 || count > std::uint64_t{1} << semaphore.log2) return 0;
+  const std::uint64_t index = next + before;
+  ItemStatus status = ItemStatus::free;
+  if (has_one) wait_for_item(SingleLane{}, semaphore, index, false, limit, status);
+  if (!group.all(status == ItemStatus::free)) return 0;
+  if (has_one) {
+    write(semaphore.item(index));
+    set_status(SingleLane{}, semaphore, index, ItemStatus::ready);
+  }
+  next += count;
+  return count;
+}
+
 }  // namespace offload::kernels::packet

@@ -151,6 +151,13 @@ bool read_field(std::string_view name, std::string_view value, offload_rule& rul
     rule.fields |= OFFLOAD_MATCH_DESTINATION_PORT;
     return read_ports(value, rule.destination_ports);
   }
+  if (name == "type") {
+    const auto type = number_of(value, 255);
+    if (!type) return false;
+    rule.fields |= OFFLOAD_MATCH_ICMP_TYPE;
+    rule.icmp_type = static_cast<__u8>(*type);
+    return true;
+  }
   return name == "flags" && read_tcp_flags(value, rule);
 }
 
@@ -167,7 +174,7 @@ Rule parse_rule(std::string_view text, unsigned queues) {
   if (words.size() % 2 == 1 && read_protocol(words.front(), rule.fields)) words = words.subspan(1);
   if (words.size() < 2 || words.size() % 2 != 0 || words[words.size() - 2] != "to") {
     refuse(
-        "not [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [flags SET/MASK] "
+        "not [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type ICMP-TYPE] [flags SET/MASK] "
         "to QUEUE|stack|drop");
   }
   for (; words.size() > 2; words = words.subspan(2)) {

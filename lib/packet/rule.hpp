@@ -16,7 +16,7 @@ struct Rule {
 /// Reads a rule:
 ///
 ///     [PROTOCOL] [src ADDRESS[/BITS]] [dst ADDRESS[/BITS]] [sport PORT[-PORT]]
-///     [dport PORT[-PORT]] [flags SET/LOOKED-AT] to QUEUE|stack|drop
+///     [dport PORT[-PORT]] [type ICMP-TYPE] [flags SET/LOOKED-AT] to QUEUE|stack|drop
 ///
 /// PROTOCOL: any, ip, ip6, udp, tcp, icmp, icmp6. Flags: letters of FSRPAU, or "-" for none: "S/SA"
 /// is SYN and no ACK. A frame that does not have what a rule looks at does not match it: fragments

@@ -48,6 +48,13 @@ TEST(Rule, TakesTcpFlags) {
   EXPECT_EQ(fields.tcp_flags_mask, 0x12);
 }
 
+TEST(Rule, TakesIcmpTypes) {
+  const auto fields = parse_rule("icmp type 8 to 0", 1).fields;
+  EXPECT_EQ(fields.icmp_type, 8);
+  EXPECT_NE(fields.fields & OFFLOAD_MATCH_ICMP_TYPE, 0U);
+  EXPECT_THROW(parse_rule("icmp type 256 to 0", 1), core::Error);
+}
+
 TEST(Rule, RefusesWhatItCannotRead) {
   for (const char* const text :
        {"", "to", "to 1", "to -1", "udp", "foo to 0", "udp dport to 0", "udp dport 9-7 to 0",

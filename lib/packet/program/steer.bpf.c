@@ -50,6 +50,7 @@ struct fields {
   __u16 family;
   __u8 protocol;
   __u8 tcp_flags;
+  __u8 icmp_type;
   __u16 source_port;
   __u16 destination_port;
   __u32 source[4];
@@ -102,6 +103,13 @@ static __always_inline void parse(void* at, void* end, struct fields* fields) {
   fields->found = OFFLOAD_MATCH_FAMILY;
   at = parse_ip(at, end, fields);
   if (!at) return;
+  __u8* bytes = at;
+  if (fields->protocol == IPPROTO_ICMP || fields->protocol == IPPROTO_ICMPV6) {
+    if ((void*)(bytes + 1) > end) return;
+    fields->icmp_type = bytes[0];
+    fields->found |= OFFLOAD_MATCH_ICMP_TYPE;
+    return;
+  }
   if (fields->protocol != IPPROTO_UDP && fields->protocol != IPPROTO_TCP) return;
   __be16* ports = at;
   if ((void*)(ports + 2) > end) return;
@@ -109,9 +117,8 @@ static __always_inline void parse(void* at, void* end, struct fields* fields) {
   fields->destination_port = bpf_ntohs(ports[1]);
   fields->found |= OFFLOAD_MATCH_SOURCE_PORT | OFFLOAD_MATCH_DESTINATION_PORT;
   if (fields->protocol != IPPROTO_TCP) return;
-  __u8* tcp = at;
-  if ((void*)(tcp + 14) > end) return;
-  fields->tcp_flags = tcp[13];
+  if ((void*)(bytes + 14) > end) return;
+  fields->tcp_flags = bytes[13];
   fields->found |= OFFLOAD_MATCH_TCP_FLAGS;
 }
 
@@ -141,6 +148,7 @@ static __always_inline int matches(const struct offload_rule* rule, const struct
        fields->destination_port > rule->destination_ports[1])) {
     return 0;
   }
+  if ((wanted & OFFLOAD_MATCH_ICMP_TYPE) && rule->icmp_type != fields->icmp_type) return 0;
   return !(wanted & OFFLOAD_MATCH_TCP_FLAGS) ||
          (fields->tcp_flags & rule->tcp_flags_mask) == rule->tcp_flags;
 }

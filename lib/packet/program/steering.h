@@ -21,7 +21,8 @@ enum {
   OFFLOAD_MATCH_DESTINATION = 8,
   OFFLOAD_MATCH_SOURCE_PORT = 16,
   OFFLOAD_MATCH_DESTINATION_PORT = 32,
-  OFFLOAD_MATCH_TCP_FLAGS = 64
+  OFFLOAD_MATCH_TCP_FLAGS = 64,
+  OFFLOAD_MATCH_ICMP_TYPE = 128
 };
 
 enum {
@@ -36,7 +37,7 @@ struct offload_rule {
   __u8 protocol;
   __u8 tcp_flags_mask;
   __u8 tcp_flags;
-  __u8 padding;
+  __u8 icmp_type;
   __u16 source_ports[2]; /* the lowest and the highest, in host order */
   __u16 destination_ports[2];
   /* As words in network order; an IPv4 address is the first. */

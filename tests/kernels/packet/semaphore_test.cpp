@@ -64,12 +64,12 @@ TEST(Semaphore, HandsItemsBothWays) {
   const Semaphore out = there.view();
   const Semaphore in = back.view();
   const std::jthread other([&] {
-    for (std::uint64_t i = 0; i < 5000; ++i) {
+    for (std::uint64_t i = 0; i < 500; ++i) {
       take(out, i);
       give(in, i);
     }
   });
-  for (std::uint64_t i = 0; i < 5000; ++i) {
+  for (std::uint64_t i = 0; i < 500; ++i) {
     give(out, i);
     take(in, i);
   }
@@ -95,6 +95,11 @@ TEST(Semaphore, SaysWhenNothingComes) {
   EXPECT_EQ(status, ItemStatus::free);
   set_status(SingleLane{}, items.view(), 0, ItemStatus::ready);
   EXPECT_EQ(wait_for_item(SingleLane{}, items.view(), 0, false, {1000}, status), Result::timed_out);
+  // Nor is it free for who gives the next lap's, before it was taken.
+  EXPECT_EQ(status_of(items.view(), 2), ItemStatus::earlier);
+  set_status(SingleLane{}, items.view(), 0, ItemStatus::free);
+  EXPECT_EQ(status_of(items.view(), 2), ItemStatus::free);
+  EXPECT_EQ(status_of(items.view(), 4), ItemStatus::earlier);
 }
 
 }  // namespace
