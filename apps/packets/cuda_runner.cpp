@@ -50,7 +50,7 @@ class CudaRunner final : public Runner {
     try {
       CudaRunner::stop();
     } catch (const core::Error&) {
-      // The kernel's end was asked for; that it failed was said by whoever looked before.
+      // The kernel's end was asked for; that it failed was said by the caller who looked before.
     }
   }
 

@@ -75,8 +75,8 @@ struct alignas(64) RingOrder {
 };
 
 /// The group's own `count` positions of a ring that several fill. In the order of these calls the
-/// other side gets the entries, whoever writes them first; each position has to be published, or
-/// those behind it never are. There is always room (Frames says why).
+/// other side gets the entries, no matter who writes them first; each position has to be published,
+/// or those behind it never are. There is always room (Frames says why).
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint64_t reserve(const Group& group, RingOrder& order,
                                           std::uint32_t count) {

@@ -174,7 +174,8 @@ Rule parse_rule(std::string_view text, unsigned queues) {
   if (words.size() % 2 == 1 && read_protocol(words.front(), rule.fields)) words = words.subspan(1);
   if (words.size() < 2 || words.size() % 2 != 0 || words[words.size() - 2] != "to") {
     refuse(
-        "not [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type ICMP-TYPE] [flags SET/MASK] "
+        "not [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type ICMP-TYPE] "
+        "[flags SET/MASK] "
         "to QUEUE|stack|drop");
   }
   for (; words.size() > 2; words = words.subspan(2)) {

@@ -127,8 +127,8 @@ TEST(PacketQueue, SendsUntilFramesAreShort) {
       1U);
 }
 
-/// Threads that send, each its packets, at positions that say the order: 0, 1, 2... whoever is
-/// first.
+/// Threads that send, each its packets, at positions that say the order: 0, 1, 2... no matter who
+/// is first.
 TEST(PacketQueue, SendsInOrderByManyThreads) {
   constexpr std::uint32_t kThreads = 4;
   constexpr std::uint32_t kEach = 500;
