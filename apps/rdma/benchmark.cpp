@@ -6,7 +6,7 @@
 #include <array>
 #include <bit>
 
-#include "apps/rdma/device_path.hpp"
+#include "apps/rdma/device/path.hpp"
 
 namespace offload::rdma_tool {
 namespace {
@@ -64,19 +64,22 @@ Benchmark::Benchmark(Environment& environment, const Options& options, const End
 
 Result Benchmark::run() {
   prepare_memory();
-  for (const auto& endpoint : endpoints_) {
-    endpoint->set_batch(variant_.batch);
-    endpoint->sync();
-  }
+  for (const auto& endpoint : endpoints_) endpoint->set_batch(variant_.batch);
+  sync_peer();
   const auto start = Clock::now();
   run_operation();
   if (!is_passive()) result_.duration = Clock::now() - start;
   // A passive end sleeps, which leaves its processor to the active end.
   environment_.set_event_driven(options_.event_driven || is_passive());
-  for (const auto& endpoint : endpoints_) endpoint->sync();
+  sync_peer();
   environment_.set_event_driven(options_.event_driven);
   check_memory();
   return std::move(result_);
+}
+
+void Benchmark::sync_peer() {
+  if (is_alone(options_.operation)) return;
+  for (const auto& endpoint : endpoints_) endpoint->sync();
 }
 
 void Benchmark::run_operation() {
@@ -191,7 +194,7 @@ void Benchmark::finish_one_sided(Endpoint& endpoint, std::uint64_t iteration) {
 }
 
 std::uint64_t Benchmark::word(const Endpoint& endpoint, std::uint64_t iteration) const noexcept {
-  std::array<std::byte, sizeof(std::uint64_t)> bytes;
+  alignas(std::uint64_t) std::array<std::byte, sizeof(std::uint64_t)> bytes;
   fill(bytes, {options_.seed, endpoint.number(), false, iteration});
   return std::bit_cast<std::uint64_t>(bytes);
 }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "apps/rdma/device_lane.hpp"
+#include "apps/rdma/device/lane.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
 #include "apps/rdma/pattern.hpp"
@@ -56,6 +56,8 @@ class Benchmark {
   [[nodiscard]] bool is_passive() const noexcept;
 
   void prepare_memory();
+  /// Until the peer is as far; nothing where there is none.
+  void sync_peer();
   void run_operation();
   /// All of it by device functions, over each endpoint's DevicePath.
   void run_on_device();

@@ -1,13 +1,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "apps/rdma/benchmark.hpp"
-#include "apps/rdma/device_path.hpp"
+#include "apps/rdma/device/path.hpp"
 
-/// The part of an end whose operations device functions issue: launched on CPU threads, as a kernel
-/// would be, while this thread turns the engine and so the proxies.
+/// The part of an end whose operations device functions issue: launched as a kernel, or on CPU
+/// threads, while this thread turns the engine and so the proxies.
 namespace offload::rdma_tool {
 namespace {
 
@@ -22,56 +21,26 @@ DeviceWork::Kind kind_of(Operation operation, Variant::Work work) noexcept {
     case Operation::put_signal: return Kind::put_signal;
     case Operation::read: return Kind::read;
     case Operation::atomic: return work == Variant::Work::swap ? Kind::swap : Kind::add;
+    case Operation::copy: return Kind::copy;
     default: return Kind::send;
   }
 }
 
-/// One lane, its queues, and what comes out of it.
-struct LaneRun {
-  const DeviceWork* work;
-  std::uint32_t number;
-  DeviceQueues* queues;
-  std::vector<std::uint64_t> times;
-  DeviceOutcome outcome;
-};
-
-/// The threads of a launch. Its end stops them: no wait of a lane is longer than its look at the
-/// stop word.
-class Launch {
+/// The end of a launch, however it comes: no wait of a lane is longer than its look at the stop
+/// word.
+class LaunchEnd {
  public:
-  Launch(std::vector<LaneRun>& lanes, std::uint32_t& stop) : stop_(stop), count_(lanes.size()) {
-    try {
-      for (LaneRun& lane : lanes) {
-        threads_.emplace_back([this, &lane] {
-          lane.outcome = run_lane(*lane.work, lane.number, *lane.queues, lane.times);
-          // Release: pairs with finished().
-          __atomic_fetch_add(&finished_, 1, __ATOMIC_RELEASE);
-        });
-      }
-    } catch (...) {
-      end();
-      throw;
-    }
-  }
-  Launch(const Launch&) = delete;
-  Launch& operator=(const Launch&) = delete;
-  ~Launch() { end(); }
-
-  [[nodiscard]] bool finished() const noexcept {
-    return __atomic_load_n(&finished_, __ATOMIC_ACQUIRE) == count_;
+  LaunchEnd(LaneLauncher& launcher, std::uint32_t& stop) : launcher_(launcher), stop_(stop) {}
+  LaunchEnd(const LaunchEnd&) = delete;
+  LaunchEnd& operator=(const LaunchEnd&) = delete;
+  ~LaunchEnd() {
+    __atomic_store_n(&stop_, 1, __ATOMIC_RELAXED);  // it says nothing but that
+    launcher_.join();
   }
 
  private:
-  void end() noexcept {
-    __atomic_store_n(&stop_, 1, __ATOMIC_RELAXED);  // it says nothing but that
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
-  }
-
+  LaneLauncher& launcher_;
   std::uint32_t& stop_;
-  std::size_t count_;
-  std::size_t finished_ = 0;
-  std::vector<std::thread> threads_;
 };
 
 }  // namespace
@@ -85,32 +54,38 @@ void Benchmark::run_on_device() {
 }
 
 void Benchmark::launch(std::uint64_t begin, std::uint64_t end) {
-  std::uint32_t stop = 0;
-  std::vector<DeviceWork> works;
+  LaneLauncher& launcher = environment_.lanes();
+  const bool timed = options_.in_flight == 1;
+  const std::size_t most = endpoints_.size() * options_.queue_lanes;
+  const LaneArray<std::uint32_t> stop(launcher, 1);
+  const LaneArray<LaneRun> runs(launcher, most);
+  const LaneArray<std::uint64_t> times(launcher, timed ? most * (end - begin) : 1);
+  const auto tickets = launcher.allocate_own(most * options_.in_flight * sizeof(std::uint64_t));
+  std::size_t count = 0;
   for (const auto& endpoint : endpoints_) {
-    works.push_back(device_work(*endpoint, begin, end));
-    works.back().limit.stop = &stop;
-  }
-  std::vector<LaneRun> lanes;
-  for (const auto& endpoint : endpoints_) {
-    const DeviceWork& work = works[endpoint->number()];
-    const std::uint32_t count = work.sends ? work.lanes : 1;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      lanes.push_back({&work,
-                       i,
-                       &endpoint->device()->queues(),
-                       std::vector<std::uint64_t>(options_.in_flight == 1 ? end - begin : 0),
-                       {}});
+    DeviceWork work = device_work(*endpoint, begin, end);
+    work.limit.stop = stop.get();
+    const std::uint32_t lanes = work.sends ? work.lanes : 1;
+    for (std::uint32_t i = 0; i < lanes; ++i, ++count) {
+      LaneRun& run = runs.get()[count];
+      run.work = work;
+      run.lane = i;
+      run.queues = &endpoint->device()->queues();
+      run.tickets = static_cast<std::uint64_t*>(tickets.get()) + count * options_.in_flight;
+      if (timed) run.times = times.get() + count * (end - begin);
     }
   }
+  const auto launched = runs.all().first(count);
   {
-    const Launch threads(lanes, stop);
-    environment_.turn_until([&] { return threads.finished(); }, kPollInterval);
+    const LaunchEnd ends(launcher, *stop.get());
+    launcher.start(launched);
+    environment_.turn_until([&] { return launcher.finished(); }, kPollInterval);
   }
-  for (const LaneRun& lane : lanes) {
-    take(lane.outcome, lane.work->connection);
-    for (const std::uint64_t time : lane.times) {
-      if (time != 0) result_.latency.record(std::chrono::nanoseconds(time));
+  for (const LaneRun& run : launched) {
+    take(run.outcome, run.work.connection);
+    if (!timed) continue;
+    for (std::uint64_t i = 0; i < end - begin; ++i) {
+      if (run.times[i] != 0) result_.latency.record(std::chrono::nanoseconds(run.times[i]));
     }
   }
 }
@@ -140,17 +115,19 @@ void Benchmark::take(const DeviceOutcome& outcome, std::uint32_t connection) {
   using kernels::rdma::Result;
   result_.checked += outcome.checked;
   if (outcome.is_good()) return;
-  if (outcome.mismatch) throw_mismatch(outcome.iteration, connection, *outcome.mismatch);
-  if (outcome.wrong != nullptr) throw_wrong(outcome.iteration, outcome.wrong);
+  if (outcome.wrong == Wrong::data) {
+    throw_mismatch(outcome.iteration, connection, outcome.mismatch);
+  }
+  if (outcome.wrong != Wrong::nothing) throw_wrong(outcome.iteration, words_of(outcome.wrong));
   if (outcome.result == Result::timed_out) {
     throw core::Error(core::ErrorCode::timed_out,
-                      fmt::format("{} did not come within {} s", outcome.what,
+                      fmt::format("{} did not come within {} s", words_of(outcome.step),
                                   core::to_seconds(options_.timeout)));
   }
   throw core::Error(
       core::ErrorCode::io_failed,
       fmt::format("connection {}, iteration {}, {}: {}", connection, outcome.iteration,
-                  outcome.what, kernels::rdma::words_of(outcome.syndrome)));
+                  words_of(outcome.step), kernels::rdma::words_of(outcome.syndrome)));
 }
 
 }  // namespace offload::rdma_tool

@@ -116,8 +116,11 @@ Endpoint::~Endpoint() {
 void Endpoint::make_buffers() {
   const std::size_t receives = shared_ == nullptr ? receives_.size() : 0;
   const std::size_t room = receive_room(options_);
-  region_.add_range(memory::allocate_range((options_.in_flight + incoming_slots_) * stride_ +
-                                           device_bytes() + receives * room + kHelloBytes));
+  const std::size_t bytes = (options_.in_flight + incoming_slots_) * stride_ + device_bytes() +
+                            receives * room + kHelloBytes;
+  const bool by_device = options_.initiator == Initiator::gpu;
+  region_.add_range(by_device ? environment_.lanes().allocate(bytes)
+                              : memory::allocate_range(bytes));
   if (options_.operation == Operation::sync_event) {
     // The peer's device wakes no thread: this end polls, as for a GPU.
     event_.emplace(sync::SyncEvent::Options{"offload-rdma", sync::Publisher::gpu});

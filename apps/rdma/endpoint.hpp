@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/rdma/device_path.hpp"
+#include "apps/rdma/device/path.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
 #include "memory/inventory.hpp"
@@ -65,6 +65,8 @@ class Endpoint {
   /// Exchanges hellos with the peer, which have the agreed options and the memory of each. Throws
   /// Error (invalid_value) if the peer runs something else.
   void exchange_hello();
+  /// In place of a peer: what device functions write comes to this end's memory.
+  void connect_to_itself();
   /// Waits for the peer's sync().
   void sync();
 

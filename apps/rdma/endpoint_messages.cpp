@@ -113,6 +113,12 @@ void Endpoint::exchange_hello() {
   take_hello();
 }
 
+void Endpoint::connect_to_itself() {
+  const auto& memory = region_.ranges()[0];
+  device_->connect_to(device_->descriptor(), {reinterpret_cast<std::uint64_t>(memory.address),
+                                              region_.key(environment_.registrar(), 0)->remote});
+}
+
 void Endpoint::take_hello() {
   protocol::Reader reader(peer_hello_);
   const auto text = reader.bytes();

@@ -23,6 +23,7 @@ Environment::Environment(const Options& options, core::Signals& signals, std::ui
     : signals_(signals),
       timeout_(options.timeout),
       event_driven_(options.event_driven),
+      lanes_(options.initiator == Initiator::gpu ? make_launcher() : nullptr),
       device_(open(options.device)),
       domain_(device_),
       registrar_(domain_),

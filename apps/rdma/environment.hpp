@@ -3,6 +3,7 @@
 #include <optional>
 #include <thread>
 
+#include "apps/rdma/device/launcher.hpp"
 #include "apps/rdma/options.hpp"
 #include "core/error.hpp"
 #include "core/signals.hpp"
@@ -26,6 +27,10 @@ class Environment final : progress::EventHandler {
   [[nodiscard]] progress::Engine& engine() noexcept { return engine_; }
   [[nodiscard]] rdma::DeviceContext& device() noexcept { return device_; }
   [[nodiscard]] rdma::Registrar& registrar() noexcept { return registrar_; }
+  /// What runs device lanes; with --initiator gpu alone.
+  [[nodiscard]] LaneLauncher& lanes() noexcept { return *lanes_; }
+  /// Who issues the operations, in words for the report.
+  [[nodiscard]] std::string initiator() const { return lanes_ ? lanes_->name() : "cpu"; }
   [[nodiscard]] rdma::SharedObjects objects() noexcept {
     return {device_, domain_, registrar_, completions_};
   }
@@ -70,6 +75,7 @@ class Environment final : progress::EventHandler {
   core::Signals& signals_;
   core::Duration timeout_;
   bool event_driven_;
+  std::unique_ptr<LaneLauncher> lanes_;
   progress::Engine engine_;
   rdma::DeviceContext device_;
   rdma::ProtectionDomain domain_;

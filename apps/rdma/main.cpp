@@ -10,7 +10,6 @@
 #include "apps/rdma/report.hpp"
 #include "apps/rdma/shared_pool.hpp"
 #include "cli/json_file.hpp"
-#include "core/log.hpp"
 #include "core/signals.hpp"
 
 namespace offload::rdma_tool {
@@ -22,10 +21,6 @@ constexpr int kInterrupted = 130;
 int run(const Options& options, core::Signals& signals) {
   cli::start_log("offload-rdma", options.log);
   cli::JsonFile json(options.output, "offload-rdma");
-  if (options.initiator == Initiator::gpu) {
-    core::log_info("operations are issued by {}: this program has no kernel",
-                   initiated_by(options));
-  }
   Environment environment(options, signals, Endpoint::completions(options) * options.connections);
   std::optional<SharedPool> shared;
   if (options.shared_receives) shared.emplace(environment, options);
@@ -34,8 +29,11 @@ int run(const Options& options, core::Signals& signals) {
     endpoints.push_back(
         std::make_unique<Endpoint>(environment, options, i, shared ? &*shared : nullptr));
   }
-  const Rendezvous rendezvous(environment, options, endpoints);
-  for (const auto& endpoint : endpoints) endpoint->exchange_hello();
+  std::optional<Rendezvous> rendezvous;
+  if (!is_alone(options.operation)) rendezvous.emplace(environment, options, endpoints);
+  for (const auto& endpoint : endpoints) {
+    rendezvous ? endpoint->exchange_hello() : endpoint->connect_to_itself();
+  }
 
   std::vector<Result> results;
   for (const std::uint32_t size : options.sizes) {
@@ -44,11 +42,15 @@ int run(const Options& options, core::Signals& signals) {
     }
   }
   environment.close();
-  for (const auto& endpoint : endpoints) endpoint->sync();
+  if (rendezvous) {
+    for (const auto& endpoint : endpoints) endpoint->sync();
+  }
 
-  fmt::print("{}", make_table(options, environment.device().name(), results));
+  const std::string device = environment.device().name();
+  const std::string initiator = environment.initiator();
+  fmt::print("{}", make_table(options, device, initiator, results));
   std::fflush(stdout);
-  json.write(make_json(options, environment.device().name(), results));
+  json.write(make_json(options, device, initiator, results));
   return 0;
 }
 

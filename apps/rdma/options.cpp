@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "apps/rdma/device/lane.hpp"
 #include "cli/options.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -39,11 +40,15 @@ constexpr const char* kFooter =
     "  ordered            what is read by one connection is sent by another, which has to wait "
     "for\n"
     "                     that: done by the engine, as a graph\n"
-    "With --initiator gpu, at both ends, the device functions that a kernel calls post the "
-    "operations\n"
-    "to queues in mlx5's format, and a proxy carries these out: on CPU threads, as this program "
-    "has no\n"
-    "kernel yet. Operations: send, recv, write, read, write-imm, send-imm, atomic, put-signal.\n\n"
+    "  copy               the device copies memory of this process, which needs no peer; with\n"
+    "                     --initiator gpu alone\n"
+    "With --initiator gpu, at both ends, a kernel posts the operations to queues in mlx5's format, "
+    "and\n"
+    "a proxy carries these out: a warp for each connection, or for each lane of --shared-queue. "
+    "Without\n"
+    "a GPU its functions run on CPU threads; log and report say which. Operations: send, recv, "
+    "write,\n"
+    "read, write-imm, send-imm, atomic, put-signal, copy.\n\n"
     "With --in-flight 1 latency is measured: of a read the whole operation; of all others half a\n"
     "round trip, as the peer answers with the same. With more in flight, bandwidth is. One-sided\n"
     "operations but write are not answered.\n\n"
@@ -54,13 +59,14 @@ constexpr const char* kFooter =
     "  offload-rdma send --role responder --cm 10.0.0.1\n"
     "  offload-rdma send --role requester --cm 10.0.0.1 --size 1,4k,1m\n"
     "  offload-rdma read --role requester --local-descriptor a --remote-descriptor b\n"
-    "      --in-flight 64 --size 64k --no-verify";
+    "      --in-flight 64 --size 64k --no-verify\n"
+    "  offload-rdma copy --initiator gpu --size 1m --in-flight 16";
 
 /// Indexed by Operation.
-constexpr std::array kNames = {"send",       "recv",     "write",   "read",
-                               "write-imm",  "send-imm", "atomic",  "sync-event",
-                               "multi-conn", "burst",    "ordered", "put-signal"};
-static_assert(kNames.size() == static_cast<std::size_t>(Operation::put_signal) + 1);
+constexpr std::array kNames = {"send",     "recv",       "write",      "read",       "write-imm",
+                               "send-imm", "atomic",     "sync-event", "multi-conn", "burst",
+                               "ordered",  "put-signal", "copy"};
+static_assert(kNames.size() == static_cast<std::size_t>(Operation::copy) + 1);
 
 std::optional<Operation> operation_named(std::string_view name) {
   const auto* const found = std::find(kNames.begin(), kNames.end(), name);
@@ -112,7 +118,7 @@ void add_work(cli::CommandLine& line, Options& options) {
                                   "Connections, on one completion queue");
   cli::add_integer<std::uint32_t>(line, "--shared-queue", options.queue_lanes, 1, kMostLanes,
                                   "Lanes that post to one queue: with --initiator gpu, for read, "
-                                  "atomic and put-signal")
+                                  "atomic, put-signal and copy")
       .type_name("LANES");
   cli::add_integer<std::uint32_t>(line, "--inline", options.max_inline_data, 0, 1024,
                                   "Messages up to so many bytes travel in the work request");
@@ -156,7 +162,8 @@ bool works_on_a_word(Operation operation) noexcept {
 
 bool needs_rc(Operation operation) noexcept {
   return operation == Operation::read || operation == Operation::ordered ||
-         operation == Operation::put_signal || works_on_a_word(operation);
+         operation == Operation::put_signal || operation == Operation::copy ||
+         works_on_a_word(operation);
 }
 
 bool one_at_a_time(Operation operation) noexcept {
@@ -171,14 +178,20 @@ bool has_device_functions(Operation operation) noexcept {
 
 bool shares_a_queue(Operation operation) noexcept {
   return operation == Operation::read || operation == Operation::atomic ||
-         operation == Operation::put_signal;
+         operation == Operation::put_signal || operation == Operation::copy;
+}
+
+bool is_the_devices(Operation operation) noexcept {
+  return operation == Operation::put_signal || operation == Operation::copy;
 }
 
 /// As wrong_with(), of what the initiator has.
 std::string wrong_with_initiator(const Options& options) {
   const auto name = name_of(options.operation);
   if (options.initiator == Initiator::cpu) {
-    if (options.operation == Operation::put_signal) return "put-signal: only with --initiator gpu";
+    if (is_the_devices(options.operation)) {
+      return fmt::format("{}: only with --initiator gpu", name);
+    }
     if (options.queue_lanes != 1) return "--shared-queue: only with --initiator gpu";
     return {};
   }
@@ -195,7 +208,11 @@ std::string wrong_with_initiator(const Options& options) {
 
 /// The conflict between options; empty if there is none.
 std::string wrong_with(const Options& options) {
-  if (options.cm_address.empty() && options.local_descriptor.empty()) {
+  const bool meets = !options.cm_address.empty() || !options.local_descriptor.empty();
+  if (is_alone(options.operation) && meets) {
+    return fmt::format("{}: no peer to meet", name_of(options.operation));
+  }
+  if (!is_alone(options.operation) && !meets) {
     return "--cm or --local-descriptor and --remote-descriptor say how to meet the peer";
   }
   if (options.qp_type == rdma::QpType::uc && needs_rc(options.operation)) {
@@ -237,8 +254,8 @@ std::string_view name_of(Role role) noexcept {
   return role == Role::requester ? "requester" : "responder";
 }
 
-std::string_view initiated_by(const Options& options) noexcept {
-  return options.initiator == Initiator::cpu ? "cpu" : "device functions on CPU threads";
+bool is_alone(Operation operation) noexcept {
+  return operation == Operation::copy;
 }
 
 std::string agreed(const Options& options) {
@@ -262,17 +279,23 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
            "one of " + cli::listed({kNames.begin(), kNames.end()}), "What to do: see below")
       .type_name("OPERATION")
       .required();
-  cli::add_choice(line, "--role", role, {"requester", "responder"}, "Which end this one is")
-      .required();
+  cli::add_choice(line, "--role", role, {"requester", "responder"},
+                  "Which end this one is; needed but for copy");
   add_rendezvous(line, options);
   cli::add_choice(line, "--transport", transport, {"rc", "uc"},
                   "Reliable or unreliable connection");
   cli::add_choice(line, "--initiator", initiator, {"cpu", "gpu"},
-                  "Who issues operations: tasks of the engine, or a kernel's functions: see below");
+                  "Who issues operations: tasks of the engine, or a kernel: see below");
   add_work(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
-  options.role = role == "requester" ? Role::requester : Role::responder;
+  if (is_alone(options.operation) == line.has("--role")) {
+    return cli::Leave{
+        cli::kUsageError,
+        fmt::format("offload-rdma: {}: {}", name_of(options.operation),
+                    is_alone(options.operation) ? "no --role" : "--role is required")};
+  }
+  options.role = role == "responder" ? Role::responder : Role::requester;
   options.qp_type = transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
   options.initiator = initiator == "gpu" ? Initiator::gpu : Initiator::cpu;
   set_defaults(line, options);

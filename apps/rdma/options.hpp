@@ -26,13 +26,12 @@ enum class Operation : std::uint8_t {
   burst,
   ordered,
   put_signal,
+  copy,
 };
 
-/// Who issues operations: tasks of lib/rdma, or the device functions of kernels/rdma.
+/// Who issues operations: tasks of lib/rdma, or the device functions of kernels/rdma, in a kernel
+/// where there is a GPU.
 enum class Initiator : std::uint8_t { cpu, gpu };
-
-/// Of one queue that several lanes share.
-inline constexpr std::uint32_t kMostLanes = 16;
 
 enum class Role : std::uint8_t { requester, responder };
 
@@ -70,8 +69,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
 std::string_view name_of(Operation operation) noexcept;
 std::string_view name_of(Role role) noexcept;
 
-/// Who issues the operations, in words for log and report: "cpu", or what stands for a GPU.
-std::string_view initiated_by(const Options& options) noexcept;
+/// Whether one process does it all, without a peer.
+bool is_alone(Operation operation) noexcept;
 
 /// The options that both ends must agree on, as text: "send RC --size 8 ...".
 std::string agreed(const Options& options);

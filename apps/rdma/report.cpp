@@ -21,6 +21,7 @@ double mebibytes_per_second(const Result& result) {
 }
 
 const char* connection_of(const Options& options) {
+  if (is_alone(options.operation)) return "none";
   return options.cm_address.empty() ? "descriptor" : "cm";
 }
 
@@ -42,13 +43,13 @@ std::string latency_heads(const Result& result) {
 }  // namespace
 
 std::string make_table(const Options& options, const std::string& device,
-                       std::span<const Result> results) {
-  std::string table = fmt::format(
-      "{} ({}), {} on {}, {}, {}, {} connection(s), {} in flight, data {}{}\n",
-      name_of(options.operation), name_of(options.role), name_of(options.qp_type), device,
-      connection_of(options), completions_of(options), options.connections, options.in_flight,
-      options.verify ? "checked" : "not checked",
-      options.initiator == Initiator::cpu ? "" : fmt::format(", by {}", initiated_by(options)));
+                       const std::string& initiator, std::span<const Result> results) {
+  std::string table =
+      fmt::format("{} ({}), {} on {}, {}, {}, {} connection(s), {} in flight, data {}{}\n",
+                  name_of(options.operation), name_of(options.role), name_of(options.qp_type),
+                  device, connection_of(options), completions_of(options), options.connections,
+                  options.in_flight, options.verify ? "checked" : "not checked",
+                  options.initiator == Initiator::cpu ? "" : fmt::format(", by {}", initiator));
   const bool latency = !results.empty() && results.front().latency.count() != 0;
   table += fmt::format("{:>9} {:>11} {:>11}", "#bytes", "#iterations", "#checked");
   table += latency ? latency_heads(results.front())
@@ -69,7 +70,8 @@ std::string make_table(const Options& options, const std::string& device,
   return table;
 }
 
-Json make_json(const Options& options, const std::string& device, std::span<const Result> results) {
+Json make_json(const Options& options, const std::string& device, const std::string& initiator,
+               std::span<const Result> results) {
   Json list = Json::array();
   for (const Result& result : results) {
     Json latency;
@@ -93,7 +95,7 @@ Json make_json(const Options& options, const std::string& device, std::span<cons
           {"transport", name_of(options.qp_type)},
           {"connection", connection_of(options)},
           {"completions", completions_of(options)},
-          {"initiator", initiated_by(options)},
+          {"initiator", initiator},
           {"shared_queue", options.queue_lanes},
           {"iterations", options.iterations},
           {"in_flight", options.in_flight},

@@ -59,7 +59,7 @@ void Acceptor::tick(core::TimePoint now) {
     engine_->watch(listener_.get(), EPOLLIN, *this);
     retry_ = core::TimePoint::max();
   } catch (const core::Error& error) {
-    log_turned_away({}, error.what());
+    log_nobody_accepted(error.what());
   }
 }
 
@@ -71,7 +71,7 @@ void Acceptor::on_events(std::uint32_t) {
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
       if (is_exhaustion(errno)) {
-        log_turned_away({}, std::generic_category().message(errno));
+        log_nobody_accepted(std::generic_category().message(errno));
         pause();
       }
       return;  // nobody, or one who has left: the others make the socket readable
@@ -81,13 +81,15 @@ void Acceptor::on_events(std::uint32_t) {
 }
 
 void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address) {
+  ++accepted_;
   if (socket.get() >= first_reserved_fd_) {
     return log_turned_away(address, "the limit of open files is reached");
   }
   try {
-    Admission admission{address, {}};
+    Admission admission{address, {}, accepted_};
     switch (counts_.admit(address, admission.place)) {
       case ClientCounts::Outcome::let_in:
+        core::log_debug("client {}, {}, is let in", accepted_, std::string_view(address.text()));
         return choose_thread().take(std::move(socket), std::move(admission));
       case ClientCounts::Outcome::too_many:
         return turn_away(socket, address, protocol::Refusal::too_many_clients);
@@ -131,8 +133,14 @@ void Acceptor::pause() {
 void Acceptor::log_turned_away(const net::PeerAddress& address, std::string_view reason) noexcept {
   if (!turned_away_log_.allow(engine_->now())) return;
   const auto from = address.text();
-  core::log_warning("client {} is turned away: {} ({} more were not logged)",
+  core::log_warning("client {}, {}, is turned away: {} ({} more were not logged)", accepted_,
                     std::string_view(from), reason, turned_away_log_.suppressed());
+}
+
+void Acceptor::log_nobody_accepted(std::string_view reason) noexcept {
+  if (!turned_away_log_.allow(engine_->now())) return;
+  core::log_warning("no client is let in for now: {} ({} more were not logged)", reason,
+                    turned_away_log_.suppressed());
 }
 
 }  // namespace offload::server

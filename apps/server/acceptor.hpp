@@ -48,6 +48,7 @@ class Acceptor final : progress::EventHandler {
   void turn_away(const core::Fd& socket, const net::PeerAddress& address,
                  protocol::Refusal reason) noexcept;
   void log_turned_away(const net::PeerAddress& address, std::string_view reason) noexcept;
+  void log_nobody_accepted(std::string_view reason) noexcept;
 
   progress::Engine* engine_;
   core::Fd listener_;
@@ -55,6 +56,7 @@ class Acceptor final : progress::EventHandler {
   ClientCounts counts_;
   const std::vector<std::unique_ptr<IoThread>>* threads_;
   std::size_t first_choice_ = 0;                    ///< where several have the fewest
+  std::uint64_t accepted_ = 0;                      ///< the number of the last one
   core::TimePoint retry_ = core::TimePoint::max();  ///< while it is paused
   core::RateLimit turned_away_log_;
 };

@@ -118,7 +118,7 @@ class Connection final : progress::EventHandler {
   [[nodiscard]] ConnectionEnd end() const noexcept { return end_; }
 
   void add_request() noexcept { ++in_flight_; }
-  void remove_request() noexcept { --in_flight_; }
+  void remove_requests(std::uint32_t count) noexcept { in_flight_ -= count; }
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
   /// Whether all is answered and sent, and finish() is to be called.
   [[nodiscard]] bool finishing() const noexcept {

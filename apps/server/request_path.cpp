@@ -50,8 +50,7 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       limits_(limits),
       requester_(endpoint, *this),
       long_requests_(requester_.capacity()),
-      output_(kBatch, kFrameRoom),
-      longest_response_(limits.response_length(0)) {
+      output_(kBatch, kFrameRoom) {
   sampled_.resize(std::max<std::size_t>(requester_.capacity() / kSampled, 1));
   touched_.reserve(2 * kBatch);  // each has a piece in output_ at least
   metrics_->slots.set(requester_.capacity());
@@ -69,7 +68,7 @@ void RequestPath::give_up(channel::SendTask& request, Refusal reason) {
   void* const user = std::exchange(request.user_data, nullptr);
   if (user == nullptr) return;
   auto& client = *static_cast<Client*>(user);
-  client.connection().remove_request();
+  client.connection().remove_requests(1);
   append_error(client, reason);
   clients_->make_ready(client);
 }
@@ -114,7 +113,7 @@ std::optional<core::TimePoint> RequestPath::silent_since() {
   if (!requester_.post(payload, &client, now).ok()) return false;
   long_requests_.note_posted(payload.size(), now);
   client.connection().add_request();
-  if (requester_.posted() % kSampled == 0) begin_sample(client, first);
+  if (requester_.posted() % kSampled == 0) begin_sample(client, payload.size(), first);
   return true;
 }
 
@@ -177,11 +176,10 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   last_received_ = &task;
   if (task.user_data == nullptr) return;  // given up: its client has had an error
   auto& client = *static_cast<Client*>(task.user_data);
-  client.connection().remove_request();
-  ++answered_;
-  if ((task.sequence() + 1) % kSampled == 0) find_sample(task);
-  if (task.response_status() != kernels::Status::ok ||
-      task.payload().size() > longest_response(task.request_length())) {
+  client.connection().remove_requests(task.count());
+  answered_ += task.count();
+  if ((task.sequence() + 1) % kSampled < task.count()) find_sample(task);
+  if (task.response_status() != kernels::Status::ok) {
     ++failed_;
     return append_error(client, Refusal::worker_failed);
   }
@@ -222,7 +220,7 @@ bool RequestPath::deliver() {
 
 /// Of the request that was just posted. `first`: its frame is the first that the client's input
 /// had.
-void RequestPath::begin_sample(const Client& client, bool first) noexcept {
+void RequestPath::begin_sample(const Client& client, std::size_t length, bool first) noexcept {
   const std::uint64_t number = requester_.posted() - 1;
   core::TimePoint began = first ? client.frame_read() : client.read_at();
   const net::WallTime came = first ? client.frame_came() : client.came_at();
@@ -232,14 +230,15 @@ void RequestPath::begin_sample(const Client& client, bool first) noexcept {
     const auto ago = net::WallTime(std::chrono::system_clock::now()) - came;
     if (ago < kLongestAgo) began = std::min(began, now - ago);
   }
-  sampled_[number / kSampled % sampled_.size()] = {began, client.read_at(), engine_->now(), 0};
+  sampled_[number / kSampled % sampled_.size()] = {began, client.read_at(), engine_->now(),
+                                                   static_cast<std::uint32_t>(length)};
 }
 
 /// Of the last one in a turn. After a worker was lost another request may have its number.
 void RequestPath::find_sample(const channel::PostRecvTask& task) noexcept {
-  const Sample& sample = sampled_[task.sequence() / kSampled % sampled_.size()];
-  if (sample.posted != requester_.posted_at(task)) return;
-  sample_ = {sample.began, sample.whole, sample.posted, task.request_length()};
+  const std::uint64_t number = (task.sequence() + 1) / kSampled * kSampled - 1;
+  const Sample& sample = sampled_[number / kSampled % sampled_.size()];
+  if (sample.posted == requester_.posted_at(number)) sample_ = sample;
 }
 
 /// Of a response that was seen in this turn and is written now.

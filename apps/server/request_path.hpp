@@ -68,8 +68,13 @@ class RequestPath {
   /// refused.
   void end_round();
 
-  /// Called with each response in turns of the engine. deliver() is to follow.
+  /// Called with each response, or those of one batch to one client, in turns of the engine.
+  /// deliver() is to follow.
   void on_response(channel::PostRecvTask& task);
+  /// For the requester: what the service answers to a request of `length`.
+  [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) const {
+    return limits_.response_length(length);
+  }
   /// Sends the responses that came and frees their slots. Returns whether there were any.
   bool deliver();
 
@@ -93,7 +98,7 @@ class RequestPath {
   void disconnect(Client& client, protocol::Refusal reason);
   void append_error(Client& client, protocol::Refusal reason);
   void count_refusal(protocol::Refusal reason) noexcept;
-  void begin_sample(const Client& client, bool first) noexcept;
+  void begin_sample(const Client& client, std::size_t length, bool first) noexcept;
   void find_sample(const channel::PostRecvTask& task) noexcept;
   void record_sample() noexcept;
   void give_up(channel::SendTask& request, protocol::Refusal reason);
@@ -105,11 +110,6 @@ class RequestPath {
     if (client.connection().chain().empty()) touched_.push_back(&client);
   }
   void send_touched();
-  /// What the service answers to a request of `length`; most have that of the last one.
-  [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) noexcept {
-    if (length != last_length_) longest_response_ = limits_.response_length(last_length_ = length);
-    return longest_response_;
-  }
 
   progress::Engine* engine_;
   ClientTable* clients_;
@@ -120,9 +120,7 @@ class RequestPath {
   net::OutputBatch output_;
   std::vector<Client*> touched_;                    ///< have output in output_
   channel::PostRecvTask* last_received_ = nullptr;  ///< that is to be released
-  std::uint32_t last_length_ = 0;
-  std::uint32_t longest_response_;            ///< to a request of that length
-  std::optional<protocol::Refusal> refusal_;  ///< of all requests
+  std::optional<protocol::Refusal> refusal_;        ///< of all requests
   bool open_ = false;
   core::TimePoint last_response_;
   std::uint64_t answered_ = 0;

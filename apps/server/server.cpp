@@ -103,7 +103,6 @@ Server::~Server() {
 }
 
 void Server::run() {
-  core::log_info("configuration: {}", options_.configuration.to_string());
   core::log_info("waiting for a worker on {}", link_->address().to_string());
   manager_.ready("waits for its first worker");
   while (!shutdown_requested_ && !scheduler_.served()) turn(core::TimePoint::max());
@@ -130,8 +129,7 @@ void Server::turn(core::TimePoint deadline) {
     set_expired(true);
     manager_.status("has no worker: refuses requests");
   }
-  metrics_.note_turn(now, !threads_.empty() && scheduler_.served(),
-                     shutdown_requested_ || drained_);
+  metrics_.note_turn(now, !threads_.empty() && scheduler_.served(), shutdown_requested_);
 }
 
 void Server::open_for_clients() {
@@ -193,12 +191,13 @@ void Server::deal_channels() {
     core::log_info("worker {} serves {} of {} channels", link_->name_of(worker), count,
                    cpus_.size());
     link_->assign(worker, count);
+    metrics_.note_serving(worker, count);
   }
 }
 
 void Server::on_worker_attached(comch::AttachedWorker worker) {
   scheduler_.add(worker.id, worker.stands_by, worker.replaces);
-  metrics_.note_attached(worker.id, link_->name_of(worker.id));
+  metrics_.note_attached(worker, link_->name_of(worker.id));
   if (threads_.empty()) {
     early_.emplace(worker.id, std::move(worker));
   } else {
@@ -320,10 +319,10 @@ telemetry::CommandResult Server::run_command(const telemetry::Command& command) 
     return {Status::refused, "nothing is changed: the log says why"};
   }
   if (command.name == "drain" || command.name == "undrain") {
-    drained_ = command.name == "drain";
-    metrics_.events()->add(command.name);
-    return {Status::done, drained_ ? "/readyz is 503; clients are served until a signal"
-                                   : "/readyz follows the workers again"};
+    const bool drained = command.name == "drain";
+    metrics_.note_drained(drained);
+    return {Status::done, drained ? "/readyz is 503 until undrain; clients are served all the same"
+                                  : "/readyz follows the workers again"};
   }
   if (command.name == "detach") return detach(command.argument);
   return {Status::unknown, "the server's commands: log-level, reload, drain, undrain, detach"};
@@ -339,6 +338,7 @@ telemetry::CommandResult Server::detach(const std::string& worker) {
     if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
     return {Status::done, "worker " + worker + " is let go once it owes nothing"};
   }
+  if (worker.empty()) return {Status::refused, "which worker? Its number is in status"};
   return {Status::refused, "there is no worker '" + core::escaped(worker) + "'"};
 }
 

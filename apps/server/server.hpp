@@ -77,7 +77,6 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   bool expired_ = false;  ///< no worker for --worker-timeout: requests are refused
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;
-  bool drained_ = false;  ///< by command: /readyz says that it leaves, and it serves on
   ServerMetrics metrics_;
   telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
   std::optional<telemetry::View> admin_;

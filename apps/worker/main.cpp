@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     cli::start_log("offload-worker", options.log);
+    core::log_info("configuration: {}", options.configuration.to_string());
     return static_cast<int>(worker::Program(options, signals).run());
   } catch (const std::exception& error) {
     core::print_error("offload-worker", error.what());

@@ -80,10 +80,9 @@ void add_backend(cli::CommandLine& line, Options& options) {
       .default_str("20us");
   cli::add_choice(line, "--data-path", options.data_path, {"auto", "gpu", "cpu"},
                   "Over rdma, what posts responses: the back end itself, as RDMA writes into the "
-                  "server's slots "
-                  "(gpu; of the back ends cpu has it, whose threads run the device's functions), "
-                  "or a thread of "
-                  "this program that sends them (cpu). auto is cpu as long as no GPU has it");
+                  "server's slots (gpu; cuda and cpu have it, the latter's threads run the "
+                  "device's functions), or a thread of this program that sends them (cpu). auto: "
+                  "gpu with cuda, else cpu; the log says which, and why");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
                 "cpu, graph: how long a thread polls after a request before it sleeps")
       .default_str("20us");

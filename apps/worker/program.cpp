@@ -84,7 +84,6 @@ cli::Reload::Apply Program::reread_options() {
 }
 
 ExitStatus Program::run() {
-  core::log_info("configuration: {}", options_.configuration.to_string());
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].thread = std::thread([this, i] {
       core::name_this_thread(("control-" + std::to_string(i)).c_str());

@@ -80,10 +80,8 @@ WorkerEnd Worker::run() {
     hang_.enter(kStartTime);
     backend_ = open_backend(options_, gpu_);
     core::log_info("{}back end: {}", prefix_, backend_->name());
-    if (options_.data_path == "gpu" && !backend_->posts_responses()) {
-      throw Error(ErrorCode::not_supported,
-                  "--data-path gpu: the back end " + backend_->name() + " does not post responses");
-    }
+    counts_->describe({backend_->name(), ""});
+    data_path_ = choose_data_path(options_.data_path, options_.comch, *backend_);
     end = attach_and_serve();
   } catch (...) {
     failure = std::current_exception();
@@ -207,6 +205,7 @@ bool Worker::detach() {
   link_.reset();
   watchdog_.reset();
   note_detached();
+  counts_->describe({backend_->name(), ""});
   return true;
 }
 
@@ -234,7 +233,7 @@ protocol::Hello Worker::hello() const {
   }
   if (options_.stands_by) hello.capabilities |= protocol::kStandsBy;
   if (replaces_) hello.capabilities |= protocol::kReplaces;
-  if (options_.data_path == "gpu") hello.capabilities |= protocol::kWritesSlots;
+  if (data_path_.by_backend) hello.capabilities |= protocol::kWritesSlots;
   hello.max_channels = kMostChannels;
   hello.max_message_length = kernels::kMaxMessageLength;
   hello.backend = backend_->name();
@@ -259,19 +258,20 @@ void Worker::on_channels(const std::string& service, std::vector<comch::Attached
     }
     watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
     core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(), service);
-    core::log_info("{}data path: {}", prefix_, data_path());
+    const std::string path = described_data_path();
+    core::log_info("{}data path: {}", prefix_, path);
+    counts_->describe({backend_->name(), path});
   } catch (...) {
     failure_ = std::current_exception();
     throw;
   }
 }
 
-std::string Worker::data_path() const {
+std::string Worker::described_data_path() const {
   if (channels_.empty() || !channels_.front().link) return "shared memory, as the server is here";
-  if (channels_.front().channel->writer() != nullptr) {
-    return "the back end posts responses (--data-path gpu), a thread carries that out";
-  }
-  return "a thread sends responses (--data-path " + options_.data_path + ")";
+  const channel::ResponseWriter* const writer = channels_.front().channel->writer();
+  if (writer == nullptr) return "a thread sends responses (" + data_path_.why + ")";
+  return "the back end posts responses (" + data_path_.why + "), " + writer->carrier;
 }
 
 void Worker::on_attached() {

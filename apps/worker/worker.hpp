@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/worker/data_path.hpp"
 #include "apps/worker/hang_detector.hpp"
 #include "apps/worker/options.hpp"
 #include "apps/worker/watchdog.hpp"
@@ -63,7 +64,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
 
  private:
   /// What carries requests and responses, for the log.
-  [[nodiscard]] std::string data_path() const;
+  [[nodiscard]] std::string described_data_path() const;
   void on_channels(const std::string& service,
                    std::vector<comch::AttachedChannel> channels) override;
   void on_attached() override;
@@ -86,6 +87,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   [[nodiscard]] protocol::Hello hello() const;
 
   Options options_;
+  DataPath data_path_;  ///< once the back end is there
   std::string gpu_;
   std::string prefix_;
   std::uint64_t most_memory_;

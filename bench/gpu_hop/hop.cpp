@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "protocol/frame.hpp"
 
 namespace offload::bench {
 namespace {
@@ -18,7 +19,7 @@ constexpr core::Duration kLimit = std::chrono::seconds(10);
 
 /// Where many are under way, one of so many is timed: to look at the clock takes as long as to
 /// write a short one. Not a multiple of kLargeEvery.
-constexpr std::uint64_t kTimedEvery = 16;
+constexpr std::uint32_t kTimedEvery = 16;
 
 /// How many differ: not a power of two, as slots are one; few enough of long ones that they stay in
 /// a processor's cache.
@@ -35,19 +36,44 @@ channel::SharedChannel import_channel(const channel::ChannelMemory& memory) {
 }
 
 /// Everything here is in its limits: what is refused is a fault of this program.
-void check(core::Status status) {
-  if (!status.ok()) throw core::Error(status.error(), "the channel refused a task");
+[[noreturn, gnu::cold]] void throw_refused(core::Status status) {
+  throw core::Error(status.error(), "the channel refused a task");
 }
 
 }  // namespace
 
-Patterns::Patterns(std::uint32_t size, std::uint32_t seed) {
+Patterns::Patterns(std::uint32_t size, std::uint32_t seed)
+    : size_(size), stride_(std::max<std::size_t>(size, 1)) {
   std::minstd_rand random(seed);
-  while (requests_.size() < patterns_of(size)) {
-    auto& request = requests_.emplace_back(size);
-    for (auto& byte : request) byte = static_cast<std::byte>(random());
-    responses_.emplace_back(request.rbegin(), request.rend());
+  requests_.resize(patterns_of(size) * stride_);
+  for (auto& byte : requests_) byte = static_cast<std::byte>(random());
+  for (std::size_t at = 0; at != requests_.size(); at += stride_) {
+    std::vector<std::byte> payload(size);
+    std::reverse_copy(&requests_[at], &requests_[at] + size, payload.begin());
+    const auto frame = protocol::make_frame(protocol::MessageId::client_response, payload);
+    responses_.insert(responses_.end(), frame.begin(), frame.end());
   }
+  request_ = requests_.data();
+  response_ = responses_.data();
+}
+
+bool Patterns::answered_by(std::span<const std::byte> frames, std::uint32_t count) {
+  if (frames.size() != count * (size_ + protocol::kFrameHeaderSize)) return false;
+  bool right = true;
+  while (!frames.empty()) {
+    const auto left = static_cast<std::size_t>(responses_.data() + responses_.size() - response_);
+    const std::size_t part = std::min(frames.size(), left);
+    right = std::memcmp(frames.data(), response_, part) == 0 && right;
+    advance(response_, part, responses_);
+    frames = frames.subspan(part);
+  }
+  return right;
+}
+
+bool Patterns::answered_by(std::span<const std::byte> payload) {
+  const std::byte* const expected = response_ + protocol::kFrameHeaderSize;
+  advance(response_, protocol::kFrameHeaderSize + size_, responses_);
+  return payload.size() == size_ && std::memcmp(payload.data(), expected, size_) == 0;
 }
 
 Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wakeup wakeup)
@@ -57,28 +83,28 @@ Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wa
       usual_(load.size, index + 1),
       large_(load.large, index + 2),
       mixed_(load.large != 0),
+      max_length_(load.max_length),
       posted_(requester_.capacity()) {
-  batch_.reserve(requester_.capacity());
   requester_.set_wakeup(wakeup);
   requester_.open(engine_);
 }
 
 void Hop::run(std::uint64_t messages, const Pace& pace) {
-  const std::uint64_t warm_up = std::min<std::uint64_t>(messages / 10, 10'000);
-  const std::uint64_t total = messages + warm_up;
+  warm_up_ = std::min<std::uint64_t>(messages / 10, 10'000);
+  const std::uint64_t total = messages + warm_up_;
   const std::uint64_t window = std::min<std::uint64_t>(pace.in_flight, requester_.capacity());
   pace_ = pace;
-  auto begin = core::Clock::now();
-  auto last = begin;
+  timed_every_ = pace.in_flight == 1 ? 1 : kTimedEvery;
+  seen_ = core::Clock::now();
   std::uint64_t sent = 0;
   received_ = 0;
   while (received_ < total) {
     const std::uint64_t end = std::min(total, received_ + window);
-    const bool is_time = pace.gap == core::Duration{} || core::Clock::now() - last >= pace.gap;
+    const bool is_time = pace.gap == core::Duration{} || core::Clock::now() - seen_ >= pace.gap;
     if (is_time && (pace.together ? sent == received_ : sent < end)) sent = send(sent, end);
     engine_.progress();
-    if (batch_.empty()) {
-      if (core::Clock::now() - last > kLimit) {
+    if (newest_ == nullptr) {
+      if (core::Clock::now() - seen_ > kLimit) {
         fault_ = "no response to message " + std::to_string(received_);
       }
       if (!fault_.empty()) return;
@@ -86,29 +112,12 @@ void Hop::run(std::uint64_t messages, const Pace& pace) {
       if (requester_.wakeup() == channel::Wakeup::doorbell) std::this_thread::yield();
       continue;
     }
-    last = core::Clock::now();
-    for (const channel::PostRecvTask* const task : batch_) {
-      if (received_ == warm_up) begin = last;
-      if (is_timed(received_)) {
-        const auto flushed = std::exchange(posted(received_), core::TimePoint{});
-        if (received_ >= warm_up && flushed != core::TimePoint{}) latency_.record(last - flushed);
-      }
-      check_response(received_++, *task);
-    }
-    if (pace.together && received_ == sent && received_ > warm_up) latency_.record(last - begun_);
-    finish_batch();
+    const core::Status released = requester_.release(*std::exchange(newest_, nullptr));
+    if (!released.ok()) throw_refused(released);
+    requester_.flush();
     if (!fault_.empty()) return;
   }
-  duration_ = core::Clock::now() - begin;
-}
-
-bool Hop::is_large(std::uint64_t message) const {
-  return mixed_ && message % kLargeEvery == kLargeEvery - 1;
-}
-
-bool Hop::is_timed(std::uint64_t message) const {
-  return !pace_.together && !is_large(message) &&
-         (pace_.in_flight == 1 || message % kTimedEvery == 0);
+  duration_ = core::Clock::now() - begin_;
 }
 
 /// Posts and flushes messages from `from` on, before `end`, as far as they fit. Returns the next.
@@ -118,34 +127,48 @@ std::uint64_t Hop::send(std::uint64_t from, std::uint64_t end) {
   std::uint64_t next = from;
   for (; next != end; ++next) {
     Patterns& own = patterns(next);
-    const core::Status status = requester_.post(own.request(), nullptr);
-    if (status.error() == core::ErrorCode::again) break;
-    check(status);
+    const core::Status status = requester_.post(own.request(), &own);
+    if (!status.ok()) {
+      if (status.error() == core::ErrorCode::again) break;
+      throw_refused(status);
+    }
     own.next_request();
   }
   requester_.flush();
   if (next == from) return next;
+  if (pace_.together) last_together_ = next;
   const auto flushed = timed ? core::Clock::now() : core::TimePoint{};
   if (timed) fill_.record(flushed - begun_);
-  if (is_timed(from)) posted(from) = flushed;
+  if (is_timed(from)) posted(from) = pace_.in_flight == 1 ? flushed : begun_;
   return next;
 }
 
-void Hop::check_response(std::uint64_t message, const channel::PostRecvTask& task) {
-  Patterns& own = patterns(message);
-  const auto& expected = own.response();
-  const auto payload = task.payload();
-  if (task.response_status() != kernels::Status::ok || payload.size() != expected.size() ||
-      (!expected.empty() && std::memcmp(payload.data(), expected.data(), expected.size()) != 0)) {
-    fault_ = "message " + std::to_string(message) + ": wrong response";
+void Hop::on_response(channel::PostRecvTask& task) {
+  if (newest_ == nullptr) seen_ = core::Clock::now();
+  newest_ = &task;
+  if (warm_up_ - received_ < task.count()) begin_ = seen_;
+  const std::uint64_t first = received_;
+  received_ += task.count();
+  for (std::uint64_t i = (first + timed_every_ - 1) / timed_every_ * timed_every_; i < received_;
+       i += timed_every_) {
+    record_latency(i);
   }
-  own.next_response();
+  if (received_ == last_together_ && received_ > warm_up_) {
+    latency_.record(core::Clock::now() - begun_);
+  }
+  auto& own = *static_cast<Patterns*>(task.user_data);
+  const bool right = task.response_status() == kernels::Status::ok &&
+                     (task.frame().empty() ? own.answered_by(task.payload())
+                                           : own.answered_by(task.frame(), task.count()));
+  if (!right && fault_.empty()) {
+    fault_ = "message " + std::to_string(first) + " or one after it: wrong response";
+  }
 }
 
-void Hop::finish_batch() {
-  for (channel::PostRecvTask* const task : batch_) check(requester_.release(*task));
-  requester_.flush();
-  batch_.clear();
+/// Of a message that is timed, and was posted as the first of its turn.
+void Hop::record_latency(std::uint64_t message) {
+  const auto since = std::exchange(posted(message), core::TimePoint{});
+  if (message >= warm_up_ && since != core::TimePoint{}) latency_.record(seen_ - since);
 }
 
 }  // namespace offload::bench

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,26 +26,33 @@ struct Load {
   std::uint32_t max_length;  ///< that the channel takes, at least the largest
 };
 
-/// Requests that differ, so that a stale response is found out, and what is to be answered. Each in
-/// its turn, as a division for each message would take longer than some messages.
+/// Requests that differ, so that a stale response is found out, and the frames that are to come
+/// back. Each in its turn, as a division for each message would take longer than some messages;
+/// back to back, as a server has them in its buffers.
 class Patterns {
  public:
   Patterns(std::uint32_t size, std::uint32_t seed);
 
-  [[nodiscard]] const std::vector<std::byte>& request() const { return requests_[sent_]; }
-  void next_request() { sent_ = after(sent_); }
-  [[nodiscard]] const std::vector<std::byte>& response() const { return responses_[answered_]; }
-  void next_response() { answered_ = after(answered_); }
+  [[nodiscard]] std::span<const std::byte> request() const { return {request_, size_}; }
+  void next_request() { advance(request_, stride_, requests_); }
+
+  /// Whether these are the next `count` responses, as frames; they are passed.
+  [[nodiscard]] bool answered_by(std::span<const std::byte> frames, std::uint32_t count);
+  /// The next response alone, as its payload; it is passed.
+  [[nodiscard]] bool answered_by(std::span<const std::byte> payload);
 
  private:
-  [[nodiscard]] std::size_t after(std::size_t index) const {
-    return index + 1 == requests_.size() ? 0 : index + 1;
+  static void advance(const std::byte*& at, std::size_t by, const std::vector<std::byte>& all) {
+    at += by;
+    if (at == all.data() + all.size()) at = all.data();
   }
 
-  std::vector<std::vector<std::byte>> requests_;
-  std::vector<std::vector<std::byte>> responses_;
-  std::size_t sent_ = 0;
-  std::size_t answered_ = 0;
+  std::size_t size_;
+  std::size_t stride_;  ///< size_, but not 0
+  std::vector<std::byte> requests_;
+  std::vector<std::byte> responses_;
+  const std::byte* request_;
+  const std::byte* response_;
 };
 
 /// Both ends of one channel in one process: the server's, driven by run(), and the worker's, for a
@@ -67,8 +76,9 @@ class Hop {
   /// Sends `messages` and checks each response. Ends early with a fault.
   void run(std::uint64_t messages, const Pace& pace);
 
-  /// From "flushed" to "response seen": of every message if one is in flight, else of a share. Of
-  /// messages that are posted together: from before the first is written to the last response.
+  /// To "response seen": from "flushed", if one is in flight, of every message. Else of a share of
+  /// those that are the first of their turn, from before they are posted, as the worker may have
+  /// them before the flush. Of messages that are posted together: to the last response.
   [[nodiscard]] const metrics::LatencyHistogram& latency() const { return latency_; }
   /// What it took to post the messages of a flush, and to flush.
   [[nodiscard]] const metrics::LatencyHistogram& fill() const { return fill_; }
@@ -76,13 +86,22 @@ class Hop {
   /// Empty if every response was right.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
-  /// For the requester.
-  void on_response(channel::PostRecvTask& task) { batch_.push_back(&task); }
+  /// For the requester. As a server does, it has done with responses when it returns; the slots are
+  /// released once a turn.
+  void on_response(channel::PostRecvTask& task);
+  /// What is longer than a request is found out by on_response().
+  [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) const {
+    return std::max(length, max_length_);
+  }
 
  private:
-  [[nodiscard]] bool is_large(std::uint64_t message) const;
+  [[nodiscard]] bool is_large(std::uint64_t message) const {
+    return mixed_ && message % kLargeEvery == kLargeEvery - 1;
+  }
   /// Whether its latency is measured by itself.
-  [[nodiscard]] bool is_timed(std::uint64_t message) const;
+  [[nodiscard]] bool is_timed(std::uint64_t message) const {
+    return message % timed_every_ == 0 && !pace_.together && !is_large(message);
+  }
   [[nodiscard]] core::TimePoint& posted(std::uint64_t message) {
     return posted_[message & (requester_.capacity() - 1)];
   }
@@ -90,21 +109,26 @@ class Hop {
     return is_large(message) ? large_ : usual_;
   }
   std::uint64_t send(std::uint64_t from, std::uint64_t end);
-  void check_response(std::uint64_t message, const channel::PostRecvTask& task);
-  void finish_batch();
+  void record_latency(std::uint64_t message);
 
   channel::ChannelMemory memory_;
   channel::SharedChannel import_;
   progress::Engine engine_;
   channel::Requester requester_;
-  std::vector<channel::PostRecvTask*> batch_;  ///< responses of one turn
   Patterns usual_;
   Patterns large_;
   bool mixed_;
+  std::uint32_t max_length_;
   Pace pace_{};
-  core::TimePoint begun_;                ///< when those that are posted together were begun
-  std::vector<core::TimePoint> posted_;  ///< by message; of those that are timed, until answered
+  core::TimePoint begun_;  ///< when those that are posted together were begun
+  std::uint64_t last_together_ = ~std::uint64_t{0};  ///< behind the last of them
+  std::vector<core::TimePoint> posted_;  ///< by message; since when those are timed that are
+  std::uint64_t timed_every_ = 1;        ///< of the messages
+  std::uint64_t warm_up_ = 0;            ///< messages before the first that counts
+  core::TimePoint begin_;                ///< when that one's response was seen
   std::uint64_t received_ = 0;
+  channel::PostRecvTask* newest_ = nullptr;  ///< of this turn's responses
+  core::TimePoint seen_;                     ///< when the first of them was seen
   metrics::LatencyHistogram latency_;
   metrics::LatencyHistogram fill_;
   core::Duration duration_{};

@@ -8,6 +8,7 @@
 #include "gpu/cuda_ranges.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/nvtx_range.hpp"
+#include "gpu/register_pages.hpp"
 #include "gpu/stream.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
@@ -71,6 +72,7 @@ struct Run {
   std::vector<gpu::DeviceArray<kernels::rdma::SharedSendState>> send_states;
   std::vector<gpu::DeviceArray<std::uint64_t>> send_marks;
   std::vector<std::shared_ptr<memory::MemoryRegion>> send_queues;
+  gpu::RegisterPages registers;           ///< of cards whose doorbells the GPU rings
   std::vector<SharedChannelTimes> times;  ///< by channel
   core::TimePoint counted = core::Clock::now();
   std::vector<std::uint64_t> faults_seen;  ///< message + 1, by channel; 0: none
@@ -230,11 +232,25 @@ class CudaBackend final : public Backend {
     device.queue = {kernels::rdma::as_seen_at(writer.slots.queue.queue,
                                               writer.queue->ranges().front().address, seen_at),
                     state.get(), marks.get()};
+    if (writer.card_register != nullptr) ring_card(run, i, device.queue.queue);
     device.limit.stop = run.stop.get();
     kernels::rdma::SlotWriter* const place = run.writers.get() + i;
     gpu::check_cuda(cudaMemcpy(place, &device, sizeof device, cudaMemcpyHostToDevice),
                     "cudaMemcpy of a channel's writer");
     return place;
+  }
+
+  /// Has the kernel ring the card's own doorbell for the channel at `i`, where CUDA takes its page.
+  static void ring_card(Run& run, std::size_t i, kernels::rdma::SendQueue& queue) {
+    const std::uint32_t channel = run.channels[i]->index();
+    try {
+      void* const seen_at = run.registers.seen_at(run.channels[i]->writer()->card_register);
+      queue.doorbell = static_cast<std::uint64_t*>(seen_at);
+      core::log_info("channel {}: the GPU rings the card's doorbell", channel);
+    } catch (const Error& error) {
+      core::log_info("channel {}: a thread rings the card's doorbell, as {}", channel,
+                     error.what());
+    }
   }
 
   static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "channel/doorbell.hpp"
 #include "channel/requester.hpp"
@@ -66,6 +67,10 @@ struct ResponseWriter {
   /// Where its queue is, rings, records and completions, one range, stopped: a GPU that posts has
   /// it registered, and keeps it as long as it may post.
   std::shared_ptr<memory::MemoryRegion> queue;
+  /// The register of the card that reads the queue, which a GPU rings in place of the queue's own
+  /// doorbell if it can; null: there is none.
+  std::uint64_t* card_register = nullptr;
+  std::string carrier;  ///< what carries out what is posted, in words for a log
 };
 
 /// A channel's memory as a worker maps it: all that a back end needs to serve the channel.

@@ -20,12 +20,17 @@ static_assert(static_cast<std::uint32_t>(FrameKind::response) ==
 static_assert(static_cast<std::uint32_t>(FrameKind::error) ==
               static_cast<std::uint32_t>(protocol::MessageId::error));
 
+/// Whether a frame of this kind with this header is as it should be at the begin of `room` bytes.
+bool is_frame(const protocol::FrameHeader& header, FrameKind kind, std::size_t room) noexcept {
+  return header.msg_id == static_cast<std::uint32_t>(kind) &&
+         header.length <= room - kFrameHeader && header.wire_size == kFrameHeader + header.length;
+}
+
 }  // namespace
 
-Requester::Requester(const Endpoint& endpoint, Receiver receiver, void* handler)
+Requester::Requester(const Endpoint& endpoint, const Receiver& receiver)
     : slots_(endpoint, *this),
       receiver_(receiver),
-      handler_(handler),
       capacity_(slots_.depth() * kMessagesPerSlot),
       sends_(std::make_unique<SendTask[]>(capacity_)),
       receives_(std::make_unique<PostRecvTask[]>(capacity_)),
@@ -79,51 +84,78 @@ void Requester::on_content(const ContentResponse& response) {
   const std::uint64_t slot = response.sequence;
   const std::uint32_t count = messages_of(slot);
   if (response.count == 0 && count == 1) {
-    return complete(response.bytes, response.status, /*framed=*/false, slot + 1);
+    if (response.bytes.size() > longest_response(send(received_).length_)) {
+      return complete(1, {}, kernels::Status::bad_length, /*framed=*/false, slot + 1);
+    }
+    return complete(1, response.bytes, response.status, /*framed=*/false, slot + 1);
   }
   std::span<std::byte> rest;
   if (response.status == kernels::Status::ok && response.count == count) rest = response.bytes;
   // What is checked below must not change after that.
   if (rest.size() > kernels::kMaxPacketPayload) rest = slots_.copy(rest);
   std::uint32_t left = count;
-  const auto slots_end = [&] { return --left == 0 ? slot + 1 : slot; };
+  const auto slots_end = [&] { return left == 0 ? slot + 1 : slot; };
   while (left != 0 && rest.size() >= kFrameHeader) {
-    const auto header = protocol::FrameHeader::load(rest.data());
-    const bool answered = header.msg_id == static_cast<std::uint32_t>(FrameKind::response);
-    const bool refused =
-        header.msg_id == static_cast<std::uint32_t>(FrameKind::error) && header.length == 0;
-    if (!(answered || refused) || header.length > max_length() ||
-        header.length > rest.size() - kFrameHeader ||
-        header.wire_size != kFrameHeader + header.length) {
-      break;
+    if (const Run run = find_run(rest, left); run.count > 1) {
+      left -= run.count;
+      complete(run.count, rest.subspan(kFrameHeader, run.bytes - kFrameHeader), kernels::Status::ok,
+               /*framed=*/true, slots_end());
+      rest = rest.subspan(run.bytes);
+      continue;
     }
-    if (answered) {
-      complete(rest.subspan(kFrameHeader, header.length), kernels::Status::ok, /*framed=*/true,
+    const auto header = protocol::FrameHeader::load(rest.data());
+    const bool answered = is_frame(header, FrameKind::response, rest.size());
+    const bool refused = is_frame(header, FrameKind::error, rest.size()) && header.length == 0;
+    if (!answered && !refused) break;
+    --left;
+    if (answered && header.length <= longest_response(send(received_).length_)) {
+      complete(1, rest.subspan(kFrameHeader, header.length), kernels::Status::ok, /*framed=*/true,
                slots_end());
     } else {
-      complete({}, kernels::Status::bad_length, /*framed=*/false, slots_end());
+      complete(1, {}, kernels::Status::bad_length, /*framed=*/false, slots_end());
     }
     rest = rest.subspan(header.wire_size);
   }
   while (left != 0) {
-    complete({}, kernels::Status::bad_length, /*framed=*/false, slots_end());
+    --left;
+    complete(1, {}, kernels::Status::bad_length, /*framed=*/false, slots_end());
   }
 }
 
-/// Completes the receive of the oldest request.
-inline void Requester::complete(std::span<std::byte> payload, kernels::Status status, bool framed,
-                                std::uint64_t slots_end) {
-  const SendTask& request = send(received_);
+/// How many of the next responses, the `frames` of a batch, can be delivered together.
+Requester::Run Requester::find_run(std::span<const std::byte> frames, std::uint32_t most) noexcept {
+  Run run{0, 0};
+  // Most often there is none because the next request is somebody else's.
+  if (receiver_.longest_response == nullptr || most < 2 ||
+      send(received_).user_data != send(received_ + 1).user_data) {
+    return run;
+  }
+  const void* const user_data = send(received_).user_data;
+  for (; run.count != most && frames.size() - run.bytes >= kFrameHeader; ++run.count) {
+    const SendTask& request = send(received_ + run.count);
+    const auto header = protocol::FrameHeader::load(frames.data() + run.bytes);
+    if (request.user_data != user_data || header.length > longest_response(request.length_) ||
+        !is_frame(header, FrameKind::response, frames.size() - run.bytes)) {
+      break;
+    }
+    run.bytes += header.wire_size;
+  }
+  return run;
+}
+
+/// Completes the receives of the `count` oldest requests.
+inline void Requester::complete(std::uint32_t count, std::span<std::byte> payload,
+                                kernels::Status status, bool framed, std::uint64_t slots_end) {
   PostRecvTask& task = receives_[(received_ - first_receive_) & (capacity_ - 1)];
-  task.user_data = request.user_data;
-  task.sequence_ = received_;
+  received_ += count;
+  task.user_data = send(received_ - 1).user_data;
+  task.sequence_ = received_ - 1;
   task.payload_ = payload;
-  task.request_length_ = request.length_;
+  task.count_ = count;
   task.status_ = status;
   task.slots_end_ = slots_end;
   task.framed_ = framed;
-  ++received_;
-  receiver_(handler_, task);
+  receiver_.deliver(receiver_.handler, task);
 }
 
 // ---- To another worker

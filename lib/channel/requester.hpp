@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,20 +32,22 @@ class SendTask {
 };
 
 /// A receive, posted for the next response. Completed, it holds that response, until
-/// Requester::release() posts it again.
+/// Requester::release() posts it again. For a handler that takes runs it may stand for several.
 class PostRecvTask {
  public:
   /// That of the request.
   void* user_data = nullptr;
 
-  /// Which message of the requester was answered, counted from 0, and how many bytes it has.
+  /// How many responses it holds: consecutive ones, for requests of one user_data.
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+  /// Which message of the requester was answered, counted from 0; of several, the last.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
-  [[nodiscard]] std::uint32_t request_length() const noexcept { return request_length_; }
   /// Anything but ok: no payload.
   [[nodiscard]] kernels::Status response_status() const noexcept { return status_; }
+  /// Of one response.
   [[nodiscard]] std::span<std::byte> payload() const noexcept { return payload_; }
   /// The whole frame for a client (protocol/frame.hpp), checked, if the response came in a batch:
-  /// those of one batch lie back to back. Else empty.
+  /// those of one batch lie back to back, and of several responses it is all of them. Else empty.
   [[nodiscard]] std::span<std::byte> frame() const noexcept {
     if (!framed_) return {};
     return {payload_.data() - kernels::kFrameHeader, payload_.size() + kernels::kFrameHeader};
@@ -54,10 +57,17 @@ class PostRecvTask {
   friend class Requester;
   std::uint64_t sequence_ = 0;
   std::span<std::byte> payload_;
-  std::uint32_t request_length_ = 0;
+  std::uint32_t count_ = 1;
   kernels::Status status_ = kernels::Status::ok;
   std::uint64_t slots_end_ = 0;  ///< behind its slot, if it is the last in it; else before
   bool framed_ = false;
+};
+
+/// A handler of responses that takes those of one batch and one user_data together, if all are
+/// good. It says how long the response to a request of `length` may be; a longer one is bad.
+template <class Handler>
+concept TakesRuns = requires(Handler& handler, std::uint32_t length) {
+  { handler.longest_response(length) } -> std::same_as<std::uint32_t>;
 };
 
 /// Sends requests over a channel and receives their responses, in order. Requests that are posted
@@ -74,11 +84,11 @@ class PostRecvTask {
 /// On its engine, and one thread, the engine's. Nothing allocates after construction.
 class Requester {
  public:
-  /// `handler`.on_response(PostRecvTask&) is called with each response, from turns of the engine.
-  /// It may post and release. It outlives the requester.
+  /// `handler`.on_response(PostRecvTask&) is called with each response, or run of them (TakesRuns),
+  /// from turns of the engine. It may post and release. It outlives the requester.
   template <class Handler>
   Requester(const Endpoint& endpoint, Handler& handler)
-      : Requester(endpoint, &deliver<Handler>, &handler) {}
+      : Requester(endpoint, {&handler, &deliver<Handler>, limit_of<Handler>()}) {}
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
@@ -120,9 +130,9 @@ class Requester {
     for (std::uint64_t i = received_; i != posted_; ++i) visit(send(i));
   }
 
-  /// When the request of a response that is not released yet was posted, as post() was told.
-  [[nodiscard]] core::TimePoint posted_at(const PostRecvTask& task) noexcept {
-    return send(task.sequence()).posted_at();
+  /// When a request whose response is not released yet was posted, as post() was told.
+  [[nodiscard]] core::TimePoint posted_at(std::uint64_t sequence) noexcept {
+    return send(sequence).posted_at();
   }
 
   /// Goes on over another memory of the same shape, with another worker: posts the requests without
@@ -168,13 +178,29 @@ class Requester {
   static constexpr std::uint64_t kMostAlone = 4;
   static constexpr std::uint64_t kMostInPackets = 128;
 
-  using Receiver = void (*)(void* handler, PostRecvTask& task);
+  struct Receiver {
+    void* handler;
+    void (*deliver)(void* handler, PostRecvTask& task);
+    /// Null: each response is delivered by itself.
+    std::uint32_t (*longest_response)(void* handler, std::uint32_t length);
+  };
   template <class Handler>
   static void deliver(void* handler, PostRecvTask& task) {
     static_cast<Handler*>(handler)->on_response(task);
   }
+  template <class Handler>
+  static constexpr auto limit_of() {
+    using Limit = decltype(Receiver::longest_response);
+    if constexpr (TakesRuns<Handler>) {
+      return Limit{[](void* handler, std::uint32_t length) {
+        return static_cast<Handler*>(handler)->longest_response(length);
+      }};
+    } else {
+      return Limit{nullptr};
+    }
+  }
 
-  Requester(const Endpoint& endpoint, Receiver receiver, void* handler);
+  Requester(const Endpoint& endpoint, const Receiver& receiver);
 
   [[nodiscard]] SendTask& send(std::uint64_t i) noexcept { return sends_[i & (capacity_ - 1)]; }
   [[nodiscard]] std::uint32_t& messages_of(std::uint64_t sequence) noexcept {
@@ -202,13 +228,27 @@ class Requester {
   }
   void post_batch() noexcept;
   void post_content(Content content) noexcept;
-  void complete(std::span<std::byte> payload, kernels::Status status, bool framed,
-                std::uint64_t slots_end);
+  /// Bytes that the response to a request of `length` may have.
+  [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) noexcept {
+    if (length != last_length_) {
+      last_length_ = length;
+      longest_response_ = receiver_.longest_response == nullptr
+                              ? max_length()
+                              : receiver_.longest_response(receiver_.handler, length);
+    }
+    return longest_response_;
+  }
+  struct Run {
+    std::uint32_t count;
+    std::size_t bytes;
+  };
+  [[nodiscard]] Run find_run(std::span<const std::byte> frames, std::uint32_t most) noexcept;
+  void complete(std::uint32_t count, std::span<std::byte> payload, kernels::Status status,
+                bool framed, std::uint64_t slots_end);
   [[nodiscard]] bool is_wanted(std::uint64_t first, std::uint32_t count) noexcept;
 
   SlotQueue slots_;
   Receiver receiver_;
-  void* handler_;
   std::uint32_t capacity_;  ///< a power of two
   BatchBuffer batch_;
   std::uint32_t batch_limit_ = 0;  ///< of what is gathered
@@ -216,6 +256,9 @@ class Requester {
   std::uint64_t posted_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t released_ = 0;
+  // The last that was asked for, as most requests have one length.
+  std::uint32_t last_length_ = ~0U;  ///< longer than any
+  std::uint32_t longest_response_ = 0;
   std::unique_ptr<SendTask[]> sends_;  ///< by message
   /// By message, from where the last flush that found all released began anew: so what is received
   /// and released in a turn stays in the cache.

@@ -29,6 +29,7 @@ class Arrival : public testing::Test {
     client_ = start_connect(local_address(listener.get()));
     wait(listener.get());
     server_ = core::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (told) wait_for_first_arrival();
   }
 
   static void wait(int fd) {
@@ -43,6 +44,14 @@ class Arrival : public testing::Test {
     WallTime arrival{};
     EXPECT_EQ(receive_with_arrival(server_.get(), room, arrival), expected);
     return arrival;
+  }
+  /// The kernel begins to note arrivals a while after it was asked to: see tell_arrivals().
+  void wait_for_first_arrival() {
+    const auto end = Clock::now() + std::chrono::seconds(20);
+    do {
+      ASSERT_LT(Clock::now(), end) << "the kernel notes no arrivals";
+      send('w');
+    } while (receive(1) == WallTime{});
   }
 
   core::Fd client_;

@@ -76,6 +76,7 @@ FakeMlx5& fake_mlx5() {
 
 void reset_fake_mlx5() {
   card = {};
+  card.drives = true;
   rings.clear();
   parents.clear();
   own_memory.clear();

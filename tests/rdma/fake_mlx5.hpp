@@ -11,7 +11,7 @@
 namespace offload::rdma::test {
 
 struct FakeMlx5 {
-  bool drives = true;
+  bool drives = false;             ///< until reset_fake_mlx5()
   bool asks_domain = true;         ///< else its queues lie in memory of its own
   std::uint32_t divisor = 1;       ///< its rings have so many times less
   bool has_thread_domain = false;  ///< the last parent domain

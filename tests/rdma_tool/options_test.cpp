@@ -115,6 +115,13 @@ TEST(RdmaToolOptions, DeviceFunctionsHaveTheseOperations) {
   }
 }
 
+TEST(RdmaToolOptions, CopiesNeedNoPeer) {
+  const auto options = support::accepted(parse({"copy", "--initiator", "gpu", "--in-flight", "4"}));
+  EXPECT_TRUE(is_alone(options.operation));
+  EXPECT_EQ(options.role, Role::requester);
+  EXPECT_FALSE(is_alone(Operation::put_signal));
+}
+
 TEST(RdmaToolOptions, SomeOperationsHaveDefaultsOfTheirOwn) {
   const auto of = [](const char* operation, std::vector<const char*> more = {}) {
     std::vector<const char*> arguments = {operation, "--role", "requester", "--cm", "10.0.0.1"};
@@ -135,7 +142,7 @@ TEST(RdmaToolOptions, HelpNamesEveryOperation) {
   const auto help = std::get<cli::Leave>(parse({"--help"}));
   EXPECT_EQ(help.status, 0);
   for (const char* word : {"send", "recv", "write", "read", "write-imm", "send-imm", "atomic",
-                           "sync-event", "multi-conn", "burst", "ordered", "put-signal"}) {
+                           "sync-event", "multi-conn", "burst", "ordered", "put-signal", "copy"}) {
     EXPECT_NE(help.text.find(word), std::string::npos) << word;
   }
 }
@@ -192,6 +199,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "two connections"},
         BadCase{{"burst", "--role", "requester", "--cm", "a", "--batch", "1"}, "--batch"},
         BadCase{{"put-signal", "--role", "requester", "--cm", "a"}, "only with --initiator gpu"},
+        BadCase{{"copy"}, "copy: only with --initiator gpu"},
+        BadCase{{"copy", "--initiator", "gpu", "--role", "requester"}, "copy: no --role"},
+        BadCase{{"copy", "--initiator", "gpu", "--cm", "a"}, "copy: no peer to meet"},
+        BadCase{{"copy", "--initiator", "gpu", "--transport", "uc"}, "UC has no copy"},
         BadCase{{"read", "--role", "requester", "--cm", "a", "--shared-queue", "2"},
                 "only with --initiator gpu"},
         BadCase{{"burst", "--role", "requester", "--cm", "a", "--initiator", "gpu"},

@@ -29,27 +29,27 @@ Result latency_result() {
 
 TEST(Report, ABandwidthRunHasRatesAndNoLatency) {
   const std::array results{bandwidth_result()};
-  const auto json = make_json({}, "fake0", results);
+  const auto json = make_json({}, "fake0", "cpu", results);
   const auto& entry = json["results"][0];
   EXPECT_EQ(entry["bandwidth_mib_s"], 50.0);
   EXPECT_EQ(entry["message_rate_mps"], 50e-6);
   EXPECT_EQ(entry["duration_seconds"], 2.0);
   EXPECT_EQ(entry["checked"], 7);
   EXPECT_TRUE(entry["latency_us"].is_null());
-  const std::string table = make_table({}, "fake0", results);
+  const std::string table = make_table({}, "fake0", "cpu", results);
   EXPECT_NE(table.find("average[MiB/s]"), std::string::npos);
   EXPECT_NE(table.find(" 50.00 "), std::string::npos) << table;
 }
 
 TEST(Report, ALatencyRunHasPercentilesAndARateOfZero) {
   const std::array results{latency_result()};
-  const auto json = make_json({}, "fake0", results);
+  const auto json = make_json({}, "fake0", "cpu", results);
   const auto& entry = json["results"][0];
   for (const char* const name : {"min", "mean", "p50", "p95", "p99_999", "max"}) {
     EXPECT_NEAR(entry["latency_us"][name].get<double>(), 2.0, 0.1) << name;
   }
   EXPECT_EQ(entry["bandwidth_mib_s"], 0.0);
-  const std::string table = make_table({}, "fake0", results);
+  const std::string table = make_table({}, "fake0", "cpu", results);
   EXPECT_NE(table.find("p99.9[us]"), std::string::npos);
   EXPECT_NE(table.find("p99.999[us]"), std::string::npos);
   EXPECT_NE(table.find("  send\n"), std::string::npos) << table;
@@ -62,7 +62,7 @@ TEST(Report, TheOptionsOfTheRunAreThere) {
   options.cm_address = "10.0.0.1";
   options.event_driven = true;
   options.shared_receives = true;
-  const auto json = make_json(options, "fake0", {});
+  const auto json = make_json(options, "fake0", "cpu", {});
   EXPECT_EQ(json["program"], "offload-rdma");
   EXPECT_EQ(json["operation"], "ordered");
   EXPECT_EQ(json["role"], "responder");
@@ -73,13 +73,15 @@ TEST(Report, TheOptionsOfTheRunAreThere) {
   EXPECT_EQ(json["shared_receives"], true);
   EXPECT_EQ(json["ordering"], "engine");
   EXPECT_EQ(json["initiator"], "cpu");
-  EXPECT_EQ(make_table(options, "fake0", {}).find("device functions"), std::string::npos);
+  EXPECT_EQ(make_table(options, "fake0", "cpu", {}).find("by cpu"), std::string::npos);
   options.initiator = Initiator::gpu;
-  EXPECT_EQ(make_json(options, "fake0", {})["initiator"], "device functions on CPU threads");
-  EXPECT_NE(make_table(options, "fake0", {}).find("by device functions on CPU threads"),
+  EXPECT_EQ(make_json(options, "fake0", "a kernel on gpu:0", {})["initiator"], "a kernel on gpu:0");
+  EXPECT_NE(make_table(options, "fake0", "a kernel on gpu:0", {}).find("by a kernel on gpu:0"),
             std::string::npos);
-  EXPECT_TRUE(make_json({}, "fake0", {})["ordering"].is_null());
-  EXPECT_EQ(make_json({}, "fake0", {})["connection"], "descriptor");
+  options.operation = Operation::copy;
+  EXPECT_EQ(make_json(options, "fake0", "cpu", {})["connection"], "none");
+  EXPECT_TRUE(make_json({}, "fake0", "cpu", {})["ordering"].is_null());
+  EXPECT_EQ(make_json({}, "fake0", "cpu", {})["connection"], "descriptor");
 }
 
 }  // namespace

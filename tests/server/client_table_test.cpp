@@ -197,7 +197,7 @@ TEST_F(ClientTableTest, AClientIsKeptWhileARequestOfItIsUnderWay) {
   sockets_[0].reset();
   for (int i = 0; i < 3; ++i) turn();
   EXPECT_EQ(table_.size(), 1U);
-  client.connection().remove_request();
+  client.connection().remove_requests(1);
   table_.make_ready(client);
   for (int i = 0; i < 3; ++i) turn();
   EXPECT_EQ(table_.size(), 0U);
@@ -320,7 +320,7 @@ TEST_F(HoldingClientsTest, AnIdleClientIsEnded) {
   busy.connection().add_request();
   EXPECT_EQ(refusal(0), static_cast<std::uint32_t>(protocol::Refusal::idle_timed_out));
   EXPECT_EQ(busy.connection().state(), ConnectionState::open);
-  busy.connection().remove_request();
+  busy.connection().remove_requests(1);
 }
 
 TEST_F(HoldingClientsTest, BeyondTheBudgetTheLargestAreEnded) {

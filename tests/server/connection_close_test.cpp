@@ -19,7 +19,7 @@ TEST_F(ConnectionCloseTest, AHalfCloseIsAnsweredToItsEnd) {
   EXPECT_EQ(copy_of(connection_->input().bytes()), copy_of(bytes_of("last words")));
   connection_->add_request();
   EXPECT_FALSE(connection_->finishing());
-  connection_->remove_request();
+  connection_->remove_requests(1);
   respond("answer");
   ASSERT_TRUE(connection_->finishing());
   connection_->finish(gather_);
@@ -64,7 +64,7 @@ TEST_F(ConnectionCloseTest, SendingToAClientThatIsGoneClosesIt) {
   EXPECT_EQ(connection_->state(), State::closed);
   EXPECT_FALSE(connection_->disposable());  // a request of it is still under way
   respond("later still");
-  connection_->remove_request();
+  connection_->remove_requests(1);
   EXPECT_TRUE(connection_->disposable());
 }
 
@@ -103,7 +103,7 @@ TEST_F(ConnectionCloseTest, DrainingItReadsNoMoreAndSaysSoWhenAllIsAnswered) {
   turn();
   EXPECT_FALSE(connection_->wants_to_read());
   EXPECT_FALSE(connection_->finishing());
-  connection_->remove_request();
+  connection_->remove_requests(1);
   respond("answer");
   ASSERT_TRUE(connection_->finishing());
   connection_->finish(gather_);
@@ -153,7 +153,7 @@ TEST_F(ConnectionCloseTest, ARefusalComesAfterTheAnswersThatAreDue) {
   EXPECT_FALSE(connection_->finishing());
   connection_->drain();  // a shutdown changes nothing about it
   EXPECT_EQ(connection_->state(), State::refusing);
-  connection_->remove_request();
+  connection_->remove_requests(1);
   respond("answer ");
   ASSERT_TRUE(connection_->finishing());
   connection_->finish(gather_);

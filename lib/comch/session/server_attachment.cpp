@@ -26,6 +26,7 @@ ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
       id_(id),
       local_(dynamic_cast<LocalControlConnection*>(&connection)),
       name_(std::to_string(id) + ", " + connection.peer_name()),
+      backend_(hello.backend),
       capabilities_(hello.capabilities),
       ready_(session.offer_.numa_nodes.size()),
       began_(core::Clock::now()),
@@ -173,7 +174,7 @@ void ServerSession::Attachment::exchange_consumer_id(
                  (capabilities_ & protocol::kStandsBy) != 0 ? ", as a stand-by" : "");
   session_->observer_->on_worker_attached({id_, (capabilities_ & protocol::kStandsBy) != 0,
                                            (capabilities_ & protocol::kReplaces) != 0,
-                                           std::move(channels_)});
+                                           std::move(channels_), backend_});
 }
 
 void ServerSession::Attachment::tick(core::TimePoint now) {

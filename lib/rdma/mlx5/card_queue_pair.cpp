@@ -80,7 +80,8 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
   if (host_.send.ring.blocks < sizes.send_blocks || host_.receive.entries < sizes.receives) {
     throw core::Error(ErrorCode::not_supported, "libmlx5 made a smaller " + pair_->described());
   }
-  choose_ringer(host_.send.doorbell);
+  card_register_ = host_.send.doorbell;
+  choose_ringer();
 }
 
 CardQueuePair::CompletionHandle CardQueuePair::make_completions(ibv_context* context,
@@ -131,21 +132,19 @@ NativeQueues CardQueuePair::ask_libmlx5() {
   return native;
 }
 
-void CardQueuePair::choose_ringer(std::uint64_t* card_register) {
+void CardQueuePair::choose_ringer() {
   auto* const word = static_cast<std::uint64_t*>(arena_.take(sizeof(std::uint64_t), 1));
   if (word == nullptr) throw core::Error(ErrorCode::no_memory, "no room for a doorbell's word");
-  relay_.emplace(word, card_register);
+  relay_.emplace(word, card_register_);
   host_.send.doorbell = word;
-  std::string why = "no GPU sees its memory";
-  if (memory_.device_address != nullptr) {
-    why = "the card's register cannot be mapped";
-    try {
-      if (memory_.map_register) {
-        device_doorbell_ = static_cast<std::uint64_t*>(memory_.map_register(card_register));
-      }
-    } catch (const core::Error& error) {
-      why = error.what();
+  if (memory_.device_address == nullptr) return;  // for threads, or a GPU that comes later
+  std::string why = "the card's register cannot be mapped";
+  try {
+    if (memory_.map_register) {
+      device_doorbell_ = static_cast<std::uint64_t*>(memory_.map_register(card_register_));
     }
+  } catch (const core::Error& error) {
+    why = error.what();
   }
   if (ringer() == Ringer::gpu) {
     core::log_info("{}: the GPU rings its doorbell", pair_->described());

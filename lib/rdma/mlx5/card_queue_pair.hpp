@@ -40,6 +40,8 @@ class CardQueuePair {
   [[nodiscard]] const QueuePairMemory& host() const noexcept { return host_; }
   /// For a kernel. Throws Error: bad_state where no GPU sees the memory.
   [[nodiscard]] QueuePairMemory device() const;
+  /// The card's own doorbell, for a GPU that reaches it in a way of its own.
+  [[nodiscard]] std::uint64_t* card_register() const noexcept { return card_register_; }
   /// Who rings for a kernel.
   [[nodiscard]] Ringer ringer() const noexcept {
     return device_doorbell_ == nullptr ? Ringer::relay : Ringer::gpu;
@@ -55,7 +57,7 @@ class CardQueuePair {
   CompletionHandle make_completions(ibv_context* context, std::uint32_t places);
   void make_pair(ibv_context* context, const QueueSizes& sizes);
   NativeQueues ask_libmlx5();
-  void choose_ringer(std::uint64_t* card_register);
+  void choose_ringer();
 
   SeenMemory memory_;
   Arena arena_;
@@ -65,6 +67,7 @@ class CardQueuePair {
   CompletionHandle receives_;
   std::optional<QueuePair> pair_;
   QueuePairMemory host_{};
+  std::uint64_t* card_register_ = nullptr;
   std::uint64_t* device_doorbell_ = nullptr;
   std::optional<DoorbellRelay> relay_;
 };

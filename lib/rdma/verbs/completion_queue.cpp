@@ -35,12 +35,6 @@ CompletionQueue::CompletionQueue(const DeviceContext& device, std::uint32_t dept
       "a completion queue"};
 }
 
-std::span<ibv_wc> CompletionQueue::poll(std::span<ibv_wc> into) noexcept {
-  const int count = ibv_poll_cq(get(), static_cast<int>(into.size()), into.data());
-  failed_ = failed_ || count < 0;
-  return into.first(count < 0 ? 0 : static_cast<std::size_t>(count));
-}
-
 core::Status CompletionQueue::arm(bool solicited_only) noexcept {
   return post_status(ibv_req_notify_cq(get(), solicited_only ? 1 : 0));
 }

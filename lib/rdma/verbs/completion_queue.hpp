@@ -48,7 +48,11 @@ class CompletionQueue {
 
   /// Takes completions into the front of `into` and returns that part. It is also empty after a
   /// device failure, which sets failed().
-  std::span<ibv_wc> poll(std::span<ibv_wc> into) noexcept;
+  std::span<ibv_wc> poll(std::span<ibv_wc> into) noexcept {
+    const int count = ibv_poll_cq(get(), static_cast<int>(into.size()), into.data());
+    failed_ = failed_ || count < 0;
+    return into.first(count < 0 ? 0 : static_cast<std::size_t>(count));
+  }
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
   /// Requests one event on the channel for the next completion, or the next solicited one.

@@ -142,12 +142,6 @@ void QueuePair::reset() {
   modify(attributes, 0, IBV_QPS_RESET);
 }
 
-core::Status QueuePair::post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept {
-  bad = &first;
-  if (state_ != IBV_QPS_RTS) return ErrorCode::bad_state;
-  return post_status(ibv_post_send(get(), &first, &bad));
-}
-
 core::Status QueuePair::post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept {
   bad = &first;
   if (state_ == IBV_QPS_RESET) return ErrorCode::bad_state;

@@ -109,7 +109,11 @@ class QueuePair {
   [[nodiscard]] ibv_qp_attr query() const;
   /// Post the list from `first` on, with one doorbell. After an error (bad_state, full,
   /// invalid_value, driver) those before `bad` are posted.
-  core::Status post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept;
+  core::Status post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept {
+    bad = &first;
+    if (state_ != IBV_QPS_RTS) return core::ErrorCode::bad_state;
+    return post_status(ibv_post_send(get(), &first, &bad));
+  }
   core::Status post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept;
 
   [[nodiscard]] ibv_qp* get() const noexcept { return native_.get(); }

@@ -65,21 +65,15 @@ SlotEnd SlotEnd::decode(std::span<const std::byte> bytes) {
 
 // ---- The queue pair
 
-SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path,
-                     const rdma::CompletionQueue& completions, std::uint32_t sends,
+SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
                      std::span<std::byte> written_by_peer, std::span<std::byte> own)
     : domain_(adapter.device),
       registrar_(domain_),
       pairing_(adapter.device, path),
       written_{memory::borrow_range(written_by_peer), {}},
-      own_{memory::borrow_range(own), {}} {
-  rdma::QueuePairOptions options;
-  options.max_send_wr = sends;
-  options.max_recv_wr = 1;
-  options.max_sge = 1;
-  options.max_inline_data = sizeof(kernels::Packet);
-  pair_.emplace(domain_, completions, completions, options);
-  pair_->initialize(path.port_num, memory::Access::remote_write);
+      own_{memory::borrow_range(own), {}},
+      pair_(make(domain_)) {
+  pair().initialize(path.port_num, memory::Access::remote_write);
   written_.key = registrar_.register_range(written_.range,
                                            memory::kLocalAccess | memory::Access::remote_write);
   try {
@@ -98,7 +92,7 @@ SlotQueue::~SlotQueue() {
 }
 
 std::vector<std::byte> SlotQueue::describe() const {
-  return SlotEnd{pairing_.describe(*pair_),
+  return SlotEnd{pairing_.describe(pair()),
                  {reinterpret_cast<std::uint64_t>(written_.range.address), written_.key.remote},
                  written_.range.length}
       .encode();
@@ -111,10 +105,26 @@ void SlotQueue::connect(std::span<const std::byte> peer) {
                                             " bytes, these " + std::to_string(own_.range.length));
   }
   peer_ = end.region;
-  pairing_.connect(*pair_, end.connection);
+  pairing_.connect(pair(), end.connection);
 }
 
 // ---- The server's end
+
+namespace {
+
+/// The server posts to it by libibverbs.
+class PlainPair final : public SlotPair {
+ public:
+  PlainPair(const rdma::ProtectionDomain& domain, const rdma::CompletionQueue& completions,
+            std::uint32_t sends)
+      : pair_(domain, completions, completions, slot_pair_options(sends)) {}
+  [[nodiscard]] rdma::QueuePair& pair() noexcept override { return pair_; }
+
+ private:
+  rdma::QueuePair pair_;
+};
+
+}  // namespace
 
 RdmaSlotConnection::RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
                                        rdma::CompletionQueue completions,
@@ -225,8 +235,12 @@ RdmaSlotEndpoint::RdmaSlotEndpoint(std::shared_ptr<Adapter> adapter, const rdma:
                                    const kernels::ChannelView& channel)
     : adapter_(std::move(adapter)),
       completions_(adapter_->device, sends_for(channel)),
-      queue_(std::make_unique<SlotQueue>(*adapter_, path, completions_, sends_for(channel),
-                                         responses_of(channel), requests_of(channel))) {}
+      queue_(std::make_unique<SlotQueue>(
+          *adapter_, path,
+          [&](const rdma::ProtectionDomain& domain) {
+            return std::make_unique<PlainPair>(domain, completions_, sends_for(channel));
+          },
+          responses_of(channel), requests_of(channel))) {}
 
 std::unique_ptr<DataConnection> RdmaSlotEndpoint::start(progress::Engine& engine,
                                                         const kernels::ChannelView& channel,
@@ -237,45 +251,27 @@ std::unique_ptr<DataConnection> RdmaSlotEndpoint::start(progress::Engine& engine
 
 // ---- The worker's end
 
-struct RdmaSlotPath::Memory {
-  Memory(const rdma::QueueSizes& sizes, std::uint32_t number)
-      : region(std::make_shared<memory::MemoryRegion>(
-            memory::RegionOptions{"slots' queue", memory::kLocalAccess | memory::Access::peer_pcie},
-            std::vector{memory::allocate_range(rdma::queue_memory_bytes(sizes))})),
-        queues(rdma::lay_out_queues(
-            {region->ranges().front().address, region->ranges().front().length}, sizes, number)),
-        marks(sizes.send_blocks) {}
-
-  std::shared_ptr<memory::MemoryRegion> region;
-  rdma::QueuePairMemory queues;
-  kernels::rdma::SharedSendState state{};
-  std::vector<std::uint64_t> marks;
-};
-
-namespace {
-
-rdma::QueueSizes sizes_for(const kernels::ChannelView& channel) {
-  return {std::bit_ceil(kMostSlotWrites * channel.layout.depth), 1};
-}
-
-}  // namespace
-
 RdmaSlotPath::RdmaSlotPath(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                            const kernels::ChannelView& channel, progress::Engine& engine)
-    : engine_(&engine),
-      adapter_(std::move(adapter)),
-      // The proxy may have as many under way as its rings and the device have room for.
-      completions_(adapter_->device, engine, sizes_for(channel).send_blocks + 1),
-      queue_(*adapter_, path, completions_.queue(), sends_for(channel), requests_of(channel),
-             responses_of(channel)),
-      memory_(std::make_unique<Memory>(sizes_for(channel), queue_.pair().qp_num())),
-      proxy_(
-          {queue_.domain(), completions_, queue_.pair()}, memory_->queues,
-          [this](rdma::Proxy&, const Error& why) { fail(why.what()); }, "slots") {
-  writer_.slots.queue = {memory_->queues.send, &memory_->state, memory_->marks.data()};
+    : adapter_(std::move(adapter)),
+      queue_(
+          *adapter_, path,
+          [&](const rdma::ProtectionDomain& domain) {
+            auto rings = make_slot_rings(
+                {*adapter_, domain, engine, std::bit_ceil(kMostSlotWrites * channel.layout.depth),
+                 sends_for(channel)},
+                [this](const std::string& why) { fail(why); });
+            rings_ = rings.get();
+            return rings;
+          },
+          requests_of(channel), responses_of(channel)),
+      marks_(rings_->sends().ring.blocks) {
+  writer_.slots.queue = {rings_->sends(), &state_, marks_.data()};
   writer_.slots.own = queue_.own();
   writer_.slots.limit = {kRoomTime};
-  writer_.queue = memory_->region;
+  writer_.queue = rings_->region();
+  writer_.card_register = rings_->card_register();
+  writer_.carrier = rings_->carrier();
 }
 
 RdmaSlotPath::~RdmaSlotPath() {
@@ -288,21 +284,14 @@ void RdmaSlotPath::connect(std::span<const std::byte> peer) {
 }
 
 void RdmaSlotPath::start() {
-  proxy_.connect(*engine_);
-  proxy_.start();
-  proxy_.start_sends();
+  rings_->start();
 }
 
-/// Within the time that the proxy gives a device that owes completions.
 void RdmaSlotPath::stop() noexcept {
-  if (proxy_.state() != progress::Context::State::running) return;
   try {
-    proxy_.stop();
-    while (proxy_.state() == progress::Context::State::stopping) {
-      engine_->run_once(core::Clock::now() + kLookInterval);
-    }
-  } catch (const std::exception& error) {  // of the engine's wait; the queue pair ends with this
-    core::log_error("the slots' proxy did not stop: {}", error.what());
+    rings_->stop();
+  } catch (const std::exception& error) {  // the queue pair ends with this
+    core::log_error("the slots' queue did not stop: {}", error.what());
   }
 }
 

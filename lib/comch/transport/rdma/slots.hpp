@@ -1,26 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "comch/transport/data_connection.hpp"
 #include "comch/transport/rdma/adapter.hpp"
+#include "comch/transport/rdma/slot_rings.hpp"
 #include "comch/transport/slot_path.hpp"
 #include "memory/range.hpp"
 #include "memory/region.hpp"
-#include "rdma/connection/completion_loop.hpp"
 #include "rdma/connection/pairing.hpp"
-#include "rdma/proxy/proxy.hpp"
-#include "rdma/queues/queue_memory.hpp"
 #include "rdma/verbs/completion_queue.hpp"
 #include "rdma/verbs/queue_pair.hpp"
 
 /// Channels whose two sides write into each other's slots (kernels/rdma/slot_writer.hpp): the
-/// server by work requests of its own, the worker by entries that its back end posts and a proxy
-/// carries out. Nobody sends, and nobody posts a receive.
+/// server by work requests of its own, the worker by entries that its back end posts (SlotRings).
+/// Nobody sends, and nobody posts a receive.
 namespace offload::comch {
 
 /// What the peer has to know: where to write, and what connects. Big endian:
@@ -40,9 +38,10 @@ struct SlotEnd {
 /// and the slots registered in it: what the peer writes, and what this side writes from.
 class SlotQueue {
  public:
-  /// `adapter` and `completions`, for up to `sends` work requests, outlive it. Throws Error.
-  SlotQueue(const Adapter& adapter, const rdma::PathOptions& path,
-            const rdma::CompletionQueue& completions, std::uint32_t sends,
+  using MakePair = std::function<std::unique_ptr<SlotPair>(const rdma::ProtectionDomain& domain)>;
+
+  /// `make`: the queue pair, called once; `adapter` outlives it. Throws Error.
+  SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
             std::span<std::byte> written_by_peer, std::span<std::byte> own);
   SlotQueue(const SlotQueue&) = delete;
   SlotQueue& operator=(const SlotQueue&) = delete;
@@ -53,8 +52,7 @@ class SlotQueue {
   /// `own`'s length; what the device says.
   void connect(std::span<const std::byte> peer);
 
-  [[nodiscard]] const rdma::ProtectionDomain& domain() const noexcept { return domain_; }
-  [[nodiscard]] rdma::QueuePair& pair() noexcept { return *pair_; }
+  [[nodiscard]] rdma::QueuePair& pair() const noexcept { return pair_->pair(); }
   [[nodiscard]] kernels::rdma::SlotRegion own() const noexcept { return region_of(own_); }
   /// Once connected.
   [[nodiscard]] const kernels::rdma::SlotRegion& peer() const noexcept { return peer_; }
@@ -73,7 +71,7 @@ class SlotQueue {
   rdma::Pairing pairing_;
   Registered written_;
   Registered own_;
-  std::optional<rdma::QueuePair> pair_;
+  std::unique_ptr<SlotPair> pair_;
   kernels::rdma::SlotRegion peer_{};
 };
 
@@ -142,7 +140,7 @@ class RdmaSlotEndpoint final : public DataEndpoint {
   std::unique_ptr<SlotQueue> queue_;
 };
 
-/// The worker's end: queues for the back end, and the proxy that carries out what it posts there.
+/// The worker's end: rings for the back end, with what carries out what it posts there.
 class RdmaSlotPath final : public SlotPath {
  public:
   /// `channel`: this machine's. Throws Error.
@@ -158,16 +156,13 @@ class RdmaSlotPath final : public SlotPath {
   void stop() noexcept override;
 
  private:
-  /// What the back end's groups share, and what they and the proxy do.
-  struct Memory;
-
-  progress::Engine* engine_;
   std::shared_ptr<Adapter> adapter_;
-  rdma::CompletionLoop completions_;
+  SlotRings* rings_ = nullptr;  ///< the queue's
   SlotQueue queue_;
-  std::unique_ptr<Memory> memory_;
+  // What the threads of a back end share.
+  kernels::rdma::SharedSendState state_{};
+  std::vector<std::uint64_t> marks_;
   channel::ResponseWriter writer_{};
-  rdma::Proxy proxy_;
 };
 
 }  // namespace offload::comch

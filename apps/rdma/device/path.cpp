@@ -1,8 +1,7 @@
-#include "apps/rdma/device_path.hpp"
+#include "apps/rdma/device/path.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <span>
 
 #include "rdma/queues/queue_memory.hpp"
 
@@ -51,16 +50,21 @@ DevicePath::DevicePath(Environment& environment, const Options& options, memory:
     : environment_(environment),
       options_(options),
       connection_(environment.objects(), path_options(options, access), name),
-      lines_(rdma::queue_memory_bytes(queue_sizes(options)) / sizeof(Line)),
-      marks_(queue_sizes(options).send_blocks) {
+      rings_(environment.lanes().allocate(rdma::queue_memory_bytes(queue_sizes(options)))),
+      shared_state_(environment.lanes().allocate_own(sizeof(kernels::rdma::SharedSendState))),
+      marks_(environment.lanes().allocate_own(queue_sizes(options).send_blocks *
+                                              sizeof(std::uint64_t))),
+      queues_(environment.lanes(), 1) {
   connection_.connect(environment.engine());
   connection_.start();
   const rdma::QueuePair& pair = *connection_.queue_pair();
-  const auto handles = rdma::lay_out_queues(std::as_writable_bytes(std::span(lines_)),
-                                            queue_sizes(options), pair.qp_num());
-  queues_.sends.queue = handles.send;
-  queues_.shared = {handles.send, &shared_state_, marks_.data()};
-  queues_.receives.queue = handles.receive;
+  const auto handles =
+      rdma::lay_out_queues({rings_.address, rings_.length}, queue_sizes(options), pair.qp_num());
+  queues().sends.queue = handles.send;
+  queues().shared = {handles.send,
+                     static_cast<kernels::rdma::SharedSendState*>(shared_state_.get()),
+                     static_cast<std::uint64_t*>(marks_.get())};
+  queues().receives.queue = handles.receive;
   const auto objects = environment.objects();
   proxy_ = std::make_unique<rdma::Proxy>(
       rdma::ProxyParts{objects.domain, objects.completions, pair}, handles,
@@ -88,9 +92,9 @@ void DevicePath::stop(progress::Context& context) noexcept {
 void DevicePath::set_memory(const DeviceMemory& memory) {
   memory_ = memory;
   const auto buffer = [this](std::uint32_t number) {
-    return receive_buffer(memory_, number, has_data_in_receives(options_.operation));
+    return memory_.receive_buffer(number, has_data_in_receives(options_.operation));
   };
-  static_cast<void>(kernels::rdma::post_receives(kernels::SingleLane{}, queues_.receives,
+  static_cast<void>(kernels::rdma::post_receives(kernels::SingleLane{}, queues().receives,
                                                  window_of_lanes(options_), buffer));
 }
 

@@ -3,9 +3,8 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "apps/rdma/device_lane.hpp"
+#include "apps/rdma/device/launcher.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
 #include "rdma/connection/connection.hpp"
@@ -37,24 +36,20 @@ class DevicePath {
   void connect_to(const rdma::ConnectionDescriptor& peer, const kernels::rdma::RemoteBuffer& there);
 
   [[nodiscard]] const DeviceMemory& memory() const noexcept { return memory_; }
-  [[nodiscard]] DeviceQueues& queues() noexcept { return queues_; }
+  [[nodiscard]] DeviceQueues& queues() noexcept { return *queues_.get(); }
   /// Begins a run: both ends' counts are zero. Nothing may be under way.
   void clear_words() noexcept;
 
  private:
-  struct alignas(rdma::kQueueAlignment) Line {
-    std::byte bytes[rdma::kQueueAlignment];
-  };
-
   void stop(progress::Context& context) noexcept;
 
   Environment& environment_;
   const Options& options_;
   rdma::Connection connection_;
-  std::vector<Line> lines_;
-  kernels::rdma::SharedSendState shared_state_{};
-  std::vector<std::uint64_t> marks_;
-  DeviceQueues queues_{};
+  memory::Range rings_;
+  std::shared_ptr<void> shared_state_;
+  std::shared_ptr<void> marks_;
+  LaneArray<DeviceQueues> queues_;
   std::unique_ptr<rdma::Proxy> proxy_;
   DeviceMemory memory_;
 };

@@ -1,0 +1,24 @@
+#include "apps/worker/data_path.hpp"
+
+#include "core/error.hpp"
+
+namespace offload::worker {
+
+DataPath choose_data_path(const std::string& option, const std::string& comch,
+                          const backend::Backend& backend) {
+  if (option == "gpu" && !backend.posts_responses()) {
+    throw core::Error(
+        core::ErrorCode::not_supported,
+        "--data-path gpu: the back end " + backend.name() + " does not post responses");
+  }
+  if (option != "auto") return {option == "gpu", "--data-path " + option};
+  if (!comch.starts_with("rdma:")) return {false, "auto: the server is not reached by rdma:"};
+  if (!backend.posts_responses()) return {false, "auto: this back end does not post"};
+  // Threads that ring are of a CPU: they would do what the one that sends does, no faster.
+  if (backend.wakeup() == channel::Wakeup::doorbell) {
+    return {false, "auto: this back end has no GPU that could post"};
+  }
+  return {true, "auto: the GPU can post"};
+}
+
+}  // namespace offload::worker

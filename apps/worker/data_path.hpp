@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "backend/backend.hpp"
+
+namespace offload::worker {
+
+/// What posts responses to a server on another machine.
+struct DataPath {
+  bool by_backend = false;  ///< itself, by RDMA writes into the server's slots; else a thread sends
+  std::string why;          ///< for the log
+};
+
+/// What `option` (--data-path) means for a back end and a server at `comch`. Throws Error:
+/// not_supported for gpu with a back end that does not post.
+DataPath choose_data_path(const std::string& option, const std::string& comch,
+                          const backend::Backend& backend);
+
+}  // namespace offload::worker

@@ -1,0 +1,96 @@
+#include <utility>
+
+#include "comch/transport/rdma/slot_rings.hpp"
+#include "rdma/mlx5/card_queue_pair.hpp"
+
+namespace offload::comch {
+namespace {
+
+/// As often it is seen that the queue has failed: nobody reports that, as the back end alone polls
+/// its completions.
+constexpr core::Duration kStateInterval = std::chrono::milliseconds(100);
+/// A doorbell in memory wakes nobody.
+constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
+
+/// An mlx5 card reads the rings. The thread of the engine carries the doorbell to it, unless a GPU
+/// rings the card's register.
+class CardRings final : public SlotRings, progress::Pollable {
+ public:
+  CardRings(const RingParts& parts, OnFailed on_failed)
+      : parts_(parts),
+        on_failed_(std::move(on_failed)),
+        region_(std::make_shared<memory::MemoryRegion>(
+            memory::RegionOptions{"slots' queue", memory::kLocalAccess | memory::Access::peer_pcie},
+            std::vector{memory::allocate_range(rdma::mlx5::arena_bytes(sizes()))})),
+        card_(
+            parts.adapter.device, parts.domain, sizes(),
+            {{region_->ranges().front().address, region_->ranges().front().length}, nullptr, {}}) {}
+
+  [[nodiscard]] rdma::QueuePair& pair() noexcept override { return card_.queue_pair(); }
+  [[nodiscard]] const kernels::rdma::SendQueue& sends() const noexcept override {
+    return card_.host().send;
+  }
+  [[nodiscard]] const std::shared_ptr<memory::MemoryRegion>& region() const noexcept override {
+    return region_;
+  }
+  [[nodiscard]] std::uint64_t* card_register() const noexcept override {
+    return card_.card_register();
+  }
+  [[nodiscard]] std::string carrier() const override {
+    return parts_.adapter.device.name() + " itself carries that out";
+  }
+  void start() override {
+    running_ = true;
+    next_query_ = parts_.engine.now() + kStateInterval;
+    parts_.engine.activate(*this);
+  }
+  /// The card flushes what is posted; what comes after that meets the limit of its wait.
+  void stop() override {
+    if (!std::exchange(running_, false)) return;
+    parts_.engine.deactivate(*this);
+    pair().fail();
+    static_cast<void>(card_.relay());
+  }
+
+ private:
+  [[nodiscard]] rdma::QueueSizes sizes() const noexcept { return {parts_.blocks, 1}; }
+
+  bool poll() override {
+    const bool worked = card_.relay();
+    const core::TimePoint now = parts_.engine.now();
+    if (now >= next_query_) {
+      next_query_ = now + kStateInterval;
+      look_at_state();
+    }
+    return worked;
+  }
+  void look_at_state() {
+    try {
+      if (pair().query().qp_state != IBV_QPS_ERR) return;
+      on_failed_(pair().described() + " is in error: a write failed, or the peer has gone");
+    } catch (const core::Error& error) {
+      on_failed_(error.what());
+    }
+  }
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return progress::Expecting::from_device;
+  }
+  core::Duration arm() override { return kLookInterval; }
+  void disarm() override {}
+
+  RingParts parts_;
+  OnFailed on_failed_;
+  std::shared_ptr<memory::MemoryRegion> region_;
+  rdma::mlx5::CardQueuePair card_;
+  bool running_ = false;
+  core::TimePoint next_query_;
+};
+
+}  // namespace
+
+std::unique_ptr<SlotRings> make_card_rings(const RingParts& parts, SlotRings::OnFailed on_failed) {
+  if (!rdma::mlx5::drives(parts.adapter.device)) return nullptr;
+  return std::make_unique<CardRings>(parts, std::move(on_failed));
+}
+
+}  // namespace offload::comch

@@ -1,0 +1,152 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "channel/channel_memory.hpp"
+#include "comch/transport/rdma/slots.hpp"
+#include "kernels/serve.hpp"
+#include "kernels/services/reverse.hpp"
+#include "rdma/model/card.hpp"
+#include "tests/rdma/fake_fixture.hpp"
+#include "tests/rdma/fake_mlx5.hpp"
+#include "tests/rdma/queue_owner.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
+
+/// The worker's slots on an mlx5 card: libmlx5's functions are the test's, and the model reads the
+/// rings at the card's register.
+namespace offload::comch {
+namespace {
+
+using rdma::test::fake;
+using rdma::test::fake_mlx5;
+using support::Bytes;
+
+constexpr std::uint32_t kDepth = 4;
+constexpr std::uint32_t kLongest = 2000;
+
+class CardRingsTest : public rdma::FakeDeviceTest {
+ protected:
+  CardRingsTest() { rdma::test::reset_fake_mlx5(); }
+  ~CardRingsTest() override {
+    path_.reset();
+    fake_mlx5() = {};
+  }
+
+  void make_path() {
+    path_.emplace(std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, view_, engine_);
+    SlotEnd peer = SlotEnd::decode(path_->describe());
+    peer.region.address = reinterpret_cast<std::uint64_t>(there_.responses);
+    peer.length = there_.layout.response_bytes;
+    path_->connect(peer.encode());
+    path_->start();
+  }
+  /// The model in the place of the card, and what a back end has then: numbers and keys of it.
+  kernels::rdma::SlotWriter plug_in_card() {
+    kernels::rdma::SlotWriter writer = path_->writer().slots;
+    rdma::QueuePairMemory at_card{writer.queue.queue, peer_.queues.receive};
+    at_card.send.doorbell = &fake_mlx5().registers[0];
+    writer.queue.queue.number = card_.add(at_card);
+    card_.connect(writer.queue.queue.number, card_.add(peer_.queues));
+    writer.own.key = key_of(view_);
+    writer.peer.key = key_of(there_);
+    return writer;
+  }
+  std::uint32_t key_of(const kernels::ChannelView& view) {
+    return card_.register_memory(
+        {reinterpret_cast<std::byte*>(view.responses), view.layout.response_bytes},
+        {true, true, true});
+  }
+  kernels::rdma::Result respond(const kernels::rdma::SlotWriter& writer, std::uint64_t sequence,
+                                const Bytes& payload) {
+    std::vector<std::uint8_t> room(payload.size() + 2 * kernels::kSlack);
+    std::ranges::copy(std::as_bytes(std::span(payload)),
+                      std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);
+    const kernels::Request request(room.data() + kernels::kSlack,
+                                   static_cast<std::uint32_t>(payload.size()));
+    const kernels::Packet header =
+        kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request,
+                        view_.response(sequence), view_.layout.flag_of(sequence));
+    return kernels::rdma::write_response(kernels::SingleLane{}, writer, view_, sequence, header);
+  }
+  [[nodiscard]] bool has_come(std::uint64_t sequence) const {
+    return kernels::is_complete(there_.response(sequence), there_.layout.flag_of(sequence));
+  }
+
+  support::LogCapture log_;
+  channel::ChannelMemory memory_{0, kDepth, kLongest, -1};
+  channel::ChannelMemory peer_memory_{0, kDepth, kLongest, -1};
+  kernels::ChannelView view_ = memory_.endpoint().view;
+  kernels::ChannelView there_ = peer_memory_.endpoint().view;
+  rdma::model::Card card_;
+  rdma::QueueOwner peer_{rdma::QueueSizes{4, 4}, 0};
+  progress::Engine engine_;
+  std::optional<RdmaSlotPath> path_;
+};
+
+TEST_F(CardRingsTest, TheCardCarriesOutWhatIsPostedAndNobodyElseDoes) {
+  make_path();
+  EXPECT_EQ(path_->writer().carrier, "fake0 itself carries that out");
+  EXPECT_EQ(path_->writer().card_register, &fake_mlx5().registers[0]);
+  const auto writer = plug_in_card();
+  for (std::uint64_t sequence = 0; sequence < 40; ++sequence) {
+    const Bytes payload = support::random_bytes(static_cast<std::size_t>(sequence * 50), 3);
+    ASSERT_EQ(respond(writer, sequence, payload), kernels::rdma::Result::done);
+    EXPECT_FALSE(card_.progress());  // it was not rung
+    engine_.progress();
+    while (card_.progress()) continue;
+    ASSERT_TRUE(has_come(sequence)) << sequence << ": " << card_.fault();
+  }
+  EXPECT_EQ(card_.fault(), "");
+  EXPECT_TRUE(fake().queue_pairs.back()->sends.empty());
+  EXPECT_EQ(path_->failure(), nullptr);
+}
+
+// As the GPU does where CUDA takes the page.
+TEST_F(CardRingsTest, TheRegisterMayBeRungInPlaceOfTheWord) {
+  make_path();
+  auto writer = plug_in_card();
+  writer.queue.queue.doorbell = path_->writer().card_register;
+  ASSERT_EQ(respond(writer, 0, support::random_bytes(100, 1)), kernels::rdma::Result::done);
+  while (card_.progress()) continue;
+  EXPECT_TRUE(has_come(0));
+}
+
+TEST_F(CardRingsTest, AQueuePairInErrorEndsThePath) {
+  make_path();
+  fake().queue_pairs.back()->attributes.qp_state = IBV_QPS_ERR;
+  EXPECT_TRUE(support::eventually([&] {
+    engine_.progress();
+    return path_->failure() != nullptr;
+  }));
+  EXPECT_NE(path_->failure()->find("is in error"), std::string::npos);
+}
+
+TEST_F(CardRingsTest, StopMovesTheQueuePairToError) {
+  make_path();
+  path_->stop();
+  EXPECT_EQ(fake().queue_pairs.back()->attributes.qp_state, IBV_QPS_ERR);
+  path_->stop();
+}
+
+TEST_F(CardRingsTest, AProxyStandsInForACardThatCannot) {
+  fake().fail_call = "alloc_td";
+  fake().fail_with = EOPNOTSUPP;
+  make_path();
+  EXPECT_EQ(path_->writer().carrier, "a thread carries that out on fake0");
+  EXPECT_EQ(path_->writer().card_register, nullptr);
+  EXPECT_TRUE(log_.has("fake0 does not read rings itself, a proxy does: ")) << log_.text();
+}
+
+TEST_F(CardRingsTest, AnotherDeviceHasAProxyWithoutAWord) {
+  fake_mlx5().drives = false;
+  make_path();
+  EXPECT_EQ(path_->writer().carrier, "a thread carries that out on fake0");
+  EXPECT_FALSE(log_.has("does not read rings")) << log_.text();
+}
+
+}  // namespace
+}  // namespace offload::comch
