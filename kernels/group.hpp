@@ -171,4 +171,11 @@ struct ThreadBlock {
 
 #endif
 
+/// Lane 0's value, in every lane.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint64_t from_first_64(const Group& group, std::uint64_t value) {
+  const std::uint64_t high = group.from_first(static_cast<std::uint32_t>(value >> 32));
+  return high << 32 | group.from_first(static_cast<std::uint32_t>(value));
+}
+
 }  // namespace offload::kernels
