@@ -264,4 +264,19 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   return options;
 }
 
+std::vector<int> io_thread_cpus(const Options& options) {
+  const auto own = options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus;
+  std::vector<int> cpus;
+  for (std::size_t i = 0; i < options.listens.size(); ++i) {
+    cpus.insert(cpus.end(), own.begin(), own.end());
+  }
+  return cpus;
+}
+
+std::vector<std::string> services_of(const Options& options) {
+  std::vector<std::string> services;
+  for (const Listen& listen : options.listens) services.push_back(listen.service);
+  return services;
+}
+
 }  // namespace offload::server

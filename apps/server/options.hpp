@@ -56,4 +56,9 @@ struct Options {
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);
 
+/// The processors of all I/O threads, -1 for any: each port has as many threads, on the same ones.
+std::vector<int> io_thread_cpus(const Options& options);
+/// What each port's requests are for.
+std::vector<std::string> services_of(const Options& options);
+
 }  // namespace offload::server

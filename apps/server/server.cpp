@@ -47,22 +47,6 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
   return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
 }
 
-/// Of the I/O threads: each port has as many, on the same processors.
-std::vector<int> cpus_of(const Options& options) {
-  const auto own = options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus;
-  std::vector<int> cpus;
-  for (std::size_t i = 0; i < options.listens.size(); ++i) {
-    cpus.insert(cpus.end(), own.begin(), own.end());
-  }
-  return cpus;
-}
-
-std::vector<std::string> services_of(const Options& options) {
-  std::vector<std::string> services;
-  for (const Listen& listen : options.listens) services.push_back(listen.service);
-  return services;
-}
-
 /// Of `limit`; clients have half of them at least.
 int reserved_descriptors(int limit, bool local, std::size_t channels, int doors) {
   const int count = static_cast<int>(channels);
@@ -78,7 +62,7 @@ int reserved_descriptors(int limit, bool local, std::size_t channels, int doors)
 Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
       signals_(&signals),
-      cpus_(cpus_of(options)),
+      cpus_(io_thread_cpus(options)),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()),
       metrics_(cpus_.size(), options.stall_limit, options.metrics || !options.admin.empty()) {
