@@ -53,6 +53,9 @@ offload_install(offload-report tools "merges, shows and compares results of offl
 offload_install(offload-ctl tools "gives commands to an offload server or worker that runs")
 offload_install(offload-doctor tools "says what a machine lacks for an offload server or worker")
 offload_install(offload-rdma tools "runs, checks and measures RDMA operations between two processes")
+if(TARGET offload-packets)
+  offload_install(offload-packets tools "receives and sends Ethernet frames on a GPU, or on threads")
+endif()
 
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)

@@ -157,9 +157,10 @@ core::TimePoint ClientTable::next_deadline() noexcept {
 
 void ClientTable::log_disconnected(const Client& client, std::string_view reason) noexcept {
   if (!disconnected_log_.allow(engine_->now())) return;
-  const auto address = client.address().text();
-  core::log_warning("client {} is disconnected: {} ({} more like this were not logged)",
-                    std::string_view(address), reason, disconnected_log_.suppressed());
+  const auto address = client.admission().address.text();
+  core::log_warning("client {}, {}, is disconnected: {} ({} more like this were not logged)",
+                    client.admission().number, std::string_view(address), reason,
+                    disconnected_log_.suppressed());
 }
 
 /// After what it is owed it is told why.

@@ -36,6 +36,8 @@ struct Idle;
 struct Admission {
   net::PeerAddress address;
   ClientCounts::Place place;
+  /// In the order in which they came, from 1 on: the log's lines about it carry it.
+  std::uint64_t number = 0;
 };
 
 /// A connection in a ClientTable, with its places there.
@@ -54,7 +56,7 @@ class Client final : public FairQueueEntry,
 
   [[nodiscard]] Connection& connection() noexcept { return connection_; }
   [[nodiscard]] const Connection& connection() const noexcept { return connection_; }
-  [[nodiscard]] const net::PeerAddress& address() const noexcept { return admission_.address; }
+  [[nodiscard]] const Admission& admission() const noexcept { return admission_; }
 
   /// Whether room for requests is all that it needs to go on. A client that has hung up is read
   /// without: an end of file does not wait for room.

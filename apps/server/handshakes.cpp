@@ -103,8 +103,9 @@ void Handshakes::go_on(Client& client) {
 void Handshakes::log_failure(const Client& client, const std::string& reason) {
   if (!failure_log_.allow(engine_->now())) return;
   core::log_warning(
-      "the TLS handshake with the client {} failed: {} ({} more like this were not logged)",
-      std::string_view(client.admission.address.text()), reason, failure_log_.suppressed());
+      "client {}, {}: the TLS handshake failed: {} ({} more like this were not logged)",
+      client.admission.number, std::string_view(client.admission.address.text()), reason,
+      failure_log_.suppressed());
 }
 
 /// Takes it out of the table.

@@ -237,15 +237,17 @@ core::Duration IoThread::arm() {
 void IoThread::take_in(core::Fd socket, Admission admission) {
   ++taken_;
   if (!handshakes_.wanted()) return add_client(std::move(socket), std::move(admission));
+  const auto number = admission.number;
   const auto address = admission.address.text();
   try {
     handshakes_.add(std::move(socket), std::move(admission));
   } catch (const std::exception& error) {
-    log_turned_away(address, error.what());
+    log_turned_away(number, address, error.what());
   }
 }
 
 void IoThread::add_client(net::Stream stream, Admission admission) {
+  const auto number = admission.number;
   const auto address = admission.address.text();
   try {
     clients_.add(std::move(stream), std::move(admission));
@@ -253,14 +255,15 @@ void IoThread::add_client(net::Stream stream, Admission admission) {
     config_.metrics->accepted.add();
     OFFLOAD_PROBE1(accept, config_.index);
   } catch (const std::exception& error) {
-    log_turned_away(address, error.what());
+    log_turned_away(number, address, error.what());
   }
 }
 
-void IoThread::log_turned_away(std::string_view address, std::string_view reason) {
+void IoThread::log_turned_away(std::uint64_t number, std::string_view address,
+                               std::string_view reason) {
   if (!turned_away_log_.allow(engine_.now())) return;
-  core::log_warning("client {} is turned away: {} ({} more were not logged)", address, reason,
-                    turned_away_log_.suppressed());
+  core::log_warning("client {}, {}, is turned away: {} ({} more were not logged)", number, address,
+                    reason, turned_away_log_.suppressed());
 }
 
 /// Why requests are refused now, if they are. Without a worker they wait for one, but not for ever.

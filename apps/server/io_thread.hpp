@@ -139,7 +139,7 @@ class IoThread final : progress::Pollable {
   void check_times();
   void take_in(core::Fd socket, Admission admission);
   void add_client(net::Stream stream, Admission admission);
-  void log_turned_away(std::string_view address, std::string_view reason);
+  void log_turned_away(std::uint64_t number, std::string_view address, std::string_view reason);
   [[nodiscard]] std::optional<protocol::Refusal> refusal() const noexcept;
 
   Config config_;

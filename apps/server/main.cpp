@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     cli::start_log("offload-server", options.log);
+    core::log_info("configuration: {}", options.configuration.to_string());
     server::Server(options, signals).run();
     return 0;
   } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -44,7 +45,7 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
 Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
       signals_(&signals),
-      cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
+      cpus_(io_thread_cpus(options)),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()),
       metrics_(cpus_.size(), options.stall_limit, options.metrics || !options.admin.empty()) {
@@ -59,17 +60,20 @@ Server::Server(const Options& options, core::Signals& signals)
   comch::ServerSession::Offer offer{{},
                                     options_.max_concurrent_messages,
                                     options_.max_message_length,
-                                    options_.service,
+                                    options_.max_response_length,
+                                    services_of(options_),
                                     kKeepAlive,
                                     kMostWorkers};
   for (const int cpu : cpus_) {
     offer.numa_nodes.push_back(cpu < 0 ? -1 : core::numa_node_of(cpu));
   }
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
-  listener_ =
-      net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
-  net::set_dead_peer_timeout(listener_.get(), options_.clients.output_timeout);
-  if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listener_.get());
+  for (const Listen& listen : options_.listens) {
+    listeners_.push_back(
+        net::bind_tcp(net::resolve(options_.listen_address, listen.port, true).front()));
+    net::set_dead_peer_timeout(listeners_.back().get(), options_.clients.output_timeout);
+    if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listeners_.back().get());
+  }
   link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =
@@ -86,7 +90,6 @@ Server::~Server() {
 }
 
 void Server::run() {
-  core::log_info("configuration: {}", options_.configuration.to_string());
   core::log_info("waiting for a worker on {}", link_->address().to_string());
   manager_.ready("waits for its first worker");
   while (!shutdown_requested_ && !scheduler_.served()) turn(core::TimePoint::max());
@@ -113,23 +116,23 @@ void Server::turn(core::TimePoint deadline) {
     set_expired(true);
     manager_.status("has no worker: refuses requests");
   }
-  metrics_.note_turn(now, !threads_.empty() && scheduler_.served(),
-                     shutdown_requested_ || drained_);
+  metrics_.note_turn(now, !threads_.empty() && scheduler_.served(), shutdown_requested_);
 }
 
 void Server::open_for_clients() {
-  const auto address = net::local_address(listener_.get());
   // Fails where another has come to listen there while this one waited for its worker.
-  net::start_listening(listener_.get(), kListenBacklog);
+  for (const auto& listener : listeners_) net::start_listening(listener.get(), kListenBacklog);
   const auto client_memory = std::make_shared<ClientMemory>(
       options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory(),
       static_cast<std::uint32_t>(cpus_.size()));
   auto& first = early_.at(scheduler_.owners().front());
+  const std::size_t each = cpus_.size() / options_.listens.size();
   for (std::uint32_t i = 0; i < cpus_.size(); ++i) {
     const IoThread::Config config{
         i,
         cpus_[i],
-        {options_.max_message_length, kernels::response_length_of(options_.service)},
+        {options_.max_message_length,
+         kernels::response_length_of(options_.listens[i / each].service)},
         std::max(options_.worker_timeout, kLeastStuckTime),
         options_.request_timeout,
         options_.spin,
@@ -154,11 +157,20 @@ void Server::open_for_clients() {
   }
   early_.clear();
   deal_channels();
+  open_ports();
+}
+
+void Server::open_ports() {
+  const std::size_t each = threads_.size() / listeners_.size();
+  std::vector<Acceptor::Port> ports;
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    core::log_info("listening on {} with {} threads, service {}{}",
+                   net::local_address(listeners_[i].get()).to_string(), each,
+                   options_.listens[i].service, tls_ ? ", TLS" : "");
+    ports.push_back({std::move(listeners_[i]), std::span(threads_).subspan(i * each, each)});
+  }
   acceptor_.emplace(engine_,
-                    Acceptor::Config{std::move(listener_), first_reserved_fd_, options_.clients},
-                    threads_);
-  core::log_info("listening on {} with {} threads, service {}{}", address.to_string(),
-                 threads_.size(), options_.service, tls_ ? ", TLS" : "");
+                    Acceptor::Config{std::move(ports), first_reserved_fd_, options_.clients});
 }
 
 // ---- Workers
@@ -176,12 +188,13 @@ void Server::deal_channels() {
     core::log_info("worker {} serves {} of {} channels", link_->name_of(worker), count,
                    cpus_.size());
     link_->assign(worker, count);
+    metrics_.note_serving(worker, count);
   }
 }
 
 void Server::on_worker_attached(comch::AttachedWorker worker) {
   scheduler_.add(worker.id, worker.stands_by, worker.replaces);
-  metrics_.note_attached(worker.id, link_->name_of(worker.id));
+  metrics_.note_attached(worker, link_->name_of(worker.id));
   if (threads_.empty()) {
     early_.emplace(worker.id, std::move(worker));
   } else {
@@ -303,10 +316,10 @@ telemetry::CommandResult Server::run_command(const telemetry::Command& command) 
     return {Status::refused, "nothing is changed: the log says why"};
   }
   if (command.name == "drain" || command.name == "undrain") {
-    drained_ = command.name == "drain";
-    metrics_.events()->add(command.name);
-    return {Status::done, drained_ ? "/readyz is 503; clients are served until a signal"
-                                   : "/readyz follows the workers again"};
+    const bool drained = command.name == "drain";
+    metrics_.note_drained(drained);
+    return {Status::done, drained ? "/readyz is 503 until undrain; clients are served all the same"
+                                  : "/readyz follows the workers again"};
   }
   if (command.name == "detach") return detach(command.argument);
   return {Status::unknown, "the server's commands: log-level, reload, drain, undrain, detach"};
@@ -322,6 +335,7 @@ telemetry::CommandResult Server::detach(const std::string& worker) {
     if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
     return {Status::done, "worker " + worker + " is let go once it owes nothing"};
   }
+  if (worker.empty()) return {Status::refused, "which worker? Its number is in status"};
   return {Status::refused, "there is no worker '" + core::escaped(worker) + "'"};
 }
 

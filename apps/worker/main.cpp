@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
       const auto devices = device::list_devices();
       std::fputs(worker::device_list(devices).c_str(), stdout);
       std::fputs(worker::reach_list(devices).c_str(), stdout);
+      std::fputs(worker::interface_list(device::list_interfaces()).c_str(), stdout);
       std::fputs(worker::representor_list(device::list_representors()).c_str(), stdout);
       return 0;
     }
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     cli::start_log("offload-worker", options.log);
+    core::log_info("configuration: {}", options.configuration.to_string());
     return static_cast<int>(worker::Program(options, signals).run());
   } catch (const std::exception& error) {
     core::print_error("offload-worker", error.what());

@@ -52,8 +52,9 @@ Program::Program(const Options& options, core::Signals& signals)
   });
   auto gpus = options.gpu_pci_addresses;
   if (gpus.empty()) gpus.emplace_back();
+  const backend::Services services(options.service_modules, options.service_options);
   for (const std::string& gpu : gpus) {
-    workers_.emplace_back(options_, gpu, gpus.size() > 1 ? gpu : "",
+    workers_.emplace_back(options_, services, gpu, gpus.size() > 1 ? gpu : "",
                           options.max_memory / gpus.size());
     metrics_.add(gpu, workers_.back().worker.counts());
   }
@@ -84,7 +85,6 @@ cli::Reload::Apply Program::reread_options() {
 }
 
 ExitStatus Program::run() {
-  core::log_info("configuration: {}", options_.configuration.to_string());
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].thread = std::thread([this, i] {
       core::name_this_thread(("control-" + std::to_string(i)).c_str());
@@ -194,6 +194,7 @@ telemetry::CommandResult Program::run_command(const telemetry::Command& command)
 
 void check_files(const Options& options) {
   (void)comch::make_address(options.comch, options.comch_security);
+  (void)backend::Services(options.service_modules, options.service_options);
 }
 
 }  // namespace offload::worker

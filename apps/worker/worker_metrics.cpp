@@ -2,8 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "telemetry/trace.hpp"
 
 namespace offload::worker {
 
@@ -27,6 +30,16 @@ std::vector<backend::SharedChannelTimes> WorkerCounts::times_of(std::size_t coun
 std::vector<backend::SharedChannelTimes> WorkerCounts::times() const {
   const std::lock_guard lock(mutex_);
   return times_;
+}
+
+void WorkerCounts::describe(Description description) {
+  const std::lock_guard lock(mutex_);
+  description_ = std::move(description);
+}
+
+WorkerCounts::Description WorkerCounts::description() const {
+  const std::lock_guard lock(mutex_);
+  return description_;
 }
 
 namespace {
@@ -64,6 +77,10 @@ void WorkerMetrics::collect(Exposition& page) const {
     const auto number = [](const core::Counter& counter) {
       return static_cast<double>(counter.value());
     };
+    if (const std::string backend = counts.description().backend; !backend.empty()) {
+      page.gauge_of_most({"offload_worker_info", "What serves: 1."},
+                         telemetry::with(labels, "backend", backend), 1);
+    }
     page.gauge({"offload_worker_attached", "Workers that are attached to a server."}, labels,
                number(counts.attached));
     page.counter({"offload_worker_attaches_total", "Attachments to a server."}, labels,
@@ -99,18 +116,39 @@ telemetry::Condition WorkerMetrics::readiness() const {
   return {true, "attached"};
 }
 
+namespace {
+
+/// Counts of service durations by bucket, of all channels.
+nlohmann::json service_of(const std::vector<backend::SharedChannelTimes>& channels) {
+  auto counts = nlohmann::json::array();
+  for (std::size_t bucket = 0; bucket <= telemetry::DurationHistogram::kBounds.size(); ++bucket) {
+    std::uint64_t sum = 0;
+    for (const auto& channel : channels) sum += channel->service.count_at(bucket);
+    counts.push_back(sum);
+  }
+  return counts;
+}
+
+}  // namespace
+
 nlohmann::json WorkerMetrics::status() const {
   auto workers = nlohmann::json::array();
   auto events = nlohmann::json::array();
   for (const Entry& worker : workers_) {
     const WorkerCounts& counts = *worker.counts;
+    const auto channels = counts.times();
+    const WorkerCounts::Description description = counts.description();
     progress::EngineTimes all;
-    for (const auto& channel : counts.times()) {
+    std::uint64_t longest = 0;
+    for (const auto& channel : channels) {
       all.busy.add(channel->turns.busy.value());
       all.polling.add(channel->turns.polling.value());
       all.asleep.add(channel->turns.asleep.value());
+      longest = std::max(longest, channel->turns.longest_turn.value());
     }
     workers.push_back({{"name", worker.name},
+                       {"backend", description.backend},
+                       {"data_path", description.data_path},
                        {"attached", counts.attached.value() != 0},
                        {"attaches", counts.attaches.value()},
                        {"losses", counts.losses.value()},
@@ -119,26 +157,29 @@ nlohmann::json WorkerMetrics::status() const {
                        {"busy_ns", all.busy.value()},
                        {"poll_ns", all.polling.value()},
                        {"sleep_ns", all.asleep.value()},
+                       {"longest_turn_ns", longest},
+                       {"service", service_of(channels)},
                        {"faults", counts.faults.value()}});
     for (auto& event : counts.events.to_json()) events.push_back(std::move(event));
   }
-  return {{"workers", std::move(workers)}, {"events", std::move(events)}};
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& one, const auto& other) { return one["time"] < other["time"]; });
+  return {{"workers", std::move(workers)},
+          {"bounds_ns", telemetry::DurationHistogram::kBounds},
+          {"events", std::move(events)}};
 }
 
-/// A thread of the trace is a channel; of several workers each has a thousand of them.
-nlohmann::json WorkerMetrics::trace() const {
-  constexpr std::size_t kThreadsOfOne = 1000;
-  auto spans = nlohmann::json::array();
-  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
-    const auto channels = workers_[worker].counts->times();
+void WorkerMetrics::trace(telemetry::Trace& trace) const {
+  for (const Entry& worker : workers_) {
+    const auto channels = worker.counts->times();
     for (std::size_t i = 0; i < channels.size(); ++i) {
+      trace.begin_thread(
+          fmt::format("{}{}channel {}", worker.name, worker.name.empty() ? "" : ", ", i));
       for (const backend::ServiceSample& sample : channels[i]->samples.latest()) {
-        telemetry::add_span(spans, "service", worker * kThreadsOfOne + i, sample.began,
-                            sample.ended, sample.length);
+        trace.add_span("service", sample.began, sample.ended, sample.length);
       }
     }
   }
-  return spans;
 }
 
 }  // namespace offload::worker

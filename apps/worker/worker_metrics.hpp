@@ -26,6 +26,14 @@ class WorkerCounts {
   core::Counter stuck;     ///< channels, as the watchdog last found
   telemetry::EventLog events;
 
+  /// What serves, and how messages come to it, for people.
+  struct Description {
+    std::string backend{};
+    std::string data_path{};
+  };
+  void describe(Description description);
+  [[nodiscard]] Description description() const;
+
   /// Of the first `count` channels, of whichever server, since the program began.
   [[nodiscard]] std::vector<backend::SharedChannelTimes> times_of(std::size_t count);
   /// Of all channels that there ever were.
@@ -34,6 +42,7 @@ class WorkerCounts {
  private:
   mutable std::mutex mutex_;
   std::vector<backend::SharedChannelTimes> times_;  ///< under the mutex: grows
+  Description description_;                         ///< under the mutex
 };
 
 /// What the worker program tells of itself: its workers, and whether its main thread turns.
@@ -53,7 +62,7 @@ class WorkerMetrics final : public telemetry::Source {
   /// Whether every worker is attached.
   [[nodiscard]] telemetry::Condition readiness() const override;
   [[nodiscard]] nlohmann::json status() const override;
-  [[nodiscard]] nlohmann::json trace() const override;
+  void trace(telemetry::Trace& trace) const override;
 
  private:
   struct Entry {

@@ -139,7 +139,7 @@ std::uint64_t Hop::send(std::uint64_t from, std::uint64_t end) {
   if (pace_.together) last_together_ = next;
   const auto flushed = timed ? core::Clock::now() : core::TimePoint{};
   if (timed) fill_.record(flushed - begun_);
-  if (is_timed(from)) posted(from) = flushed;
+  if (is_timed(from)) posted(from) = pace_.in_flight == 1 ? flushed : begun_;
   return next;
 }
 
@@ -165,12 +165,10 @@ void Hop::on_response(channel::PostRecvTask& task) {
   }
 }
 
-/// Of a message that is timed, and was flushed as the first of its turn.
+/// Of a message that is timed, and was posted as the first of its turn.
 void Hop::record_latency(std::uint64_t message) {
-  const auto flushed = std::exchange(posted(message), core::TimePoint{});
-  if (message >= warm_up_ && flushed != core::TimePoint{}) {
-    latency_.record(seen_ - flushed);
-  }
+  const auto since = std::exchange(posted(message), core::TimePoint{});
+  if (message >= warm_up_ && since != core::TimePoint{}) latency_.record(seen_ - since);
 }
 
 }  // namespace offload::bench

@@ -76,8 +76,9 @@ class Hop {
   /// Sends `messages` and checks each response. Ends early with a fault.
   void run(std::uint64_t messages, const Pace& pace);
 
-  /// From "flushed" to "response seen": of every message if one is in flight, else of a share. Of
-  /// messages that are posted together: from before the first is written to the last response.
+  /// To "response seen": from "flushed", if one is in flight, of every message. Else of a share of
+  /// those that are the first of their turn, from before they are posted, as the worker may have
+  /// them before the flush. Of messages that are posted together: to the last response.
   [[nodiscard]] const metrics::LatencyHistogram& latency() const { return latency_; }
   /// What it took to post the messages of a flush, and to flush.
   [[nodiscard]] const metrics::LatencyHistogram& fill() const { return fill_; }
@@ -121,7 +122,7 @@ class Hop {
   Pace pace_{};
   core::TimePoint begun_;  ///< when those that are posted together were begun
   std::uint64_t last_together_ = ~std::uint64_t{0};  ///< behind the last of them
-  std::vector<core::TimePoint> posted_;  ///< by message; of those that are timed, until answered
+  std::vector<core::TimePoint> posted_;  ///< by message; since when those are timed that are
   std::uint64_t timed_every_ = 1;        ///< of the messages
   std::uint64_t warm_up_ = 0;            ///< messages before the first that counts
   core::TimePoint begin_;                ///< when that one's response was seen

@@ -10,6 +10,7 @@
 #include <vector>
 
 #undef ibv_get_device_list
+#undef ibv_query_port
 #undef ibv_reg_mr
 
 namespace {
@@ -78,7 +79,23 @@ int ibv_close_device(ibv_context* context) {
 }
 int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   *attributes = {};
+  attributes->phys_port_cnt = 1;
   return 0;
+}
+int ibv_query_port(ibv_context*, std::uint8_t, _compat_ibv_port_attr* into) {
+  auto& attributes = *reinterpret_cast<ibv_port_attr*>(into);
+  attributes.state = IBV_PORT_ACTIVE;
+  attributes.active_mtu = IBV_MTU_4096;
+  attributes.link_layer = IBV_LINK_LAYER_ETHERNET;
+  return 0;
+}
+ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, std::size_t, std::uint32_t,
+                             std::size_t) {
+  entries[0] = {};
+  entries[0].port_num = 1;
+  entries[0].gid_type = IBV_GID_TYPE_ROCE_V2;
+  entries[0].gid.raw[15] = 1;
+  return 1;
 }
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {

@@ -60,12 +60,13 @@ OFFLOAD_HOST_DEVICE inline bool poll_completion(const CompletionQueue& queue, st
   const Cqe& cqe = queue.entries[index & ((std::uint64_t{1} << queue.log2) - 1)];
 #if defined(__CUDA_ARCH__)
   // One access has the owner's word and what it makes valid beside it: a card writes an entry at
-  // once, and what stands for one writes that word last. Relaxed, as most looks find nothing; the
-  // fence makes it an acquire. Pairs as load_owner().
+  // once, and what stands for one writes that word last. Relaxed, as most looks find nothing; once
+  // it is there, it is made an acquire, without a round trip. Pairs as load_owner().
   constexpr std::uint32_t kFirst = 12;
-  const Packet last = load_packet(reinterpret_cast<const Packet*>(&cqe.words[kFirst]));
+  const auto* const at = reinterpret_cast<const Packet*>(&cqe.words[kFirst]);
+  const Packet last = load_packet(at);
   if (!is_there(last.flag, index, queue.log2)) return false;
-  fence_acq_rel_sys();
+  acquire_plain_payload(at);
   completion =
       read_last_words(last.data[kCqeSyndrome - kFirst], last.data[kCqeQueue - kFirst], last.flag);
   const bool has_bytes = completion.kind != CqeKind::request ||

@@ -49,13 +49,6 @@ OFFLOAD_HOST_DEVICE constexpr std::uint64_t last_of(std::uint64_t mark) {
   return end_of(mark) - (mark & 0xffU);
 }
 
-/// Lane 0's value, in every lane.
-template <class Group>
-OFFLOAD_HOST_DEVICE std::uint64_t from_first_64(const Group& group, std::uint64_t value) {
-  const std::uint64_t high = group.from_first(static_cast<std::uint32_t>(value >> 32));
-  return high << 32 | group.from_first(static_cast<std::uint32_t>(value));
-}
-
 template <class Group>
 OFFLOAD_HOST_DEVICE QueueError error_of(const Group& group, const SharedQueue& queue) {
   std::uint64_t word = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <cstdint>
 
 #include "core/error.hpp"
 
@@ -12,16 +12,18 @@ class Status {
  public:
   constexpr Status() noexcept = default;
   /// Implicit, for `return ErrorCode::bad_state;`.
-  constexpr Status(ErrorCode error) noexcept : error_(error) {}
+  constexpr Status(ErrorCode error) noexcept : word_(static_cast<std::uint32_t>(error) + 1) {}
 
-  [[nodiscard]] constexpr bool ok() const noexcept { return !error_.has_value(); }
+  [[nodiscard]] constexpr bool ok() const noexcept { return word_ == 0; }
   /// Precondition: !ok().
-  [[nodiscard]] constexpr ErrorCode error() const noexcept { return *error_; }
+  [[nodiscard]] constexpr ErrorCode error() const noexcept {
+    return static_cast<ErrorCode>(word_ - 1);
+  }
 
   friend constexpr bool operator==(const Status&, const Status&) = default;
 
  private:
-  std::optional<ErrorCode> error_;
+  std::uint32_t word_ = 0;  ///< the error plus 1; one word, which travels in a register
 };
 
 }  // namespace offload::core

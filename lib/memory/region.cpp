@@ -74,6 +74,13 @@ void MemoryRegion::add_registrar(Registrar& registrar) {
   registrars_.push_back(&registrar);
 }
 
+void MemoryRegion::remove_registrar(Registrar& registrar) {
+  require_stopped("remove a registrar");
+  if (std::erase(registrars_, &registrar) == 0) {
+    throw Error(ErrorCode::not_found, described() + " does not have " + registrar.name());
+  }
+}
+
 void MemoryRegion::start() {
   require_stopped("start");
   if (ranges_.empty()) throw Error(ErrorCode::invalid_value, described() + " has no range");
@@ -85,6 +92,7 @@ void MemoryRegion::start() {
     throw;
   }
   started_ = true;
+  if (ranges_.size() == 1 && registrars_.size() == 1) sole_registrar_ = registrars_.front();
 }
 
 void MemoryRegion::stop() {
@@ -95,6 +103,7 @@ void MemoryRegion::stop() {
   }
   deregister_all();
   started_ = false;
+  sole_registrar_ = nullptr;
 }
 
 void MemoryRegion::register_all() {
@@ -132,9 +141,8 @@ std::optional<std::size_t> MemoryRegion::find(const std::byte* address,
   return std::nullopt;
 }
 
-/// Of one that is not the first.
-const Key* MemoryRegion::key_of_another(const Registrar& registrar,
-                                        std::size_t range) const noexcept {
+const Key* MemoryRegion::key_of_any(const Registrar& registrar, std::size_t range) const noexcept {
+  if (!started_ || range >= ranges_.size()) return nullptr;
   const auto place = std::find(registrars_.begin(), registrars_.end(), &registrar);
   if (place == registrars_.end()) return nullptr;
   return &keys_[range * registrars_.size() + static_cast<std::size_t>(place - registrars_.begin())];

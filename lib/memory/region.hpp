@@ -43,6 +43,9 @@ class MemoryRegion {
   /// Error: bad_state while started, already_exists.
   void add_registrar(Registrar& registrar);
 
+  /// Makes start() register with it no longer. Throws Error: bad_state while started, not_found.
+  void remove_registrar(Registrar& registrar);
+
   /// Pins the ranges (Pinning) and registers them. Throws Error: bad_state, invalid_value without a
   /// range, and what a registrar throws; then the region is stopped and nothing is registered.
   void start();
@@ -68,10 +71,9 @@ class MemoryRegion {
   /// The key of the range with index `range` for the registrar's device; null while stopped, and
   /// for a registrar or range that is not this region's. Any thread.
   [[nodiscard]] const Key* key(const Registrar& registrar, std::size_t range) const noexcept {
-    // In its caller: each operation asks, mostly for the only registrar.
-    if (!started_ || range >= ranges_.size() || registrars_.empty()) return nullptr;
-    if (registrars_.front() == &registrar) return &keys_[range * registrars_.size()];
-    return key_of_another(registrar, range);
+    // In its caller: each operation asks, mostly for the only range and registrar.
+    if (&registrar == sole_registrar_ && range == 0) return keys_.data();
+    return key_of_any(registrar, range);
   }
 
   /// Counts a user (a buffer, a pool, an array), with which the region cannot stop. Relaxed: it
@@ -86,8 +88,7 @@ class MemoryRegion {
 
  private:
   [[nodiscard]] std::string described() const;
-  [[nodiscard]] const Key* key_of_another(const Registrar& registrar,
-                                          std::size_t range) const noexcept;
+  [[nodiscard]] const Key* key_of_any(const Registrar& registrar, std::size_t range) const noexcept;
   void require_stopped(const char* action) const;
   void register_all();
   [[nodiscard]] Key register_with(Registrar& registrar, std::size_t range) const;
@@ -99,6 +100,8 @@ class MemoryRegion {
   std::vector<Pinning> pinnings_;  ///< only while started
   /// Only while started. The key of range r and registrar g is at r * registrars_.size() + g.
   std::vector<Key> keys_;
+  /// Only while started, and if there is one range and one registrar.
+  const Registrar* sole_registrar_ = nullptr;
   bool started_ = false;
   std::atomic<std::size_t> users_{0};
 };

@@ -87,18 +87,13 @@ void Engine::note_unarmed_work() noexcept {
   if (armed_by_caller_) notify();
 }
 
-void Engine::deactivate(Pollable& pollable) noexcept {
-  const UsageCheck::Call call(usage_, "deactivate");
-  if (!ActiveList::is_linked(pollable)) return;
-  ActiveList::remove(pollable);
-  if (armed_) pollable.disarm();
-}
-
 bool Engine::run_once(TimePoint deadline) {
   const UsageCheck::Turn in_turn(usage_, "run_once");
   now_ = core::Clock::now();
   knows_time_ = true;
   if (times_ != nullptr) end_time(now_);
+  // Of the turns before: the clock is not read for it after each of them.
+  if (std::exchange(has_untimed_work_, false)) last_work_ = now_;
   const bool polled = poll_all();
   const bool may_spin = !polled && now_ - last_work_ < spin_;
   const Expecting expected = may_spin ? expecting() : Expecting::nothing;
@@ -167,7 +162,7 @@ bool Engine::end_turn(bool worked, bool look) {
   } else {
     --turns_to_look_;
   }
-  if (worked) last_work_ = now();
+  has_untimed_work_ = has_untimed_work_ || worked;
   return worked;
 }
 
@@ -184,6 +179,19 @@ bool Engine::sleep(TimePoint deadline) {
 
 bool Engine::poll_all() {
   bool worked = false;
+  Pollable* const first = active_.front();
+  // What a poll that threw has left is in the other list.
+  if (first != nullptr && active_.next(*first) == nullptr && to_poll_.empty()) {
+    worked = first->poll();  // it alone, where it is
+  } else {
+    worked = poll_active();
+  }
+  for (Pollable* pollable : pollables_) worked = pollable->poll() || worked;
+  return worked;
+}
+
+bool Engine::poll_active() {
+  bool worked = false;
   // Each is moved back before it is polled, as a poll may activate and deactivate any of them. What
   // becomes active now is polled in the next turn.
   to_poll_.splice_back(active_);
@@ -191,7 +199,6 @@ bool Engine::poll_all() {
     active_.push_back(*pollable);
     worked = pollable->poll() || worked;
   }
-  for (Pollable* pollable : pollables_) worked = pollable->poll() || worked;
   return worked;
 }
 

@@ -89,7 +89,12 @@ class Engine {
     if (armed_) note_unarmed_work();
     if (!ActiveList::is_linked(pollable)) active_.push_back(pollable);
   }
-  void deactivate(Pollable& pollable) noexcept;
+  void deactivate(Pollable& pollable) noexcept {
+    const UsageCheck::Call call(usage_, "deactivate");
+    if (!ActiveList::is_linked(pollable)) return;
+    ActiveList::remove(pollable);
+    if (armed_) pollable.disarm();
+  }
 
   /// One turn that may sleep, until there is work or an event, or `deadline`. Returns whether there
   /// was work.
@@ -128,6 +133,7 @@ class Engine {
   void control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler);
   bool end_turn(bool worked, bool look);
   bool poll_all();
+  bool poll_active();
   bool take_events(core::Duration timeout);
   bool sleep(core::TimePoint deadline);
   core::Duration arm_all();
@@ -143,6 +149,7 @@ class Engine {
   core::TimePoint now_;
   bool knows_time_ = false;  ///< now_ is of this turn; reading the clock costs as much as a turn
   core::TimePoint last_work_ = core::Clock::now();
+  bool has_untimed_work_ = false;  ///< since last_work_
   std::uint32_t turns_to_look_ = 0;
   bool armed_ = false;             ///< the pollables are armed
   bool armed_by_caller_ = false;   ///< by arm(), not by sleep()

@@ -12,6 +12,7 @@
 #include "net/unix_socket.hpp"
 #include "telemetry/live_page.hpp"
 #include "telemetry/process_metrics.hpp"
+#include "telemetry/trace.hpp"
 
 namespace offload::telemetry {
 namespace {
@@ -128,26 +129,14 @@ std::string View::make_status() const {
   return text_of(status);
 }
 
-/// Loads in chrome://tracing and in Perfetto.
 const std::string& View::trace() {
   const auto now = core::Clock::now();
   if (trace_.text.empty() || now - trace_.made >= kPageAge) {
-    trace_ = {now, text_of({{"displayTimeUnit", "ns"}, {"traceEvents", source_->trace()}})};
+    Trace made(program_);
+    source_->trace(made);
+    trace_ = {now, made.text()};
   }
   return trace_.text;
-}
-
-void add_span(nlohmann::json& events, const char* name, std::size_t thread, std::uint64_t begin,
-              std::uint64_t end, std::uint64_t bytes) {
-  constexpr double kMicrosecond = 1e3;
-  events.push_back({{"name", name},
-                    {"cat", "request"},
-                    {"ph", "X"},
-                    {"ts", static_cast<double>(begin) / kMicrosecond},
-                    {"dur", static_cast<double>(end - begin) / kMicrosecond},
-                    {"pid", process_id()},
-                    {"tid", thread},
-                    {"args", {{"bytes", bytes}}}});
 }
 
 }  // namespace offload::telemetry

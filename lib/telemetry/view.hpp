@@ -14,6 +14,8 @@
 
 namespace offload::telemetry {
 
+class Trace;
+
 /// What a probe hears: whether it is so, and a sentence that explains it.
 struct Condition {
   bool holds;
@@ -32,16 +34,12 @@ class Source {
   [[nodiscard]] virtual Condition readiness() const = 0;
   /// For /status: an object with what a page for people shows. Text may be no UTF-8.
   [[nodiscard]] virtual nlohmann::json status() const = 0;
-  /// For /trace: the events of a Chrome trace, as add_span() makes them.
-  [[nodiscard]] virtual nlohmann::json trace() const = 0;
+  /// For /trace: its threads and their spans.
+  virtual void trace(Trace& trace) const = 0;
 
  protected:
   ~Source() = default;
 };
-
-/// Adds a span of `thread` to the events of a Chrome trace. Times in ticks of core::Clock (ns).
-void add_span(nlohmann::json& events, const char* name, std::size_t thread, std::uint64_t begin,
-              std::uint64_t end, std::uint64_t bytes);
 
 /// A door through which a program may be looked at: /metrics, /status, /trace,
 /// /healthz, /readyz and a page for people over HTTP. A page is made at most ten times a second;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
+#include "telemetry/trace.hpp"
+
 namespace offload::telemetry {
 namespace {
 
@@ -20,10 +22,9 @@ class Program final : public Source {
   [[nodiscard]] Condition health() const override { return {true, "it turns"}; }
   [[nodiscard]] Condition readiness() const override { return {ready, "no worker"}; }
   [[nodiscard]] nlohmann::json status() const override { return {{"workers", {1}}}; }
-  [[nodiscard]] nlohmann::json trace() const override {
-    auto events = nlohmann::json::array();
-    add_span(events, "worker", 2, 1500, 4000, 64);
-    return events;
+  void trace(Trace& trace) const override {
+    trace.begin_thread("a thread");
+    trace.add_span("worker", 1500, 4000, 64);
   }
 
   mutable std::atomic<int> pages{0};
@@ -112,12 +113,8 @@ TEST_F(ViewTest, TheTraceIsOneOfChrome) {
   const auto answer = ask("/trace");
   EXPECT_TRUE(has(answer, "application/json"));
   const auto trace = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n")));
-  const auto& span = trace["traceEvents"].at(0);
-  EXPECT_EQ(span["ph"], "X");
-  EXPECT_EQ(span["ts"], 1.5);  // us
-  EXPECT_EQ(span["dur"], 2.5);
-  EXPECT_EQ(span["tid"], 2);
-  EXPECT_EQ(span["args"]["bytes"], 64);
+  EXPECT_EQ(trace["traceEvents"].at(0)["args"]["name"], "a-program");
+  EXPECT_EQ(trace["traceEvents"].at(2)["name"], "worker");
 }
 
 TEST_F(ViewTest, ThePageLoadsNothingFromElsewhere) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/probe.hpp"
+#include "telemetry/trace.hpp"
 
 namespace offload::server {
 namespace {
@@ -35,12 +36,24 @@ void ServerMetrics::note_turn(core::TimePoint now, bool served, bool draining) n
   draining_.store(draining, std::memory_order_relaxed);
 }
 
-void ServerMetrics::note_attached(comch::WorkerId worker, std::string name) {
+void ServerMetrics::note_attached(const comch::AttachedWorker& worker, std::string name) {
   attaches_.add();
-  OFFLOAD_PROBE1(attach, worker);
-  events_->add("worker " + name + " attached");
+  OFFLOAD_PROBE1(attach, worker.id);
+  events_->add(
+      fmt::format("worker {} attached{}", name, worker.stands_by ? ", as a stand-by" : ""));
   const std::lock_guard lock(mutex_);
-  workers_[worker] = std::move(name);
+  workers_[worker.id] = {std::move(name), worker.backend, 0, std::chrono::system_clock::now()};
+}
+
+void ServerMetrics::note_serving(comch::WorkerId worker, std::uint32_t channels) {
+  const std::lock_guard lock(mutex_);
+  const auto found = workers_.find(worker);
+  if (found != workers_.end()) found->second.channels = channels;
+}
+
+void ServerMetrics::note_drained(bool drained) {
+  drained_.store(drained, std::memory_order_relaxed);
+  events_->add(drained ? "drained by a command" : "drained no more");
 }
 
 void ServerMetrics::note_lost(comch::WorkerId worker) {
@@ -49,7 +62,7 @@ void ServerMetrics::note_lost(comch::WorkerId worker) {
   const std::lock_guard lock(mutex_);
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return;
-  events_->add("worker " + found->second + " is gone");
+  events_->add("worker " + found->second.name + " is gone");
   workers_.erase(found);
 }
 
@@ -156,6 +169,7 @@ telemetry::Condition ServerMetrics::health() const {
 
 telemetry::Condition ServerMetrics::readiness() const {
   if (draining_.load(std::memory_order_relaxed)) return {false, "the server leaves"};
+  if (drained_.load(std::memory_order_relaxed)) return {false, "drained by a command"};
   if (!served_.load(std::memory_order_relaxed)) return {false, "no worker answers"};
   return {true, "a worker answers"};
 }
@@ -212,13 +226,42 @@ nlohmann::json totals_of(const std::vector<std::shared_ptr<ThreadMetrics>>& thre
           {"transmit_bytes", sum(&ThreadMetrics::transmitted)}};
 }
 
+/// Connections that are gone, by why.
+nlohmann::json closed_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads) {
+  nlohmann::json closed;
+  for (std::size_t end = 0; end < kConnectionEnds.size(); ++end) {
+    closed[kConnectionEnds[end]] =
+        sum_of(threads, [end](const auto& thread) { return thread.closed[end].value(); });
+  }
+  return closed;
+}
+
+/// Error answers by reason, of those that there were.
+nlohmann::json errors_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads) {
+  auto errors = nlohmann::json::object();
+  for (std::size_t code = 0; code < ThreadMetrics::kRefusals; ++code) {
+    const std::string name(protocol::name_of(static_cast<Refusal>(code)));
+    const auto count =
+        sum_of(threads, [code](const auto& thread) { return thread.refused[code].value(); });
+    if (!name.empty() && count != 0) errors[name] = count;
+  }
+  return errors;
+}
+
 }  // namespace
 
 nlohmann::json ServerMetrics::status() const {
   auto workers = nlohmann::json::array();
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [id, name] : workers_) workers.push_back({{"worker", id}, {"name", name}});
+    for (const auto& [id, worker] : workers_) {
+      const std::chrono::duration<double> attached = worker.attached.time_since_epoch();
+      workers.push_back({{"worker", id},
+                         {"name", worker.name},
+                         {"backend", worker.backend},
+                         {"channels", worker.channels},
+                         {"attached_time", attached.count()}});
+    }
   }
   auto threads = nlohmann::json::array();
   for (const auto& thread : threads_) {
@@ -235,24 +278,23 @@ nlohmann::json ServerMetrics::status() const {
                        {"stalls", times.stalls.value()}});
   }
   return {{"totals", totals_of(threads_)}, {"bounds_ns", telemetry::DurationHistogram::kBounds},
+          {"errors", errors_of(threads_)}, {"closed", closed_of(threads_)},
           {"stages", stages_of(threads_)}, {"workers", std::move(workers)},
           {"threads", std::move(threads)}, {"events", events_->to_json()}};
 }
 
-nlohmann::json ServerMetrics::trace() const {
-  auto spans = nlohmann::json::array();
+void ServerMetrics::trace(telemetry::Trace& trace) const {
   for (std::size_t i = 0; i < threads_.size(); ++i) {
+    trace.begin_thread(fmt::format("I/O thread {}", i));
     for (const RequestSample& sample : threads_[i]->samples.latest()) {
-      telemetry::add_span(spans, "request", i, sample.began, sample.written, sample.length);
+      trace.add_span("request", sample.began, sample.written, sample.length);
       std::uint64_t begin = sample.began;
       for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
         const std::uint64_t end = sample.ends()[stage];
-        telemetry::add_span(spans, kStages[stage], i, std::exchange(begin, end), end,
-                            sample.length);
+        trace.add_part(kStages[stage], std::exchange(begin, end), end, sample.length);
       }
     }
   }
-  return spans;
 }
 
 }  // namespace offload::server

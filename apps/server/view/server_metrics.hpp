@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,8 +35,13 @@ class ServerMetrics final : public telemetry::Source {
 
   /// The control thread has made a turn. To be called at least every kLongestTurn / 2.
   void note_turn(core::TimePoint now, bool served, bool draining) noexcept;
-  void note_attached(comch::WorkerId worker, std::string name);
+  /// `name`: with what its lines in the log begin.
+  void note_attached(const comch::AttachedWorker& worker, std::string name);
+  /// How many channels it serves from now on.
+  void note_serving(comch::WorkerId worker, std::uint32_t channels);
   void note_lost(comch::WorkerId worker);
+  /// Whether a command has taken it out of what balancers choose from.
+  void note_drained(bool drained);
 
   /// After so long without a turn the control thread is not well.
   static constexpr core::Duration kLongestTurn = core::seconds(5);
@@ -44,9 +50,16 @@ class ServerMetrics final : public telemetry::Source {
   [[nodiscard]] telemetry::Condition health() const override;
   [[nodiscard]] telemetry::Condition readiness() const override;
   [[nodiscard]] nlohmann::json status() const override;
-  [[nodiscard]] nlohmann::json trace() const override;
+  void trace(telemetry::Trace& trace) const override;
 
  private:
+  struct Worker {
+    std::string name;
+    std::string backend;
+    std::uint32_t channels;
+    std::chrono::system_clock::time_point attached;
+  };
+
   void collect_clients(telemetry::Exposition& page) const;
   void collect_times(telemetry::Exposition& page) const;
   void collect_workers(telemetry::Exposition& page) const;
@@ -55,11 +68,12 @@ class ServerMetrics final : public telemetry::Source {
   core::Counter turned_;             ///< when: core::Clock's count
   std::atomic<bool> served_{false};  ///< relaxed, as is the next: each is told by itself
   std::atomic<bool> draining_{false};
+  std::atomic<bool> drained_{false};
   core::Counter attaches_;
   core::Counter losses_;
   std::shared_ptr<telemetry::EventLog> events_ = std::make_shared<telemetry::EventLog>();
   mutable std::mutex mutex_;
-  std::map<comch::WorkerId, std::string> workers_;  ///< under the mutex: those that are attached
+  std::map<comch::WorkerId, Worker> workers_;  ///< under the mutex: those that are attached
 };
 
 }  // namespace offload::server

@@ -60,6 +60,7 @@ class ServerSession::Attachment final : progress::EventHandler {
   std::unique_ptr<ControlConnection> connection_;
   LocalControlConnection* local_;  ///< the connection, if it is one; else it is of a network
   std::string name_;
+  std::string backend_;
   std::uint32_t capabilities_;
   protocol::Token token_{};                               ///< for data connections
   std::vector<std::shared_ptr<WorkerChannel>> channels_;  ///< until it serves them

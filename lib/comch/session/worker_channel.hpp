@@ -29,6 +29,7 @@ struct AttachedWorker {
   bool stands_by;
   bool replaces;  ///< the one that has been attached for the longest
   std::vector<std::shared_ptr<WorkerChannel>> channels;  ///< by their index
+  std::string backend;                                   ///< as the worker names it
 };
 
 }  // namespace offload::comch

@@ -55,11 +55,6 @@ void CompletionLoop::remove(std::uint32_t tag, std::uint32_t depth,
   outstanding_ -= outstanding;
 }
 
-void CompletionLoop::on_posted(std::size_t count) noexcept {
-  outstanding_ += count;
-  engine_->activate(*this);
-}
-
 void CompletionLoop::drain() {
   // The queue may refill meanwhile: bounded by what it holds at once.
   for (std::size_t taken = 0; taken < queue_.depth() && poll(); taken += kBatch) {
@@ -71,8 +66,9 @@ bool CompletionLoop::poll() {
   for (const ibv_wc& completion : done) {
     // A handler may remove itself and others while it is called.
     const auto tag = static_cast<std::uint32_t>(completion.wr_id >> 32);
-    if ((tag & kIndexMask) >= slots_.size()) continue;
-    const Slot& slot = slots_[tag & kIndexMask];
+    const std::size_t index = tag & kIndexMask;
+    if (index >= slots_.size()) continue;
+    const Slot& slot = slots_.data()[index];
     if (slot.tag != tag || slot.handler == nullptr) continue;
     slot.handler->on_completion(static_cast<std::uint32_t>(completion.wr_id), completion);
   }

@@ -48,7 +48,10 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   void remove(std::uint32_t tag, std::uint32_t depth, std::size_t outstanding) noexcept;
 
   /// Counts work requests that were posted; it polls until as many have completed.
-  void on_posted(std::size_t count) noexcept;
+  void on_posted(std::size_t count) noexcept {
+    outstanding_ += count;
+    engine_->activate(*this);
+  }
   void on_completed(std::size_t count) noexcept { outstanding_ -= count; }
   /// Delivers every completion that the queue has now.
   void drain();

@@ -59,7 +59,7 @@ progress::Context::Step Connection::on_start() {
   pairing_.emplace(objects_.device, options_);
   const CompletionQueue& completions = objects_.completions.queue();
   QueuePair queue(objects_.domain, completions, completions, options_.queues);
-  queue.initialize(options_.port_num, options_.access);
+  queue.initialize(options_.port_num, options_.access, 0, options_.pkey_index);
   tag_ = objects_.completions.add(*this, depth());
   queue_ = std::move(queue);
   failed_ = lost_ = false;
@@ -76,6 +76,20 @@ void Connection::connect_to(const ConnectionDescriptor& peer, std::optional<std:
   pairing_->connect(*queue_, peer, sq_psn);
   const bool reads = pairing_->max_rd_atomic() != 0 && queue_->type() == QpType::rc;
   builder_.allow(reads, reads && objects_.device.attributes().atomic_cap != IBV_ATOMIC_NONE);
+  told_connected_ = true;
+  if (connection_callback_) connection_callback_(*this, true);
+}
+
+void Connection::set_connection_callback(ConnectionCallback callback) {
+  if (state() != State::idle) {
+    core::throw_bad_state("connection '" + name() + "'", name_of(state()), "set its callback");
+  }
+  connection_callback_ = std::move(callback);
+}
+
+void Connection::tell_disconnected() noexcept {
+  if (!std::exchange(told_connected_, false)) return;
+  if (connection_callback_) connection_callback_(*this, false);
 }
 
 void Connection::require_queue(const char* action) const {
@@ -119,23 +133,31 @@ Status Connection::prepare_send(Operation& task) noexcept {
 void Connection::on_flush() noexcept {
   if (!queue_) return;
   Status status;
-  ibv_recv_wr* last_receive = nullptr;
-  if (ibv_recv_wr* const first = receives_.unposted(last_receive); first != nullptr) {
-    ibv_recv_wr* bad = nullptr;
-    status = queue_->post_receive(*first, bad);
-    objects_.completions.on_posted(receives_.mark_posted());
-  }
-  ibv_send_wr* last_send = nullptr;
-  if (ibv_send_wr* const first = sends_.unposted(last_send); first != nullptr && status.ok()) {
-    // Sends complete in order (IBTA volume 1, 10.8): the last completion stands for all.
-    last_send->send_flags |= IBV_SEND_SIGNALED;
-    ibv_send_wr* bad = nullptr;
-    status = queue_->post_send(*first, bad);
-    objects_.completions.on_posted(sends_.mark_posted());
-  }
+  if (receives_.has_unposted()) status = post_receives();
+  if (sends_.has_unposted() && status.ok()) status = post_sends();
   // The part that was posted may never complete, as its last request was not: only ending the
   // queue pair takes its tasks back.
   if (!status.ok()) on_queue_failed();
+}
+
+Status Connection::post_receives() noexcept {
+  ibv_recv_wr* last = nullptr;
+  ibv_recv_wr* const first = receives_.unposted(last);
+  ibv_recv_wr* bad = nullptr;
+  const Status status = queue_->post_receive(*first, bad);
+  objects_.completions.on_posted(receives_.mark_posted());
+  return status;
+}
+
+inline Status Connection::post_sends() noexcept {
+  ibv_send_wr* last = nullptr;
+  ibv_send_wr* const first = sends_.unposted(last);
+  // Sends complete in order (IBTA volume 1, 10.8): the last completion stands for all.
+  last->send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  const Status status = queue_->post_send(*first, bad);
+  objects_.completions.on_posted(sends_.mark_posted());
+  return status;
 }
 
 void Connection::on_queue_failed() noexcept {
@@ -143,16 +165,23 @@ void Connection::on_queue_failed() noexcept {
   request_turn();
 }
 
-void Connection::on_completion(std::uint32_t number, const ibv_wc& completion) {
-  if ((number & kReceive) != 0) {
-    end_tasks(receives_, number & ~kReceive, completion);
-  } else {
-    end_tasks(sends_, number, completion);
+void Connection::fail_task(Operation& task, const ibv_wc& completion) {
+  task.wc_status_ = completion.status;
+  task.vendor_ = completion.vendor_err;
+  failed_ = true;
+  const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
+  complete(task,
+           flushed && state() == State::stopping ? ErrorCode::shutdown : ErrorCode::io_failed);
+  if (failed_) tell_disconnected();  // it was not connected anew meanwhile
+}
+
+/// `completion`: null for a send that succeeded before a later one that is signalled.
+inline void Connection::end_task(Operation& task, const ibv_wc* completion) {
+  if (completion != nullptr && completion->status != IBV_WC_SUCCESS) {
+    return fail_task(task, *completion);
   }
-  if (state() == State::stopping && outstanding() == 0 && !shares_receives()) {
-    end_queue();
-    stopped();
-  }
+  WorkRequestBuilder::finish(task, completion);
+  complete(task, {});
 }
 
 template <class Request>
@@ -167,19 +196,16 @@ void Connection::end_tasks(WorkQueue<Request>& queue, std::uint32_t number,
   }
 }
 
-/// `completion`: null for a send that succeeded before a later one that is signalled.
-void Connection::end_task(Operation& task, const ibv_wc* completion) {
-  if (completion != nullptr && completion->status != IBV_WC_SUCCESS) {
-    task.wc_status_ = completion->status;
-    task.vendor_ = completion->vendor_err;
-    failed_ = true;
-    const bool flushed = completion->status == IBV_WC_WR_FLUSH_ERR;
-    complete(task,
-             flushed && state() == State::stopping ? ErrorCode::shutdown : ErrorCode::io_failed);
-    return;
+void Connection::on_completion(std::uint32_t number, const ibv_wc& completion) {
+  if ((number & kReceive) != 0) {
+    end_tasks(receives_, number & ~kReceive, completion);
+  } else {
+    end_tasks(sends_, number, completion);
   }
-  WorkRequestBuilder::finish(task, completion);
-  complete(task, {});
+  if (state() == State::stopping && outstanding() == 0 && !shares_receives()) {
+    end_queue();
+    stopped();
+  }
 }
 
 bool Connection::on_poll(std::size_t most) {
@@ -205,6 +231,7 @@ bool Connection::on_poll(std::size_t most) {
     complete(task, ErrorCode::driver);
   }
   if (!queue_ && in_flight() != 0) request_turn();
+  if (!queue_) tell_disconnected();
   return ended != 0;
 }
 
@@ -215,6 +242,7 @@ core::Duration Connection::arm() {
 }
 
 progress::Context::Step Connection::on_stop() noexcept {
+  tell_disconnected();
   sends_.drop_unposted();
   receives_.drop_unposted();
   if (queue_ && (shares_receives() || (outstanding() != 0 && !lost_))) {

@@ -30,6 +30,7 @@ class WorkQueue {
         requests_(std::bit_ceil(std::size_t{max_wr})),
         tasks_(requests_.size()),
         elements_(requests_.size() * max_sge),
+        slot_mask_(requests_.size() - 1),
         head_(first),
         posted_(first),
         tail_(first) {
@@ -46,7 +47,7 @@ class WorkQueue {
   /// A work request without elements or flags for the next task, unless it is full. What its opcode
   /// does not use is of a task before. add() makes it count.
   [[nodiscard]] Request& next(std::uint64_t id_base) noexcept {
-    Request& request = requests_[slot(tail_)];
+    Request& request = at(tail_);
     request.wr_id = id_base | (tail_ & kMask);
     request.num_sge = 0;
     if constexpr (requires { request.send_flags; }) request.send_flags = 0;
@@ -57,17 +58,18 @@ class WorkQueue {
   [[nodiscard]] std::span<ibv_sge> sg_list() noexcept {
     return std::span(elements_).subspan(slot(tail_) * max_sge_, max_sge_);
   }
-  void add(Operation& task) noexcept { tasks_[slot(tail_++)] = &task; }
+  void add(Operation& task) noexcept { tasks_.data()[slot(tail_++)] = &task; }
 
+  [[nodiscard]] bool has_unposted() const noexcept { return posted_ != tail_; }
   /// Links the requests to be posted into a list, whose last is `last`. Null if there are none.
   [[nodiscard]] Request* unposted(Request*& last) noexcept {
     if (posted_ == tail_) return nullptr;
     for (std::uint64_t i = posted_; i + 1 != tail_; ++i) {
-      requests_[slot(i)].next = &requests_[slot(i + 1)];
+      at(i).next = &at(i + 1);
     }
-    last = &requests_[slot(tail_ - 1)];
+    last = &at(tail_ - 1);
     last->next = nullptr;
-    return &requests_[slot(posted_)];
+    return &at(posted_);
   }
   /// Counts them as posted. Returns their number.
   std::size_t mark_posted() noexcept {
@@ -87,7 +89,7 @@ class WorkQueue {
   }
   /// Removes the oldest task. There must be one.
   [[nodiscard]] Operation& pop() noexcept {
-    Operation& task = *tasks_[slot(head_++)];
+    Operation& task = *tasks_.data()[slot(head_++)];
     if (posted_ < head_) posted_ = head_;
     return task;
   }
@@ -97,7 +99,11 @@ class WorkQueue {
 
   /// The number of slots is a power of two, which spares the data path divisions.
   [[nodiscard]] std::size_t slot(std::uint64_t number) const noexcept {
-    return number & (tasks_.size() - 1);
+    return number & slot_mask_;
+  }
+  /// Without the library's bounds check: a slot is within.
+  [[nodiscard]] Request& at(std::uint64_t number) noexcept {
+    return requests_.data()[slot(number)];
   }
 
   std::size_t max_wr_;
@@ -105,6 +111,7 @@ class WorkQueue {
   std::vector<Request> requests_;
   std::vector<Operation*> tasks_;
   std::vector<ibv_sge> elements_;
+  std::uint64_t slot_mask_;
   std::uint64_t head_;
   std::uint64_t posted_;
   std::uint64_t tail_;

@@ -46,7 +46,7 @@ def test_what_may_be_looked_at(pair, doors):
     assert json.loads(ctl(doors[0], "status")[1])["process"] == server.pid
     assert json.loads(ctl(doors[1], "status")[1])["process"] == worker.pid
     assert "offload_server_requests_total" in ctl(doors[0], "metrics")[1]
-    assert json.loads(ctl(doors[0], "trace")[1])["traceEvents"] == []
+    assert [event["name"] for event in json.loads(ctl(doors[0], "trace")[1])["traceEvents"]] == ["process_name"]
 
 
 def test_log_levels_change_by_component(pair, doors):
@@ -64,7 +64,7 @@ def test_a_drained_server_is_not_ready_and_serves(pair, doors):
     server, _ = pair
     with Wire(server.port) as client:
         assert ctl(doors[0], "drain")[0] == 0
-        wait_until(lambda: ctl(doors[0], "ready") == (1, "the server leaves\n"), "it is not ready")
+        wait_until(lambda: ctl(doors[0], "ready") == (1, "drained by a command\n"), "it is not ready")
         client.ask(payloads(20, 64))
         with Wire(server.port) as late:
             late.ask(payloads(20, 64))
@@ -81,6 +81,7 @@ def test_a_worker_is_let_go_once_it_owes_nothing(stage, pair, doors):
         worker.stop()
         client.send(frame(b"owed"))
         assert ctl(doors[0], "detach", 1) == (0, "worker 1 is let go once it owes nothing\n")
+        assert ctl(doors[0], "detach") == (1, "which worker? Its number is in status\n")
         assert ctl(doors[0], "detach", 7) == (1, "there is no worker '7'\n")
         worker.send_signal(18)
         client.expect([b"dewo"])

@@ -1,52 +1,27 @@
-"""The page of --metrics in a browser: its numbers are those of /status, also over a worker's restart."""
-import html.parser
+"""The page of --metrics in a browser: its numbers are those of /status, under load and over a worker's restart."""
 import json
-import shutil
-import subprocess
-import time
+import re
+import signal
 import urllib.request
 
 import pytest
-from harness import PATIENCE, TIME_FACTOR, wait_until
+from browser import PROGRAM, Browser
+from harness import PATIENCE, wait_until
 from wire import Wire, payloads
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+TILES = "Object.fromEntries([...document.querySelectorAll('.tile')].map(tile => [tile.dataset.name, +tile.dataset.value]))"
 
 
-def browse(address, milliseconds):
-    """The DOM of a page that has run for so long, as the page's clock goes."""
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-               f"--virtual-time-budget={milliseconds}", "--dump-dom", address]
-    try:
-        done = subprocess.run(command, check=False, capture_output=True, timeout=60 * TIME_FACTOR)
-    except subprocess.TimeoutExpired:
-        pytest.skip("chromium does not answer within a minute here")
-    return done.stdout.decode(errors="replace")
-
-
-class Page(html.parser.HTMLParser):
-    """Tiles by name, and all text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tiles, self.text = {}, ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        attrs = dict(attrs)
-        if "data-value" in attrs:
-            self.tiles[attrs["data-name"]] = float(attrs["data-value"])
-
-    def handle_data(self, data):
-        self.text += data
-
-
-@pytest.fixture(name="browser", scope="module")
-def a_browser_that_runs():
-    if not BROWSER:
+@pytest.fixture(name="browser")
+def a_browser_that_runs(tmp_path):
+    if not PROGRAM:
         pytest.skip("chromium is not installed (scripts/setup test)")
-    if "it runs" not in browse("data:text/html,<p>it runs", 10):
-        pytest.skip("chromium does not run here")
+    try:
+        browser = Browser(tmp_path)
+    except TimeoutError as error:
+        pytest.skip(f"chromium does not run here: {error}")
+    yield browser
+    browser.close()
 
 
 def address_of(program):
@@ -58,26 +33,59 @@ def status_of(program):
         return json.load(answer)
 
 
-def test_its_numbers_are_those_of_the_status(stage, browser):  # pylint: disable=unused-argument
+def tiles_of(browser):
+    """Their values by name."""
+    return browser.value_of(TILES) or {}
+
+
+def wait_for_text(browser, pattern):
+    """The text of all of the page once it has that."""
+    def found():
+        text = browser.value_of("document.body.innerText") or ""
+        return text if re.search(pattern, text) else None
+    return wait_until(found, f"'{pattern}' on the page")
+
+
+def test_its_numbers_are_those_of_the_status(stage, browser):
     server = stage.server("--metrics", 0)
     worker = stage.worker()
     server.wait_until_listening()
     with Wire(server.port) as client:
         client.ask(payloads(500, 64))
-        page = Page(browse(address_of(server), 2500))
-        assert page.tiles["requests"] == page.tiles["responses"] == 500
-        assert page.tiles["connections"] == 1
-        assert page.tiles["requests/s"] == 0
-        assert "ready: a worker answers" in page.text and "not ready" not in page.text
-        assert str(worker.pid) in page.text
+        browser.open(address_of(server))
+        wait_for_text(browser, "\nready: a worker answers")
+        wait_until(lambda: tiles_of(browser).get("responses") == 500, "the page has all responses")
+        tiles = tiles_of(browser)
+        assert tiles["requests"] == 500 and tiles["connections"] == 1
+        assert re.search(rf"process {worker.pid}\scpu", wait_for_text(browser, "Workers and GPUs"))
 
         worker.kill()
-        wait_until(lambda: not status_of(server)["ready"]["holds"], "the worker's end is known")
-        page = Page(browse(address_of(server), 1500))
-        assert "not ready: no worker answers" in page.text and "is gone" in page.text
-        stage.worker()
-        wait_until(lambda: status_of(server)["ready"]["holds"], "another one serves")
+        text = wait_for_text(browser, "not ready: no worker answers")
+        assert "is gone" in text and "\nnone\n" in text.replace("\t", "\n")
+        next_worker = stage.worker()
+        wait_for_text(browser, rf"\nready: a worker answers[^~]*process {next_worker.pid}\s")
         client.ask(payloads(100, 64))
-        time.sleep(0.11)  # the status is made ten times a second at most
-        page = Page(browse(address_of(server), 1500))
-        assert page.tiles["responses"] == status_of(server)["state"]["totals"]["responses"] == 600
+        wait_until(lambda: tiles_of(browser).get("responses") == 600, "the page has the next ones")
+        assert status_of(server)["state"]["totals"]["responses"] == 600
+
+
+def test_it_moves_under_load(stage, browser):
+    """The server's page and the worker's, and what they say when their programs are gone."""
+    server = stage.server("--metrics", 0)
+    worker = stage.worker("--metrics", 0)
+    server.wait_until_listening()
+    client = stage.client(server, "--connections", 2, "--rate", 500, "--duration", 60, "--quiet")
+    browser.open(address_of(server))
+    rate = wait_until(lambda: tiles_of(browser).get("requests/s"), "there is a rate")
+    assert 50 < rate < 5000
+    wait_until(lambda: browser.value_of("document.querySelectorAll('.tile path').length") >= 3, "it is drawn")
+    server_before = tiles_of(browser)["responses"]
+    wait_until(lambda: tiles_of(browser)["responses"] > server_before, "it goes on")
+
+    browser.open(address_of(worker))
+    text = wait_for_text(browser, r"cpu\sshared memory, as the server is here\s1\s[\d.]+ %")
+    assert "attached to a server" in text and status_of(worker)["state"]["workers"][0]["channels"] == 1
+    client.send_signal(signal.SIGINT)
+    client.wait()
+    assert worker.terminate() == 0
+    wait_for_text(browser, "No answer from the program")

@@ -1,7 +1,10 @@
 """The log waits for nobody, and nobody for it."""
 import contextlib
+import json
 import os
+import re
 
+import pytest
 from harness import free_port, scaled, wait_until
 from wire import TOO_SHORT, Wire, header, payloads
 
@@ -69,3 +72,30 @@ def test_lines_that_waited_come_once_somebody_reads(stage):
     wait_until(said, "the server's log is read")
     assert "waiting for a worker" in text
     os.close(pipe)
+
+
+@pytest.mark.parametrize("kind", ["server", "worker"])
+def test_the_first_line_is_the_configuration(stage, kind):
+    door = stage.folder / "door"
+    program = stage.program(f"offload-{kind}", "--comch", f"tcp:127.0.0.1:{free_port()}", "--insecure", "--metrics", 0,
+                            "--admin", f"unix:{door}")
+    program.wait_for_log("commands are taken at")
+    first = program.log.splitlines()[0]
+    assert re.search(rf"info offload-{kind}: configuration: .*metrics 0 \(command line\), admin unix:{door} \(command line\)",
+                     first), first
+
+
+def test_every_line_of_a_client_has_its_number(stage):
+    server = stage.server("--log-level", "debug", "--log-format", "json")
+    stage.worker()
+    server.wait_until_listening()
+    with Wire(server.port) as good, Wire(server.port) as bad:
+        good.ask(payloads(1, 64))
+        bad.send(BAD_FRAME)
+        assert bad.receive_error() == TOO_SHORT
+        port = bad.socket.getsockname()[1]
+    server.wait_for_log("is disconnected")
+    messages = [json.loads(line)["message"] for line in server.log.splitlines()]
+    lines = [message for message in messages if f"127.0.0.1:{port}" in message]
+    assert [line.split(": the frame")[0] for line in lines] == [
+        f"client 2, 127.0.0.1:{port}, is let in", f"client 2, 127.0.0.1:{port}, is disconnected"]

@@ -44,6 +44,11 @@ def figures(program, query=""):
             re.findall(r"^([a-z]\S*) (\S+)$", page(program, query), re.MULTILINE)}
 
 
+def spans_of(program):
+    """Those of /trace, without the names of its rows."""
+    return [event for event in json.loads(ask(program, "/trace")[1])["traceEvents"] if event["ph"] == "X"]
+
+
 def families(text):
     return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
 
@@ -136,7 +141,7 @@ def test_a_request_begins_when_it_comes(stage):
         server.send_signal(signal.SIGCONT)
         client.expect([b"delpmas si ht46 eht"])
     # Counted when the answer was sent.
-    request, receive = wait_until(lambda: json.loads(ask(server, "/trace")[1])["traceEvents"], "a sample")[:2]
+    request, receive = wait_until(lambda: spans_of(server), "a sample")[:2]
     assert request["dur"] > receive["dur"] > 300_000
 
 
@@ -226,9 +231,11 @@ def test_the_status_says_who_is_there(pair):
     status = json.loads(ask(server, "/status")[1])
     assert status["program"] == "offload-server" and status["process"] == server.pid
     assert status["healthy"]["holds"] and len(status["state"]["threads"]) == 2
-    assert str(worker.pid) in status["state"]["workers"][0]["name"]
+    attached = status["state"]["workers"][0]
+    assert str(worker.pid) in attached["name"] and attached["backend"] and attached["channels"] == 2
     state = json.loads(ask(worker, "/status")[1])["state"]
-    assert state["workers"][0]["channels"] == 2
+    served = state["workers"][0]
+    assert served["channels"] == 2 and served["data_path"] and served["backend"] == attached["backend"]
 
 
 def test_nothing_can_be_changed(pair):
@@ -270,11 +277,33 @@ def test_the_trace_has_the_sampled_requests(pair):
     with Wire(server.port) as client:
         for payload in payloads(130, 100):
             client.ask([payload])
-    spans = json.loads(ask(server, "/trace")[1])["traceEvents"]
+    spans = spans_of(server)
     assert [span["name"] for span in spans] == ["request", "receive", "queue", "worker", "send"] * 2
     for request, *stages in zip(*(spans[i::5] for i in range(5))):
         assert request["args"]["bytes"] == 100
         assert sum(stage["dur"] for stage in stages) == pytest.approx(request["dur"], abs=0.01)
+
+
+def test_spans_of_a_row_are_apart_or_within_each_other(stage):
+    """As viewers want them, also where many requests are under way."""
+    server = stage.server("--metrics", 0)
+    stage.worker()
+    server.wait_until_listening()
+    with Wire(server.port) as client:
+        client.ask(payloads(scaled(6400), 100))
+    rows = {}
+    for span in spans_of(server):
+        begin = round(1000 * span["ts"])
+        rows.setdefault(span["tid"], []).append((begin, begin + round(1000 * span["dur"]), span["name"]))
+    assert rows
+    for spans in rows.values():
+        requests = [span for span in spans if span[2] == "request"]
+        for one, other in zip(requests, requests[1:]):
+            assert one[1] <= other[0]
+        assert len(spans) == 5 * len(requests)
+    names = [event["args"]["name"] for event in json.loads(ask(server, "/trace")[1])["traceEvents"]
+             if event["ph"] == "M"]
+    assert names[:2] == ["offload-server", "I/O thread 0"] and len(names) == 1 + len(rows)
 
 
 def test_the_worker_says_where_its_time_goes(pair):
@@ -302,11 +331,10 @@ def test_the_service_time_of_a_worker_is_within_its_stage(pair):
     assert of_worker[f"{name}_count"] == 400 // 64
     stage = now['offload_server_stage_duration_seconds_sum{stage="worker"}']
     assert 0 < of_worker[f"{name}_sum"] < stage
-    spans = json.loads(ask(worker, "/trace")[1])["traceEvents"]
+    spans = spans_of(worker)
     assert [span["name"] for span in spans] == ["service"] * (400 // 64)
     # One clock: each lies within its request's span of the server's trace.
-    requests = [span for span in json.loads(ask(server, "/trace")[1])["traceEvents"]
-                if span["name"] == "worker"]
+    requests = [span for span in spans_of(server) if span["name"] == "worker"]
     for span, request in zip(spans, requests):
         assert request["ts"] <= span["ts"]
         assert span["ts"] + span["dur"] <= request["ts"] + request["dur"]

@@ -89,7 +89,7 @@ def test_a_client_that_reads_late(stage, ours, certificate):
 def test_a_client_checks_who_the_server_is(stage, ours, others, certificate):
     server, _ = stage.pair(*own(certificate))
     expect_refused(stage, server, *trusting(others), why="certificate is refused")
-    server.wait_for_log(r"TLS handshake with the client 127\.0\.0\.1:\d+ failed: "
+    server.wait_for_log(r"client \d+, 127\.0\.0\.1:\d+: the TLS handshake failed: "
                         "the peer refused: .*unknown ca")
     expect_refused(stage, server, "--tls", why="certificate is refused")  # the system's authorities
     expect_refused(stage, server, *trusting(ours), "--tls-server-name", "other.test",
@@ -107,7 +107,7 @@ def test_clients_need_a_certificate_if_the_server_says_so(stage, ours, others, c
     server, _ = stage.pair(*own(certificate), "--tls-client-ca", ours.ca)
     stage.run_client(server, *trusting(ours), *own(client_certificate), "-i", 10)
     expect_refused(stage, server, *trusting(ours), why="certificate required")
-    server.wait_for_log(r"TLS handshake with the client 127\.0\.0\.1:\d+ failed: "
+    server.wait_for_log(r"client \d+, 127\.0\.0\.1:\d+: the TLS handshake failed: "
                         "peer did not return a certificate")
     time.sleep(1)  # a line of this kind a second
     expect_refused(stage, server, *trusting(ours), *own(others.issue("stranger", "DNS:x.test")),
@@ -120,7 +120,7 @@ def test_who_does_not_speak_tls_at_a_port_that_does(stage, ours, certificate):
     server, _ = stage.pair(*own(certificate))
     client = stage.client(server, "-i", 1)
     assert client.wait() == 1
-    server.wait_for_log(r"with the client 127\.0\.0\.1:\d+ failed: the peer does not speak TLS")
+    server.wait_for_log(r"client \d+, 127\.0\.0\.1:\d+: the TLS handshake failed: the peer does not speak TLS")
     stage.run_client(server, *trusting(ours), "-i", 10)
 
 

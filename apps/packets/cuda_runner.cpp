@@ -1,0 +1,114 @@
+#include <cstring>
+#include <vector>
+
+#include "apps/packets/lane_kernel.hpp"
+#include "apps/packets/runner.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
+#include "packet/image.hpp"
+
+namespace offload::packets {
+namespace {
+
+constexpr std::uint64_t kLookAtStopNs = 1'000'000;
+
+/// A warp a queue of one persistent kernel, which reads frames and rings where the kernel of Linux
+/// writes them. What only the GPU uses is in its memory: the order of rings, frames to send.
+class CudaRunner final : public Runner {
+ public:
+  CudaRunner(packet::FrameMemory& memory, packet::Port& port, const Plan& plan)
+      : one_(&port),
+        image_(memory, std::span(&one_, 1)),
+        device_image_(image_.bytes()),
+        stop_(1),
+        counts_(image_.queue_count() * kLanesOfWarp),
+        items_(image_.queue_count()),
+        works_(image_.queue_count()),
+        frames_(std::max<std::size_t>(plan.frames.size(), 1)),
+        lengths_(std::max<std::size_t>(plan.lengths.size(), 1)) {
+    for (const auto pages : packet::pages_of(memory, std::span(&one_, 1))) {
+      registrations_.push_back({pages, gpu::HostRegistration(pages.data(), pages.size())});
+    }
+    const auto made =
+        image_.made_for(device_image_.get(), [this](void* address) { return seen_at(address); });
+    gpu::check_cuda(cudaMemcpy(device_image_.get(), made.data(), made.size(), cudaMemcpyDefault),
+                    "cudaMemcpy of a port's handles");
+    std::copy(plan.frames.begin(), plan.frames.end(), frames_.get());
+    std::copy(plan.lengths.begin(), plan.lengths.end(), lengths_.get());
+    const auto* const queues = image_.queues(device_image_.get());
+    for (std::size_t i = 0; i < image_.queue_count(); ++i) {
+      LaneWork& work = works_.get()[i];
+      work = make_work(plan, &queues[i], stop_.get(), counts_.get() + i * kLanesOfWarp,
+                       items_.get()[i]);
+      work.templates.frames = frames_.get();
+      work.templates.lengths = lengths_.get();
+      work.wait_ns = kLookAtStopNs;
+      semaphores_.push_back(items_.get()[i].view());
+    }
+  }
+  ~CudaRunner() override {
+    try {
+      CudaRunner::stop();
+    } catch (const core::Error&) {
+      // The kernel's end was asked for; that it failed was said by the caller who looked before.
+    }
+  }
+
+  void start() override {
+    gpu::check_cuda(launch_lanes(works_.get(), image_.queue_count(), stream_.get()), "launch");
+  }
+  void stop() override {
+    // Relaxed: the end of the kernel orders what matters.
+    __atomic_store_n(stop_.get(), 1U, __ATOMIC_RELAXED);
+    gpu::check_cuda(cudaStreamSynchronize(stream_.get()), "the kernel");
+  }
+  bool is_done() override {
+    const cudaError_t state = stream_.query();
+    if (state != cudaErrorNotReady) gpu::check_cuda(state, "the kernel");
+    return state == cudaSuccess;
+  }
+  [[nodiscard]] LaneCounts counts() const override {
+    return sum_of({counts_.get(), image_.queue_count() * kLanesOfWarp});
+  }
+  [[nodiscard]] std::span<const kernels::packet::Semaphore> items() const override {
+    return semaphores_;
+  }
+
+ private:
+  struct Registered {
+    std::span<std::byte> pages;
+    gpu::HostRegistration registration;
+  };
+
+  void* seen_at(void* address) const {
+    auto* const byte = static_cast<std::byte*>(address);
+    for (const Registered& each : registrations_) {
+      if (byte < each.pages.data() || byte >= each.pages.data() + each.pages.size()) continue;
+      return static_cast<std::byte*>(each.registration.device_address()) +
+             (byte - each.pages.data());
+    }
+    throw core::Error(core::ErrorCode::unexpected, "an address in no ring and no frame");
+  }
+
+  const packet::Port* one_;
+  packet::Image image_;
+  std::vector<Registered> registrations_;
+  gpu::DeviceArray<std::byte> device_image_;
+  gpu::PinnedArray<std::uint32_t> stop_;
+  gpu::PinnedArray<LaneCounts> counts_;
+  gpu::PinnedArray<QueueItems> items_;
+  gpu::PinnedArray<LaneWork> works_;
+  gpu::PinnedArray<std::uint8_t> frames_;
+  gpu::PinnedArray<std::uint32_t> lengths_;
+  std::vector<kernels::packet::Semaphore> semaphores_;
+  gpu::Stream stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> make_cuda_runner(packet::FrameMemory& memory, packet::Port& port,
+                                         const Plan& plan) {
+  return std::make_unique<CudaRunner>(memory, port, plan);
+}
+
+}  // namespace offload::packets

@@ -1,0 +1,79 @@
+#include "apps/packets/item_taker.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/escape.hpp"
+
+namespace offload::packets {
+namespace {
+
+using kernels::packet::ItemStatus;
+
+constexpr std::uint32_t kEthernetLink = 1;  // LINKTYPE_ETHERNET
+
+}  // namespace
+
+ItemTaker::ItemTaker(std::span<const kernels::packet::Semaphore> semaphores,
+                     const std::string& file, std::uint64_t most)
+    : semaphores_(semaphores), next_(semaphores.size()), name_(file), most_(most) {
+  if (file.empty()) return;
+  file_.reset(std::fopen(file.c_str(), "wbe"));
+  if (!file_) core::throw_errno("opening " + file);
+  // The file's header (draft-ietf-opsawg-pcap): in this machine's byte order, times in ns.
+  const std::uint32_t header[] = {0xa1b23c4d, 2U | 4U << 16,          0,
+                                  0,          PacketItem::kMostBytes, kEthernetLink};
+  write(header, sizeof header);
+}
+
+bool ItemTaker::take() {
+  bool took = false;
+  for (std::size_t i = 0; i < semaphores_.size(); ++i) {
+    // As many at most as there are items, so that each queue gets its turn.
+    for (std::uint64_t n = 0; n >> semaphores_[i].log2 == 0; ++n) {
+      const ItemStatus status = status_of(semaphores_[i], next_[i]);
+      if (status != ItemStatus::ready && status != ItemStatus::error) break;
+      take(*reinterpret_cast<const PacketItem*>(semaphores_[i].item(next_[i])));
+      set_status(kernels::SingleLane{}, semaphores_[i], next_[i]++, ItemStatus::free);
+      took = true;
+    }
+  }
+  if (took) std::fflush(file_ ? file_.get() : stdout);
+  return took;
+}
+
+void ItemTaker::take(const PacketItem& item) {
+  const std::uint32_t kept = std::min(item.length, PacketItem::kMostBytes);
+  if (item.kind == PacketItem::Kind::statistics) {
+    ++statistics_;
+    fmt::print("{} packets: icmp {}, udp {}, tcp {}, other {}\n", item.packets, item.icmp, item.udp,
+               item.tcp, item.other);
+  } else if (item.kind == PacketItem::Kind::http_get) {
+    ++requests_;
+    const auto headers = kernels::packet::parse_headers(item.bytes, kept);
+    const auto* const text = reinterpret_cast<const char*>(item.bytes);
+    std::string_view line(text + headers.payload,
+                          headers.payload < kept ? kept - headers.payload : 0);
+    line = line.substr(0, std::min(line.find('\r'), line.find('\n')));
+    fmt::print("HTTP: {}\n", core::escaped(line));
+  } else if (!is_full()) {
+    ++captured_;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    const std::uint32_t record[] = {static_cast<std::uint32_t>(ns / 1'000'000'000),
+                                    static_cast<std::uint32_t>(ns % 1'000'000'000), kept,
+                                    item.length};
+    write(record, sizeof record);
+    write(item.bytes, kept);
+  }
+}
+
+void ItemTaker::write(const void* bytes, std::size_t count) {
+  if (std::fwrite(bytes, 1, count, file_.get()) != count) core::throw_errno("writing " + name_);
+}
+
+}  // namespace offload::packets

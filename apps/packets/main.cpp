@@ -1,0 +1,162 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <nlohmann/json.hpp>
+
+#include "apps/packets/item_taker.hpp"
+#include "apps/packets/options.hpp"
+#include "apps/packets/runner.hpp"
+#include "apps/packets/templates.hpp"
+#include "cli/json_file.hpp"
+#include "core/log.hpp"
+#include "core/signals.hpp"
+#include "packet/port.hpp"
+
+namespace offload::packets {
+namespace {
+
+constexpr int kFailed = 1;
+/// How long a turn waits at most: what the lanes hand over rings no bell.
+constexpr core::Duration kTurn = std::chrono::milliseconds(1);
+/// What came is answered within this after the last of it, without a sleep of the engine's.
+constexpr core::Duration kSpin = std::chrono::microseconds(200);
+
+/// Indexed by FrameError.
+constexpr std::array kErrorNames = {
+    "none",       "short-ethernet", "too-many-tags",     "short-ip",        "ip-version",
+    "ip-header",  "ip-length",      "ip-checksum",       "ipv6-extensions", "short-transport",
+    "udp-length", "tcp-header",     "transport-checksum"};
+static_assert(kErrorNames.size() == kernels::packet::kFrameErrors);
+
+nlohmann::ordered_json results_of(const Options& options, packet::Port& port, const Runner& runner,
+                                  const ItemTaker& taker) {
+  const LaneCounts counts = runner.counts();
+  const auto driver = port.statistics();
+  nlohmann::ordered_json errors = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < kErrorNames.size(); ++i) {
+    if (counts.errors[i] != 0) errors[kErrorNames.at(i)] = counts.errors[i];
+  }
+  nlohmann::ordered_json rules = nlohmann::ordered_json::array();
+  for (const auto& rule : port.steering().counts()) {
+    rules.push_back({{"rule", rule.rule}, {"packets", rule.packets}, {"bytes", rule.bytes}});
+  }
+  nlohmann::ordered_json results = {{"program", "offload-packets"},
+                                    {"command", name_of(options.command)},
+                                    {"backend", options.backend},
+                                    {"zero_copy", port.is_zero_copy()},
+                                    {"packets", counts.packets},
+                                    {"bytes", counts.bytes},
+                                    {"answered", counts.answered},
+                                    {"sent", counts.sent},
+                                    {"captured", taker.captured()},
+                                    {"http_gets", taker.requests()},
+                                    {"statistics", taker.statistics()},
+                                    {"missed", counts.missed},
+                                    {"dropped", driver.dropped + driver.ring_full},
+                                    {"errors", errors},
+                                    {"rules", rules}};
+  if (options.command == Command::send && counts.sent != 0) {
+    results["late_mean_us"] = double(counts.late_ns) / double(counts.sent) / 1e3;
+    results["late_most_us"] = double(counts.latest_ns) / 1e3;
+  }
+  return results;
+}
+
+void print(const nlohmann::ordered_json& results) {
+  for (const auto& [name, value] : results.items()) {
+    if (name == "program" || value.empty() || value == 0) continue;
+    if (name != "rules") {
+      fmt::print("{:<14} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+      continue;
+    }
+    for (const auto& rule : value) {
+      fmt::print("{:>12} packets {:>14} bytes  {}\n", rule["packets"].get<std::uint64_t>(),
+                 rule["bytes"].get<std::uint64_t>(), rule["rule"].get<std::string>());
+    }
+  }
+  std::fflush(stdout);
+}
+
+Plan plan_of(const Options& options, const FrameTemplates& templates) {
+  Plan plan;
+  plan.command = options.command;
+  plan.frames = templates.frames;
+  plan.lengths = templates.lengths;
+  plan.statistics_every = options.statistics_every;
+  plan.interval_ns = options.rate == 0 ? 0 : 1'000'000'000 / options.rate;
+  plan.most_packets = options.most;
+  plan.port = options.port;
+  plan.batch = options.batch;
+  return plan;
+}
+
+int run(const Options& options, core::Signals& signals) {
+  cli::start_log("offload-packets", options.log);
+  cli::JsonFile json(options.output, "offload-packets");
+  FrameTemplates templates;
+  if (options.command == Command::send) {
+    templates = make_templates(options, mac_of(options.interface));
+  }
+  const bool is_cuda = options.backend == "cuda";
+  packet::PortOptions port_options{.interface = options.interface,
+                                   .queues = options.queues,
+                                   .only_copy = options.only_copy,
+                                   .wakes_driver = is_cuda};
+  packet::FrameMemory memory(
+      {.homes = packet::homes_of(port_options), .frames_per_home = options.frames});
+  std::string gone;
+  packet::Port port(memory, port_options,
+                    [&gone](packet::Port&, const core::Error& error) { gone = error.what(); });
+  std::vector<packet::Rule> rules;
+  for (const auto& text : options.rules) {
+    rules.push_back(packet::parse_rule(text, options.queues));
+  }
+  port.steering().set_rules(std::move(rules));
+  progress::Engine engine(is_cuda ? kSpin : core::Duration{});
+  port.connect(engine);
+  const Plan plan = plan_of(options, templates);
+  const auto runner =
+      is_cuda ? make_cuda_runner(memory, port, plan) : make_cpu_runner(memory, port, plan);
+  ItemTaker taker(runner->items(), options.command == Command::capture ? options.file : "",
+                  options.most);
+  port.start();
+  runner->start();
+  core::log_info("{}: ready", name_of(options.command));
+
+  const auto begin = core::Clock::now();
+  const auto is_over = [&] {
+    return signals.take() != 0 || !gone.empty() || taker.is_full() || runner->is_done() ||
+           (options.duration != core::Duration{} && core::Clock::now() - begin >= options.duration);
+  };
+  while (!is_over()) {
+    engine.run_once(core::Clock::now() + kTurn);
+    taker.take();
+  }
+  runner->stop();
+  for (std::size_t i = 0; i < port.queues().size(); ++i) port.wake(i);
+  taker.take();
+  const auto results = results_of(options, port, *runner, taker);
+  port.stop();
+  print(results);
+  json.write(results);
+  if (!gone.empty()) throw core::Error(core::ErrorCode::not_connected, gone);
+  return 0;
+}
+
+}  // namespace
+}  // namespace offload::packets
+
+int main(int argc, char** argv) {
+  using namespace offload;
+  try {
+    core::Signals signals;
+    const auto parsed = packets::parse_options(argc, argv);
+    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+    return packets::run(std::get<packets::Options>(parsed), signals);
+  } catch (const std::exception& error) {
+    core::print_error("offload-packets", error.what());
+    return packets::kFailed;
+  }
+}

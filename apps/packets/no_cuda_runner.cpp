@@ -1,0 +1,10 @@
+#include "apps/packets/runner.hpp"
+#include "core/error.hpp"
+
+namespace offload::packets {
+
+std::unique_ptr<Runner> make_cuda_runner(packet::FrameMemory&, packet::Port&, const Plan&) {
+  throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA: --backend cpu");
+}
+
+}  // namespace offload::packets

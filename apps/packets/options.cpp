@@ -1,0 +1,160 @@
+#include "apps/packets/options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "cli/options.hpp"
+#include "packet/program/steering.h"
+
+namespace offload::packets {
+namespace {
+
+constexpr const char* kDescription =
+    "Receives and sends Ethernet frames on queues of a network interface that a kernel of a GPU,\n"
+    "or threads, read and write themselves (AF_XDP). All traffic that no rule names stays the\n"
+    "kernel's own.";
+
+constexpr const char* kFooter =
+    "\nRules, the first that a frame matches counts:\n"
+    "  [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type ICMP-TYPE]\n"
+    "  [flags SET/LOOKED-AT] to QUEUE|stack|drop\n"
+    "  PROTOCOL is any, ip, ip6, udp, tcp, icmp or icmp6; flags are letters of FSRPAU or -\n\n"
+    "It takes CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN. Over veth and other interfaces of software\n"
+    "the sender's checksums have to be whole: ethtool -K PEER tx off.\n"
+    "Exit status: 0 done; 1 an error; 2 a wrong command line.\n\n"
+    "Examples:\n"
+    "  offload-packets echo -i eth1 --port 4000 --backend cuda\n"
+    "  offload-packets count -i eth1 --rule 'tcp flags S/SA to stack' --rule 'udp to stack'\n"
+    "  offload-packets capture -i eth1 --rule 'udp dport 53 to 0' --file dns.pcap";
+
+struct Known {
+  Command command;
+  const char* name;
+  const char* description;
+};
+constexpr std::array kCommands = {
+    Known{Command::count, "count", "Count frames by rule, and what is wrong with those of queues"},
+    Known{Command::echo, "echo", "Answer UDP datagrams with their payload in reverse order"},
+    Known{Command::ping, "ping", "Answer ICMP echo requests"},
+    Known{Command::filter, "filter",
+          "Statistics of what rules give to queues, and each HTTP GET of it"},
+    Known{Command::send, "send", "Send UDP datagrams at a rate, and measure their spacing"},
+    Known{Command::capture, "capture", "Write what rules give to queues to a file (pcap)"},
+};
+
+void add_common(cli::CommandLine& line, Options& options) {
+  cli::add_text(line, "-i,--interface", options.interface, "The network interface")
+      .type_name("NAME")
+      .required();
+  cli::add_choice(line, "--backend", options.backend, {"cpu", "cuda"},
+                  "Who serves the queues: threads, or a kernel of the GPU");
+  cli::add_integer<std::uint32_t>(line, "--queues", options.queues, 1, OFFLOAD_MOST_QUEUES,
+                                  "Queues that rules choose from, of each of the interface's");
+  cli::add_integer<std::uint32_t>(line, "--frames", options.frames, 64, 65536,
+                                  "Frames of each queue, a power of two");
+  cli::add_flag(line, "--copy", options.only_copy, "No zero copy, though the driver may have it");
+  cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1),
+                "How long. Default: until a signal");
+  cli::add_text(line, "--output", options.output, "Also write the results to this file, as JSON")
+      .type_name("FILE");
+  cli::add_log_options(line, options.log);
+}
+
+void add_receiving(cli::CommandLine& line, Options& options) {
+  const auto take = [&options](const std::string& text) {
+    options.rules.push_back(text);
+    return true;
+  };
+  cli::add_values(line, "--rule", take, "a rule", "Which frames go where; may be said again")
+      .type_name("RULE")
+      .one_each();
+  cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 1024,
+                                  "Packets that are received at a time");
+}
+
+void add_sending(cli::CommandLine& line, Options& options) {
+  cli::add_text(line, "--from", options.from, "The datagrams' source")
+      .type_name("ADDRESS:PORT")
+      .required();
+  cli::add_text(line, "--to", options.to, "Their destination").type_name("ADDRESS:PORT").required();
+  cli::add_text(line, "--to-mac", options.to_mac, "The next hop's Ethernet address")
+      .type_name("MAC");
+  const auto read = [](const std::string& text) { return cli::read_sizes(text, 8, 1458); };
+  cli::add(line, "-s,--size", options.sizes, read, "a list of sizes from 8 to 1458 bytes",
+           "Bytes of payload, or several such, one after the other")
+      .type_name("BYTES")
+      .default_str("64");
+  cli::add_integer<std::uint64_t>(line, "--rate", options.rate, 0, 1'000'000'000,
+                                  "Datagrams a second of each queue; 0: as fast as it goes");
+}
+
+void add_of(cli::CommandLine& line, Options& options, Command command) {
+  add_common(line, options);
+  if (command == Command::send) {
+    add_sending(line, options);
+  } else {
+    add_receiving(line, options);
+  }
+  if (command == Command::echo) {
+    cli::add_integer<std::uint16_t>(line, "--port", options.port, 1, 65535,
+                                    "The UDP port; also the rule, if none is said");
+  }
+  if (command == Command::filter) {
+    cli::add_integer<std::uint64_t>(line, "--every", options.statistics_every, 1, 1'000'000'000,
+                                    "Packets from statistics to statistics, of each queue");
+  }
+  if (command == Command::capture) {
+    cli::add_text(line, "--file", options.file, "The file").type_name("FILE").required();
+  }
+  if (command == Command::capture || command == Command::send) {
+    cli::add_integer<std::uint64_t>(line, "-n,--count", options.most, 0, UINT64_MAX,
+                                    "Packets at most; 0: no end");
+  }
+}
+
+/// What a command wants if no rule is said.
+std::vector<std::string> rules_of(const Options& options) {
+  switch (options.command) {
+    case Command::count:
+      return {"udp to stack",   "tcp to stack", "icmp to stack",
+              "icmp6 to stack", "ip to stack",  "ip6 to stack"};
+    case Command::echo: return {fmt::format("udp dport {} to 0", options.port)};
+    case Command::ping: return {"icmp type 8 to 0", "icmp6 type 128 to 0"};
+    default: return {};
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Command command) noexcept {
+  return kCommands.at(static_cast<std::size_t>(command)).name;
+}
+
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
+  cli::CommandLine line("offload-packets", kDescription, kFooter);
+  std::array<Options, kCommands.size()> options;
+  std::vector<cli::CommandLine*> commands;
+  for (std::size_t i = 0; i < kCommands.size(); ++i) {
+    options.at(i).command = kCommands.at(i).command;
+    commands.push_back(&line.add_command(kCommands.at(i).name, kCommands.at(i).description));
+    add_of(*commands.back(), options.at(i), kCommands.at(i).command);
+  }
+  if (auto leave = line.parse(argc, argv)) return *leave;
+  for (std::size_t i = 0; i < kCommands.size(); ++i) {
+    if (!commands[i]->said()) continue;
+    Options& said = options.at(i);
+    if (said.rules.empty()) said.rules = rules_of(said);
+    const bool takes = said.command == Command::filter || said.command == Command::capture;
+    if (takes && said.rules.empty()) {
+      return commands[i]->refuse("--rule is required: which frames are taken from the kernel");
+    }
+    if ((said.frames & (said.frames - 1)) != 0) {
+      return commands[i]->refuse("--frames: a power of two");
+    }
+    return said;
+  }
+  return line.refuse("a command is required");
+}
+
+}  // namespace offload::packets

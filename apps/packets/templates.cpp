@@ -1,0 +1,96 @@
+#include "apps/packets/templates.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/fd.hpp"
+
+namespace offload::packets {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+/// The address's 4 bytes and the port, both in network order.
+sockaddr_in read_endpoint(const std::string& text) {
+  sockaddr_in endpoint{};
+  const std::size_t colon = text.find(':');
+  unsigned port = 0;
+  if (colon != std::string::npos) {
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
+    if (error == std::errc{} && rest == end && port != 0 && port <= 65535 &&
+        ::inet_pton(AF_INET, text.substr(0, colon).c_str(), &endpoint.sin_addr) == 1) {
+      endpoint.sin_port = htons(static_cast<std::uint16_t>(port));
+      return endpoint;
+    }
+  }
+  throw Error(ErrorCode::invalid_value,
+              fmt::format("'{}' is no IPv4 address and port, such as 10.0.0.1:4000", text));
+}
+
+std::vector<std::uint8_t> read_mac(const std::string& text) {
+  std::vector<std::uint8_t> mac(6);
+  int read = 0;
+  if (text.size() != 17 ||
+      std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0], &mac[1], &mac[2],
+                  &mac[3], &mac[4], &mac[5], &read) != 6 ||
+      read != 17) {
+    throw Error(ErrorCode::invalid_value, fmt::format("'{}' is no Ethernet address", text));
+  }
+  return mac;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> mac_of(const std::string& interface) {
+  const core::Fd socket(
+      core::check_errno(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface.c_str(), sizeof request.ifr_name - 1);
+  core::check_errno(::ioctl(socket.get(), SIOCGIFHWADDR, &request),
+                    fmt::format("the Ethernet address of {}", interface));
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(request.ifr_hwaddr.sa_data);
+  return {bytes, bytes + 6};
+}
+
+FrameTemplates make_templates(const Options& options, const std::vector<std::uint8_t>& own_mac) {
+  using namespace kernels::packet;
+  const sockaddr_in from = read_endpoint(options.from);
+  const sockaddr_in to = read_endpoint(options.to);
+  const auto to_mac = read_mac(options.to_mac);
+  FrameTemplates templates;
+  templates.frames.resize(options.sizes.size() * PacketItem::kMostBytes);
+  for (std::size_t i = 0; i < options.sizes.size(); ++i) {
+    const std::uint32_t size = options.sizes[i];
+    std::uint8_t* const frame = templates.frames.data() + i * PacketItem::kMostBytes;
+    std::memcpy(frame, to_mac.data(), 6);
+    std::memcpy(frame + 6, own_mac.data(), 6);
+    store_16(frame + 12, kIpv4);
+    std::uint8_t* const ip = frame + kEthernetBytes;
+    ip[0] = 0x45;
+    store_16(ip + 2, 28 + size);
+    ip[6] = 0x40;  // do not fragment
+    ip[8] = 64;    // hops
+    ip[9] = kUdp;
+    std::memcpy(ip + 12, &from.sin_addr, 4);
+    std::memcpy(ip + 16, &to.sin_addr, 4);
+    store_16(ip + 10, checksum_of(add_bytes(0, ip, 20)));
+    std::memcpy(ip + 20, &from.sin_port, 2);
+    std::memcpy(ip + 22, &to.sin_port, 2);
+    store_16(ip + 24, 8 + size);
+    for (std::uint32_t k = 0; k < size; ++k) ip[28 + k] = static_cast<std::uint8_t>(k);
+    templates.lengths.push_back(kEthernetBytes + 28 + size);
+  }
+  return templates;
+}
+
+}  // namespace offload::packets

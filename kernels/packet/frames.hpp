@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/packet/ring.hpp"
+
+/// The memory that packets lie in (AF_XDP's UMEM), and where each frame of it goes when nobody
+/// needs it any more.
+namespace offload::kernels::packet {
+
+/// Where free frames wait: a fill ring, out of which the driver takes frames to receive into, or a
+/// ring of the same form out of which a queue takes frames to send. Many give, one takes.
+struct FrameRing {
+  Ring<std::uint64_t> ring;
+  RingOrder* order;
+};
+
+/// Frames of equal size. Each has a home, the ring that it comes from and returns to: frame i that
+/// of number i / frames_per_home. A frame is in one place at a time, and each ring has a place for
+/// every frame that may get there; so no ring is ever full.
+struct Frames {
+  std::uint8_t* bytes;
+  const FrameRing* homes;
+  std::uint32_t frame_bytes;  ///< a power of two
+  std::uint32_t frames_per_home;
+  std::uint32_t home_count;
+
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint64_t total_bytes() const {
+    return std::uint64_t{frame_bytes} * frames_per_home * home_count;
+  }
+  /// Whether a packet lies within one frame.
+  [[nodiscard]] OFFLOAD_HOST_DEVICE bool holds(const Descriptor& packet) const {
+    return packet.address < total_bytes() &&
+           packet.length <= frame_bytes - (packet.address & (frame_bytes - 1));
+  }
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint64_t frame_of(std::uint64_t address) const {
+    return address & ~std::uint64_t{frame_bytes - 1};
+  }
+  /// home_count for an address that lies in no frame.
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t home_of(std::uint64_t address) const {
+    if (address >= total_bytes()) return home_count;
+    return static_cast<std::uint32_t>(address / frame_bytes / frames_per_home);
+  }
+};
+
+/// The sum of the values of all lanes, in each lane. `before`: of the lanes before this one.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint32_t sum_of(const Group& group, std::uint32_t value,
+                                         std::uint32_t& before) {
+  before = group.exclusive_sum(value);
+  // The last lane has the sum, and what all others add to the exclusive or is 0.
+  return group.combine_xor(group.lane() + 1 == group.size() ? before + value : 0);
+}
+
+/// Gives frames back to their homes: of each lane that has one, `address`, anywhere in the frame.
+/// Every lane calls it. Result::timed_out: another group does not give back what it began to.
+template <class Group>
+OFFLOAD_HOST_DEVICE Result give_back(const Group& group, const Frames& frames, bool has_one,
+                                     std::uint64_t address, const WaitLimit& limit) {
+  const std::uint32_t home = has_one ? frames.home_of(address) : frames.home_count;
+  for (std::uint32_t i = 0; i < frames.home_count; ++i) {
+    std::uint32_t before = 0;
+    const std::uint32_t count = sum_of(group, home == i ? 1U : 0U, before);
+    if (count == 0) continue;
+    const FrameRing& to = frames.homes[i];
+    const std::uint64_t position = reserve(group, *to.order, count);
+    if (home == i) {
+      to.ring.at(static_cast<std::uint32_t>(position) + before) = frames.frame_of(address);
+    }
+    const Result result =
+        publish_in_order(group, to.ring.producer, *to.order, position, count, limit);
+    if (result != Result::done) return result;
+  }
+  return Result::done;
+}
+
+/// Takes up to `most` frames, one a lane, out of a ring that this group alone takes from. Returns
+/// how many: lanes below that have theirs in `address`.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint32_t take_frames(const Group& group, const FrameRing& from,
+                                              std::uint32_t most, std::uint64_t& address) {
+  std::uint64_t taken = 0;
+  std::uint32_t count = 0;
+  if (group.lane() == 0) {
+    taken = from.order->taken;
+    const auto begin = static_cast<std::uint32_t>(taken);
+    // Acquire: the frame is read no more. Pairs with publish_in_order() of give_back().
+    count = take_position(from.ring.producer, begin) - begin;
+  }
+  count = group.from_first(count);
+  if (count > most) count = most;
+  if (count > group.size()) count = group.size();
+  if (count == 0) return 0;
+  taken = from_first_64(group, taken);
+  if (group.lane() < count) {
+    address = from.ring.at(static_cast<std::uint32_t>(taken) + group.lane());
+  }
+  group.sync();  // all have read theirs
+  if (group.lane() == 0) {
+    from.order->taken = taken + count;
+    publish_position(from.ring.consumer, static_cast<std::uint32_t>(taken) + count);
+  }
+  return count;
+}
+
+/// Takes what the driver has sent out of a completion ring, up to a frame a lane, and gives the
+/// frames back; or does nothing if another group is at it. Returns how many.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Frames& frames,
+                                          const FrameRing& completions, const WaitLimit& limit) {
+  bool mine = false;
+  // One group at a time; the exchange acquires what the one before has released.
+  if (group.lane() == 0) mine = rdma::exchange_seq_cst(&completions.order->taking, 1) == 0;
+  if (group.from_first(mine ? 1 : 0) == 0) return 0;
+  std::uint64_t address = 0;
+  const std::uint32_t count = take_frames(group, completions, group.size(), address);
+  group.sync();
+  if (group.lane() == 0) rdma::store_release(&completions.order->taking, 0);
+  if (count != 0) give_back(group, frames, group.lane() < count, address, limit);
+  return count;
+}
+
+}  // namespace offload::kernels::packet

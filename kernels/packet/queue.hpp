@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/packet/frames.hpp"
+
+/// A queue of an Ethernet port: what one AF_XDP socket receives and sends. One thread, warp or
+/// block receives from it; any number may send. Functions on a group are called by every lane with
+/// the same arguments but for what is the lane's own.
+namespace offload::kernels::packet {
+
+struct Queue {
+  Ring<Descriptor> receive;
+  Ring<Descriptor> send;
+  RingOrder* send_order;
+  FrameRing free_frames;  ///< to be sent; this queue's owner takes them
+  FrameRing completions;  ///< of the hardware queue, which several of these may share
+  Frames frames;
+};
+
+/// A packet that was received.
+struct Packet {
+  std::uint8_t* data = nullptr;  ///< null for none
+  std::uint32_t length = 0;
+  std::uint64_t address = 0;
+};
+
+/// Packets that were received and wait to be finished.
+struct Batch {
+  std::uint32_t begin = 0;
+  std::uint32_t count = 0;
+};
+
+/// What becomes of a packet that was received.
+enum class Verdict : std::uint32_t {
+  drop,  ///< its frame goes back to be received into
+  send,  ///< it is sent from the queue that finish() is told
+  keep,  ///< its frame is the caller's, who gives it back or sends it
+};
+
+/// Looks for up to `most` packets, until there is one or the limit is reached. `received`: entries
+/// of this queue that were finished, which finish() counts.
+template <class Group>
+OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const Queue& queue, std::uint32_t received,
+                                  std::uint32_t most, const WaitLimit& limit) {
+  Wait wait(limit);
+  for (;;) {
+    std::uint32_t count = 0;
+    // Pairs with the driver's release of the descriptors and of what the frames hold.
+    if (group.lane() == 0) count = take_position(queue.receive.producer, received) - received;
+    count = group.from_first(count);
+    if (count != 0) {
+      group.sync();  // lane 0 acquired for all
+      return {received, count < most ? count : most};
+    }
+    if (group.from_first(wait.is_over() ? 1 : 0) != 0) return {received, 0};
+  }
+}
+
+/// Packet `i` of a batch; none if its descriptor points out of the frames.
+OFFLOAD_HOST_DEVICE inline Packet packet_at(const Queue& queue, const Batch& batch,
+                                            std::uint32_t i) {
+  const Descriptor found = queue.receive.at(batch.begin + i);
+  if (!queue.frames.holds(found)) return {nullptr, 0, found.address};
+  return {queue.frames.bytes + found.address, found.length, found.address};
+}
+
+/// Sends the packets of the lanes that have one, in the order of lanes, from `position` on, which
+/// the group has reserved (reserve()) for as many; a lane without one has `has_one` false. What was
+/// written to the frames is ordered before. Sent means: given to the driver, which may have to be
+/// woken (kNeedWakeup).
+template <class Group>
+OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const Queue& queue, std::uint64_t position,
+                                   bool has_one, const Descriptor& packet, const WaitLimit& limit) {
+  std::uint32_t before = 0;
+  const std::uint32_t count = sum_of(group, has_one ? 1U : 0U, before);
+  if (count == 0) return Result::done;
+  if (has_one) queue.send.at(static_cast<std::uint32_t>(position) + before) = packet;
+  return publish_in_order(group, queue.send.producer, *queue.send_order, position, count, limit);
+}
+
+/// send_at() at the next position.
+template <class Group>
+OFFLOAD_HOST_DEVICE Result send(const Group& group, const Queue& queue, bool has_one,
+                                const Descriptor& packet, const WaitLimit& limit) {
+  std::uint32_t before = 0;
+  const std::uint32_t count = sum_of(group, has_one ? 1U : 0U, before);
+  if (count == 0) return Result::done;
+  return send_at(group, queue, reserve(group, *queue.send_order, count), has_one, packet, limit);
+}
+
+/// What the driver skips: for positions that were reserved for a packet that there is not.
+OFFLOAD_HOST_DEVICE inline Descriptor nothing_to_send() {
+  return {~std::uint64_t{0}, 1, 0};
+}
+
+/// Has `decide`(packet) look at each packet of the batch, one a lane; it returns a Verdict, may
+/// change the packet, and `length` of it. Then frees, sends from `to` or leaves the frames as it
+/// said, and gives the batch's entries back. `to`: the queue itself, or another one of the same
+/// Frames. `received` goes on by the batch.
+template <class Group, class Decide>
+OFFLOAD_HOST_DEVICE Result finish(const Group& group, const Queue& queue, const Queue& to,
+                                  std::uint32_t& received, const Batch& batch,
+                                  const WaitLimit& limit, const Decide& decide) {
+  for (std::uint32_t base = 0; base < batch.count; base += group.size()) {
+    const std::uint32_t i = base + group.lane();
+    Packet packet;
+    Verdict verdict = Verdict::keep;
+    if (i < batch.count) {
+      packet = packet_at(queue, batch, i);
+      verdict = packet.data == nullptr ? Verdict::drop : decide(packet);
+    }
+    Result result =
+        send(group, to, verdict == Verdict::send, {packet.address, packet.length, 0}, limit);
+    if (result == Result::done) {
+      result = give_back(group, queue.frames, verdict == Verdict::drop, packet.address, limit);
+    }
+    if (result != Result::done) return result;
+  }
+  received += batch.count;
+  group.sync();  // all have read the entries
+  if (group.lane() == 0 && batch.count != 0) publish_position(queue.receive.consumer, received);
+  return Result::done;
+}
+
+/// Sends up to `most` packets, each in a frame of the queue's own; `write`(bytes, i) makes packet i
+/// in `frame_bytes` bytes and returns its length. Waits within the limit for a free frame. Returns
+/// how many were sent: 0 if there was no free frame. One group a queue.
+template <class Group, class Write>
+OFFLOAD_HOST_DEVICE std::uint32_t send_new(const Group& group, const Queue& queue,
+                                           std::uint32_t most, const WaitLimit& limit,
+                                           const Write& write) {
+  Wait wait(limit);
+  for (;;) {
+    std::uint64_t frame = 0;
+    const std::uint32_t count = take_frames(group, queue.free_frames, most, frame);
+    if (count != 0) {
+      const bool has_one = group.lane() < count;
+      Descriptor packet{frame, 0, 0};
+      if (has_one) packet.length = write(queue.frames.bytes + frame, group.lane());
+      return send(group, queue, has_one, packet, limit) == Result::done ? count : 0;
+    }
+    if (recycle(group, queue.frames, queue.completions, limit) == 0 &&
+        group.from_first(wait.is_over() ? 1 : 0) != 0) {
+      return 0;
+    }
+  }
+}
+
+}  // namespace offload::kernels::packet

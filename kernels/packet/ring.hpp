@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/group.hpp"
+#include "kernels/memory_order.hpp"
+#include "kernels/platform.hpp"
+#include "kernels/rdma/shared_word.hpp"
+#include "kernels/rdma/wait.hpp"
+
+/// The rings of an AF_XDP socket as the Linux kernel maps them (linux/if_xdp.h,
+/// Documentation/networking/af_xdp.rst), for threads of a CPU or a GPU. One side writes entries and
+/// the producer's word, the other reads them and writes the consumer's word; both words count
+/// entries and wrap at 32 bits.
+namespace offload::kernels::packet {
+
+using rdma::Result;
+using rdma::Wait;
+using rdma::WaitLimit;
+
+/// struct xdp_desc: a frame with a packet.
+struct Descriptor {
+  std::uint64_t address;  ///< of the packet's first byte, from the begin of the frames' memory
+  std::uint32_t length;
+  std::uint32_t options;
+};
+static_assert(sizeof(Descriptor) == 16, "as the kernel has it");
+
+/// XDP_RING_NEED_WAKEUP: who fills the ring has to wake the driver by a system call.
+inline constexpr std::uint32_t kNeedWakeup = 1;
+
+template <class Entry>
+struct Ring {
+  Entry* entries;
+  std::uint32_t* producer;
+  std::uint32_t* consumer;
+  const std::uint32_t* flags;
+  std::uint32_t mask;  ///< entries, a power of two, less one
+
+  OFFLOAD_HOST_DEVICE Entry& at(std::uint32_t position) const { return entries[position & mask]; }
+};
+
+/// The other side's position, if it is not `known` any more. With acquire: what was written before
+/// it is seen, what was read before it may be written. Pairs with the other side's
+/// publish_position(), which is the kernel's smp_store_release().
+OFFLOAD_HOST_DEVICE inline std::uint32_t take_position(const std::uint32_t* word,
+                                                       [[maybe_unused]] std::uint32_t known) {
+#if defined(__CUDA_ARCH__)
+  const std::uint32_t position = load_relaxed_sys(word);
+  // A look that finds nothing needs no order, and a fence waits for all that a GPU has under way.
+  if (position != known) fence_acq_rel_sys();
+  return position;
+#else
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+/// This side's position. With release: its entries, and the frames behind them, are written or
+/// read. Pairs with the other side's take_position(), which is the kernel's smp_load_acquire().
+OFFLOAD_HOST_DEVICE inline void publish_position(std::uint32_t* word, std::uint32_t position) {
+#if defined(__CUDA_ARCH__)
+  store_release_sys(word, position);
+#else
+  __atomic_store_n(word, position, __ATOMIC_RELEASE);
+#endif
+}
+
+/// Positions of a ring that several groups fill, or empty, in memory of those who do: of the GPU
+/// where a GPU does.
+struct alignas(64) RingOrder {
+  std::uint64_t reserved;   ///< behind the last position that somebody has
+  std::uint64_t published;  ///< behind the last one that the other side may see
+  std::uint64_t taken;      ///< of the ring's other direction: entries that were read
+  std::uint64_t taking;     ///< not 0: somebody reads
+};
+
+/// The group's own `count` positions of a ring that several fill. In the order of these calls the
+/// other side gets the entries, no matter who writes them first; each position has to be published,
+/// or those behind it never are. There is always room (Frames says why).
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint64_t reserve(const Group& group, RingOrder& order,
+                                          std::uint32_t count) {
+  // Relaxed would do: only the number is used.
+  return from_first_64(group,
+                       group.lane() == 0 ? rdma::fetch_add_acq_rel(&order.reserved, count) : 0);
+}
+
+/// Shows the other side the `count` entries from `position` on, after those before them. Waits for
+/// these within the limit: they are others' who have reserved. Result::timed_out: the ring is
+/// stuck, as one of them does not publish.
+template <class Group>
+OFFLOAD_HOST_DEVICE Result publish_in_order(const Group& group, std::uint32_t* producer,
+                                            RingOrder& order, std::uint64_t position,
+                                            std::uint32_t count, const WaitLimit& limit) {
+  group.sync();  // the release below is of all lanes' entries
+  bool published = true;
+  if (group.lane() == 0) {
+    Wait wait(limit);
+    // With acquire, so that the producer's release is of the others' entries too. Pairs with the
+    // release of the one before.
+    while (published && rdma::load_acquire(&order.published) != position) {
+      published = !wait.is_over();
+    }
+    if (published) {
+      publish_position(producer, static_cast<std::uint32_t>(position + count));
+      // With release, pairs with the acquire above of the next one.
+      rdma::store_release(&order.published, position + count);
+    }
+  }
+  return group.from_first(published ? 1 : 0) != 0 ? Result::done : Result::timed_out;
+}
+
+}  // namespace offload::kernels::packet

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "kernels/packet/queue.hpp"
+#include "packet/frame_memory.hpp"
+#include "packet/port.hpp"
+
+namespace offload::packet {
+
+/// What device functions need of the ports of one FrameMemory, as plain bytes for the memory of
+/// those who run them: the queues' handles, the order of their rings, and the frames to send.
+class Image {
+ public:
+  /// Where device functions see an address of this process's: in the frames or a ring.
+  using SeenAt = std::function<void*(void*)>;
+
+  /// The ports outlive it. Throws Error (invalid_value) if they are not all of the memory.
+  Image(const FrameMemory& memory, std::span<const Port* const> ports);
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// The bytes that go to `at`, where device functions see them, aligned to 64. Once, as the rings
+  /// begin with them.
+  [[nodiscard]] std::vector<std::byte> made_for(std::byte* at, const SeenAt& seen_at) const;
+  /// Where the handles are, of all ports in their order: kernels::packet::Queue[queue_count()].
+  [[nodiscard]] kernels::packet::Queue* queues(std::byte* at) const noexcept;
+  [[nodiscard]] std::size_t queue_count() const noexcept { return queue_count_; }
+
+ private:
+  struct Writer;
+
+  const FrameMemory& memory_;
+  std::vector<const Port*> ports_;
+  std::size_t queue_count_ = 0;
+  std::size_t hardware_count_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+/// The pages that device functions reach: frames and rings. For gpu::HostRegistration, each once.
+std::vector<std::span<std::byte>> pages_of(const FrameMemory& memory,
+                                           std::span<const Port* const> ports);
+
+/// An image in memory of this process, for device functions on its threads.
+class HostImage {
+ public:
+  HostImage(const FrameMemory& memory, std::span<const Port* const> ports);
+  [[nodiscard]] std::span<kernels::packet::Queue> queues() const noexcept { return queues_; }
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> lines_;
+  std::span<kernels::packet::Queue> queues_;
+};
+
+}  // namespace offload::packet

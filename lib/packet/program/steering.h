@@ -1,0 +1,61 @@
+#ifndef OFFLOAD_PACKET_STEERING_H
+#define OFFLOAD_PACKET_STEERING_H
+
+#include <linux/types.h>
+
+/* What the XDP program and the process that loads it have in common: plain C, as the program is. */
+
+enum {
+  OFFLOAD_MOST_RULES = 32,
+  OFFLOAD_MOST_QUEUES = 16, /* of one hardware queue */
+  OFFLOAD_MOST_HARDWARE_QUEUES = 64,
+  OFFLOAD_RULE_SETS = 2,                    /* the one that counts, and the next one */
+  OFFLOAD_COUNTERS = OFFLOAD_MOST_RULES + 1 /* of each rule, and of what no rule matched */
+};
+
+/* What a rule looks at. A frame that does not have the field does not match. */
+enum {
+  OFFLOAD_MATCH_FAMILY = 1,
+  OFFLOAD_MATCH_PROTOCOL = 2,
+  OFFLOAD_MATCH_SOURCE = 4,
+  OFFLOAD_MATCH_DESTINATION = 8,
+  OFFLOAD_MATCH_SOURCE_PORT = 16,
+  OFFLOAD_MATCH_DESTINATION_PORT = 32,
+  OFFLOAD_MATCH_TCP_FLAGS = 64,
+  OFFLOAD_MATCH_ICMP_TYPE = 128
+};
+
+enum {
+  OFFLOAD_TO_STACK = 0xffff, /* the kernel's own */
+  OFFLOAD_TO_NOBODY = 0xfffe /* dropped */
+};
+
+struct offload_rule {
+  __u32 fields;
+  __u16 target; /* a queue, or one of the two above */
+  __u16 family; /* ethertype: 0x0800, 0x86dd */
+  __u8 protocol;
+  __u8 tcp_flags_mask;
+  __u8 tcp_flags;
+  __u8 icmp_type;
+  __u16 source_ports[2]; /* the lowest and the highest, in host order */
+  __u16 destination_ports[2];
+  /* As words in network order; an IPv4 address is the first. */
+  __u32 source[4];
+  __u32 source_mask[4];
+  __u32 destination[4];
+  __u32 destination_mask[4];
+};
+
+struct offload_rule_set {
+  __u32 count;
+  __u32 slot; /* which counters are its own: below OFFLOAD_RULE_SETS */
+  struct offload_rule rules[OFFLOAD_MOST_RULES];
+};
+
+struct offload_counter {
+  __u64 packets;
+  __u64 bytes;
+};
+
+#endif

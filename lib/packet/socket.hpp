@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/fd.hpp"
+#include "kernels/packet/queue.hpp"
+#include "packet/frame_memory.hpp"
+
+struct xdp_ring_offset;
+
+namespace offload::packet {
+
+/// What a socket is bound to.
+struct SocketPlace {
+  std::string interface;  ///< for messages
+  unsigned interface_index = 0;
+  std::uint32_t hardware_queue = 0;
+  bool only_copy = false;        ///< no zero copy, though the driver may have it
+  int same_hardware_queue = -1;  ///< the socket that is bound there already; -1: none
+};
+
+/// An AF_XDP socket (Documentation/networking/af_xdp.rst) with its rings mapped. System calls
+/// alone: libxdp keeps the rings' addresses to itself.
+class Socket {
+ public:
+  /// Binds it. Throws Error; not_permitted says which capability is missing.
+  Socket(FrameMemory& memory, const SocketPlace& place);
+  Socket(Socket&&) = default;
+  Socket& operator=(Socket&&) = delete;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket();
+
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+  [[nodiscard]] const kernels::packet::Ring<kernels::packet::Descriptor>& receive() const {
+    return receive_;
+  }
+  [[nodiscard]] const kernels::packet::Ring<kernels::packet::Descriptor>& send() const {
+    return send_;
+  }
+  /// Of the first socket of a hardware queue alone.
+  [[nodiscard]] const kernels::packet::Ring<std::uint64_t>& fill() const { return fill_; }
+  [[nodiscard]] const kernels::packet::Ring<std::uint64_t>& completions() const {
+    return completions_;
+  }
+  /// The rings' pages.
+  [[nodiscard]] std::span<const std::span<std::byte>> mappings() const { return mappings_; }
+  /// Whether the driver moves frames without a copy.
+  [[nodiscard]] bool is_zero_copy() const;
+
+  /// What the kernel counted.
+  struct Statistics {
+    std::uint64_t dropped = 0;        ///< received and dropped for other reasons than these
+    std::uint64_t ring_full = 0;      ///< and dropped: the receive ring was full
+    std::uint64_t no_frames = 0;      ///< times that the fill ring was empty
+    std::uint64_t invalid_sends = 0;  ///< descriptors that it skipped
+  };
+  [[nodiscard]] Statistics statistics() const;
+
+ private:
+  void set_ring(int option, std::uint32_t entries, const char* name) const;
+  template <class Ring>
+  void map(Ring& ring, std::uint64_t page, const xdp_ring_offset& offsets, std::uint32_t entries);
+  void bind(FrameMemory& memory, const SocketPlace& place) const;
+
+  core::Fd fd_;
+  kernels::packet::Ring<kernels::packet::Descriptor> receive_{};
+  kernels::packet::Ring<kernels::packet::Descriptor> send_{};
+  kernels::packet::Ring<std::uint64_t> fill_{};
+  kernels::packet::Ring<std::uint64_t> completions_{};
+  std::vector<std::span<std::byte>> mappings_;
+};
+
+}  // namespace offload::packet

@@ -1,0 +1,294 @@
+"""offload-packets on veth: in a network namespace of its own, with the peer in another one."""
+import array
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+
+from harness import BACKEND, BIN, TIME_FACTOR
+
+PROGRAM = BIN / "offload-packets"
+HERE, THERE = f"pk{os.getpid()}a", f"pk{os.getpid()}b"
+ADDRESS, PEER = "10.9.0.1", "10.9.0.2"
+CLONE_NEWNET = 0x40000000
+LIMIT = 10 * TIME_FACTOR
+
+
+def run(*command):
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT)
+
+
+@contextlib.contextmanager
+def namespace(name):
+    """This thread in the namespace: sockets that are made here stay there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    other = os.open(f"/run/netns/{name}", os.O_RDONLY)
+    try:
+        assert libc.setns(other, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        yield
+    finally:
+        assert libc.setns(own, CLONE_NEWNET) == 0
+        os.close(own)
+        os.close(other)
+
+
+def send_whole_checksums(interface):
+    """As `ethtool -K INTERFACE tx off`: over veth nobody else would complete them."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        value = array.array("B", struct.pack("II", 0x17, 0))  # ETHTOOL_STXCSUM
+        request = struct.pack("16sP", interface.encode(), value.buffer_info()[0])
+        fcntl.ioctl(control, 0x8946, request)  # SIOCETHTOOL
+
+
+@pytest.fixture(scope="module", autouse=True)
+def wire():
+    if not PROGRAM.exists():
+        pytest.skip("offload-packets is not built: no libbpf or clang")
+    try:
+        run("ip", "netns", "add", HERE)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespaces: {error}")
+    try:
+        run("ip", "netns", "add", THERE)
+        run("ip", "link", "add", "x0", "netns", HERE, "type", "veth", "peer", "name", "x1",
+            "netns", THERE)
+        for name, interface, address in ((HERE, "x0", ADDRESS), (THERE, "x1", PEER)):
+            run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", interface)
+            run("ip", "-n", name, "link", "set", interface, "up")
+        with namespace(THERE):
+            send_whole_checksums("x1")
+        yield
+    finally:
+        for name in (HERE, THERE):
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=LIMIT)
+
+
+class Packets:
+    """The program, ready for packets; its results after end()."""
+
+    def __init__(self, tmp_path, *options):
+        self.output = tmp_path / "results.json"
+        command = ["ip", "netns", "exec", HERE, PROGRAM, options[0], "-i", "x0", "--output",
+                   self.output, "--backend", BACKEND, *options[1:]]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True)
+        self.log = ""
+        while "ready" not in self.log:
+            line = self.process.stderr.readline()
+            self.log += line
+            if not line:
+                self.process.wait(LIMIT)
+                if "missing: CAP" in self.log:
+                    pytest.skip(self.log)
+                raise AssertionError(self.log)
+
+    def end(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        self.text, log = self.process.communicate(timeout=LIMIT)
+        self.log += log
+        assert self.process.returncode == 0, self.log
+        return json.loads(self.output.read_text())
+
+
+@pytest.fixture
+def packets(tmp_path):
+    programs = []
+
+    def start(*options):
+        programs.append(Packets(tmp_path, *options))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        if program.process.poll() is None:
+            program.process.kill()
+            program.process.communicate()
+
+
+def udp(port):
+    with namespace(THERE):
+        connection = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    connection.settimeout(LIMIT)
+    connection.connect((ADDRESS, port))
+    return connection
+
+
+def test_echo(packets):
+    program = packets("echo", "--port", "4000")
+    with udp(4000) as client:
+        for i in range(500):
+            message = b"%d." % i * (1 + i % 90)
+            client.send(message)
+            assert client.recv(4096) == message[::-1]
+    results = program.end()
+    assert results["answered"] == results["packets"] == 500
+    assert results["errors"] == {} and results["dropped"] == 0
+    assert results["rules"][0] == {"rule": "udp dport 4000 to 0", "packets": 500,
+                                   "bytes": results["bytes"]}
+
+
+def test_a_wrong_checksum_is_counted(packets):
+    program = packets("echo", "--port", "4000")
+    with namespace(THERE):
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        raw.bind(("x1", 0x0800))
+    ip = bytes.fromhex("4500002000000000401100000a0900020a090001")
+    total = sum(struct.unpack(">10H", ip))
+    total = (total & 0xffff) + (total >> 16)
+    ip = ip[:10] + struct.pack(">H", ~total & 0xffff) + ip[12:]
+    datagram = struct.pack(">HHHH", 1, 4000, 12, 1) + b"data"
+    with raw, udp(4000) as client:
+        raw.send(b"\xff" * 6 + b"\2" + bytes(5) + b"\x08\0" + ip + datagram)
+        client.send(b"right")
+        assert client.recv(100) == b"thgir"
+    results = program.end()
+    assert results["errors"] == {"transport-checksum": 1}
+    assert results["packets"] == 2 and results["answered"] == 1
+
+
+def checksum(data):
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def test_ping(packets):
+    program = packets("ping")
+    with namespace(THERE):
+        raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    raw.settimeout(LIMIT)
+    with raw:
+        for i in range(20):
+            body = struct.pack(">HH", 77, i) + bytes(range(56))
+            request = struct.pack(">BBH", 8, 0, checksum(b"\x08\0\0\0" + body)) + body
+            raw.sendto(request, (ADDRESS, 0))
+            while True:
+                reply = raw.recv(4096)[20:]
+                if reply[0] == 0 and reply[4:6] == body[:2]:
+                    break
+            assert reply[4:] == body and checksum(reply) == 0
+    assert program.end()["answered"] == 20
+
+
+def test_filter(packets):
+    program = packets("filter", "--every", "10", "--rule", "udp dport 9 to 0",
+                      "--rule", "tcp dport 80 to 0")
+    with udp(9) as client:
+        for _ in range(25):
+            client.send(b"x")
+    with namespace(THERE):
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        raw.bind(("x1", 0x0800))
+    text = b"GET /index.html HTTP/1.1\r\n\r\n"
+    tcp = struct.pack(">HHIIBBHHH", 1, 80, 0, 0, 0x50, 0x18, 100, 0, 0) + text
+    pseudo = socket.inet_aton(PEER) + socket.inet_aton(ADDRESS) + struct.pack(">HH", 6, len(tcp))
+    tcp = tcp[:16] + struct.pack(">H", checksum(pseudo + tcp)) + tcp[18:]
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0) + pseudo[:8]
+    ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
+    with raw:
+        raw.send(b"\xff" * 6 + b"\2" + bytes(5) + b"\x08\0" + ip + tcp)
+    deadline = time.monotonic() + LIMIT
+    text = ""
+    while "HTTP: " not in text and time.monotonic() < deadline:
+        text += program.process.stdout.readline()
+    results = program.end()
+    assert "HTTP: GET /index.html HTTP/1.1\n" in text
+    assert results["http_gets"] == 1 and results["packets"] == 26
+    assert 1 <= results["statistics"] <= 2 and results["missed"] == 0
+
+
+def test_capture(packets, tmp_path):
+    file = tmp_path / "c.pcap"
+    program = packets("capture", "--rule", "udp dport 9 to 0", "--file", str(file), "-n", "30")
+    with udp(9) as client:
+        for i in range(30):
+            client.send(b"%02d" % i + bytes(i))
+    assert program.process.wait(LIMIT) == 0  # by itself
+    data = file.read_bytes()
+    assert struct.unpack("IHHIIII", data[:24])[0] == 0xa1b23c4d
+    at = 24
+    for i in range(30):
+        _, _, kept, length = struct.unpack("IIII", data[at:at + 16])
+        frame = data[at + 16:at + 16 + kept]
+        assert kept == length == 44 + i and frame[42:] == b"%02d" % i + bytes(i)
+        at += 16 + kept
+    assert at == len(data)
+
+
+def test_send(packets):
+    with namespace(THERE):
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind((PEER, 5000))
+    server.settimeout(LIMIT)
+    mac = subprocess.run(["ip", "-n", THERE, "-j", "link", "show", "x1"], check=True,
+                         capture_output=True, text=True, timeout=LIMIT).stdout
+    mac = json.loads(mac)[0]["address"]
+    with server:
+        program = packets("send", "--from", f"{ADDRESS}:6000", "--to", f"{PEER}:5000", "--to-mac",
+                          mac, "--size", "64,200", "--rate", "2000", "-n", "200")
+        for i in range(200):
+            message, sender = server.recvfrom(4096)
+            assert sender == (ADDRESS, 6000)
+            assert len(message) == (64, 200)[i % 2] and struct.unpack(">Q", message[:8])[0] == i
+        assert program.process.wait(LIMIT) == 0
+    results = json.loads(program.output.read_text())
+    assert results["sent"] == 200 and results["late_mean_us"] >= 0
+
+
+def test_count_leaves_traffic_alone(packets):
+    program = packets("count")
+    with namespace(HERE):
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind((ADDRESS, 7000))
+    server.settimeout(LIMIT)
+    with server, udp(7000) as client:
+        for i in range(50):
+            client.send(b"%d" % i)
+            assert server.recv(100) == b"%d" % i
+        program.end(signal.SIGTERM)
+        rules = {each["rule"]: each["packets"] for each in json.loads(program.output.read_text())["rules"]}
+        assert rules["udp to stack"] == 50
+        client.send(b"after")
+        assert server.recv(100) == b"after"
+
+
+def test_killed(packets):
+    """Frames of the kernel's own get through at once, and the next one gets the interface."""
+    program = packets("echo", "--port", "7000")
+    with udp(7000) as client:
+        client.send(b"ab")
+        assert client.recv(10) == b"ba"
+        program.process.kill()
+        program.process.communicate(timeout=LIMIT)
+        deadline = time.monotonic() + LIMIT
+        while "xdp" in subprocess.run(["ip", "-n", HERE, "link", "show", "x0"], timeout=LIMIT,
+                                      capture_output=True, text=True).stdout:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        again = packets("echo", "--port", "7000")
+        client.send(b"cd")
+        assert client.recv(10) == b"dc"
+        again.end()
+
+
+@pytest.mark.parametrize("options, wrong", [
+    (["echo", "-i", "none"], "there is no interface 'none'"),
+    (["count", "-i", "lo", "--rule", "udp"], "rule 'udp': not [PROTOCOL]"),
+    (["filter", "-i", "lo"], "--rule is required"),
+    (["send", "-i", "lo", "--from", "x", "--to", "1.2.3.4:5"], "'x' is no IPv4 address and port"),
+    (["echo", "-i", "lo", "--frames", "100"], "--frames: a power of two"),
+])
+def test_wrong_command_lines(options, wrong):
+    done = subprocess.run([PROGRAM, *options], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode in (1, 2)
+    assert wrong in done.stderr
