@@ -1,7 +1,8 @@
 # What other programs may build on, as the CMake package dpu-gpu-offload and by pkg-config: the clients' end of the
-# wire format, and the headers of device code. It is what other projects cannot get in another way, and what changes
-# least: bytes that docs/wire-protocol.md calls stable, and formats of network cards. All else is the programs' own;
-# who writes a service, a transport or a back end does it in the source tree.
+# wire format, the headers of device code, and what a service module is made of. It is what other projects cannot get in
+# another way: bytes that docs/wire-protocol.md calls stable, formats of network cards, and an interface with a version
+# (kernels/module/service_interface.hpp). All else is the programs' own; who writes a transport or a back end does it in
+# the source tree.
 include(CMakePackageConfigHelpers)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/dpu-gpu-offload)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/dpu-gpu-offload)
@@ -15,16 +16,18 @@ target_link_libraries(offload_client_protocol PRIVATE $<BUILD_INTERFACE:offload_
 target_sources(offload_client_protocol PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/lib
   FILES lib/protocol/bytes.hpp lib/protocol/frame.hpp)
 
-# Without what belongs to the worker alone: its loop, services and kernels.
-set(device_headers buffer_array channel_layout group memory_order packet_access platform sync_event)
-list(TRANSFORM device_headers PREPEND kernels/)
-list(TRANSFORM device_headers APPEND .hpp)
-file(GLOB rdma_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} kernels/rdma/*.hpp)
+# With the worker's loop and its kernels, which a service module instantiates; without the services that are built in,
+# but for echo, which batches are sent by.
+file(GLOB device_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} kernels/*.hpp kernels/*.cuh
+  kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/service_*.hpp kernels/rdma/*.hpp)
+list(REMOVE_ITEM device_headers kernels/crc32c.hpp kernels/services.hpp)
+list(APPEND device_headers kernels/services/echo.hpp)
 add_library(offload_device_headers INTERFACE)
+add_library(dpu-gpu-offload::device ALIAS offload_device_headers)
 set_target_properties(offload_device_headers PROPERTIES EXPORT_NAME device)
 target_compile_features(offload_device_headers INTERFACE cxx_std_17)
 target_sources(offload_device_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}
-  FILES ${device_headers} ${rdma_headers})
+  FILES ${device_headers})
 
 install(TARGETS offload_client_protocol offload_device_headers EXPORT dpu-gpu-offload COMPONENT dev
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} FILE_SET HEADERS DESTINATION ${headers})
@@ -36,7 +39,7 @@ configure_package_config_file(cmake/dpu-gpu-offload-config.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config.cmake
-  ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake DESTINATION ${package} COMPONENT dev)
+  ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake cmake/AddService.cmake cmake/service-exports.map DESTINATION ${package} COMPONENT dev)
 # Where it is says where the rest is, so that "cmake --install --prefix" holds.
 file(RELATIVE_PATH prefix_of_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/dpu-gpu-offload.pc.in ${PROJECT_BINARY_DIR}/dpu-gpu-offload.pc @ONLY)

@@ -55,6 +55,8 @@ inline constexpr std::uint32_t kSlack = 16;
 
 inline constexpr std::uint32_t kMaxDepth = 4096;
 inline constexpr std::uint32_t kMaxMessageLength = 16U << 20;
+/// A response may have so many bytes however short its request is, if the server says no more.
+inline constexpr std::uint32_t kLongestDigest = 4 * kPacketData;
 /// Messages of a batch.
 inline constexpr std::uint32_t kMaxBatchCount = 64;
 /// Bytes of a batch, of its requests and of its responses: as many as kMaxBatchCount messages of 64
@@ -107,12 +109,14 @@ struct ResponseHeader {
 };
 static_assert(sizeof(ResponseHeader) == 256);
 
-/// Where everything is in a channel's memory: a pure function of depth and longest message.
+/// Where everything is in a channel's memory: a pure function of depth and longest messages.
 struct ChannelLayout {
   std::uint32_t depth;  ///< slots, a power of two
   std::uint32_t depth_log2;
-  std::uint32_t max_length;   ///< bytes of a message
-  std::uint32_t max_content;  ///< bytes of a slot's content
+  std::uint32_t max_length;    ///< bytes of a message, in either direction
+  std::uint32_t max_content;   ///< bytes of a slot's content
+  std::uint32_t max_request;   ///< bytes of a request
+  std::uint32_t max_response;  ///< bytes of a response to a request that is shorter
   std::uint64_t slot_stride;
   std::uint64_t request_bytes;   ///< of the region of requests
   std::uint64_t response_bytes;  ///< of the region of responses
@@ -130,13 +134,15 @@ struct ChannelLayout {
 
 /// Whether a channel can have this shape: a depth that is a power of two of 1 to kMaxDepth,
 /// messages of at most kMaxMessageLength.
-constexpr bool is_valid_shape(std::uint32_t depth, std::uint32_t max_length) {
+constexpr bool is_valid_shape(std::uint32_t depth, std::uint32_t max_request,
+                              std::uint32_t max_response = kLongestDigest) {
   return depth != 0 && depth <= kMaxDepth && (depth & (depth - 1)) == 0 &&
-         max_length <= kMaxMessageLength;
+         max_request <= kMaxMessageLength && max_response <= kMaxMessageLength;
 }
 
 /// The layout for a valid shape.
-constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_length) {
+constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_request,
+                                    std::uint32_t max_response = kLongestDigest) {
   constexpr std::uint64_t kPage = 4096;
   const auto round_up = [](std::uint64_t value, std::uint64_t to) {
     return (value + to - 1) / to * to;
@@ -144,8 +150,11 @@ constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_lengt
   ChannelLayout layout{};
   layout.depth = depth;
   while ((1U << layout.depth_log2) < depth) ++layout.depth_log2;
-  // A digest may be longer than the longest request: there is always room for four packets.
-  layout.max_length = max_length < 4 * kPacketData ? 4 * kPacketData : max_length;
+  // A digest may be longer than the longest request.
+  layout.max_request = max_request < kLongestDigest ? kLongestDigest : max_request;
+  layout.max_response = max_response < kLongestDigest ? kLongestDigest : max_response;
+  layout.max_length =
+      layout.max_request < layout.max_response ? layout.max_response : layout.max_request;
   layout.max_content = layout.max_length < kMaxBatchContent ? kMaxBatchContent : layout.max_length;
   layout.slot_stride =
       kMaxPackets * sizeof(Packet) + round_up(layout.max_content + kSlack, kSlotAlignment);

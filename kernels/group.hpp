@@ -13,12 +13,23 @@ namespace offload::kernels {
 /// Warps of one block of the persistent kernel; each channel has a multiple of it.
 inline constexpr std::uint32_t kWarpsPerBlock = 4;
 
+/// What combine_xor() makes of two lanes' values.
+struct Xor {
+  OFFLOAD_HOST_DEVICE constexpr std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const {
+    return a ^ b;
+  }
+};
+
 /// A group of one thread, on a CPU.
 struct SingleLane {
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t lane() { return 0; }
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t size() { return 1; }
   OFFLOAD_HOST_DEVICE static constexpr bool all(bool predicate) { return predicate; }
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t from_first(std::uint32_t value) {
+    return value;
+  }
+  template <class Value, class Combine>
+  OFFLOAD_HOST_DEVICE static constexpr Value reduce(Value value, Combine) {
     return value;
   }
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t combine_xor(std::uint32_t value) {
@@ -42,11 +53,23 @@ class WarpTile {
       : size_(size), mask_((0xffff'ffffU >> (32 - size)) << (threadIdx.x % 32 & ~(size - 1))) {}
   [[nodiscard]] __device__ std::uint32_t lane() const { return threadIdx.x & (size_ - 1); }
   [[nodiscard]] __device__ std::uint32_t size() const { return size_; }
-  [[nodiscard]] __device__ std::uint32_t combine_xor(std::uint32_t value) const {
+  /// These as Warp's.
+  template <class Value>
+  [[nodiscard]] __device__ Value from_lane(Value value, std::uint32_t lane) const {
+    return __shfl_sync(mask_, value, static_cast<int>(lane), static_cast<int>(size_));
+  }
+  [[nodiscard]] __device__ std::uint32_t from_first(std::uint32_t value) const {
+    return from_lane(value, 0);
+  }
+  template <class Value, class Combine>
+  [[nodiscard]] __device__ Value reduce(Value value, Combine combine) const {
     for (std::uint32_t distance = size_ / 2; distance > 0; distance /= 2) {
-      value ^= __shfl_xor_sync(mask_, value, distance);
+      value = combine(value, __shfl_xor_sync(mask_, value, static_cast<int>(distance)));
     }
     return value;
+  }
+  [[nodiscard]] __device__ std::uint32_t combine_xor(std::uint32_t value) const {
+    return reduce(value, Xor{});
   }
   __device__ void sync() const { __syncwarp(mask_); }
 
@@ -61,17 +84,23 @@ struct Warp {
   __device__ static constexpr std::uint32_t size() { return 32; }
   /// Whether the predicate holds in every lane.
   __device__ static bool all(bool predicate) { return __all_sync(kEveryLane, predicate) != 0; }
-  /// Lane 0's value, in every lane.
-  __device__ static std::uint32_t from_first(std::uint32_t value) {
-    return __shfl_sync(kEveryLane, value, 0);
+  /// The value of one lane, in every lane.
+  template <class Value>
+  __device__ static Value from_lane(Value value, std::uint32_t lane) {
+    return __shfl_sync(kEveryLane, value, static_cast<int>(lane));
   }
-  /// The exclusive or of all lanes' values, in every lane.
-  __device__ static std::uint32_t combine_xor(std::uint32_t value) {
+  __device__ static std::uint32_t from_first(std::uint32_t value) { return from_lane(value, 0); }
+  /// All lanes' values, in every lane: `combine`(two values) takes them in any order. `Value`: an
+  /// integer or floating-point type of 4 or 8 bytes.
+  template <class Value, class Combine>
+  __device__ static Value reduce(Value value, Combine combine) {
     for (int distance = 16; distance > 0; distance /= 2) {
-      value ^= __shfl_xor_sync(kEveryLane, value, distance);
+      value = combine(value, __shfl_xor_sync(kEveryLane, value, distance));
     }
     return value;
   }
+  /// The exclusive or of all lanes' values, in every lane.
+  __device__ static std::uint32_t combine_xor(std::uint32_t value) { return reduce(value, Xor{}); }
   /// The sum of the values of the lanes before this one.
   __device__ static std::uint32_t exclusive_sum(std::uint32_t value) {
     std::uint32_t sum = value;
@@ -108,16 +137,20 @@ struct ThreadBlock {
     sync();
     return first;
   }
-  __device__ static std::uint32_t combine_xor(std::uint32_t value) {
-    __shared__ std::uint32_t of_warp[32];  // a block has no more
-    value = Warp::combine_xor(value);
+  template <class Value, class Combine>
+  __device__ static Value reduce(Value value, Combine combine) {
+    __shared__ Value of_warp[32];  // a block has no more
+    value = Warp::reduce(value, combine);
     sync();
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
     sync();
-    value = 0;
-    for (std::uint32_t warp = 0; warp < blockDim.x / 32; ++warp) value ^= of_warp[warp];
+    value = of_warp[0];
+    for (std::uint32_t warp = 1; warp < blockDim.x / 32; ++warp) {
+      value = combine(value, of_warp[warp]);
+    }
     return value;
   }
+  __device__ static std::uint32_t combine_xor(std::uint32_t value) { return reduce(value, Xor{}); }
   __device__ static std::uint32_t exclusive_sum(std::uint32_t value) {
     __shared__ std::uint32_t of_warp[32];
     const std::uint32_t before = Warp::exclusive_sum(value);

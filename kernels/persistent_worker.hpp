@@ -1,15 +1,13 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"
 #include "kernels/rdma/slot_writer.hpp"
 
-/// The persistent kernel: the worker loop of serve.hpp on a GPU. A group works on each slot: a warp
+/// What the persistent kernel (persistent_worker.cuh) is given: the worker loop of serve.hpp on a
+/// GPU. A group works on each slot: a warp
 /// where all messages are short enough for packets, a block of threads where one may be longer.
 namespace offload::kernels {
 
@@ -48,11 +46,5 @@ struct PersistentWorker {
   std::uint32_t polls_until_idle;  ///< in which the channel had no message
   std::uint32_t idle_sleep_ns;     ///< between two polls of an idle group; 0: none
 };
-
-/// Launches the kernel with the service of that name on `stream`. cudaErrorInvalidValue for an
-/// unknown service; cudaErrorLaunchOutOfResources if not all blocks fit on the GPU at once: a block
-/// that is not resident would wait forever for one that does not end.
-cudaError_t launch_persistent_worker(std::string_view service, const PersistentWorker& worker,
-                                     cudaStream_t stream);
 
 }  // namespace offload::kernels

@@ -43,7 +43,7 @@ template <class Group, class Service, class BeforeFence = Nothing>
 OFFLOAD_HOST_DEVICE Packet answer(const Group& group, const Service& service,
                                   const Request& request, Slot slot, std::uint32_t flag,
                                   std::uint32_t count = 0, const BeforeFence& before_fence = {}) {
-  const std::uint32_t length = Service::response_length(request.length());
+  const std::uint32_t length = service.response_length(request.length());
   if (length <= kMaxPacketPayload) {
     before_fence();  // packets take no fence
     service(group, request, PacketResponse(slot, flag, length, count));
@@ -125,10 +125,11 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
 /// not there yet, and indexes it: returns what index_batch() does. Called as respond(). One warp
 /// indexes: a batch has no more than two messages for each of its lanes, and among the warps of a
 /// block each of the sums would take several barriers.
-template <class Service, class Group>
+template <class Group, class Service>
 OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const ChannelView& channel,
-                                                std::uint64_t sequence, Staging& staging,
-                                                Received received, std::uint32_t bytes) {
+                                                std::uint64_t sequence, const Service& service,
+                                                Staging& staging, Received received,
+                                                std::uint32_t bytes) {
   if (received.arrival == Arrival::plain) {
     // Once: the server could change what is read from the slot twice.
     const Request plain(channel.request(sequence).plain(), bytes);
@@ -136,8 +137,8 @@ OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const Channe
     group.sync();
   }
   group.by_one_warp([&](const auto& warp) {
-    const std::uint32_t frames = index_batch<Service>(warp, staging, received.length,
-                                                      received.count, channel.layout.max_length);
+    const std::uint32_t frames = index_batch(warp, service, staging, received.length,
+                                             received.count, channel.layout.max_request);
     if (warp.lane() == 0) staging.frames_length = frames;
   });
   group.sync();
@@ -155,8 +156,8 @@ OFFLOAD_HOST_DEVICE Response respond_to_batch(const Group& group, const ChannelV
   const std::uint32_t flag = channel.layout.flag_of(sequence);
   const Slot response = channel.response(sequence);
   const std::uint32_t frames =
-      lay_out_batch<Service>(group, channel, sequence, staging, received,
-                             from_slot ? batch_table(received.count) : received.length);
+      lay_out_batch(group, channel, sequence, service, staging, received,
+                    from_slot ? batch_table(received.count) : received.length);
   if (frames == 0) {
     before_fence();
     return {Outcome::refused, refuse(group, response, flag)};

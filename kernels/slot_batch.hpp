@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/group.hpp"
 #include "kernels/message.hpp"
 #include "kernels/services/echo.hpp"
@@ -22,10 +24,10 @@ enum class FrameKind : std::uint32_t {
 };
 
 /// What a request of `length` bytes takes of a batch's content at most, in either direction: a
-/// response may have the longer of `length` and 48 bytes (services.hpp).
-OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_room(std::uint32_t length) {
-  constexpr std::uint32_t kLongestDigest = 4 * kPacketData;
-  return kFrameHeader + (length < kLongestDigest ? kLongestDigest : length);
+/// response may have the longer of `length` and `longest_response` (services.hpp).
+OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_room(
+    std::uint32_t length, std::uint32_t longest_response = kLongestDigest) {
+  return kFrameHeader + (length < longest_response ? longest_response : length);
 }
 
 /// Bytes of the table of lengths.
@@ -36,7 +38,7 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_table(std::uint32_t count) {
 /// Whether a header may claim this: one message (`count` 0) or a batch.
 OFFLOAD_HOST_DEVICE constexpr bool is_valid_content(const ChannelLayout& layout,
                                                     std::uint32_t length, std::uint32_t count) {
-  if (count == 0) return length <= layout.max_length;
+  if (count == 0) return length <= layout.max_request;
   return count <= kMaxBatchCount && length <= kMaxBatchContent && batch_table(count) <= length;
 }
 
@@ -78,10 +80,10 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t length_in_table(const Staging& staging,
 
 /// Reads the table of the batch in the staging, and notes where each payload is and where each
 /// frame goes. Returns the bytes of all frames, or 0 if it is no batch: trusts no length.
-template <class Service, class Group>
-OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& staging,
-                                              std::uint32_t length, std::uint32_t count,
-                                              std::uint32_t max_length) {
+template <class Group, class Service>
+OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, const Service& service,
+                                              Staging& staging, std::uint32_t length,
+                                              std::uint32_t count, std::uint32_t max_length) {
   // Each lane has an equal stretch of the table.
   const std::uint32_t stretch = (count + group.size() - 1) / group.size();
   const std::uint32_t begin = group.lane() * stretch < count ? group.lane() * stretch : count;
@@ -91,7 +93,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& stagi
   for (std::uint32_t i = begin; i < end; ++i) {
     const std::uint32_t own = length_in_table(staging, i);
     requests += own;
-    frames += kFrameHeader + Service::response_length(own);
+    frames += kFrameHeader + service.response_length(own);
   }
   // None of this overflows: 64 lengths of 64 KiB.
   std::uint32_t request_at = batch_table(count) + group.exclusive_sum(requests);
@@ -103,7 +105,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, Staging& stagi
     staging.request_at[i] = static_cast<std::uint16_t>(request_at);
     staging.frame_at[i] = static_cast<std::uint16_t>(frame_at);
     request_at += own;
-    frame_at += kFrameHeader + Service::response_length(own);
+    frame_at += kFrameHeader + service.response_length(own);
   }
   if (begin < end && end == count) {
     valid = valid && request_at == length;
@@ -124,6 +126,26 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t bytes, std::
   return tile;
 }
 
+/// How many lanes work on each message of a batch: the service's kLanes, 1 to 32 and a power of
+/// two, if it has that; else as lanes_for() says.
+template <class Service, class = void>
+struct LanesOfService {
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t of(std::uint32_t bytes, std::uint32_t count,
+                                                        std::uint32_t lanes) {
+    return lanes_for(bytes, count, lanes);
+  }
+};
+template <class Service>
+struct LanesOfService<Service, std::void_t<decltype(Service::kLanes)>> {
+  static_assert(Service::kLanes != 0 && Service::kLanes <= 32 &&
+                    (Service::kLanes & (Service::kLanes - 1)) == 0,
+                "a tile of a warp");
+  OFFLOAD_HOST_DEVICE static constexpr std::uint32_t of(std::uint32_t, std::uint32_t,
+                                                        std::uint32_t lanes) {
+    return Service::kLanes < lanes ? Service::kLanes : lanes;
+  }
+};
+
 /// Has `service` answer the batch that is indexed in the staging, from `content` to `frames`.
 /// Called by every lane of the group.
 template <class Group, class Service>
@@ -131,7 +153,8 @@ OFFLOAD_HOST_DEVICE void serve_batch(const Group& group, const Service& service,
                                      const Staging& staging, const std::uint8_t* content,
                                      std::uint8_t* frames, std::uint32_t length,
                                      std::uint32_t count) {
-  const auto tile = group.tile(lanes_for(length - batch_table(count), count, group.size()));
+  const auto tile =
+      group.tile(LanesOfService<Service>::of(length - batch_table(count), count, group.size()));
   for (std::uint32_t i = group.lane() / tile.size(); i < count; i += group.size() / tile.size()) {
     const std::uint32_t request = staging.request_at[i];
     std::uint8_t* const frame = frames + staging.frame_at[i];

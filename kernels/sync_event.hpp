@@ -58,4 +58,14 @@ OFFLOAD_HOST_DEVICE bool sync_event_wait_greater(const SyncEventWords& event,
   return true;
 }
 
+/// As sync_event_wait_greater(), until the bits of `mask` are others than those of `value`.
+template <class GiveUp>
+OFFLOAD_HOST_DEVICE bool sync_event_wait_not_equal(const SyncEventWords& event, std::uint64_t value,
+                                                   std::uint64_t mask, GiveUp give_up) {
+  while (((sync_event_get(event) ^ value) & mask) == 0) {
+    if (give_up()) return ((sync_event_get(event) ^ value) & mask) != 0;
+  }
+  return true;
+}
+
 }  // namespace offload::kernels

@@ -6,8 +6,8 @@
 
 #include "apps/samples/exit_status.hpp"
 #include "device/device.hpp"
-#include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
+#include "gpu/sync_event.hpp"
 #include "sync/sync_event.hpp"
 
 namespace {
@@ -18,10 +18,6 @@ constexpr std::uint64_t kRounds = 1000;
 constexpr core::Duration kPatience = std::chrono::seconds(2);
 constexpr int kNoGpu = 77;
 
-kernels::SyncEventWords* seen_by_gpu(const gpu::HostRegistration& registration) {
-  return static_cast<kernels::SyncEventWords*>(registration.device_address());
-}
-
 int run() {
   if (const auto gpus = device::list_gpus(); gpus.devices.empty()) {
     fmt::print("no GPU: {}\n", gpus.why_none);
@@ -29,11 +25,10 @@ int run() {
   }
   sync::SyncEvent ping({.name = "ping"});
   sync::SyncEvent pong({.name = "pong", .publisher = sync::Publisher::gpu});
-  const gpu::HostRegistration ping_registration(ping.memory().data(), ping.memory().size());
-  const gpu::HostRegistration pong_registration(pong.memory().data(), pong.memory().size());
+  const gpu::GpuSyncEvent ping_of_gpu(ping);
+  const gpu::GpuSyncEvent pong_of_gpu(pong);
   const gpu::Stream stream;
-  gpu::check_cuda(samples::launch_echo(seen_by_gpu(ping_registration),
-                                       seen_by_gpu(pong_registration), kRounds, stream.get()),
+  gpu::check_cuda(samples::launch_echo(ping_of_gpu.get(), pong_of_gpu.get(), kRounds, stream.get()),
                   "launch");
   const auto start = core::Clock::now();
   std::uint64_t round = 0;

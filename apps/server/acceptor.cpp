@@ -37,37 +37,40 @@ std::size_t places(const ClientLimits& limits, int first_reserved_fd) {
 
 }  // namespace
 
-Acceptor::Acceptor(progress::Engine& engine, Config config,
-                   const std::vector<std::unique_ptr<IoThread>>& threads)
+Acceptor::Acceptor(progress::Engine& engine, Config config)
     : engine_(&engine),
-      listener_(std::move(config.listener)),
+      ports_(std::move(config.ports)),
       first_reserved_fd_(config.first_reserved_fd),
       counts_(places(config.limits, first_reserved_fd_),
-              places_of_address(config.limits, places(config.limits, first_reserved_fd_))),
-      threads_(&threads) {
-  engine_->watch(listener_.get(), EPOLLIN, *this);
+              places_of_address(config.limits, places(config.limits, first_reserved_fd_))) {
+  for (const Port& port : ports_) engine_->watch(port.listener.get(), EPOLLIN, *this);
 }
 
 Acceptor::~Acceptor() {
-  engine_->unwatch(listener_.get(), *this);
+  for (const Port& port : ports_) engine_->unwatch(port.listener.get(), *this);
 }
 
 void Acceptor::tick(core::TimePoint now) {
   if (now < retry_) return;
   retry_ = now + kRetryInterval;
   try {
-    engine_->watch(listener_.get(), EPOLLIN, *this);
+    for (const Port& port : ports_) engine_->watch(port.listener.get(), EPOLLIN, *this);
     retry_ = core::TimePoint::max();
   } catch (const core::Error& error) {
+    for (const Port& port : ports_) engine_->unwatch(port.listener.get(), *this);
     log_nobody_accepted(error.what());
   }
 }
 
 void Acceptor::on_events(std::uint32_t) {
+  for (Port& port : ports_) accept_at(port);
+}
+
+void Acceptor::accept_at(Port& port) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     sockaddr_storage from{};
     socklen_t size = sizeof from;
-    core::Fd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size,
+    core::Fd socket(::accept4(port.listener.get(), reinterpret_cast<sockaddr*>(&from), &size,
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
       if (is_exhaustion(errno)) {
@@ -76,11 +79,11 @@ void Acceptor::on_events(std::uint32_t) {
       }
       return;  // nobody, or one who has left: the others make the socket readable
     }
-    let_in(std::move(socket), net::PeerAddress(from));
+    let_in(std::move(socket), net::PeerAddress(from), port);
   }
 }
 
-void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address) {
+void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& port) {
   ++accepted_;
   if (socket.get() >= first_reserved_fd_) {
     return log_turned_away(address, "the limit of open files is reached");
@@ -90,7 +93,7 @@ void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address) {
     switch (counts_.admit(address, admission.place)) {
       case ClientCounts::Outcome::let_in:
         core::log_debug("client {}, {}, is let in", accepted_, std::string_view(address.text()));
-        return choose_thread().take(std::move(socket), std::move(admission));
+        return choose_thread(port).take(std::move(socket), std::move(admission));
       case ClientCounts::Outcome::too_many:
         return turn_away(socket, address, protocol::Refusal::too_many_clients);
       case ClientCounts::Outcome::too_many_of_address:
@@ -111,22 +114,23 @@ void Acceptor::turn_away(const core::Fd& socket, const net::PeerAddress& address
 }
 
 /// That with the fewest clients; of several such, in turn.
-IoThread& Acceptor::choose_thread() noexcept {
-  const std::size_t count = threads_->size();
-  std::size_t best = first_choice_ % count;
+IoThread& Acceptor::choose_thread(Port& port) noexcept {
+  const auto& threads = port.threads;
+  const std::size_t count = threads.size();
+  std::size_t best = port.first_choice % count;
   for (std::size_t i = 1; i < count; ++i) {
-    const std::size_t candidate = (first_choice_ + i) % count;
-    if ((*threads_)[candidate]->client_count() < (*threads_)[best]->client_count()) {
+    const std::size_t candidate = (port.first_choice + i) % count;
+    if (threads[candidate]->client_count() < threads[best]->client_count()) {
       best = candidate;
     }
   }
-  first_choice_ = best + 1;
-  return *(*threads_)[best];
+  port.first_choice = best + 1;
+  return *threads[best];
 }
 
-/// Until tick(): the listener, which stays readable, would keep the thread awake.
+/// Until tick(): a listener, which stays readable, would keep the thread awake.
 void Acceptor::pause() {
-  engine_->unwatch(listener_.get(), *this);
+  for (const Port& port : ports_) engine_->unwatch(port.listener.get(), *this);
   retry_ = engine_->now() + kRetryInterval;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,21 +18,26 @@
 
 namespace offload::server {
 
-/// Lets clients in at one listening socket and hands each to the I/O thread that has the fewest.
-/// The kernel would spread them over a socket a thread by a hash: a few clients then meet on one
-/// thread while another has none. Control thread only.
+/// Lets clients in at listening sockets and hands each to that one of its I/O threads that has the
+/// fewest. The kernel would spread them over a socket a thread by a hash: a few clients then meet
+/// on one thread while another has none. Control thread only.
 class Acceptor final : progress::EventHandler {
  public:
+  /// A listening socket, and who serves those that come there.
+  struct Port {
+    core::Fd listener;                                   ///< listens already
+    std::span<const std::unique_ptr<IoThread>> threads;  ///< one at least, which outlive this
+    std::size_t first_choice = 0;                        ///< where several have the fewest
+  };
   struct Config {
-    core::Fd listener;  ///< listens already
+    std::vector<Port> ports;
     /// Clients get only descriptors below: the rest is for workers to attach with.
     int first_reserved_fd;
     ClientLimits limits{};
   };
 
-  /// `engine` and `threads`, one at least, outlive it. Throws Error.
-  Acceptor(progress::Engine& engine, Config config,
-           const std::vector<std::unique_ptr<IoThread>>& threads);
+  /// `engine` outlives it. Throws Error.
+  Acceptor(progress::Engine& engine, Config config);
   /// Nobody is let in any more; who waits in the socket's backlog is reset by the kernel.
   ~Acceptor();
 
@@ -42,8 +48,9 @@ class Acceptor final : progress::EventHandler {
 
  private:
   void on_events(std::uint32_t epoll_events) override;
-  void let_in(core::Fd socket, const net::PeerAddress& address);
-  IoThread& choose_thread() noexcept;
+  void accept_at(Port& port);
+  void let_in(core::Fd socket, const net::PeerAddress& address, Port& port);
+  static IoThread& choose_thread(Port& port) noexcept;
   void pause();
   void turn_away(const core::Fd& socket, const net::PeerAddress& address,
                  protocol::Refusal reason) noexcept;
@@ -51,11 +58,9 @@ class Acceptor final : progress::EventHandler {
   void log_nobody_accepted(std::string_view reason) noexcept;
 
   progress::Engine* engine_;
-  core::Fd listener_;
+  std::vector<Port> ports_;
   int first_reserved_fd_;
   ClientCounts counts_;
-  const std::vector<std::unique_ptr<IoThread>>* threads_;
-  std::size_t first_choice_ = 0;                    ///< where several have the fewest
   std::uint64_t accepted_ = 0;                      ///< the number of the last one
   core::TimePoint retry_ = core::TimePoint::max();  ///< while it is paused
   core::RateLimit turned_away_log_;

@@ -1,6 +1,7 @@
 #include "apps/server/options.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "core/cpu.hpp"
 #include "core/units.hpp"
 #include "kernels/services.hpp"
+#include "protocol/control.hpp"
 
 namespace offload::server {
 namespace {
@@ -37,10 +39,52 @@ constexpr const char* kFooter =
     "Example:\n"
     "  offload-server -p 12345 --cpu 2 --cpu 3 --max-message-length 64k";
 
+constexpr const char* kServiceNames = "a name of 1 to 32 of a-z, 0-9, - and _";
+
+std::optional<std::string> read_service(const std::string& text) {
+  return protocol::is_service_name(text) ? std::optional(text) : std::nullopt;
+}
+
+std::optional<Listen> read_listen(const std::string& text) {
+  Listen listen{};
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), listen.port);
+  const auto digits = static_cast<std::size_t>(rest - text.data());
+  if (error != std::errc{} || digits == text.size() || text[digits] != '=') return std::nullopt;
+  listen.service = text.substr(digits + 1);
+  return read_service(listen.service) ? std::optional(listen) : std::nullopt;
+}
+
+/// Where clients connect to, and what for.
+void add_ports(cli::CommandLine& line, Options& options) {
+  const auto port = cli::add_integer<std::uint16_t>(
+                        line, "-p,--server-listen-port", options.listen_port, 0, 65535,
+                        "TCP port for clients; 0: any free one, named in the log")
+                        .type_name("PORT");
+  std::vector<std::string> services;
+  for (const auto name : kernels::service_names()) services.emplace_back(name);
+  const auto service =
+      cli::add(
+          line, "--service", options.service, read_service, kServiceNames,
+          fmt::format("What is done to each request: the name of a service that the worker has, of "
+                      "a module (docs/services.md) or built in: {}",
+                      cli::listed(services)))
+          .type_name("NAME")
+          .default_str(options.service);
+  const auto take_listen = [&options](const std::string& text) {
+    const auto listen = read_listen(text);
+    if (listen) options.listens.push_back(*listen);
+    return listen.has_value();
+  };
+  cli::add_values(line, "--listen", take_listen, "a port, = and the name of a service",
+                  "Instead of -p and --service: a TCP port with a service of its own, which has "
+                  "its own I/O threads and channels. May be repeated")
+      .type_name("PORT=NAME")
+      .excludes(port)
+      .excludes(service);
+}
+
 void add_tcp(cli::CommandLine& line, Options& options) {
-  cli::add_integer<std::uint16_t>(line, "-p,--server-listen-port", options.listen_port, 0, 65535,
-                                  "TCP port for clients; 0: any free one, named in the log")
-      .type_name("PORT");
+  add_ports(line, options);
   cli::add_text(line, "--listen-address", options.listen_address,
                 "Where clients connect to: a name, an IPv4 or an IPv6 address. Anything but "
                 "loopback opens the server to the network")
@@ -49,7 +93,7 @@ void add_tcp(cli::CommandLine& line, Options& options) {
   const auto threads = cli::add_integer<std::uint32_t>(
       line, "--threads", options.threads, 1, kMostThreads,
       "I/O threads, each with its own connections and channel; a new "
-      "connection goes to that with the fewest");
+      "connection goes to that with the fewest. So many for each --listen");
   std::vector<std::string> cpus;
   for (const int cpu : core::allowed_cpus()) cpus.push_back(std::to_string(cpu));
   const auto take_cpu = [&options, cpus](const std::string& text) {
@@ -94,9 +138,24 @@ void add_channel(cli::CommandLine& line, Options& options) {
   cli::add_size(line, "--max-message-length", options.max_message_length, 0,
                 kernels::kMaxMessageLength, "Longest request")
       .default_str(std::to_string(options.max_message_length));
-  std::vector<std::string> services;
-  for (const auto name : kernels::service_names()) services.emplace_back(name);
-  cli::add_choice(line, "--service", options.service, services, "What is done to each request");
+  cli::add_size(line, "--max-response-length", options.max_response_length, kernels::kLongestDigest,
+                kernels::kMaxMessageLength,
+                "Longest response to a request that is shorter. Beyond the default, short messages "
+                "share slots with fewer others")
+      .default_str(std::to_string(options.max_response_length));
+}
+
+/// The complaint about ports and threads, if there is one.
+std::optional<std::string> wrong_ports(const Options& options) {
+  const std::size_t ports = options.listens.size();
+  if (ports > protocol::kMaxServices) {
+    return fmt::format("--listen: said {} times; {} times is allowed", ports,
+                       protocol::kMaxServices);
+  }
+  const std::size_t threads = options.cpus.empty() ? options.threads : options.cpus.size();
+  if (ports * threads <= kMostThreads) return std::nullopt;
+  return fmt::format("--listen: {} ports with {} I/O threads each; {} threads are allowed", ports,
+                     threads, kMostThreads);
 }
 
 void add_times(cli::CommandLine& line, Options& options) {
@@ -184,10 +243,13 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                       "offload-server: --cpu: a processor is named twice; allowed is one I/O "
                       "thread on each (--help lists what is allowed)"};
   }
+  if (options.listens.empty()) options.listens.push_back({options.listen_port, options.service});
+  if (const auto wrong = wrong_ports(options)) return line.refuse(*wrong);
   std::uint32_t depth = 1;
   while (depth < options.max_concurrent_messages) depth *= 2;
   options.max_concurrent_messages = depth;
-  const auto bytes = kernels::make_layout(depth, options.max_message_length).bytes();
+  const auto bytes =
+      kernels::make_layout(depth, options.max_message_length, options.max_response_length).bytes();
   if (bytes > kMostChannelBytes) {
     return cli::Leave{
         cli::kUsageError,
@@ -200,6 +262,21 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   options.configuration.argument_count = argc;
   options.configuration.arguments = argv;
   return options;
+}
+
+std::vector<int> io_thread_cpus(const Options& options) {
+  const auto own = options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus;
+  std::vector<int> cpus;
+  for (std::size_t i = 0; i < options.listens.size(); ++i) {
+    cpus.insert(cpus.end(), own.begin(), own.end());
+  }
+  return cpus;
+}
+
+std::vector<std::string> services_of(const Options& options) {
+  std::vector<std::string> services;
+  for (const Listen& listen : options.listens) services.push_back(listen.service);
+  return services;
 }
 
 }  // namespace offload::server

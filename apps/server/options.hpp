@@ -12,9 +12,18 @@
 #include "cli/log_options.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
+#include "kernels/channel_layout.hpp"
 #include "telemetry/endpoint.hpp"
 
 namespace offload::server {
+
+/// A port for clients, and what is done to the requests that come there.
+struct Listen {
+  std::uint16_t port;
+  std::string service;
+
+  friend bool operator==(const Listen&, const Listen&) = default;
+};
 
 /// The command line, checked. What each means is in the help text (options.cpp).
 struct Options {
@@ -22,6 +31,7 @@ struct Options {
   comch::Security comch_security{};
   std::string listen_address = "127.0.0.1";
   std::uint16_t listen_port = 12345;
+  std::vector<Listen> listens;  ///< one at least: --listen, or listen_port and service
   std::string tls_certificate;  ///< empty: clients speak plain
   std::string tls_key;
   std::string tls_client_ca;  ///< empty: clients need no certificate
@@ -29,6 +39,7 @@ struct Options {
   std::vector<int> cpus;  ///< one thread on each, instead of `threads`
   std::uint32_t max_concurrent_messages = 128;
   std::uint32_t max_message_length = 256;
+  std::uint32_t max_response_length = kernels::kLongestDigest;
   std::string service = "reverse";
   core::Duration worker_timeout = core::seconds(10);
   core::Duration request_timeout = core::seconds(30);
@@ -44,5 +55,10 @@ struct Options {
 };
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);
+
+/// The processors of all I/O threads, -1 for any: each port has as many threads, on the same ones.
+std::vector<int> io_thread_cpus(const Options& options);
+/// What each port's requests are for.
+std::vector<std::string> services_of(const Options& options);
 
 }  // namespace offload::server

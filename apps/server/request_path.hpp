@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,8 +26,10 @@ namespace offload::server {
 class RequestPath {
  public:
   struct Limits {
-    std::uint32_t max_message_length;         ///< of a request, bytes
-    kernels::ResponseLength response_length;  ///< the service's: a longer response is none
+    std::uint32_t max_message_length;  ///< of a request, bytes
+    /// The service's, a longer response is none; null for one that is not known here: then the
+    /// channel's limit counts.
+    kernels::ResponseLength response_length = nullptr;
   };
 
   /// `engine`, `clients` and `metrics` outlive it, and so does the memory of `endpoint`, which has
@@ -71,9 +74,10 @@ class RequestPath {
   /// Called with each response, or those of one batch to one client, in turns of the engine.
   /// deliver() is to follow.
   void on_response(channel::PostRecvTask& task);
-  /// For the requester: what the service answers to a request of `length`.
+  /// For the requester: what a response to a request of `length` may have.
   [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) const {
-    return limits_.response_length(length);
+    return limits_.response_length != nullptr ? limits_.response_length(length)
+                                              : std::max(length, requester_.max_response());
   }
   /// Sends the responses that came and frees their slots. Returns whether there were any.
   bool deliver();

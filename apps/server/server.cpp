@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -61,7 +62,7 @@ int reserved_descriptors(int limit, bool local, std::size_t channels, int doors)
 Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
       signals_(&signals),
-      cpus_(options.cpus.empty() ? std::vector<int>(options.threads, -1) : options.cpus),
+      cpus_(io_thread_cpus(options)),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()),
       metrics_(cpus_.size(), options.stall_limit, options.metrics || !options.admin.empty()) {
@@ -76,17 +77,20 @@ Server::Server(const Options& options, core::Signals& signals)
   comch::ServerSession::Offer offer{{},
                                     options_.max_concurrent_messages,
                                     options_.max_message_length,
-                                    options_.service,
+                                    options_.max_response_length,
+                                    services_of(options_),
                                     kKeepAlive,
                                     kMostWorkers};
   for (const int cpu : cpus_) {
     offer.numa_nodes.push_back(cpu < 0 ? -1 : core::numa_node_of(cpu));
   }
   // Bound now, so that a wrong address or a taken port shows at once, and listening later.
-  listener_ =
-      net::bind_tcp(net::resolve(options_.listen_address, options_.listen_port, true).front());
-  net::set_dead_peer_timeout(listener_.get(), options_.clients.output_timeout);
-  if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listener_.get());
+  for (const Listen& listen : options_.listens) {
+    listeners_.push_back(
+        net::bind_tcp(net::resolve(options_.listen_address, listen.port, true).front()));
+    net::set_dead_peer_timeout(listeners_.back().get(), options_.clients.output_timeout);
+    if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listeners_.back().get());
+  }
   link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =
@@ -133,18 +137,19 @@ void Server::turn(core::TimePoint deadline) {
 }
 
 void Server::open_for_clients() {
-  const auto address = net::local_address(listener_.get());
   // Fails where another has come to listen there while this one waited for its worker.
-  net::start_listening(listener_.get(), kListenBacklog);
+  for (const auto& listener : listeners_) net::start_listening(listener.get(), kListenBacklog);
   const auto client_memory = std::make_shared<ClientMemory>(
       options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory(),
       static_cast<std::uint32_t>(cpus_.size()));
   auto& first = early_.at(scheduler_.owners().front());
+  const std::size_t each = cpus_.size() / options_.listens.size();
   for (std::uint32_t i = 0; i < cpus_.size(); ++i) {
     const IoThread::Config config{
         i,
         cpus_[i],
-        {options_.max_message_length, kernels::response_length_of(options_.service)},
+        {options_.max_message_length,
+         kernels::response_length_of(options_.listens[i / each].service)},
         std::max(options_.worker_timeout, kLeastStuckTime),
         options_.request_timeout,
         options_.spin,
@@ -169,11 +174,20 @@ void Server::open_for_clients() {
   }
   early_.clear();
   deal_channels();
+  open_ports();
+}
+
+void Server::open_ports() {
+  const std::size_t each = threads_.size() / listeners_.size();
+  std::vector<Acceptor::Port> ports;
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    core::log_info("listening on {} with {} threads, service {}{}",
+                   net::local_address(listeners_[i].get()).to_string(), each,
+                   options_.listens[i].service, tls_ ? ", TLS" : "");
+    ports.push_back({std::move(listeners_[i]), std::span(threads_).subspan(i * each, each)});
+  }
   acceptor_.emplace(engine_,
-                    Acceptor::Config{std::move(listener_), first_reserved_fd_, options_.clients},
-                    threads_);
-  core::log_info("listening on {} with {} threads, service {}{}", address.to_string(),
-                 threads_.size(), options_.service, tls_ ? ", TLS" : "");
+                    Acceptor::Config{std::move(ports), first_reserved_fd_, options_.clients});
 }
 
 // ---- Workers

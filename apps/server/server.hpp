@@ -45,6 +45,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
 
   void turn(core::TimePoint deadline);
   void open_for_clients();
+  void open_ports();
   void deal_channels();
   void start_waiting(core::TimePoint refuse_from);
   void set_expired(bool expired);
@@ -60,11 +61,11 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   cli::Reload reload_;  ///< at SIGHUP
   core::Signals* signals_;
   core::ServiceManager manager_;
-  std::vector<int> cpus_;  ///< of the I/O threads; -1: anywhere
+  std::vector<int> cpus_;  ///< of the I/O threads, those of a port side by side; -1: anywhere
   int first_reserved_fd_ = 0;
   progress::Engine engine_;
   std::optional<net::TlsContext> tls_;  ///< of the clients' port
-  core::Fd listener_;                   ///< the acceptor's until that is there
+  std::vector<core::Fd> listeners_;     ///< by port; the acceptor's once that is there
   ChannelScheduler scheduler_;
   std::map<comch::WorkerId, std::uint32_t> assigned_;  ///< channels, as each worker was told
   std::set<comch::WorkerId> released_;                 ///< were told to stop

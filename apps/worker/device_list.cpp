@@ -12,6 +12,7 @@ std::string describe(const device::Device& device) {
   if (device.memory != 0) {
     text += fmt::format("  memory {:.1f} GiB\n", static_cast<double>(device.memory) / (1U << 30));
   }
+  if (device.function) text += fmt::format("  function {}\n", name_of(*device.function));
   if (device.numa_node >= 0) text += fmt::format("  NUMA node {}\n", device.numa_node);
   for (std::size_t i = 0; i < device::kCapabilities; ++i) {
     const auto capability = static_cast<device::Capability>(i);
@@ -34,6 +35,15 @@ std::string device_list(const std::vector<device::Device>& devices) {
   if (!has(device::Kind::gpu)) text += "no GPU: " + device::list_gpus().why_none + "\n";
   if (!has(device::Kind::rdma))
     text += "no RDMA device: " + device::list_rdma_devices().why_none + "\n";
+  return text;
+}
+
+std::string interface_list(const std::vector<device::Interface>& interfaces) {
+  std::string text;
+  for (const auto& interface : interfaces) {
+    text += fmt::format("interface {}\n  MTU {}, {}\n", interface.describe(), interface.mtu,
+                        interface.up ? "up" : "down");
+  }
   return text;
 }
 

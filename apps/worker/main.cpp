@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
       const auto devices = device::list_devices();
       std::fputs(worker::device_list(devices).c_str(), stdout);
       std::fputs(worker::reach_list(devices).c_str(), stdout);
+      std::fputs(worker::interface_list(device::list_interfaces()).c_str(), stdout);
       std::fputs(worker::representor_list(device::list_representors()).c_str(), stdout);
       return 0;
     }

@@ -88,6 +88,27 @@ void add_backend(cli::CommandLine& line, Options& options) {
       .default_str("20us");
 }
 
+void add_services(cli::CommandLine& line, Options& options) {
+  const auto take_module = [&options](const std::string& text) {
+    options.service_modules.push_back(text);
+    return !text.empty();
+  };
+  cli::add_values(line, "--service-module", take_module, "a shared library with a service",
+                  "A service of your own (docs/services.md), beside those that are built in. May "
+                  "be repeated")
+      .type_name("FILE");
+  const auto take_option = [&options](const std::string& text) {
+    const auto equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) return false;
+    options.service_options.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    return true;
+  };
+  cli::add_values(line, "--service-option", take_option, "KEY=VALUE or SERVICE.KEY=VALUE",
+                  "What the services of modules are made from; SERVICE. where only one of several "
+                  "is to get it. May be repeated")
+      .type_name("KEY=VALUE");
+}
+
 void add_server(cli::CommandLine& line, Options& options) {
   comch::add_address_options(line, options.comch, options.comch_security, "Where the server is");
   cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
@@ -136,6 +157,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::CommandLine line("offload-worker", kDescription, kFooter);
   add_server(line, options);
   add_backend(line, options);
+  add_services(line, options);
   telemetry::add_metrics_option(line, options.metrics);
   telemetry::add_admin_option(line, options.admin);
   cli::add_log_options(line, options.log);

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "backend/services.hpp"
 #include "cli/configuration.hpp"
 #include "cli/leave.hpp"
 #include "cli/log_options.hpp"
@@ -20,6 +21,8 @@ struct Options {
   std::string comch = comch::default_address();
   comch::Security comch_security{};
   std::string backend = "auto";
+  std::vector<std::string> service_modules;  ///< paths
+  backend::ServiceOptions service_options{};
   std::vector<std::string> gpu_pci_addresses;      ///< a worker each; empty: one, the first GPU
   std::optional<std::uint32_t> warps_per_channel;  ///< none: the back end's choice
   core::Duration idle_sleep = std::chrono::microseconds(20);

@@ -52,8 +52,9 @@ Program::Program(const Options& options, core::Signals& signals)
   });
   auto gpus = options.gpu_pci_addresses;
   if (gpus.empty()) gpus.emplace_back();
+  const backend::Services services(options.service_modules, options.service_options);
   for (const std::string& gpu : gpus) {
-    workers_.emplace_back(options_, gpu, gpus.size() > 1 ? gpu : "",
+    workers_.emplace_back(options_, services, gpu, gpus.size() > 1 ? gpu : "",
                           options.max_memory / gpus.size());
     metrics_.add(gpu, workers_.back().worker.counts());
   }
@@ -193,6 +194,7 @@ telemetry::CommandResult Program::run_command(const telemetry::Command& command)
 
 void check_files(const Options& options) {
   (void)comch::make_address(options.comch, options.comch_security);
+  (void)backend::Services(options.service_modules, options.service_options);
 }
 
 }  // namespace offload::worker

@@ -36,9 +36,9 @@ class Program final : progress::EventHandler {
 
  private:
   struct Running {
-    Running(const Options& options, const std::string& gpu, const std::string& name,
-            std::uint64_t most_memory)
-        : worker(options, gpu, name, most_memory) {}
+    Running(const Options& options, const backend::Services& services, const std::string& gpu,
+            const std::string& name, std::uint64_t most_memory)
+        : worker(options, services, gpu, name, most_memory) {}
 
     Worker worker;
     std::thread thread{};

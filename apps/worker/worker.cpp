@@ -1,6 +1,7 @@
 #include "apps/worker/worker.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -30,17 +31,20 @@ constexpr core::Duration kStartTime = std::chrono::seconds(60);
 /// A turn of serving: a sleep of kWatchInterval, and calls that do not wait.
 constexpr core::Duration kTurnTime = std::chrono::seconds(10);
 
-std::unique_ptr<backend::Backend> open_backend(const Options& options, const std::string& gpu) {
-  if (options.backend == "graph") return backend::make_graph_backend({gpu, options.spin});
+std::unique_ptr<backend::Backend> open_backend(const Options& options,
+                                               const backend::Services& services,
+                                               const std::string& gpu) {
+  if (options.backend == "graph") return backend::make_graph_backend({gpu, options.spin}, services);
   if (options.backend != "cpu") {
     try {
-      return backend::make_cuda_backend({gpu, options.warps_per_channel, options.idle_sleep});
+      return backend::make_cuda_backend({gpu, options.warps_per_channel, options.idle_sleep},
+                                        services);
     } catch (const Error& error) {
       if (options.backend == "cuda" || !gpu.empty()) throw;
       core::log_info("no CUDA back end ({}): serving on the CPU", error.what());
     }
   }
-  return backend::make_cpu_backend(options.spin);
+  return backend::make_cpu_backend(options.spin, services);
 }
 
 /// Whether another attempt may succeed: the server is not up yet, or too busy to accept, or another
@@ -53,9 +57,10 @@ bool may_come(const Error& error) {
 
 }  // namespace
 
-Worker::Worker(const Options& options, std::string gpu, const std::string& name,
-               std::uint64_t most_memory)
+Worker::Worker(const Options& options, const backend::Services& services, std::string gpu,
+               const std::string& name, std::uint64_t most_memory)
     : options_(options),
+      services_(services),
       gpu_(std::move(gpu)),
       prefix_(name.empty() ? "" : name + ": "),
       most_memory_(most_memory),
@@ -78,7 +83,7 @@ WorkerEnd Worker::run() {
   std::exception_ptr failure;
   try {
     hang_.enter(kStartTime);
-    backend_ = open_backend(options_, gpu_);
+    backend_ = open_backend(options_, services_, gpu_);
     core::log_info("{}back end: {}", prefix_, backend_->name());
     counts_->describe({backend_->name(), ""});
     data_path_ = choose_data_path(options_.data_path, options_.comch, *backend_);
@@ -237,27 +242,33 @@ protocol::Hello Worker::hello() const {
   hello.max_channels = kMostChannels;
   hello.max_message_length = kernels::kMaxMessageLength;
   hello.backend = backend_->name();
+  hello.services = services_.names();
   return hello;
 }
 
-void Worker::on_channels(const std::string& service, std::vector<comch::AttachedChannel> channels) {
+void Worker::on_channels(std::vector<comch::AttachedChannel> channels) {
   serves_.store(true, std::memory_order_release);
   hang_.enter(kStartTime);
   try {
     channels_ = std::move(channels);
-    std::vector<channel::SharedChannel> served;
+    std::vector<backend::Backend::ServedChannel> served;
+    std::vector<std::string> services;
     std::vector<kernels::ChannelView> watched;
     for (const auto& attached : channels_) {
-      served.push_back(attached.channel);
+      served.push_back({attached.channel, attached.service});
+      if (services.empty() || services.back() != attached.service) {
+        services.push_back(attached.service);
+      }
       watched.push_back(attached.channel->view());
     }
     backend_->count_in(counts_->times_of(served.size()));
-    backend_->start(std::move(served), service);
+    backend_->start(std::move(served));
     for (const auto& attached : channels_) {
       if (attached.link) attached.link->start(backend_->wakeup(), [this] { engine_.notify(); });
     }
     watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
-    core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(), service);
+    core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(),
+                   fmt::join(services, ", "));
     const std::string path = described_data_path();
     core::log_info("{}data path: {}", prefix_, path);
     counts_->describe({backend_->name(), path});

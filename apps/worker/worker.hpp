@@ -40,8 +40,8 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   /// `gpu`: its PCI address; empty: the first. `name`: what the log calls this worker; empty where
   /// there is only one. `most_memory`: bytes of this machine that its channels may take. Throws
   /// Error.
-  Worker(const Options& options, std::string gpu, const std::string& name,
-         std::uint64_t most_memory);
+  Worker(const Options& options, const backend::Services& services, std::string gpu,
+         const std::string& name, std::uint64_t most_memory);
 
   /// Opens the back end, and serves until leave() or a server ends it. Throws Error, also if no
   /// server lets it in within --connect-timeout.
@@ -65,8 +65,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
  private:
   /// What carries requests and responses, for the log.
   [[nodiscard]] std::string described_data_path() const;
-  void on_channels(const std::string& service,
-                   std::vector<comch::AttachedChannel> channels) override;
+  void on_channels(std::vector<comch::AttachedChannel> channels) override;
   void on_attached() override;
   void on_assignment(std::uint32_t channels) override;
   void on_start_shutdown(protocol::ShutdownReason reason) override;
@@ -87,6 +86,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   [[nodiscard]] protocol::Hello hello() const;
 
   Options options_;
+  backend::Services services_;
   DataPath data_path_;  ///< once the back end is there
   std::string gpu_;
   std::string prefix_;

@@ -45,7 +45,7 @@ static_assert(sizeof(RequestBatch) % sizeof(Block) == 0 && sizeof(RequestBatch) 
 static_assert(sizeof(ResponseBatch) % sizeof(Block) == 0 && sizeof(ResponseBatch) >= kSlack);
 
 /// The least that a message takes up, bytes: an answer may be so long, however short its request.
-inline constexpr std::uint32_t kLeastRoom = 4 * kPacketData;
+inline constexpr std::uint32_t kLeastRoom = kLongestDigest;
 static_assert(kLeastRoom % sizeof(Block) == 0);
 
 /// Bytes that a request of `length`, at most kMaxMessageLength, takes up, and its answer too.
@@ -82,7 +82,7 @@ OFFLOAD_HOST_DEVICE void serve_in_batch(const Group& group, const Batch& batch, 
   if (request.length <= batch.max_length && request.place % sizeof(Block) == 0 &&
       request.place <= batch.capacity &&
       room_in_batch(request.length) <= batch.capacity - request.place) {
-    response = {Service::response_length(request.length), Status::ok};
+    response = {service.response_length(request.length), Status::ok};
     service(group, Request(batch.requests->payloads() + request.place, request.length),
             FlatResponse(batch.responses->payloads() + request.place, response.length));
   }

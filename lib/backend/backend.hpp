@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/channel_times.hpp"
+#include "backend/services.hpp"
 #include "channel/channel_memory.hpp"
 #include "core/clock.hpp"
 
@@ -43,9 +44,21 @@ class Backend {
   /// and beyond these nowhere that anybody sees. They may have counted for others before.
   void count_in(std::vector<SharedChannelTimes> times) { times_ = std::move(times); }
 
+  /// A channel, and the service that answers its requests.
+  struct ServedChannel {
+    channel::SharedChannel channel;
+    std::string service;  ///< one that it was made with
+  };
+
   /// Serves `channels` until stop(). Registers and starts their regions, unless they are started.
-  /// `service`: one of kernels::service_names(). Throws Error.
-  virtual void start(std::vector<channel::SharedChannel> channels, const std::string& service) = 0;
+  /// Throws Error.
+  virtual void start(std::vector<ServedChannel> channels) = 0;
+  /// The same for channels of one service.
+  void start(std::vector<channel::SharedChannel> channels, const std::string& service) {
+    std::vector<ServedChannel> served;
+    for (auto& channel : channels) served.push_back({std::move(channel), service});
+    start(std::move(served));
+  }
 
   /// Ends serving. Returns false if it did not end within `limit`: then the channels stay in use
   /// until the process ends.
@@ -70,7 +83,9 @@ class Backend {
 
 /// The CPU back end: the worker loop on threads, one a channel. A thread spins for `spin` after the
 /// last request, then sleeps until the server rings.
-std::unique_ptr<Backend> make_cpu_backend(core::Duration spin);
+/// It makes objects of all `services`, as the other back ends do. Throws Error.
+std::unique_ptr<Backend> make_cpu_backend(core::Duration spin,
+                                          const Services& services = Services{});
 
 struct CudaOptions {
   /// As measured (docs/benchmarks.md): more warps answer more messages that fit in packets; for
@@ -87,7 +102,8 @@ struct CudaOptions {
 
 /// The CUDA back end: the persistent kernel. Throws Error: not_supported where the build has no
 /// CUDA, not_found where the machine has no such GPU.
-std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options,
+                                           const Services& services = Services{});
 
 struct GraphOptions {
   std::string pci_address;  ///< as CudaOptions's
@@ -99,6 +115,7 @@ struct GraphOptions {
 /// The graph back end, the baseline without a persistent kernel: a thread a channel gathers
 /// requests; a CUDA graph a batch copies them to the GPU, answers them and copies the answers back.
 /// Throws as make_cuda_backend.
-std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options);
+std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options,
+                                            const Services& services = Services{});
 
 }  // namespace offload::backend

@@ -5,7 +5,6 @@
 #include "backend/channel_thread.hpp"
 #include "core/error.hpp"
 #include "kernels/serve.hpp"
-#include "kernels/services.hpp"
 
 namespace offload::backend {
 namespace {
@@ -17,27 +16,23 @@ constexpr std::uint32_t kBatchBytes = 256 * 1024;
 /// One channel and the thread that serves it.
 class CpuWorker final : public ChannelThread {
  public:
-  CpuWorker(const channel::SharedChannel& channel, core::Duration spin, SharedChannelTimes times)
+  /// `service` outlives it.
+  CpuWorker(const channel::SharedChannel& channel, core::Duration spin,
+            const ServiceObject& service, SharedChannelTimes times)
       : ChannelThread(channel, spin, std::move(times)),
+        respond_(service.interface().respond),
+        object_(service.get()),
         batch_(std::clamp(kBatchBytes / channel->view().layout.max_length, 1U, kBatch)) {}
   ~CpuWorker() { stop(); }
   CpuWorker(const CpuWorker&) = delete;
   CpuWorker& operator=(const CpuWorker&) = delete;
 
-  template <class Service>
-  void start(Service) {
-    serve_batch_ = [](CpuWorker& self) { return self.serve_batch(Service{}); };
-    ChannelThread::start();
-  }
-
  private:
-  bool poll() override { return serve_batch_(*this); }
   [[nodiscard]] progress::Expecting expecting() const override {
     return progress::Expecting::from_thread;
   }
 
-  template <class Service>
-  bool serve_batch(Service service) {
+  bool poll() override {
     std::uint32_t served = 0;
     for (; served < batch_; ++served) {
       const auto received =
@@ -47,10 +42,10 @@ class CpuWorker final : public ChannelThread {
       if (received.arrival == kernels::Arrival::none) break;
       if (sequence_ % ChannelTimes::kSampled == ChannelTimes::kSampled - 1) {
         const auto began = core::Clock::now();
-        respond(service, received);
+        respond(received);
         times().add_sample(began, core::Clock::now(), received.length);
       } else {
-        respond(service, received);
+        respond(received);
       }
       ++sequence_;
     }
@@ -58,10 +53,8 @@ class CpuWorker final : public ChannelThread {
     return served != 0;
   }
 
-  template <class Service>
-  void respond(Service service, kernels::Received received) {
-    const auto response =
-        kernels::respond(kernels::SingleLane{}, channel(), sequence_, service, staging_, received);
+  void respond(kernels::Received received) {
+    const auto response = respond_(object_, &channel(), sequence_, &staging_, received);
     if (response.outcome == kernels::Outcome::refused) report(sequence_);
     if (writer() == nullptr) return;
     // What keeps it from being posted has broken the queue, and its proxy says so.
@@ -69,27 +62,28 @@ class CpuWorker final : public ChannelThread {
                                                     channel(), sequence_, response.header));
   }
 
+  decltype(kernels::ServiceInterface::respond) respond_;
+  const void* object_;
   std::uint32_t batch_;
-  bool (*serve_batch_)(CpuWorker&) = nullptr;
 };
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(core::Duration spin) : spin_(spin) {}
+  CpuBackend(core::Duration spin, const Services& services)
+      : spin_(spin), services_(services, kernels::kOnCpu) {}
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
   [[nodiscard]] channel::Wakeup wakeup() const override { return channel::Wakeup::doorbell; }
   [[nodiscard]] bool posts_responses() const override { return true; }
 
-  void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
-    for (const channel::SharedChannel& channel : channels) {
+  void start(std::vector<ServedChannel> channels) override {
+    for (const auto& [channel, service] : channels) {
       channel::start_regions(*channel);
-      workers_.push_back(std::make_unique<CpuWorker>(channel, spin_, times_of(workers_.size())));
+      workers_.push_back(std::make_unique<CpuWorker>(
+          channel, spin_, services_.find(service, channel->view().layout),
+          times_of(workers_.size())));
     }
-    const bool known = kernels::with_service(service, [&](auto chosen) {
-      for (auto& worker : workers_) worker->start(chosen);
-    });
-    if (!known) throw core::Error(core::ErrorCode::not_found, "no service '" + service + "'");
+    for (auto& worker : workers_) worker->start();
   }
 
   bool stop(core::Duration) override {
@@ -105,13 +99,14 @@ class CpuBackend final : public Backend {
 
  private:
   core::Duration spin_;
-  std::vector<std::unique_ptr<CpuWorker>> workers_;
+  ServiceObjects services_;
+  std::vector<std::unique_ptr<CpuWorker>> workers_;  ///< end before it
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(core::Duration spin) {
-  return std::make_unique<CpuBackend>(spin);
+std::unique_ptr<Backend> make_cpu_backend(core::Duration spin, const Services& services) {
+  return std::make_unique<CpuBackend>(spin, services);
 }
 
 }  // namespace offload::backend

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -12,7 +13,6 @@
 #include "gpu/stream.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
-#include "kernels/services.hpp"
 
 namespace offload::backend {
 namespace {
@@ -42,7 +42,8 @@ std::uint8_t* map(memory::MemoryRegion& region) {
 
 /// The state from start to stop. Members are destroyed in reverse order: the streams first.
 struct Run {
-  Run(std::size_t count, std::uint32_t groups_per_channel)
+  /// Of so many channels and services: each service has a kernel of its own.
+  Run(std::size_t count, std::uint32_t groups_per_channel, std::size_t services)
       : device_channels(count),
         heartbeats(count),
         faults(count),
@@ -53,7 +54,8 @@ struct Run {
         groups(groups_per_channel),
         busy(count * groups_per_channel),
         busy_counted(count * groups_per_channel),
-        writers(count) {}
+        writers(count),
+        kernels(services) {}
 
   std::vector<channel::SharedChannel> channels;  ///< with their regions, which the GPU uses
   gpu::DeviceArray<kernels::DeviceChannel> device_channels;
@@ -77,13 +79,15 @@ struct Run {
   core::TimePoint counted = core::Clock::now();
   std::vector<std::uint64_t> faults_seen;  ///< message + 1, by channel; 0: none
   gpu::Stream control;
-  gpu::Stream kernel;
+  std::vector<gpu::Stream> kernels;  ///< by service
 };
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const CudaOptions& options)
-      : options_(options), device_(gpu::open_gpu(options.pci_address)) {}
+  CudaBackend(const CudaOptions& options, const Services& services)
+      : options_(options),
+        device_(gpu::open_gpu(options.pci_address)),
+        services_(services, static_cast<std::int32_t>(device_.index)) {}
 
   ~CudaBackend() override {
     if (run_ && !stop(kStopTime)) {
@@ -95,38 +99,38 @@ class CudaBackend final : public Backend {
   [[nodiscard]] channel::Wakeup wakeup() const override { return channel::Wakeup::polling; }
   [[nodiscard]] bool posts_responses() const override { return true; }
 
-  void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
+  void start(std::vector<ServedChannel> channels) override {
     if (left_running_) core::throw_bad_state("CUDA back end", "still serving", "start");
     const gpu::NvtxRange range("offload: start the persistent kernel");
-    if (!kernels::with_service(service, [](auto) {})) {
-      throw Error(ErrorCode::not_found, "no service '" + service + "'");
-    }
+    // All are made before the first kernel runs, as their own kernels are loaded with them.
+    std::map<const ServiceObject*, std::vector<std::size_t>> channels_of;
     std::uint32_t longest = 0;
-    for (const auto& channel : channels) {
-      longest = std::max(longest, channel->view().layout.max_length);
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+      const kernels::ChannelLayout& layout = channels[i].channel->view().layout;
+      channels_of[&services_.find(channels[i].service, layout)].push_back(i);
+      longest = std::max(longest, layout.max_length);
     }
     const std::uint32_t groups = options_.warps_per_channel.value_or(
         longest <= kernels::kMaxPacketPayload ? CudaOptions::kWarpsForShort
                                               : CudaOptions::kWarpsForLong);
-    auto run = std::make_unique<Run>(channels.size(), groups);
-    run->channels = std::move(channels);
+    auto run = std::make_unique<Run>(channels.size(), groups, channels_of.size());
+    for (auto& served : channels) run->channels.push_back(std::move(served.channel));
     for (std::size_t i = 0; i < run->channels.size(); ++i) run->times.push_back(times_of(i));
     run->faults_seen.assign(run->channels.size(), 0);
-    std::vector<kernels::DeviceChannel> device_channels;
-    for (std::size_t i = 0; i < run->channels.size(); ++i) {
-      device_channels.push_back(make_device_channel(*run, i));
+    std::vector<kernels::DeviceChannel> device_channels;  // those of a service side by side
+    for (const auto& [service, own] : channels_of) {
+      for (const std::size_t i : own) device_channels.push_back(make_device_channel(*run, i));
     }
     gpu::check_cuda(
         cudaMemcpy(run->device_channels.get(), device_channels.data(),
                    device_channels.size() * sizeof(kernels::DeviceChannel), cudaMemcpyHostToDevice),
         "cudaMemcpy of the channels");
     *run->one.get() = 1;
-    // The kernel's stream is non-blocking: it does not wait for the copies and fills before.
+    // The kernels' streams are non-blocking: they do not wait for the copies and fills before.
     gpu::StreamRef(cudaStreamLegacy).sync();
 
     kernels::PersistentWorker worker{};
     worker.channels = run->device_channels.get();
-    worker.channel_count = static_cast<std::uint32_t>(run->channels.size());
     worker.max_length = longest;
     worker.groups_per_channel = groups;
     worker.posts = posts(run->channels);
@@ -134,9 +138,18 @@ class CudaBackend final : public Backend {
     worker.polls_until_idle = kPollsUntilIdle;
     worker.idle_sleep_ns = static_cast<std::uint32_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(options_.idle_sleep).count());
-    gpu::check_cuda(kernels::launch_persistent_worker(service, worker, run->kernel.get()),
-                    "cannot launch the persistent kernel");
     run_ = std::move(run);
+    double taken = 0;  // of the GPU
+    auto stream = run_->kernels.begin();
+    for (const auto& [service, own] : channels_of) {
+      worker.channel_count = static_cast<std::uint32_t>(own.size());
+      const auto status = static_cast<cudaError_t>(
+          service->interface().launch(service->get(), &worker, &taken, (stream++)->get()));
+      if (status != cudaSuccess) stop(kStopTime);  // those before it
+      gpu::check_cuda(status, "cannot launch the persistent kernel of service " +
+                                  std::string(service->interface().name));
+      worker.channels += own.size();
+    }
   }
 
   bool stop(core::Duration limit) override {
@@ -146,10 +159,13 @@ class CudaBackend final : public Backend {
     gpu::log_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
                                   cudaMemcpyHostToDevice, run_->control.get()),
                   "cudaMemcpyAsync of the stop word");
-    while (run_->kernel.query() == cudaErrorNotReady) {
+    while (std::ranges::any_of(run_->kernels, [](const gpu::Stream& stream) {
+      return stream.query() == cudaErrorNotReady;
+    })) {
       if (core::Clock::now() > deadline) {
         // Freeing would wait for the kernel forever.
         [[maybe_unused]] const Run* left_behind = run_.release();
+        services_.leave_behind();
         left_running_ = true;
         return false;
       }
@@ -182,10 +198,12 @@ class CudaBackend final : public Backend {
       run_->faults_seen[i] = message;
       faults.push_back({run_->channels[i]->index(), fault.data[0], fault.data[1]});
     }
-    if (const auto status = run_->kernel.query(); status != cudaErrorNotReady) {
-      throw Error(ErrorCode::driver,
-                  std::string("the persistent kernel has ended: ") + cudaGetErrorString(status),
-                  gpu::cuda_cause(status));
+    for (const gpu::Stream& kernel : run_->kernels) {
+      if (const auto status = kernel.query(); status != cudaErrorNotReady) {
+        throw Error(ErrorCode::driver,
+                    std::string("the persistent kernel has ended: ") + cudaGetErrorString(status),
+                    gpu::cuda_cause(status));
+      }
     }
     return faults;
   }
@@ -274,14 +292,15 @@ class CudaBackend final : public Backend {
 
   CudaOptions options_;
   device::Device device_;
-  std::unique_ptr<Run> run_;
+  ServiceObjects services_;
+  std::unique_ptr<Run> run_;   ///< ends before it
   bool left_running_ = false;  ///< a kernel that did not stop
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
-  return std::make_unique<CudaBackend>(options);
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, const Services& services) {
+  return std::make_unique<CudaBackend>(options, services);
 }
 
 }  // namespace offload::backend

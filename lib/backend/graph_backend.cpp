@@ -1,11 +1,9 @@
-#include <cstdlib>
 #include <memory>
 
 #include "backend/backend.hpp"
 #include "backend/batch_worker.hpp"
 #include "backend/graph_processor.hpp"
 #include "gpu/cuda_device.hpp"
-#include "kernels/services.hpp"
 
 namespace offload::backend {
 namespace {
@@ -18,11 +16,14 @@ constexpr core::Duration kGraphStopTime = std::chrono::seconds(2);
 
 class GraphBackend final : public Backend {
  public:
-  explicit GraphBackend(const GraphOptions& options)
-      : options_(options), device_(gpu::open_gpu(options.pci_address)) {}
+  GraphBackend(const GraphOptions& options, const Services& services)
+      : options_(options),
+        device_(gpu::open_gpu(options.pci_address)),
+        services_(services, static_cast<std::int32_t>(device_.index)) {}
 
   ~GraphBackend() override {
     if (!stop(kGraphStopTime)) {
+      services_.leave_behind();
       core::log_error("the GPU did not stop; its memory is left to the end of the process");
     }
   }
@@ -30,20 +31,21 @@ class GraphBackend final : public Backend {
   [[nodiscard]] std::string name() const override { return "graph " + device_.describe(); }
   [[nodiscard]] channel::Wakeup wakeup() const override { return channel::Wakeup::doorbell; }
 
-  void start(std::vector<channel::SharedChannel> channels, const std::string& service) override {
+  void start(std::vector<ServedChannel> channels) override {
     if (left_running_) core::throw_bad_state("CUDA graph back end", "still serving", "start");
-    const bool known = kernels::with_service(service, [&](auto) {
-      for (const channel::SharedChannel& channel : channels) {
-        channel::start_regions(*channel);
-        workers_.push_back(std::make_unique<BatchWorker>(
-            channel, options_.spin,
-            std::make_unique<GraphProcessor>(static_cast<int>(device_.index), service,
-                                             channel->view().layout.max_length, options_.batches),
-            times_of(workers_.size())));
-      }
-      for (auto& worker : workers_) worker->start();
-    });
-    if (!known) throw Error(ErrorCode::not_found, "no service '" + service + "'");
+    for (const auto& [channel, service] : channels) {
+      channel::start_regions(*channel);
+      // Of a batch on the GPU a message has no more room than this, whatever the server has.
+      auto layout = channel->view().layout;
+      layout.max_response = kernels::kLeastRoom;
+      workers_.push_back(std::make_unique<BatchWorker>(
+          channel, options_.spin,
+          std::make_unique<GraphProcessor>(static_cast<int>(device_.index),
+                                           services_.find(service, layout), layout.max_request,
+                                           options_.batches),
+          times_of(workers_.size())));
+    }
+    for (auto& worker : workers_) worker->start();
   }
 
   bool stop(core::Duration limit) override {
@@ -76,17 +78,15 @@ class GraphBackend final : public Backend {
  private:
   GraphOptions options_;
   device::Device device_;
+  ServiceObjects services_;
   std::vector<std::unique_ptr<BatchWorker>> workers_;
   bool left_running_ = false;  ///< a batch that did not end
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options) {
-  // Before the first CUDA call: the most connections to the GPU there can be. Streams that share
-  // one wait for each other, and each channel has several streams. Once, as in gpu::open_gpu().
-  [[maybe_unused]] static const int set = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  return std::make_unique<GraphBackend>(options);
+std::unique_ptr<Backend> make_graph_backend(const GraphOptions& options, const Services& services) {
+  return std::make_unique<GraphBackend>(options, services);
 }
 
 }  // namespace offload::backend

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/graph/batch_kernel.hpp"
+#include "kernels/graph/batch.hpp"
 
 namespace offload::backend {
 namespace {
@@ -34,7 +34,7 @@ GraphProcessor::Slot::Slot(std::uint32_t capacity)
       device_requests(sizeof(kernels::RequestBatch) + capacity + kernels::kSlack),
       device_responses(sizeof(kernels::ResponseBatch) + capacity + kernels::kSlack) {}
 
-GraphProcessor::GraphProcessor(int device, const std::string& service, std::uint32_t max_length,
+GraphProcessor::GraphProcessor(int device, const ServiceObject& service, std::uint32_t max_length,
                                std::uint32_t batches)
     : device_(device),
       capacity_(std::bit_ceil(std::max(kBatchBytes, kernels::room_of_slot(max_length)))) {
@@ -51,7 +51,7 @@ GraphProcessor::GraphProcessor(int device, const std::string& service, std::uint
 }
 
 /// A graph of three nodes: copy there, kernel, copy back, of the entries and `bytes` of payloads.
-GraphExec GraphProcessor::make_graph(const Slot& slot, const std::string& service,
+GraphExec GraphProcessor::make_graph(const Slot& slot, const ServiceObject& service,
                                      std::uint32_t max_length, std::uint32_t bytes) {
   cudaGraph_t made = nullptr;
   gpu::check_cuda(cudaGraphCreate(&made, 0), "cudaGraphCreate");
@@ -68,7 +68,8 @@ GraphExec GraphProcessor::make_graph(const Slot& slot, const std::string& servic
   batch.capacity = bytes;
   batch.max_length = max_length;
   cudaGraphNode_t kernel = nullptr;
-  gpu::check_cuda(kernels::add_batch_kernel(service, batch, graph.get(), copy, &kernel),
+  gpu::check_cuda(static_cast<cudaError_t>(service.interface().add_batch_kernel(
+                      service.get(), &batch, graph.get(), copy, &kernel)),
                   "cudaGraphAddKernelNode");
   cudaGraphNode_t copy_back = nullptr;
   gpu::check_cuda(

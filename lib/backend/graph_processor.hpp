@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/batch_processor.hpp"
+#include "backend/services.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
 
@@ -22,9 +23,9 @@ using GraphExec = std::unique_ptr<CUgraphExec_st, DestroyGraphExec>;
 /// start for each size class: powers of two from kLeastClass up.
 class GraphProcessor final : public BatchProcessor {
  public:
-  /// On GPU `device`, which is the calling thread's, for messages of up to `max_length` bytes.
-  /// Throws Error.
-  GraphProcessor(int device, const std::string& service, std::uint32_t max_length,
+  /// On GPU `device`, which is the calling thread's and the `service`'s, which outlives this, for
+  /// messages of up to `max_length` bytes. Throws Error.
+  GraphProcessor(int device, const ServiceObject& service, std::uint32_t max_length,
                  std::uint32_t batches);
 
   [[nodiscard]] std::uint32_t batches() const override {
@@ -56,7 +57,7 @@ class GraphProcessor final : public BatchProcessor {
     gpu::Stream stream;
     std::vector<GraphExec> graphs;  ///< by size class
   };
-  static GraphExec make_graph(const Slot& slot, const std::string& service,
+  static GraphExec make_graph(const Slot& slot, const ServiceObject& service,
                               std::uint32_t max_length, std::uint32_t bytes);
   bool note(cudaError_t status, const char* action);
 

@@ -3,11 +3,11 @@
 
 namespace offload::backend {
 
-std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&) {
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&, const Services&) {
   throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA back end");
 }
 
-std::unique_ptr<Backend> make_graph_backend(const GraphOptions&) {
+std::unique_ptr<Backend> make_graph_backend(const GraphOptions&, const Services&) {
   throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA back end");
 }
 

@@ -38,8 +38,8 @@ StagedBatch::Taken StagedBatch::take(const kernels::ChannelView& channel, std::u
             received.arrival == Arrival::plain ? channel.request(sequence).plain() : staging.bytes;
         return add(slot, {payload, received.length}) ? Taken::added : Taken::full;
       }
-      if (kernels::lay_out_batch<Unanswered>(SingleLane{}, channel, sequence, staging, received,
-                                             received.length) != 0) {
+      if (kernels::lay_out_batch(SingleLane{}, channel, sequence, Unanswered{}, staging, received,
+                                 received.length) != 0) {
         return add_all(slot, staging) ? Taken::added : Taken::full;
       }
   }

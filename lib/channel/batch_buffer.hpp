@@ -17,14 +17,17 @@ class BatchBuffer {
   /// Longer messages gain nothing by company, and travel alone.
   static constexpr std::uint32_t kLongest = 1024;
 
+  /// `longest_response`: responses have at most the longer of that and their request, bytes.
+  explicit BatchBuffer(std::uint32_t longest_response = kernels::kLongestDigest) noexcept
+      : longest_response_(longest_response) {}
+
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
   /// Whether a message of `length` fits, if requests and responses are to have at most `limit`
   /// bytes each. One always does, of up to kLongest.
   [[nodiscard]] bool fits(std::uint32_t length, std::uint32_t limit) const noexcept {
-    return count_ == 0 ||
-           (count_ < kernels::kMaxBatchCount && room_ + kernels::batch_room(length) <= limit);
+    return count_ == 0 || (count_ < kernels::kMaxBatchCount && room_ + room_of(length) <= limit);
   }
   /// Precondition: fits(), length <= kLongest.
   [[gnu::always_inline]] void add(std::span<const std::byte> message) noexcept {
@@ -32,7 +35,7 @@ class BatchBuffer {
     copy(payloads() + size_, message.data(), length);
     lengths_[count_++] = static_cast<std::uint16_t>(length);
     size_ += length;
-    room_ += kernels::batch_room(length);
+    room_ += room_of(length);
   }
 
   /// All that was added, as a slot carries it; valid until the next add() after clear().
@@ -48,6 +51,9 @@ class BatchBuffer {
   /// The table grows in front of the payloads once it is known how many there are.
   static constexpr std::uint32_t kTable = kernels::batch_table(kernels::kMaxBatchCount);
 
+  [[nodiscard]] std::uint32_t room_of(std::uint32_t length) const noexcept {
+    return kernels::batch_room(length, longest_response_);
+  }
   [[nodiscard]] std::byte* payloads() noexcept { return bytes_.data() + kTable; }
 
   /// In the caller, for lengths that differ: a call of memcpy takes longer than most copies. The
@@ -70,6 +76,7 @@ class BatchBuffer {
     std::memcpy(last, last_from, kBlock);
   }
 
+  std::uint32_t longest_response_;
   std::uint32_t count_ = 0;
   std::uint32_t size_ = 0;  ///< of the payloads, bytes
   std::uint32_t room_ = 0;  ///< what they take at most, bytes

@@ -30,7 +30,8 @@ class ChannelMemory {
   /// A valid shape (kernels::is_valid_shape). `numa_node`: where its memory is; -1 for anywhere.
   /// `first`: the sequence of its first message. Throws Error.
   ChannelMemory(std::uint32_t index, std::uint32_t depth, std::uint32_t max_message_length,
-                int numa_node, std::uint64_t first = 0);
+                int numa_node, std::uint64_t first = 0,
+                std::uint32_t max_response_length = kernels::kLongestDigest);
   ChannelMemory(const ChannelMemory&) = delete;
   ChannelMemory& operator=(const ChannelMemory&) = delete;
 
@@ -50,6 +51,9 @@ class ChannelMemory {
   }
 
  private:
+  ChannelMemory(const kernels::ChannelLayout& layout, protocol::ChannelDescriptor shape,
+                int numa_node, std::uint64_t first);
+
   memory::MemoryRegion requests_;
   memory::MemoryRegion responses_;
   memory::RegionExport request_export_;

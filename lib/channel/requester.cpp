@@ -32,6 +32,7 @@ Requester::Requester(const Endpoint& endpoint, const Receiver& receiver)
     : slots_(endpoint, *this),
       receiver_(receiver),
       capacity_(slots_.depth() * kMessagesPerSlot),
+      batch_(slots_.max_response()),
       sends_(std::make_unique<SendTask[]>(capacity_)),
       receives_(std::make_unique<PostRecvTask[]>(capacity_)),
       messages_of_(std::make_unique<std::uint32_t[]>(slots_.depth())),

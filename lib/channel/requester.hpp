@@ -153,6 +153,8 @@ class Requester {
   /// Messages that may be in flight, and bytes of a message.
   [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint32_t max_length() const noexcept { return slots_.max_length(); }
+  /// Of a response to a request that is shorter.
+  [[nodiscard]] std::uint32_t max_response() const noexcept { return slots_.max_response(); }
   /// Whether no message is taken, of whatever length.
   [[nodiscard]] bool full() const noexcept {
     return posted_ - released_ == capacity_ || (batch_.empty() && slots_.full());

@@ -107,7 +107,8 @@ void SlotQueue::move_to(const Endpoint& to, Wakeup wakeup, const Keep& keep) {
     core::throw_bad_state("channel", "responses are not released", "move");
   }
   const kernels::ChannelLayout& layout = to.view.layout;
-  if (layout.depth != depth() || layout.max_length != max_length()) {
+  if (layout.depth != depth() || layout.max_length != max_length() ||
+      layout.max_response != view_.layout.max_response) {
     throw core::Error(core::ErrorCode::invalid_value, "a channel of another shape");
   }
   engine_->watch(to.waiter.fd(), EPOLLIN | EPOLLET, *this);

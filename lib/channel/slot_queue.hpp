@@ -88,6 +88,7 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   [[nodiscard]] const kernels::ChannelView& view() const noexcept { return view_; }
   [[nodiscard]] std::uint32_t depth() const noexcept { return view_.layout.depth; }
   [[nodiscard]] std::uint32_t max_length() const noexcept { return view_.layout.max_length; }
+  [[nodiscard]] std::uint32_t max_response() const noexcept { return view_.layout.max_response; }
   /// Slots that can be posted.
   [[nodiscard]] std::uint64_t room() const noexcept { return depth() - (posted_ - freed_); }
   [[nodiscard]] bool full() const noexcept { return room() == 0; }

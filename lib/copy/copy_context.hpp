@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -12,9 +13,9 @@ namespace offload::copy {
 
 class CopyContext;
 
-/// A task that appends the data of `source`, a buffer or a list of them, to `destination`: it is
-/// written to the beginning of the tailroom, and becomes data when the task succeeds. A task that
-/// fails has written any part of it, or nothing, and appended nothing.
+/// A task that appends the data of `source`, a buffer or a list of them, to `destination`: it fills
+/// the tailrooms of a buffer, or of a list in its order, and becomes data when the task succeeds. A
+/// task that fails has written any part of it, or nothing, and appended nothing.
 ///
 /// The task holds both buffers from when they are set until they are replaced or the task is
 /// released.
@@ -23,7 +24,7 @@ class CopyTask final : public progress::Task {
   using ContextType = CopyContext;
 
   memory::BufferRef source;
-  memory::BufferRef destination;  ///< one buffer, whose tailroom holds all of the source's data
+  memory::BufferRef destination;  ///< whose tailrooms hold all of the source's data
 
   /// Drops both buffers; called by the pool.
   void let_go() noexcept {
@@ -36,9 +37,9 @@ class CopyTask final : public progress::Task {
 
   /// What a context has worked out for a task that it accepted.
   struct Plan {
-    std::byte* target = nullptr;
-    std::size_t length = 0;  ///< of all the source's data
-    std::size_t note = 0;    ///< for the subclass
+    std::size_t length = 0;   ///< of all the source's data
+    std::uint64_t shape = 0;  ///< of the destination: where its tailrooms are
+    std::size_t note = 0;     ///< for the subclass
   };
   Plan plan_;
 };
@@ -46,13 +47,13 @@ class CopyTask final : public progress::Task {
 /// The base of the contexts that copy: by a thread, by a copy engine. Tasks end in the order of
 /// their submission. All calls from the engine's thread.
 ///
-/// Submission returns invalid_value where a buffer is missing, or the destination's tailroom is
-/// shorter than the source's data or overlaps it; not_permitted where the destination's region is
-/// read-only; not_supported for a source of more than most_elements() buffers, for a destination
-/// that is a list, and for memory that the subclass cannot reach.
+/// Submission returns invalid_value where a buffer is missing, or the destination's tailrooms are
+/// shorter than the source's data or overlap it; not_permitted where a region of the destination is
+/// read-only; not_supported for a source or destination of more than most_elements() buffers, and
+/// for memory that the subclass cannot reach.
 class CopyContext : public progress::Context {
  public:
-  /// The most buffers of a source.
+  /// The most buffers of a source, and of a destination.
   [[nodiscard]] std::size_t most_elements() const noexcept { return most_elements_; }
 
  protected:
@@ -70,6 +71,8 @@ class CopyContext : public progress::Context {
   [[nodiscard]] CopyTask* next(CopyTask& task) noexcept {
     return static_cast<CopyTask*>(next_in_flight(task));
   }
+  /// Whether the destination still is what it was when the task was submitted.
+  static bool is_as_planned(const CopyTask& task) noexcept;
   static Plan& plan_of(CopyTask& task) noexcept { return task.plan_; }
 
  private:

@@ -31,32 +31,28 @@ bool MemoryCopyContext::on_poll(std::size_t most) {
     CopyTask* const task = first();
     if (task == nullptr) break;
     worked = true;
-    if (element_ == nullptr) {
-      element_ = task->source.get();
-      offset_ = copied_ = 0;
+    if (!cursor_.is_set()) {
+      cursor_ = {*task->source, *task->destination};
+      copied_ = 0;
     }
-    room -= copy_piece(*task, room);
-    if (copied_ != plan_of(*task).length) break;
-    element_ = nullptr;
-    finish(*task, {});
+    const std::size_t done = is_as_planned(*task) ? copy_piece(*task, room) : 0;
+    room -= done;
+    const bool all = copied_ == plan_of(*task).length;
+    if (!all && done != 0) break;
+    cursor_ = {};
+    finish(*task, all ? core::Status() : core::ErrorCode::bad_state);  // the lists have changed
   }
   return worked;
 }
 
 std::size_t MemoryCopyContext::copy_piece(CopyTask& task, std::size_t most) noexcept {
-  const Plan& plan = plan_of(task);
-  const std::size_t wanted = std::min(most, plan.length - copied_);
+  const std::size_t wanted = std::min(most, plan_of(task).length - copied_);
   std::size_t done = 0;
   while (done < wanted) {
-    const auto data = element_->data().subspan(offset_);
-    const std::size_t size = std::min(wanted - done, data.size());
-    if (size != 0) std::memcpy(plan.target + copied_ + done, data.data(), size);
-    done += size;
-    offset_ += size;
-    if (size == data.size() && done < wanted) {  // there is more to come, so there is a next
-      element_ = element_->next();
-      offset_ = 0;
-    }
+    const Piece piece = cursor_.next(wanted - done);
+    if (piece.length == 0) break;  // the source became shorter
+    std::memcpy(piece.to, piece.from, piece.length);
+    done += piece.length;
   }
   copied_ += done;
   return done;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "copy/copy_context.hpp"
+#include "copy/piece_cursor.hpp"
 
 namespace offload::copy {
 
@@ -23,7 +24,7 @@ class MemoryCopyContext final : public CopyContext {
 
  private:
   Step on_stop() noexcept override {
-    element_ = nullptr;
+    cursor_ = {};
     return Step::done;
   }
   core::Status take(CopyTask& task) noexcept override;
@@ -33,9 +34,8 @@ class MemoryCopyContext final : public CopyContext {
   std::size_t copy_piece(CopyTask& task, std::size_t most) noexcept;
 
   // Progress of the first task in flight.
-  const memory::Buffer* element_ = nullptr;  ///< to read from; null: not begun
-  std::size_t offset_ = 0;                   ///< in that element's data
-  std::size_t copied_ = 0;                   ///< in all
+  PieceCursor cursor_;      ///< not set: not begun
+  std::size_t copied_ = 0;  ///< bytes
 };
 
 }  // namespace offload::copy

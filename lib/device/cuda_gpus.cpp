@@ -107,7 +107,11 @@ Support gpu_supports(const Device& gpu, Capability capability) {
     case Capability::peer_memory:
       return from_attribute(gpu, cudaDevAttrGPUDirectRDMASupported,
                             "its driver does not support GPUDirect RDMA");
-    case Capability::dma_buf: return dma_buf_of(gpu);
+    case Capability::dma_buf:
+    case Capability::export_to_process: return dma_buf_of(gpu);
+    case Capability::copies:
+      return from_attribute(gpu, cudaDevAttrAsyncEngineCount, "it has no copy engine");
+    case Capability::export_to_peer: return {false, "a network card has to register its memory"};
     case Capability::shared_memory:
     case Capability::numa_binding:
     case Capability::huge_pages: break;

@@ -50,13 +50,31 @@ Support host_supports(Capability capability) {
     case Capability::shared_memory: return has_shared_memory();
     case Capability::numa_binding: return has_numa();
     case Capability::huge_pages: return has_huge_pages();
+    case Capability::export_to_process: return has_shared_memory();
     case Capability::mapped_host_memory:
-    case Capability::native_host_atomics: return {true, {}};
+    case Capability::native_host_atomics:
+    case Capability::copies: return {true, {}};
+    case Capability::export_to_peer: return {false, "a network card has to register its memory"};
     case Capability::persistent_worker: return {false, "the host serves on threads"};
     case Capability::peer_memory:
     case Capability::dma_buf: break;
   }
   return {false, "host memory is reached as it is"};
+}
+
+/// What takes a protection domain to be asked, such as whether it registers dma-bufs, lib/rdma
+/// knows.
+Support rdma_supports(Capability capability) {
+  switch (capability) {
+    case Capability::mapped_host_memory:
+    case Capability::export_to_peer: return {true, {}};
+    case Capability::copies: return {false, "an RDMA device copies between peers: rdma::WriteTask"};
+    case Capability::persistent_worker: return {false, "an RDMA device runs no kernel"};
+    case Capability::native_host_atomics:
+      return {false, "rdma::DeviceContext::attributes() has atomic_cap: it takes an open device"};
+    default: break;
+  }
+  return {false, "an RDMA device has no memory of its own"};
 }
 
 /// A PCI address with all its parts and in lower case, nothing for other text.
@@ -101,6 +119,15 @@ std::string Device::describe() const {
   return text;
 }
 
+std::string_view name_of(FunctionKind kind) noexcept {
+  switch (kind) {
+    case FunctionKind::physical: return "PF";
+    case FunctionKind::virtual_: return "VF";
+    case FunctionKind::subfunction: return "SF";
+  }
+  return "unknown";
+}
+
 std::string_view name_of(Kind kind) noexcept {
   switch (kind) {
     case Kind::host: return "host";
@@ -120,6 +147,9 @@ std::string_view name_of(Capability capability) noexcept {
     case Capability::native_host_atomics: return "native_host_atomics";
     case Capability::peer_memory: return "peer_memory";
     case Capability::dma_buf: return "dma_buf";
+    case Capability::export_to_process: return "export_to_process";
+    case Capability::export_to_peer: return "export_to_peer";
+    case Capability::copies: return "copies";
   }
   return "unknown";
 }
@@ -128,9 +158,7 @@ Support supports(const Device& device, Capability capability) {
   switch (device.kind) {
     case Kind::host: return host_supports(capability);
     case Kind::gpu: return gpu_supports(device, capability);
-    case Kind::rdma:
-      if (capability == Capability::mapped_host_memory) return {true, {}};
-      return {false, "an RDMA device offers no memory and runs no worker"};
+    case Kind::rdma: return rdma_supports(capability);
   }
   return {false, "no such device"};
 }

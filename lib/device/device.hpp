@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,16 @@ enum class Kind : std::uint8_t {
   rdma,  ///< a network card that libibverbs finds, or its emulation
 };
 
+/// The kind of function of a card.
+enum class FunctionKind : std::uint8_t {
+  physical,     ///< PF
+  virtual_,     ///< VF, of SR-IOV
+  subfunction,  ///< SF
+};
+
+/// "PF", "VF", "SF"
+std::string_view name_of(FunctionKind kind) noexcept;
+
 /// A device of this machine, as it was found.
 struct Device {
   Kind kind = Kind::host;
@@ -22,6 +33,7 @@ struct Device {
   std::string pci_address;   ///< "0000:01:00.0"; the host and what is emulated have none
   int numa_node = -1;        ///< the nearest; -1: unknown or none
   std::uint64_t memory = 0;  ///< bytes; 0 where it has none to offer
+  std::optional<FunctionKind> function = std::nullopt;  ///< of a card on a bus
 
   /// "gpu:0 NVIDIA H100 80GB HBM3 at 0000:01:00.0"
   [[nodiscard]] std::string describe() const;
@@ -39,8 +51,11 @@ enum class Capability : std::uint8_t {
   native_host_atomics,  ///< its atomics on host memory and the host's see each other
   peer_memory,          ///< another PCIe device can reach its memory by peer-memory drivers
   dma_buf,              ///< another PCIe device can reach its memory by dma-buf
+  export_to_process,    ///< a region of its memory can be given to another process
+  export_to_peer,       ///< a region can be registered with it, and a peer reaches it by network
+  copies,               ///< it makes copies (lib/copy, gpu::CudaCopyContext)
 };
-inline constexpr std::size_t kCapabilities = 8;
+inline constexpr std::size_t kCapabilities = 11;
 
 /// "shared_memory", "dma_buf", ...
 std::string_view name_of(Capability capability) noexcept;

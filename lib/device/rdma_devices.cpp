@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "device/device.hpp"
+#include "device/sysfs.hpp"
 
 namespace offload::device {
 namespace {
@@ -45,7 +45,8 @@ DeviceList list_rdma_devices() {
   for (int i = 0; i < count; ++i) {
     const ibv_device& device = *list.get()[i];
     found.devices.push_back({Kind::rdma, static_cast<std::uint32_t>(i), device.name,
-                             pci_address_of(device), numa_node_of(device), 0});
+                             pci_address_of(device), numa_node_of(device), 0,
+                             function_kind(std::string(device.ibdev_path) + "/device")});
   }
   if (count == 0) found.why_none = "libibverbs lists none";
   return found;

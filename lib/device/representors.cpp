@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <system_error>
 #include <tuple>
 
-#include "device/device.hpp"
+#include "device/sysfs.hpp"
 
 namespace offload::device {
 namespace {
@@ -24,25 +23,6 @@ std::optional<std::uint32_t> take_number(std::string_view& text, std::string_vie
   return number;
 }
 
-/// The line in an attribute of sysfs; empty where there is none, or the driver gives none.
-std::string attribute(const fs::path& path) {
-  std::string line;
-  std::ifstream file(path);
-  std::getline(file, line);
-  return line;
-}
-
-/// The card may be some levels up: a subfunction's parent is an auxiliary device.
-std::string pci_address_of(const fs::path& device) {
-  std::error_code error;
-  for (fs::path path = fs::canonical(device, error); path.has_relative_path();
-       path = path.parent_path()) {
-    std::string name = path.filename().string();
-    if (is_pci_address(name)) return name;
-  }
-  return {};
-}
-
 std::optional<Representor> representor_at(const fs::path& interface) {
   Representor found;
   found.interface = interface.filename().string();
@@ -51,7 +31,7 @@ std::optional<Representor> representor_at(const fs::path& interface) {
   const auto function = function_of(found.port_name);
   if (!function || found.switch_id.empty()) return std::nullopt;
   found.function = *function;
-  found.pci_address = pci_address_of(interface / "device");
+  found.pci_address = card_address(interface / "device");
   const std::string dev_port = attribute(interface / "dev_port");
   std::from_chars(dev_port.data(), dev_port.data() + dev_port.size(), found.dev_port);
   return found;
@@ -62,7 +42,7 @@ std::optional<Representor> representor_at(const fs::path& interface) {
 std::string Representor::describe() const {
   std::string text = interface + ", for ";
   if (function.kind != FunctionKind::physical) {
-    text += function.kind == FunctionKind::virtual_ ? "VF " : "SF ";
+    text += std::string(name_of(function.kind)) + " ";
     text += std::to_string(function.number) + " of ";
   }
   text +=

@@ -7,15 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "device/device.hpp"
+
 /// The representors of a SmartNIC in switchdev mode: network interfaces of this machine that stand
 /// for functions which the card gives to others, as a DPU's for those that its host sees.
 namespace offload::device {
-
-enum class FunctionKind : std::uint8_t {
-  physical,     ///< PF
-  virtual_,     ///< VF, of SR-IOV
-  subfunction,  ///< SF
-};
 
 /// Which function of a card, in the card's own numbers.
 struct Function {

@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include "copy/piece_cursor.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -18,16 +19,16 @@ std::size_t checked(std::size_t most_in_flight) {
   throw core::Error(core::ErrorCode::invalid_value, "a copy context takes one copy or more");
 }
 
-/// Starts the copies of a list to `target`; false where CUDA takes none.
-bool copy_list(const memory::Buffer& head, std::byte* target, StreamRef stream) noexcept {
-  for (const memory::Buffer* buffer = &head; buffer != nullptr; buffer = buffer->next()) {
-    const auto data = buffer->data();
-    if (data.empty()) continue;
-    if (cudaMemcpyAsync(target, data.data(), data.size(), cudaMemcpyDefault, stream.get()) !=
+/// Starts a copy for each piece; false where CUDA takes none.
+bool start_copies(const copy::CopyTask& task, std::size_t length, StreamRef stream) noexcept {
+  copy::PieceCursor cursor(*task.source, *task.destination);
+  while (length != 0) {
+    const copy::Piece piece = cursor.next(length);
+    if (cudaMemcpyAsync(piece.to, piece.from, piece.length, cudaMemcpyDefault, stream.get()) !=
         cudaSuccess) {
       return false;
     }
-    target += data.size();
+    length -= piece.length;
   }
   return true;
 }
@@ -66,7 +67,7 @@ core::Status CudaCopyContext::take(copy::CopyTask& task) noexcept {
   if (free_.empty()) return core::ErrorCode::full;
   Plan& plan = plan_of(task);
   plan.note = free_.back();
-  if (!copy_list(*task.source, plan.target, stream()) ||
+  if (!start_copies(task, plan.length, stream()) ||
       events_[plan.note].record(stream()) != cudaSuccess) {
     cudaGetLastError();  // clears the error, which is reported here
     wait_for_stream();   // a task that is refused is the caller's again

@@ -13,7 +13,7 @@ namespace offload::gpu {
 
 /// A copy context on a GPU's copy engine: between any memory that CUDA knows, of the GPU, pinned or
 /// of the host. Memory of the host that is not pinned works, but the call that submits waits for
-/// the bytes to be read. Each buffer of a source is a copy of its own to CUDA.
+/// the bytes to be read. Each piece between buffers of both lists is a copy of its own to CUDA.
 ///
 /// Submission returns `full` when `most_in_flight` tasks are under way, and `driver` where CUDA
 /// refuses a copy. Copies under way end before a stop does; their tasks end with `shutdown`.

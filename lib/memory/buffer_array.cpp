@@ -61,4 +61,17 @@ kernels::BufferArray BufferArray::view() const {
   return {reinterpret_cast<std::uint8_t*>(base_), shape_.element_size, shape_.stride, shape_.count};
 }
 
+kernels::BufferArray BufferArray::view(const Registrar& registrar) const {
+  kernels::BufferArray keyed = view();
+  const auto range = region_->find(base_, length_);
+  const Key* const key = range ? region_->key(registrar, *range) : nullptr;
+  if (key == nullptr) {
+    throw Error(ErrorCode::not_found,
+                array_of(*region_) + " is not registered with " + registrar.name());
+  }
+  keyed.lkey = key->local;
+  keyed.rkey = key->remote;
+  return keyed;
+}
+
 }  // namespace offload::memory

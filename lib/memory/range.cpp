@@ -156,6 +156,20 @@ Range import_shared_range(core::Fd fd, std::size_t length, bool writable) {
   return range_of(SharedMemory::import(std::move(fd), length, writable), writable);
 }
 
+namespace {
+
+Range range_of_dma_buf(Mapping mapping, core::Fd fd, Location location, std::uint64_t offset,
+                       bool writable) {
+  const int descriptor = fd.get();
+  Range range = range_of(std::move(mapping), page_size(), std::move(fd));
+  range.location = location;
+  range.writable = writable;
+  range.descriptor = {DescriptorKind::dma_buf, descriptor, offset};
+  return range;
+}
+
+}  // namespace
+
 Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable) {
   check_dma_buf(fd.get(), offset, length);
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -167,12 +181,14 @@ Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, b
         "the exporter of a dma-buf does not let it be mapped: " + core::describe_errno(errnum),
         {core::Cause::Domain::system, errnum});
   }
-  const int descriptor = fd.get();
-  Range range = range_of(std::move(mapping), page_size(), std::move(fd));
-  range.location = Location::shared;
-  range.writable = writable;
-  range.descriptor = {DescriptorKind::dma_buf, descriptor, offset};
-  return range;
+  return range_of_dma_buf(std::move(mapping), std::move(fd), Location::shared, offset, writable);
+}
+
+Range reserve_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable) {
+  check_dma_buf(fd.get(), offset, length);
+  Mapping mapping = map(length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  if (!mapping) core::throw_errno("cannot reserve " + std::to_string(length) + " addresses");
+  return range_of_dma_buf(std::move(mapping), std::move(fd), Location::device, offset, writable);
 }
 
 Range foreign_range(void* address, std::size_t length, Location location,

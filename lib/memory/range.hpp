@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxRanges = 64;
 enum class Location : std::uint8_t {
   host,    ///< accessible to this process alone
   shared,  ///< accessible to every process that has the descriptor
-  device,  ///< accessible to a GPU, not to the CPU
+  device,  ///< accessible to a GPU or a card, not to the CPU
 };
 
 /// The kind of a range's descriptor.
@@ -69,6 +69,11 @@ Range import_shared_range(core::Fd fd, std::size_t length, bool writable);
 /// Maps `length` bytes of a dma-buf from `offset` on, a multiple of the page size. Throws Error:
 /// invalid_value if it is no dma-buf or too short, not_supported if its exporter cannot map it.
 Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable);
+
+/// The same without mapping it, for a GPU's memory that a card is to reach: its addresses are
+/// reserved, so that buffers and keys have some, and are no memory (Location::device). Throws Error
+/// (invalid_value).
+Range reserve_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable);
 
 /// Memory that another library allocated, such as CUDA, and that lives as long as `owner`.
 /// `descriptor`: its dma-buf, if it has one. Throws Error (invalid_value).

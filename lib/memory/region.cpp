@@ -74,6 +74,13 @@ void MemoryRegion::add_registrar(Registrar& registrar) {
   registrars_.push_back(&registrar);
 }
 
+void MemoryRegion::remove_registrar(Registrar& registrar) {
+  require_stopped("remove a registrar");
+  if (std::erase(registrars_, &registrar) == 0) {
+    throw Error(ErrorCode::not_found, described() + " does not have " + registrar.name());
+  }
+}
+
 void MemoryRegion::start() {
   require_stopped("start");
   if (ranges_.empty()) throw Error(ErrorCode::invalid_value, described() + " has no range");

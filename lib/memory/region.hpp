@@ -43,6 +43,9 @@ class MemoryRegion {
   /// Error: bad_state while started, already_exists.
   void add_registrar(Registrar& registrar);
 
+  /// Makes start() register with it no longer. Throws Error: bad_state while started, not_found.
+  void remove_registrar(Registrar& registrar);
+
   /// Pins the ranges (Pinning) and registers them. Throws Error: bad_state, invalid_value without a
   /// range, and what a registrar throws; then the region is stopped and nothing is registered.
   void start();

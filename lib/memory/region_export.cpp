@@ -36,7 +36,14 @@ core::Fd descriptor_to_pass(const Descriptor& descriptor, bool writable) {
 
 Range map_passed(const PassedRange& passed, core::Fd fd, bool writable) {
   if (passed.kind == DescriptorKind::dma_buf) {
-    return map_dma_buf_range(std::move(fd), passed.offset, passed.length, writable);
+    try {
+      core::Fd another(core::check_errno(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0),
+                                         "cannot duplicate a descriptor"));
+      return map_dma_buf_range(std::move(another), passed.offset, passed.length, writable);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::not_supported) throw;
+    }
+    return reserve_dma_buf_range(std::move(fd), passed.offset, passed.length, writable);
   }
   return import_shared_range(std::move(fd), passed.length, writable);
 }

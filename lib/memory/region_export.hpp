@@ -36,9 +36,11 @@ std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar
                                      Access granted);
 
 /// Maps what another process exported: a stopped region with the access that was granted. start()
-/// brings all of it into memory, so check the lengths first if the exporter is not trusted. Throws
-/// Error: as RegionBlob::decode; bad_message for a blob for a peer, or if the number of descriptors
-/// is wrong; and what import_shared_range and map_dma_buf_range throw.
+/// brings all of it into memory, so check the lengths first if the exporter is not trusted. A
+/// dma-buf whose exporter cannot map it, as a GPU's driver, becomes a range that devices alone
+/// reach (reserve_dma_buf_range). Throws Error: as RegionBlob::decode; bad_message for a blob for a
+/// peer, or if the number of descriptors is wrong; and what import_shared_range and
+/// map_dma_buf_range throw.
 MemoryRegion import_region(std::string name, std::span<const std::byte> blob,
                            std::vector<core::Fd> fds);
 

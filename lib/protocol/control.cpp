@@ -1,5 +1,7 @@
 #include "protocol/control.hpp"
 
+#include <algorithm>
+
 #include "core/escape.hpp"
 #include "protocol/bytes.hpp"
 
@@ -12,17 +14,38 @@ std::optional<Message> if_finished(const Reader& reader, Message message) {
   return message;
 }
 
+std::vector<std::byte> with_names(Writer& writer, const std::vector<std::string>& names) {
+  const std::size_t count = std::min(names.size(), kMaxServices);
+  writer.integer(static_cast<std::uint8_t>(count));
+  for (std::size_t i = 0; i < count; ++i) writer.string(names[i]);
+  return writer.take();
+}
+
+std::vector<std::string> read_names(Reader& reader) {
+  std::vector<std::string> names(reader.integer<std::uint8_t>());
+  for (std::string& name : names) name = core::escaped(reader.string());
+  return names;
+}
+
 }  // namespace
 
+bool is_service_name(std::string_view name) noexcept {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  };
+  return !name.empty() && name.size() <= kMaxServiceName &&
+         std::all_of(name.begin(), name.end(), allowed);
+}
+
 std::vector<std::byte> Hello::encode() const {
-  return Writer{}
-      .integer(kControlMagic)
-      .integer(version)
-      .integer(capabilities)
-      .integer(max_channels)
-      .integer(max_message_length)
-      .string(backend)
-      .take();
+  return with_names(Writer{}
+                        .integer(kControlMagic)
+                        .integer(version)
+                        .integer(capabilities)
+                        .integer(max_channels)
+                        .integer(max_message_length)
+                        .string(backend),
+                    services);
 }
 
 std::optional<Hello> Hello::decode(std::span<const std::byte> payload) {
@@ -37,16 +60,13 @@ std::optional<Hello> Hello::decode(std::span<const std::byte> payload) {
   message.max_channels = reader.integer<std::uint32_t>();
   message.max_message_length = reader.integer<std::uint32_t>();
   message.backend = core::escaped(reader.string());
+  message.services = read_names(reader);
   return if_finished(reader, message);
 }
 
 std::vector<std::byte> Welcome::encode() const {
-  return Writer{}
-      .integer(version)
-      .integer(channel_count)
-      .integer(keep_alive_ms)
-      .string(service)
-      .take();
+  return with_names(Writer{}.integer(version).integer(channel_count).integer(keep_alive_ms),
+                    services);
 }
 
 std::optional<Welcome> Welcome::decode(std::span<const std::byte> payload) {
@@ -57,7 +77,7 @@ std::optional<Welcome> Welcome::decode(std::span<const std::byte> payload) {
     return reader.ok() ? std::optional(message) : std::nullopt;
   message.channel_count = reader.integer<std::uint16_t>();
   message.keep_alive_ms = reader.integer<std::uint32_t>();
-  message.service = core::escaped(reader.string());
+  message.services = read_names(reader);
   return if_finished(reader, message);
 }
 
@@ -68,6 +88,8 @@ std::vector<std::byte> ChannelDescriptor::encode() const {
       .integer(max_message_length)
       .bytes(access)
       .bytes(response_access)
+      .integer(max_response_length)
+      .integer(service)
       .take();
 }
 
@@ -81,6 +103,8 @@ std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::
   message.access.assign(access.begin(), access.end());
   const auto response_access = reader.bytes();
   message.response_access.assign(response_access.begin(), response_access.end());
+  message.max_response_length = reader.integer<std::uint32_t>();
+  message.service = reader.integer<std::uint8_t>();
   return if_finished(reader, message);
 }
 

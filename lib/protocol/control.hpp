@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The messages of the control connection between server and worker (docs/wire-protocol.md). These
@@ -14,10 +15,17 @@
 namespace offload::protocol {
 
 inline constexpr std::uint32_t kControlMagic = 0x4f46'4c44;  // "OFLD"
-inline constexpr std::uint16_t kControlVersion = 3;
+inline constexpr std::uint16_t kControlVersion = 4;
 
 /// The longest control message, bytes: a longer one is refused unread.
 inline constexpr std::uint32_t kMaxControlLength = 1024;
+
+/// Services of a worker, and of a server: their names fit into a control message.
+inline constexpr std::size_t kMaxServices = 16;
+inline constexpr std::size_t kMaxServiceName = 32;
+
+/// Whether a service may be called so: 1 to kMaxServiceName of a-z, 0-9, - and _.
+[[nodiscard]] bool is_service_name(std::string_view name) noexcept;
 
 /// Either side takes a peer for dead that sends nothing for this many keep-alive intervals.
 inline constexpr int kSilentIntervals = 5;
@@ -50,6 +58,7 @@ struct Hello {
   std::uint32_t max_channels = 0;        ///< how many channels the worker can serve
   std::uint32_t max_message_length = 0;  ///< the longest request it can process, bytes
   std::string backend;                   ///< "cpu", "cuda NVIDIA H100 ...", for the log
+  std::vector<std::string> services{};   ///< that it has
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<Hello> decode(std::span<const std::byte> payload);
@@ -59,8 +68,8 @@ struct Hello {
 struct Welcome {
   std::uint16_t version = kControlVersion;
   std::uint16_t channel_count = 0;
-  std::uint32_t keep_alive_ms = 0;  ///< the interval of KeepAlive, on either side
-  std::string service;              ///< the service that processes each request
+  std::uint32_t keep_alive_ms = 0;      ///< the interval of KeepAlive, on either side
+  std::vector<std::string> services{};  ///< of the channels
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<Welcome> decode(std::span<const std::byte> payload);
@@ -72,12 +81,14 @@ struct Welcome {
 struct ChannelDescriptor {
   std::uint32_t channel = 0;
   std::uint32_t depth = 0;               ///< slots, a power of two
-  std::uint32_t max_message_length = 0;  ///< bytes
+  std::uint32_t max_message_length = 0;  ///< of a request, bytes
   /// Access to the channel: over shared memory the blob of memory::export_region for the requests,
   /// over a network the session's Token.
   std::vector<std::byte> access;
   /// Over shared memory the blob for the responses, else empty.
   std::vector<std::byte> response_access;
+  std::uint32_t max_response_length = 0;  ///< bytes; a response may also be as long as its request
+  std::uint8_t service = 0;               ///< for its requests: one of Welcome::services
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<ChannelDescriptor> decode(std::span<const std::byte> payload);

@@ -66,12 +66,15 @@ SyncEvent::SyncEvent(const Options& options)
 SyncEvent::SyncEvent(Publisher publisher, memory::SharedMemory memory)
     : publisher_(publisher),
       memory_(std::move(memory)),
-      words_(reinterpret_cast<SyncEventWords*>(memory_.data())) {}
+      words_(reinterpret_cast<SyncEventWords*>(memory_->data())) {}
 
 SyncEvent::Export SyncEvent::export_to_process() const {
+  if (!memory_) {
+    throw Error(ErrorCode::not_supported, "a sync event in the caller's memory is not exported");
+  }
   protocol::Writer writer;
   writer.integer(kMagic).integer(kVersion).integer(static_cast<std::uint8_t>(publisher_));
-  return {writer.take(), memory_.fd()};
+  return {writer.take(), memory_->fd()};
 }
 
 SyncEvent SyncEvent::import(std::span<const std::byte> blob, core::Fd fd) {
@@ -99,7 +102,17 @@ void SyncEvent::wake_sleepers() noexcept {
 }
 
 bool SyncEvent::wait_greater(std::uint64_t threshold, Wait how, core::Duration limit) noexcept {
-  if (get() > threshold) return true;
+  return wait([threshold](std::uint64_t value) { return value > threshold; }, how, limit);
+}
+
+bool SyncEvent::wait_not_equal(std::uint64_t value, std::uint64_t mask, Wait how,
+                               core::Duration limit) noexcept {
+  return wait([value, mask](std::uint64_t now) { return ((now ^ value) & mask) != 0; }, how, limit);
+}
+
+template <class Ends>
+bool SyncEvent::wait(Ends ends, Wait how, core::Duration limit) noexcept {
+  if (ends(get())) return true;
   const core::TimePoint start = core::Clock::now();
   const auto deadline =
       limit > core::TimePoint::max() - start ? core::TimePoint::max() : start + limit;
@@ -107,15 +120,16 @@ bool SyncEvent::wait_greater(std::uint64_t threshold, Wait how, core::Duration l
     switch (how) {
       case Wait::spin: core::cpu_relax(); break;
       case Wait::yield: std::this_thread::yield(); break;
-      case Wait::block: sleep(threshold, deadline); break;
+      case Wait::block: sleep(ends, deadline); break;
     }
-    if (get() > threshold) return true;
+    if (ends(get())) return true;
     if (how == Wait::spin && polls % kSpinsPerClock != 0) continue;
-    if (core::Clock::now() >= deadline) return get() > threshold;
+    if (core::Clock::now() >= deadline) return ends(get());
   }
 }
 
-void SyncEvent::sleep(std::uint64_t threshold, core::TimePoint deadline) noexcept {
+template <class Ends>
+void SyncEvent::sleep(Ends ends, core::TimePoint deadline) noexcept {
   const auto longest = publisher_ == Publisher::gpu ? kSleepForGpu : kLongestSleep;
   const auto time = std::clamp(deadline - core::Clock::now(), core::Duration{}, longest);
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
@@ -123,7 +137,7 @@ void SyncEvent::sleep(std::uint64_t threshold, core::TimePoint deadline) noexcep
   __atomic_fetch_add(&words_->sleepers, 1, __ATOMIC_RELAXED);  // pairs with wake_sleepers()
   core::full_fence();
   const std::uint64_t seen = get();
-  if (seen <= threshold) {
+  if (!ends(seen)) {
     ::syscall(SYS_futex, futex_word(*words_), FUTEX_WAIT, static_cast<std::uint32_t>(seen),
               &timeout, nullptr, 0);
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@ namespace offload::sync {
 
 /// The kind of publisher, which sets and adds.
 enum class Publisher : std::uint8_t {
-  cpu,  ///< threads of any process, which wake subscribers that sleep
-  gpu,  ///< a GPU, which cannot: a subscriber that sleeps polls every 50 us
+  cpu,         ///< threads of any process, which wake subscribers that sleep
+  gpu,         ///< a GPU, which cannot: a subscriber that sleeps polls every 50 us
+  peer = gpu,  ///< another machine, by a network card, which cannot either
 };
 
 /// The way in which a subscriber waits.
@@ -27,9 +29,9 @@ enum class Wait : std::uint8_t {
 };
 
 /// A 64-bit counter to wait on, shared by the threads of this process, other processes (export and
-/// import) and a GPU (words(), registered with it). Any thread may call get(), set(), add() and
-/// wait_greater(); they do not allocate. set() and add() make a system call only if a subscriber
-/// sleeps.
+/// import), a GPU (gpu::GpuSyncEvent) and peers over the network (rdma::ExportedSyncEvent). Any
+/// thread may call get(), set(), add() and the waits; they do not allocate. set() and add() make a
+/// system call only if a subscriber sleeps.
 class SyncEvent {
  public:
   struct Options {
@@ -40,12 +42,18 @@ class SyncEvent {
 
   /// Starts at 0. Throws Error.
   explicit SyncEvent(const Options& options);
+  /// An event in the caller's memory, which outlives it, with the value that is there: 64 bytes, as
+  /// the sleepers are counted beside the counter. Other processes see it where the memory is
+  /// shared; it cannot be exported.
+  SyncEvent(kernels::SyncEventWords& words, Publisher publisher) noexcept
+      : publisher_(publisher), words_(&words) {}
 
   /// What another process needs for import().
   struct Export {
     std::vector<std::byte> blob;
     int fd;  ///< to be passed beside the blob; owned by this event
   };
+  /// Throws Error: not_supported for an event in the caller's memory.
   [[nodiscard]] Export export_to_process() const;
   /// Maps an exported event. Throws Error: bad_message for a malformed blob, unsupported_version
   /// for one of another version, invalid_value for memory that is too small or could shrink.
@@ -58,19 +66,29 @@ class SyncEvent {
 
   /// Waits until get() > `threshold`; false if `limit` expires first.
   [[nodiscard]] bool wait_greater(std::uint64_t threshold, Wait how, core::Duration limit) noexcept;
+  /// Waits until the bits of `mask` in get() are others than those in `value`; false if `limit`
+  /// expires first.
+  [[nodiscard]] bool wait_not_equal(std::uint64_t value, std::uint64_t mask, Wait how,
+                                    core::Duration limit) noexcept;
 
   [[nodiscard]] Publisher publisher() const noexcept { return publisher_; }
-  /// The memory, to be registered with a device; the words are at its start.
-  [[nodiscard]] const memory::SharedMemory& memory() const noexcept { return memory_; }
+  /// The memory, to be registered with a device: that of the words, and what its pages have more.
+  [[nodiscard]] std::span<std::byte> memory() const noexcept {
+    if (memory_) return {memory_->data(), memory_->size()};
+    return std::as_writable_bytes(std::span(words_, 1));
+  }
   [[nodiscard]] kernels::SyncEventWords& words() const noexcept { return *words_; }
 
  private:
   SyncEvent(Publisher publisher, memory::SharedMemory memory);
   void wake_sleepers() noexcept;
-  void sleep(std::uint64_t threshold, core::TimePoint deadline) noexcept;
+  template <class Ends>
+  bool wait(Ends ends, Wait how, core::Duration limit) noexcept;
+  template <class Ends>
+  void sleep(Ends ends, core::TimePoint deadline) noexcept;
 
   Publisher publisher_;
-  memory::SharedMemory memory_;
+  std::optional<memory::SharedMemory> memory_;  ///< none: the words are the caller's
   kernels::SyncEventWords* words_;
 };
 

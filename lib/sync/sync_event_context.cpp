@@ -39,9 +39,12 @@ SyncEventContext::SyncEventContext(SyncEvent& event, std::string name)
 
 core::Status SyncEventContext::on_submit(progress::Task& submitted) noexcept {
   auto& task = static_cast<SyncEventTask&>(submitted);
-  if (task.operation > Operation::wait_greater) return core::ErrorCode::invalid_value;
+  if (task.operation > Operation::wait_not_equal) return core::ErrorCode::invalid_value;
   if (task.operation == Operation::wait_greater) {
     waiting_.push(task);
+  } else if (task.operation == Operation::wait_not_equal) {
+    unequal_.push_back(task);
+    ++unequal_count_;
   } else {
     prompt_.push_back(task);
   }
@@ -51,11 +54,13 @@ core::Status SyncEventContext::on_submit(progress::Task& submitted) noexcept {
 progress::Context::Step SyncEventContext::on_stop() noexcept {
   waiting_.clear();
   while (prompt_.pop_front() != nullptr) continue;
+  while (unequal_.pop_front() != nullptr) continue;
+  unequal_count_ = 0;
   return Step::done;
 }
 
 bool SyncEventContext::on_poll(std::size_t most) {
-  // Callbacks may submit again without end, so each kind gets half of the completions.
+  // Callbacks may submit again without end, so each kind has its part of the completions.
   std::size_t left = most;
   while (left > most / 2) {
     SyncEventTask* const task = prompt_.pop_front();
@@ -64,6 +69,7 @@ bool SyncEventContext::on_poll(std::size_t most) {
     run(*task);
     complete(*task, {});
   }
+  if (!unequal_.empty()) left -= end_unequal(left - left / 2);
   const std::uint64_t value = waiting_.empty() ? 0 : event_->get();
   while (left != 0) {
     SyncEventTask* const task = waiting_.pop_below(value);
@@ -75,12 +81,32 @@ bool SyncEventContext::on_poll(std::size_t most) {
   return left != most;
 }
 
+/// Looks at those that are there once, and ends `most` at most. Returns how many.
+std::size_t SyncEventContext::end_unequal(std::size_t most) {
+  const std::uint64_t value = event_->get();
+  std::size_t ended = 0;
+  for (std::size_t looks = unequal_count_; looks != 0 && ended != most; --looks) {
+    SyncEventTask* const task = unequal_.pop_front();
+    if (task == nullptr) break;  // a callback has stopped the context
+    if (((value ^ task->argument) & task->mask) == 0) {
+      unequal_.push_back(*task);
+      continue;
+    }
+    --unequal_count_;
+    ++ended;
+    task->result = value;
+    complete(*task, {});
+  }
+  return ended;
+}
+
 void SyncEventContext::run(SyncEventTask& task) noexcept {
   switch (task.operation) {
     case Operation::get: task.result = event_->get(); return;
     case Operation::set: event_->set(task.argument); return;
     case Operation::add: task.result = event_->add(task.argument); return;
-    case Operation::wait_greater: return;  // is in waiting_, never here
+    case Operation::wait_greater:
+    case Operation::wait_not_equal: return;  // wait elsewhere
   }
 }
 

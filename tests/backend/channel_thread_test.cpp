@@ -101,13 +101,14 @@ TEST_P(RingingBackends, AnAnswerWakesTheServer) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, RingingBackends,
-                         testing::Values(RingingKind{"cpu", make_cpu_backend},
-                                         RingingKind{"graph",
-                                                     [](core::Duration spin) {
-                                                       return make_graph_backend({"", spin});
-                                                     }}),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(
+    , RingingBackends,
+    testing::Values(RingingKind{"cpu", [](core::Duration spin) { return make_cpu_backend(spin); }},
+                    RingingKind{"graph",
+                                [](core::Duration spin) {
+                                  return make_graph_backend({"", spin});
+                                }}),
+    testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace offload::backend

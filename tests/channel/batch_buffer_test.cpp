@@ -86,5 +86,13 @@ TEST(BatchBuffer, AResponseMayBeLongerThanItsRequest) {
   EXPECT_EQ(count, kernels::kMaxPacketPayload / (kernels::kFrameHeader + 48));
 }
 
+TEST(BatchBuffer, AsLongAsTheChannelSays) {
+  constexpr std::uint32_t kLongestResponse = 500;
+  BatchBuffer batch(kLongestResponse);
+  std::uint32_t count = 0;
+  for (; batch.fits(8, kernels::kMaxBatchContent); ++count) batch.add(random_bytes(8, count));
+  EXPECT_EQ(count, kernels::kMaxBatchContent / (kernels::kFrameHeader + kLongestResponse));
+}
+
 }  // namespace
 }  // namespace offload::channel

@@ -1,4 +1,4 @@
-// Sources that are lists.
+// Sources and destinations that are lists.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,10 +81,57 @@ TEST_F(GatherTest, AsManyElementsAsTheContextTakesAndNotOneMore) {
             ErrorCode::not_supported);
 }
 
-TEST_F(GatherTest, AListIsNoDestination) {
-  BufferRef list = destination(to(0, 10));
-  link(list, destination(to(10, 10)));
-  EXPECT_EQ(submit(source(from(0, 5)), list), ErrorCode::not_supported);
+TEST_F(GatherTest, AListIsFilledInItsOrder) {
+  BufferRef list = destination(to(100, 10));
+  ASSERT_TRUE(list->append(4));  // has room for 6
+  const BufferRef full = destination(to(200, 5));
+  ASSERT_TRUE(full->append(5));
+  link(list, full);
+  const BufferRef last = destination(to(300, 20));
+  link(list, last);
+  EXPECT_EQ(submit(list_of(3, 5), list), Status());
+  engine_.progress();
+  EXPECT_EQ(ends_.all.at(0).second, Status());
+  Bytes expected;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto part = from(10 * i, 5);
+    expected.insert(expected.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(list->data().size(), 10U);
+  EXPECT_EQ(copy_of(to(104, 6)), Bytes(expected.begin(), expected.begin() + 6));
+  EXPECT_EQ(full->data().size(), 5U);
+  EXPECT_EQ(copy_of(last->data()), Bytes(expected.begin() + 6, expected.end()));
+  EXPECT_EQ(copy_of(to(309, 11)), Bytes(11));  // what is not needed stays as it is
+}
+
+TEST_F(GatherTest, AListIsADestinationOnlyIfAllOfItCanBe) {
+  const auto list_to = [&](std::span<std::byte> first, std::span<std::byte> second) {
+    BufferRef list = destination(first);
+    link(list, destination(second));
+    return list;
+  };
+  const std::size_t most = context_.most_elements();
+  EXPECT_EQ(submit(source(from(0, 21)), list_to(to(0, 10), to(10, 10))), ErrorCode::invalid_value);
+  EXPECT_EQ(submit(source(from(0, 20)), list_to(to(0, 10), from(19, 10))),
+            ErrorCode::invalid_value);
+  EXPECT_EQ(submit(source(from(0, 20)), list_to(to(0, 10), from(20, 10))), Status());
+  BufferRef list = destination(to(0, 1));
+  for (std::size_t i = 1; i <= most; ++i) link(list, destination(to(i, 1)));
+  EXPECT_EQ(submit(source(from(0, 1)), list), ErrorCode::not_supported);
+}
+
+TEST_F(GatherTest, AnElementThatChangesMeanwhileIsAnErrorAndNeverAnOverrun) {
+  BufferRef list = destination(to(0, kPiece));
+  const BufferRef last = destination(to(2 * kPiece, kPiece));
+  link(list, last);
+  EXPECT_EQ(submit(source(from(0, 2 * kPiece)), list), Status());
+  engine_.progress();
+  EXPECT_TRUE(ends_.all.empty());
+  ASSERT_TRUE(last->append(kPiece - 1));
+  engine_.progress();
+  EXPECT_EQ(ends_.all.at(0).second, ErrorCode::bad_state);
+  EXPECT_EQ(list->data().size(), 0U);
+  EXPECT_EQ(copy_of(to(3 * kPiece, 100)), Bytes(100));
 }
 
 TEST_F(GatherTest, AStopInTheMiddleOfAListLeavesNothingBehind) {

@@ -80,6 +80,8 @@ TEST_F(RdmaDevicesTest, ACardHasItsPciAddressAndNode) {
   EXPECT_EQ(found.devices[0].kind, Kind::rdma);
   EXPECT_EQ(found.devices[0].describe(), "rdma:0 mlx5_0 at 0000:d1:00.0");
   EXPECT_EQ(found.devices[0].numa_node, 1);
+  EXPECT_EQ(found.devices[0].function, FunctionKind::physical);
+  EXPECT_EQ(found.devices[1].function, std::nullopt);
   EXPECT_EQ(found.devices[1].describe(), "rdma:1 rxe0");
   EXPECT_EQ(found.devices[1].numa_node, -1);
 }
@@ -98,12 +100,15 @@ TEST_F(RdmaDevicesTest, AFailedListIsSaidWithItsReason) {
   EXPECT_EQ(list_rdma_devices().why_none.rfind("ibv_get_device_list: ", 0), 0U);
 }
 
-TEST_F(RdmaDevicesTest, ItReachesMappedHostMemoryAndNothingElse) {
+TEST_F(RdmaDevicesTest, ItReachesHostMemoryThatIsRegisteredAndHasNone) {
   Device device;
   device.kind = Kind::rdma;
   for (unsigned i = 0; i < kCapabilities; ++i) {
     const auto capability = static_cast<Capability>(i);
-    EXPECT_EQ(supports(device, capability).supported, capability == Capability::mapped_host_memory);
+    const Support support = supports(device, capability);
+    EXPECT_EQ(support.supported, capability == Capability::mapped_host_memory ||
+                                     capability == Capability::export_to_peer);
+    EXPECT_EQ(support.supported, support.reason.empty()) << name_of(capability);
   }
 }
 

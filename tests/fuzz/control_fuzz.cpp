@@ -30,7 +30,9 @@ void run_as(std::span<const std::byte> payload) {
 void run(Input input) {
   const auto payload = input.rest();
   if (const auto hello = protocol::Hello::decode(payload)) run_as_text(hello->backend);
-  if (const auto welcome = protocol::Welcome::decode(payload)) run_as_text(welcome->service);
+  if (const auto welcome = protocol::Welcome::decode(payload)) {
+    for (const auto& service : welcome->services) run_as_text(service);
+  }
   run_as<protocol::ChannelDescriptor>(payload);
   run_as<protocol::ExchangeConsumerId>(payload);
   run_as<protocol::Assignment>(payload);

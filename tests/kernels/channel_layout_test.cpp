@@ -72,6 +72,16 @@ TEST(Layout, ShortLimitsAreRaisedToFourPackets) {
   EXPECT_EQ(make_layout(4, 49).max_length, 49U);
 }
 
+TEST(Layout, ResponsesMayBeLongerThanRequests) {
+  const auto layout = make_layout(4, 256, 9000);
+  EXPECT_EQ(layout.max_request, 256U);
+  EXPECT_EQ(layout.max_response, 9000U);
+  EXPECT_EQ(layout.max_length, 9000U);
+  EXPECT_EQ(layout.max_content, 9000U);
+  EXPECT_EQ(make_layout(4, 256, 0).max_response, 48U);
+  EXPECT_FALSE(is_valid_shape(4, 256, kMaxMessageLength + 1));
+}
+
 // Server and worker may be of different builds: where things are must never change.
 TEST(Layout, Golden) {
   const auto small = make_layout(128, 256);

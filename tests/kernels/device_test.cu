@@ -6,6 +6,7 @@
 #include "tests/kernels/bodies/serve_body.hpp"
 #include "tests/kernels/bodies/services_body.hpp"
 #include "tests/kernels/bodies/slot_batch_body.hpp"
+#include "tests/kernels/bodies/sync_event_body.hpp"
 
 namespace offload::kernels::test {
 
@@ -16,10 +17,12 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Device, Message, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Serve, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, ServicesRight, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, SlotBatches, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, SyncEvents, testing::Types<WarpRunner>);
 
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Batches, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Group, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, ServicesRight, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, SlotBatches, testing::Types<BlockRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, SyncEvents, testing::Types<BlockRunner>);
 
 }  // namespace offload::kernels::test

@@ -34,6 +34,27 @@ TEST_F(BufferArrayTest, ItsElementsLieInTheRegion) {
   EXPECT_EQ(view.at(6).address, nullptr);
 }
 
+TEST_F(BufferArrayTest, ItsElementsHaveTheKeysOfACard) {
+  FakeRegistrar card("card", 100);
+  const FakeRegistrar other("other");
+  region_.stop();
+  region_.add_registrar(card);
+  region_.start();
+  BufferArray array(region_, memory_.data(), {100, 150, 6});
+  EXPECT_EQ(code_of([&] { static_cast<void>(array.view(card)); }), ErrorCode::bad_state);
+  array.start();
+  const auto view = array.view(card);
+  EXPECT_EQ(view.at(5).lkey, region_.key(card, 0)->local);
+  EXPECT_EQ(view.at(5).rkey, region_.key(card, 0)->remote);
+  EXPECT_EQ(view.at(6).lkey, 0U);
+  EXPECT_EQ(array.view().at(5).lkey, 0U);
+  EXPECT_EQ(code_of([&] { static_cast<void>(array.view(other)); }), ErrorCode::not_found);
+  array.stop();
+  region_.stop();
+  region_.remove_registrar(card);
+  region_.start();
+}
+
 TEST_F(BufferArrayTest, WhatDoesNotLieInTheRegionIsRefused) {
   BufferArray to_the_last_byte(region_, memory_.data() + 50, {100, 150, 6});
   EXPECT_NO_THROW(to_the_last_byte.start());

@@ -168,6 +168,28 @@ TEST(MemoryRegion, TakesARegistrarOnce) {
   EXPECT_EQ(code_of([&] { region.add_registrar(registrar); }), ErrorCode::already_exists);
 }
 
+TEST(MemoryRegion, ARegistrarMayBeRemoved) {
+  FakeRegistrar a("a", 100);
+  FakeRegistrar b("b", 200);
+  MemoryRegion region({"x"}, {allocate_range(kPage)});
+  region.add_registrar(a);
+  region.add_registrar(b);
+  region.start();
+  EXPECT_EQ(code_of([&] { region.remove_registrar(a); }), ErrorCode::bad_state);
+  region.stop();
+  region.remove_registrar(a);
+  EXPECT_EQ(code_of([&] { region.remove_registrar(a); }), ErrorCode::not_found);
+  region.start();
+  EXPECT_EQ(a.count(), 0U);
+  EXPECT_EQ(region.key(a, 0), nullptr);
+  ASSERT_NE(region.key(b, 0), nullptr);
+  region.stop();
+  region.add_registrar(a);
+  region.start();
+  EXPECT_NE(region.key(a, 0), nullptr);
+  region.stop();
+}
+
 TEST(MemoryRegion, AFailedStartLeavesNothingRegistered) {
   for (const std::size_t capacity : {0U, 1U, 2U}) {
     FakeRegistrar a("a");

@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(os.environ.get("OFFLOAD_BIN_DIR", ROOT / "build/release/bin"))
+SERVICES = BIN.parent / "services"  # modules, of examples/services and tests/services
 BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
 # How server and worker are connected: unix, or tcp or rdma as if on two machines; the latter where
 # there is a device, as in the guest of scripts/rdma-guest.
@@ -206,7 +207,7 @@ class Server(Program):
     """offload-server, on a control socket of its own and any free port unless told otherwise."""
 
     def __init__(self, folder, comch, *options, socket_file=None, wrapper=()):
-        port = [] if "-p" in options else ["-p", 0]
+        port = [] if "-p" in options or "--listen" in options else ["-p", 0]
         super().__init__(folder, "offload-server", *comch, *port, *options, wrapper=wrapper)
         self.socket_file = socket_file
         self.port = None

@@ -14,10 +14,10 @@ LOG = ["-l", "--log-level", "--sdk-log-level", "--log-format"]
 CONFIGURATION = ["-j", "--config", "--json", "--check-config", "--print-config"]
 OPTIONS = {
     SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
-             "--comch-allow", "-p", "--server-listen-port",
+             "--comch-allow", "-p", "--server-listen-port", "--listen",
              "--listen-address", "--tls-certificate", "--tls-key", "--tls-client-ca", "--threads",
              "--cpu", "--max-concurrent-messages",
-             "--max-message-length", "--service", "--worker-timeout", "--request-timeout",
+             "--max-message-length", "--max-response-length", "--service", "--worker-timeout", "--request-timeout",
              "--client-timeout", "--client-memory", "--max-clients", "--max-clients-per-address",
              "--frame-timeout", "--idle-timeout", "--shutdown-together",
              "--shutdown-timeout", "--spin", "--metrics", "--admin", "--stall-limit", *LOG, *CONFIGURATION, "-h", "--help",
@@ -25,7 +25,7 @@ OPTIONS = {
     WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
              "--backend", "-g", "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--data-path",
              "--connect-timeout", "--shutdown-timeout", "--stuck-after", "--stand-by", "--replace",
-             "--shutdown-together", "--max-memory", "--list-devices", "--metrics", "--admin", *LOG, *CONFIGURATION,
+             "--shutdown-together", "--max-memory", "--service-module", "--service-option", "--list-devices", "--metrics", "--admin", *LOG, *CONFIGURATION,
              "-h", "--help", "--version"],
     CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "--connect-timeout",
              "--tls", "--tls-ca", "--tls-server-name", "--tls-certificate", "--tls-key",
@@ -125,7 +125,15 @@ PORTS, TIMES = "a whole number from 0 to 65535", "a time from 0 to 1000h"
     (["--max-message-length", "1t"], ["--max-message-length", "from 0 to 16777216"]),
     (["--max-message-length", "16m", "--max-concurrent-messages", "4096"],
      ["--max-message-length", "--max-concurrent-messages", "are allowed"]),
-    (["--service", "rot13"], ["--service", "rot13", "reverse, echo, crc32c"]),
+    (["--service", "Rot13"], ["--service", "Rot13", "a name of 1 to 32 of a-z, 0-9, - and _"]),
+    (["--listen", "70000=echo"], ["--listen", "a port, = and the name of a service"]),
+    (["--listen", "7000=Echo"], ["--listen", "a port, = and the name of a service"]),
+    (["--listen", "7000"], ["--listen", "a port, = and the name of a service"]),
+    (["--listen", "0=echo", "-p", "0"], ["--listen", "--server-listen-port"]),
+    (["--listen", "0=echo", "--service", "echo"], ["--listen", "--service"]),
+    (["--listen", "0=echo"] * 17, ["--listen", "16 times is allowed"]),
+    (["--listen", "0=echo", "--listen", "0=reverse", "--threads", "129"], ["--listen", "256 threads are allowed"]),
+    (["--max-response-length", "47"], ["--max-response-length", "from 48 to 16777216"]),
     (["--metrics", "everywhere"], ["--metrics", "PORT or ADDRESS:PORT"]),
     (["--worker-timeout", "-1"], ["--worker-timeout", TIMES]),
     (["--worker-timeout", "nan"], ["--worker-timeout", TIMES]),
@@ -244,6 +252,18 @@ def test_the_reference_name_of_a_comch_channel(stage, monkeypatch):
     server = stage.program(SERVER, "-c", name, "-p", 0)
     worker = stage.program(WORKER, "--comch-channel-name", name, "--backend", BACKEND)
     worker.wait_for_log(f"attached to unix:{stage.folder}/{name}.sock")
+    assert server.terminate() == 0 and worker.terminate() == 0
+
+
+def test_a_worker_may_start_before_its_servers_folder_is_there(stage, monkeypatch):
+    """As the services: their units name the folder."""
+    folder = stage.folder / "run"
+    monkeypatch.setenv("OFFLOAD_RUNTIME_DIR", str(folder))
+    worker = stage.program(WORKER, "--backend", BACKEND)
+    worker.wait_for_log("back end: ")
+    server = stage.program(SERVER, "-p", 0)
+    worker.wait_for_log(f"attached to unix:{folder}/dpu-gpu-offload.sock")
+    assert folder.stat().st_mode & 0o777 == 0o700
     assert server.terminate() == 0 and worker.terminate() == 0
 
 

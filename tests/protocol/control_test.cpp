@@ -13,7 +13,7 @@ namespace {
 using support::Bytes;
 using support::bytes;
 
-constexpr std::uint16_t kOtherVersions[] = {0, 1, 2, 4, 65535};
+constexpr std::uint16_t kOtherVersions[] = {0, 1, 2, 3, 5, 65535};
 
 /// A message, how it looks on the wire for ever, and how two of its kind compare.
 template <class Message>
@@ -21,42 +21,47 @@ struct Sample;
 
 template <>
 struct Sample<Hello> {
-  static Hello message() { return {3, 0x0203'0405, 0x0607'0809, 0x0a0b'0c0d, "cpu"}; }
+  static Hello message() {
+    return {4, 0x0203'0405, 0x0607'0809, 0x0a0b'0c0d, "cpu", {"echo", "x"}};
+  }
   static Bytes golden() {
-    return bytes(
-        {'O', 'F', 'L', 'D', 0, 3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 3, 'c', 'p', 'u'});
+    return bytes({'O', 'F', 'L', 'D', 0,   4,   2,   3, 4, 5,   6,   7,   8,   9, 10,
+                  11,  12,  13,  3,   'c', 'p', 'u', 2, 4, 'e', 'c', 'h', 'o', 1, 'x'});
   }
   static bool equal(const Hello& a, const Hello& b) {
     return a.version == b.version && a.capabilities == b.capabilities &&
            a.max_channels == b.max_channels && a.max_message_length == b.max_message_length &&
-           a.backend == b.backend;
+           a.backend == b.backend && a.services == b.services;
   }
 };
 
 template <>
 struct Sample<Welcome> {
-  static Welcome message() { return {3, 0x0203, 0x0405'0607, "reverse"}; }
+  static Welcome message() { return {4, 0x0203, 0x0405'0607, {"reverse"}}; }
   static Bytes golden() {
-    return bytes({0, 3, 2, 3, 4, 5, 6, 7, 7, 'r', 'e', 'v', 'e', 'r', 's', 'e'});
+    return bytes({0, 4, 2, 3, 4, 5, 6, 7, 1, 7, 'r', 'e', 'v', 'e', 'r', 's', 'e'});
   }
   static bool equal(const Welcome& a, const Welcome& b) {
     return a.version == b.version && a.channel_count == b.channel_count &&
-           a.keep_alive_ms == b.keep_alive_ms && a.service == b.service;
+           a.keep_alive_ms == b.keep_alive_ms && a.services == b.services;
   }
 };
 
 template <>
 struct Sample<ChannelDescriptor> {
   static ChannelDescriptor message() {
-    return {0x0102'0304, 0x0506'0708, 0x090a'0b0c, bytes({13, 14, 15}), bytes({16, 17})};
+    return {0x0102'0304,     0x0506'0708, 0x090a'0b0c, bytes({13, 14, 15}),
+            bytes({16, 17}), 0x1213'1415, 22};
   }
   static Bytes golden() {
-    return bytes({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 3, 13, 14, 15, 0, 2, 16, 17});
+    return bytes({1, 2,  3,  4,  5, 6, 7,  8,  9,  10, 11, 12, 0,
+                  3, 13, 14, 15, 0, 2, 16, 17, 18, 19, 20, 21, 22});
   }
   static bool equal(const ChannelDescriptor& a, const ChannelDescriptor& b) {
     return a.channel == b.channel && a.depth == b.depth &&
            a.max_message_length == b.max_message_length && a.access == b.access &&
-           a.response_access == b.response_access;
+           a.response_access == b.response_access &&
+           a.max_response_length == b.max_response_length && a.service == b.service;
   }
 };
 
@@ -212,8 +217,8 @@ TEST(Hello, ItsTextCanBeLogged) {
 
 TEST(Welcome, ItsTextCanBeLogged) {
   auto welcome = Sample<Welcome>::message();
-  welcome.service = "echo\r\x1b[2J";
-  EXPECT_EQ(Welcome::decode(welcome.encode())->service, "echo\\x0d\\x1b[2J");
+  welcome.services = {"echo\r\x1b[2J"};
+  EXPECT_EQ(Welcome::decode(welcome.encode())->services.front(), "echo\\x0d\\x1b[2J");
 }
 
 TEST(Hello, StringsOfEveryLength) {
@@ -234,7 +239,7 @@ TEST(Hello, StringsOfEveryLength) {
 
 TEST(Control, NumbersAreStable) {
   EXPECT_EQ(kControlMagic, 0x4f46'4c44U);
-  EXPECT_EQ(kControlVersion, 3);
+  EXPECT_EQ(kControlVersion, 4);
   EXPECT_EQ(kRingsDoorbell, 1U);
   EXPECT_EQ(kMaxControlLength, 1024U);
 }

@@ -288,8 +288,8 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   return end("ibv_create_comp_channel", channel);
 }
 int ibv_get_cq_event(ibv_comp_channel*, ibv_cq** cq, void** user) {
-  *cq = nullptr;
-  *user = nullptr;
+  *cq = state.rung;
+  *user = *cq == nullptr ? nullptr : (*cq)->cq_context;
   return take_byte(state.completion_pipe[0]) ? 0 : -1;
 }
 void ibv_ack_cq_events(ibv_cq*, unsigned count) {
@@ -309,12 +309,18 @@ int ibv_destroy_cq(ibv_cq* cq) {
   return end("ibv_create_cq", cq);
 }
 
-ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr*) {
+ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* initial) {
+  state.shared_attributes = initial->attr;
   auto* const srq = make<ibv_srq>("ibv_create_srq");
   if (srq != nullptr) srq->context = pd->context;
   return srq;
 }
-int ibv_modify_srq(ibv_srq*, ibv_srq_attr*, int) {
+int ibv_query_srq(ibv_srq*, ibv_srq_attr* attributes) {
+  *attributes = state.shared_attributes;
+  return positive("ibv_query_srq");
+}
+int ibv_modify_srq(ibv_srq*, ibv_srq_attr* attributes, int) {
+  state.shared_attributes.srq_limit = attributes->srq_limit;
   return positive("ibv_modify_srq");
 }
 int ibv_destroy_srq(ibv_srq* srq) {
@@ -328,13 +334,15 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   queue->native.qp_num = 100 + static_cast<std::uint32_t>(state.queue_pairs.size());
   queue->native.qp_type = attributes->qp_type;
   attributes->cap.max_inline_data += 16;  // more than was asked for
+  queue->initial = *attributes;
   state.queue_pairs.push_back(queue);
   return &queue->native;
 }
-int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int) {
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   auto& queue = *reinterpret_cast<FakeQueuePair*>(qp);
   if (fails("ibv_modify_qp")) return state.fail_with;
   queue.attributes = *attributes;
+  queue.mask = mask;
   queue.modified.push_back(*attributes);
   if (attributes->qp_state == IBV_QPS_ERR) flush(queue);
   if (attributes->qp_state == IBV_QPS_RESET) {
@@ -343,8 +351,9 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int) {
   }
   return 0;
 }
-int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
+int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr* initial) {
   *attributes = reinterpret_cast<FakeQueuePair*>(qp)->attributes;
+  *initial = reinterpret_cast<FakeQueuePair*>(qp)->initial;
   return positive("ibv_query_qp");
 }
 int ibv_destroy_qp(ibv_qp* qp) {
@@ -354,7 +363,8 @@ int ibv_destroy_qp(ibv_qp* qp) {
   return end("ibv_create_qp", reinterpret_cast<FakeQueuePair*>(qp));
 }
 
-ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr*) {
+ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* path) {
+  state.path = *path;
   auto* const ah = make<ibv_ah>("ibv_create_ah");
   if (ah != nullptr) ah->context = pd->context;
   return ah;

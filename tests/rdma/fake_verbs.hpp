@@ -23,6 +23,8 @@ struct FakeQueuePair {
   ibv_qp native{};                    ///< first: a pointer to it is one to this
   ibv_qp_attr attributes{};           ///< of the latest ibv_modify_qp
   std::vector<ibv_qp_attr> modified;  ///< of each
+  int mask = 0;                       ///< of the latest
+  ibv_qp_init_attr initial{};
   std::deque<Posted> sends;
   std::deque<Posted> receives;
 };
@@ -45,6 +47,9 @@ struct FakeVerbs {
   int arms = 0;
   std::deque<ibv_async_event> async_events;
   int acknowledged = 0;
+  ibv_cq* rung = nullptr;  ///< that the next event is about
+  ibv_srq_attr shared_attributes{};
+  ibv_ah_attr path{};  ///< of the latest ibv_create_ah
 
   // What fails.
   int fail_at = -1;       ///< the number of the call, from 0

@@ -24,9 +24,7 @@ class AcceptorTest : public testing::Test {
  protected:
   void open(std::size_t threads, int first_reserved_fd = 1 << 20) {
     for (std::uint32_t i = 0; i < threads; ++i) {
-      const IoThread::Config config{
-          i,  -1, {kLongest, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
-          {}, {}};
+      const IoThread::Config config{i, -1, {kLongest}, core::seconds(60), {}, {}, {}, {}};
       threads_.push_back(std::make_unique<IoThread>(
           config, std::shared_ptr<comch::WorkerChannel>(new comch::WorkerChannel{
                       1, channel::Wakeup::none, {i, kDepth, kLongest, -1}})));
@@ -34,7 +32,9 @@ class AcceptorTest : public testing::Test {
     }
     core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog);
     address_ = net::local_address(listener.get());
-    acceptor_.emplace(engine_, Acceptor::Config{std::move(listener), first_reserved_fd}, threads_);
+    std::vector<Acceptor::Port> ports;
+    ports.push_back({std::move(listener), threads_});
+    acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd});
   }
 
   core::Fd connect() { return net::start_connect(address_); }

@@ -34,8 +34,7 @@ class IoThreadTest : public testing::Test {
   IoThreadTest() { thread_.start(); }
 
   static IoThread::Config config() {
-    return {0,  -1,   {1000, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
-            {}, [] {}};
+    return {0, -1, {1000}, core::seconds(60), {}, {}, {}, [] {}};
   }
   void attach() { thread_.select_worker(kWorker); }
   void lose() { thread_.remove_worker(kWorker); }
@@ -258,7 +257,7 @@ class IoThreadFailures : public testing::Test {
   void start(core::Duration worker_timeout) {
     auto config = IoThread::Config{0,
                                    -1,
-                                   {1000, kernels::response_length_of("reverse")},
+                                   {1000},
                                    worker_timeout,
                                    {},
                                    {},

@@ -98,6 +98,22 @@ TEST(ServerOptions, EachCpuIsNamedOnce) {
   EXPECT_NE(leave.text.find("--cpu: a processor is named twice"), std::string::npos);
 }
 
+TEST(ServerOptions, OnePortHasOneService) {
+  EXPECT_EQ(accepted({}).listens, (std::vector<Listen>{{12345, "reverse"}}));
+  EXPECT_EQ(accepted({"-p", "7000", "--service", "my-own_1"}).listens,
+            (std::vector<Listen>{{7000, "my-own_1"}}));
+}
+
+TEST(ServerOptions, SeveralPortsHaveAServiceEach) {
+  EXPECT_EQ(accepted({"--listen", "7000=echo", "--listen", "0=lookup"}).listens,
+            (std::vector<Listen>{{7000, "echo"}, {0, "lookup"}}));
+}
+
+TEST(ServerOptions, ResponsesMayBeLongerThanRequests) {
+  EXPECT_EQ(accepted({}).max_response_length, 48U);
+  EXPECT_EQ(accepted({"--max-response-length", "4k"}).max_response_length, 4096U);
+}
+
 TEST(ServerOptions, TheReferencesShortFormOfComch) {
   EXPECT_EQ(accepted({"-c", "dpu"}).comch, comch::address_of_name("dpu"));
   EXPECT_EQ(accepted({"--comch-channel-name", "dpu"}).comch, comch::address_of_name("dpu"));
@@ -145,7 +161,7 @@ TEST(ServerOptions, OneLineSaysWhatIsWrong) {
       {{"--max-message-length", "17m"}, "--max-message-length: '17m'"},
       {{"--max-message-length", "16m", "--max-concurrent-messages", "4096"},
        "bytes a thread; 4294967296 are allowed"},
-      {{"--service", "rot13"}, "--service: 'rot13' is not one of reverse, echo, crc32c"},
+      {{"--service", "Rot13"}, "--service: 'Rot13' is not a name of 1 to 32 of a-z, 0-9, - and _"},
       {{"--worker-timeout", "-1"}, "--worker-timeout: '-1' is not a time from 0"},
       {{"--worker-timeout", "never"}, "--worker-timeout: 'never'"},
       {{"--shutdown-timeout", "1001h"}, "--shutdown-timeout"},

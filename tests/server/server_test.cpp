@@ -43,6 +43,7 @@ class TestWorker final : comch::WorkerSession::Observer {
     hello.max_channels = 16;
     hello.max_message_length = 4096;
     hello.backend = "test";
+    hello.services = {"reverse"};
     session_.emplace(engine_, comch::Address::parse(address), hello, std::uint64_t{1} << 30,
                      static_cast<comch::WorkerSession::Observer&>(*this));
   }
@@ -67,9 +68,8 @@ class TestWorker final : comch::WorkerSession::Observer {
   [[nodiscard]] std::optional<Refusal> refused() const { return refused_; }
 
  private:
-  void on_channels(const std::string& service,
-                   std::vector<comch::AttachedChannel> channels) override {
-    EXPECT_EQ(service, "reverse");
+  void on_channels(std::vector<comch::AttachedChannel> channels) override {
+    EXPECT_EQ(channels.front().service, "reverse");
     channels_ = std::move(channels);
     sequence_ = channels_.front().channel->first_sequence();
   }
@@ -100,6 +100,7 @@ class ServerTest : public testing::Test {
   ServerTest() {
     options_.comch = "unix:" + dir_.file("comch");
     options_.listen_port = free_port();
+    options_.listens = {{options_.listen_port, "reverse"}};
     options_.max_concurrent_messages = 4;
     options_.shutdown_timeout = core::seconds(5);
   }

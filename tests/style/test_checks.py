@@ -22,6 +22,9 @@ add_subdirectory({ROOT}/cmake/headers/kernels kernels)
 """
 
 
+COVERED = "| A1 | to work | `lib/core` | works | `Good.Works`, `good_test`, `test_good.py::test_it` |\n"
+
+
 @pytest.fixture
 def tree(tmp_path):
     """A tree in which every check passes: each folder one header, the server on top of comch."""
@@ -34,6 +37,9 @@ def tree(tmp_path):
     plant(tmp_path, "lib/comch/channel.cpp", '#include <net/if.h>\n\n#include "net/net.hpp"\n')
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
+    plant(tmp_path, "docs/coverage.md", COVERED)
+    plant(tmp_path, "tests/good_test.cpp", "TEST(Good, Works) {}\n")
+    plant(tmp_path, "tests/test_good.py", "def test_it():\n    pass\n")
     shutil.copytree(ROOT / "deploy/systemd", tmp_path / "deploy/systemd")
     for file in (".clang-format", "CMakePresets.json"):
         shutil.copy(ROOT / file, tmp_path)
@@ -54,7 +60,7 @@ def run(check, tree):
     return done.returncode, done.stdout
 
 
-CHECKS = ["layers", "format", "headers", "shell", "sizes", "words", "spelling", "units"]
+CHECKS = ["coverage", "layers", "format", "headers", "shell", "sizes", "words", "spelling", "units"]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -179,8 +185,8 @@ def test_units_finds_what_systemd_would(tree, line, instead, complaint):
     ({"class.hpp": "class Small;\nstruct One { int a; };\n" + "int a;\n" * 250}, None),
     ({f"{unit}.{suffix}": "\n" for unit in range(15) for suffix in ("hpp", "cpp")}, None),
     ({f"{unit}.hpp": "\n" for unit in range(16)}, "lib/core: 17 units"),
-    ({f"{part}/{unit}.hpp": "\n" * 300 for part in range(16) for unit in range(10)},
-     "lib and apps: 48024, of 46999 at most EXCEEDED"),
+    ({f"{part}/{unit}.hpp": "\n" * 300 for part in range(18) for unit in range(10)},
+     "lib and apps: 54024, of "),
     ({f"{unit}.hpp": "\n" * 111 for unit in range(15)}, "median: 111, of 110 at most EXCEEDED"),
     ({f"{unit}.hpp": "\n" * 301 for unit in range(3)}, "90 of 100: 301, of 300 at most EXCEEDED"),
 ])
@@ -211,6 +217,22 @@ def test_words_finds_what_was_replaced(tree, path, text, finding):
     status, output = run("words", tree)
     assert (status == 0) == (finding is None), output
     assert (finding or " 0 to replace") in output
+
+
+@pytest.mark.parametrize("there, instead, finding", [
+    ("`lib/core`", "`lib/gone.cpp`", "A1 names lib/gone.cpp, which is not there"),
+    ("Good.Works", "Good.Fails", "A1 names Good.Fails, which is not there"),
+    ("good_test", "gone_test", "A1 names gone_test, which is not there"),
+    ("::test_it", "::test_that", "A1 names test_good.py::test_that, which is not there"),
+    ("| works |", "| nearly |", "A1 has not 5 columns with one verdict"),
+    ("| to work ", "", "A1 has not 5 columns with one verdict"),
+    ("`Good.Works`, `good_test`, `test_good.py::test_it`", "somebody saw it", "A1 works, and no test is named"),
+    (COVERED, COVERED + COVERED, "A1 is there twice"),
+])
+def test_coverage_finds_what_is_not_there(tree, there, instead, finding):
+    plant(tree, "docs/coverage.md", COVERED.replace(there, instead))
+    status, output = run("coverage", tree)
+    assert status == 1 and finding in output, output
 
 
 def test_spelling_finds_a_misspelt_word(tree):

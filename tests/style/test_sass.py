@@ -40,7 +40,7 @@ def check_kernel(folder, *changes):
         assert old in text
         text = text.replace(old, new)
     source.write_text(text)
-    subprocess.run([NVCC, "-std=c++17", "-arch=sm_90", "-I.", "-c", "kernels/persistent_worker.cu",
+    subprocess.run([NVCC, "-std=c++17", "-arch=sm_90", "-I.", "-c", "kernels/module/built_in.cu",
                     "-o", "worker.o"], cwd=folder, timeout=200, check=True)
     return check(folder / "worker.o")
 

@@ -83,6 +83,35 @@ TEST_F(Tasks, AWaitEndsWhenTheEventAllowsIt) {
   EXPECT_EQ(second.result, 7U);
 }
 
+TEST_F(Tasks, AWaitForOtherBitsEndsWhenTheyAre) {
+  event_.set(0x12);
+  context_.start();
+  SyncEventTask& high = make(Operation::wait_not_equal, 0x10);
+  high.mask = 0xf0;
+  SyncEventTask& low = make(Operation::wait_not_equal, 0x12);
+  low.mask = 0x0f;
+  SyncEventTask& none = make(Operation::wait_not_equal, 0);
+  none.mask = 0;
+  for (SyncEventTask* task : {&high, &low, &none}) ASSERT_TRUE(context_.submit(*task).ok());
+  for (int i = 0; i < 5; ++i) engine_.progress();
+  EXPECT_TRUE(ended_.empty());
+  event_.set(0x13);
+  ASSERT_TRUE(run_until(1));
+  EXPECT_EQ(ended_, std::vector<SyncEventTask*>{&low});
+  EXPECT_EQ(low.result, 0x13U);
+  event_.set(0x23);
+  ASSERT_TRUE(run_until(2));
+  EXPECT_EQ(ended_.back(), &high);
+  // With other tasks beside it, all have their turn.
+  submit(Operation::wait_not_equal, 1);
+  submit(Operation::wait_greater, 1);
+  submit(Operation::get);
+  ASSERT_TRUE(run_until(5));
+  EXPECT_EQ(none.state(), progress::Task::State::submitted);
+  context_.stop();
+  EXPECT_EQ(none.status(), ErrorCode::shutdown);
+}
+
 TEST_F(Tasks, ATaskMayEndTheWaitOfAnother) {
   context_.start();
   SyncEventTask& wait = submit(Operation::wait_greater, 0);

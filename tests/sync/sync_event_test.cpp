@@ -49,13 +49,13 @@ SyncEvent imported(const SyncEvent& event) {
 }
 
 TEST(SyncEvent, StartsAtZero) {
-  const SyncEvent event({});
+  const SyncEvent event(SyncEvent::Options{});
   EXPECT_EQ(event.get(), 0U);
   EXPECT_EQ(event.publisher(), Publisher::cpu);
 }
 
 TEST(SyncEvent, SetAddGet) {
-  SyncEvent event({});
+  SyncEvent event(SyncEvent::Options{});
   event.set(0xffff'ffff'0000'0001);
   EXPECT_EQ(event.get(), 0xffff'ffff'0000'0001);
   EXPECT_EQ(event.add(41), 0xffff'ffff'0000'0001);
@@ -136,6 +136,52 @@ TEST_P(Waits, OrdersWhatWasWrittenBefore) {
 }
 
 /// A publisher that stores without a wake-up, as a GPU does.
+TEST_P(Waits, EndWhenTheBitsOfAMaskDiffer) {
+  SyncEvent event(SyncEvent::Options{});
+  event.set(0x1200);
+  EXPECT_TRUE(event.wait_not_equal(0x1300, 0xff00, GetParam(), {}));
+  EXPECT_FALSE(event.wait_not_equal(0x1234, 0xff00, GetParam(), std::chrono::milliseconds(2)));
+  EXPECT_FALSE(event.wait_not_equal(0, 0, GetParam(), {}));  // no bit can differ
+  const std::jthread publisher([&] {
+    event.add(0x34);  // not of the mask
+    event.add(0x100);
+  });
+  EXPECT_TRUE(event.wait_not_equal(0x1200, 0xff00, GetParam(), std::chrono::seconds(10)));
+  EXPECT_EQ(event.get() & 0xff00, 0x1300U);
+}
+
+TEST(SyncEvent, LiesInMemoryOfTheCaller) {
+  kernels::SyncEventWords words{};
+  words.value = 7;
+  SyncEvent event(words, Publisher::cpu);
+  EXPECT_EQ(event.get(), 7U);
+  event.add(2);
+  EXPECT_EQ(words.value, 9U);
+  EXPECT_EQ(event.memory().data(), reinterpret_cast<std::byte*>(&words));
+  EXPECT_EQ(event.memory().size(), sizeof words);
+  const std::jthread publisher([&] {
+    SyncEvent same(words, Publisher::cpu);
+    same.set(10);
+  });
+  EXPECT_TRUE(event.wait_greater(9, Wait::block, std::chrono::seconds(10)));
+  try {
+    static_cast<void>(event.export_to_process());
+    FAIL();
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.code(), core::ErrorCode::not_supported);
+  }
+}
+
+TEST(SyncEvent, KernelsWaitForOtherBitsGivesUp) {
+  SyncEvent event(SyncEvent::Options{});
+  event.set(5);
+  int polls = 0;
+  const auto give_up = [&] { return ++polls == 3; };
+  EXPECT_FALSE(kernels::sync_event_wait_not_equal(event.words(), 4, 6, give_up));
+  EXPECT_EQ(polls, 3);
+  EXPECT_TRUE(kernels::sync_event_wait_not_equal(event.words(), 4, 1, give_up));
+}
+
 TEST(SyncEvent, APublisherThatCannotWakeIsLookedAfter) {
   SyncEvent event({"gpu-event", Publisher::gpu, -1});
   std::thread gpu([&] { kernels::sync_event_set(event.words(), 1); });
@@ -145,7 +191,7 @@ TEST(SyncEvent, APublisherThatCannotWakeIsLookedAfter) {
 
 /// As if it had been killed between the two.
 TEST(SyncEvent, APublisherThatStoredAndDidNotWakeIsNoticed) {
-  SyncEvent event({});
+  SyncEvent event(SyncEvent::Options{});
   std::thread publisher([&] {
     EXPECT_TRUE(support::eventually(
         [&] { return __atomic_load_n(&event.words().sleepers, __ATOMIC_RELAXED) != 0; }));
@@ -156,7 +202,7 @@ TEST(SyncEvent, APublisherThatStoredAndDidNotWakeIsNoticed) {
 }
 
 TEST(SyncEvent, AddsOfManyThreadsAllCount) {
-  SyncEvent event({});
+  SyncEvent event(SyncEvent::Options{});
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
@@ -168,7 +214,7 @@ TEST(SyncEvent, AddsOfManyThreadsAllCount) {
 }
 
 TEST(SyncEvent, KernelsWaitGivesUp) {
-  SyncEvent event({});
+  SyncEvent event(SyncEvent::Options{});
   int looks = 0;
   EXPECT_FALSE(kernels::sync_event_wait_greater(event.words(), 0, [&] { return ++looks == 3; }));
   EXPECT_EQ(looks, 3);
@@ -218,7 +264,7 @@ TEST(SyncEventExport, OutlivesItsMaker) {
 }
 
 TEST(SyncEventExport, AForgedBlobIsRefused) {
-  const SyncEvent event({});
+  const SyncEvent event(SyncEvent::Options{});
   const auto exported = event.export_to_process();
   const auto import_of = [&](const support::Bytes& blob) {
     return thrown_by([&] { SyncEvent::import(blob, duplicate(exported.fd)); }).code();
@@ -243,7 +289,7 @@ TEST(SyncEventExport, AForgedBlobIsRefused) {
 }
 
 TEST(SyncEventExport, MemoryThatCouldShrinkIsRefused) {
-  const SyncEvent event({});
+  const SyncEvent event(SyncEvent::Options{});
   const auto blob = event.export_to_process().blob;
   core::Fd unsealed(::memfd_create("unsealed", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(unsealed.get(), 4096), 0);

@@ -11,7 +11,9 @@
 namespace offload::comch {
 
 const protocol::ChannelDescriptor& checked_shape(const protocol::ChannelDescriptor& shape) {
-  if (kernels::is_valid_shape(shape.depth, shape.max_message_length)) return shape;
+  if (kernels::is_valid_shape(shape.depth, shape.max_message_length, shape.max_response_length)) {
+    return shape;
+  }
   throw core::Error(core::ErrorCode::bad_message,
                     "channel " + std::to_string(shape.channel) + " has an impossible shape");
 }

@@ -18,7 +18,8 @@ constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
 ServerProxy::ServerProxy(const protocol::ChannelDescriptor& shape,
                          std::unique_ptr<DataEndpoint> endpoint)
-    : memory_(checked_shape(shape).channel, shape.depth, shape.max_message_length, -1),
+    : memory_(checked_shape(shape).channel, shape.depth, shape.max_message_length, -1, 0,
+              shape.max_response_length),
       channel_(import_own(memory_)),
       engine_(kSpin),
       slots_(memory_.endpoint(), *this),

@@ -17,7 +17,8 @@ constexpr core::Duration kLongestSlotSleep = std::chrono::seconds(1);
 }  // namespace
 
 SlotExchange::SlotExchange(const protocol::ChannelDescriptor& shape, const Connect& connect)
-    : memory_(checked_shape(shape).channel, shape.depth, shape.max_message_length, -1),
+    : memory_(checked_shape(shape).channel, shape.depth, shape.max_message_length, -1, 0,
+              shape.max_response_length),
       engine_(kSlotSpin),
       path_(connect(memory_.endpoint().view, engine_)),
       channel_(import_own(memory_, &path_->writer())) {}

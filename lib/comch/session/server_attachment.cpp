@@ -39,8 +39,11 @@ ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
   }
   const Offer& offer = session_->offer_;
   for (std::uint32_t i = 0; i < offer.numa_nodes.size(); ++i) {
-    channels_.push_back(std::shared_ptr<WorkerChannel>(new WorkerChannel{
-        id_, wakeup, {i, offer.depth, offer.max_message_length, offer.numa_nodes[i]}}));
+    channels_.push_back(std::shared_ptr<WorkerChannel>(
+        new WorkerChannel{id_,
+                          wakeup,
+                          {i, offer.depth, offer.max_message_length, offer.numa_nodes[i], 0,
+                           offer.max_response_length}}));
   }
 }
 
@@ -54,7 +57,7 @@ void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connect
   welcome.channel_count = static_cast<std::uint16_t>(channels_.size());
   welcome.keep_alive_ms = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(session_->offer_.keep_alive).count());
-  welcome.service = session_->offer_.service;
+  welcome.services = session_->offer_.services;
   try {
     session_->engine_->watch(connection_->fd(), EPOLLIN, *this);
     connection_->send(MessageId::welcome, welcome.encode());
@@ -71,6 +74,8 @@ void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connect
 void ServerSession::Attachment::offer_channel(std::size_t index) {
   const channel::ChannelMemory& memory = channels_[index]->memory;
   auto descriptor = memory.descriptor();
+  descriptor.service = static_cast<std::uint8_t>(index * session_->offer_.services.size() /
+                                                 session_->offer_.numa_nodes.size());
   if (local_ != nullptr) {
     return local_->send_with_fds(MessageId::channel_descriptor, descriptor.encode(), memory.fds());
   }

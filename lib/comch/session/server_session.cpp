@@ -1,5 +1,8 @@
 #include "comch/session/server_session.hpp"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -53,6 +56,11 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
                                           std::to_string(hello->max_message_length) +
                                           " bytes, this server's are up to " +
                                           std::to_string(offer_.max_message_length));
+  }
+  for (const std::string& service : offer_.services) {
+    if (std::ranges::find(hello->services, service) != hello->services.end()) continue;
+    return refuse(Refusal::bad_hello, fmt::format("the worker has no service '{}'; it has: {}",
+                                                  service, fmt::join(hello->services, ", ")));
   }
   const WorkerId id = ++last_id_;
   std::unique_ptr<Attachment> attachment;

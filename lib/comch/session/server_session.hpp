@@ -37,12 +37,14 @@ class ServerSession {
     ~Observer() = default;
   };
 
-  /// What each worker gets. Channels have the shape that `depth` and `max_message_length` say.
+  /// What each worker gets. Channels have the shape that `depth` and the lengths say; each service
+  /// has equally many, side by side.
   struct Offer {
     std::vector<int> numa_nodes;  ///< by channel: where its memory is; -1: anywhere
     std::uint32_t depth;
-    std::uint32_t max_message_length;
-    std::string service;
+    std::uint32_t max_message_length;   ///< of a request
+    std::uint32_t max_response_length;  ///< of a response to a shorter request
+    std::vector<std::string> services;
     core::Duration keep_alive;
     std::size_t most_workers;  ///< attached at once
   };

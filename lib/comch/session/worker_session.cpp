@@ -121,24 +121,29 @@ void WorkerSession::take_welcome(const std::optional<protocol::Welcome>& welcome
 void WorkerSession::take_descriptor(ControlMessage message) {
   const auto descriptor = protocol::ChannelDescriptor::decode(message.payload);
   const bool complete = ids_requested_ != 0;
-  if (!welcome_ || complete || !descriptor || descriptor->channel != channels_.size()) {
+  if (!welcome_ || complete || !descriptor || descriptor->channel != channels_.size() ||
+      descriptor->service >= welcome_->services.size()) {
     throw bad_message("malformed or misplaced channel descriptor");
   }
   reserve_memory(*descriptor);
   channels_.push_back(attach(*descriptor, std::move(message.fds)));
+  channels_.back().service = welcome_->services[descriptor->service];
   if (channels_.size() < welcome_->channel_count) return;
 
-  observer_->on_channels(welcome_->service, std::exchange(channels_, {}));
+  observer_->on_channels(std::exchange(channels_, {}));
   request_consumer_id();
   heard_ = core::Clock::now();  // starting may have taken long
 }
 
 /// Before the channel's memory is made or mapped, which brings all of it into this machine's.
 void WorkerSession::reserve_memory(const protocol::ChannelDescriptor& descriptor) {
-  if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length)) {
+  if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length,
+                               descriptor.max_response_length)) {
     throw bad_message("channel " + std::to_string(descriptor.channel) + " has an impossible shape");
   }
-  const auto bytes = kernels::make_layout(descriptor.depth, descriptor.max_message_length).bytes();
+  const auto bytes = kernels::make_layout(descriptor.depth, descriptor.max_message_length,
+                                          descriptor.max_response_length)
+                         .bytes();
   if (bytes > memory_left_) {
     throw Error(ErrorCode::full, "channel " + std::to_string(descriptor.channel) + " takes " +
                                      std::to_string(bytes) + " bytes, and " +
@@ -161,7 +166,7 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
     channel::OwnedChannelFds passed;
     if (fds.size() != passed.size()) throw bad_message("malformed or misplaced channel descriptor");
     std::move(fds.begin(), fds.end(), passed.begin());
-    return {std::make_shared<channel::ImportedChannel>(descriptor, std::move(passed))};
+    return {std::make_shared<channel::ImportedChannel>(descriptor, std::move(passed)), {}, nullptr};
   }
   protocol::AttachChannel request{descriptor.channel};
   if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
@@ -178,7 +183,7 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
     link = std::make_unique<ServerProxy>(descriptor,
                                          another->request_data_endpoint(request, descriptor.depth));
   }
-  return {link->channel(), std::move(link)};
+  return {link->channel(), {}, std::move(link)};
 }
 
 void WorkerSession::take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response) {

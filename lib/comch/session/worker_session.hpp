@@ -18,6 +18,7 @@ namespace offload::comch {
 /// the server connects to it.
 struct AttachedChannel {
   channel::SharedChannel channel;       ///< what a back end serves
+  std::string service{};                ///< by which it answers the requests
   std::unique_ptr<ChannelLink> link{};  ///< null where the server is on this machine
 };
 
@@ -30,7 +31,7 @@ class WorkerSession final : progress::EventHandler {
    public:
     /// The server's channels: start serving them. When it returns, the server gets the consumers'
     /// ids. An Error that it throws ends the attachment: on_lost follows.
-    virtual void on_channels(const std::string& service, std::vector<AttachedChannel> channels) = 0;
+    virtual void on_channels(std::vector<AttachedChannel> channels) = 0;
     /// The server has them all: requests come on those that it assigns.
     virtual void on_attached() = 0;
     /// Requests come on so many channels from now on; 0: this worker stands by.

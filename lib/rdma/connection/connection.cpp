@@ -59,7 +59,7 @@ progress::Context::Step Connection::on_start() {
   pairing_.emplace(objects_.device, options_);
   const CompletionQueue& completions = objects_.completions.queue();
   QueuePair queue(objects_.domain, completions, completions, options_.queues);
-  queue.initialize(options_.port_num, options_.access);
+  queue.initialize(options_.port_num, options_.access, 0, options_.pkey_index);
   tag_ = objects_.completions.add(*this, depth());
   queue_ = std::move(queue);
   failed_ = lost_ = false;
@@ -76,6 +76,20 @@ void Connection::connect_to(const ConnectionDescriptor& peer, std::optional<std:
   pairing_->connect(*queue_, peer, sq_psn);
   const bool reads = pairing_->max_rd_atomic() != 0 && queue_->type() == QpType::rc;
   builder_.allow(reads, reads && objects_.device.attributes().atomic_cap != IBV_ATOMIC_NONE);
+  told_connected_ = true;
+  if (connection_callback_) connection_callback_(*this, true);
+}
+
+void Connection::set_connection_callback(ConnectionCallback callback) {
+  if (state() != State::idle) {
+    core::throw_bad_state("connection '" + name() + "'", name_of(state()), "set its callback");
+  }
+  connection_callback_ = std::move(callback);
+}
+
+void Connection::tell_disconnected() noexcept {
+  if (!std::exchange(told_connected_, false)) return;
+  if (connection_callback_) connection_callback_(*this, false);
 }
 
 void Connection::require_queue(const char* action) const {
@@ -158,6 +172,7 @@ void Connection::fail_task(Operation& task, const ibv_wc& completion) {
   const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
   complete(task,
            flushed && state() == State::stopping ? ErrorCode::shutdown : ErrorCode::io_failed);
+  if (failed_) tell_disconnected();  // it was not connected anew meanwhile
 }
 
 /// `completion`: null for a send that succeeded before a later one that is signalled.
@@ -216,6 +231,7 @@ bool Connection::on_poll(std::size_t most) {
     complete(task, ErrorCode::driver);
   }
   if (!queue_ && in_flight() != 0) request_turn();
+  if (!queue_) tell_disconnected();
   return ended != 0;
 }
 
@@ -226,6 +242,7 @@ core::Duration Connection::arm() {
 }
 
 progress::Context::Step Connection::on_stop() noexcept {
+  tell_disconnected();
   sends_.drop_unposted();
   receives_.drop_unposted();
   if (queue_ && (shares_receives() || (outstanding() != 0 && !lost_))) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -45,7 +46,8 @@ struct ConnectionOptions : PathOptions {
 ///
 /// Errors of submission: not_connected; full, with as many outstanding tasks as the queue has work
 /// requests; invalid_value for buffers that are not registered, have too many elements or do not
-/// fit the lengths; not_permitted for a destination in a region without local_write; not_supported
+/// fit the lengths; not_permitted for a destination in a region without local_write, and for what
+/// the peer did not grant; not_supported
 /// for what queue pair type or device do not have, and for a receive if they are shared.
 ///
 /// Used by the engine's thread only.
@@ -63,6 +65,11 @@ class Connection final : public progress::Context, CompletionHandler {
                   std::optional<std::uint32_t> sq_psn = std::nullopt);
   /// Whether it takes operations: from connect_to until one fails, or stop().
   [[nodiscard]] bool connected() const noexcept;
+  /// Called when connected() becomes true, at the end of connect_to, and when it becomes false: by
+  /// a failure or by stop(). It must not throw, nor destroy the connection. Throws Error
+  /// (bad_state) unless it is idle.
+  using ConnectionCallback = std::function<void(Connection&, bool connected)>;
+  void set_connection_callback(ConnectionCallback callback);
 
   /// Null while it is idle or broken.
   [[nodiscard]] const QueuePair* queue_pair() const noexcept { return queue_ ? &*queue_ : nullptr; }
@@ -82,6 +89,7 @@ class Connection final : public progress::Context, CompletionHandler {
   void on_queue_failed() noexcept override;
 
   void require_queue(const char* action) const;
+  void tell_disconnected() noexcept;
   core::Status prepare_receive(ReceiveTask& task) noexcept;
   core::Status prepare_send(Operation& task) noexcept;
   core::Status post_receives() noexcept;
@@ -114,9 +122,11 @@ class Connection final : public progress::Context, CompletionHandler {
   std::optional<Pairing> pairing_;    ///< since the first start
   std::uint32_t tag_ = 0;             ///< the upper half of its wr_ids
   bool failed_ = false;               ///< an operation has failed, and the queue pair with it
+  bool told_connected_ = false;       ///< what connection_callback_ knows
   bool lost_ = false;                 ///< no more completions come: the queue pair must be ended
   core::TimePoint flush_deadline_;    ///< while stopping
   core::TimePoint shared_flush_end_;  ///< while stopping
+  ConnectionCallback connection_callback_;
 };
 
 }  // namespace offload::rdma

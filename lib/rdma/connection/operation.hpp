@@ -142,10 +142,20 @@ class SharedReceiveTask final : public Receive {
   std::uint32_t qp_num_ = 0;
 };
 
-/// An address in the peer's memory: `offset` bytes into a range that it exported.
+/// An address in the peer's memory: `offset` bytes into a range that it exported, or a
+/// RemoteBuffer. An operation that the peer did not grant is refused before it is posted.
 struct RemoteAddress {
+  RemoteAddress() = default;
+  RemoteAddress(const memory::RemoteRange& range_, std::uint64_t offset_ = 0,
+                memory::Access granted_ = memory::kRemoteAccess) noexcept
+      : range(range_), offset(offset_), granted(granted_) {}
+  RemoteAddress(const memory::RemoteBuffer& buffer) noexcept  // NOLINT: a conversion
+      : range{buffer.address(), buffer.length(), buffer.key()}, granted(buffer.access()) {}
+
   memory::RemoteRange range;
   std::uint64_t offset = 0;
+  /// RemoteRegion::access(); where it is not known, all, and the peer's card refuses.
+  memory::Access granted = memory::kRemoteAccess;
 };
 
 /// Writes to the peer's memory. The peer is notified only by an immediate, which takes one of its

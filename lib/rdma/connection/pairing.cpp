@@ -28,6 +28,7 @@ Pairing::Pairing(const DeviceContext& device, const PathOptions& options)
     throw Error(ErrorCode::not_connected, "port " + std::to_string(options.port_num) + " of " +
                                               device.name() + " is not active");
   }
+  port_.active_mtu = std::min(port_.active_mtu, options.most_mtu);
   gid_ = choose_gid(device.gids(options.port_num), options.gid);
 }
 

@@ -13,7 +13,10 @@ namespace offload::rdma {
 /// The path to a peer and its retries. Pairing fills in what the peer's descriptor decides.
 struct PathOptions {
   std::uint8_t port_num = 1;
-  GidRule gid;  ///< which entry of the port's table is sgid_index
+  std::uint16_t pkey_index = 0;  ///< of the port's table of partitions; 0: the default one
+  GidRule gid;                   ///< which entry of the port's table is sgid_index
+  /// The connection takes the smallest of the two ends' and of their ports' active MTUs.
+  ibv_mtu most_mtu = IBV_MTU_4096;
   RtrAttributes rtr;
   RtsAttributes rts;
 };

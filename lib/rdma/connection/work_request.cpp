@@ -10,15 +10,18 @@ namespace {
 
 using core::ErrorCode;
 using core::Status;
+using memory::Access;
 using memory::Buffer;
 
 /// The size of atomics and sync events, bytes.
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 
-/// The address and rkey of `length` bytes of the peer's memory; invalid_value if they do not fit.
-Status resolve(const RemoteAddress& at, std::uint64_t length, std::uint64_t& remote_addr,
-               std::uint32_t& rkey) noexcept {
+/// The address and rkey of `length` bytes of the peer's memory; invalid_value if they do not fit,
+/// not_permitted if the peer did not grant `access`.
+Status resolve(const RemoteAddress& at, std::uint64_t length, Access access,
+               std::uint64_t& remote_addr, std::uint32_t& rkey) noexcept {
   const memory::RemoteRange& range = at.range;
+  if (!includes(at.granted, access)) return ErrorCode::not_permitted;
   if (at.offset > range.length || length > range.length - at.offset) {
     return ErrorCode::invalid_value;
   }
@@ -28,10 +31,17 @@ Status resolve(const RemoteAddress& at, std::uint64_t length, std::uint64_t& rem
 }
 
 /// The same for one word, which must be aligned to its size.
-Status resolve_word(const RemoteAddress& at, std::uint64_t& remote_addr,
+Status resolve_word(const RemoteAddress& at, Access access, std::uint64_t& remote_addr,
                     std::uint32_t& rkey) noexcept {
-  const Status status = resolve(at, kWord, remote_addr, rkey);
+  const Status status = resolve(at, kWord, access, remote_addr, rkey);
   return status.ok() && remote_addr % kWord != 0 ? ErrorCode::invalid_value : status;
+}
+
+/// What the owner of a sync event has to grant.
+Access access_of(RemoteSyncEventTask::Action action) noexcept {
+  using Action = RemoteSyncEventTask::Action;
+  if (action == Action::get) return Access::remote_read;
+  return action == Action::set ? Access::remote_write : Access::remote_atomic;
 }
 
 ibv_sge element(const std::byte* address, std::uint64_t length, const memory::Key* key) noexcept {
@@ -105,7 +115,8 @@ class Filler {
     set_immediate(task.immediate, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, request_);
     const Gathered message = gather(task.source);
     if (!message.status.ok()) return message.status;
-    return resolve(task.to, message.length, request_.wr.rdma.remote_addr, request_.wr.rdma.rkey);
+    return resolve(task.to, message.length, Access::remote_write, request_.wr.rdma.remote_addr,
+                   request_.wr.rdma.rkey);
   }
 
   Status fill(const ReadTask& task) noexcept {
@@ -117,7 +128,8 @@ class Filler {
                                   request_.num_sge, room);
     if (!status.ok()) return status;
     if (room != task.length) return ErrorCode::invalid_value;
-    return resolve(task.from, task.length, request_.wr.rdma.remote_addr, request_.wr.rdma.rkey);
+    return resolve(task.from, task.length, Access::remote_read, request_.wr.rdma.remote_addr,
+                   request_.wr.rdma.rkey);
   }
 
   Status fill_atomic(Buffer* destination, const RemoteAddress& at) noexcept {
@@ -127,7 +139,8 @@ class Filler {
         scatter(*limits_.registrar, destination, kWord, sg_list(), request_.num_sge, room);
     if (!status.ok()) return status;
     if (room != kWord) return ErrorCode::invalid_value;
-    return resolve_word(at, request_.wr.atomic.remote_addr, request_.wr.atomic.rkey);
+    return resolve_word(at, Access::remote_atomic, request_.wr.atomic.remote_addr,
+                        request_.wr.atomic.rkey);
   }
 
   Status fill(const CompareAndSwapTask& task) noexcept {
@@ -150,7 +163,10 @@ class Filler {
     if (task.action == Action::add && !limits_.has_atomics) return ErrorCode::not_supported;
     std::uint64_t address = 0;
     std::uint32_t rkey = 0;
-    if (const Status status = resolve_word(task.event, address, rkey); !status.ok()) return status;
+    if (const Status status = resolve_word(task.event, access_of(task.action), address, rkey);
+        !status.ok()) {
+      return status;
+    }
     const ibv_sge scratch = scratch_of(task.scratch, *limits_.registrar);
     if (scratch.length == 0) return ErrorCode::invalid_value;
     request_.sg_list[0] = scratch;

@@ -11,25 +11,28 @@ CompletionChannel::CompletionChannel(const DeviceContext& device)
   set_nonblocking(fd());
 }
 
+std::optional<CompletionEvent> CompletionChannel::take_event() noexcept {
+  CompletionEvent event;
+  if (ibv_get_cq_event(get(), &event.queue, &event.context) != 0) return std::nullopt;
+  ibv_ack_cq_events(event.queue, 1);
+  return event;
+}
+
 std::size_t CompletionChannel::take_events() noexcept {
   std::size_t count = 0;
-  ibv_cq* queue = nullptr;
-  void* unused = nullptr;
-  while (ibv_get_cq_event(get(), &queue, &unused) == 0) {
-    ibv_ack_cq_events(queue, 1);
-    ++count;
-  }
+  while (take_event()) ++count;
   return count;
 }
 
 CompletionQueue::CompletionQueue(const DeviceContext& device, std::uint32_t depth,
-                                 const CompletionChannel* channel, int comp_vector) {
+                                 const CompletionChannel* channel, int comp_vector,
+                                 void* cq_context) {
   constexpr std::uint32_t kMost = std::numeric_limits<int>::max();
   if (depth == 0 || depth > kMost) {
     throw core::Error(core::ErrorCode::invalid_value, "a completion queue of that depth");
   }
   native_ = {
-      check_pointer(ibv_create_cq(device.get(), static_cast<int>(depth), nullptr,
+      check_pointer(ibv_create_cq(device.get(), static_cast<int>(depth), cq_context,
                                   channel == nullptr ? nullptr : channel->get(), comp_vector),
                     "make a completion queue on " + device.name()),
       "a completion queue"};

@@ -4,12 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/status.hpp"
 #include "rdma/verbs/device_context.hpp"
 
 namespace offload::rdma {
+
+/// An event of a completion channel: of which queue, and what that was made with.
+struct CompletionEvent {
+  ibv_cq* queue = nullptr;  ///< CompletionQueue::get()
+  void* context = nullptr;  ///< CompletionQueue::context()
+};
 
 /// A completion channel (ibv_comp_channel): a file descriptor that becomes readable when an armed
 /// completion queue gets a completion. Move-only; the device outlives it, and it outlives the
@@ -22,6 +29,9 @@ class CompletionChannel {
   [[nodiscard]] ibv_comp_channel* get() const noexcept { return native_.get(); }
   /// Readable while an event is pending; non-blocking.
   [[nodiscard]] int fd() const noexcept { return native_->fd; }
+  /// Takes and acknowledges the oldest pending event; nothing if there is none. Of the many queues
+  /// that a channel may have, it says which.
+  std::optional<CompletionEvent> take_event() noexcept;
   /// Takes and acknowledges all pending events (ibv_get_cq_event(3)). Returns their number.
   std::size_t take_events() noexcept;
 
@@ -37,14 +47,18 @@ class CompletionChannel {
 class CompletionQueue {
  public:
   /// For at least `depth` completions. An overflow is fatal to the queue and its queue pairs
-  /// (ibv_poll_cq(3)). Throws Error.
+  /// (ibv_poll_cq(3)). `cq_context`: the caller's, for CompletionEvent. Throws Error.
   CompletionQueue(const DeviceContext& device, std::uint32_t depth,
-                  const CompletionChannel* channel = nullptr, int comp_vector = 0);
+                  const CompletionChannel* channel = nullptr, int comp_vector = 0,
+                  void* cq_context = nullptr);
 
   [[nodiscard]] ibv_cq* get() const noexcept { return native_.get(); }
   [[nodiscard]] std::uint32_t depth() const noexcept {
     return static_cast<std::uint32_t>(native_->cqe);
   }
+
+  /// What it was made with, as the CompletionEvents of its channel have it.
+  [[nodiscard]] void* context() const noexcept { return native_->cq_context; }
 
   /// Takes completions into the front of `into` and returns that part. It is also empty after a
   /// device failure, which sets failed().

@@ -53,8 +53,8 @@ device::Support DeviceContext::supports(QpType type) const {
   switch (native_->device->transport_type) {
     case IBV_TRANSPORT_IB: return {true, {}};
     case IBV_TRANSPORT_IWARP:
-      if (type == QpType::rc) return {true, {}};
-      return {false, "an iWARP device has reliable connections alone"};
+      if (type != QpType::rc) return {false, "an iWARP device has reliable connections alone"};
+      return {false, "an iWARP queue pair is connected by its own rdma_cm_id, which is not here"};
     default: return {false, "a device of another transport than InfiniBand's"};
   }
 }

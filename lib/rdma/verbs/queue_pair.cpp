@@ -16,6 +16,8 @@ std::string_view name_of(ibv_qp_state state) noexcept {
     case IBV_QPS_INIT: return "INIT";
     case IBV_QPS_RTR: return "RTR";
     case IBV_QPS_RTS: return "RTS";
+    case IBV_QPS_SQD: return "SQD";
+    case IBV_QPS_SQE: return "SQE";
     default: return "ERR";
   }
 }
@@ -53,38 +55,50 @@ std::string QueuePair::described() const {
 }
 
 ibv_qp_attr QueuePair::query() const {
-  constexpr int kMask = IBV_QP_STATE | IBV_QP_CAP | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT |
-                        IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_DEST_QPN;
-  ibv_qp_attr attributes{};
-  ibv_qp_init_attr initial{};
-  check(ibv_query_qp(get(), &attributes, kMask, &initial), "query " + described());
-  return attributes;
+  return query(IBV_QP_STATE | IBV_QP_CAP | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT |
+               IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_DEST_QPN)
+      .attributes;
+}
+
+QueuePairQuery QueuePair::query(int mask) const {
+  QueuePairQuery result;
+  check(ibv_query_qp(get(), &result.attributes, mask, &result.initial), "query " + described());
+  return result;
 }
 
 void QueuePair::expect(ibv_qp_state state, std::string_view action) const {
   if (state_ != state) core::throw_bad_state(described(), name_of(state_), action);
 }
 
-void QueuePair::modify(ibv_qp_attr& attributes, int mask, ibv_qp_state to) {
+void QueuePair::move_to(ibv_qp_state to, ibv_qp_attr& attributes, int mask) {
   attributes.qp_state = to;
-  const int errnum = errno_of(ibv_modify_qp(get(), &attributes, mask | IBV_QP_STATE));
-  if (errnum != 0) {
-    core::throw_errno(described() + " does not get from " + std::string(name_of(state_)) + " to " +
-                          std::string(name_of(to)),
-                      errnum);
-  }
-  state_ = to;
+  modify(attributes, mask | IBV_QP_STATE);
 }
 
-void QueuePair::initialize(std::uint8_t port_num, memory::Access access, std::uint32_t qkey) {
+void QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
+  const bool moves = (mask & IBV_QP_STATE) != 0;
+  ibv_qp_attr copy = attributes;
+  const int errnum = errno_of(ibv_modify_qp(get(), &copy, mask));
+  if (errnum != 0) {
+    const std::string from(name_of(state_));
+    core::throw_errno(described() + (moves ? " does not get from " + from + " to " +
+                                                 std::string(name_of(attributes.qp_state))
+                                           : " does not take that change in " + from),
+                      errnum);
+  }
+  if (moves) state_ = attributes.qp_state;
+}
+
+void QueuePair::initialize(std::uint8_t port_num, memory::Access access, std::uint32_t qkey,
+                           std::uint16_t pkey_index) {
   expect(IBV_QPS_RESET, "be initialised");
   ibv_qp_attr attributes{};
   attributes.port_num = port_num;
-  attributes.pkey_index = 0;  // the default partition, which has every port
+  attributes.pkey_index = pkey_index;
   attributes.qp_access_flags = access_flags(access & memory::kRemoteAccess);
   attributes.qkey = qkey;
   const int last = type_ == QpType::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  modify(attributes, IBV_QP_PORT | IBV_QP_PKEY_INDEX | last, IBV_QPS_INIT);
+  move_to(IBV_QPS_INIT, attributes, IBV_QP_PORT | IBV_QP_PKEY_INDEX | last);
 }
 
 void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
@@ -101,7 +115,7 @@ void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
   attributes.min_rnr_timer = rtr.min_rnr_timer;
   int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (type_ == QpType::rc) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-  modify(attributes, mask, IBV_QPS_RTR);
+  move_to(IBV_QPS_RTR, attributes, mask);
 }
 
 void QueuePair::ready_to_receive() {
@@ -110,7 +124,7 @@ void QueuePair::ready_to_receive() {
     throw Error(ErrorCode::invalid_value, described() + " needs a peer");
   }
   ibv_qp_attr attributes{};
-  modify(attributes, 0, IBV_QPS_RTR);
+  move_to(IBV_QPS_RTR, attributes, 0);
 }
 
 void QueuePair::ready_to_send(const RtsAttributes& rts) {
@@ -128,18 +142,18 @@ void QueuePair::ready_to_send(const RtsAttributes& rts) {
   if (type_ == QpType::rc) {
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   }
-  modify(attributes, mask, IBV_QPS_RTS);
+  move_to(IBV_QPS_RTS, attributes, mask);
 }
 
 void QueuePair::fail() {
   if (state_ == IBV_QPS_RESET) core::throw_bad_state(described(), name_of(state_), "fail");
   ibv_qp_attr attributes{};
-  modify(attributes, 0, IBV_QPS_ERR);
+  move_to(IBV_QPS_ERR, attributes, 0);
 }
 
 void QueuePair::reset() {
   ibv_qp_attr attributes{};
-  modify(attributes, 0, IBV_QPS_RESET);
+  move_to(IBV_QPS_RESET, attributes, 0);
 }
 
 core::Status QueuePair::post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept {

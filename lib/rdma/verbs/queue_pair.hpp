@@ -72,9 +72,15 @@ struct RtsAttributes {
   std::uint8_t rnr_retry = 6;
 };
 
+/// What a queue pair is and was made with (ibv_query_qp(3)).
+struct QueuePairQuery {
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr initial{};
+};
+
 /// A queue pair (ibv_qp). Made in RESET, it goes INIT → RTR → RTS, and from any state to ERR or
 /// back to RESET (IBTA volume 1, 10.3.1); a call in another state is a bad_state that names queue
-/// pair and state. Receives may be posted from INIT on, sends in RTS.
+/// pair and state. Receives may be posted from INIT on, sends in RTS and SQD.
 ///
 /// Move-only; domain, completion queues and shared receive queue outlive it. One thread changes its
 /// state and posts.
@@ -88,9 +94,10 @@ class QueuePair {
   static QueuePair adopt(ibv_qp* native, QpType type, const ibv_qp_cap& capacity);
 
   /// RESET → INIT. `access`: what the peer may do; only the remote flags count. `qkey`: UD alone,
-  /// the key that datagrams must carry. Throws Error.
+  /// the key that datagrams must carry. `pkey_index`: of the port's table of partitions; 0 is the
+  /// default one, which every port has. Throws Error.
   void initialize(std::uint8_t port_num = 1, memory::Access access = memory::kRemoteAccess,
-                  std::uint32_t qkey = 0);
+                  std::uint32_t qkey = 0, std::uint16_t pkey_index = 0);
   /// INIT → RTR. Throws Error.
   void ready_to_receive(const RtrAttributes& rtr);
   /// INIT → RTR of a UD queue pair, which has no peer. Throws Error.
@@ -103,15 +110,23 @@ class QueuePair {
   /// Error.
   void reset();
 
+  /// Any other change: the members of `attributes` that `mask` (ibv_qp_attr_mask) names. With
+  /// IBV_QP_STATE a transition, such as RTS → SQD → RTS; without, a change in the state that it is
+  /// in, as of min_rnr_timer or access in RTS. Which state takes what: ibv_modify_qp(3). The device
+  /// checks it, and retries of 7, which have no end, are the caller's choice here. Throws Error.
+  void modify(const ibv_qp_attr& attributes, int mask);
+
   /// The state that the calls above left it in.
   [[nodiscard]] ibv_qp_state state() const noexcept { return state_; }
   /// Queries the device, whose state also shows errors of the connection (ERR). Throws Error.
   [[nodiscard]] ibv_qp_attr query() const;
+  /// Queries what `mask` (ibv_qp_attr_mask) names; other members have no meaning. Throws Error.
+  [[nodiscard]] QueuePairQuery query(int mask) const;
   /// Post the list from `first` on, with one doorbell. After an error (bad_state, full,
   /// invalid_value, driver) those before `bad` are posted.
   core::Status post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept {
     bad = &first;
-    if (state_ != IBV_QPS_RTS) return core::ErrorCode::bad_state;
+    if (state_ != IBV_QPS_RTS && state_ != IBV_QPS_SQD) return core::ErrorCode::bad_state;
     return post_status(ibv_post_send(get(), &first, &bad));
   }
   core::Status post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept;
@@ -128,7 +143,7 @@ class QueuePair {
   QueuePair(ibv_qp* native, QpType type, const ibv_qp_cap& capacity)
       : native_(native, "a queue pair"), type_(type), capacity_(capacity) {}
   void expect(ibv_qp_state state, std::string_view action) const;
-  void modify(ibv_qp_attr& attributes, int mask, ibv_qp_state to);
+  void move_to(ibv_qp_state to, ibv_qp_attr& attributes, int mask);
 
   Handle<ibv_qp, ibv_destroy_qp> native_;
   QpType type_;
@@ -136,7 +151,7 @@ class QueuePair {
   ibv_qp_state state_ = IBV_QPS_RESET;
 };
 
-/// "RESET", "INIT", "RTR", "RTS", "ERR".
+/// "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR".
 std::string_view name_of(ibv_qp_state state) noexcept;
 
 }  // namespace offload::rdma

@@ -39,6 +39,14 @@ class SharedReceiveQueue {
     check(ibv_modify_srq(get(), &attributes, IBV_SRQ_LIMIT), "set a shared receive queue's limit");
   }
 
+  /// Its size, and the limit that is set: 0 once the event has come (ibv_query_srq(3)). Throws
+  /// Error.
+  [[nodiscard]] ibv_srq_attr query() const {
+    ibv_srq_attr attributes{};
+    check(ibv_query_srq(get(), &attributes), "query a shared receive queue");
+    return attributes;
+  }
+
  private:
   Handle<ibv_srq, ibv_destroy_srq> native_;
 };

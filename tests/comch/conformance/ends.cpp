@@ -18,7 +18,7 @@ constexpr core::Duration kRest = std::chrono::milliseconds(1);
 
 ServerSide::ServerSide(const Address& address) {
   ServerSession::Offer offer{
-      std::vector<int>(kChannels, -1), kDepth, kLongest, "reverse", kKeepAlive, kMostWorkers};
+      std::vector<int>(kChannels, -1), kDepth, kLongest, 48, {"reverse"}, kKeepAlive, kMostWorkers};
   for (std::uint32_t i = 0; i < kChannels; ++i) ends.push_back(std::make_unique<End>(i));
   session = std::make_unique<ServerSession>(engine_, address, std::move(offer),
                                             static_cast<ServerSession::Observer&>(*this));
@@ -105,6 +105,7 @@ protocol::Hello hello() {
   hello.max_channels = kChannels;
   hello.max_message_length = kLongest;
   hello.backend = "cpu";
+  hello.services = {"reverse"};
   return hello;
 }
 
@@ -124,11 +125,11 @@ WorkerSide::~WorkerSide() {
   EXPECT_TRUE(backend_->stop(support::kBound));
 }
 
-void WorkerSide::on_channels(const std::string& service, std::vector<AttachedChannel> channels) {
+void WorkerSide::on_channels(std::vector<AttachedChannel> channels) {
   channels_ = std::move(channels);
   std::vector<channel::SharedChannel> served;
   for (const auto& attached_channel : channels_) served.push_back(attached_channel.channel);
-  backend_->start(std::move(served), service);
+  backend_->start(std::move(served), channels_.front().service);
   for (const auto& attached_channel : channels_) {
     if (!attached_channel.link) continue;
     attached_channel.link->start(channel::Wakeup::doorbell, [this] { engine_.notify(); });

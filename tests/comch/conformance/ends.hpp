@@ -124,7 +124,7 @@ class WorkerSide final : WorkerSession::Observer {
   std::optional<protocol::Refusal> refused;
 
  private:
-  void on_channels(const std::string& service, std::vector<AttachedChannel> channels) override;
+  void on_channels(std::vector<AttachedChannel> channels) override;
   void on_attached() override { ++attached; }
   void on_assignment(std::uint32_t channels) override { assignments.push_back(channels); }
   void on_start_shutdown(protocol::ShutdownReason) override { ++start_shutdowns; }

@@ -31,7 +31,8 @@ TEST_F(ServerSessionTest, OffersWelcomeAndChannels) {
   EXPECT_EQ(welcome->version, protocol::kControlVersion);
   EXPECT_EQ(welcome->channel_count, kChannels);
   EXPECT_EQ(welcome->keep_alive_ms, 1000U);
-  EXPECT_EQ(welcome->service, "reverse");
+  EXPECT_EQ(welcome->services, std::vector<std::string>{"reverse"});
+
   for (std::uint32_t i = 0; i < kChannels; ++i) {
     const auto offer = next(*worker_);
     ASSERT_EQ(offer.id, MessageId::channel_descriptor);
@@ -39,6 +40,8 @@ TEST_F(ServerSessionTest, OffersWelcomeAndChannels) {
     const auto descriptor = protocol::ChannelDescriptor::decode(offer.payload);
     ASSERT_TRUE(descriptor);
     EXPECT_EQ(descriptor->channel, i);
+    EXPECT_EQ(descriptor->max_response_length, 48U);
+    EXPECT_EQ(descriptor->service, 0U);
     EXPECT_EQ(descriptor->depth, 4U);
     EXPECT_EQ(descriptor->max_message_length, kMaxLength);
   }
@@ -73,7 +76,7 @@ TEST_F(ServerSessionTest, RefusesAnotherVersionByItsNumber) {
   auto message = other.encode();
   message.resize(message.size() + 10);  // it may say more
   send(MessageId::hello, message);
-  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 3");
+  expect_refused(Refusal::bad_version, "the worker speaks control version 2, this server 4");
   expect_next_worker_attaches();
 }
 
@@ -103,6 +106,15 @@ TEST_F(ServerSessionTest, RefusesAWorkerForTooShortMessages) {
   small.max_message_length = kMaxLength - 1;
   send(MessageId::hello, small.encode());
   expect_refused(Refusal::bad_hello, "messages of 599 bytes, this server's are up to 600");
+}
+
+TEST_F(ServerSessionTest, RefusesAWorkerWithoutItsService) {
+  auto other = hello();
+  other.services = {"echo", "reverse-more"};
+  send(MessageId::hello, other.encode());
+  expect_refused(Refusal::bad_hello,
+                 "the worker has no service 'reverse'; it has: echo, reverse-more");
+  expect_next_worker_attaches();
 }
 
 TEST_F(ServerSessionTest, AWorkerThatJustFitsIsTaken) {

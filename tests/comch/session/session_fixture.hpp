@@ -44,9 +44,8 @@ class WorkerEvents final : public ServerSession::Observer {
 /// Notes what the worker's program is told.
 class ServerEvents final : public WorkerSession::Observer {
  public:
-  void on_channels(const std::string& name,
-                   std::vector<AttachedChannel> attached_channels) override {
-    service = name;
+  void on_channels(std::vector<AttachedChannel> attached_channels) override {
+    service = attached_channels.front().service;
     channels = std::move(attached_channels);
     if (fail_to_start) throw core::Error(core::ErrorCode::driver, "the back end is out of order");
   }
@@ -63,7 +62,7 @@ class ServerEvents final : public WorkerSession::Observer {
   }
 
   bool fail_to_start = false;
-  std::string service;
+  std::string service;  ///< of the first channel
   std::vector<AttachedChannel> channels;
   int attached = 0;
   std::vector<std::uint32_t> assignments;
@@ -85,6 +84,7 @@ inline protocol::Hello hello() {
   hello.max_channels = 16;
   hello.max_message_length = 4096;
   hello.backend = "test";
+  hello.services = {"echo", "reverse"};
   return hello;
 }
 
@@ -104,8 +104,13 @@ class SessionTest : public testing::Test {
   }
 
   void listen() {
-    ServerSession::Offer offer{
-        std::vector<int>(kChannels, -1), kDepth, kMaxLength, "reverse", kKeepAlive, kMostWorkers};
+    ServerSession::Offer offer{std::vector<int>(kChannels, -1),
+                               kDepth,
+                               kMaxLength,
+                               48,
+                               {"reverse"},
+                               kKeepAlive,
+                               kMostWorkers};
     server_session_.emplace(server_engine_, address_, std::move(offer), worker_events_);
   }
 

@@ -31,7 +31,7 @@ class WorkerSessionTest : public test::SessionTest {
     hello_ = protocol::Hello::decode(message.payload);
   }
 
-  static Welcome welcome() { return {protocol::kControlVersion, kChannels, 1000, "reverse"}; }
+  static Welcome welcome() { return {protocol::kControlVersion, kChannels, 1000, {"reverse"}}; }
   void send(MessageId id, std::span<const std::byte> payload = {}) { server_->send(id, payload); }
   void send_with_fds(MessageId id, std::span<const std::byte> payload, std::span<const int> fds) {
     dynamic_cast<LocalControlConnection&>(*server_).send_with_fds(id, payload, fds);
@@ -98,7 +98,7 @@ TEST_F(WorkerSessionTest, GivesUpOnAnotherVersion) {
   other.version = 7;
   send(MessageId::welcome, other.encode());
   ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
-  EXPECT_EQ(server_events_.reason, "the server speaks control version 7, this worker 3");
+  EXPECT_EQ(server_events_.reason, "the server speaks control version 7, this worker 4");
   EXPECT_EQ(server_events_.refused, protocol::Refusal::bad_version);
 }
 
@@ -137,6 +137,14 @@ TEST_F(WorkerSessionTest, GivesUpOnAChannelBeforeTheWelcome) {
 TEST_F(WorkerSessionTest, GivesUpOnChannelsOutOfOrder) {
   send_welcome();
   send_channel(1);
+  expect_given_up("misplaced channel descriptor");
+}
+
+TEST_F(WorkerSessionTest, GivesUpOnAChannelOfAServiceThatTheWelcomeDidNotName) {
+  send_welcome();
+  auto descriptor = channels_[0]->descriptor();
+  descriptor.service = 1;
+  send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channels_[0]->fds());
   expect_given_up("misplaced channel descriptor");
 }
 

@@ -19,7 +19,7 @@ namespace offload::kernels::test {
 /// The places where the lanes of one group, or of one tile, meet.
 class Meeting {
  public:
-  explicit Meeting(std::uint32_t lanes) : barrier_(lanes), values_(lanes) {}
+  explicit Meeting(std::uint32_t lanes) : barrier_(lanes), values_(lanes), wide_(lanes) {}
 
   [[nodiscard]] std::uint32_t lanes() const { return static_cast<std::uint32_t>(values_.size()); }
   void sync() { barrier_.arrive_and_wait(); }
@@ -32,17 +32,26 @@ class Meeting {
     sync();
     return result;
   }
-  std::uint32_t combine_xor(std::uint32_t lane, std::uint32_t value) {
-    return exchange(lane, value, [](const std::vector<std::uint32_t>& values) {
-      std::uint32_t combined = 0;
-      for (const std::uint32_t other : values) combined ^= other;
-      return combined;
-    });
+  template <class Value, class Combine>
+  Value reduce(std::uint32_t lane, Value value, Combine combine) {
+    const auto at = [this](std::size_t index) {
+      Value other;
+      std::memcpy(&other, &wide_[index], sizeof other);
+      return other;
+    };
+    static_assert(sizeof value <= sizeof wide_[0]);
+    std::memcpy(&wide_[lane], &value, sizeof value);
+    sync();
+    Value result = at(0);
+    for (std::size_t index = 1; index < wide_.size(); ++index) result = combine(result, at(index));
+    sync();
+    return result;
   }
 
  private:
   std::barrier<> barrier_;
   std::vector<std::uint32_t> values_;
+  std::vector<std::uint64_t> wide_;
 };
 
 /// What the lanes of a group share: its meeting, and those of its tiles of each size.
@@ -65,8 +74,15 @@ class HostTile {
   HostTile(Meeting& meeting, std::uint32_t lane) : meeting_(&meeting), lane_(lane) {}
   [[nodiscard]] std::uint32_t lane() const { return lane_; }
   [[nodiscard]] std::uint32_t size() const { return meeting_->lanes(); }
+  [[nodiscard]] std::uint32_t from_first(std::uint32_t value) const {
+    return meeting_->exchange(lane_, value, [](const auto& values) { return values[0]; });
+  }
+  template <class Value, class Combine>
+  [[nodiscard]] Value reduce(Value value, Combine combine) const {
+    return meeting_->reduce(lane_, value, combine);
+  }
   [[nodiscard]] std::uint32_t combine_xor(std::uint32_t value) const {
-    return meeting_->combine_xor(lane_, value);
+    return reduce(value, Xor{});
   }
   void sync() const { meeting_->sync(); }
 
@@ -91,8 +107,12 @@ class HostWarp {
   [[nodiscard]] std::uint32_t from_first(std::uint32_t value) const {
     return lanes_->group.exchange(lane_, value, [](const auto& values) { return values[0]; });
   }
+  template <class Value, class Combine>
+  [[nodiscard]] Value reduce(Value value, Combine combine) const {
+    return lanes_->group.reduce(lane_, value, combine);
+  }
   [[nodiscard]] std::uint32_t combine_xor(std::uint32_t value) const {
-    return lanes_->group.combine_xor(lane_, value);
+    return reduce(value, Xor{});
   }
   [[nodiscard]] std::uint32_t exclusive_sum(std::uint32_t value) const {
     return lanes_->group.exchange(lane_, value, [this](const auto& values) {

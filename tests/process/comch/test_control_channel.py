@@ -33,10 +33,10 @@ GREETINGS = {
     "cut off": (frame(hello()[:-1], HELLO), BAD_HELLO, "greeting"),
     "too long": (frame(hello() + b"x", HELLO), BAD_HELLO, "greeting"),
     "no version": (frame(hello()[:5], HELLO), BAD_HELLO, "greeting"),
-    "version 0": (frame(hello(version=0), HELLO), BAD_VERSION, "version 0, this server 3"),
-    "version 2": (frame(hello(version=2), HELLO), BAD_VERSION, "version 2, this server 3"),
+    "version 0": (frame(hello(version=0), HELLO), BAD_VERSION, "version 0, this server 4"),
+    "version 2": (frame(hello(version=2), HELLO), BAD_VERSION, "version 2, this server 4"),
     "a later version of another shape": (frame(hello(version=7)[:6] + bytes(99), HELLO),
-                                         BAD_VERSION, "version 7, this server 3"),
+                                         BAD_VERSION, "version 7, this server 4"),
     "no channels": (frame(hello(max_channels=0), HELLO), BAD_HELLO, "serves 0 channels"),
     "short messages": (frame(hello(max_length=100), HELLO), BAD_HELLO, "messages of 100 bytes"),
     **{f"message {msg_id} first": (frame(b"", msg_id), BAD_HELLO, "greets first")

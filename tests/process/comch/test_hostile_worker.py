@@ -18,7 +18,7 @@ from wire import (ERROR, RESPONSE, WORKER_FAILED, WORKER_UNAVAILABLE, Wire, fram
 
 pytestmark = on_one_machine
 
-VERSION, MAGIC = 3, 0x4f464c44
+VERSION, MAGIC = 4, 0x4f464c44
 CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE = 2, 3
 HELLO, WELCOME, DESCRIPTOR, KEEP_ALIVE = 16, 17, 18, 19
 RINGS_DOORBELL = 1
@@ -33,7 +33,7 @@ class HostileWorker:
         self.socket.settimeout(10)
         self.socket.connect(str(server.socket_file))
         self._send(HELLO, struct.pack(">IHIII", MAGIC, VERSION, RINGS_DOORBELL, 64, 16 << 20)
-                   + b"\4evil")
+                   + b"\4evil" + b"\1\7reverse")
         self._expect(WELCOME)
         self.requests, self.responses, self.waits_at, self.rings_at = self._expect(DESCRIPTOR)
         self._send(CONSUMER_ID_REQUEST, struct.pack(">II", 0, 0))

@@ -20,7 +20,8 @@ def test_a_workers_back_end_and_its_refusal(stage):
     server = stage.server()
     server.wait_for_log("waiting for a worker")
     with Control.connect(stage.comch) as worker:
-        worker.send_raw(frame(hello()[:-5] + bytes([len(EVIL)]) + EVIL, HELLO))
+        greeting = hello().replace(b"\4fake", bytes([len(EVIL)]) + EVIL)
+        worker.send_raw(frame(greeting, HELLO))
         server.wait_for_log("attaches")
         worker.send(ERROR, struct.pack(">I", BUSY) + EVIL)
         server.wait_for_log("it refused")

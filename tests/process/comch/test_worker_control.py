@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from control import (CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE, DESCRIPTOR, HELLO, KEEP_ALIVE,
-                     LOCAL_READ, READABLE, RELEASED, SERVER_LEAVES, SHUTDOWN_COMPLETE, START_SHUTDOWN,
+                     LOCAL_READ, READABLE, RELEASED, SERVER_LEAVES, SHUTDOWN_COMPLETE, START_SHUTDOWN, TAIL,
                      WELCOME, WRITABLE, FakeServer, Memory, consumer_id, descriptor, not_a_frame, welcome)
 from harness import PATIENCE, wait_until
 from wire import BAD_HELLO, BAD_VERSION, BUSY, ERROR, REQUEST, SHUTTING_DOWN, frame
@@ -57,8 +57,8 @@ def test_the_worker_refuses_a_welcome(stage, server, payload, reason):
 
 
 @pytest.mark.parametrize("payload, reason", [
-    (welcome(version=2), "control version 2, this worker 3"),
-    (welcome(version=4), "control version 4, this worker 3"),
+    (welcome(version=2), "control version 2, this worker 4"),
+    (welcome(version=3), "control version 3, this worker 4"),
     (welcome(version=5)[:2] + bytes(99), "control version 5"),
 ], ids=["version 2", "version 4", "a later version of another shape"])
 def test_the_worker_does_not_serve_another_version(stage, server, payload, reason):
@@ -99,8 +99,8 @@ DESCRIPTORS = {
     "empty": (b"", 4, "descriptor"),
     "cut off": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1], 4, "descriptor"),
     "too long": (descriptor(0, DEPTH, MAX_LENGTH, REGION) + b"x", 4, "descriptor"),
-    "no region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:12] + bytes(4), 4, "too short"),
-    "a forged region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1] + b"x", 4, "checksum"),
+    "no region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:12] + bytes(4) + TAIL, 4, "too short"),
+    "a forged region": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-len(TAIL) - 1] + b"x" + TAIL, 4, "checksum"),
     "requests of this process": (descriptor(0, DEPTH, MAX_LENGTH, REGION, access=LOCAL_READ), 4,
                                  "requests is not one range with the access"),
     "requests to write": (descriptor(0, DEPTH, MAX_LENGTH, REGION, access=WRITABLE), 4,
@@ -115,6 +115,9 @@ DESCRIPTORS = {
     "depth 8192": (descriptor(0, 8192, MAX_LENGTH, REGION), 4, "shape"),
     "depth 4 Gi": (descriptor(0, 0xffffffff, MAX_LENGTH, REGION), 4, "shape"),
     "messages of 4 GiB": (descriptor(0, DEPTH, 0xffffffff, REGION), 4, "shape"),
+    "responses of 4 GiB": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-len(TAIL)] + b"\xff\xff\xff\xff\0", 4,
+                           "shape"),
+    "a service beyond the last": (descriptor(0, DEPTH, MAX_LENGTH, REGION)[:-1] + b"\1", 4, "descriptor"),
     "more depth than memory": (descriptor(0, 2 * DEPTH, MAX_LENGTH, REGION), 4, "laid out"),
     "longer messages than memory": (descriptor(0, DEPTH, 1 << 20, REGION), 4, "laid out"),
     "a region a page too short": (descriptor(0, DEPTH, MAX_LENGTH, REGION - 4096), 4, "laid out"),

@@ -48,6 +48,41 @@ TEST_F(ConnectionTest, IsDescribedAndConnectedWhileItRuns) {
   EXPECT_EQ(fake().open["ibv_create_qp"], 0);
 }
 
+TEST_F(ConnectionTest, ItsUserIsToldWhenItIsConnectedAndWhenNot) {
+  Lines told;
+  connection_.set_connection_callback([&](Connection& connection, bool connected) {
+    EXPECT_EQ(connection.connected(), connected);
+    told.emplace_back(connected ? "connected" : "not");
+  });
+  connection_.start();
+  EXPECT_EQ(thrown_by([&] { connection_.set_connection_callback({}); }).code(),
+            ErrorCode::bad_state);
+  EXPECT_TRUE(told.empty());
+  connection_.connect_to(a_peer());
+  EXPECT_EQ(told, Lines{"connected"});
+  ASSERT_TRUE(send().ok());
+  ASSERT_TRUE(send().ok());
+  fake().finish_send(queue(), IBV_WC_RETRY_EXC_ERR);
+  fake().finish_send(queue(), IBV_WC_WR_FLUSH_ERR);
+  turn();
+  EXPECT_EQ(told, (Lines{"connected", "not"}));  // once
+  connection_.stop();
+  turn();
+  EXPECT_EQ(told.size(), 2U);
+  connection_.start();
+  connection_.connect_to(a_peer());
+  connection_.stop();
+  turn();
+  EXPECT_EQ(told, (Lines{"connected", "not", "connected", "not"}));
+  connection_.start();
+  connection_.connect_to(a_peer());
+  fake().fail_call = "post_send";
+  ASSERT_TRUE(send().ok());
+  turn();
+  fake().fail_call.clear();
+  EXPECT_EQ(told.size(), 6U);  // a post that fails
+}
+
 TEST_F(ConnectionTest, AStartThatFailsLeavesNothing) {
   fake().port.state = IBV_PORT_DOWN;
   EXPECT_EQ(thrown_by([&] { connection_.start(); }).code(), ErrorCode::not_connected);

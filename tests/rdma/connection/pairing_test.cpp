@@ -33,6 +33,18 @@ class PairingTest : public FakeDeviceTest {
   QueuePair queue_{domain_, completions_, completions_, {}};
 };
 
+TEST_F(PairingTest, AnEndMayWantASmallerMtu) {
+  fake().port.active_mtu = IBV_MTU_4096;
+  PathOptions options;
+  options.most_mtu = IBV_MTU_512;
+  Pairing pairing(device_, options);
+  EXPECT_EQ(pairing.describe(queue_).mtu, IBV_MTU_512);  // so the peer takes it too
+  auto peer = matching_peer();
+  peer.mtu = IBV_MTU_2048;
+  pairing.connect(queue_, peer);
+  EXPECT_EQ(rtr().path_mtu, IBV_MTU_512);
+}
+
 TEST_F(PairingTest, ADescriptorHasThePortTheGidAndTheLimits) {
   const auto descriptor = Pairing(device_, {}).describe(queue_);
   EXPECT_EQ(descriptor.qp_type, QpType::rc);

@@ -1,7 +1,10 @@
+#include "rdma/connection/remote_sync_event.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "memory/region_export.hpp"
 #include "tests/rdma/connection_fixture.hpp"
 
 /// A peer's sync event: what is posted, what comes of it, and what is refused.
@@ -169,6 +172,24 @@ TEST_F(InlineSyncEventTest, AValueTravelsInTheRequest) {
   EXPECT_NE(posted().send.send_flags & IBV_SEND_INLINE, 0U);
   ASSERT_EQ(connection_.submit(task(Action::get)), Status());
   EXPECT_EQ(posted().send.send_flags & IBV_SEND_INLINE, 0U);
+}
+
+TEST_F(ConnectionTest, AnExportedEventIsImportedWithItsRights) {
+  const sync::SyncEvent event({.name = "x", .publisher = sync::Publisher::peer});
+  const ExportedSyncEvent exported(event, registrar_, memory::Access::remote_read);
+  const RemoteAddress address = import_sync_event(exported.blob());
+  EXPECT_EQ(address.range.address, reinterpret_cast<std::uint64_t>(&event.words()));
+  EXPECT_EQ(address.offset, 0U);
+  EXPECT_EQ(address.granted, memory::Access::remote_read);
+  // Memory that is not of an event's size or place.
+  memory::MemoryRegion other(
+      {"other", memory::kLocalAccess | memory::Access::remote_read},
+      {memory::borrow_range(std::span(region_.ranges()[0].address + 8, 64))});
+  other.add_registrar(registrar_);
+  other.start();
+  const auto blob = memory::export_remote(other, registrar_, memory::Access::remote_read);
+  EXPECT_THROW(import_sync_event(blob), core::Error);
+  EXPECT_THROW(import_sync_event({}), core::Error);
 }
 
 }  // namespace

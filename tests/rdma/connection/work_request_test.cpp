@@ -51,6 +51,33 @@ TEST_F(ConnectionTest, WorkRequestsNameWhatTheTasksSay) {
   EXPECT_EQ(target->data().size(), 40U);
 }
 
+TEST_F(ConnectionTest, WhatThePeerDidNotGrantIsNotPosted) {
+  start_connected();
+  const memory::RemoteRegion readable(memory::Access::remote_read, {{0x10000, 100, 9}});
+  const auto buffer = memory::RemoteBuffer::of(readable, 0x10008, 64);
+  ASSERT_TRUE(buffer);
+  auto source = data(0, 8);
+  auto target = room(256, 64);
+  WriteTask& write = *writes_->allocate();
+  write.source = source.get();
+  write.to = *buffer;
+  EXPECT_EQ(connection_.submit(write), ErrorCode::not_permitted);
+  FetchAndAddTask& add = *adds_->allocate();
+  add.destination = target.get();
+  add.at = *buffer;
+  EXPECT_EQ(connection_.submit(add), ErrorCode::not_permitted);
+  ReadTask& read = *reads_->allocate();
+  read.destination = target.get();
+  read.from = *buffer;
+  read.length = 65;  // one byte beyond
+  EXPECT_EQ(connection_.submit(read), ErrorCode::invalid_value);
+  EXPECT_TRUE(queue().sends.empty());
+  read.length = 64;
+  EXPECT_EQ(connection_.submit(read), Status());
+  EXPECT_EQ(queue().sends.at(0).send.wr.rdma.remote_addr, 0x10008U);
+  EXPECT_EQ(queue().sends.at(0).send.wr.rdma.rkey, 9U);
+}
+
 TEST_F(ConnectionTest, WhatDoesNotFitIsRefused) {
   start_connected();
   auto source = data(0, 100);

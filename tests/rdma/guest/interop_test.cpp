@@ -40,16 +40,46 @@ TEST_F(DeviceTest, IsWhatIbvDevinfoSays) {
     return std::stoull(fields[name], nullptr, 0);
   };
   const ibv_device_attr& limits = device_.attributes();
-  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_qp), number("max_qp"));
-  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_qp_wr), number("max_qp_wr"));
-  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_sge), number("max_sge"));
-  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_cqe), number("max_cqe"));
-  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_srq_wr), number("max_srq_wr"));
-  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_mr), number("max_mr"));
   EXPECT_EQ(limits.max_mr_size, number("max_mr_size"));
-  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_qp_init_rd_atom), number("max_qp_init_rd_atom"));
-  EXPECT_EQ(static_cast<std::uint64_t>(limits.max_qp_rd_atom), number("max_qp_rd_atom"));
+  EXPECT_EQ(limits.page_size_cap, number("page_size_cap"));
+  EXPECT_EQ(limits.vendor_id, number("vendor_id"));
+  EXPECT_EQ(limits.vendor_part_id, number("vendor_part_id"));
+  EXPECT_EQ(limits.hw_ver, number("hw_ver"));
+  EXPECT_EQ(limits.max_pkeys, number("max_pkeys"));
+  EXPECT_EQ(limits.local_ca_ack_delay, number("local_ca_ack_delay"));
   EXPECT_EQ(limits.phys_port_cnt, number("phys_port_cnt"));
+  const std::pair<const char*, int> counts[] = {
+      {"max_qp", limits.max_qp},
+      {"max_qp_wr", limits.max_qp_wr},
+      {"max_sge", limits.max_sge},
+      {"max_sge_rd", limits.max_sge_rd},
+      {"max_cq", limits.max_cq},
+      {"max_cqe", limits.max_cqe},
+      {"max_mr", limits.max_mr},
+      {"max_pd", limits.max_pd},
+      {"max_qp_rd_atom", limits.max_qp_rd_atom},
+      {"max_ee_rd_atom", limits.max_ee_rd_atom},
+      {"max_res_rd_atom", limits.max_res_rd_atom},
+      {"max_qp_init_rd_atom", limits.max_qp_init_rd_atom},
+      {"max_ee_init_rd_atom", limits.max_ee_init_rd_atom},
+      {"max_ee", limits.max_ee},
+      {"max_rdd", limits.max_rdd},
+      {"max_mw", limits.max_mw},
+      {"max_raw_ipv6_qp", limits.max_raw_ipv6_qp},
+      {"max_raw_ethy_qp", limits.max_raw_ethy_qp},
+      {"max_mcast_grp", limits.max_mcast_grp},
+      {"max_mcast_qp_attach", limits.max_mcast_qp_attach},
+      {"max_total_mcast_qp_attach", limits.max_total_mcast_qp_attach},
+      {"max_ah", limits.max_ah},
+      {"max_fmr", limits.max_fmr},
+      {"max_srq", limits.max_srq},
+      {"max_srq_wr", limits.max_srq_wr},
+      {"max_srq_sge", limits.max_srq_sge},
+  };
+  for (const auto& [name, count] : counts) {
+    EXPECT_EQ(static_cast<std::uint64_t>(count), number(name)) << name;
+  }
+  EXPECT_EQ(fields["fw_ver"], limits.fw_ver);
   const std::map<ibv_atomic_cap, std::string> atomics{{IBV_ATOMIC_NONE, "ATOMIC_NONE"},
                                                       {IBV_ATOMIC_HCA, "ATOMIC_HCA"},
                                                       {IBV_ATOMIC_GLOB, "ATOMIC_GLOB"}};

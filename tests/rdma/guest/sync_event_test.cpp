@@ -1,5 +1,6 @@
 #include "sync/sync_event.hpp"
 
+#include "rdma/connection/remote_sync_event.hpp"
 #include "tests/rdma/guest/fixture.hpp"
 
 /// A sync event that a peer works on, over a real device.
@@ -12,19 +13,13 @@ using Action = RemoteSyncEventTask::Action;
 class SyncEventTest : public DeviceTest {
  protected:
   SyncEventTest()
-      : event_({"of b", sync::Publisher::gpu}),
-        events_region_({"event", memory::kLocalAccess | memory::kRemoteAccess},
-                       {memory::borrow_range({event_.memory().data(), event_.memory().size()})}),
+      : event_({"of b", sync::Publisher::peer}),
+        exported_(event_, registrar_),
         a_(objects(), {}, engine_, "a"),
         b_(objects(), {}, engine_, "b"),
         tasks_(a_.connection, 4, a_.outcomes.callbacks<RemoteSyncEventTask>()),
         scratch_(room(0, 8)) {
-    events_region_.add_registrar(registrar_);
-    events_region_.start();
-    peers_ = memory::import_remote(
-                 memory::export_remote(events_region_, registrar_, memory::kRemoteAccess))
-                 .ranges()
-                 .at(0);
+    peers_ = import_sync_event(exported_.blob());
     a_.connection.start();
     b_.connection.start();
     connect(a_.connection, b_.connection);
@@ -39,7 +34,7 @@ class SyncEventTest : public DeviceTest {
   std::uint64_t run(Action action, std::uint64_t argument = 0) {
     a_.outcomes.all.clear();
     task_->action = action;
-    task_->event = {peers_, 0};
+    task_->event = peers_;
     task_->argument = argument;
     task_->scratch = scratch_.get();
     EXPECT_EQ(a_.connection.submit(*task_), Status());
@@ -49,12 +44,12 @@ class SyncEventTest : public DeviceTest {
   }
 
   sync::SyncEvent event_;
-  memory::MemoryRegion events_region_;
+  ExportedSyncEvent exported_;
   Side a_;
   Side b_;
   progress::TaskPool<RemoteSyncEventTask> tasks_;
   memory::BufferRef scratch_;
-  memory::RemoteRange peers_;
+  RemoteAddress peers_;
   RemoteSyncEventTask* task_ = nullptr;
 };
 
@@ -66,6 +61,37 @@ TEST_F(SyncEventTest, IsSetAddedToAndGot) {
   EXPECT_EQ(event_.get(), large + 2);
   event_.set(7);
   EXPECT_EQ(run(Action::get), 7U);
+}
+
+// As the reference's requester: get after get, until the owner of the event has set it.
+TEST_F(SyncEventTest, IsGotUntilItsOwnerHasSetIt) {
+  run(Action::set, 1);
+  std::jthread owner([&] {
+    EXPECT_TRUE(event_.wait_greater(0, sync::Wait::block, std::chrono::seconds(10)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that several gets find 1
+    event_.set(2);
+  });
+  int gets = 0;
+  const auto limit = core::Clock::now() + std::chrono::seconds(10);
+  while (run(Action::get) < 2 && core::Clock::now() < limit) ++gets;
+  EXPECT_EQ(event_.get(), 2U);
+  EXPECT_GT(gets, 0);
+  run(Action::set, 3);
+  EXPECT_EQ(event_.get(), 3U);
+}
+
+TEST_F(SyncEventTest, WhatItsOwnerDoesNotGrantIsRefusedHere) {
+  const ExportedSyncEvent read_only(event_, registrar_, memory::Access::remote_read);
+  task_->event = import_sync_event(read_only.blob());
+  task_->scratch = scratch_.get();
+  task_->action = Action::set;
+  EXPECT_EQ(a_.connection.submit(*task_), core::ErrorCode::not_permitted);
+  task_->action = Action::add;
+  EXPECT_EQ(a_.connection.submit(*task_), core::ErrorCode::not_permitted);
+  task_->action = Action::get;
+  EXPECT_EQ(a_.connection.submit(*task_), Status());
+  EXPECT_TRUE(until([&] { return !a_.outcomes.all.empty(); }));
+  EXPECT_EQ(a_.outcomes.all, Lines{"ok"});
 }
 
 TEST_F(SyncEventTest, WakesWhoSleepsOnIt) {
@@ -81,7 +107,7 @@ TEST_F(SyncEventTest, WhatWasWrittenBeforeASetIsThereWithIt) {
   write.source = source.get();
   write.to = place(4UL << 20);
   task_->action = Action::set;
-  task_->event = {peers_, 0};
+  task_->event = peers_;
   task_->argument = 1;
   task_->scratch = scratch_.get();
   ASSERT_EQ(a_.connection.submit_unflushed(write), Status());

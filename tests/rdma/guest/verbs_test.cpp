@@ -128,6 +128,123 @@ TEST_F(RawTest, QueuePairsShareReceivesAndTheirLimitIsAnEvent) {
   }));
 }
 
+TEST_F(RawTest, TheLimitOfSharedReceivesIsWhatItsQuerySays) {
+  SharedReceiveQueue receives(domain_, 16);
+  EXPECT_GE(receives.query().max_wr, 16U);
+  EXPECT_EQ(receives.query().srq_limit, 0U);
+  receives.notify_below(3);
+  EXPECT_EQ(receives.query().srq_limit, 3U);
+}
+
+TEST_F(RawTest, AnEventSaysOfWhichCompletionQueueItIs) {
+  CompletionChannel channel(device_);
+  int context = 0;
+  CompletionQueue sends(device_, 16, &channel);
+  CompletionQueue receives(device_, 16, &channel, 0, &context);
+  QueuePair a(domain_, sends, receives, {});
+  QueuePair b(domain_, sends, receives, {});
+  connect_to(a, b.qp_num());
+  connect_to(b, a.qp_num());
+  ASSERT_TRUE(receives.arm().ok());
+  EXPECT_FALSE(channel.take_event());
+  ibv_sge target = piece(4096, 100);
+  ibv_recv_wr receive{1, nullptr, &target, 1};
+  ibv_recv_wr* bad_receive = nullptr;
+  ASSERT_TRUE(b.post_receive(receive, bad_receive).ok());
+  ibv_sge from = piece(0, 100);
+  ibv_send_wr send{};
+  send.sg_list = &from;
+  send.num_sge = 1;
+  send.opcode = IBV_WR_SEND;
+  send.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  ASSERT_TRUE(a.post_send(send, bad).ok());
+  std::optional<CompletionEvent> event;
+  EXPECT_TRUE(until([&] { return (event = channel.take_event()).has_value(); }, false));
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->queue, receives.get());
+  EXPECT_EQ(event->context, &context);
+}
+
+TEST_F(RawTest, AttributesChangeByMaskAndAreQueriedByIt) {
+  QueuePairOptions options;
+  options.max_send_wr = 33;
+  QueuePair a(domain_, completions_, completions_, options);
+  QueuePair b(domain_, completions_, completions_, {});
+  connect_to(a, b.qp_num());
+  connect_to(b, a.qp_num());
+  // What the calls say is what libibverbs says of the same queue pair.
+  const auto same_as_raw = [&](int mask) {
+    ibv_qp_attr raw{};
+    ibv_qp_init_attr initial{};
+    EXPECT_EQ(ibv_query_qp(a.get(), &raw, mask, &initial), 0);
+    const QueuePairQuery told = a.query(mask);
+    EXPECT_EQ(std::memcmp(&told.attributes.cap, &raw.cap, sizeof raw.cap), 0);
+    EXPECT_EQ(told.attributes.qp_access_flags, raw.qp_access_flags);
+    EXPECT_EQ(told.initial.cap.max_send_wr, initial.cap.max_send_wr);
+    return told;
+  };
+  ibv_qp_attr change{};
+  change.min_rnr_timer = 5;
+  change.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+  a.modify(change, IBV_QP_MIN_RNR_TIMER | IBV_QP_ACCESS_FLAGS);
+  const auto told =
+      same_as_raw(IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_CAP);
+  EXPECT_EQ(told.attributes.qp_state, IBV_QPS_RTS);
+  EXPECT_EQ(told.attributes.min_rnr_timer, 5);
+  EXPECT_EQ(told.attributes.qp_access_flags & IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_READ);
+  EXPECT_GE(told.initial.cap.max_send_wr, 33U);
+  ibv_qp_attr move{};
+  move.qp_state = IBV_QPS_SQD;
+  a.modify(move, IBV_QP_STATE);
+  EXPECT_EQ(a.state(), IBV_QPS_SQD);
+  EXPECT_TRUE(
+      until([&] { return a.query(IBV_QP_STATE).attributes.qp_state == IBV_QPS_SQD; }, false));
+  move.qp_state = IBV_QPS_RTS;
+  a.modify(move, IBV_QP_STATE);
+  EXPECT_EQ(a.query(IBV_QP_STATE).attributes.qp_state, IBV_QPS_RTS);
+  move.qp_state = IBV_QPS_INIT;  // not from RTS
+  EXPECT_EQ(support::thrown_by([&] { a.modify(move, IBV_QP_STATE); }).code(),
+            ErrorCode::invalid_value);
+  EXPECT_EQ(a.state(), IBV_QPS_RTS);
+}
+
+TEST_F(RawTest, ADatagramFindsItsWayByIpv6) {
+  GidRule rule;
+  rule.family = Family::ipv6;
+  const ibv_gid_entry gid = choose_gid(device_.gids(), rule);
+  ibv_ah_attr to = default_path();
+  to.grh.dgid = gid.gid;
+  to.grh.sgid_index = static_cast<std::uint8_t>(gid.gid_index);
+  to.grh.traffic_class = 32;
+  constexpr std::uint32_t kKey = 0x11111111;
+  QueuePairOptions options;
+  options.qp_type = QpType::ud;
+  QueuePair pair(domain_, completions_, completions_, options);
+  pair.initialize(1, memory::Access::none, kKey);
+  pair.ready_to_receive();
+  pair.ready_to_send();
+  ibv_sge target = piece(4096, 200);
+  ibv_recv_wr receive{1, nullptr, &target, 1};
+  ibv_recv_wr* bad_receive = nullptr;
+  ASSERT_TRUE(pair.post_receive(receive, bad_receive).ok());
+  const AddressHandle path(domain_, to);
+  ibv_sge from = piece(0, 100);
+  ibv_send_wr send{};
+  send.sg_list = &from;
+  send.num_sge = 1;
+  send.opcode = IBV_WR_SEND;
+  send.wr.ud = {path.get(), pair.qp_num(), kKey};
+  ibv_send_wr* bad = nullptr;
+  ASSERT_TRUE(pair.post_send(send, bad).ok());
+  EXPECT_EQ(next().status, IBV_WC_SUCCESS);
+  // The header of the packet, as it came: version 6, traffic class, source (RFC 8200, 3).
+  const auto header = bytes(4096, 40);
+  EXPECT_EQ(std::to_integer<int>(header[0]) >> 4, 6);
+  EXPECT_EQ((std::to_integer<int>(header[0]) & 15) << 4 | std::to_integer<int>(header[1]) >> 4, 32);
+  EXPECT_EQ(std::memcmp(&header[8], gid.gid.raw, 16), 0);
+}
+
 TEST_F(RawTest, ADatagramFindsItsWay) {
   constexpr std::uint32_t kKey = 0x11111111;
   constexpr std::uint32_t kHeader = 40;  // the routing header comes before the bytes

@@ -379,6 +379,7 @@ TEST_F(CardTest, BesideAnOwnerOfAnotherThread) {
   }
   ends = true;
   card.join();
+  EXPECT_EQ(card_.fault(), "");
   EXPECT_EQ(done, kCount);
   EXPECT_TRUE(right);
 }

@@ -42,5 +42,22 @@ TEST_F(CompletionQueueTest, EventsOfAChannelAreTakenAndAcknowledged) {
   EXPECT_EQ(fake().acknowledged, 2);
 }
 
+TEST_F(CompletionQueueTest, AnEventSaysOfWhichQueueItIs) {
+  const DeviceContext device("fake0");
+  CompletionChannel channel(device);
+  int context = 0;
+  const CompletionQueue one(device, 16, &channel);
+  const CompletionQueue other(device, 16, &channel, 0, &context);
+  EXPECT_EQ(one.context(), nullptr);
+  EXPECT_FALSE(channel.take_event());
+  fake().rung = other.get();
+  fake().ring();
+  const auto event = channel.take_event();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->queue, other.get());
+  EXPECT_EQ(event->context, &context);
+  EXPECT_EQ(fake().acknowledged, 1);
+}
+
 }  // namespace
 }  // namespace offload::rdma

@@ -69,6 +69,81 @@ TEST_F(QueuePairTest, AStateThatTheDeviceRefusesIsNotTaken) {
   EXPECT_EQ(queue.state(), IBV_QPS_INIT);
 }
 
+TEST_F(QueuePairTest, AnyChangeIsMadeByItsMask) {
+  const DeviceContext device("fake0");
+  const ProtectionDomain domain(device);
+  const CompletionQueue completions(device, 16);
+  QueuePair queue(domain, completions, completions, {});
+  queue.initialize(1, memory::kRemoteAccess, 0, 3);
+  test::FakeQueuePair& native = *fake().queue_pairs[0];
+  EXPECT_EQ(native.attributes.pkey_index, 3);
+  queue.ready_to_receive(RtrAttributes{});
+  queue.ready_to_send();
+  ibv_qp_attr timer{};
+  timer.min_rnr_timer = 7;
+  queue.modify(timer, IBV_QP_MIN_RNR_TIMER);
+  EXPECT_EQ(native.mask, IBV_QP_MIN_RNR_TIMER);
+  EXPECT_EQ(native.attributes.min_rnr_timer, 7);
+  EXPECT_EQ(queue.state(), IBV_QPS_RTS);
+  ibv_qp_attr drained{};
+  drained.qp_state = IBV_QPS_SQD;
+  queue.modify(drained, IBV_QP_STATE);
+  EXPECT_EQ(name_of(queue.state()), "SQD");
+  ibv_send_wr send{};
+  ibv_send_wr* bad = nullptr;
+  EXPECT_TRUE(queue.post_send(send, bad).ok());  // goes on its way from RTS on
+  fake().fail_call = "ibv_modify_qp";
+  fake().fail_with = EINVAL;
+  EXPECT_EQ(std::string(thrown_by([&] { queue.modify(timer, IBV_QP_QKEY); }).what())
+                .rfind("queue pair 100 (RC) on fake0 does not take that change in SQD: ", 0),
+            0U);
+  fake().fail_call.clear();
+  ibv_qp_attr sending{};
+  sending.qp_state = IBV_QPS_RTS;
+  queue.modify(sending, IBV_QP_STATE);
+  EXPECT_EQ(queue.state(), IBV_QPS_RTS);
+}
+
+TEST_F(QueuePairTest, WhatItWasMadeWithIsQueried) {
+  const DeviceContext device("fake0");
+  const ProtectionDomain domain(device);
+  const CompletionQueue sends(device, 16);
+  const CompletionQueue receives(device, 16);
+  QueuePairOptions options;
+  options.max_send_wr = 7;
+  options.sq_sig_all = true;
+  const QueuePair queue(domain, sends, receives, options);
+  const QueuePairQuery told = queue.query(IBV_QP_STATE | IBV_QP_CAP);
+  EXPECT_EQ(told.attributes.qp_state, IBV_QPS_RESET);
+  EXPECT_EQ(told.initial.send_cq, sends.get());
+  EXPECT_EQ(told.initial.recv_cq, receives.get());
+  EXPECT_EQ(told.initial.cap.max_send_wr, 7U);
+  EXPECT_EQ(told.initial.sq_sig_all, 1);
+  fake().fail_call = "ibv_query_qp";
+  EXPECT_THROW(static_cast<void>(queue.query(IBV_QP_STATE)), core::Error);
+}
+
+TEST_F(QueuePairTest, APathIsByGidOrByLid) {
+  const DeviceContext device("fake0");
+  const ProtectionDomain domain(device);
+  ibv_ah_attr path = default_path();
+  path.grh.dgid = parse_gid("2001:db8::1");
+  path.grh.hop_limit = 3;
+  path.grh.traffic_class = 32;
+  const AddressHandle by_gid(domain, path);
+  EXPECT_EQ(fake().path.is_global, 1);
+  EXPECT_EQ(fake().path.grh.hop_limit, 3);
+  EXPECT_EQ(fake().path.grh.traffic_class, 32);
+  path = {};
+  path.dlid = 17;
+  path.sl = 4;
+  path.port_num = 1;
+  const AddressHandle by_lid(domain, path);
+  EXPECT_EQ(fake().path.is_global, 0);
+  EXPECT_EQ(fake().path.dlid, 17);
+  EXPECT_EQ(fake().path.sl, 4);
+}
+
 TEST_F(QueuePairTest, RetriesHaveAnEnd) {
   const DeviceContext device("fake0");
   const ProtectionDomain domain(device);

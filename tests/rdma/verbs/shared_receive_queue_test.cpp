@@ -40,6 +40,17 @@ TEST_F(SharedReceiveQueueTest, ARefusedReceiveIsNamed) {
   EXPECT_EQ(fake().shared_receives.size(), 1U);
 }
 
+TEST_F(SharedReceiveQueueTest, TellsItsSizeAndLimit) {
+  SharedReceiveQueue queue(domain_, 16, 2);
+  queue.notify_below(4);
+  const ibv_srq_attr told = queue.query();
+  EXPECT_EQ(told.max_wr, 16U);
+  EXPECT_EQ(told.max_sge, 2U);
+  EXPECT_EQ(told.srq_limit, 4U);
+  fake().fail_call = "ibv_query_srq";
+  EXPECT_THROW(static_cast<void>(queue.query()), core::Error);
+}
+
 TEST_F(SharedReceiveQueueTest, ADeviceThatRefusesIsAnError) {
   SharedReceiveQueue queue(domain_, 16);
   queue.notify_below(4);

@@ -24,6 +24,8 @@ bool is_private(const std::string& folder) {
 }  // namespace
 
 std::string runtime_folder() {
+  const char* const ours = std::getenv("OFFLOAD_RUNTIME_DIR");
+  if (ours != nullptr && std::string_view(ours).starts_with('/')) return ours;
   const char* const given = std::getenv("XDG_RUNTIME_DIR");
   if (given != nullptr && std::string_view(given).starts_with('/') && is_private(given)) {
     return given;

@@ -14,7 +14,7 @@
 
 namespace offload::comch {
 
-/// A queue pair of slots, whoever posts to it. Not connected when it is made.
+/// A queue pair of slots. Not connected when it is made.
 class SlotPair {
  public:
   SlotPair() = default;

@@ -40,6 +40,15 @@ TEST_F(RuntimeFolder, IsTheSystemsIfThatIsOurs) {
   EXPECT_EQ(default_address(), "unix:" + dir_.path() + "/dpu-gpu-offload.sock");
 }
 
+TEST_F(RuntimeFolder, IsFirstOfAllWhatOursSays) {
+  set("/");
+  ::setenv("OFFLOAD_RUNTIME_DIR", dir_.file("nothing yet").c_str(), 1);
+  EXPECT_EQ(runtime_folder(), dir_.file("nothing yet"));
+  ::setenv("OFFLOAD_RUNTIME_DIR", "relative", 1);
+  EXPECT_NE(runtime_folder(), "relative");
+  ::unsetenv("OFFLOAD_RUNTIME_DIR");
+}
+
 TEST_F(RuntimeFolder, ElseOneOfOurOwn) {
   const auto user = ::geteuid();
   const std::string own =

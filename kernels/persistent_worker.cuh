@@ -1,29 +1,34 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
 #include "kernels/gate.cuh"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
-#include "kernels/services.hpp"
 #include "kernels/warp_poller.cuh"
 
+/// The persistent kernel, instantiated for each service where that is compiled: with the suite
+/// (module/built_in.cu) or in a module. So it calls its service directly.
 namespace offload::kernels {
-namespace {
 
 /// Threads of a block that works on one message: with 512, what FlatResponse has under way at once
 /// is 64 KiB. Fewer where a GPU has no room for so many.
-constexpr std::uint32_t kMostThreads = 512;
-constexpr std::uint32_t kFewestThreads = 64;
+inline constexpr std::uint32_t kMostThreads = 512;
+inline constexpr std::uint32_t kFewestThreads = 64;
 
 /// The kernel for channels of short messages, which fit in packets each: each warp polls and
 /// answers alone, batches too.
 template <class Service, bool kPosts>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
-    serve_by_warps(const __grid_constant__ PersistentWorker worker) {
+    serve_by_warps(const __grid_constant__ PersistentWorker worker,
+                   const __grid_constant__ Service service) {
   __shared__ Staging staging_of[kWarpsPerBlock];
   const std::uint32_t in_block = threadIdx.x / 32;
   Staging& staging = staging_of[in_block];
   WarpPoller<kPosts> poller(worker, blockIdx.x * kWarpsPerBlock + in_block);
   const auto always = [] { return true; };
   for (Received received{}; poller.wait(staging, received, always);) {
-    poller.answer(Service{}, staging, received);
+    poller.answer(service, staging, received);
   }
 }
 
@@ -51,14 +56,15 @@ __device__ Job next_job(Poller& poller, Gate& gate, const Service& service, Stag
 /// and answers those in packets; the whole block answers a plain one, long message or batch.
 template <class Service, bool kPosts>
 __global__ void __launch_bounds__(kMostThreads)
-    serve_by_blocks(const __grid_constant__ PersistentWorker worker) {
+    serve_by_blocks(const __grid_constant__ PersistentWorker worker,
+                    const __grid_constant__ Service service) {
   __shared__ Staging staging;
   __shared__ Job job;
   WarpPoller<kPosts> poller(worker, blockIdx.x);
   Gate gate(worker, blockIdx.x);
   for (;;) {
     if (threadIdx.x < 32) {
-      const Job next = next_job(poller, gate, Service{}, staging);
+      const Job next = next_job(poller, gate, service, staging);
       if (threadIdx.x == 0) job = next;
       poller.next();
     }
@@ -69,17 +75,18 @@ __global__ void __launch_bounds__(kMostThreads)
       if (job.opens_gate && threadIdx.x == 32) gate.open_next(job.sequence);
     };
     poller.begin_busy();
-    const Response response = respond(ThreadBlock{}, poller.channel(), job.sequence, Service{},
+    const Response response = respond(ThreadBlock{}, poller.channel(), job.sequence, service,
                                       staging, job.received, open_gate);
     if (threadIdx.x < 32) poller.finish(job.sequence, job.received, response);
     poller.end_busy();
   }
 }
 
-using Kernel = void (*)(PersistentWorker);
-
-/// Whether `blocks` blocks of `threads` threads are resident on the GPU at once.
-cudaError_t fits(Kernel kernel, std::uint32_t blocks, std::uint32_t threads, bool& fit) {
+/// The share of the current GPU that `blocks` blocks of `threads` threads take, whose blocks are
+/// all resident at once: over 1 they are not.
+template <class Service>
+cudaError_t share_of(void (*kernel)(PersistentWorker, Service), std::uint32_t blocks,
+                     std::uint32_t threads, double& share) {
   int device = 0;
   int processors = 0;
   int per_processor = 0;
@@ -91,51 +98,65 @@ cudaError_t fits(Kernel kernel, std::uint32_t blocks, std::uint32_t threads, boo
   }
   const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel,
                                                                     static_cast<int>(threads), 0);
-  fit =
-      blocks <= static_cast<std::uint32_t>(processors) * static_cast<std::uint32_t>(per_processor);
+  const double room = static_cast<double>(processors) * per_processor;
+  share = room > 0 ? blocks / room : 2;
   return status;
 }
 
-/// Launches `kernel` with as many threads a block as fit, from `most` down to `fewest`.
-cudaError_t launch(Kernel kernel, const PersistentWorker& worker, std::uint32_t blocks,
-                   std::uint32_t most, std::uint32_t fewest, cudaStream_t stream) {
+/// Launches `kernel` with as many threads a block as fit, from `most` down to `fewest`, beside what
+/// is `taken`, to which its own share is added.
+template <class Service>
+cudaError_t launch(void (*kernel)(PersistentWorker, Service), const Service& service,
+                   const PersistentWorker& worker, std::uint32_t blocks, std::uint32_t most,
+                   std::uint32_t fewest, double& taken, cudaStream_t stream) {
   std::uint32_t threads = most;
-  for (bool fit = false;; threads /= 2) {
+  for (double share = 0;; threads /= 2) {
     if (threads < fewest) return cudaErrorLaunchOutOfResources;
-    const auto status = fits(kernel, blocks, threads, fit);
+    const auto status = share_of(kernel, blocks, threads, share);
     if (status != cudaSuccess) return status;
-    if (fit) break;
+    if (taken + share > 1) continue;
+    taken += share;
+    break;
   }
   // cudaLaunchKernel returns this launch's status alone; cudaGetLastError also returns what an
   // earlier call left.
-  void* arguments[] = {const_cast<PersistentWorker*>(&worker)};
+  void* arguments[] = {const_cast<PersistentWorker*>(&worker), const_cast<Service*>(&service)};
   return cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), arguments, 0, stream);
 }
 
-}  // namespace
-
-cudaError_t launch_persistent_worker(std::string_view service, const PersistentWorker& worker,
-                                     cudaStream_t stream) {
+/// Launches the kernel with `service` on `stream`. `taken`: the share of the GPU that persistent
+/// kernels have, with this one's afterwards. cudaErrorLaunchOutOfResources if not all blocks fit on
+/// the GPU beside the others': a block that is not resident would wait forever for one that does
+/// not end.
+template <class Service>
+cudaError_t launch_persistent_worker(const Service& service, const PersistentWorker& worker,
+                                     double& taken, cudaStream_t stream) {
   if (worker.channel_count == 0 || worker.groups_per_channel == 0 ||
       worker.groups_per_channel % kWarpsPerBlock != 0) {
     return cudaErrorInvalidValue;
   }
   const std::uint32_t groups = worker.channel_count * worker.groups_per_channel;
-  cudaError_t status = cudaErrorInvalidValue;
-  with_service(service, [&](auto chosen) {
-    using Service = decltype(chosen);
-    if (worker.max_length <= kMaxPacketPayload) {
-      constexpr std::uint32_t kThreads = kWarpsPerBlock * 32;  // each of the warps has its poller
-      const Kernel kernel =
-          worker.posts ? serve_by_warps<Service, true> : serve_by_warps<Service, false>;
-      status = launch(kernel, worker, groups / kWarpsPerBlock, kThreads, kThreads, stream);
-    } else {
-      const Kernel kernel =
-          worker.posts ? serve_by_blocks<Service, true> : serve_by_blocks<Service, false>;
-      status = launch(kernel, worker, groups, kMostThreads, kFewestThreads, stream);
-    }
-  });
-  return status;
+  if (worker.max_length <= kMaxPacketPayload) {
+    constexpr std::uint32_t kThreads = kWarpsPerBlock * 32;  // each of the warps has its poller
+    return launch(worker.posts ? serve_by_warps<Service, true> : serve_by_warps<Service, false>,
+                  service, worker, groups / kWarpsPerBlock, kThreads, kThreads, taken, stream);
+  }
+  return launch(worker.posts ? serve_by_blocks<Service, true> : serve_by_blocks<Service, false>,
+                service, worker, groups, kMostThreads, kFewestThreads, taken, stream);
+}
+
+/// Loads the kernels for the current GPU. cudaErrorNoKernelImageForDevice where they were compiled
+/// for others. Before any persistent kernel runs: CUDA may wait for all that runs when it loads
+/// code.
+template <class Service>
+cudaError_t load_persistent_worker() {
+  for (const auto kernel : {serve_by_warps<Service, true>, serve_by_warps<Service, false>,
+                            serve_by_blocks<Service, true>, serve_by_blocks<Service, false>}) {
+    cudaFuncAttributes attributes{};
+    const auto status = cudaFuncGetAttributes(&attributes, kernel);
+    if (status != cudaSuccess) return status;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace offload::kernels

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/graph/batch.hpp"
+#include "kernels/persistent_worker.hpp"
+#include "kernels/serve.hpp"
+
+struct CUstream_st;
+struct CUgraph_st;
+struct CUgraphNode_st;
+
+/// How a worker calls a service: plain functions and structs, the same for those that are built in
+/// and those of modules. A module is a shared library with one function (kServiceEntry) that
+/// returns a ServiceInterface. No exception crosses these functions.
+namespace offload::kernels {
+
+/// Raised with every change of what is here, of the channel's layout and of what the functions
+/// take.
+inline constexpr std::uint32_t kServiceInterface = 1;
+static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
+                  sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
+                  sizeof(Batch) == 24,
+              "modules have these too: a new size is a new kServiceInterface");
+
+/// The name of the function that a module exports, of type ServiceEntry.
+inline constexpr const char* kServiceEntry = "offload_service";
+
+/// A service's object is made for threads of a CPU, or for a GPU by the number that CUDA gives it.
+inline constexpr std::int32_t kOnCpu = -1;
+
+/// One --service-option. Texts outlive make().
+struct ServiceOption {
+  const char* key;
+  const char* value;
+  bool read;  ///< set by the service that reads it: one that none reads is a mistake
+};
+
+/// What make() is given and what it leaves.
+struct ServiceMaking {
+  std::int32_t device;  ///< kOnCpu, or which GPU
+  ServiceOption* options;
+  std::size_t option_count;
+  std::uint64_t bytes;  ///< of memory that the object has where it serves
+  char error[512];      ///< why there is none
+};
+
+/// A service. All functions but make() and destroy() are called with an object that make()
+/// returned.
+struct ServiceInterface {
+  std::uint32_t size;     ///< of this struct, bytes
+  std::uint32_t version;  ///< kServiceInterface
+  const char* name;
+
+  /// Makes an object; null, with the reason in `making`, if it cannot be made. For a GPU it also
+  /// loads the kernels.
+  void* (*make)(ServiceMaking* making);
+  /// Frees it and its memory, when nothing serves with it any more.
+  void (*destroy)(void* object);
+
+  /// Bytes of the answer to a request of `length`.
+  std::uint32_t (*response_length)(const void* object, std::uint32_t length);
+  /// respond() of serve.hpp by a CPU thread. Several at once.
+  Response (*respond)(const void* object, const ChannelView* channel, std::uint64_t sequence,
+                      Staging* staging, Received received);
+
+  // Null in a module without code for a GPU. Both return a cudaError_t.
+
+  /// launch_persistent_worker() of persistent_worker.cuh.
+  int (*launch)(const void* object, const PersistentWorker* worker, double* taken,
+                CUstream_st* stream);
+  /// add_batch_kernel() of graph/batch_kernel.cuh.
+  int (*add_batch_kernel)(const void* object, const Batch* batch, CUgraph_st* graph,
+                          CUgraphNode_st* after, CUgraphNode_st** node);
+};
+
+using ServiceEntry = const ServiceInterface* (*)();
+
+}  // namespace offload::kernels

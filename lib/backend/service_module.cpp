@@ -1,0 +1,65 @@
+#include <dlfcn.h>
+#include <fmt/core.h>
+
+#include "backend/services.hpp"
+#include "core/error.hpp"
+#include "core/escape.hpp"
+#include "protocol/control.hpp"
+
+namespace offload::backend {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+Error bad_module(const std::string& path, ErrorCode code, const std::string& what) {
+  return {code, fmt::format("service module '{}': {}", core::escaped(path), what)};
+}
+
+kernels::ServiceEntry entry_of(const std::string& path) {
+  // A name without a slash would be looked for among the system's libraries. Local: what modules
+  // define is nobody else's.
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const reason = ::dlerror();
+    throw bad_module(path, ErrorCode::not_found,
+                     core::escaped(reason != nullptr ? reason : "it cannot be loaded"));
+  }
+  void* const entry = ::dlsym(library, kernels::kServiceEntry);
+  if (entry == nullptr) {
+    throw bad_module(path, ErrorCode::invalid_value,
+                     fmt::format("it has no function {}: OFFLOAD_SERVICE_MODULE makes it",
+                                 kernels::kServiceEntry));
+  }
+  return reinterpret_cast<kernels::ServiceEntry>(entry);
+}
+
+bool is_complete(const kernels::ServiceInterface& interface) {
+  return interface.name != nullptr && interface.make != nullptr && interface.destroy != nullptr &&
+         interface.response_length != nullptr && interface.respond != nullptr;
+}
+
+}  // namespace
+
+ServiceModule::ServiceModule(std::string path)
+    : path_(std::move(path)), interface_(entry_of(path_)()) {
+  if (interface_ == nullptr) {
+    throw bad_module(path_, ErrorCode::invalid_value, "it has no service to offer");
+  }
+  // Of another version, no more than the first two members are as they are here.
+  if (interface_->version != kernels::kServiceInterface || interface_->size != sizeof *interface_) {
+    throw bad_module(path_, ErrorCode::unsupported_version,
+                     fmt::format("it was built for version {} of the service interface, and this "
+                                 "worker has version {}: build it with this release's headers",
+                                 interface_->version, kernels::kServiceInterface));
+  }
+  if (!is_complete(*interface_) || !protocol::is_service_name(interface_->name)) {
+    throw bad_module(path_, ErrorCode::invalid_value,
+                     fmt::format("its service has no name of 1 to {} of a-z, 0-9, - and _, or "
+                                 "lacks a function",
+                                 protocol::kMaxServiceName));
+  }
+}
+
+}  // namespace offload::backend

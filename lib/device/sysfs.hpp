@@ -1,0 +1,51 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include "device/device.hpp"
+
+/// What sysfs says of a device.
+namespace offload::device {
+
+/// The line in an attribute; empty where there is none, or the driver gives none.
+inline std::string attribute(const std::filesystem::path& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return line;
+}
+
+/// The folder of the card of `device`, which may be some levels up: a subfunction's parent is an
+/// auxiliary device, an interface's may be virtio's. Empty for what is on no bus.
+inline std::filesystem::path card_of(const std::filesystem::path& device) {
+  std::error_code error;
+  for (auto path = std::filesystem::canonical(device, error); path.has_relative_path();
+       path = path.parent_path()) {
+    if (is_pci_address(path.filename().string())) return path;
+  }
+  return {};
+}
+
+/// Its PCI address; empty for what is on no bus.
+inline std::string card_address(const std::filesystem::path& device) {
+  return card_of(device).filename().string();
+}
+
+/// Which kind of function `device` is, the "device" link of an interface or RDMA device: a VF links
+/// to its PF (physfn, sysfs-bus-pci), an SF is an auxiliary device such as mlx5_core.sf.4. Nothing
+/// for what is on no bus.
+inline std::optional<FunctionKind> function_kind(const std::filesystem::path& device) {
+  std::error_code error;
+  const auto card = card_of(device);
+  if (card.empty()) return std::nullopt;
+  const std::string name = std::filesystem::canonical(device, error).filename().string();
+  if (name.find(".sf.") != std::string::npos) return FunctionKind::subfunction;
+  return std::filesystem::exists(card / "physfn", error) ? FunctionKind::virtual_
+                                                         : FunctionKind::physical;
+}
+
+}  // namespace offload::device
