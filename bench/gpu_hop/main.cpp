@@ -28,6 +28,8 @@ constexpr std::uint32_t kMostInFlight = 1U << 20;
 
 struct Options {
   std::string backend = "cuda";
+  std::string service = "reverse";
+  std::vector<std::string> modules;
   std::vector<std::uint32_t> sizes{8, 64, 256, 372, 4096, 65536};
   std::uint32_t large = 0;
   std::uint32_t max_length = 0;
@@ -48,12 +50,13 @@ struct Options {
 std::unique_ptr<backend::Backend> open_backend(const Options& options, std::uint32_t gpu) {
   constexpr core::Duration kSpin = std::chrono::milliseconds(1);  // no thread sleeps meanwhile
   const std::string name = "gpu:" + std::to_string(gpu);
-  if (options.backend == "cpu") return backend::make_cpu_backend(kSpin);
+  const backend::Services services(options.modules);
+  if (options.backend == "cpu") return backend::make_cpu_backend(kSpin, services);
   if (options.backend == "graph") {
-    return backend::make_graph_backend({name, kSpin, options.batches});
+    return backend::make_graph_backend({name, kSpin, options.batches}, services);
   }
   const auto warps = options.warps == 0 ? std::nullopt : std::optional(options.warps);
-  return backend::make_cuda_backend({name, warps, options.idle_sleep});
+  return backend::make_cuda_backend({name, warps, options.idle_sleep}, services);
 }
 
 /// All the channels, dealt among the GPUs.
@@ -74,7 +77,7 @@ void run_share(const Options& options, const Load& load, std::uint32_t gpu, Hops
       served.push_back(hops[i]->worker_end());
       own.push_back(hops[i].get());
     }
-    backend->start(std::move(served), "reverse");
+    backend->start(std::move(served), options.service);
   } catch (...) {
     not_started.count_down();
     throw;
@@ -165,6 +168,15 @@ int run(const Options& options) {
 
 void declare(cli::CommandLine& line, Options& options) {
   cli::add_choice(line, "--backend", options.backend, {"cuda", "graph", "cpu"}, "What answers");
+  cli::add_text(line, "--service", options.service,
+                "What is done to messages: reverse, or a module's service that does the same");
+  const auto take_module = [&options](const std::string& text) {
+    options.modules.push_back(text);
+    return !text.empty();
+  };
+  cli::add_values(line, "--service-module", take_module, "a shared library with a service",
+                  "As offload-worker's; to compare a service as a module with one built in")
+      .type_name("FILE");
   add_sizes(line, options.sizes);
   cli::add_integer<std::uint32_t>(line, "--large", options.large, 0, kernels::kMaxMessageLength,
                                   "Size of every 11th message, bytes; latencies are of the "

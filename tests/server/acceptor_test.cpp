@@ -24,7 +24,9 @@ class AcceptorTest : public testing::Test {
  protected:
   void open(std::size_t threads, int first_reserved_fd = 1 << 20) {
     for (std::uint32_t i = 0; i < threads; ++i) {
-      const IoThread::Config config{i, -1, {kLongest}, core::seconds(60), {}, {}, {}, {}};
+      const IoThread::Config config{
+          i,  -1, {kLongest, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
+          {}, {}};
       threads_.push_back(std::make_unique<IoThread>(
           config, std::shared_ptr<comch::WorkerChannel>(new comch::WorkerChannel{
                       1, channel::Wakeup::none, {i, kDepth, kLongest, -1}})));

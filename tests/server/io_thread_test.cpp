@@ -31,11 +31,16 @@ class IoThreadTest : public testing::Test {
  protected:
   static constexpr int kDepth = 4;
 
-  IoThreadTest() { thread_.start(); }
-
-  static IoThread::Config config() {
-    return {0, -1, {1000}, core::seconds(60), {}, {}, {}, [] {}};
+  /// `length`: of the service's responses; null if the server does not know it.
+  explicit IoThreadTest(kernels::ResponseLength length = kernels::response_length_of("reverse"))
+      : thread_(config(length), channel_) {
+    thread_.start();
   }
+
+  static IoThread::Config config(kernels::ResponseLength length) {
+    return {0, -1, {1000, length}, core::seconds(60), {}, {}, {}, [] {}};
+  }
+
   void attach() { thread_.select_worker(kWorker); }
   void lose() { thread_.remove_worker(kWorker); }
 
@@ -68,7 +73,7 @@ class IoThreadTest : public testing::Test {
   // It cannot ring: the thread looks for its responses.
   std::shared_ptr<comch::WorkerChannel> channel_ = make_channel(kWorker, Wakeup::polling);
   test::Worker worker_{channel_->memory};
-  IoThread thread_{config(), channel_};
+  IoThread thread_;
   core::Fd client_;
   test::Received received_;
 };
@@ -251,13 +256,32 @@ TEST_F(IoThreadTest, AResponseLongerThanTheServiceMayAnswerIsNone) {
   EXPECT_EQ(next(false), error(Refusal::worker_failed));
 }
 
+// Of a module's service the server knows no more than what all of its responses may have.
+class IoThreadOfAModulesService : public IoThreadTest {
+ protected:
+  IoThreadOfAModulesService() : IoThreadTest(nullptr) {}
+};
+
+TEST_F(IoThreadOfAModulesService, AResponseMayHaveWhatTheChannelSays) {
+  attach();
+  connect();
+  for (const std::size_t length : {kernels::kLongestDigest, kernels::kLongestDigest + 1}) {
+    send_request(client_, bytes_of("short"));
+    ASSERT_TRUE(eventually([&] { return worker_.has_request(); }));
+    const support::Bytes answer(length);
+    worker_.answer(answer);
+    EXPECT_EQ(next(false),
+              length == kernels::kLongestDigest ? response(answer) : error(Refusal::worker_failed));
+  }
+}
+
 /// With a control thread that hears of failures.
 class IoThreadFailures : public testing::Test {
  protected:
   void start(core::Duration worker_timeout) {
     auto config = IoThread::Config{0,
                                    -1,
-                                   {1000},
+                                   {1000, kernels::response_length_of("reverse")},
                                    worker_timeout,
                                    {},
                                    {},
@@ -359,7 +383,7 @@ TEST_F(IoThreadTest, StopEndsItWithAllClients) {
 }
 
 TEST_F(IoThreadTest, CannotRunOnAProcessorThatIsNotThere) {
-  auto nowhere = config();
+  auto nowhere = config(nullptr);
   nowhere.cpu = 1 << 20;
   IoThread thread(nowhere, channel_);
   EXPECT_THROW(thread.start(), core::Error);

@@ -16,7 +16,7 @@ class SomeBackend final : public backend::Backend {
   [[nodiscard]] std::string name() const override { return "some"; }
   [[nodiscard]] channel::Wakeup wakeup() const override { return wakeup_; }
   [[nodiscard]] bool posts_responses() const override { return posts_; }
-  void start(std::vector<channel::SharedChannel>, const std::string&) override {}
+  void start(std::vector<ServedChannel>) override {}
   bool stop(core::Duration) override { return true; }
   [[nodiscard]] std::vector<std::uint64_t> heartbeats() const override { return {}; }
   std::vector<backend::Fault> check() override { return {}; }

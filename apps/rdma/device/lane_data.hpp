@@ -29,7 +29,7 @@ class Tickets {
       word = words_[operation % count_];
       words_[operation % count_] = 0;
     }
-    return kernels::rdma::from_first_64(group_, word);
+    return kernels::from_first_64(group_, word);
   }
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint64_t count() const { return count_; }
 

@@ -7,9 +7,9 @@
 
 enum {
   OFFLOAD_MOST_RULES = 32,
-  OFFLOAD_MOST_QUEUES = 16, /* of one hardware queue */
+  OFFLOAD_MOST_QUEUES = 16,          /* of one hardware queue */
   OFFLOAD_MOST_HARDWARE_QUEUES = 64,
-  OFFLOAD_RULE_SETS = 2,                    /* the one that counts, and the next one */
+  OFFLOAD_RULE_SETS = 2,             /* the one that counts, and the next one */
   OFFLOAD_COUNTERS = OFFLOAD_MOST_RULES + 1 /* of each rule, and of what no rule matched */
 };
 
