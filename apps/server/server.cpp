@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "apps/server/admission/reserved_descriptors.hpp"
 #include "core/cpu.hpp"
 #include "core/escape.hpp"
 #include "core/fd.hpp"
@@ -30,14 +31,6 @@ constexpr core::Duration kLeastStuckTime = std::chrono::seconds(1);
 /// What of the shutdown's time is kept for the worker to stop, at most; at most half of it, too.
 constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 
-/// Descriptors that clients cannot take up: a worker that attaches needs some, and over a network
-/// some for each channel (a connection over RDMA has as many), beside those that strangers there
-/// can take up.
-constexpr int kReservedDescriptors = 16;
-constexpr int kStrangers = comch::PendingConnections::kMost;
-constexpr int kReservedAChannel = 4;
-constexpr int kReservedALocalChannel = 8;  // memory and doorbells
-
 /// Options that SIGHUP changes.
 const std::vector<std::string> kMayChange{"log-level", "sdk-log-level", "worker-timeout",
                                           "request-timeout", "shutdown-timeout"};
@@ -45,16 +38,6 @@ const std::vector<std::string> kMayChange{"log-level", "sdk-log-level", "worker-
 std::optional<net::TlsContext> make_tls(const Options& options) {
   if (options.tls_certificate.empty()) return std::nullopt;
   return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
-}
-
-/// Of `limit`; clients have half of them at least.
-int reserved_descriptors(int limit, bool local, std::size_t channels, int doors) {
-  const int count = static_cast<int>(channels);
-  const int wanted =
-      kReservedDescriptors +
-      (local ? kReservedALocalChannel * count : kStrangers + kReservedAChannel * count) +
-      doors * telemetry::HttpServer::kDescriptors;
-  return std::min(wanted, limit / 2);
 }
 
 }  // namespace

@@ -141,6 +141,14 @@ TEST_F(RequesterBatch, ManyShortMessagesFitAndThenItIsFull) {
   EXPECT_TRUE(requester_.full());
 }
 
+TEST_F(RequesterBatch, ABatchThatIsOpenTakesNoMoreThanMayBeInFlight) {
+  ASSERT_TRUE(post(4));
+  requester_.flush();
+  while (messages_.size() < requester_.capacity()) ASSERT_TRUE(post(4));
+  EXPECT_TRUE(requester_.full());
+  EXPECT_FALSE(post(4));
+}
+
 TEST_F(RequesterBatch, ABatchIsOpenForMessagesThatFitWhereNoSlotIsFree) {
   for (int i = 0; i < 7; ++i) {
     ASSERT_TRUE(post(10));

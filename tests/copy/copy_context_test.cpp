@@ -90,5 +90,15 @@ TEST_F(CopyContextTest, ADestinationThatChangesMeanwhileIsAnErrorAndNeverAnOverr
   EXPECT_EQ(copy_of(to(100, 100)), Bytes(100));
 }
 
+TEST_F(CopyContextTest, ADestinationThatMovesMeanwhileIsAnErrorThoughThereIsRoom) {
+  const auto target = destination(to(0, 100));
+  EXPECT_EQ(submit(source(from(0, 50)), target), Status());
+  ASSERT_TRUE(target->append(10));
+  engine_.progress();
+  ASSERT_EQ(ends_.all.size(), 1U);
+  EXPECT_EQ(ends_.all[0].second, ErrorCode::bad_state);
+  EXPECT_EQ(target->data().size(), 10U);
+}
+
 }  // namespace
 }  // namespace offload::copy

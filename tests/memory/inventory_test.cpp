@@ -87,6 +87,17 @@ TEST_F(InventoryTest, IsExhaustedAndRecovers) {
   EXPECT_TRUE(inventory_.take(region_, back_).buffer);
 }
 
+TEST_F(InventoryTest, WhatItCouldNotGiveHoldsNoRegion) {
+  {
+    const auto first = inventory_.take(region_, front_).buffer;
+    const auto second = inventory_.take(region_, back_).buffer;
+    EXPECT_EQ(inventory_.take(region_, front_).error, ErrorCode::empty);
+    EXPECT_EQ(inventory_.take_by_data(region_, front_).error, ErrorCode::empty);
+  }
+  EXPECT_NO_THROW(region_.stop());
+  region_.start();
+}
+
 TEST_F(InventoryTest, WhatIsNotInTheRegionIsRefused) {
   std::byte stranger{};
   for (const std::span<std::byte> memory :

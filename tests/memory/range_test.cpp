@@ -2,7 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -14,6 +18,9 @@ namespace offload::memory {
 namespace {
 
 using core::ErrorCode;
+
+/// What fstatfs(2) says in this program.
+bool everything_is_a_dma_buf = false;
 
 TEST(Range, AllocatedIsOfWholePagesAndZero) {
   for (const std::size_t length : {std::size_t{1}, kPage, kPage + 1}) {
@@ -113,6 +120,22 @@ TEST(Range, ADmaBufIsNothingElse) {
   EXPECT_THROW(map_dma_buf_range(core::Fd(), 0, kPage, true), core::Error);
 }
 
+// The kernel calls the memfd a dma-buf (below), of which this machine may be able to make none.
+TEST(Range, ADmaBufIsMappedWithinItsLength) {
+  everything_is_a_dma_buf = true;
+  const auto map = [](std::uint64_t offset, std::size_t length) {
+    return map_dma_buf_range(memfd(3 * kPage, 0), offset, length, true);
+  };
+  EXPECT_EQ(map(0, 3 * kPage).length, 3 * kPage);
+  EXPECT_EQ(map(kPage, 2 * kPage).descriptor.offset, kPage);
+  EXPECT_EQ(code_of([&] { map(kPage, 2 * kPage + 1); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] { map(kPage, 3 * kPage); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] { map(3 * kPage, 1); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] { map(4 * kPage, kPage); }), ErrorCode::invalid_value);
+  EXPECT_EQ(code_of([&] { map(kPage, ~std::size_t{0}); }), ErrorCode::invalid_value);
+  everything_is_a_dma_buf = false;
+}
+
 TEST(Range, ForeignIsAsItWasToldAndKeepsItsOwner) {
   auto memory = std::make_shared<std::vector<std::byte>>(10);
   const std::weak_ptr<void> watch = memory;
@@ -159,3 +182,10 @@ TEST(Range, ForeignIsChecked) {
 
 }  // namespace
 }  // namespace offload::memory
+
+/// Linked before the C library's.
+extern "C" int fstatfs(int fd, struct statfs* status) noexcept {
+  const auto result = static_cast<int>(::syscall(SYS_fstatfs, fd, status));
+  if (result == 0 && offload::memory::everything_is_a_dma_buf) status->f_type = DMA_BUF_MAGIC;
+  return result;
+}

@@ -52,6 +52,16 @@ TEST(SharedMemory, NobodyCanResizeItOrLiftItsSeals) {
   EXPECT_EQ(::fcntl(memory.fd(), F_ADD_SEALS, F_SEAL_WRITE), -1);
 }
 
+// A peer that could add a seal could keep all others from writing.
+TEST(SharedMemory, ItsSealsAreFinal) {
+  for (const Writers writers : {Writers::all, Writers::maker}) {
+    const auto memory = SharedMemory::create("test", kPage, -1, writers);
+    EXPECT_NE(::fcntl(memory.fd(), F_GET_SEALS) & F_SEAL_SEAL, 0);
+    EXPECT_EQ(::fcntl(memory.fd(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
+    EXPECT_EQ(errno, EPERM);
+  }
+}
+
 TEST(SharedMemory, ASecondMappingSeesWhatIsWritten) {
   const auto first = SharedMemory::create("test", 2 * kPage, -1);
   const auto second = SharedMemory::import(duplicate(first.fd()), first.size());

@@ -92,6 +92,16 @@ TEST(LatencyHistogram, EveryPowerOfTwoIsWithinHalfAStep) {
   }
 }
 
+TEST(LatencyHistogram, NoPercentileIsOutsideOfWhatWasRecorded) {
+  // Each in the lower or upper half of its bucket, whose middle is beyond it.
+  for (const std::int64_t value : {(std::int64_t{1} << 40) + 1, (std::int64_t{1} << 40) - 1}) {
+    const auto histogram = histogram_of({value, value, value});
+    for (const double quantile : {0.01, 0.5, 0.6}) {
+      EXPECT_EQ(histogram.percentile(quantile), nanoseconds(value)) << quantile;
+    }
+  }
+}
+
 TEST(LatencyHistogram, NegativeCountsAsZero) {
   const auto histogram = histogram_of({-5, 7, 9});
   EXPECT_EQ(histogram.min(), nanoseconds(0));

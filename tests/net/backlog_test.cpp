@@ -57,8 +57,10 @@ TEST_F(BacklogTest, HoldsAboutWhatIsLeft) {
                                            backlog_.appended() - backlog_.consumed() - 1000));
   }
   EXPECT_LE(cache_.lent(), 4'000'000U);  // what is sent goes back, block by block
+  EXPECT_EQ(backlog_.held(), cache_.lent());
   drain(1000);
   EXPECT_EQ(cache_.lent(), 0U);
+  EXPECT_EQ(backlog_.held(), 0U);
 }
 
 TEST_F(BacklogTest, IsUsedAgainOnceAllIsTaken) {

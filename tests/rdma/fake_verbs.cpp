@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tests/rdma/masked_attributes.hpp"
+
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -341,9 +343,9 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   auto& queue = *reinterpret_cast<FakeQueuePair*>(qp);
   if (fails("ibv_modify_qp")) return state.fail_with;
-  queue.attributes = *attributes;
+  queue.attributes = masked(*attributes, mask);
   queue.mask = mask;
-  queue.modified.push_back(*attributes);
+  queue.modified.push_back(queue.attributes);
   if (attributes->qp_state == IBV_QPS_ERR) flush(queue);
   if (attributes->qp_state == IBV_QPS_RESET) {
     queue.sends.clear();

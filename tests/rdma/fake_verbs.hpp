@@ -21,7 +21,7 @@ struct Posted {
 
 struct FakeQueuePair {
   ibv_qp native{};                    ///< first: a pointer to it is one to this
-  ibv_qp_attr attributes{};           ///< of the latest ibv_modify_qp
+  ibv_qp_attr attributes{};           ///< of the latest ibv_modify_qp: what its mask names
   std::vector<ibv_qp_attr> modified;  ///< of each
   int mask = 0;                       ///< of the latest
   ibv_qp_init_attr initial{};

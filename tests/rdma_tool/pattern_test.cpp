@@ -43,15 +43,17 @@ TEST(Pattern, TheLastByteChangesAndIsNeverZero) {
 
 TEST(Pattern, AWrongByteIsFoundWhereverItIs) {
   const PatternKey key{7, 0, false, 5};
-  for (std::size_t at = 0; at < 21; ++at) {
-    Bytes bytes = made(21, key);
-    const auto expected = std::to_integer<std::uint8_t>(bytes[at]);
-    bytes[at] ^= std::byte{0x10};
-    const auto mismatch = find_mismatch(bytes, key);
-    ASSERT_TRUE(mismatch) << at;
-    EXPECT_EQ(mismatch->offset, at);
-    EXPECT_EQ(mismatch->expected, expected);
-    EXPECT_EQ(mismatch->got, expected ^ 0x10);
+  for (std::size_t size = 1; size < 34; ++size) {
+    for (std::size_t at = 0; at < size; ++at) {
+      Bytes bytes = made(size, key);
+      const auto expected = std::to_integer<std::uint8_t>(bytes[at]);
+      bytes[at] ^= std::byte{0x10};
+      const auto mismatch = find_mismatch(bytes, key);
+      ASSERT_TRUE(mismatch) << at << " of " << size;
+      EXPECT_EQ(mismatch->offset, at);
+      EXPECT_EQ(mismatch->expected, expected);
+      EXPECT_EQ(mismatch->got, expected ^ 0x10);
+    }
   }
 }
 

@@ -39,6 +39,7 @@ TEST(Report, ABandwidthRunHasRatesAndNoLatency) {
   const std::string table = make_table({}, "fake0", "cpu", results);
   EXPECT_NE(table.find("average[MiB/s]"), std::string::npos);
   EXPECT_NE(table.find(" 50.00 "), std::string::npos) << table;
+  EXPECT_NE(table.find(" 0.000050 "), std::string::npos) << table;
 }
 
 TEST(Report, ALatencyRunHasPercentilesAndARateOfZero) {

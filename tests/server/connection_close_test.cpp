@@ -1,3 +1,6 @@
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include "apps/server/connection.hpp"
 #include "tests/server/connection_fixture.hpp"
 
@@ -76,6 +79,15 @@ TEST_F(ConnectionCloseTest, AClosedConnectionIsKeptWhileThereIsOutputOfIt) {
   EXPECT_TRUE(connection_->disposable());
 }
 
+TEST_F(ConnectionCloseTest, ClosedItHoldsNoMemoryForAClientThatIsGone) {
+  respond_until_stuck();
+  connection_->add_request();  // which keeps the object
+  ASSERT_GT(connection_->backlog().held(), 0U);
+  connection_->close();
+  EXPECT_EQ(connection_->backlog().held(), 0U);
+  EXPECT_EQ(connection_->input().held(), 0U);
+}
+
 TEST_F(ConnectionCloseTest, ClosingEndsTheConnectionOnce) {
   connection_->close();
   connection_->close();
@@ -139,6 +151,28 @@ TEST_F(ConnectionCloseTest, LingeringItDiscardsUntilTheClientCloses) {
   client_.reset();
   turn();
   EXPECT_EQ(connection_->state(), State::closed);
+}
+
+// Of packets one receive takes one, so that they show how many it made.
+TEST_F(ConnectionCloseTest, LingeringItDiscardsABoundedShareAtOnce) {
+  connection_.reset();
+  open(SOCK_SEQPACKET);
+  connection_->drain();
+  connection_->finish(gather_);
+  ASSERT_EQ(connection_->state(), State::lingering);
+  for (int i = 0; i < 100; ++i) client_sends(bytes_of("x"));
+  const auto unread = [&] {
+    int bytes = 0;
+    EXPECT_EQ(::ioctl(client_.get(), SIOCOUTQ, &bytes), 0);
+    return bytes;
+  };
+  const int all = unread();
+  turn();
+  EXPECT_LT(unread(), all);
+  EXPECT_GT(unread(), 0);
+  client_sends(bytes_of("x"));  // an event
+  turn();
+  EXPECT_EQ(unread(), 0);
 }
 
 // ---- Refusals

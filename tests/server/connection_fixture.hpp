@@ -23,9 +23,11 @@ class ConnectionTest : public testing::Test, ConnectionOwner {
  protected:
   static constexpr std::size_t kBufferSize = 4096;
 
-  void SetUp() override {
+  void SetUp() override { open(SOCK_STREAM); }
+
+  void open(int type) {
     int fds[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    ASSERT_EQ(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
     client_ = core::Fd(fds[0]);
     connection_ = std::make_unique<Connection>(core::Fd(fds[1]), engine_, cache_, kBufferSize,
                                                static_cast<ConnectionOwner&>(*this));

@@ -350,6 +350,21 @@ TEST_F(IoThreadTest, WithoutAWorkerDrainingRefuses) {
   EXPECT_TRUE(drains());
 }
 
+// Both orders are there before the thread looks for any.
+TEST(IoThreadDrain, AClientThatComesWithTheOrderToDrainIsDrainedToo) {
+  IoThread thread(
+      {0, -1, {1000, kernels::response_length_of("reverse")}, core::seconds(60), {}, {}, {}, [] {}},
+      make_channel(kWorker, Wakeup::polling));
+  auto [client, server] = test::connected_sockets();
+  thread.take(std::move(server));
+  thread.drain();
+  thread.start();
+  test::Received received;
+  EXPECT_TRUE(eventually([&] { return received.read(client), received.ended; }));
+  client.reset();
+  EXPECT_TRUE(eventually([&] { return thread.drained(); }));
+}
+
 TEST_F(IoThreadTest, WithoutClientsItIsDrainedAtOnce) {
   thread_.drain();
   EXPECT_TRUE(drains());

@@ -192,6 +192,23 @@ TEST_F(RequestPathTest, ManyResponsesAtOnce) {
   }
 }
 
+// So many that they share slots, and their responses come together.
+TEST_F(RequestPathTest, OnceAllAreAnsweredNothingIsInFlight) {
+  open(64);
+  Peer& peer = connect();
+  Bytes all;
+  for (int i = 0; i < 20; ++i) {
+    const auto frame = protocol::make_frame(protocol::MessageId::client_request, bytes_of("abc"));
+    all.insert(all.end(), frame.begin(), frame.end());
+  }
+  send_all(peer.socket, all);
+  turn();
+  EXPECT_EQ(peer.client->connection().in_flight(), 20U);
+  EXPECT_LT(worker_->serve_all(), 20);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(next(peer), response(bytes_of("cba")));
+  EXPECT_EQ(peer.client->connection().in_flight(), 0U);
+}
+
 // ---- Clients that leave
 
 TEST_F(RequestPathTest, TheResponseToAClientThatIsGoneIsDropped) {

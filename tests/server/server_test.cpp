@@ -229,6 +229,18 @@ TEST_F(ServerTest, WithoutAWorkerForTooLongRequestsAreRefusedUntilOneAttaches) {
   }));
 }
 
+TEST_F(ServerTest, AWorkerThatComesInTimeEndsTheWaitForOne) {
+  options_.worker_timeout = core::seconds(2);
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  worker_.reset();
+  ASSERT_TRUE(attach());
+  const auto over = core::Clock::now() + options_.worker_timeout + std::chrono::milliseconds(200);
+  EXPECT_TRUE(eventually([&] { return core::Clock::now() > over; }));
+  EXPECT_FALSE(log_.has("no worker: requests are refused")) << log_.text();
+}
+
 // ---- Several workers
 
 TEST_F(ServerTest, AStandByTakesOverWhatIsUnanswered) {

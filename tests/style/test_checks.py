@@ -21,6 +21,17 @@ offload_header_set(apps)
 add_subdirectory({ROOT}/cmake/headers/kernels kernels)
 """
 
+MUTANT = """# harm: none
+# caught-by: core_test Core.Adds
+--- a/lib/core/core.hpp
++++ b/lib/core/core.hpp
+@@ -1,3 +1,3 @@
+ #pragma once
+ 
+-int core();
++int eroc();
+"""
+
 
 COVERED = "| A1 | to work | `lib/core` | works | `Good.Works`, `good_test`, `test_good.py::test_it` |\n"
 
@@ -35,6 +46,9 @@ def tree(tmp_path):
     plant(tmp_path, "apps/server/main.cpp",
           '#include "comch/comch.hpp"\n#include "kernels/kernels.hpp"\n#include "server.hpp"\n')
     plant(tmp_path, "lib/comch/channel.cpp", '#include <net/if.h>\n\n#include "net/net.hpp"\n')
+    plant(tmp_path, "tests/CMakeLists.txt", "offload_unit_test(core_test SOURCES core_test.cpp)\n")
+    plant(tmp_path, "tests/core_test.cpp", "TEST(Core, Adds) {}\n")
+    plant(tmp_path, "tests/mutants/core-adds.patch", MUTANT)
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
     plant(tmp_path, "docs/coverage.md", COVERED)
@@ -60,7 +74,8 @@ def run(check, tree):
     return done.returncode, done.stdout
 
 
-CHECKS = ["coverage", "layers", "format", "headers", "shell", "sizes", "words", "spelling", "units"]
+CHECKS = ["coverage", "layers", "format", "headers", "mutants", "shell", "sizes", "words", "spelling",
+          "units"]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -240,6 +255,21 @@ def test_spelling_finds_a_misspelt_word(tree):
     status, output = run("spelling", tree)
     assert status != 0
     assert "lib/core/wrong.hpp:1: recieve" in output
+
+
+@pytest.mark.parametrize("path, line, instead, complaint", [
+    ("lib/core/core.hpp", "int core();", "long core();", "core-adds no longer applies"),
+    ("tests/core_test.cpp", "Adds", "Subtracts", "there is no test Core.Adds"),
+    ("tests/CMakeLists.txt", "core_test", "lib_test", "there is no test program core_test"),
+    ("tests/mutants/core-adds.patch", "# harm: none\n", "", "does not begin with '# harm:'"),
+])
+def test_mutants_finds_a_fault_that_is_planted_no_more(tree, path, line, instead, complaint):
+    text = (tree / path).read_text()
+    assert line in text
+    (tree / path).write_text(text.replace(line, instead))
+    status, output = run("mutants", tree)
+    assert status == 1
+    assert complaint in output
 
 
 CMAKE_LISTS = """cmake_minimum_required(VERSION 3.25)

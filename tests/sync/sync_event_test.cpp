@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -187,6 +191,44 @@ TEST(SyncEvent, APublisherThatCannotWakeIsLookedAfter) {
   std::thread gpu([&] { kernels::sync_event_set(event.words(), 1); });
   EXPECT_TRUE(event.wait_greater(0, Wait::block, kLimit));
   gpu.join();
+}
+
+/// Each wait for it is short: sixty of a publisher's that wakes nobody would take six seconds.
+TEST(SyncEvent, AGpuIsLookedAfterOften) {
+  SyncEvent event({"gpu-event", Publisher::gpu, -1});
+  const core::TimePoint begin = core::Clock::now();
+  for (std::uint64_t value = 1; value <= 60; ++value) {
+    std::thread gpu([&] {
+      EXPECT_TRUE(support::eventually(
+          [&] { return __atomic_load_n(&event.words().sleepers, __ATOMIC_RELAXED) != 0; }));
+      kernels::sync_event_set(event.words(), value);
+    });
+    EXPECT_TRUE(event.wait_greater(value - 1, Wait::block, kLimit));
+    gpu.join();
+  }
+  EXPECT_LT(core::Clock::now() - begin, std::chrono::seconds(3));
+}
+
+/// Sleepers of the test's own, which look at nothing by themselves.
+TEST(SyncEvent, AllThatSleepAreWoken) {
+  SyncEvent event({});
+  std::atomic<int> woken{0};
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 4; ++i) {
+    sleepers.emplace_back([&] {
+      const timespec limit{5, 0};
+      __atomic_fetch_add(&event.words().sleepers, 1, __ATOMIC_RELAXED);
+      const auto result =
+          ::syscall(SYS_futex, &event.words().value, FUTEX_WAIT, 0, &limit, nullptr, 0);
+      if (result == 0 || errno != ETIMEDOUT) ++woken;
+    });
+  }
+  EXPECT_TRUE(support::eventually(
+      [&] { return __atomic_load_n(&event.words().sleepers, __ATOMIC_RELAXED) == 4; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  event.set(1);
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  EXPECT_EQ(woken, 4);
 }
 
 /// As if it had been killed between the two.

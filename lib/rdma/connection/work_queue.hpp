@@ -22,14 +22,18 @@ class Operation;
 template <class Request>
 class WorkQueue {
  public:
-  /// For `max_wr` tasks of at most `max_sge` scatter/gather elements each.
-  WorkQueue(std::uint32_t max_wr, std::uint32_t max_sge)
+  /// For `max_wr` tasks of at most `max_sge` scatter/gather elements each. `first`: the number of
+  /// the first; a test begins shortly before they wrap.
+  WorkQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint64_t first = 0)
       : max_wr_(max_wr),
         max_sge_(max_sge),
         requests_(std::bit_ceil(std::size_t{max_wr})),
         tasks_(requests_.size()),
         elements_(requests_.size() * max_sge),
-        slot_mask_(requests_.size() - 1) {
+        slot_mask_(requests_.size() - 1),
+        head_(first),
+        posted_(first),
+        tail_(first) {
     for (std::size_t i = 0; i != requests_.size(); ++i) {
       requests_[i].sg_list = elements_.data() + i * max_sge;
     }
@@ -108,9 +112,9 @@ class WorkQueue {
   std::vector<Operation*> tasks_;
   std::vector<ibv_sge> elements_;
   std::uint64_t slot_mask_;
-  std::uint64_t head_ = 0;
-  std::uint64_t posted_ = 0;
-  std::uint64_t tail_ = 0;
+  std::uint64_t head_;
+  std::uint64_t posted_;
+  std::uint64_t tail_;
 };
 
 }  // namespace offload::rdma

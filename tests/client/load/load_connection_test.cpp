@@ -53,7 +53,10 @@ TEST(LoadConnection, LargeRequestsArriveWhole) {
     running.server().respond(request);
   }
   EXPECT_EQ(running.fault(), "");
-  EXPECT_EQ(running.finish().valid, 12U);
+  const auto& result = running.finish();
+  EXPECT_EQ(result.valid, 12U);
+  EXPECT_EQ(result.tx_bytes, 12 * (kSize + protocol::kFrameHeaderSize));
+  EXPECT_EQ(result.rx_bytes, result.tx_bytes);
 }
 
 TEST(LoadConnection, TheWindowIsRefilledAndNeverExceeded) {

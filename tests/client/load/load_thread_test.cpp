@@ -151,6 +151,7 @@ TEST(LoadThread, WithADurationItEndsByTime) {
   running.answer_until_ended();
   const auto& result = running.finish();
   EXPECT_GE(core::Clock::now() - begin, 100ms);
+  EXPECT_LT(result.end - begin, 2s);
   EXPECT_EQ(running.fault(), "");
   EXPECT_GT(result.valid, 4U);
   EXPECT_EQ(result.valid, result.sent);

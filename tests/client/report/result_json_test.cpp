@@ -56,6 +56,9 @@ TEST(ResultJson, ARun) {
   EXPECT_EQ(run.at("unanswered_requests"), 1);
   EXPECT_EQ(run.at("errors"), (nlohmann::ordered_json{{"mismatch", 1}}));
   EXPECT_DOUBLE_EQ(run.at("duration_seconds"), 2.0);
+  EXPECT_EQ(run.at("tx_bytes"), std::uint64_t{4} << 30);
+  EXPECT_EQ(run.at("rx_bytes"), std::uint64_t{3} << 30);
+  EXPECT_DOUBLE_EQ(run.at("tx_data_rate_gib_s"), 2.0);
   EXPECT_DOUBLE_EQ(run.at("rx_data_rate_gib_s"), 1.5);
   EXPECT_DOUBLE_EQ(run.at("service_time_us").at("min"), 100.0);
   EXPECT_DOUBLE_EQ(run.at("response_time_us").at("max"), 1500.0);

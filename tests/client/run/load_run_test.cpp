@@ -110,6 +110,17 @@ TEST(LoadRun, AFaultOfOneThreadStopsAll) {
   EXPECT_EQ(result.verdict.code, LoadVerdict::Code::cut_short);
 }
 
+TEST(LoadRun, AWrongResponseIsAnAnswer) {
+  const ReversingServer server(true);
+  core::Signals signals;
+  Options options = options_for(server);
+  options.count_errors = true;
+  const RunResult result = run(options, signals);
+  EXPECT_EQ(result.total->valid, result.total->sent - 1);
+  EXPECT_EQ(result.total->answered, result.total->sent);
+  EXPECT_EQ(result.unanswered, 0U);
+}
+
 TEST(LoadRun, AnOpenLoopSendsAsManyAsAreDue) {
   const ReversingServer server;
   core::Signals signals;

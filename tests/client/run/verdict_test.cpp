@@ -72,6 +72,15 @@ TEST(Verdict, WhoMadeMoreOfThemLateIsNamed) {
   EXPECT_NE(verdict.text.find("the client, too, noticed 5.0 %"), std::string::npos) << verdict.text;
 }
 
+TEST(Verdict, WhereBothWereLateAlikeBothAreNamed) {
+  LoadSeen both = seen();
+  both.noticed_late = 500;
+  both.held_back = 500;
+  const auto verdict = judge_load(both);
+  EXPECT_EQ(verdict.code, Code::server_late);
+  EXPECT_NE(verdict.text.find("the client, too"), std::string::npos) << verdict.text;
+}
+
 // They were all sent in time, as the windows were wide; but the answers did not keep up.
 TEST(Verdict, ABacklogIsTheServers) {
   LoadSeen late = seen();

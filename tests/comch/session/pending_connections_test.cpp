@@ -141,6 +141,18 @@ TEST_F(PendingOverTcp, TheOldestThatSaidNothingMakesRoom) {
   EXPECT_TRUE(run_until([&] { return first_.has_value(); })) << "the one with a proof stays";
 }
 
+TEST_F(PendingOverTcp, WhoHasProvenTheKeyMakesRoomForNobody) {
+  std::vector<std::unique_ptr<ControlConnection>> proven;
+  while (proven.size() < PendingConnections::kMost) {
+    proven.push_back(connect_proven());
+    ASSERT_NE(proven.back(), nullptr);
+  }
+  const core::Fd silent = connect_silent();
+  EXPECT_TRUE(is_closed(silent));
+  proven.front()->send(MessageId::hello, {});
+  EXPECT_TRUE(run_until([&] { return first_.has_value(); }));
+}
+
 // A network of its own is not the one that takes up the room; and who begins a handshake is not the
 // first to go, whatever else comes from its network.
 TEST_F(PendingOverTcp, WhoIsProvingStaysAmongTheSilent) {

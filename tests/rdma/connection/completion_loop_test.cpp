@@ -93,6 +93,17 @@ TEST_F(CompletionLoopTest, ItPollsWhileWorkIsOutstandingOnly) {
   loop_.remove(tag, 4, 0);
 }
 
+TEST_F(CompletionLoopTest, ItPollsForNoHandlerThatIsRemoved) {
+  const std::uint32_t tag = loop_.add(first_, 4);
+  loop_.on_posted(2);
+  engine_.progress();
+  loop_.remove(tag, 4, 2);
+  engine_.progress();  // finds that nothing is outstanding
+  const auto before = polls();
+  engine_.progress();
+  EXPECT_EQ(polls(), before);
+}
+
 TEST_F(CompletionLoopTest, AHandlerMayBeRemovedWhileAnotherIsCalled) {
   const std::uint32_t first = loop_.add(first_, 4);
   const std::uint32_t second = loop_.add(second_, 4);

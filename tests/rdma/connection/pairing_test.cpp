@@ -98,6 +98,18 @@ TEST_F(PairingTest, OptionsAndDescriptorBecomeAttributes) {
   EXPECT_EQ(pairing.max_rd_atomic(), 4);
 }
 
+// A packet that may cross no router does not reach a peer in another subnet.
+TEST_F(PairingTest, WithoutOptionsAPathCrossesRoutersAndRetries) {
+  Pairing pairing(device_, {});
+  pairing.connect(queue_, matching_peer());
+  EXPECT_EQ(rtr().ah_attr.grh.hop_limit, 64);
+  EXPECT_EQ(rtr().ah_attr.port_num, 1);
+  EXPECT_NE(rtr().min_rnr_timer, 0);  // the code of 655 ms
+  EXPECT_EQ(rts().timeout, 14);
+  EXPECT_EQ(rts().retry_cnt, 6);
+  EXPECT_EQ(rts().rnr_retry, 6);
+}
+
 TEST_F(PairingTest, TheDeviceAndThePortLimitThePeer) {
   Pairing pairing(device_, {});
   auto peer = matching_peer();

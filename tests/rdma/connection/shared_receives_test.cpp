@@ -157,7 +157,9 @@ TEST_F(SharedReceivesTest, StoppingEndsThemAllAndTheQueue) {
   EXPECT_EQ(shared_.queue(), nullptr);
   EXPECT_EQ(fake().open["ibv_create_srq"], 0);
   shared_.start();
+  fake().shared_receives.clear();
   EXPECT_EQ(shared_.submit(task()), Status());
+  EXPECT_EQ(fake().shared_receives.size(), 1U) << "what was not posted before the stop";
 }
 
 TEST_F(SharedReceivesTest, MemoryIsCheckedAsForAConnection) {

@@ -70,6 +70,22 @@ TEST_F(WorkQueueTest, SlotsAreUsedAgainAndNumbersAreNot) {
   }
 }
 
+// The bit above the number marks a receive.
+TEST_F(WorkQueueTest, NumbersWrapBelowTheBitOfReceives) {
+  constexpr std::uint64_t kWrap = std::uint64_t{1} << 31;
+  WorkQueue<ibv_send_wr> queue(3, 2, kWrap - 2);
+  for (const std::uint64_t number : {kWrap - 2, kWrap - 1, std::uint64_t{0}}) {
+    EXPECT_EQ(queue.next(kTag).wr_id, kTag | number);
+    queue.add(tasks_[0]);
+  }
+  queue.mark_posted();
+  EXPECT_EQ(queue.count_up_to(kWrap - 2), 1U);
+  EXPECT_EQ(queue.count_up_to(0), 3U);
+  EXPECT_EQ(queue.count_up_to(1), 0U);
+  for (int i = 0; i < 3; ++i) (void)queue.pop();
+  EXPECT_EQ(queue.count_up_to(0), 0U);
+}
+
 TEST_F(WorkQueueTest, WhatIsNotPostedCanBeDropped) {
   add(0);
   post();

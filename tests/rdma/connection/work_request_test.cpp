@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "tests/rdma/connection_fixture.hpp"
@@ -103,6 +104,8 @@ TEST_F(ConnectionTest, WhatDoesNotFitIsRefused) {
   add.destination = enough.get();
   add.at = place(16, 4);
   EXPECT_EQ(connection_.submit(add), ErrorCode::invalid_value);  // not aligned
+  add.at = {{0x10004, 16, 9}, 0};
+  EXPECT_EQ(connection_.submit(add), ErrorCode::invalid_value);  // nor is this, where it begins
   CompareAndSwapTask& swap = *swaps_->allocate();
   swap.destination = enough.get();
   swap.at = place(7);
@@ -134,6 +137,43 @@ TEST_F(ConnectionTest, TooManyPiecesAndForeignMemoryAreRefused) {
   foreign = buffers_.take(stranger, {stranger.ranges()[0].address, 100}).buffer;
   receive.destination = foreign.get();
   EXPECT_EQ(connection_.submit(receive), ErrorCode::not_permitted);
+}
+
+TEST_F(ConnectionTest, AWordIsAlignedByItsAddressWhereverItsRangeBegins) {
+  start_connected();
+  auto target = room(0, 8);
+  FetchAndAddTask& add = *adds_->allocate();
+  add.destination = target.get();
+  add.at = {{0x10004, 16, 9}, 4};
+  EXPECT_EQ(connection_.submit(add), Status());
+  EXPECT_EQ(queue().sends.at(0).send.wr.atomic.remote_addr, 0x10008U);
+}
+
+TEST_F(ConnectionTest, ASendSaysWhetherItIsSolicited) {
+  start_connected();
+  for (const bool solicited : {true, false}) {
+    SendTask& task = *sends_->allocate();
+    task.solicited = solicited;
+    ASSERT_EQ(connection_.submit(task), Status());
+    EXPECT_EQ((queue().sends.back().send.send_flags & IBV_SEND_SOLICITED) != 0, solicited);
+  }
+}
+
+// Without inline data the device needs the key of each piece.
+TEST_F(ConnectionTest, EachPieceOfASourceIsOfRegisteredMemory) {
+  start_connected();
+  memory::MemoryRegion stranger({"stranger", memory::Access::local_read},
+                                {memory::allocate_range(4096)});
+  stranger.start();
+  for (const bool stranger_is_last : {false, true}) {
+    auto foreign = buffers_.take_by_data(stranger, {stranger.ranges()[0].address, 10}).buffer;
+    auto own = data(0, 10);
+    auto& first = stranger_is_last ? own : foreign;
+    ASSERT_TRUE(first->append_chain(stranger_is_last ? foreign : own));
+    SendTask& task = *sends_->allocate();
+    task.source = first.get();
+    EXPECT_EQ(connection_.submit(task), ErrorCode::invalid_value) << stranger_is_last;
+  }
 }
 
 TEST_F(ConnectionTest, ReadsAndAtomicsAreForThoseWhoHaveThem) {
@@ -175,6 +215,29 @@ TEST_F(InlineTest, WhatTheOptionAsksForIsInlineAndNoMore) {
   }
   EXPECT_NE(queue().sends[0].send.send_flags & IBV_SEND_INLINE, 0U);
   EXPECT_EQ(queue().sends[1].send.send_flags & IBV_SEND_INLINE, 0U);
+}
+
+// The processor, which copies it into the work request, cannot read it.
+TEST_F(InlineTest, MemoryOfAGpuIsNeverInline) {
+  start_connected();
+  std::array<std::byte, 64> bytes{};
+  memory::MemoryRegion on_gpu(
+      {"of a GPU", memory::kLocalAccess},
+      {memory::foreign_range(bytes.data(), bytes.size(), memory::Location::device, {})});
+  on_gpu.add_registrar(registrar_);
+  on_gpu.start();
+  {
+    auto chain = data(0, 4);
+    auto far = buffers_.take_by_data(on_gpu, {bytes.data(), 4}).buffer;
+    ASSERT_TRUE(far);
+    ASSERT_TRUE(chain->append_chain(far));
+    SendTask& send = *sends_->allocate();
+    send.source = chain.get();
+    ASSERT_EQ(connection_.submit(send), Status());
+    EXPECT_EQ(queue().sends[0].send.send_flags & IBV_SEND_INLINE, 0U);
+    fake().finish_send(queue());
+    turn();
+  }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "comch/transport/tcp/control.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -156,6 +158,20 @@ TEST(TcpListener, InsecureItHasNoTls) {
   const auto another =
       dynamic_cast<NetworkControlConnection&>(*client).connect_another(listener->address());
   EXPECT_TRUE(support::eventually([&] { return listener->accept() != nullptr; }));
+}
+
+// A peer whose machine is gone sends no reset.
+TEST(TcpListener, BothEndsNoticeADeadPeer) {
+  const auto listener = listen_tcp(loopback());
+  std::unique_ptr<ControlConnection> server;
+  const auto client = connect_while(*listener, listener->address(), server);
+  for (const ControlConnection* const end : {server.get(), client.get()}) {
+    unsigned milliseconds = 0;
+    socklen_t size = sizeof milliseconds;
+    ASSERT_EQ(::getsockopt(end->fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size), 0);
+    EXPECT_GT(milliseconds, 0U);
+    EXPECT_LE(milliseconds, 60'000U);
+  }
 }
 
 TEST(TcpListener, TakesWhomItAdmits) {

@@ -93,6 +93,19 @@ TEST_F(TcpData, MessagesAreReceivedHoweverTheStreamCutsThem) {
   }
 }
 
+TEST_F(TcpData, AMessageWaitsForItsLastByte) {
+  for (const std::uint32_t length : {1U, 372U, 373U, 70'000U, kTcpLongest}) {
+    handler_.taken.clear();
+    start(kTcpDepth);
+    const Bytes payload = random_bytes(length, 1);
+    const Bytes bytes = message(0, payload);
+    write(std::span(bytes).first(bytes.size() - 1));
+    EXPECT_TRUE(handler_.taken.empty()) << length;
+    write(std::span(bytes).last(1));
+    EXPECT_EQ(handler_.taken, std::vector<Bytes>{payload}) << length;
+  }
+}
+
 TEST_F(TcpData, ABatchIsReceivedWithItsCount) {
   start(kTcpDepth);
   const Bytes batch = random_bytes(kernels::kMaxBatchContent, 1);
