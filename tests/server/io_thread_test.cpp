@@ -360,7 +360,7 @@ TEST(IoThreadDrain, AClientThatComesWithTheOrderToDrainIsDrainedToo) {
   thread.drain();
   thread.start();
   test::Received received;
-  EXPECT_TRUE(eventually([&] { return received.read(client), received.ended; }));
+  EXPECT_TRUE(eventually([&, &own = client] { return received.read(own), received.ended; }));
   client.reset();
   EXPECT_TRUE(eventually([&] { return thread.drained(); }));
 }

@@ -1,6 +1,9 @@
-// A module that has nothing to offer.
-extern "C" const void* offload_service();
+#include "kernels/module/service_interface.hpp"
 
-extern "C" __attribute__((visibility("default"))) const void* offload_service() {
+// A module that has nothing to offer.
+extern "C" const offload::kernels::ServiceInterface* offload_service();
+
+extern "C" __attribute__((visibility("default"))) const offload::kernels::ServiceInterface*
+offload_service() {
   return nullptr;
 }

@@ -1,18 +1,13 @@
-#include <cstdint>
+#include "kernels/module/service_interface.hpp"
 
-namespace {
+using offload::kernels::ServiceInterface;
 
-/// What every version of the interface begins with.
-struct Beginning {
-  std::uint32_t size;
-  std::uint32_t version;
-};
+extern "C" const ServiceInterface* offload_service();
 
-}  // namespace
-
-extern "C" const void* offload_service();
-
-extern "C" __attribute__((visibility("default"))) const void* offload_service() {
-  static const Beginning other{sizeof other, 4711};
+// Another version has other members behind the first two.
+extern "C" __attribute__((visibility("default"))) const ServiceInterface* offload_service() {
+  static ServiceInterface other{};
+  other.size = 2 * sizeof other.size;
+  other.version = 4711;
   return &other;
 }

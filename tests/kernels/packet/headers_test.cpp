@@ -12,7 +12,7 @@ using Frame = std::vector<std::uint8_t>;
 
 Headers parse(const Frame& frame) {
   // Of its own size, so that a checker sees each read beyond it.
-  const Frame exact(frame);
+  const Frame exact(frame.begin(), frame.end());
   return parse_frame(exact.data(), static_cast<std::uint32_t>(exact.size()));
 }
 

@@ -38,8 +38,7 @@ class Wire {
   static constexpr std::uint32_t kHeadroom = 256;
 
   explicit Wire(std::uint32_t frames)
-      : frames_(frames),
-        memory_(std::size_t{2} * frames * kFrameBytes),
+      : memory_(std::size_t{2} * frames * kFrameBytes),
         receive_(frames),
         send_(2 * frames),
         fill_(frames),
@@ -73,8 +72,8 @@ class Wire {
   void start() {
     thread_ = std::jthread([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
-        const bool worked = carry_in() | carry_out();
-        if (!worked) std::this_thread::yield();
+        const bool came = carry_in();
+        if (!carry_out() && !came) std::this_thread::yield();
       }
       while (carry_out()) continue;
     });
@@ -135,7 +134,6 @@ class Wire {
     return true;
   }
 
-  std::uint32_t frames_;
   std::vector<std::uint8_t> memory_;
   TestRing<Descriptor> receive_, send_;
   TestRing<std::uint64_t> fill_, free_, completions_;

@@ -2,7 +2,9 @@
 import pytest
 
 import wire
-from harness import SERVICES, TIME_FACTOR, scaled
+from harness import BACKEND, SERVICES, TIME_FACTOR, scaled
+
+on_a_cpu = pytest.mark.skipif(BACKEND != "cpu", reason="the modules of tests have no code for GPUs")
 
 
 def module(name):
@@ -34,6 +36,7 @@ def test_the_template_answers(stage):
     ask_every_size(server, complement)
 
 
+@on_a_cpu
 def test_state_is_made_of_options_and_again_by_who_takes_over(stage):
     server = stage.server("--service", "shifted", "--max-message-length", "64k")
     options = [*module("test_shifted"), "--service-option", "by=3"]
@@ -47,6 +50,7 @@ def test_state_is_made_of_options_and_again_by_who_takes_over(stage):
     ask_every_size(server, lambda request: shifted(request, 3))
 
 
+@on_a_cpu
 def test_killed_workers_cost_no_answer(stage):
     server = stage.server("--service", "shifted")
     options = [*module("test_shifted"), "--service-option", "by=1"]
@@ -62,6 +66,7 @@ def test_killed_workers_cost_no_answer(stage):
     assert client.wait(120 * TIME_FACTOR) == 0, client.log
 
 
+@on_a_cpu
 @pytest.mark.parametrize("options, says", [
     (module("not_there"), "No such file"),
     (module("test_no_function"), "no function offload_service"),
@@ -78,6 +83,7 @@ def test_what_is_wrong_is_one_line_and_status_1(stage, options, says):
     assert len(lines) == 1 and says in lines[0], worker.log
 
 
+@on_a_cpu
 def test_a_server_refuses_who_lacks_its_service(stage):
     server = stage.server("--service", "shifted")
     worker = stage.worker()
@@ -95,6 +101,7 @@ def ask_short(server):
         client.ask([b"HAL"], shifted)
 
 
+@on_a_cpu
 def test_responses_that_are_too_long_are_refused_before_they_are_sent(stage):
     options = [*module("test_shifted"), "--service-option", "longer=100"]
     server = stage.server("--service", "shifted")
@@ -104,6 +111,7 @@ def test_responses_that_are_too_long_are_refused_before_they_are_sent(stage):
     assert server.alive
 
 
+@on_a_cpu
 @pytest.mark.parametrize("longest", [356, 4000])
 def test_responses_may_be_longer_than_requests_if_the_server_says_so(stage, longest):
     server = stage.server("--service", "shifted", "--max-response-length", longest)
@@ -114,6 +122,7 @@ def test_responses_may_be_longer_than_requests_if_the_server_says_so(stage, long
         client.ask(requests, lambda request: shifted(request) + bytes(100))
 
 
+@on_a_cpu
 def test_one_that_never_returns_is_found_and_ends_its_worker(stage):
     server = stage.server("--service", "shifted", "--worker-timeout", "1s")
     worker = stage.worker(*module("test_shifted"), "--service-option", f"hang-on={ord('H')}",

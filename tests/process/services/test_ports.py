@@ -4,7 +4,9 @@ import re
 import pytest
 
 import wire
-from harness import SERVICES, TIME_FACTOR, Load, on_one_machine
+from harness import BACKEND, SERVICES, TIME_FACTOR, Load, on_one_machine
+
+pytestmark = pytest.mark.skipif(BACKEND != "cpu", reason="the modules of tests have no code for GPUs")
 
 BY_TWO = ["--service-module", SERVICES / "test_shifted.so", "--service-option", "by=2"]
 COMPLEMENT = ["--service-module", SERVICES / "complement.so"]

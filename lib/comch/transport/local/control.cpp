@@ -184,7 +184,7 @@ PathLock::~PathLock() {
 }
 
 std::unique_ptr<ControlConnection> connect_local(const Address& address) {
-  make_runtime_folder(address.path);
+  check_runtime_folder(address.path);
   core::Fd fd = open_socket();
   if (const int error = try_connect(fd.get(), address); error != 0) {
     core::throw_errno("cannot connect to " + address.to_string(), error);

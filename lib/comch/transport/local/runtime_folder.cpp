@@ -21,6 +21,10 @@ bool is_private(const std::string& folder) {
          status.st_uid == ::geteuid() && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
+bool is_in(const std::string& path, const std::string& folder) {
+  return path.substr(0, path.rfind('/')) == folder;
+}
+
 }  // namespace
 
 std::string runtime_folder() {
@@ -36,11 +40,16 @@ std::string runtime_folder() {
 
 void make_runtime_folder(const std::string& path) {
   const std::string folder = runtime_folder();
-  if (path.substr(0, path.rfind('/')) != folder) return;
+  if (!is_in(path, folder)) return;
   if (::mkdir(folder.c_str(), kOwnersAlone) != 0 && errno != EEXIST) {
     core::throw_errno("cannot make the folder " + folder);
   }
-  if (is_private(folder)) return;
+  check_runtime_folder(path);
+}
+
+void check_runtime_folder(const std::string& path) {
+  const std::string folder = runtime_folder();
+  if (!is_in(path, folder) || ::access(folder.c_str(), F_OK) != 0 || is_private(folder)) return;
   throw core::Error(core::ErrorCode::not_permitted,
                     folder +
                         " is not a folder of this user's alone (chmod 700), so others could "

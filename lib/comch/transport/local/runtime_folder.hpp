@@ -13,5 +13,7 @@ std::string runtime_folder();
 /// If `path` is in runtime_folder(): makes the folder where it is not there. Throws Error:
 /// not_permitted for one that another user made or may write to, or the system's.
 void make_runtime_folder(const std::string& path);
+/// The same for who connects there: makes nothing, as without the folder there is no server yet.
+void check_runtime_folder(const std::string& path);
 
 }  // namespace offload::comch

@@ -10,7 +10,7 @@ namespace {
 /// its completions.
 constexpr core::Duration kStateInterval = std::chrono::milliseconds(100);
 /// A doorbell in memory wakes nobody.
-constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
+constexpr core::Duration kRelayInterval = std::chrono::microseconds(50);
 
 /// An mlx5 card reads the rings. The thread of the engine carries the doorbell to it, unless a GPU
 /// rings the card's register.
@@ -75,7 +75,7 @@ class CardRings final : public SlotRings, progress::Pollable {
   [[nodiscard]] progress::Expecting expecting() const override {
     return progress::Expecting::from_device;
   }
-  core::Duration arm() override { return kLookInterval; }
+  core::Duration arm() override { return kRelayInterval; }
   void disarm() override {}
 
   RingParts parts_;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
@@ -85,6 +86,16 @@ TEST_F(RuntimeFolder, ThatOthersMayWriteToIsRefusedByBothSides) {
   ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
   EXPECT_EQ(listening.code(), core::ErrorCode::not_permitted);
   EXPECT_EQ(connecting.code(), core::ErrorCode::not_permitted);
+}
+
+// Else a worker that comes before its server would have to be allowed to make it.
+TEST_F(RuntimeFolder, IsNotMadeByWhoConnects) {
+  ::setenv("OFFLOAD_RUNTIME_DIR", dir_.file("nothing yet").c_str(), 1);
+  const Address address = Address::parse("unix:" + dir_.file("nothing yet") + "/x.sock");
+  const auto connecting = support::thrown_by([&] { static_cast<void>(connect_local(address)); });
+  ::unsetenv("OFFLOAD_RUNTIME_DIR");
+  EXPECT_EQ(connecting.system_errno(), ENOENT);
+  EXPECT_FALSE(std::filesystem::exists(dir_.file("nothing yet")));
 }
 
 TEST_F(RuntimeFolder, OfAnotherPathIsTheUsersConcern) {
