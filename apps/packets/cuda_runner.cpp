@@ -1,8 +1,13 @@
+#include <unistd.h>
+
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "apps/packets/lane_kernel.hpp"
 #include "apps/packets/runner.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
 #include "packet/image.hpp"
@@ -11,6 +16,9 @@ namespace offload::packets {
 namespace {
 
 constexpr std::uint64_t kLookAtStopNs = 1'000'000;
+/// The kernel ends within its longest wait of a second.
+constexpr core::Duration kStopTime = std::chrono::seconds(5);
+constexpr int kHangs = 3;
 
 /// A warp a queue of one persistent kernel, which reads frames and rings where the kernel of Linux
 /// writes them. What only the GPU uses is in its memory: the order of rings, frames to send.
@@ -60,7 +68,15 @@ class CudaRunner final : public Runner {
   void stop() override {
     // Relaxed: the end of the kernel orders what matters.
     __atomic_store_n(stop_.get(), 1U, __ATOMIC_RELAXED);
-    gpu::check_cuda(cudaStreamSynchronize(stream_.get()), "the kernel");
+    const auto deadline = core::Clock::now() + kStopTime;
+    while (!is_done()) {
+      if (core::Clock::now() > deadline) {
+        // To free what it uses would wait for it forever, and so would an orderly end.
+        core::print_error("offload-packets", "the kernel does not end");
+        ::_exit(kHangs);
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
   }
   bool is_done() override {
     const cudaError_t state = stream_.query();

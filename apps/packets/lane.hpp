@@ -82,6 +82,24 @@ OFFLOAD_HOST_DEVICE inline void copy_bytes(std::uint8_t* to, const std::uint8_t*
   for (std::uint32_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
+#if defined(__CUDA_ARCH__)
+/// Several loads are under way at once: each of memory of the host is a round trip over PCIe.
+__device__ inline void copy_pieces(uint4* to, const uint4* from, std::uint32_t count) {
+  constexpr std::uint32_t kAtOnce = 8;
+  for (std::uint32_t base = 0; base < count; base += kAtOnce) {
+    uint4 pieces[kAtOnce];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      if (base + i < count) pieces[i] = from[base + i];
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      if (base + i < count) to[base + i] = pieces[i];
+    }
+  }
+}
+#endif
+
 /// One group with its queue: a thread of the CPU or a warp.
 template <class Group>
 class Lane {
@@ -138,10 +156,9 @@ class Lane {
     if (fits) {
       auto* const there = reinterpret_cast<uint4*>(packet.data);
       auto* const here = reinterpret_cast<uint4*>(staged);
-      for (std::uint32_t i = 0; i < pieces; ++i) here[i] = there[i];
+      copy_pieces(here, there, pieces);
       const Verdict verdict = answer(staged, packet.length);
-      if (verdict != Verdict::send) return verdict;
-      for (std::uint32_t i = 0; i < pieces; ++i) there[i] = here[i];
+      if (verdict == Verdict::send) copy_pieces(there, here, pieces);
       return verdict;
     }
 #endif
