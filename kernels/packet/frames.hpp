@@ -43,15 +43,6 @@ struct Frames {
   }
 };
 
-/// The sum of the values of all lanes, in each lane. `before`: of the lanes before this one.
-template <class Group>
-OFFLOAD_HOST_DEVICE std::uint32_t sum_of(const Group& group, std::uint32_t value,
-                                         std::uint32_t& before) {
-  before = group.exclusive_sum(value);
-  // The last lane has the sum, and what all others add to the exclusive or is 0.
-  return group.combine_xor(group.lane() + 1 == group.size() ? before + value : 0);
-}
-
 /// Gives frames back to their homes: of each lane that has one, `address`, anywhere in the frame.
 /// Every lane calls it. Result::timed_out: another group does not give back what it began to.
 template <class Group>

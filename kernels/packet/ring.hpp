@@ -65,6 +65,15 @@ OFFLOAD_HOST_DEVICE inline void publish_position(std::uint32_t* word, std::uint3
 #endif
 }
 
+/// The sum of the values of all lanes, in each lane. `before`: of the lanes before this one.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint32_t sum_of(const Group& group, std::uint32_t value,
+                                         std::uint32_t& before) {
+  before = group.exclusive_sum(value);
+  // The last lane has the sum, and what all others add to the exclusive or is 0.
+  return group.combine_xor(group.lane() + 1 == group.size() ? before + value : 0);
+}
+
 /// Positions of a ring that several groups fill, or empty, in memory of those who do: of the GPU
 /// where a GPU does.
 struct alignas(64) RingOrder {

@@ -104,9 +104,8 @@ template <class Group, class Write>
 OFFLOAD_HOST_DEVICE std::uint32_t hand_over(const Group& group, const Semaphore& semaphore,
                                             std::uint64_t& next, bool has_one,
                                             const WaitLimit& limit, const Write& write) {
-  const std::uint32_t before = group.exclusive_sum(has_one ? 1U : 0U);
-  const std::uint32_t count =
-      group.combine_xor(group.lane() + 1 == group.size() ? before + (has_one ? 1U : 0U) : 0);
+  std::uint32_t before = 0;
+  const std::uint32_t count = sum_of(group, has_one ? 1U : 0U, before);
   if (count == 0 || count > std::uint64_t{1} << semaphore.log2) return 0;
   const std::uint64_t index = next + before;
   ItemStatus status = ItemStatus::free;

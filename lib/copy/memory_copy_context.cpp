@@ -4,23 +4,9 @@
 #include <cstring>
 
 namespace offload::copy {
-namespace {
-
-using memory::Buffer;
-
-bool all_reachable(const Buffer& head) {
-  for (const Buffer* buffer = &head; buffer != nullptr; buffer = buffer->next()) {
-    if (buffer->region().ranges()[buffer->range()].location == memory::Location::device) {
-      return false;
-    }
-  }
-  return true;
-}
-
-}  // namespace
 
 core::Status MemoryCopyContext::take(CopyTask& task) noexcept {
-  if (all_reachable(*task.source) && all_reachable(*task.destination)) return {};
+  if (task.source->all_in_host() && task.destination->all_in_host()) return {};
   return core::ErrorCode::not_supported;
 }
 

@@ -11,7 +11,6 @@ namespace offload::digest {
 namespace {
 
 using core::ErrorCode;
-using memory::Buffer;
 
 const EVP_MD* native(Algorithm algorithm) noexcept {
   switch (algorithm) {
@@ -20,15 +19,6 @@ const EVP_MD* native(Algorithm algorithm) noexcept {
     case Algorithm::sha256: break;
   }
   return EVP_sha256();
-}
-
-bool all_reachable(const Buffer& head) noexcept {
-  for (const Buffer* buffer = &head; buffer != nullptr; buffer = buffer->next()) {
-    if (buffer->region().ranges()[buffer->range()].location == memory::Location::device) {
-      return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace
@@ -88,7 +78,7 @@ core::Status DigestContext::on_submit(progress::Task& submitted) noexcept {
   auto& task = static_cast<DigestTask&>(submitted);
   task.size_ = 0;
   if (!task.source) return ErrorCode::invalid_value;
-  if (!task.source->fits(kMostElements) || !all_reachable(*task.source)) {
+  if (!task.source->fits(kMostElements) || !task.source->all_in_host()) {
     return ErrorCode::not_supported;
   }
   return {};

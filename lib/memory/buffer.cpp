@@ -36,6 +36,13 @@ std::size_t Buffer::total_length() const noexcept {
   return length;
 }
 
+bool Buffer::all_in_host() const noexcept {
+  for (const Buffer* buffer = this; buffer != nullptr; buffer = buffer->next_) {
+    if (buffer->region_->ranges()[buffer->range_].location == Location::device) return false;
+  }
+  return true;
+}
+
 bool Buffer::fits(std::size_t most_elements) const noexcept {
   const Buffer* buffer = this;
   for (; buffer != nullptr && most_elements != 0; --most_elements) buffer = buffer->next_;
