@@ -20,7 +20,7 @@ using namespace offload;
 
 constexpr std::size_t kInstances = 8;
 constexpr std::size_t kRuns = 100;
-constexpr std::size_t kBytes = 1U << 20;
+constexpr std::size_t kBytes = 64U << 10;
 constexpr core::Duration kPatience = std::chrono::seconds(30);
 
 /// The buffers and tasks of one instance.

@@ -238,7 +238,10 @@ void RequestPath::begin_sample(const Client& client, std::size_t length, bool fi
 void RequestPath::find_sample(const channel::PostRecvTask& task) noexcept {
   const std::uint64_t number = (task.sequence() + 1) / kSampled * kSampled - 1;
   const Sample& sample = sampled_[number / kSampled % sampled_.size()];
-  if (sample.posted == requester_.posted_at(number)) sample_ = sample;
+  if (sample.posted != requester_.posted_at(number)) return;
+  sample_ = sample;
+  // Not when the turn began: the answer may have come since.
+  sample_->seen = core::Clock::now();
 }
 
 /// Of a response that was seen in this turn and is written now.
@@ -247,7 +250,7 @@ void RequestPath::record_sample() noexcept {
     return static_cast<std::uint64_t>(time.time_since_epoch().count());
   };
   const RequestSample sample{ticks(sample_->began),     ticks(sample_->whole),
-                             ticks(sample_->posted),    ticks(engine_->now()),
+                             ticks(sample_->posted),    ticks(sample_->seen),
                              ticks(core::Clock::now()), sample_->length};
   sample_.reset();
   metrics_->samples.add(sample);

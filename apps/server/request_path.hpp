@@ -95,6 +95,7 @@ class RequestPath {
     core::TimePoint whole;
     core::TimePoint posted;
     std::uint32_t length;
+    core::TimePoint seen = {};  ///< the response
   };
 
   bool forward(Client& client, std::span<const std::byte> payload, bool first);

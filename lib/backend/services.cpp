@@ -8,6 +8,7 @@
 #include "core/escape.hpp"
 #include "core/log.hpp"
 #include "kernels/module/built_in.hpp"
+#include "protocol/control.hpp"
 
 namespace offload::backend {
 namespace {
@@ -41,6 +42,12 @@ Services::Services(const std::vector<std::string>& modules, ServiceOptions optio
                               core::escaped(path), name));
     }
     modules_.push_back(std::move(module));
+  }
+  // As the server is told of them.
+  if (const std::size_t count = names().size(); count > protocol::kMaxServices) {
+    throw Error(ErrorCode::invalid_value,
+                fmt::format("{} services, of modules and built in: {} at most", count,
+                            protocol::kMaxServices));
   }
 }
 

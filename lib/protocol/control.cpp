@@ -1,7 +1,9 @@
 #include "protocol/control.hpp"
 
 #include <algorithm>
+#include <string>
 
+#include "core/error.hpp"
 #include "core/escape.hpp"
 #include "protocol/bytes.hpp"
 
@@ -15,9 +17,13 @@ std::optional<Message> if_finished(const Reader& reader, Message message) {
 }
 
 std::vector<std::byte> with_names(Writer& writer, const std::vector<std::string>& names) {
-  const std::size_t count = std::min(names.size(), kMaxServices);
-  writer.integer(static_cast<std::uint8_t>(count));
-  for (std::size_t i = 0; i < count; ++i) writer.string(names[i]);
+  if (names.size() > kMaxServices) {
+    throw core::Error(
+        core::ErrorCode::invalid_value,
+        std::to_string(names.size()) + " services: " + std::to_string(kMaxServices) + " at most");
+  }
+  writer.integer(static_cast<std::uint8_t>(names.size()));
+  for (const std::string& name : names) writer.string(name);
   return writer.take();
 }
 

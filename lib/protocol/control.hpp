@@ -20,7 +20,8 @@ inline constexpr std::uint16_t kControlVersion = 4;
 /// The longest control message, bytes: a longer one is refused unread.
 inline constexpr std::uint32_t kMaxControlLength = 1024;
 
-/// Services of a worker, and of a server: their names fit into a control message.
+/// Services of a worker, and of a server: their names fit into a control message. encode() throws
+/// Error (invalid_value) for more.
 inline constexpr std::size_t kMaxServices = 16;
 inline constexpr std::size_t kMaxServiceName = 32;
 

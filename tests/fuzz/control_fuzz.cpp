@@ -29,6 +29,7 @@ void run_as(std::span<const std::byte> payload) {
 
 void run(Input input) {
   const auto payload = input.rest();
+  if (payload.size() > protocol::kMaxControlLength) return;  // is refused unread
   if (const auto hello = protocol::Hello::decode(payload)) run_as_text(hello->backend);
   if (const auto welcome = protocol::Welcome::decode(payload)) {
     for (const auto& service : welcome->services) run_as_text(service);

@@ -181,6 +181,12 @@ class Program:
         fields = self._stat()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def wait_until_it_works(self):
+        """It has used a processor for a while from now on: for more than what a program still does to
+        start."""
+        before = self.cpu_seconds()
+        wait_until(lambda: self.cpu_seconds() > before + 0.05 * TIME_FACTOR, "the program works")
+
     def _stat(self, of=None):
         """The fields of the process's stat file, or of one of its threads, from the state on."""
         stat = ((of or Path(f"/proc/{self.pid}")) / "stat").read_text()

@@ -45,7 +45,7 @@ def test_a_client_that_is_interrupted_prints_what_it_has(stage, number):
     server, _ = stage.pair()
     client = stage.client(server, "-t", 2, "--duration", "60s")
     client.wait_for_log("connected to")
-    wait_until(lambda: client.cpu_seconds() > 0.05, "the client works")
+    client.wait_until_it_works()
     client.send_signal(number)
     table = expect_interrupted(client)
     assert table["Operation count"] > 0

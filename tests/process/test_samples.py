@@ -37,9 +37,9 @@ def test_memory_export():
 
 
 def test_graph():
-    """Each buffer is a mebibyte of the number of its run; eight are in flight, in their order."""
+    """Each buffer is 64 KiB of the number of its run; eight are in flight, in their order."""
     lines = run("sample-graph").splitlines()
-    assert lines[0] == f"SHA-256 of the last: {hashlib.sha256(bytes([99]) * (1 << 20)).hexdigest()}"
+    assert lines[0] == f"SHA-256 of the last: {hashlib.sha256(bytes([99]) * (64 << 10)).hexdigest()}"
     assert lines[1:] == ["100 copies compared, 100 right, 0 wrong"]
 
 

@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "core/error.hpp"
 #include "protocol/bytes.hpp"
 #include "tests/support/bytes.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace offload::protocol {
 namespace {
@@ -219,6 +221,17 @@ TEST(Welcome, ItsTextCanBeLogged) {
   auto welcome = Sample<Welcome>::message();
   welcome.services = {"echo\r\x1b[2J"};
   EXPECT_EQ(Welcome::decode(welcome.encode())->services.front(), "echo\\x0d\\x1b[2J");
+}
+
+// Else the last ones would be missed by nobody but their users.
+TEST(ControlMessages, MoreServicesThanThereMayBeAreAnError) {
+  Hello hello;
+  hello.services.assign(kMaxServices, std::string(kMaxServiceName, 'x'));
+  EXPECT_LE(hello.encode().size(), kMaxControlLength);
+  EXPECT_EQ(Hello::decode(hello.encode())->services.size(), kMaxServices);
+  hello.services.emplace_back("one-too-many");
+  EXPECT_EQ(support::thrown_by([&] { static_cast<void>(hello.encode()); }).code(),
+            core::ErrorCode::invalid_value);
 }
 
 TEST(Hello, StringsOfEveryLength) {

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness import PATIENCE, TIME_FACTOR, free_port, needs_cpu_worker, wait_until
+from harness import PATIENCE, TIME_FACTOR, free_port, needs_cpu_worker
 from results import finish, load, load_once, requests_of, start
 from wire import Wire
 
@@ -29,7 +29,7 @@ def test_a_server_that_is_killed_and_started_again(stage):
     client.wait_for_log("connected to")
     time.sleep(0.3)
     server.stop()
-    time.sleep(0.3)  # for 1,200 requests: they fill the windows, 64 in all
+    time.sleep(0.3 * TIME_FACTOR)  # for 1,200 requests: they fill the windows, 64 in all
     server.kill()
     time.sleep(0.2)  # in which nobody listens
     stage.server("-p", port).wait_until_listening()
@@ -37,14 +37,15 @@ def test_a_server_that_is_killed_and_started_again(stage):
     run, = result["runs"]
     assert result["status"] == "failed"
     assert set(run["errors"]) <= {"closed", "reset", "refused"}
-    assert lost_of(run) == run["unanswered_requests"] == connections * window
+    # A server that dies may still accept a connection again, which is then lost as well.
+    assert lost_of(run) == run["unanswered_requests"] >= connections * window
     assert run["errors"]["refused"] >= connections
-    assert run["connect_time_us"]["count"] == 2 * connections
+    assert run["connect_time_us"]["count"] >= 2 * connections
     assert run["valid_responses"] == run["operation_count"]
     # It went on: there are responses long after the first connections were lost.
     requests = requests_of(log)
     lost = [each for each in requests if each["outcome"] != "ok"]
-    assert len(lost) == connections * window
+    assert len(lost) == lost_of(run)
     assert {each["connection"] for each in lost} == set(range(connections))
     for connection in range(connections):
         last = max(each["done_ns"] for each in requests if each["connection"] == connection)
@@ -60,7 +61,7 @@ def test_a_server_that_does_not_come_back(stage):
     client = start(stage, server, "--connections", 3, "--duration", "60s", *COUNT, "--connect-timeout",
                    "200ms")
     client.wait_for_log("connected to")
-    wait_until(lambda: client.cpu_seconds() > 0.05, "the client works")
+    client.wait_until_it_works()
     server.kill()
     result = finish(client, 1)
     run, = result["runs"]
@@ -146,9 +147,9 @@ def test_a_lost_server_stops_the_run(stage, loop):
     server, _ = stage.pair()
     client = start(stage, server, "-t", 2, "--duration", "60s", "--max-concurrent-messages", 8, *loop)
     client.wait_for_log("connected to")
-    wait_until(lambda: client.cpu_seconds() > 0.05, "the client works")
+    client.wait_until_it_works()
     server.stop()
-    time.sleep(0.1)
+    time.sleep(0.1 * TIME_FACTOR)
     server.kill()
     assert client.wait(PATIENCE) == 1
     result = finish(client, 1)

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from harness import BIN, PATIENCE, free_port, wait_until
+from harness import BIN, PATIENCE, free_port
 from results import start
 
 SHORT = ["-i", 100]
@@ -171,7 +171,7 @@ def test_a_full_disk(stage, old):
 def test_a_client_that_is_killed(stage, old):
     server, path, content = old
     client = stage.client(server, "--duration", "60s", "--output", path, "--quiet")
-    wait_until(lambda: client.cpu_seconds() > 0.05, "the client works")
+    client.wait_until_it_works()
     client.kill()
     assert path.read_text() == content
     assert list(path.parent.iterdir()) == [path]

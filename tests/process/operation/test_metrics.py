@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import BIN, PATIENCE, ROOT, needs_cpu_worker, scaled, wait_until
+from harness import BIN, PATIENCE, ROOT, TIME_FACTOR, needs_cpu_worker, scaled, wait_until
 from wire import TOO_LONG, Wire, frame, header, payloads
 
 DOCUMENT = (ROOT / "docs/metrics.md").read_text()
@@ -292,10 +292,9 @@ def test_spans_of_a_row_are_apart_or_within_each_other(stage):
     with Wire(server.port) as client:
         client.ask(payloads(scaled(6400), 100))
     rows = {}
-    for span in spans_of(server):
+    for span in wait_until(lambda: spans_of(server), "a sample"):
         begin = round(1000 * span["ts"])
         rows.setdefault(span["tid"], []).append((begin, begin + round(1000 * span["dur"]), span["name"]))
-    assert rows
     for spans in rows.values():
         requests = [span for span in spans if span[2] == "request"]
         for one, other in zip(requests, requests[1:]):
@@ -330,14 +329,16 @@ def test_the_service_time_of_a_worker_is_within_its_stage(pair):
     name = "offload_worker_service_duration_seconds"
     assert of_worker[f"{name}_count"] == 400 // 64
     stage = now['offload_server_stage_duration_seconds_sum{stage="worker"}']
-    assert 0 < of_worker[f"{name}_sum"] < stage
+    # The worker reads the clock after the answer is there: it may have lost its processor in between.
+    late = 0.001 * TIME_FACTOR
+    assert 0 < of_worker[f"{name}_sum"] < stage + late
     spans = spans_of(worker)
     assert [span["name"] for span in spans] == ["service"] * (400 // 64)
     # One clock: each lies within its request's span of the server's trace.
     requests = [span for span in spans_of(server) if span["name"] == "worker"]
     for span, request in zip(spans, requests):
         assert request["ts"] <= span["ts"]
-        assert span["ts"] + span["dur"] <= request["ts"] + request["dur"]
+        assert span["ts"] + span["dur"] <= request["ts"] + request["dur"] + 1e6 * late
 
 
 @pytest.mark.skipif(not shutil.which("readelf"), reason="readelf (binutils) is not installed")
