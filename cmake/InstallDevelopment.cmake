@@ -19,7 +19,7 @@ target_sources(offload_client_protocol PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJE
 # With the worker's loop and its kernels, which a service module instantiates; without the services that are built in,
 # but for echo, which batches are sent by.
 file(GLOB device_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} kernels/*.hpp kernels/*.cuh
-  kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/service_*.hpp kernels/rdma/*.hpp)
+  kernels/comch/*.hpp kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/service_*.hpp kernels/rdma/*.hpp)
 list(REMOVE_ITEM device_headers kernels/crc32c.hpp kernels/services.hpp)
 list(APPEND device_headers kernels/services/echo.hpp)
 add_library(offload_device_headers INTERFACE)

@@ -1,5 +1,6 @@
 #include "tests/kernels/bodies/batch_body.hpp"
 #include "tests/kernels/bodies/buffer_array_body.hpp"
+#include "tests/kernels/bodies/comch_body.hpp"
 #include "tests/kernels/bodies/device_runner.cuh"
 #include "tests/kernels/bodies/group_body.hpp"
 #include "tests/kernels/bodies/message_body.hpp"
@@ -12,6 +13,7 @@ namespace offload::kernels::test {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Batches, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, BufferArrays, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, Comch, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Group, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Message, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Serve, testing::Types<WarpRunner>);
@@ -20,6 +22,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Device, SlotBatches, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, SyncEvents, testing::Types<WarpRunner>);
 
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Batches, testing::Types<BlockRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Comch, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Group, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, ServicesRight, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, SlotBatches, testing::Types<BlockRunner>);

@@ -79,7 +79,8 @@ def test_a_load_above_its_rate_gets_its_rate(stage, rate):
                                   "--duration", "1s", "--max-concurrent-messages", 16)
     got = statistics(client)
     achieved = got["IO rate (MIOP/s)"] * 1e6  # within the duration
-    assert achieved <= (rate * got["Duration (seconds)"] + 32 + 1) / got["Duration (seconds)"]
+    # Of two clocks: the client's second may be some milliseconds longer than the server's.
+    assert achieved <= 1.05 * (rate + 32 + 1)
     # A machine with other work to do may be slower, though not by much as a rule.
     assert achieved >= rate / 2 / TIME_FACTOR
     print(f"{achieved:.0f} of {rate} requests/s")

@@ -1,0 +1,104 @@
+#pragma once
+
+#include "kernels/serve.hpp"
+
+/// Consumer and producer of a channel for a kernel of one's own, in the shape of DOCA Comch's: the
+/// worker loop's steps (serve.hpp) as objects. Of one source for a GPU and for a CPU thread.
+///
+///     consumer.post_receive(memory)            as many times as messages may be in hand
+///     consumer.poll(group, message)            a request, if one has come
+///     producer.send(group, message, ...)       its response, at any time and in any order
+///     producer.poll_completion(group, id)      the server has taken it: post its memory again
+///
+/// An object is a group's own: each lane has it, and all of them call its members together with the
+/// same arguments. Several groups share a channel by taking every n-th message each.
+namespace offload::kernels::comch {
+
+/// What a consumer received: one request, or a batch of requests that share a slot. It is answered
+/// once, whatever it is.
+struct Message {
+  std::uint64_t number;    ///< of its consumer's messages, from 0
+  std::uint64_t sequence;  ///< of the channel's
+  Staging* memory;         ///< of the receive that it completed
+  const std::uint8_t* data;
+  Received received;  ///< malformed: it cannot be read, and any send() answers that
+
+  /// Request `i` of those that Consumer::open() counted. Not to be trusted, nor to be looked at
+  /// once the message is answered.
+  [[nodiscard]] OFFLOAD_HOST_DEVICE Request request(std::uint32_t i = 0) const {
+    if (received.count == 0) return {data, received.length};
+    const std::uint32_t at = memory->request_at[i];
+    return {memory->bytes + at, static_cast<std::uint32_t>(memory->request_at[i + 1]) - at};
+  }
+};
+
+/// The receiving end. `kReceives`: receives that may be posted at once. `kWrittenInPieces`: as
+/// receive()'s.
+template <std::uint32_t kReceives = 1, bool kWrittenInPieces = false>
+class Consumer {
+  static_assert(kReceives != 0 && (kReceives & (kReceives - 1)) == 0, "a power of two");
+
+ public:
+  /// Takes message `first` and every `step`-th behind it. For all of a channel's: its first
+  /// sequence, and 1.
+  OFFLOAD_HOST_DEVICE explicit Consumer(const ChannelView& channel, std::uint64_t first,
+                                        std::uint32_t step = 1)
+      : channel_(channel), first_(first), step_(step) {}
+
+  /// Posts a receive into `memory`, which is the message's until that is answered and the group's
+  /// own: in shared or in global memory. False: so many are posted that no more can be.
+  [[nodiscard]] OFFLOAD_HOST_DEVICE bool post_receive(Staging& memory) {
+    if (posted_ - received_ == kReceives) return false;
+    memories_[posted_++ % kReceives] = &memory;
+    return true;
+  }
+
+  /// Takes the next message, if it has come and a receive is posted for it. `polled`: as
+  /// receive()'s.
+  template <class Group>
+  [[nodiscard]] OFFLOAD_HOST_DEVICE bool poll(const Group& group, Message& message,
+                                              std::uint32_t polled = kMaxPackets) {
+    if (posted_ == received_) return false;
+    Staging* const memory = memories_[received_ % kReceives];
+    const std::uint64_t sequence = first_ + received_ * step_;
+    const Received received = receive<kWrittenInPieces>(group, channel_, sequence, *memory, polled);
+    if (received.arrival == Arrival::none) return false;
+    message = {
+        received_++, sequence, memory,
+        received.arrival == Arrival::plain ? channel_.request(sequence).plain() : memory->bytes,
+        received};
+    return true;
+  }
+
+  /// How many requests `message` has, which request() then gives; 0: it is malformed. To look at
+  /// them before they are answered: send() needs none of this.
+  template <class Group>
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t open(const Group& group, Message& message) const {
+    Received& received = message.received;
+    if (received.arrival == Arrival::malformed) return 0;
+    if (received.count == 0) return 1;
+    if (lay_out_batch(group, channel_, message.sequence, NoAnswer{}, *message.memory, received,
+                      received.length) == 0) {
+      received.arrival = Arrival::malformed;
+      return 0;
+    }
+    // It lies in the staging from here on: what was looked at is what is answered.
+    received.arrival = Arrival::packets;
+    return received.count;
+  }
+
+ private:
+  /// Of a batch's frames nothing is known yet.
+  struct NoAnswer {
+    OFFLOAD_HOST_DEVICE static constexpr std::uint32_t response_length(std::uint32_t) { return 0; }
+  };
+
+  ChannelView channel_;
+  std::uint64_t first_;
+  std::uint32_t step_;
+  Staging* memories_[kReceives] = {};
+  std::uint64_t posted_ = 0;
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace offload::kernels::comch
