@@ -120,10 +120,10 @@ class DatagramWorker {
   }
 
   OFFLOAD_HOST_DEVICE DatagramAnswer answer_at(const Packet& packet, std::uint32_t room) {
+    group_.sync();  // the staging is free: the datagram before is written
 #if defined(__CUDA_ARCH__)
     // By 16 bytes there and back, a lane each: the frame is memory of the host.
     const auto shift = static_cast<std::uint32_t>(packet.address % 16);
-    group_.sync();  // the staging is free: the datagram before is written
     copy_pieces(staging_.request, packet.data - shift, shift + packet.length);
     group_.sync();
     const DatagramAnswer made =
@@ -134,7 +134,8 @@ class DatagramWorker {
     }
     return made;
 #else
-    std::memcpy(staging_.request, packet.data, packet.length);
+    if (group_.lane() == 0) std::memcpy(staging_.request, packet.data, packet.length);
+    group_.sync();
     return answer_datagram(group_, service_, staging_.request, packet.length, packet.data, room,
                            work_.mtu);
 #endif
