@@ -54,7 +54,8 @@ std::optional<DatagramPlace> DatagramPlace::parse(const std::string& text) {
   if (is_v6) host = host.substr(1, host.size() - 2);
   const std::size_t bytes = address_bytes(host).size();
   if (is_v6 != (bytes == sizeof(in6_addr))) return std::nullopt;  // brackets, or an address, alone
-  if (bytes == 0 && host.size() >= IFNAMSIZ) return std::nullopt;
+  const bool is_name = host.size() < IFNAMSIZ && host.find_first_of(":/[]") == host.npos;
+  if (bytes == 0 && !is_name) return std::nullopt;
   (bytes == 0 ? place.interface : place.address) = host;
   return place;
 }
