@@ -202,7 +202,7 @@ void serve(std::uint32_t count, const Run& run) {
   for (std::uint32_t i = 0; i < count; ++i) {
     requests.push_back(request_frame(i * 37 % 1400, i, {.is_v6 = i % 3 == 0}));
     wire.add(requests.back());
-    if (i % 5 == 0) wire.add(Bytes(i % 60, 1));  // noise
+    if (i % 5 == 0) wire.add(Bytes(1 + i % 60, 1));  // noise
   }
   const std::uint32_t noise = (count + 4) / 5;
   const std::uint32_t stop = 0;
