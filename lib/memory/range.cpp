@@ -173,7 +173,8 @@ Range range_of_dma_buf(Mapping mapping, core::Fd fd, Location location, std::uin
 Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable) {
   check_dma_buf(fd.get(), offset, length);
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  Mapping mapping = map(length, protection, MAP_SHARED, fd.get(), offset);
+  // From its begin on: some of the kernel's exporters (those of its shmem helper) ignore an offset.
+  Mapping mapping = map(offset + length, protection, MAP_SHARED, fd.get());
   if (!mapping) {
     const int errnum = errno;
     throw Error(
@@ -181,7 +182,11 @@ Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, b
         "the exporter of a dma-buf does not let it be mapped: " + core::describe_errno(errnum),
         {core::Cause::Domain::system, errnum});
   }
-  return range_of_dma_buf(std::move(mapping), std::move(fd), Location::shared, offset, writable);
+  Range range =
+      range_of_dma_buf(std::move(mapping), std::move(fd), Location::shared, offset, writable);
+  range.address += offset;
+  range.length = length;
+  return range;
 }
 
 Range reserve_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable) {

@@ -66,7 +66,7 @@ Range share_range(const std::string& name, std::size_t length, int numa_node = -
 /// Maps a memfd of another process, as SharedMemory::import. Throws Error.
 Range import_shared_range(core::Fd fd, std::size_t length, bool writable);
 
-/// Maps `length` bytes of a dma-buf from `offset` on, a multiple of the page size. Throws Error:
+/// Maps `length` bytes of a dma-buf from `offset` on, and what is before them. Throws Error:
 /// invalid_value if it is no dma-buf or too short, not_supported if its exporter cannot map it.
 Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable);
 

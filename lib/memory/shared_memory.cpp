@@ -43,8 +43,8 @@ void Unmap::operator()(std::byte* address) const noexcept {
   }
 }
 
-Mapping map(std::size_t length, int protection, int flags, int fd, std::uint64_t offset) {
-  void* address = ::mmap(nullptr, length, protection, flags, fd, static_cast<off_t>(offset));
+Mapping map(std::size_t length, int protection, int flags, int fd) {
+  void* address = ::mmap(nullptr, length, protection, flags, fd, 0);
   return {address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address), Unmap{length}};
 }
 

@@ -25,7 +25,7 @@ struct Unmap {
 using Mapping = std::unique_ptr<std::byte, Unmap>;
 
 /// mmap(2) of `length` bytes, wherever the kernel has room.
-Mapping map(std::size_t length, int protection, int flags, int fd = -1, std::uint64_t offset = 0);
+Mapping map(std::size_t length, int protection, int flags, int fd = -1);
 
 /// Who may write to shared memory: with `maker`, another process that has the descriptor can map it
 /// for reading only, however they open it (F_SEAL_FUTURE_WRITE, fcntl(2)).

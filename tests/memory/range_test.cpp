@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/memory.hpp"
@@ -127,7 +129,13 @@ TEST(Range, ADmaBufIsMappedWithinItsLength) {
     return map_dma_buf_range(memfd(3 * kPage, 0), offset, length, true);
   };
   EXPECT_EQ(map(0, 3 * kPage).length, 3 * kPage);
-  EXPECT_EQ(map(kPage, 2 * kPage).descriptor.offset, kPage);
+  const Range rear = map_dma_buf_range(memfd(3 * kPage, 0), kPage, 2 * kPage, true);
+  EXPECT_EQ(rear.descriptor.offset, kPage);
+  EXPECT_EQ(rear.length, 2 * kPage);
+  std::memcpy(rear.address, "rear", 4);
+  std::array<char, 4> there{};
+  EXPECT_EQ(::pread(rear.descriptor.fd, there.data(), there.size(), static_cast<off_t>(kPage)), 4);
+  EXPECT_EQ(std::string_view(there.data(), there.size()), "rear");
   EXPECT_EQ(code_of([&] { map(kPage, 2 * kPage + 1); }), ErrorCode::invalid_value);
   EXPECT_EQ(code_of([&] { map(kPage, 3 * kPage); }), ErrorCode::invalid_value);
   EXPECT_EQ(code_of([&] { map(3 * kPage, 1); }), ErrorCode::invalid_value);
