@@ -42,6 +42,14 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
   return {};
 }
 
+/// What a connection has, and a datagram has not.
+std::string wrong_by_udp(const cli::CommandLine& line, const Options& options) {
+  for (const char* const option : {"--tls", "--reconnect-every", "--connect-timeout", "--scrape"}) {
+    if (options.udp && line.has(option)) return fmt::format("--udp excludes {}", option);
+  }
+  return {};
+}
+
 /// Two results in one file, or a text for people and one for programs on standard output.
 std::string wrong_file(const Options& options) {
   const std::string* const files[] = {&options.output, &options.histogram_log, &options.csv,
@@ -60,7 +68,8 @@ std::string wrong_file(const Options& options) {
 }  // namespace
 
 std::string contradiction_in(const cli::CommandLine& line, const Options& options) {
-  std::string wrong = wrong_load(line, options);
+  std::string wrong = wrong_by_udp(line, options);
+  if (wrong.empty()) wrong = wrong_load(line, options);
   return wrong.empty() ? wrong_file(options) : wrong;
 }
 

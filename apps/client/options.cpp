@@ -15,6 +15,8 @@ namespace {
 constexpr double kLowestRate = 0.001;
 constexpr double kHighestRate = 1e9;
 constexpr std::uint32_t kDeepest = 65536;
+/// Of a request by UDP, where what is lost is no fault of anybody's.
+constexpr core::Duration kDatagramTimeout = std::chrono::seconds(1);
 
 constexpr const char* kDescription =
     "Load client: sends requests to an offload server, checks every byte of every response, and\n"
@@ -116,6 +118,16 @@ void add_target(cli::CommandLine& line, Options& options) {
   cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
                 "How long to keep trying until all are connected, or one is again that broke")
       .default_str("10");
+}
+
+void add_udp(cli::CommandLine& line, Options& options) {
+  const auto udp = cli::add_flag(line, "--udp", options.udp,
+                                 "Send each request as a UDP datagram to a worker with --udp; "
+                                 "answers may be lost, come twice or late, which is counted");
+  cli::add_integer<std::uint32_t>(line, "--udp-retries", options.udp_retries, 0, 1000,
+                                  "How often a request is sent again that has no answer after "
+                                  "--response-timeout, before it is lost")
+      .needs(udp);
 }
 
 void add_tls(cli::CommandLine& line, Options& options) {
@@ -301,7 +313,8 @@ void add_errors(cli::CommandLine& line, Options& options) {
       .type_name("NAME")
       .default_str("stop");
   cli::add_time(line, "--response-timeout", options.response_timeout, std::chrono::milliseconds(1),
-                "An error if nothing comes for so long while responses are due")
+                "An error if nothing comes for so long while responses are due; of each request "
+                "with --udp, where 1 is the default")
       .default_str("30");
   const auto read_deadline = [](const std::string& text) {
     return cli::read_time(text, std::chrono::microseconds(1));
@@ -339,6 +352,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   Options options;
   cli::CommandLine line("offload-client", kDescription, kFooter);
   add_target(line, options);
+  add_udp(line, options);
   add_tls(line, options);
   add_load(line, options);
   add_runs(line, options);
@@ -347,6 +361,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
   if (options.quiet) options.log.level = "warning";
+  if (options.udp && !line.has("--response-timeout")) options.response_timeout = kDatagramTimeout;
   if (const auto wrong = contradiction_in(line, options); !wrong.empty()) return line.refuse(wrong);
   return options;
 }

@@ -39,6 +39,9 @@ struct Options {
   std::uint16_t server_port = 12345;
   core::Duration connect_timeout = core::seconds(10);
 
+  bool udp = false;  ///< requests are datagrams, to a worker with --udp
+  std::uint32_t udp_retries = 0;
+
   bool tls = false;
   std::string tls_ca;           ///< empty: the system's
   std::string tls_server_name;  ///< empty: the server's address

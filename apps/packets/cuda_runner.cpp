@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -9,8 +9,8 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "gpu/memory.hpp"
+#include "gpu/packet_image.hpp"
 #include "gpu/stream.hpp"
-#include "packet/image.hpp"
 
 namespace offload::packets {
 namespace {
@@ -25,25 +25,16 @@ constexpr int kHangs = 3;
 class CudaRunner final : public Runner {
  public:
   CudaRunner(packet::FrameMemory& memory, packet::Port& port, const Plan& plan)
-      : one_(&port),
-        image_(memory, std::span(&one_, 1)),
-        device_image_(image_.bytes()),
+      : image_(memory, port),
         stop_(1),
         counts_(image_.queue_count() * kLanesOfWarp),
         items_(image_.queue_count()),
         works_(image_.queue_count()),
         frames_(std::max<std::size_t>(plan.frames.size(), 1)),
         lengths_(std::max<std::size_t>(plan.lengths.size(), 1)) {
-    for (const auto pages : packet::pages_of(memory, std::span(&one_, 1))) {
-      registrations_.push_back({pages, gpu::HostRegistration(pages.data(), pages.size())});
-    }
-    const auto made =
-        image_.made_for(device_image_.get(), [this](void* address) { return seen_at(address); });
-    gpu::check_cuda(cudaMemcpy(device_image_.get(), made.data(), made.size(), cudaMemcpyDefault),
-                    "cudaMemcpy of a port's handles");
     std::copy(plan.frames.begin(), plan.frames.end(), frames_.get());
     std::copy(plan.lengths.begin(), plan.lengths.end(), lengths_.get());
-    const auto* const queues = image_.queues(device_image_.get());
+    const auto* const queues = image_.queues();
     for (std::size_t i = 0; i < image_.queue_count(); ++i) {
       LaneWork& work = works_.get()[i];
       work = make_work(plan, &queues[i], stop_.get(), counts_.get() + i * kLanesOfWarp,
@@ -91,25 +82,7 @@ class CudaRunner final : public Runner {
   }
 
  private:
-  struct Registered {
-    std::span<std::byte> pages;
-    gpu::HostRegistration registration;
-  };
-
-  void* seen_at(void* address) const {
-    auto* const byte = static_cast<std::byte*>(address);
-    for (const Registered& each : registrations_) {
-      if (byte < each.pages.data() || byte >= each.pages.data() + each.pages.size()) continue;
-      return static_cast<std::byte*>(each.registration.device_address()) +
-             (byte - each.pages.data());
-    }
-    throw core::Error(core::ErrorCode::unexpected, "an address in no ring and no frame");
-  }
-
-  const packet::Port* one_;
-  packet::Image image_;
-  std::vector<Registered> registrations_;
-  gpu::DeviceArray<std::byte> device_image_;
+  gpu::PacketImage image_;
   gpu::PinnedArray<std::uint32_t> stop_;
   gpu::PinnedArray<LaneCounts> counts_;
   gpu::PinnedArray<QueueItems> items_;

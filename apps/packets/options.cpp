@@ -18,7 +18,7 @@ constexpr const char* kDescription =
 constexpr const char* kFooter =
     "\nRules, the first that a frame matches counts:\n"
     "  [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type ICMP-TYPE]\n"
-    "  [flags SET/LOOKED-AT] to QUEUE|stack|drop\n"
+    "  [flags SET/LOOKED-AT] to QUEUE[-QUEUE]|stack|drop\n"
     "  PROTOCOL is any, ip, ip6, udp, tcp, icmp or icmp6; flags are letters of FSRPAU or -\n\n"
     "It takes CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN. Over veth and other interfaces of software\n"
     "the sender's checksums have to be whole: ethtool -K PEER tx off.\n"

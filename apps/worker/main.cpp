@@ -7,6 +7,7 @@
 #include "apps/worker/options.hpp"
 #include "apps/worker/program.hpp"
 #include "apps/worker/reach_list.hpp"
+#include "apps/worker/udp/program.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
     }
     cli::start_log("offload-worker", options.log);
     core::log_info("configuration: {}", options.configuration.to_string());
+    if (options.udp) return static_cast<int>(worker::run_datagrams(options, signals));
     return static_cast<int>(worker::Program(options, signals).run());
   } catch (const std::exception& error) {
     core::print_error("offload-worker", error.what());

@@ -10,6 +10,7 @@
 #include "device/device.hpp"
 #include "kernels/channel_layout.hpp"
 #include "kernels/group.hpp"
+#include "kernels/services.hpp"
 
 namespace offload::worker {
 namespace {
@@ -136,6 +137,44 @@ void add_server(cli::CommandLine& line, Options& options) {
       .default_str("2");
 }
 
+/// The most queues that a rule chooses from (OFFLOAD_MOST_QUEUES of packet/program/steering.h).
+constexpr std::uint32_t kMostUdpQueues = 16;
+
+void add_udp(cli::CommandLine& line, Options& options) {
+  options.udp_service = kernels::service_names().front();
+  const auto udp =
+      cli::add(line, "--udp", options.udp, &DatagramPlace::parse,
+               "ADDRESS:PORT or INTERFACE:PORT, such as 10.0.0.1:4000, [fd00::1]:4000 or eth1:4000",
+               "Take requests as UDP datagrams there, by AF_XDP, and answer them without a server "
+               "(docs/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN")
+          .type_name("PLACE:PORT");
+  cli::add_text(line, "--udp-service", options.udp_service,
+                "What is done with them, as --service of the server")
+      .type_name("NAME")
+      .default_str(options.udp_service)
+      .needs(udp);
+  cli::add_integer<std::uint32_t>(
+      line, "--udp-queues", options.udp_queues, 1, kMostUdpQueues,
+      "Queues of each of the interface's, a warp or a thread each, that "
+      "clients are spread over by their addresses and ports")
+      .needs(udp);
+}
+
+/// The complaint about an option that is for a server, where there is none.
+std::optional<std::string> misplaced_by_udp(const cli::CommandLine& line, const Options& options) {
+  if (!options.udp) return std::nullopt;
+  for (const char* name :
+       {"--comch", "--comch-channel-name", "--comch-key-file", "--insecure", "--connect-timeout",
+        "--shutdown-timeout", "--stand-by", "--replace", "--shutdown-together", "--max-memory",
+        "--stuck-after", "--warps-per-channel", "--idle-sleep", "--data-path", "--metrics",
+        "--admin"}) {
+    if (line.has(name)) return fmt::format("--udp excludes {}", name);
+  }
+  if (options.backend == "graph") return "--udp excludes --backend graph";
+  if (options.gpu_pci_addresses.size() > 1) return "--udp takes one --gpu-pci-addr";
+  return std::nullopt;
+}
+
 /// The complaint about an option that does not apply to the chosen back end, if there is one.
 std::optional<std::string> misplaced_option(const cli::CommandLine& line, const Options& options) {
   if (options.backend == "cpu" && line.has("--gpu-pci-addr")) {
@@ -158,6 +197,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_server(line, options);
   add_backend(line, options);
   add_services(line, options);
+  add_udp(line, options);
   telemetry::add_metrics_option(line, options.metrics);
   telemetry::add_admin_option(line, options.admin);
   cli::add_log_options(line, options.log);
@@ -181,6 +221,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                                                     "is allowed)",
                                                     *wrong, options.backend)};
   }
+  if (const auto wrong = misplaced_by_udp(line, options)) return line.refuse(*wrong);
   if (options.data_path == "gpu" && !options.comch.starts_with("rdma:")) {
     return cli::Leave{cli::kUsageError,
                       fmt::format("offload-worker: --data-path gpu goes over RDMA: "

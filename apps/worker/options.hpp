@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "apps/worker/udp/place.hpp"
 #include "backend/services.hpp"
 #include "cli/configuration.hpp"
 #include "cli/leave.hpp"
@@ -35,6 +36,9 @@ struct Options {
   bool stands_by = false;
   bool replaces = false;
   bool shutdown_together = false;
+  std::optional<DatagramPlace> udp;  ///< requests come there, not from a server
+  std::string udp_service;
+  std::uint32_t udp_queues = 1;                ///< of each of the interface's
   std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
   std::string admin;                           ///< path of its socket; empty: it takes no commands
   cli::LogOptions log{};

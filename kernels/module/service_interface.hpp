@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/graph/batch.hpp"
+#include "kernels/packet/datagram_worker.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
 
@@ -18,10 +19,11 @@ namespace offload::kernels {
 
 /// Raised with every change of what is here, of the channel's layout and of what the functions
 /// take.
-inline constexpr std::uint32_t kServiceInterface = 1;
+inline constexpr std::uint32_t kServiceInterface = 2;
 static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
                   sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
-                  sizeof(Batch) == 24,
+                  sizeof(Batch) == 24 && sizeof(packet::DatagramWork) == 40 &&
+                  sizeof(packet::DatagramState) == 128,
               "modules have these too: a new size is a new kServiceInterface");
 
 /// The name of the function that a module exports, of type ServiceEntry.
@@ -64,8 +66,12 @@ struct ServiceInterface {
   /// respond() of serve.hpp by a CPU thread. Several at once.
   Response (*respond)(const void* object, const ChannelView* channel, std::uint64_t sequence,
                       Staging* staging, Received received);
+  /// DatagramWorker::turn() by a CPU thread. Several at once, with a state and a staging each.
+  bool (*serve_datagrams)(const void* object, const packet::DatagramWork* work,
+                          packet::DatagramState* state, packet::DatagramStaging* staging,
+                          bool* had_work);
 
-  // Null in a module without code for a GPU. Both return a cudaError_t.
+  // Null in a module without code for a GPU. They return a cudaError_t.
 
   /// launch_persistent_worker() of persistent_worker.cuh.
   int (*launch)(const void* object, const PersistentWorker* worker, double* taken,
@@ -73,6 +79,9 @@ struct ServiceInterface {
   /// add_batch_kernel() of graph/batch_kernel.cuh.
   int (*add_batch_kernel)(const void* object, const Batch* batch, CUgraph_st* graph,
                           CUgraphNode_st* after, CUgraphNode_st** node);
+  /// launch_datagram_worker() of packet/datagram_kernel.cuh.
+  int (*launch_datagrams)(const void* object, const packet::DatagramWork* works,
+                          std::uint32_t count, CUstream_st* stream);
 };
 
 using ServiceEntry = const ServiceInterface* (*)();

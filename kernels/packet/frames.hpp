@@ -94,8 +94,12 @@ OFFLOAD_HOST_DEVICE std::uint32_t take_frames(const Group& group, const FrameRin
   return count;
 }
 
-/// Takes what the driver has sent out of a completion ring, up to a frame a lane, and gives the
-/// frames back; or does nothing if another group is at it. Returns how many.
+/// What recycle() takes at most, or a frame a lane: as a group may send more than it has lanes
+/// before it calls it again.
+inline constexpr std::uint32_t kRecycledAtOnce = 64;
+
+/// Takes what the driver has sent out of a completion ring, and gives the frames back; or does
+/// nothing if another group is at it. Returns how many.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Frames& frames,
                                           const FrameRing& completions, const WaitLimit& limit) {
@@ -103,12 +107,17 @@ OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Frames& fram
   // One group at a time; the exchange acquires what the one before has released.
   if (group.lane() == 0) mine = rdma::exchange_seq_cst(&completions.order->taking, 1) == 0;
   if (group.from_first(mine ? 1 : 0) == 0) return 0;
-  std::uint64_t address = 0;
-  const std::uint32_t count = take_frames(group, completions, group.size(), address);
+  std::uint32_t recycled = 0;
+  for (std::uint32_t count = group.size(); count == group.size() && recycled < kRecycledAtOnce;) {
+    std::uint64_t address = 0;
+    count = take_frames(group, completions, group.size(), address);
+    recycled += count;
+    if (count == 0) break;
+    if (give_back(group, frames, group.lane() < count, address, limit) != Result::done) break;
+  }
   group.sync();
   if (group.lane() == 0) rdma::store_release(&completions.order->taking, 0);
-  if (count != 0) give_back(group, frames, group.lane() < count, address, limit);
-  return count;
+  return recycled;
 }
 
 }  // namespace offload::kernels::packet

@@ -136,15 +136,20 @@ ServiceObjects::ServiceObjects(Services services, std::int32_t device)
   }
 }
 
-const ServiceObject& ServiceObjects::find(const std::string& name,
-                                          const kernels::ChannelLayout& layout) {
+ServiceObject& ServiceObjects::make(const std::string& name) {
   auto& made = made_[name];
   if (!made) {
     std::vector<kernels::ServiceOption> none;
     made = std::make_unique<ServiceObject>(services_.find(name), device_, none);
   }
-  made->check_lengths(layout);
   return *made;
+}
+
+const ServiceObject& ServiceObjects::find(const std::string& name,
+                                          const kernels::ChannelLayout& layout) {
+  ServiceObject& made = make(name);
+  made.check_lengths(layout);
+  return made;
 }
 
 void ServiceObjects::leave_behind() noexcept {

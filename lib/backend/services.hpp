@@ -75,13 +75,17 @@ class ServiceObjects {
   /// Throws Error.
   ServiceObjects(Services services, std::int32_t device);
 
-  /// The one called `name`, for a channel of this layout. Throws Error: not_found, and what
+  /// The one called `name`. Throws Error: not_found.
+  const ServiceObject& find(const std::string& name) { return make(name); }
+  /// The same for a channel of this layout. Throws Error: not_found, and what
   /// ServiceObject::check_lengths() throws.
   const ServiceObject& find(const std::string& name, const kernels::ChannelLayout& layout);
   /// Of GPUs that cannot be freed: leaves the objects to the end of the process.
   void leave_behind() noexcept;
 
  private:
+  ServiceObject& make(const std::string& name);
+
   Services services_;
   std::int32_t device_;
   std::map<std::string, std::unique_ptr<ServiceObject>> made_;

@@ -46,6 +46,9 @@ class IntrusiveList {
   [[nodiscard]] bool empty() const noexcept { return head_.next_ == &head_; }
   /// The first element; null if the list is empty.
   [[nodiscard]] T* front() noexcept { return element(head_.next_); }
+  [[nodiscard]] const T* front() const noexcept {
+    return empty() ? nullptr : static_cast<const T*>(head_.next_);
+  }
   /// The element after `current`; null after the last.
   [[nodiscard]] T* next(T& current) noexcept { return element(node_of(current).next_); }
 

@@ -74,6 +74,8 @@ class Stream {
     close_notify();
     ::shutdown(fd(), SHUT_WR);
   }
+  /// Gives up the socket of a plain one.
+  [[nodiscard]] core::Fd release() noexcept { return std::move(socket_); }
   void close() noexcept {
     tls_.reset();
     socket_.reset();

@@ -127,9 +127,12 @@ bool read_target(std::string_view word, unsigned queues, offload_rule& rule) {
   } else if (word == "drop") {
     rule.target = OFFLOAD_TO_NOBODY;
   } else {
-    const auto queue = number_of(word, queues - 1);
-    if (!queue) return false;
-    rule.target = static_cast<__u16>(*queue);
+    const std::size_t dash = word.find('-');
+    const auto first = number_of(word.substr(0, dash), queues - 1);
+    const auto last = dash == word.npos ? first : number_of(word.substr(dash + 1), queues - 1);
+    if (!first || !last || *last < *first) return false;
+    rule.target = static_cast<__u16>(*first);
+    rule.spread = static_cast<__u16>(*last - *first + 1);
   }
   return true;
 }
@@ -176,7 +179,7 @@ Rule parse_rule(std::string_view text, unsigned queues) {
     refuse(
         "not [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type ICMP-TYPE] "
         "[flags SET/MASK] "
-        "to QUEUE|stack|drop");
+        "to QUEUE[-QUEUE]|stack|drop");
   }
   for (; words.size() > 2; words = words.subspan(2)) {
     if (!read_field(words[0], words[1], rule.fields)) {
@@ -184,7 +187,8 @@ Rule parse_rule(std::string_view text, unsigned queues) {
     }
   }
   if (!read_target(words[1], queues, rule.fields)) {
-    refuse(fmt::format("'to {}' is none of 0 to {}, stack, drop", words[1], queues - 1));
+    refuse(fmt::format("'to {}' is none of 0 to {}, several of these such as 0-{}, stack, drop",
+                       words[1], queues - 1, queues - 1));
   }
   return rule;
 }

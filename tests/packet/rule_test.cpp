@@ -29,6 +29,16 @@ TEST(Rule, HasWhatItsTextSays) {
   EXPECT_EQ(fields.target, 3);
 }
 
+TEST(Rule, MaySpreadFramesOverQueues) {
+  const auto fields = parse_rule("udp to 1-3", 4).fields;
+  EXPECT_EQ(fields.target, 1);
+  EXPECT_EQ(fields.spread, 3);
+  EXPECT_EQ(parse_rule("udp to 2", 4).fields.spread, 1);
+  for (const char* text : {"to 1-4", "to 2-1", "to 1-", "to -1", "to 1-stack"}) {
+    EXPECT_THROW(parse_rule(text, 4), core::Error) << text;
+  }
+}
+
 TEST(Rule, MayBeOfAllFrames) {
   EXPECT_EQ(parse_rule("any to stack", 1).fields.fields, 0U);
   EXPECT_EQ(parse_rule("to drop", 1).fields.target, OFFLOAD_TO_NOBODY);

@@ -89,6 +89,15 @@ TEST(WorkerOptions, EachByItsName) {
   EXPECT_EQ(options.log.level, "off");
 }
 
+TEST(WorkerOptions, UdpHasAPlaceAServiceAndQueues) {
+  const auto options = accepted({"--udp", "10.0.0.1:4000", "--udp-queues", "4"});
+  ASSERT_TRUE(options.udp);
+  EXPECT_EQ(options.udp->port, 4000);
+  EXPECT_EQ(options.udp_service, "reverse");
+  EXPECT_EQ(options.udp_queues, 4U);
+  EXPECT_FALSE(accepted({}).udp);
+}
+
 TEST(WorkerOptions, GraphTakesAnAddressAndASpin) {
   const auto options = accepted({"--backend", "graph", "-g", "01:00.0", "--spin", "50us"});
   EXPECT_EQ(options.backend, "graph");
@@ -121,6 +130,12 @@ TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
       {{"--backend", "cpu", "--warps-per-channel", "4"}, "--warps-per-channel is for a GPU"},
       {{"--idle-sleep", "0", "--backend", "cpu"}, "--idle-sleep is for a GPU"},
       {{"--comch", "here"}, "'here' is not a comch address; allowed: unix:PATH"},
+      {{"--udp", "eth1"}, "--udp: 'eth1' is not ADDRESS:PORT or INTERFACE:PORT"},
+      {{"--udp", "eth1:1", "--metrics", "9100"}, "--udp excludes --metrics"},
+      {{"--udp", "eth1:1", "-c", "dpu"}, "--udp excludes --comch-channel-name"},
+      {{"--udp", "eth1:1", "--udp-queues", "17"}, "--udp-queues: '17' is not"},
+      {{"--udp", "eth1:1", "-g", "01:00.0", "-g", "02:00.0"}, "--udp takes one --gpu-pci-addr"},
+      {{"--udp-service", "echo"}, "--udp-service requires --udp"},
       {{"--backend", "graph", "--idle-sleep", "0"},
        "--idle-sleep is for a GPU's persistent kernel"},
       {{"--backend", "graph", "--warps-per-channel", "4"},

@@ -24,7 +24,12 @@ struct IntervalCounts {
   std::uint64_t valid_after_end = 0;
   std::uint64_t rx_bytes_after_end = 0;
   ErrorCounts errors;
-  double in_flight_ns = 0;  ///< the integral of the number of requests in flight over time
+  // Over UDP:
+  std::uint64_t lost = 0;          ///< requests without an answer until their last time-out
+  std::uint64_t duplicates = 0;    ///< answers to requests that were answered
+  std::uint64_t late_answers = 0;  ///< answers to requests that are lost
+  std::uint64_t sent_again = 0;    ///< datagrams
+  double in_flight_ns = 0;         ///< the integral of the number of requests in flight over time
   // An open loop's, of requests that were due after the warm-up:
   std::uint64_t due = 0;           ///< whose intended time came
   std::uint64_t noticed_late = 0;  ///< of these, noticed later than the tolerance: by the client
@@ -63,6 +68,10 @@ struct Interval : IntervalCounts {
     valid_after_end += other.valid_after_end;
     rx_bytes_after_end += other.rx_bytes_after_end;
     errors.merge(other.errors);
+    lost += other.lost;
+    duplicates += other.duplicates;
+    late_answers += other.late_answers;
+    sent_again += other.sent_again;
     in_flight_ns += other.in_flight_ns;
     due += other.due;
     noticed_late += other.noticed_late;

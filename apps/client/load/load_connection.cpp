@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include "apps/client/load/checker.hpp"
@@ -14,23 +13,15 @@ namespace offload::client {
 
 using core::Clock;
 using core::TimePoint;
-using Ready = core::IntrusiveList<LoadConnection>;
 
 LoadConnection::LoadConnection(std::string name, std::uint32_t number, net::Stream stream,
                                LoadShare& share)
-    : share_(share),
+    : Flow(std::move(name), number, share),
       address_(share.address),
       pending_(std::bit_ceil(share.plan.max_in_flight)),
       pending_mask_(pending_.size() - 1),
-      received_(share.cache, share.receive_size),
-      request_limit_(share.plan.duration || share.plan.arrivals
-                         ? std::numeric_limits<std::uint64_t>::max()
-                         : share.plan.requests),
-      random_(number + share.plan.seed * 0x9e37'79b9'7f4a'7c15U),
-      number_(number),
-      name_(std::move(name)) {
+      received_(share.cache, share.receive_size) {
   pieces_.reserve(share.pool.class_count() == 1 ? 1 : share.longest_batch);
-  ++share_.running;
   use(std::move(stream));
 }
 
@@ -39,12 +30,12 @@ void LoadConnection::start() {
 }
 
 void LoadConnection::on_events(std::uint32_t epoll_events) {
-  if (over_) return;
+  if (over()) return;
   if (attempt_) return continue_connecting();
   if ((epoll_events & ~std::uint32_t{EPOLLOUT}) != 0) {
     while (receive_responses()) continue;
   }
-  if (!over_ && stream_.valid()) go_on();
+  if (!over() && stream_.valid()) go_on();
 }
 
 /// Sends what may be sent, and ends or connects anew if nothing is left to do on this connection.
@@ -55,7 +46,7 @@ void LoadConnection::go_on() {
   } else {
     send_requests();
   }
-  if (over_ || in_flight() != 0) return;
+  if (over() || in_flight() != 0) return;
   if (sent_ >= request_limit_) return end();
   if (sent_ >= connection_limit_) {
     close();
@@ -68,13 +59,11 @@ void LoadConnection::go_on() {
 void LoadConnection::stop_sending() noexcept {
   request_limit_ = sent_;
   leave_ready();
-  if (!over_ && in_flight() == 0) end();
+  if (!over() && in_flight() == 0) end();
 }
 
 void LoadConnection::end() noexcept {
-  if (std::exchange(over_, true)) return;
-  --share_.running;
-  leave_ready();
+  if (!set_over()) return;
   // The server may close its end before the run is over.
   if (attempt_) share_.engine.unwatch(attempt_->fd(), *this);
   if (stream_.valid()) share_.engine.unwatch(stream_.fd(), *this);
@@ -111,22 +100,9 @@ void LoadConnection::send_due(std::uint64_t most) {
   go_on();
 }
 
-void LoadConnection::leave_ready() noexcept {
-  if (!Ready::is_linked(*this)) return;
-  Ready::remove(*this);
-  --share_.with_room_count;
-}
-
 /// In an open loop, the load thread is told that requests can be sent here.
 void LoadConnection::offer_room() {
-  if (over_ || !pieces_.empty() || next_batch() == 0 || Ready::is_linked(*this)) return;
-  share_.with_room.push_back(*this);
-  ++share_.with_room_count;
-}
-
-std::uint64_t LoadConnection::random() noexcept {
-  random_ = random_ * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX generator
-  return random_ >> 33;
+  if (!over() && pieces_.empty() && next_batch() != 0) join_ready();
 }
 
 void LoadConnection::start_batch(std::uint32_t count) {
@@ -155,16 +131,10 @@ void LoadConnection::add_run_of_one_size(std::uint32_t count) {
 
 /// Chooses each request by itself. Returns how many, which are fewer if they are long.
 std::uint32_t LoadConnection::add_mixed(std::uint32_t count) {
-  constexpr double kDraws = std::uint64_t{1} << 31;
-  const bool has_sizes = is_open_loop() && share_.plan.arrivals->has_sizes();
   std::size_t bytes = 0;
   std::uint32_t added = 0;
   for (; added < count && bytes < kBatchBytes; ++added) {
-    const std::uint32_t size_class =
-        has_sizes ? share_.pacer->next_size_class()
-                  : share_.pool.class_at(static_cast<double>(random()) / kDraws);
-    const auto variant = static_cast<std::uint32_t>(random() % share_.pool.count_of(size_class));
-    const std::uint32_t number = share_.pool.first_of(size_class) + variant;
+    const std::uint32_t number = choose();
     const auto frame = share_.pool.frames(number, 1);
     pieces_.push_back({const_cast<std::byte*>(frame.data()), frame.size()});
     add_pending(number);
@@ -174,8 +144,7 @@ std::uint32_t LoadConnection::add_mixed(std::uint32_t count) {
 }
 
 void LoadConnection::add_pending(std::uint32_t number) {
-  const TimePoint intended = is_open_loop() ? share_.pacer->take(now_, *share_.interval) : now_;
-  pending(sent_++) = {now_, intended, number};
+  begin_pending(pending(sent_++), number);
 }
 
 /// Sends what is left of the batch. Returns whether the socket accepted all of it.
@@ -251,7 +220,7 @@ bool LoadConnection::receive_responses() {
   check_responses();
   if (!stream_.valid()) return false;
   received_.settle(0);
-  return stream_.has_pending() && !over_;
+  return stream_.has_pending() && !over();
 }
 
 void LoadConnection::check_responses() {
@@ -267,35 +236,13 @@ void LoadConnection::check_responses() {
   }
 }
 
-void LoadConnection::count_answer() noexcept {
-  Interval& interval = *share_.interval;
-  ++interval.answered;
-  if (share_.sending_ended) [[unlikely]]
-    ++interval.answered_after_end;
-  interval.last_answer = now_;
-}
-
 /// These two complete the oldest request in flight. They return whether to read on.
 bool LoadConnection::complete_right(const Pending& request, const Verdict& verdict) {
-  Interval& interval = *share_.interval;
   received_.consume(verdict.size);
   told_why_ = false;
   ++completed_;
   --share_.in_flight;
-  count_answer();
-  interval.service.record(now_ - request.sent);
-  if (is_open_loop()) interval.response.record(now_ - request.intended);
-  const auto& deadline = share_.plan.deadline;
-  if (deadline && now_ - request.intended > *deadline) [[unlikely]] {
-    log(request, ErrorKind::late);
-    return count_error(ErrorKind::late, 1, completed_ - 1,
-                       [] { return "the response came after --deadline"; });
-  }
-  ++interval.valid;
-  if (share_.sending_ended) [[unlikely]]
-    ++interval.valid_after_end;
-  log(request, std::nullopt);
-  return true;
+  return take_right(request, completed_ - 1);
 }
 
 bool LoadConnection::complete_wrong(const Pending& request, const Verdict& verdict) {
@@ -324,13 +271,6 @@ void LoadConnection::take_unasked() {
   told_why_ = true;
   count_error(verdict.error, 1, completed_, [&] { return describe_fault(received_.bytes(), {}); });
   received_.consume(verdict.size);
-}
-
-void LoadConnection::log(const Pending& request, std::optional<ErrorKind> error) {
-  if (!share_.log.on()) [[likely]]
-    return;
-  share_.log.add({request.intended, request.sent, now_, number_,
-                  share_.pool.request_length(request.number), error});
 }
 
 }  // namespace offload::client

@@ -3,7 +3,6 @@
 #include <sys/uio.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,57 +10,36 @@
 #include "apps/client/load/checker.hpp"
 #include "apps/client/load/connect_attempt.hpp"
 #include "apps/client/load/errors.hpp"
-#include "apps/client/load/load_share.hpp"
+#include "apps/client/load/flow.hpp"
 #include "core/clock.hpp"
-#include "core/intrusive_list.hpp"
 #include "net/receive_buffer.hpp"
 #include "net/stream.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::client {
 
-/// A connection with requests in flight: in a closed loop as many as it may have, in an open loop
-/// those that its load thread gives it. One send() sends a batch of requests and one recv() reads
+/// A flow over a TCP connection. One send() sends a batch of requests and one recv() reads
 /// all responses that have arrived; the clock is read once for each, so a latency lasts from before
 /// the send() of its batch to after the recv() of its response. Payloads are not copied. It holds a
 /// receive buffer only while a response is incomplete. If it breaks and errors are counted, it
 /// connects again. Used by its load thread only.
-class LoadConnection final : progress::EventHandler, public core::ListNode<LoadConnection> {
+class LoadConnection final : progress::EventHandler, public Flow {
  public:
-  /// `name`: for messages. `number`: over all threads; the seed of the choice of requests.
-  /// `stream`: connected, its handshake done. `share` must outlive it.
+  /// As Flow. `stream`: connected, its handshake done.
   LoadConnection(std::string name, std::uint32_t number, net::Stream stream, LoadShare& share);
 
-  /// Sends the first requests of a closed loop.
-  void start();
-  /// Sends up to `most` requests that are due. Precondition: share.pacer->due() > 0, and it is the
-  /// first in share.with_room.
-  void send_due(std::uint64_t most);
-  /// Sends no more requests; outstanding responses are still awaited.
-  void stop_sending() noexcept;
-  /// Whether every request was answered, or the connection ended early.
-  [[nodiscard]] bool over() const noexcept { return over_; }
-  /// When something has to be done without an event, at the latest: the server will have been
-  /// silent for too long, or it is time to connect again. Precondition: !over().
-  [[nodiscard]] core::TimePoint deadline() const noexcept;
-  /// To be called at the deadline or later.
-  void on_deadline(core::TimePoint now);
-  /// Puts what is still in flight into the log of requests, at the end of a run.
-  void log_unanswered();
+  void start() override;
+  void send_due(std::uint64_t most) override;
+  void stop_sending() noexcept override;
+  /// The server will have been silent for too long, or it is time to connect again.
+  [[nodiscard]] core::TimePoint deadline() const noexcept override;
+  void on_deadline(core::TimePoint now) override;
+  void log_unanswered() override;
 
  private:
-  /// A request in flight.
-  struct Pending {
-    core::TimePoint sent;
-    core::TimePoint intended;  ///< = sent in a closed loop
-    std::uint32_t number = 0;  ///< of the request in the pool
-  };
-
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return sent_ - completed_; }
-  [[nodiscard]] bool is_open_loop() const noexcept { return share_.pacer.has_value(); }
   [[nodiscard]] std::uint32_t next_batch() const noexcept;
   Pending& pending(std::uint64_t request) noexcept { return pending_[request & pending_mask_]; }
-  std::uint64_t random() noexcept;
 
   void on_events(std::uint32_t epoll_events) override;
   void go_on();
@@ -74,24 +52,17 @@ class LoadConnection final : progress::EventHandler, public core::ListNode<LoadC
   void skip_sent(std::size_t count) noexcept;
   void watch_for_room(bool wanted);
   void offer_room();
-  void leave_ready() noexcept;
 
   bool receive_responses();
   void check_responses();
   bool complete_right(const Pending& request, const Verdict& verdict);
   bool complete_wrong(const Pending& request, const Verdict& verdict);
   void take_unasked();
-  void count_answer() noexcept;
-  void log(const Pending& request, std::optional<ErrorKind> error);
 
-  /// Makes the message for people, if it is needed.
-  using Describe = std::function<std::string()>;
-  bool count_error(ErrorKind kind, std::uint64_t count, std::uint64_t request,
-                   const Describe& what);
   void lose(ErrorKind kind, const Describe& what);
   void lose_connection(ErrorKind kind, const std::string& what);
   void close() noexcept;
-  void end() noexcept;
+  void end() noexcept override;
 
   void connect(core::TimePoint now);
   void continue_connecting();
@@ -100,7 +71,6 @@ class LoadConnection final : progress::EventHandler, public core::ListNode<LoadC
   void retry_later(core::TimePoint now);
   void use(net::Stream stream);
 
-  LoadShare& share_;
   net::Stream stream_;                     ///< valid while it is connected
   std::optional<ConnectAttempt> attempt_;  ///< while it connects again
   core::TimePoint attempt_begin_{};
@@ -115,17 +85,11 @@ class LoadConnection final : progress::EventHandler, public core::ListNode<LoadC
   std::size_t next_piece_ = 0;   ///< the first that is not sent wholly
   std::uint64_t sent_ = 0;       ///< requests, those of a batch that is sent in part included
   std::uint64_t completed_ = 0;  ///< requests answered or lost
-  std::uint64_t request_limit_;  ///< requests to send in all
   std::uint64_t connection_limit_ = UINT64_MAX;  ///< sent_ at which it is to connect anew
-  std::uint64_t random_;
-  core::TimePoint now_{};        ///< the clock when a batch was last sent or read
-  core::TimePoint last_sign_{};  ///< last receive, or the first send with nothing in flight
-  bool over_ = false;
+  core::TimePoint last_sign_{};    ///< last receive, or the first send with nothing in flight
   bool watches_for_room_ = false;  ///< whether EPOLLOUT is watched, for pieces_
   bool told_why_ = false;          ///< what came last may be why the server closes; it was counted
   std::string send_error_;         ///< of a failed send(), after which nothing is sent
-  std::uint32_t number_;
-  std::string name_;
 };
 
 }  // namespace offload::client

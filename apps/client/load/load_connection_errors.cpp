@@ -13,20 +13,6 @@ namespace offload::client {
 using core::Clock;
 using core::TimePoint;
 
-/// Counts what went wrong with `count` requests. Returns whether to go on, which ends here unless
-/// errors are counted. `request`, `what`: for the message, which is made for the first one alone.
-bool LoadConnection::count_error(ErrorKind kind, std::uint64_t count, std::uint64_t request,
-                                 const Describe& what) {
-  share_.interval->errors.add(kind, count);
-  if (share_.fault.empty()) {
-    share_.fault = fmt::format("{}, request {}: {}", name_, request, what());
-  }
-  if (!share_.plan.stop_on_error) return true;
-  share_.is_stopped_by_fault = true;
-  end();
-  return false;
-}
-
 /// The connection is of no use any more, and what is in flight on it will have no response.
 void LoadConnection::lose(ErrorKind kind, const Describe& what) {
   // No fault after a stop: the server may have been stopped too.

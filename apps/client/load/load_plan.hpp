@@ -20,6 +20,8 @@ struct LoadPlan {
   core::Duration response_timeout{};
   std::optional<core::Duration> deadline;  ///< a later response is an error
   std::uint64_t reconnect_every = 0;       ///< requests of a connection; 0: it stays
+  bool udp = false;                        ///< over UDP: each request is a datagram
+  std::uint32_t retries = 0;               ///< then: how often one without an answer is sent again
   bool stop_on_error = true;               ///< else errors are counted
   std::uint64_t seed = 0;  ///< of the choice of requests, with the connection's number
   /// An open loop: the thread's requests become due by these, `requests` of them without a

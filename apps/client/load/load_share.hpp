@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/client/load/connect_attempt.hpp"
 #include "apps/client/load/interval.hpp"
@@ -17,7 +19,7 @@
 
 namespace offload::client {
 
-class LoadConnection;
+class Flow;
 
 /// What all load threads of a run have in common.
 struct LoadRunContext {
@@ -32,7 +34,7 @@ struct LoadRunContext {
 /// the latencies.
 inline constexpr std::size_t kBatchBytes = std::size_t{256} << 10;
 
-/// The state that the connections of a load thread share.
+/// The state that the flows of a load thread share.
 struct LoadShare {
   LoadShare(const LoadPlan& its_plan, const LoadRunContext& run);
 
@@ -53,11 +55,12 @@ struct LoadShare {
   progress::Engine engine;
   std::size_t receive_size;                      ///< of a connection's buffer
   memory::BlockCache cache;                      ///< for received bytes
+  std::vector<std::byte> datagrams;              ///< room to receive, with --udp
   core::TimePoint end = core::TimePoint::max();  ///< of sending, if the plan has a duration
-  std::size_t running = 0;                       ///< connections that are not over
+  std::size_t running = 0;                       ///< flows that are not over
   std::optional<Pacer> pacer;                    ///< of an open loop, from the start on
-  /// An open loop's connections that have room for requests, the one that waits longest first.
-  core::IntrusiveList<LoadConnection> with_room;
+  /// An open loop's flows that have room for requests, the one that waits longest first.
+  core::IntrusiveList<Flow> with_room;
   std::size_t with_room_count = 0;
   core::TimePoint next_check{};  ///< not later than the earliest deadline of a connection
   Interval* interval = nullptr;  ///< to record in

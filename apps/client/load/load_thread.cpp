@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "apps/client/load/checker.hpp"
+#include "apps/client/load/datagram_flow.hpp"
+#include "apps/client/load/load_connection.hpp"
 
 namespace offload::client {
 namespace {
@@ -87,13 +89,19 @@ LoadThread::LoadThread(std::uint32_t number, std::uint32_t first_connection,
   share_.interval = &recorder_.active();
   // Edge-triggered, as it stays readable after a stop, for the other threads.
   share_.engine.watch(share_.control.stop_fd(), EPOLLIN | EPOLLET, stop_event_);
+  if (plan.udp) share_.datagrams.resize(DatagramFlow::receive_room(run.pool.longest_response()));
   const std::size_t count = streams.size();
-  connections_.reserve(count);
+  flows_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::string name = count == 1 ? fmt::format("thread {}", number)
                                         : fmt::format("thread {}, connection {}", number, i);
-    connections_.push_back(std::make_unique<LoadConnection>(
-        name, static_cast<std::uint32_t>(first_connection + i), std::move(streams[i]), share_));
+    const auto of_all = static_cast<std::uint32_t>(first_connection + i);
+    if (plan.udp) {
+      flows_.push_back(std::make_unique<DatagramFlow>(name, of_all, streams[i].release(), share_));
+    } else {
+      flows_.push_back(
+          std::make_unique<LoadConnection>(name, of_all, std::move(streams[i]), share_));
+    }
   }
 }
 
@@ -113,7 +121,7 @@ void LoadThread::serve(TimePoint start) {
   const TimePoint now = Clock::now();
   measure_busy(now);
   if (share_.pacer) share_.pacer->close(*share_.interval);
-  for (const auto& connection : connections_) connection->log_unanswered();
+  for (const auto& flow : flows_) flow->log_unanswered();
   share_.account_in_flight(now);
   share_.interval->end = now;
   share_.log.flush();
@@ -135,7 +143,7 @@ void LoadThread::begin(TimePoint start) {
     share_.pacer.emplace(*plan.arrivals, times, plan.duration ? UINT64_MAX : plan.requests);
   }
   if (share_.control.stopping()) return;  // before it began: nothing is sent
-  for (const auto& connection : connections_) connection->start();
+  for (const auto& flow : flows_) flow->start();
 }
 
 /// One turn of the loop: waits, receives what came, and does what is due by the clock.
@@ -168,7 +176,7 @@ void LoadThread::act_on_time(TimePoint now) {
   if (drain_end_ && now >= *drain_end_) gave_up_ = true;
   if (now >= share_.end) end_sending(now);
   if (share_.pacer && !finished()) send_due(now);
-  if (now >= share_.next_check && !finished()) check_connections(now);
+  if (now >= share_.next_check && !finished()) check_flows(now);
   if (now >= next_interval_) end_interval(now);
 }
 
@@ -191,7 +199,7 @@ void LoadThread::end_sending(TimePoint now) {
   share_.end = TimePoint::max();
   share_.sending_ended = true;
   next_interval_ = std::max(next_interval_, now + kShortestInterval);
-  for (const auto& connection : connections_) connection->stop_sending();
+  for (const auto& flow : flows_) flow->stop_sending();
 }
 
 /// When nothing more becomes due: how many requests have no response yet.
@@ -207,14 +215,14 @@ void LoadThread::measure_busy(TimePoint now) {
 }
 
 /// Does what is due on each connection, and sets the next check to their earliest deadline.
-void LoadThread::check_connections(TimePoint now) {
+void LoadThread::check_flows(TimePoint now) {
   share_.next_check = TimePoint::max();
-  for (const auto& connection : connections_) {
-    if (connection->over()) continue;
-    if (connection->deadline() <= now) connection->on_deadline(now);
+  for (const auto& flow : flows_) {
+    if (flow->over()) continue;
+    if (flow->deadline() <= now) flow->on_deadline(now);
     if (share_.is_stopped_by_fault) return;
-    if (connection->over()) continue;
-    share_.next_check = std::min(share_.next_check, connection->deadline());
+    if (flow->over()) continue;
+    share_.next_check = std::min(share_.next_check, flow->deadline());
   }
 }
 
@@ -224,9 +232,9 @@ void LoadThread::send_due(TimePoint now) {
   pacer.notice(now, *share_.interval);
   if (pacer.ended()) note_unfinished();
   while (pacer.due() > 0) {
-    LoadConnection* const connection = share_.with_room.front();
-    if (connection == nullptr) return;
-    connection->send_due(std::max<std::uint64_t>(1, pacer.due() / share_.with_room_count));
+    Flow* const flow = share_.with_room.front();
+    if (flow == nullptr) return;
+    flow->send_due(std::max<std::uint64_t>(1, pacer.due() / share_.with_room_count));
   }
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "apps/client/load/event_flag.hpp"
+#include "apps/client/load/flow.hpp"
 #include "apps/client/load/interval.hpp"
-#include "apps/client/load/load_connection.hpp"
 #include "apps/client/load/load_share.hpp"
 #include "core/clock.hpp"
 #include "core/cpu.hpp"
@@ -17,7 +17,7 @@
 
 namespace offload::client {
 
-/// The work of a load thread: its connections, one or more, on an engine that sleeps when there is
+/// The work of a load thread: its flows, one or more, on an engine that sleeps when there is
 /// nothing to send or receive. It records in intervals of a second, which the main thread takes. It
 /// allocates only if responses are incomplete on more than a few connections at once, for faults,
 /// and for the log of requests.
@@ -27,7 +27,8 @@ class alignas(core::kCacheLinePair) LoadThread final {
   static constexpr core::Duration kInterval = std::chrono::seconds(1);
 
   /// `number`: for messages. `first_connection`: the number of its first connection over all
-  /// threads. `streams`: connected. What `run` refers to must outlive it.
+  /// threads. `streams`: connected; with plan.udp, sockets of open_datagram_socket(). What `run`
+  /// refers to must outlive it.
   LoadThread(std::uint32_t number, std::uint32_t first_connection, std::vector<net::Stream> streams,
              const LoadPlan& plan, const LoadRunContext& run);
 
@@ -56,14 +57,14 @@ class alignas(core::kCacheLinePair) LoadThread final {
   void end_sending(core::TimePoint now);
   void note_unfinished();
   void measure_busy(core::TimePoint now);
-  void check_connections(core::TimePoint now);
+  void check_flows(core::TimePoint now);
   void send_due(core::TimePoint now);
   void end_interval(core::TimePoint now);
 
   LoadShare share_;
   Recorder recorder_;
   EventFlag stop_event_;  ///< ends the engine's sleep; control says whether it stops
-  std::vector<std::unique_ptr<LoadConnection>> connections_;
+  std::vector<std::unique_ptr<Flow>> flows_;
   core::TimePoint interval_grid_{};  ///< whole seconds from here on end intervals
   core::TimePoint next_interval_{};
   std::optional<core::TimePoint> drain_end_;

@@ -40,6 +40,7 @@ Json json_of(const Options& options) {
       {"server_ip_address", options.server_address},
       {"server_ip_port", options.server_port},
       {"tls", options.tls},
+      {"udp", options.udp},
       {"thread_count", options.thread_count},
       {"connections", options.connections},
       {"max_concurrent_messages", options.max_concurrent_messages},
@@ -103,6 +104,19 @@ Json requests_of(const Interval& total, bool open_loop) {
           {"unfinished", total.unfinished}};
 }
 
+/// What became of requests over UDP.
+Json datagrams_of(const RunResult& result) {
+  if (!result.udp) return {};
+  const Interval& total = *result.total;
+  return {{"sent", total.sent},
+          {"answered", total.answered},
+          {"lost", total.lost},
+          {"duplicates", total.duplicates},
+          {"late", total.late_answers},
+          {"wrong", result.wrong()},
+          {"sent_again", total.sent_again}};
+}
+
 Json json_of(const RunResult& result, const Options& options) {
   const Interval& total = *result.total;
   const bool open_loop = options.is_open_loop();
@@ -127,6 +141,7 @@ Json json_of(const RunResult& result, const Options& options) {
       {"rx_data_rate_gib_s", result.rx_gib_per_second()},
       {"io_rate_miops", result.million_operations_per_second()},
       {"errors", errors},
+      {"datagrams", datagrams_of(result)},
       {"service_time_us", json_of(total.service)},
       {"response_time_us", open_loop ? json_of(total.response) : Json()},
       {"schedule_lag_us", open_loop ? json_of(total.lag) : Json()},

@@ -55,6 +55,13 @@ std::string make_table(const RunResult& result) {
                       line("Rx Data rate (GiB/s)", "{:.6f}", result.rx_gib_per_second()) +
                       line("IO rate (MIOP/s)", "{:.6f}", result.million_operations_per_second()) +
                       line("Valid responses", "{}", total.valid);
+  if (result.udp) {
+    table += line("Datagrams", "{}",
+                  fmt::format("{} sent, {} answered, {} lost, {} duplicates, {} late, {} wrong, {} "
+                              "sent again",
+                              total.sent, total.answered, total.lost, total.duplicates,
+                              total.late_answers, result.wrong(), total.sent_again));
+  }
   if (result.unanswered > 0) table += line("Unanswered requests", "{}", result.unanswered);
   if (const auto errors = errors_of(result); !errors.empty()) table += line("Errors", "{}", errors);
   table += line("Mean in flight", "{}",

@@ -65,6 +65,7 @@ void RequestPool::begin_class(std::uint32_t count, std::size_t frame_size,
   frames_.emplace_back().reserve(count * frame_size);
   responses_.emplace_back().reserve(count * response_size);
   shortest_frame_ = std::min(shortest_frame_, frame_size);
+  longest_frame_ = std::max(longest_frame_, frame_size);
   longest_response_ = std::max(longest_response_, response_size);
 }
 

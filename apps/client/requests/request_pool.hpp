@@ -52,6 +52,7 @@ class RequestPool {
 
   /// Of all classes, bytes.
   [[nodiscard]] std::size_t shortest_frame() const noexcept { return shortest_frame_; }
+  [[nodiscard]] std::size_t longest_frame() const noexcept { return longest_frame_; }
   [[nodiscard]] std::size_t longest_response() const noexcept { return longest_response_; }
 
  private:
@@ -79,6 +80,7 @@ class RequestPool {
   Memory frames_;
   Memory responses_;
   std::size_t shortest_frame_ = SIZE_MAX;
+  std::size_t longest_frame_ = 0;
   std::size_t longest_response_ = 0;
 };
 

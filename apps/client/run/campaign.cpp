@@ -59,7 +59,7 @@ class Runner {
     campaign_.search = search_rate(limits, [&](double rate) -> std::optional<Measured> {
       const RunResult& result = add_run({rate, options_.max_concurrent_messages});
       // A refusal or a lost connection is how a server fails under load; a wrong answer is not.
-      if (result.interrupted || has_wrong_answers(result)) return std::nullopt;
+      if (result.interrupted || result.wrong() != 0) return std::nullopt;
       return measured_by(result, search);
     });
   }
@@ -69,11 +69,6 @@ class Runner {
     campaign_.runs.push_back(run_load(options_, setting, load_, signals_, observer_));
     on_run_(campaign_.runs.back());
     return campaign_.runs.back();
-  }
-
-  static bool has_wrong_answers(const RunResult& result) noexcept {
-    const ErrorCounts& errors = result.total->errors;
-    return errors.of(ErrorKind::mismatch) + errors.of(ErrorKind::bad_frame) != 0;
   }
 
   static Measured measured_by(const RunResult& result, const Search& search) {

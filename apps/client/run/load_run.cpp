@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "apps/client/load/connector.hpp"
+#include "apps/client/load/datagram_flow.hpp"
 #include "apps/client/load/event_flag.hpp"
 #include "apps/client/load/load_thread.hpp"
 #include "core/error.hpp"
@@ -97,6 +98,16 @@ Connected connect_all(const Options& options, const Target& target, const core::
   return connected;
 }
 
+/// The sockets of all threads, with --udp; where they send to is not asked.
+Connected open_all(const Options& options, const RunSetting& setting, const Load& load) {
+  Connected opened;
+  while (opened.streams.size() < connection_count(options)) {
+    opened.streams.emplace_back(open_datagram_socket(
+        load.target.addresses.front(), load.pool.longest_frame(), setting.max_concurrent_messages));
+  }
+  return opened;
+}
+
 LoadPlan make_plan(const Options& options, const RunSetting& setting) {
   LoadPlan plan;
   plan.requests = options.iteration_count;
@@ -107,6 +118,8 @@ LoadPlan make_plan(const Options& options, const RunSetting& setting) {
   plan.response_timeout = options.response_timeout;
   plan.deadline = options.deadline;
   plan.reconnect_every = options.reconnect_every;
+  plan.udp = options.udp;
+  plan.retries = options.udp_retries;
   plan.stop_on_error = !options.count_errors;
   plan.seed = options.seed;
   plan.lag_tolerance = options.lag_tolerance;
@@ -319,7 +332,10 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
                    core::Signals& signals, const RunObserver& observer) {
   RunResult result;
   result.setting = setting;
-  Connected connected = connect_all(options, load.target, signals, result.total->connect);
+  result.udp = options.udp;
+  Connected connected = options.udp
+                            ? open_all(options, setting, load)
+                            : connect_all(options, load.target, signals, result.total->connect);
   if (connected.streams.size() + connected.missing < connection_count(options)) {
     result.interrupted = signals.take() != 0;
     return result;
@@ -329,7 +345,10 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
     result.faults.push_back(connected.fault);
   }
   core::log_info("{} connected to {} port {}{}", connected.streams.size(), options.server_address,
-                 options.server_port, options.tls ? " with TLS" : "");
+                 options.server_port,
+                 options.tls   ? " with TLS"
+                 : options.udp ? " by UDP"
+                               : "");
   RunControl control;
   const auto threads = make_threads(options, setting, load, std::move(connected.streams),
                                     {.pool = load.pool,

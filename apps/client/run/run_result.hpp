@@ -32,7 +32,8 @@ struct RunResult {
   LoadVerdict verdict;
   double busy = 0;                  ///< of the busiest load thread, 0 to 1
   std::vector<std::string> faults;  ///< the first of each thread
-  bool interrupted = false;         ///< by SIGINT or SIGTERM
+  bool udp = false;
+  bool interrupted = false;  ///< by SIGINT or SIGTERM
 
   // Rates over the duration, of what came within it; 0 if that is 0.
   [[nodiscard]] double tx_gib_per_second() const noexcept;
@@ -46,6 +47,10 @@ struct RunResult {
   [[nodiscard]] double mean_in_flight() const noexcept;
   [[nodiscard]] double in_flight_by_littles_law() const noexcept;
 
+  /// Responses with other bytes than expected, and what is no response.
+  [[nodiscard]] std::uint64_t wrong() const noexcept {
+    return total->errors.of(ErrorKind::mismatch) + total->errors.of(ErrorKind::bad_frame);
+  }
   [[nodiscard]] bool has_errors() const noexcept {
     return !faults.empty() || total->errors.total() != 0;
   }

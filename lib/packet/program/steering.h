@@ -33,6 +33,8 @@ enum {
 struct offload_rule {
   __u32 fields;
   __u16 target; /* a queue, or one of the two above */
+  __u16 spread; /* so many queues from that on share the frames, by their senders; 0, 1: it alone */
+  __u16 unused;
   __u16 family; /* ethertype: 0x0800, 0x86dd */
   __u8 protocol;
   __u8 tcp_flags_mask;

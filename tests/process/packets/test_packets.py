@@ -1,10 +1,5 @@
 """offload-packets on veth: in a network namespace of its own, with the peer in another one."""
-import array
-import contextlib
-import ctypes
-import fcntl
 import json
-import os
 import signal
 import socket
 import struct
@@ -13,63 +8,18 @@ import time
 
 import pytest
 
-from harness import BACKEND, BIN, TIME_FACTOR
+from harness import BACKEND, BIN
+from veth import ADDRESS, HERE, LIMIT, PEER, THERE, both_ends, namespace
 
 PROGRAM = BIN / "offload-packets"
-HERE, THERE = f"pk{os.getpid()}a", f"pk{os.getpid()}b"
-ADDRESS, PEER = "10.9.0.1", "10.9.0.2"
-CLONE_NEWNET = 0x40000000
-LIMIT = 10 * TIME_FACTOR
-
-
-def run(*command):
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT)
-
-
-@contextlib.contextmanager
-def namespace(name):
-    """This thread in the namespace: sockets that are made here stay there."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    other = os.open(f"/run/netns/{name}", os.O_RDONLY)
-    try:
-        assert libc.setns(other, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-        yield
-    finally:
-        assert libc.setns(own, CLONE_NEWNET) == 0
-        os.close(own)
-        os.close(other)
-
-
-def send_whole_checksums(interface):
-    """As `ethtool -K INTERFACE tx off`: over veth nobody else would complete them."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        value = array.array("B", struct.pack("II", 0x17, 0))  # ETHTOOL_STXCSUM
-        request = struct.pack("16sP", interface.encode(), value.buffer_info()[0])
-        fcntl.ioctl(control, 0x8946, request)  # SIOCETHTOOL
 
 
 @pytest.fixture(scope="module", autouse=True)
 def wire():
     if not PROGRAM.exists():
         pytest.skip("offload-packets is not built: no libbpf or clang")
-    try:
-        run("ip", "netns", "add", HERE)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no network namespaces: {error}")
-    try:
-        run("ip", "netns", "add", THERE)
-        run("ip", "link", "add", "x0", "netns", HERE, "type", "veth", "peer", "name", "x1",
-            "netns", THERE)
-        for name, interface, address in ((HERE, "x0", ADDRESS), (THERE, "x1", PEER)):
-            run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", interface)
-            run("ip", "-n", name, "link", "set", interface, "up")
-        with namespace(THERE):
-            send_whole_checksums("x1")
+    with both_ends():
         yield
-    finally:
-        for name in (HERE, THERE):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=LIMIT)
 
 
 class Packets:

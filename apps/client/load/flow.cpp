@@ -1,0 +1,111 @@
+#include "apps/client/load/flow.hpp"
+
+#include <fmt/core.h>
+
+#include <limits>
+#include <utility>
+
+namespace offload::client {
+
+using Ready = core::IntrusiveList<Flow>;
+
+Flow::Flow(std::string name, std::uint32_t number, LoadShare& share)
+    : share_(share),
+      request_limit_(share.plan.duration || share.plan.arrivals
+                         ? std::numeric_limits<std::uint64_t>::max()
+                         : share.plan.requests),
+      name_(std::move(name)),
+      random_(number + share.plan.seed * 0x9e37'79b9'7f4a'7c15U),
+      number_(number) {
+  ++share_.running;
+}
+
+bool Flow::set_over() noexcept {
+  if (std::exchange(over_, true)) return false;
+  --share_.running;
+  leave_ready();
+  return true;
+}
+
+void Flow::leave_ready() noexcept {
+  if (!Ready::is_linked(*this)) return;
+  Ready::remove(*this);
+  --share_.with_room_count;
+}
+
+/// In an open loop, the load thread is told that requests can be sent here.
+void Flow::join_ready() {
+  if (Ready::is_linked(*this)) return;
+  share_.with_room.push_back(*this);
+  ++share_.with_room_count;
+}
+
+std::uint64_t Flow::random() noexcept {
+  random_ = random_ * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX generator
+  return random_ >> 33;
+}
+
+std::uint32_t Flow::choose() noexcept {
+  constexpr double kDraws = std::uint64_t{1} << 31;
+  const bool has_sizes = is_open_loop() && share_.plan.arrivals->has_sizes();
+  const std::uint32_t size_class =
+      has_sizes ? share_.pacer->next_size_class()
+                : share_.pool.class_at(static_cast<double>(random()) / kDraws);
+  const auto variant = static_cast<std::uint32_t>(random() % share_.pool.count_of(size_class));
+  return share_.pool.first_of(size_class) + variant;
+}
+
+void Flow::begin_pending(Pending& request, std::uint32_t number) {
+  const core::TimePoint intended =
+      is_open_loop() ? share_.pacer->take(now_, *share_.interval) : now_;
+  request = {now_, intended, number};
+}
+
+void Flow::count_answer() noexcept {
+  Interval& interval = *share_.interval;
+  ++interval.answered;
+  if (share_.sending_ended) [[unlikely]]
+    ++interval.answered_after_end;
+  interval.last_answer = now_;
+}
+
+bool Flow::take_right(const Pending& request, std::uint64_t count) {
+  Interval& interval = *share_.interval;
+  count_answer();
+  interval.service.record(now_ - request.sent);
+  if (is_open_loop()) interval.response.record(now_ - request.intended);
+  const auto& deadline = share_.plan.deadline;
+  if (deadline && now_ - request.intended > *deadline) [[unlikely]] {
+    log(request, ErrorKind::late);
+    return count_error(ErrorKind::late, 1, count,
+                       [] { return "the response came after --deadline"; });
+  }
+  ++interval.valid;
+  if (share_.sending_ended) [[unlikely]]
+    ++interval.valid_after_end;
+  log(request, std::nullopt);
+  return true;
+}
+
+/// Counts what went wrong with `count` requests. Returns whether to go on, which ends here unless
+/// errors are counted. `request`, `what`: for the message, which is made for the first one alone.
+bool Flow::count_error(ErrorKind kind, std::uint64_t count, std::uint64_t request,
+                       const Describe& what) {
+  share_.interval->errors.add(kind, count);
+  if (share_.fault.empty()) {
+    share_.fault = fmt::format("{}, request {}: {}", name_, request, what());
+  }
+  if (!share_.plan.stop_on_error) return true;
+  share_.is_stopped_by_fault = true;
+  end();
+  return false;
+}
+
+void Flow::log(const Pending& request, std::optional<ErrorKind> error) {
+  if (!share_.log.on()) [[likely]]
+    return;
+  share_.log.add({request.intended, request.sent, now_, number_,
+                  share_.pool.request_length(request.number), error});
+}
+
+}  // namespace offload::client

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "apps/client/load/errors.hpp"
+#include "apps/client/load/load_share.hpp"
+#include "core/clock.hpp"
+#include "core/intrusive_list.hpp"
+
+namespace offload::client {
+
+/// A socket with requests in flight, a TCP connection or a UDP socket: in a closed loop as many as
+/// it may have, in an open loop those that its load thread gives it. Used by its load thread only.
+class Flow : public core::ListNode<Flow> {
+ public:
+  virtual ~Flow() = default;
+
+  /// Sends the first requests of a closed loop.
+  virtual void start() = 0;
+  /// Sends up to `most` requests that are due. Precondition: share.pacer->due() > 0, and it is the
+  /// first in share.with_room.
+  virtual void send_due(std::uint64_t most) = 0;
+  /// Sends no more requests; outstanding responses are still awaited.
+  virtual void stop_sending() noexcept = 0;
+  /// When something has to be done without an event, at the latest. Precondition: !over().
+  [[nodiscard]] virtual core::TimePoint deadline() const noexcept = 0;
+  /// To be called at the deadline or later.
+  virtual void on_deadline(core::TimePoint now) = 0;
+  /// Puts what is still in flight into the log of requests, at the end of a run.
+  virtual void log_unanswered() = 0;
+
+  /// Whether every request was answered, or the flow ended early.
+  [[nodiscard]] bool over() const noexcept { return over_; }
+
+ protected:
+  /// A request in flight.
+  struct Pending {
+    core::TimePoint sent;
+    core::TimePoint intended;  ///< = sent in a closed loop
+    std::uint32_t number = 0;  ///< of the request in the pool
+  };
+  /// Makes a message for people, if it is needed.
+  using Describe = std::function<std::string()>;
+
+  /// `name`: for messages. `number`: over all threads; the seed of the choice of requests. `share`
+  /// must outlive it.
+  Flow(std::string name, std::uint32_t number, LoadShare& share);
+
+  [[nodiscard]] bool is_open_loop() const noexcept { return share_.pacer.has_value(); }
+  std::uint64_t random() noexcept;
+  /// Chooses a request by the weights of the sizes, or the one that the schedule wants next.
+  std::uint32_t choose() noexcept;
+  void begin_pending(Pending& request, std::uint32_t number);
+
+  void count_answer() noexcept;
+  /// Counts the right response to request number `count` of this flow. Returns whether to go on.
+  bool take_right(const Pending& request, std::uint64_t count);
+  bool count_error(ErrorKind kind, std::uint64_t count, std::uint64_t request,
+                   const Describe& what);
+  void log(const Pending& request, std::optional<ErrorKind> error);
+
+  void join_ready();
+  void leave_ready() noexcept;
+  /// Marks it as over. Returns whether it was not.
+  bool set_over() noexcept;
+  virtual void end() noexcept = 0;
+
+  LoadShare& share_;
+  core::TimePoint now_{};        ///< the clock when a batch was last sent or read
+  std::uint64_t request_limit_;  ///< requests to send in all
+  std::string name_;
+
+ private:
+  std::uint64_t random_;
+  std::uint32_t number_;
+  bool over_ = false;
+};
+
+}  // namespace offload::client

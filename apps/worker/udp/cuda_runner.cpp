@@ -1,0 +1,109 @@
+#include <optional>
+#include <thread>
+
+#include "apps/worker/udp/runner.hpp"
+#include "core/clock.hpp"
+#include "gpu/cuda_device.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/packet_image.hpp"
+#include "gpu/stream.hpp"
+
+namespace offload::worker {
+namespace {
+
+using kernels::packet::DatagramCounts;
+using kernels::packet::DatagramWork;
+
+/// A warp looks at its stop word between waits of so long.
+constexpr std::uint64_t kWaitNs = 1'000'000;
+/// The longest wait of a warp in a ring is a second.
+constexpr core::Duration kStopTime = std::chrono::seconds(3);
+
+/// What the kernel uses. Members end in reverse order: the streams first.
+struct CudaDatagramRun {
+  CudaDatagramRun(packet::FrameMemory& memory, packet::Port& port)
+      : image(memory, port),
+        stop(1),
+        one(1),
+        counts(image.queue_count()),
+        works(image.queue_count()) {}
+
+  gpu::PacketImage image;
+  gpu::DeviceArray<std::uint32_t> stop;  ///< there, so that a look costs no PCIe transfer
+  gpu::PinnedArray<std::uint32_t> one;
+  gpu::PinnedArray<DatagramCounts> counts;
+  gpu::PinnedArray<DatagramWork> works;
+  gpu::Stream control;
+  gpu::Stream kernel;
+};
+
+class CudaDatagrams final : public DatagramRunner {
+ public:
+  CudaDatagrams(const Options& options, const backend::Services& services)
+      : device_(gpu::open_gpu(
+            options.gpu_pci_addresses.empty() ? std::string() : options.gpu_pci_addresses.front())),
+        objects_(services, static_cast<std::int32_t>(device_.index)),
+        service_(objects_.find(options.udp_service)) {}
+  ~CudaDatagrams() override {
+    try {
+      if (CudaDatagrams::stop()) return;
+    } catch (const core::Error&) {
+      // Of a kernel that failed: is_serving() said so.
+      return;
+    }
+    // A kernel still uses them.
+    static_cast<void>(run_.release());
+    objects_.leave_behind();
+  }
+
+  [[nodiscard]] std::string name() const override { return "cuda " + device_.describe(); }
+  [[nodiscard]] bool needs_waking() const noexcept override { return true; }
+
+  void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu) override {
+    run_ = std::make_unique<CudaDatagramRun>(memory, port);
+    const auto count = static_cast<std::uint32_t>(run_->image.queue_count());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      run_->works.get()[i] = {
+          run_->image.queues() + i, run_->stop.get(), run_->counts.get() + i, kWaitNs, 0, mtu};
+    }
+    *run_->one.get() = 1;
+    gpu::check_cuda(static_cast<cudaError_t>(service_.interface().launch_datagrams(
+                        service_.get(), run_->works.get(), count, run_->kernel.get())),
+                    "launch of the kernel for datagrams");
+  }
+  bool stop() override {
+    if (!run_) return true;
+    gpu::check_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
+                                    cudaMemcpyHostToDevice, run_->control.get()),
+                    "cudaMemcpyAsync of the stop word");
+    const auto deadline = core::Clock::now() + kStopTime;
+    while (is_serving()) {
+      if (core::Clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return true;
+  }
+  bool is_serving() override {
+    const cudaError_t state = run_->kernel.query();
+    if (state != cudaErrorNotReady) gpu::check_cuda(state, "the kernel for datagrams");
+    return state == cudaErrorNotReady;
+  }
+  [[nodiscard]] std::span<const DatagramCounts> counts() const override {
+    return {run_->counts.get(), run_->image.queue_count()};
+  }
+
+ private:
+  device::Device device_;
+  backend::ServiceObjects objects_;
+  const backend::ServiceObject& service_;
+  std::unique_ptr<CudaDatagramRun> run_;
+};
+
+}  // namespace
+
+std::unique_ptr<DatagramRunner> make_cuda_datagrams(const Options& options,
+                                                    const backend::Services& services) {
+  return std::make_unique<CudaDatagrams>(options, services);
+}
+
+}  // namespace offload::worker

@@ -1,0 +1,10 @@
+#include "apps/worker/udp/runner.hpp"
+#include "core/error.hpp"
+
+namespace offload::worker {
+
+std::unique_ptr<DatagramRunner> make_cuda_datagrams(const Options&, const backend::Services&) {
+  throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA: --backend cpu");
+}
+
+}  // namespace offload::worker

@@ -1,0 +1,115 @@
+#include "apps/worker/udp/program.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <vector>
+
+#include "apps/worker/udp/runner.hpp"
+#include "core/log.hpp"
+#include "core/service_manager.hpp"
+#include "progress/engine.hpp"
+
+namespace offload::worker {
+namespace {
+
+/// How long a turn waits at most, and how often is looked for signals and for a kernel that failed.
+constexpr core::Duration kTurn = std::chrono::milliseconds(1);
+constexpr core::Duration kLookInterval = std::chrono::milliseconds(10);
+/// An engine that wakes the driver does not sleep for so long after the last datagram.
+constexpr core::Duration kSpin = std::chrono::microseconds(200);
+
+std::unique_ptr<DatagramRunner> make_runner(const Options& options,
+                                            const backend::Services& services) {
+  if (options.backend != "cpu") {
+    try {
+      return make_cuda_datagrams(options, services);
+    } catch (const core::Error& error) {
+      if (options.backend == "cuda" || !options.gpu_pci_addresses.empty()) throw;
+      core::log_info("no CUDA back end ({}): serving on the CPU", error.what());
+    }
+  }
+  return make_cpu_datagrams(options, services);
+}
+
+packet::Rule rule_of(const DatagramPlace& place, std::uint32_t queues) {
+  const std::string to = queues == 1 ? "0" : fmt::format("0-{}", queues - 1);
+  const std::string address = place.address.empty() ? "" : fmt::format("dst {} ", place.address);
+  return packet::parse_rule(fmt::format("udp {}dport {} to {}", address, place.port, to), queues);
+}
+
+void log_summary(const DatagramRunner& runner, const packet::Port& port) {
+  // Plain: nobody writes them any more.
+  kernels::packet::DatagramCounts sum{};
+  std::vector<std::uint64_t> by_queue;
+  for (const auto& each : runner.counts()) {
+    sum.datagrams += each.datagrams;
+    sum.answered += each.answered;
+    sum.refused += each.refused;
+    sum.malformed += each.malformed;
+    sum.bad_frames += each.bad_frames;
+    by_queue.push_back(each.datagrams);
+  }
+  const auto driver = port.statistics();
+  core::log_info(
+      "{} datagrams: {} answered, {} refused, {} malformed ({} of these by their headers); {} "
+      "dropped before a queue; by queue: {}",
+      sum.datagrams, sum.answered, sum.refused, sum.malformed, sum.bad_frames,
+      driver.dropped + driver.ring_full, fmt::join(by_queue, ", "));
+}
+
+}  // namespace
+
+ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
+  DatagramPlace place = *options.udp;
+  if (place.interface.empty()) place.interface = interface_with(place.address);
+  const backend::Services services(options.service_modules, options.service_options);
+  const auto made = make_runner(options, services);
+  packet::PortOptions port_options{.interface = place.interface,
+                                   .queues = options.udp_queues,
+                                   .wakes_driver = made->needs_waking()};
+  packet::FrameMemory memory({.homes = packet::homes_of(port_options)});
+  std::string gone;
+  packet::Port port(memory, port_options,
+                    [&gone](packet::Port&, const core::Error& error) { gone = error.what(); });
+  port.steering().set_rules({rule_of(place, options.udp_queues)});
+  progress::Engine engine(made->needs_waking() ? kSpin : core::Duration{});
+  port.connect(engine);
+  port.start();
+  made->start(memory, port, mtu_of(place.interface));
+  core::log_info("back end: {}", made->name());
+  core::log_info("serving datagrams to {} port {} of {} queues, service {}",
+                 place.address.empty() ? place.interface : place.address, place.port,
+                 port.queues().size(), options.udp_service);
+  core::ServiceManager manager;
+  manager.ready("runs");
+
+  bool serves = true;
+  auto next_look = core::Clock::now();
+  for (int signal = 0; serves && gone.empty() && (signal == 0 || signal == SIGHUP);) {
+    engine.run_once(core::Clock::now() + kTurn);
+    // A system call, and one of the driver's: not in each turn, which is a datagram's time.
+    if (core::Clock::now() < next_look) continue;
+    next_look = core::Clock::now() + kLookInterval;
+    manager.tick(core::Clock::now());
+    signal = signals.take();
+    serves = made->is_serving();
+  }
+  manager.stopping("leaves");
+  if (!made->stop()) {
+    core::log_critical("leaving with status {}: the kernel does not end",
+                       static_cast<int>(ExitStatus::hung));
+    core::flush_log();
+    ::_exit(static_cast<int>(ExitStatus::hung));  // to free what it uses would wait forever
+  }
+  for (std::size_t i = 0; i < port.queues().size(); ++i) port.wake(i);
+  log_summary(*made, port);
+  port.stop();
+  if (!gone.empty()) throw core::Error(core::ErrorCode::not_connected, gone);
+  if (!serves) throw core::Error(core::ErrorCode::unexpected, "a ring of a queue is stuck");
+  return ExitStatus::done;
+}
+
+}  // namespace offload::worker

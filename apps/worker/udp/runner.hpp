@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "apps/worker/options.hpp"
+#include "backend/services.hpp"
+#include "kernels/packet/datagram_worker.hpp"
+#include "packet/frame_memory.hpp"
+#include "packet/port.hpp"
+
+namespace offload::worker {
+
+/// Serves each queue of a port: a thread of the CPU, or a warp of a kernel. One thread.
+class DatagramRunner {
+ public:
+  DatagramRunner() = default;
+  DatagramRunner(const DatagramRunner&) = delete;
+  DatagramRunner& operator=(const DatagramRunner&) = delete;
+  /// Stops.
+  virtual ~DatagramRunner() = default;
+
+  /// What serves, for people.
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Whether the engine's turns have to wake the driver: a kernel cannot.
+  [[nodiscard]] virtual bool needs_waking() const noexcept = 0;
+  /// Called once, after the port's start. What it is given outlives the runner.
+  virtual void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu) = 0;
+  /// On return nothing serves any more, which takes milliseconds; false: a kernel does not end.
+  virtual bool stop() = 0;
+  /// Whether all is well; false: a group has left by itself, as a ring is stuck. Throws Error if a
+  /// kernel failed.
+  virtual bool is_serving() = 0;
+  /// Of each queue, after the end; before, its words are still written.
+  [[nodiscard]] virtual std::span<const kernels::packet::DatagramCounts> counts() const = 0;
+};
+
+/// Throws Error: not_found for a service that there is not.
+std::unique_ptr<DatagramRunner> make_cpu_datagrams(const Options& options,
+                                                   const backend::Services& services);
+/// On the calling thread, which makes all calls. Throws Error: not_supported in a build without
+/// CUDA, not_found without a GPU.
+std::unique_ptr<DatagramRunner> make_cuda_datagrams(const Options& options,
+                                                    const backend::Services& services);
+
+}  // namespace offload::worker

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/memory_order.hpp"
+#include "kernels/packet/datagram.hpp"
+#include "kernels/packet/queue.hpp"
+
+/// The worker loop for requests in datagrams, the same on GPU and CPU: a group has a queue of an
+/// Ethernet port, and answers what comes to it.
+namespace offload::kernels::packet {
+
+/// What a group counts. It alone writes, whole words at a time; any thread may read them.
+struct alignas(64) DatagramCounts {
+  std::uint64_t datagrams;  ///< the sum of the next three
+  std::uint64_t answered;
+  std::uint64_t refused;
+  std::uint64_t malformed;
+  std::uint64_t bad_frames;  ///< of the malformed: with a wrong length or checksum in a header
+};
+
+/// What a group is given.
+struct DatagramWork {
+  const Queue* queue;
+  const std::uint32_t* stop;  ///< not 0: leave
+  DatagramCounts* counts;
+  std::uint64_t wait_ns;  ///< for datagrams, until the stop word is looked at anew
+  std::uint32_t batch;    ///< datagrams that a thread receives at a time; a warp: as it has lanes
+  std::uint32_t mtu;
+};
+
+/// Frames that are longer are none of an Ethernet that AF_XDP's frames of 2048 bytes are for.
+inline constexpr std::uint32_t kMostFrame = 2048;
+
+/// The memory that a group works in: shared memory on a GPU. A frame lies in it as it does in its
+/// own memory, modulo 16.
+struct alignas(16) DatagramStaging {
+  std::uint8_t request[kMostFrame + 16 + kSlack];
+  std::uint8_t answer[kMostFrame + 16 + kSlack];
+};
+
+/// A group's state from turn to turn; all zero at first.
+struct DatagramState {
+  std::uint32_t received = 0;
+  DatagramCounts counted{};
+};
+
+/// The work of one group with one queue.
+template <class Group, class Service>
+class DatagramWorker {
+ public:
+  OFFLOAD_HOST_DEVICE DatagramWorker(const Group& group, const Service& service,
+                                     const DatagramWork& work, DatagramState& state,
+                                     DatagramStaging& staging)
+      : group_(group), service_(service), work_(work), state_(state), staging_(staging) {}
+
+  /// Whether the group is to leave. Relaxed: it says nothing but that.
+  OFFLOAD_HOST_DEVICE bool is_stopped() const {
+#if defined(__CUDA_ARCH__)
+    return group_.all(load_relaxed_sys(work_.stop) != 0);
+#else
+    return __atomic_load_n(work_.stop, __ATOMIC_RELAXED) != 0;
+#endif
+  }
+
+  /// Answers what has come, a batch at most; waits for it as long as the work says. `had_work`:
+  /// whether something came or was sent. False: a ring is stuck.
+  OFFLOAD_HOST_DEVICE bool turn(bool& had_work) {
+    const Queue& queue = *work_.queue;
+    const bool alone = group_.size() == 1;
+    const Batch batch = receive(group_, queue, state_.received, alone ? work_.batch : group_.size(),
+                                {work_.wait_ns, work_.stop});
+    // Several lanes work on each datagram together; then each says what becomes of one.
+    Verdict verdict = Verdict::drop;
+    std::uint32_t length = 0;
+    for (std::uint32_t i = 0; !alone && i < batch.count; ++i) {
+      Packet packet = packet_at(queue, batch, i);
+      const Verdict of_this = packet.data == nullptr ? Verdict::drop : answer(packet);
+      if (group_.lane() != i) continue;
+      verdict = of_this;
+      length = packet.length;
+    }
+    const WaitLimit limit{kPatience, work_.stop};
+    const Result result =
+        finish(group_, queue, queue, state_.received, batch, limit, [&](Packet& packet) {
+          if (alone) return answer(packet);
+          packet.length = length;
+          return verdict;
+        });
+    const std::uint32_t recycled = recycle(group_, queue.frames, queue.completions, limit);
+    had_work = batch.count + recycled != 0;
+    if (batch.count != 0) show_counts();
+    return result == Result::done;
+  }
+
+ private:
+  /// For rings that other groups fill too: no wait in normal running.
+  static constexpr std::uint64_t kPatience = 1'000'000'000;
+
+  /// Puts the answer in the place of the request. Called by every lane with the same packet.
+  OFFLOAD_HOST_DEVICE Verdict answer(Packet& packet) {
+    const Frames& frames = work_.queue->frames;
+    const auto in_frame = static_cast<std::uint32_t>(packet.address & (frames.frame_bytes - 1));
+    DatagramAnswer made;
+    if (packet.length <= kMostFrame && in_frame + kSlack < frames.frame_bytes) {
+      const std::uint32_t left = frames.frame_bytes - in_frame - kSlack;
+      made = answer_at(packet, left < kMostFrame ? left : kMostFrame);
+    }
+    DatagramCounts& counted = state_.counted;
+    ++counted.datagrams;
+    if (made.outcome == Datagram::malformed) {
+      ++counted.malformed;
+      if (made.error != FrameError::none) ++counted.bad_frames;
+      return Verdict::drop;
+    }
+    ++(made.outcome == Datagram::answered ? counted.answered : counted.refused);
+    packet.length = made.length;
+    return Verdict::send;
+  }
+
+  OFFLOAD_HOST_DEVICE DatagramAnswer answer_at(const Packet& packet, std::uint32_t room) {
+    group_.sync();  // the staging is free: the datagram before is written
+#if defined(__CUDA_ARCH__)
+    // By 16 bytes there and back, a lane each: the frame is memory of the host.
+    const auto shift = static_cast<std::uint32_t>(packet.address % 16);
+    copy_pieces(staging_.request, packet.data - shift, shift + packet.length);
+    group_.sync();
+    const DatagramAnswer made =
+        answer_datagram(group_, service_, staging_.request + shift, packet.length,
+                        staging_.answer + shift, room, work_.mtu);
+    if (made.outcome != Datagram::malformed) {
+      copy_pieces(packet.data - shift, staging_.answer, shift + made.length);
+    }
+    return made;
+#else
+    if (group_.lane() == 0) std::memcpy(staging_.request, packet.data, packet.length);
+    group_.sync();
+    return answer_datagram(group_, service_, staging_.request, packet.length, packet.data, room,
+                           work_.mtu);
+#endif
+  }
+
+#if defined(__CUDA_ARCH__)
+  /// Whole pieces of 16 bytes, of which a lane has several under way at once. Both begin with one.
+  __device__ void copy_pieces(std::uint8_t* to, const std::uint8_t* from,
+                              std::uint32_t bytes) const {
+    constexpr std::uint32_t kAtOnce = 4;
+    const std::uint32_t count = (bytes + 15) / 16;
+    for (std::uint32_t base = group_.lane(); base < count; base += kAtOnce * group_.size()) {
+      uint4 pieces[kAtOnce];
+#pragma unroll
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        const std::uint32_t at = base + i * group_.size();
+        if (at < count) pieces[i] = reinterpret_cast<const uint4*>(from)[at];
+      }
+#pragma unroll
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        const std::uint32_t at = base + i * group_.size();
+        if (at < count) reinterpret_cast<uint4*>(to)[at] = pieces[i];
+      }
+    }
+  }
+#endif
+
+  OFFLOAD_HOST_DEVICE void show_counts() const {
+    if (group_.lane() != 0) return;
+    const DatagramCounts& counted = state_.counted;
+    show(work_.counts->datagrams, counted.datagrams);
+    show(work_.counts->answered, counted.answered);
+    show(work_.counts->refused, counted.refused);
+    show(work_.counts->malformed, counted.malformed);
+    show(work_.counts->bad_frames, counted.bad_frames);
+  }
+
+  /// Relaxed, as its reader's load: a count says nothing of others.
+  OFFLOAD_HOST_DEVICE static void show(std::uint64_t& shown, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+    store_relaxed_sys(&shown, value);
+#else
+    __atomic_store_n(&shown, value, __ATOMIC_RELAXED);
+#endif
+  }
+
+  const Group& group_;
+  const Service& service_;
+  const DatagramWork& work_;
+  DatagramState& state_;
+  DatagramStaging& staging_;
+};
+
+}  // namespace offload::kernels::packet

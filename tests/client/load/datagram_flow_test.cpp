@@ -1,0 +1,221 @@
+#include "apps/client/load/datagram_flow.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <map>
+
+#include "core/error.hpp"
+#include "tests/client/load/load_fixture.hpp"
+#include "tests/support/thrown.hpp"
+
+/// A load thread with a UDP socket; the worker is played by the test.
+namespace offload::client {
+namespace {
+
+struct Asked {
+  std::uint64_t sequence = 0;
+  Bytes payload;
+};
+
+class FakeDatagramWorker {
+ public:
+  FakeDatagramWorker()
+      : socket_(core::check_errno(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket")) {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    core::check_errno(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any),
+                      "bind");
+  }
+
+  [[nodiscard]] net::SocketAddress address() const { return net::local_address(socket_.get()); }
+
+  /// The next request; none within a second counts as a failure.
+  Asked read() {
+    pollfd watched{socket_.get(), POLLIN, 0};
+    std::byte room[2048];
+    peer_size_ = sizeof peer_;
+    if (::poll(&watched, 1, 10'000) != 1) {
+      ADD_FAILURE() << "no request came";
+      return {};
+    }
+    const ssize_t count = ::recvfrom(socket_.get(), room, sizeof room, 0,
+                                     reinterpret_cast<sockaddr*>(&peer_), &peer_size_);
+    const auto frame = protocol::parse_frame(
+        std::span(room).subspan(protocol::kSequenceSize,
+                                static_cast<std::size_t>(count) - protocol::kSequenceSize),
+        2048);
+    EXPECT_EQ(frame.state, protocol::FrameView::State::complete);
+    EXPECT_EQ(frame.id, MessageId::client_request);
+    return {protocol::load_big_endian<std::uint64_t>(room),
+            {frame.payload.begin(), frame.payload.end()}};
+  }
+
+  void send(std::uint64_t sequence, const std::vector<std::byte>& frame) {
+    std::vector<std::byte> datagram(protocol::kSequenceSize);
+    protocol::store_big_endian(datagram.data(), sequence);
+    datagram.insert(datagram.end(), frame.begin(), frame.end());
+    EXPECT_EQ(::sendto(socket_.get(), datagram.data(), datagram.size(), 0,
+                       reinterpret_cast<const sockaddr*>(&peer_), peer_size_),
+              static_cast<ssize_t>(datagram.size()));
+  }
+  void answer(const Asked& asked) {
+    send(asked.sequence, protocol::make_frame(MessageId::client_response, reversed(asked.payload)));
+  }
+
+ private:
+  core::Fd socket_;
+  sockaddr_storage peer_{};
+  socklen_t peer_size_ = 0;
+};
+
+/// Runs a plan against what `serve` does.
+template <class Serve>
+std::unique_ptr<Seen> run_datagrams(LoadPlan plan, const RequestPool& pool, const Serve& serve) {
+  plan.udp = true;
+  FakeDatagramWorker worker;
+  const Target target{{worker.address()}, {}};
+  RunControl control;
+  std::vector<net::Stream> sockets;
+  sockets.emplace_back(
+      open_datagram_socket(worker.address(), pool.longest_frame(), plan.max_in_flight));
+  LoadThread load(0, 0, std::move(sockets), plan,
+                  {.pool = pool, .target = target, .control = control});
+  std::jthread thread([&] { load.run(core::Clock::now()); });
+  serve(worker);
+  thread.join();
+  return seen_by(load);
+}
+
+LoadPlan counting_plan(std::uint64_t requests, std::uint32_t in_flight, core::Duration time_out) {
+  LoadPlan plan = plan_of(requests, in_flight);
+  plan.response_timeout = time_out;
+  plan.stop_on_error = false;
+  return plan;
+}
+
+TEST(DatagramFlow, AnswersInAnyOrder) {
+  const auto pool = random_pool(40, Service::reverse);
+  const auto seen = run_datagrams(plan_of(400, 5), pool, [](FakeDatagramWorker& worker) {
+    for (int i = 0; i < 80; ++i) {
+      std::vector<Asked> asked;
+      for (int k = 0; k < 5; ++k) asked.push_back(worker.read());
+      for (const int k : {3, 0, 4, 1, 2}) worker.answer(asked[static_cast<std::size_t>(k)]);
+    }
+  });
+  EXPECT_EQ(seen->fault, "");
+  EXPECT_EQ(seen->total.valid, 400U);
+  EXPECT_EQ(seen->total.lost + seen->total.duplicates + seen->total.late_answers, 0U);
+  EXPECT_EQ(seen->total.tx_bytes, 400U * 60);
+  EXPECT_EQ(seen->total.rx_bytes, 400U * 60);
+}
+
+TEST(DatagramFlow, SequencesAreNeverUsedTwice) {
+  const auto pool = hello_pool();
+  std::map<std::uint64_t, int> seen_sequences;
+  run_datagrams(plan_of(300, 3), pool, [&](FakeDatagramWorker& worker) {
+    for (int i = 0; i < 300; ++i) {
+      const Asked asked = worker.read();
+      EXPECT_EQ(++seen_sequences[asked.sequence], 1);
+      worker.answer(asked);
+    }
+  });
+}
+
+TEST(DatagramFlow, DuplicatesAreCountedAndNoErrors) {
+  const auto pool = hello_pool();
+  const auto seen = run_datagrams(plan_of(50, 1), pool, [](FakeDatagramWorker& worker) {
+    for (int i = 0; i < 50; ++i) {
+      const Asked asked = worker.read();
+      if (i != 49) worker.answer(asked);  // before the next request's answer: it is seen
+      worker.answer(asked);
+    }
+  });
+  EXPECT_EQ(seen->fault, "");
+  EXPECT_EQ(seen->total.valid, 50U);
+  EXPECT_EQ(seen->total.duplicates, 49U);
+}
+
+TEST(DatagramFlow, WhatIsLostMayComeLateOnce) {
+  const auto pool = hello_pool();
+  const auto seen = run_datagrams(counting_plan(3, 1, 50ms), pool, [](FakeDatagramWorker& worker) {
+    const Asked lost = worker.read();
+    const Asked next = worker.read();  // 50 ms later
+    worker.answer(lost);
+    worker.answer(lost);
+    worker.answer(next);
+    worker.answer(worker.read());
+  });
+  EXPECT_EQ(seen->total.sent, 3U);
+  EXPECT_EQ(seen->total.valid, 2U);
+  EXPECT_EQ(seen->total.lost, 1U);
+  EXPECT_EQ(seen->total.late_answers, 1U);
+  EXPECT_EQ(seen->total.duplicates, 1U);
+  EXPECT_EQ(seen->total.errors.of(ErrorKind::time_out), 1U);
+  EXPECT_EQ(seen->total.errors.total(), 1U);
+}
+
+TEST(DatagramFlow, IsSentAgainWithTheSameSequence) {
+  const auto pool = hello_pool();
+  LoadPlan plan = counting_plan(2, 1, 50ms);
+  plan.retries = 2;
+  const auto seen = run_datagrams(plan, pool, [](FakeDatagramWorker& worker) {
+    const Asked asked = worker.read();
+    EXPECT_EQ(worker.read().sequence, asked.sequence);
+    EXPECT_EQ(worker.read().sequence, asked.sequence);
+    worker.answer(asked);
+    worker.answer(worker.read());
+  });
+  EXPECT_EQ(seen->fault, "");
+  EXPECT_EQ(seen->total.valid, 2U);
+  EXPECT_EQ(seen->total.sent, 2U);
+  EXPECT_EQ(seen->total.sent_again, 2U);
+  EXPECT_GE(seen->total.service.max(), 100ms);  // from the first sending
+}
+
+TEST(DatagramFlow, WhatIsWrongIsCountedByKind) {
+  const auto pool = hello_pool();
+  const auto seen =
+      run_datagrams(counting_plan(5, 1, kBound), pool, [](FakeDatagramWorker& worker) {
+        const Bytes hello = worker.read().payload;
+        // None of these is of a request: too short, one of the future, one of no slot.
+        worker.send(0, {});
+        worker.send(1000, protocol::make_frame(MessageId::client_response, hello));
+        worker.send(UINT64_MAX, protocol::make_frame(MessageId::client_response, hello));
+        worker.send(0, protocol::make_frame(MessageId::client_response, hello));  // other bytes
+        auto longer = protocol::make_frame(MessageId::client_response, reversed(hello));
+        longer.push_back({});
+        worker.send(worker.read().sequence, longer);
+        worker.send(worker.read().sequence, protocol::make_frame(MessageId::client_response, {}));
+        worker.send(worker.read().sequence,
+                    protocol::make_error_frame(protocol::Refusal::worker_failed, ""));
+        worker.answer(worker.read());
+      });
+  EXPECT_EQ(seen->total.answered, 5U);
+  EXPECT_EQ(seen->total.valid, 1U);
+  EXPECT_EQ(seen->total.errors.of(ErrorKind::mismatch), 2U);
+  EXPECT_EQ(seen->total.errors.of(ErrorKind::bad_frame), 4U);
+  EXPECT_EQ(seen->total.errors.of(kind_of(protocol::Refusal::worker_failed)), 1U);
+  EXPECT_EQ(seen->total.errors.total(), 7U);
+}
+
+TEST(DatagramFlow, TheFirstErrorStopsIfErrorsAreNotCounted) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(5, 1);
+  plan.response_timeout = 50ms;
+  const auto seen = run_datagrams(plan, pool, [](FakeDatagramWorker& worker) { worker.read(); });
+  EXPECT_NE(seen->fault.find("no answer for 0.05"), std::string::npos) << seen->fault;
+  EXPECT_EQ(seen->total.sent, 1U);
+}
+
+TEST(DatagramFlow, ARequestThatDoesNotFitIsRefusedAtOnce) {
+  const FakeDatagramWorker worker;  // loopback has an MTU of 65,536
+  EXPECT_TRUE(open_datagram_socket(worker.address(), 65'480, 1).valid());
+  EXPECT_EQ(
+      support::thrown_by([&] { (void)open_datagram_socket(worker.address(), 80'000, 1); }).code(),
+      core::ErrorCode::invalid_value);
+}
+
+}  // namespace
+}  // namespace offload::client

@@ -1,0 +1,348 @@
+"""The mission by UDP: offload-worker --udp on one end of a wire, offload-client --udp on the other."""
+import json
+import random
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+from harness import BACKEND, BIN, SERVICES, TIME_FACTOR, scaled
+from veth import ADDRESS, HERE, LIMIT, THERE, both_ends, namespace, run
+
+PORT = 4000
+SUMMARY = re.compile(r"(\d+) datagrams: (\d+) answered, (\d+) refused, (\d+) malformed "
+                     r"\((\d+) of these")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def wire():
+    if not (BIN / "offload-packets").exists():
+        pytest.skip("offload-worker has no --udp: no libbpf or clang")
+    with both_ends():
+        for name, interface, address in ((HERE, "x0", "fd09::1"), (THERE, "x1", "fd09::2")):
+            run("ip", "-n", name, "addr", "add", f"{address}/64", "dev", interface, "nodad")
+        run("ip", "-n", THERE, "link", "set", "lo", "up")  # to a socket of its own
+        yield
+
+
+class Worker:
+    """offload-worker --udp, which serves; what it counted after end()."""
+
+    def __init__(self, *options, place=f"{ADDRESS}:{PORT}"):
+        command = ["ip", "netns", "exec", HERE, BIN / "offload-worker", "--udp", place, "--backend",
+                   BACKEND, *options]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.log = ""
+        while "serving" not in self.log:
+            line = self.process.stderr.readline()
+            self.log += line
+            if not line:
+                self.process.wait(LIMIT)
+                if "missing: CAP" in self.log:
+                    pytest.skip(self.log)
+                raise AssertionError(self.log)
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        self.log += self.process.communicate(timeout=LIMIT)[1]
+        assert self.process.returncode == 0, self.log
+        names = ("datagrams", "answered", "refused", "malformed", "bad_frames")
+        return dict(zip(names, map(int, SUMMARY.search(self.log).groups())))
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate(timeout=LIMIT)
+
+
+@pytest.fixture
+def worker():
+    """Starts workers."""
+    started = []
+
+    def start(*options, **place):
+        started.append(Worker(*options, **place))
+        return started[-1]
+
+    yield start
+    for each in started:
+        if each.process.poll() is None:
+            each.kill()
+
+
+def client_command(tmp_path, *options, to=ADDRESS):
+    return ["ip", "netns", "exec", THERE, BIN / "offload-client", "--udp", "-s", to, "-p", str(PORT),
+            "--output", tmp_path / "client.json", *options]
+
+
+def client(tmp_path, *options, status=0, to=ADDRESS):
+    """Runs it; returns what became of its datagrams, and how it went."""
+    done = subprocess.run(client_command(tmp_path, *options, to=to), capture_output=True, text=True,
+                          timeout=4 * LIMIT)
+    assert done.returncode == status, done.stderr + done.stdout
+    result = json.loads((tmp_path / "client.json").read_text())["runs"][0]
+    return result["datagrams"], result
+
+
+def sizes():
+    """From none to the most that a datagram on this wire has; at the borders of the services' blocks."""
+    return ",".join(f"{size}:1" for size in (0, 1, 3, 4, 15, 16, 17, 84, 85, 500, 1451, 1452))
+
+
+@pytest.mark.parametrize("service", ["reverse", "echo", "crc32c"])
+def test_every_response_is_right(worker, tmp_path, service):
+    program = worker("--udp-service", service)
+    count = scaled(20000)
+    datagrams, result = client(tmp_path, "--mix", sizes(), "--service", service, "-i", str(count))
+    assert datagrams == {"sent": count, "answered": count, "lost": 0, "duplicates": 0, "late": 0,
+                         "wrong": 0, "sent_again": 0}
+    assert result["valid_responses"] == count and result["errors"] == {}
+    assert program.end() == {"datagrams": count, "answered": count, "refused": 0, "malformed": 0,
+                             "bad_frames": 0}
+
+
+def test_ipv6_and_an_open_loop(worker, tmp_path):
+    program = worker(place=f"[fd09::1]:{PORT}")
+    datagrams, result = client(tmp_path, "--size", "100", "--rate", "1000", "-i", "300",
+                               "--lag-tolerance", "1s", to="fd09::1")
+    assert datagrams["answered"] == 300 and result["response_time_us"]["count"] == 300
+    assert program.end(signal.SIGINT)["answered"] == 300
+
+
+def module(name):
+    path = SERVICES / f"test_{name}.so"
+    if not path.exists() or BACKEND != "cpu":
+        pytest.skip(f"{path} is not built, or has no code for a GPU")
+    return path
+
+
+def test_a_service_of_a_module(worker, tmp_path):
+    program = worker("--service-module", module("shifted"), "--udp-service", "shifted")
+    client(tmp_path, "-m", "HAL", "-e", "IBM", "-i", "500")
+    assert program.end()["answered"] == 500
+
+
+def test_an_answer_that_does_not_fit_is_refused(worker, tmp_path):
+    program = worker("--service-module", module("shifted"), "--udp-service", "shifted",
+                     "--service-option", "longer=1452")
+    datagrams, result = client(tmp_path, "--mix", "1:1", "-i", "20", "--on-error", "count", status=1)
+    assert datagrams["answered"] == 20 and result["errors"] == {"worker_failed": 20}
+    assert program.end()["refused"] == 20
+
+
+def test_clients_are_spread_over_queues(worker, tmp_path):
+    program = worker("--udp-queues", "4", place=f"x0:{PORT}")
+    each = scaled(300)
+    datagrams, _ = client(tmp_path, "--size", "64", "--connections", "32", "-i", str(each),
+                          "--max-concurrent-messages", "8")
+    assert datagrams["answered"] == datagrams["sent"] == 32 * each
+    assert program.end()["answered"] == datagrams["sent"]
+    by_queue = list(map(int, re.search(r"by queue: (.*)", program.log)[1].split(",")))
+    # A sender is of one queue alone; that each of four has one of 32 is as good as certain.
+    assert sum(by_queue) == 32 * each and len(by_queue) >= 4
+    assert all(count % each == 0 for count in by_queue) and sum(map(bool, by_queue)) == 4
+
+
+def request(sequence, payload, size=None, kind=4, length=None):
+    size = 12 + len(payload) if size is None else size
+    length = len(payload) if length is None else length
+    return struct.pack(">QIII", sequence, size, kind, length) + payload
+
+
+def checksum(data):
+    data += bytes(len(data) % 2)
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def ethernet_frame(payload, ip_checksum=0, udp_checksum=0, udp_length=None):
+    """A datagram to the worker. Checksums: what they are wrong by."""
+    udp = struct.pack(">HHHH", 999, PORT, 8 + len(payload) if udp_length is None else udp_length, 0)
+    addresses = socket.inet_aton("10.9.0.2") + socket.inet_aton(ADDRESS)
+    pseudo = addresses + struct.pack(">HH", 17, 8 + len(payload))
+    right = checksum(pseudo + udp + payload)
+    udp = udp[:6] + struct.pack(">H", right ^ udp_checksum)
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 28 + len(payload), 0, 0, 64, 17, 0) + addresses
+    ip = ip[:10] + struct.pack(">H", checksum(ip) ^ ip_checksum) + ip[12:]
+    return b"\xff" * 6 + b"\2" + bytes(5) + b"\x08\0" + ip + udp + payload
+
+
+def test_malformed_datagrams_cost_nobody_else(worker, tmp_path):
+    program = worker()
+    command = client_command(tmp_path, "--size", "100", "--rate", "2000", "--duration", "1s",
+                             "--lag-tolerance", "1s")
+    with namespace(THERE):
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        raw.bind(("x1", 0x0800))
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.settimeout(LIMIT)
+    udp.connect((ADDRESS, PORT))
+    wrong_requests = [b"", b"x", request(1, b"")[:19], request(2, b"abc", size=14),
+                      request(3, b"abc", size=16), request(4, b"abc", length=4),
+                      request(5, b"abc", length=0xffffffff), request(6, b"abc", kind=5),
+                      request(7, b"abc", size=0), request(8, b"abc") + b"y"]
+    wrong_frames = [ethernet_frame(request(9, b"abc"), ip_checksum=1),
+                    ethernet_frame(request(10, b"abc"), udp_checksum=0x100),
+                    ethernet_frame(request(11, b"abc"), udp_length=7),
+                    ethernet_frame(request(12, b"abc"), udp_length=200)]
+    rounds = 20
+    with raw, udp, subprocess.Popen(command, stdout=subprocess.DEVNULL) as load:
+        for _ in range(rounds):
+            for datagram in wrong_requests:
+                udp.send(datagram)
+            for frame in wrong_frames:
+                raw.send(frame)
+            udp.send(request(99, b"right"))
+            assert udp.recv(4096) == struct.pack(">QIII", 99, 17, 5, 5) + b"thgir"
+        assert load.wait(4 * LIMIT) == 0
+    datagrams = json.loads((tmp_path / "client.json").read_text())["runs"][0]["datagrams"]
+    assert datagrams["answered"] == datagrams["sent"] > 0
+    counts = program.end()
+    assert counts["bad_frames"] == rounds * len(wrong_frames)
+    assert counts["malformed"] == rounds * len(wrong_requests) + counts["bad_frames"]
+    assert counts["answered"] == datagrams["answered"] + rounds
+
+
+class LossyWire:
+    """Between a client and the worker, in the client's namespace: loses, doubles and delays
+    datagrams in both directions, by numbers that are the same each time."""
+
+    def __init__(self, late_s):
+        with namespace(THERE):
+            self.near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.far = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.near.bind(("10.9.0.2", PORT))
+        self.far.connect((ADDRESS, PORT))
+        self.random = random.Random(17)
+        self.late_s = late_s
+        self.held = []
+        self.peer = None
+        self.ending = threading.Event()
+        self.thread = threading.Thread(target=self.carry)
+        self.thread.start()
+
+    def carry(self):
+        while not self.ending.is_set():
+            ready, _, _ = select.select([self.near, self.far], [], [], 0.005)
+            for end in ready:
+                if end is self.near:
+                    datagram, self.peer = self.near.recvfrom(4096)
+                    self.pass_on(lambda data=datagram: self.far.send(data))
+                else:
+                    datagram = self.far.recv(4096)
+                    self.pass_on(lambda data=datagram: self.near.sendto(data, self.peer))
+            while self.held and self.held[0][0] < time.monotonic():
+                self.held.pop(0)[1]()
+
+    def pass_on(self, send):
+        draw = self.random.random()
+        if draw < 0.05:
+            return
+        if draw < 0.08:
+            self.held.append((time.monotonic() + self.late_s, send))
+            return
+        send()
+        if draw > 0.95:
+            send()
+
+    def close(self):
+        self.ending.set()
+        self.thread.join(LIMIT)
+        self.near.close()
+        self.far.close()
+
+
+@pytest.mark.parametrize("retries", [0, 20])
+def test_loss_and_duplicates_are_counted(worker, tmp_path, retries):
+    program = worker()
+    count = 2000
+    wire_between = LossyWire(late_s=0.15 * TIME_FACTOR)
+    try:
+        datagrams, result = client(tmp_path, "--mix", "0:1,40:1,900:1", "-i", str(count),
+                                   "--max-concurrent-messages", "64", "--on-error", "count",
+                                   "--response-timeout", f"{0.1 * TIME_FACTOR}s", "--udp-retries",
+                                   str(retries), to="10.9.0.2", status=0 if retries else 1)
+    finally:
+        wire_between.close()
+    assert datagrams["sent"] == count == datagrams["answered"] + datagrams["lost"]
+    assert datagrams["wrong"] == 0 and datagrams["duplicates"] > 50
+    assert result["valid_responses"] == datagrams["answered"]
+    if retries:
+        assert datagrams["lost"] == 0 and result["errors"] == {}
+        assert datagrams["sent_again"] > 100
+    else:
+        assert datagrams["lost"] == result["errors"]["time_out"] == result["unanswered_requests"] > 100
+        assert datagrams["late"] > 10 and datagrams["sent_again"] == 0
+    counts = program.end()
+    assert counts["malformed"] == 0 and counts["answered"] == counts["datagrams"] > 0.9 * count
+
+
+def test_netem(worker, tmp_path):
+    """The same by the kernel, on the wire itself."""
+    netem = ["tc", "-n", THERE, "qdisc", "add", "dev", "x1", "root", "netem", "loss", "5%",
+             "duplicate", "5%"]
+    added = subprocess.run(netem, capture_output=True, text=True, timeout=LIMIT)
+    if added.returncode != 0:
+        pytest.skip(f"no netem: {added.stderr.strip()}")
+    try:
+        worker()
+        datagrams, _ = client(tmp_path, "--size", "64", "-i", "2000", "--on-error", "count",
+                              "--response-timeout", "200ms", status=1)
+    finally:
+        run("tc", "-n", THERE, "qdisc", "del", "dev", "x1", "root")
+    assert datagrams["sent"] == 2000 == datagrams["answered"] + datagrams["lost"]
+    assert datagrams["lost"] > 20 and datagrams["duplicates"] > 20 and datagrams["wrong"] == 0
+
+
+def test_a_worker_that_is_killed_and_another_one(worker, tmp_path):
+    first = worker()
+    command = client_command(tmp_path, "--size", "64", "--on-error", "count", "--duration",
+                             f"{3 * TIME_FACTOR}s", "--response-timeout", "100ms", "--rate", "1000",
+                             "--lag-tolerance", "1s", "--max-concurrent-messages", "1024")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
+        time.sleep(0.7 * TIME_FACTOR)  # some are answered
+        first.kill()
+        second = worker()
+        assert load.wait(4 * LIMIT) == 1
+    result = json.loads((tmp_path / "client.json").read_text())["runs"][0]
+    datagrams = result["datagrams"]
+    assert datagrams["sent"] == datagrams["answered"] + datagrams["lost"]
+    assert datagrams["lost"] > 0 and datagrams["wrong"] == 0
+    after = second.end()["answered"]
+    assert 0 < after < datagrams["answered"]
+
+
+def test_nobody_listens(tmp_path):
+    done = subprocess.run(client_command(tmp_path, "-i", "1000", "--max-concurrent-messages", "1",
+                                         "--response-timeout", "100ms"),
+                          capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 1
+    assert re.search("Connection refused|no answer for 0.1", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("program, options, wrong", [
+    ("worker", ["--udp", "10.9.0.1"], "is not ADDRESS:PORT or INTERFACE:PORT"),
+    ("worker", ["--udp", "lo:0"], "is not ADDRESS:PORT or INTERFACE:PORT"),
+    ("worker", ["--udp", "none:4000", "--backend", "cpu"], "there is no interface 'none'"),
+    ("worker", ["--udp", "192.0.2.77:4000", "--backend", "cpu"],
+     "no interface of this machine has the address 192.0.2.77"),
+    ("worker", ["--udp", "lo:4000", "--backend", "cpu", "--udp-service", "x"], "no service 'x'"),
+    ("worker", ["--udp", "lo:4000", "--stand-by"], "--udp excludes --stand-by"),
+    ("worker", ["--udp", "lo:4000", "--backend", "graph"], "--udp excludes --backend graph"),
+    ("worker", ["--udp-queues", "2"], "--udp-queues requires --udp"),
+    ("client", ["--udp", "-s", "127.0.0.1", "--tls"], "--udp excludes --tls"),
+    ("client", ["--udp", "-s", "127.0.0.1", "--size", "70k"], "does not fit in a datagram"),
+    ("client", ["-s", "127.0.0.1", "--udp-retries", "1"], "--udp-retries requires --udp"),
+])
+def test_wrong_command_lines(program, options, wrong):
+    done = subprocess.run([BIN / f"offload-{program}", *options], capture_output=True, text=True,
+                          timeout=LIMIT)
+    assert done.returncode in (1, 2)
+    assert wrong in done.stderr
