@@ -26,6 +26,7 @@ OPTIONS = {
              "--backend", "-g", "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--data-path",
              "--connect-timeout", "--shutdown-timeout", "--stuck-after", "--stand-by", "--replace",
              "--shutdown-together", "--max-memory", "--service-module", "--service-option", "--list-devices", "--metrics", "--admin", *LOG, *CONFIGURATION,
+             "--udp", "--udp-service", "--udp-queues",
              "-h", "--help", "--version"],
     CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "--connect-timeout",
              "--tls", "--tls-ca", "--tls-server-name", "--tls-certificate", "--tls-key",
@@ -35,7 +36,7 @@ OPTIONS = {
              "--search", "-m", "--message-string", "-e", "--expected-response", "--size", "--mix",
              "--uniform-size", "--size-file", "--payload", "--service", "--on-error",
              "--response-timeout", "--deadline", "--scrape", "--output", "--hlog", "--csv", "--log-requests",
-             "--quiet", *LOG, "-h", "--help", "--version"],
+             "--quiet", "--udp", "--udp-retries", *LOG, "-h", "--help", "--version"],
 }
 
 

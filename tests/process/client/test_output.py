@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from harness import BIN, PATIENCE, free_port
-from results import start
+from results import RIGHT, start
 
 SHORT = ["-i", 100]
 LARGE = ["-i", 1000, "--repeat", 10]  # whose JSON has more than 4 KiB
@@ -182,9 +182,10 @@ def run_on_terminal(server, *options):
     terminal, its_other_end = pty.openpty()
     try:
         done = subprocess.run([BIN / "offload-client", "-s", "127.0.0.1", "-p", str(server.port), *options],
-                              stdout=subprocess.PIPE, stderr=its_other_end, timeout=6 * PATIENCE, check=True)
+                              stdout=subprocess.PIPE, stderr=its_other_end, timeout=6 * PATIENCE, check=False)
     finally:
         os.close(its_other_end)
+    assert done.returncode in RIGHT
     assert b"Valid responses" in done.stdout
     shown = b""
     try:
