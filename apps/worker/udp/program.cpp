@@ -17,7 +17,7 @@ namespace {
 
 /// How long a turn waits at most, and how often is looked for signals and for a kernel that failed.
 constexpr core::Duration kTurn = std::chrono::milliseconds(1);
-constexpr core::Duration kLookInterval = std::chrono::milliseconds(10);
+constexpr core::Duration kCheckInterval = std::chrono::milliseconds(10);
 /// An engine that wakes the driver does not sleep for so long after the last datagram.
 constexpr core::Duration kSpin = std::chrono::microseconds(200);
 
@@ -92,7 +92,7 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
     engine.run_once(core::Clock::now() + kTurn);
     // A system call, and one of the driver's: not in each turn, which is a datagram's time.
     if (core::Clock::now() < next_look) continue;
-    next_look = core::Clock::now() + kLookInterval;
+    next_look = core::Clock::now() + kCheckInterval;
     manager.tick(core::Clock::now());
     signal = signals.take();
     serves = made->is_serving();
