@@ -159,6 +159,19 @@ std::optional<KeepAlive> KeepAlive::decode(std::span<const std::byte> payload) {
   return if_finished(reader, message);
 }
 
+std::vector<std::byte> UserMessage::encode() const {
+  return Writer{}.integer(taken).bytes(bytes).take();
+}
+
+std::optional<UserMessage> UserMessage::decode(std::span<const std::byte> payload) {
+  Reader reader(payload);
+  UserMessage message;
+  message.taken = reader.integer<std::uint32_t>();
+  const auto bytes = reader.bytes();
+  message.bytes.assign(bytes.begin(), bytes.end());
+  return if_finished(reader, message);
+}
+
 std::vector<std::byte> Challenge::encode() const {
   return Writer{}.integer(version).fixed(instance).fixed(nonce).take();
 }

@@ -20,6 +20,9 @@ inline constexpr std::uint16_t kControlVersion = 4;
 /// The longest control message, bytes: a longer one is refused unread.
 inline constexpr std::uint32_t kMaxControlLength = 1024;
 
+/// The longest message of an application, bytes: what `taken` and the length leave.
+inline constexpr std::uint32_t kMaxUserMessage = kMaxControlLength - 6;
+
 /// Services of a worker, and of a server: their names fit into a control message. encode() throws
 /// Error (invalid_value) for more.
 inline constexpr std::size_t kMaxServices = 16;
@@ -134,6 +137,16 @@ struct KeepAlive {
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<KeepAlive> decode(std::span<const std::byte> payload);
+};
+
+/// In both directions, once the worker is attached: a message of the application. The receiver
+/// answers with one without bytes, which says what it has taken.
+struct UserMessage {
+  std::uint32_t taken = 0;         ///< of the peer's messages with bytes, so far; it wraps around
+  std::vector<std::byte> bytes{};  ///< up to kMaxUserMessage
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  static std::optional<UserMessage> decode(std::span<const std::byte> payload);
 };
 
 /// server → worker that connected over a network without TLS, first message: asks for a proof of

@@ -32,6 +32,7 @@ enum class MessageId : std::uint32_t {
   keep_alive = 19,
   detach = 24,  ///< worker → server, no payload: let this worker go
   assignment = 25,
+  user_message = 26,
   // Only on control connections over a network.
   challenge = 20,
   proof = 21,
@@ -106,7 +107,7 @@ struct FrameView {
 constexpr bool is_known(std::uint32_t id) noexcept {
   return id <= static_cast<std::uint32_t>(MessageId::error) ||
          (id >= static_cast<std::uint32_t>(MessageId::hello) &&
-          id <= static_cast<std::uint32_t>(MessageId::assignment));
+          id <= static_cast<std::uint32_t>(MessageId::user_message));
 }
 
 /// parse_frame() of what is not a whole good frame.

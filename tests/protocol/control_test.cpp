@@ -97,6 +97,15 @@ struct Sample<KeepAlive> {
   static bool equal(const KeepAlive& a, const KeepAlive& b) { return a.sequence == b.sequence; }
 };
 
+template <>
+struct Sample<UserMessage> {
+  static UserMessage message() { return {0x0102'0304, bytes({5, 6})}; }
+  static Bytes golden() { return bytes({1, 2, 3, 4, 0, 2, 5, 6}); }
+  static bool equal(const UserMessage& a, const UserMessage& b) {
+    return a.taken == b.taken && a.bytes == b.bytes;
+  }
+};
+
 /// An array of `size` bytes: first, first + 1, ...
 template <class Array>
 Array counting(int first) {
@@ -147,8 +156,9 @@ struct Sample<AttachChannel> {
 template <class Message>
 class ControlMessage : public testing::Test {};
 
-using Messages = testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, Assignment,
-                                StartShutdown, KeepAlive, Challenge, Proof, AttachChannel>;
+using Messages =
+    testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, Assignment, StartShutdown,
+                   KeepAlive, UserMessage, Challenge, Proof, AttachChannel>;
 TYPED_TEST_SUITE(ControlMessage, Messages);
 
 TYPED_TEST(ControlMessage, LooksLikeThisOnTheWire) {

@@ -132,7 +132,8 @@ TEST(Frame, ABadHeaderIsSeenBeforeItsPayload) {
 }
 
 TEST(Frame, KnownAndUnknownMessages) {
-  const std::set<std::uint32_t> known{0, 1, 2, 3, 4, 5, 6, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25};
+  const std::set<std::uint32_t> known{0,  1,  2,  3,  4,  5,  6,  16, 17,
+                                      18, 19, 20, 21, 22, 23, 24, 25, 26};
   for (std::uint32_t id = 0; id < 300; ++id) {
     const auto view = parse_frame(header(12, id, 0), kLimit);
     EXPECT_EQ(view.state, known.count(id) == 1 ? State::complete : State::bad) << id;

@@ -154,6 +154,7 @@ void ServerSession::Attachment::handle(const ControlMessage& message) {
         return refuse(Refusal::length_mismatch, "malformed end of shutdown");
       }
       return end("it has shut down");
+    case MessageId::user_message: return take_user_message(message.payload);
     case MessageId::error: return end("it refused: " + protocol::parse_error(message.payload).text);
     default:
       return refuse(Refusal::misplaced_message,
@@ -182,6 +183,14 @@ void ServerSession::Attachment::exchange_consumer_id(
                                            std::move(channels_), backend_});
 }
 
+void ServerSession::Attachment::take_user_message(std::span<const std::byte> payload) {
+  if (!attached_) return refuse(Refusal::misplaced_message, "a user message before it serves");
+  const auto bytes = user_messages_.take(payload);
+  if (bytes.empty()) return;
+  connection_->send(MessageId::user_message, user_messages_.acknowledgement());
+  session_->observer_->on_user_message(id_, bytes);
+}
+
 void ServerSession::Attachment::tick(core::TimePoint now) {
   // What has come counts, also to a process that was stopped for a while.
   read_messages();
@@ -200,6 +209,11 @@ void ServerSession::Attachment::tick(core::TimePoint now) {
 
 void ServerSession::Attachment::assign(std::uint32_t channels) {
   send(MessageId::assignment, protocol::Assignment{channels}.encode());
+  leave_if_gone();
+}
+
+void ServerSession::Attachment::send_user_message(std::span<const std::byte> bytes) {
+  send(MessageId::user_message, user_messages_.next(bytes));
   leave_if_gone();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comch/session/server_session.hpp"
+#include "comch/session/user_messages.hpp"
 
 namespace offload::comch {
 
@@ -32,6 +33,7 @@ class ServerSession::Attachment final : progress::EventHandler {
   void start(std::unique_ptr<ControlConnection> connection);
   void tick(core::TimePoint now);
   void assign(std::uint32_t channels);
+  void send_user_message(std::span<const std::byte> bytes);
   void start_shutdown(protocol::ShutdownReason reason);
   void drop(const std::string& reason);
   void refuse_and_drop(protocol::Refusal code, const std::string& text);
@@ -45,6 +47,7 @@ class ServerSession::Attachment final : progress::EventHandler {
   void on_events(std::uint32_t epoll_events) override;
   void read_messages();
   void handle(const ControlMessage& message);
+  void take_user_message(std::span<const std::byte> payload);
   void offer_channel(std::size_t index);
   void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);
   [[nodiscard]] bool writes_slots() const noexcept {
@@ -69,6 +72,7 @@ class ServerSession::Attachment final : progress::EventHandler {
   core::TimePoint began_;
   core::TimePoint heard_;
   std::uint64_t keep_alives_ = 0;
+  UserMessages user_messages_;
   bool attached_ = false;
   bool told_to_stop_ = false;
   bool handling_ = false;            ///< a message: what is called may call this object again

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comch/session/server_attachment.hpp"
+#include "core/error.hpp"
 #include "core/log.hpp"
 
 namespace offload::comch {
@@ -132,6 +133,15 @@ void ServerSession::drop(WorkerId worker, const std::string& reason) {
 
 void ServerSession::refuse(WorkerId worker, Refusal code, const std::string& text) {
   if (Attachment* const attachment = find(worker)) attachment->refuse_and_drop(code, text);
+}
+
+void ServerSession::send_user_message(WorkerId worker, std::span<const std::byte> bytes) {
+  Attachment* const attachment = find(worker);
+  if (attachment == nullptr || !attachment->attached()) {
+    throw core::Error(core::ErrorCode::not_connected,
+                      "worker " + name_of(worker) + " is not attached");
+  }
+  attachment->send_user_message(bytes);
 }
 
 std::string ServerSession::name_of(WorkerId worker) const {

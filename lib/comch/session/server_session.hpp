@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class ServerSession {
     virtual void on_worker_lost(WorkerId worker) = 0;
     /// It asks the server to end.
     virtual void on_shutdown_requested() = 0;
+    /// Its application's message, whose bytes last as long as the call. Ignored unless overridden.
+    virtual void on_user_message(WorkerId /*worker*/, std::span<const std::byte> /*bytes*/) {}
 
    protected:
     ~Observer() = default;
@@ -72,6 +75,10 @@ class ServerSession {
   void drop(WorkerId worker, const std::string& reason);
   /// The same, and tells it why.
   void refuse(WorkerId worker, protocol::Refusal code, const std::string& text);
+  /// Sends the worker's application `bytes`, 1 to protocol::kMaxUserMessage. Throws Error:
+  /// invalid_value for another length, full while it has UserMessages::kMostUntaken to take
+  /// (nothing was sent: try again later), not_connected for a worker that does not serve.
+  void send_user_message(WorkerId worker, std::span<const std::byte> bytes);
   /// For the log: "3, process 17"
   [[nodiscard]] std::string name_of(WorkerId worker) const;
 

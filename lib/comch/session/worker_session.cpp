@@ -90,6 +90,7 @@ void WorkerSession::handle(ControlMessage message) {
       if (!shutdown) throw bad_message("malformed start of shutdown");
       return observer_->on_start_shutdown(shutdown->reason);
     }
+    case MessageId::user_message: return take_user_message(message.payload);
     case MessageId::error: {
       const auto refusal = protocol::parse_error(message.payload);
       return lose(refusal.text, refusal.code);
@@ -215,9 +216,22 @@ void WorkerSession::tick(core::TimePoint now) {
   }
 }
 
-void WorkerSession::send_empty(MessageId id) {
+void WorkerSession::take_user_message(std::span<const std::byte> payload) {
+  if (!attached_) throw bad_message("misplaced user message");
+  const auto bytes = user_messages_.take(payload);
+  if (bytes.empty()) return;
+  connection_->send(MessageId::user_message, user_messages_.acknowledgement());
+  observer_->on_user_message(bytes);
+}
+
+void WorkerSession::send_user_message(std::span<const std::byte> bytes) {
+  if (!attached_ || lost_) throw Error(ErrorCode::not_connected, "not attached to the server");
+  send(MessageId::user_message, user_messages_.next(bytes));
+}
+
+void WorkerSession::send(MessageId id, std::span<const std::byte> payload) {
   try {
-    connection_->send(id, {});
+    connection_->send(id, payload);
   } catch (const Error& error) {
     lose(error.what());
   }

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "channel/channel_memory.hpp"
 #include "comch/proxy/channel_link.hpp"
+#include "comch/session/user_messages.hpp"
 #include "comch/transport/control_connection.hpp"
 #include "progress/engine.hpp"
 #include "protocol/control.hpp"
@@ -36,6 +38,9 @@ class WorkerSession final : progress::EventHandler {
     virtual void on_attached() = 0;
     /// Requests come on so many channels from now on; 0: this worker stands by.
     virtual void on_assignment(std::uint32_t channels) = 0;
+    /// The server's application's message, whose bytes last as long as the call. Ignored unless
+    /// overridden.
+    virtual void on_user_message(std::span<const std::byte> /*bytes*/) {}
     /// The server has got all its answers and wants this worker to stop; then call complete().
     virtual void on_start_shutdown(protocol::ShutdownReason reason) = 0;
     /// The attachment is over. `refused`: the server refused, speaks another version, or wants more
@@ -64,6 +69,10 @@ class WorkerSession final : progress::EventHandler {
   void request_detach() { send_empty(protocol::MessageId::detach); }
   /// Asks the server to end.
   void request_shutdown() { send_empty(protocol::MessageId::start_shutdown); }
+  /// Sends the server's application `bytes`, 1 to protocol::kMaxUserMessage. Throws Error:
+  /// invalid_value for another length, full while it has UserMessages::kMostUntaken to take
+  /// (nothing was sent: try again later), not_connected unless attached.
+  void send_user_message(std::span<const std::byte> bytes);
   /// Says that this worker has stopped.
   void complete();
 
@@ -77,7 +86,9 @@ class WorkerSession final : progress::EventHandler {
   void reserve_memory(const protocol::ChannelDescriptor& descriptor);
   void request_consumer_id();
   void take_consumer_id(const std::optional<protocol::ExchangeConsumerId>& response);
-  void send_empty(protocol::MessageId id);
+  void take_user_message(std::span<const std::byte> payload);
+  void send(protocol::MessageId id, std::span<const std::byte> payload);
+  void send_empty(protocol::MessageId id) { send(id, {}); }
   void lose(const std::string& reason, std::optional<protocol::Refusal> refused = {});
 
   progress::Engine* engine_;
@@ -96,6 +107,7 @@ class WorkerSession final : progress::EventHandler {
   core::TimePoint heard_;
   core::TimePoint next_tick_{};
   std::uint64_t keep_alives_ = 0;
+  UserMessages user_messages_;
   bool attached_ = false;
   bool lost_ = false;
 };

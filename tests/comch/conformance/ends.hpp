@@ -67,11 +67,13 @@ class ServerSide final : ServerSession::Observer {
     std::vector<std::pair<std::shared_ptr<WorkerChannel>, std::unique_ptr<WorkerProxy>>> former;
     std::deque<support::Bytes> responses;
   };
+  void send(const support::Bytes& bytes) { session->send_user_message(current_, bytes); }
   std::vector<std::unique_ptr<End>> ends;
   std::unique_ptr<ServerSession> session;
   int attached = 0;
   int lost = 0;
   int shutdown_requests = 0;
+  std::vector<support::Bytes> user_messages;
   std::string connection_lost;  ///< why, last
 
  private:
@@ -79,6 +81,9 @@ class ServerSide final : ServerSession::Observer {
   void on_worker_leaving(WorkerId worker) override;
   void on_worker_lost(WorkerId worker) override;
   void on_shutdown_requested() override { ++shutdown_requests; }
+  void on_user_message(WorkerId, std::span<const std::byte> bytes) override {
+    user_messages.emplace_back(bytes.begin(), bytes.end());
+  }
 
   void run_there(const std::function<void()>& work);
   void run();
@@ -120,6 +125,7 @@ class WorkerSide final : WorkerSession::Observer {
   int attached = 0;
   std::vector<std::uint32_t> assignments;
   int start_shutdowns = 0;
+  std::vector<support::Bytes> user_messages;
   std::optional<std::string> lost;  ///< why
   std::optional<protocol::Refusal> refused;
 
@@ -128,6 +134,9 @@ class WorkerSide final : WorkerSession::Observer {
   void on_attached() override { ++attached; }
   void on_assignment(std::uint32_t channels) override { assignments.push_back(channels); }
   void on_start_shutdown(protocol::ShutdownReason) override { ++start_shutdowns; }
+  void on_user_message(std::span<const std::byte> bytes) override {
+    user_messages.emplace_back(bytes.begin(), bytes.end());
+  }
   void on_lost(const std::string& reason, std::optional<protocol::Refusal> by) override;
   void check_connections();
 

@@ -206,6 +206,56 @@ TEST_P(Sessions, AWorkerAsksToBeLetGo) {
   expect_served(kDepth, 100, 1);
 }
 
+/// Whether `send` sends: false while the peer has too many messages to take.
+template <class Send>
+bool takes(Send send) {
+  try {
+    return send(), true;
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.code(), core::ErrorCode::full) << error.what();
+    return error.code() != core::ErrorCode::full;
+  }
+}
+
+// As many as may be on their way, again and again, while the channels serve.
+TEST_P(Sessions, UserMessagesGoBothWays) {
+  WorkerSide worker(server_->address());
+  std::vector<Bytes> sent;
+  for (std::uint32_t round = 0; round < 5; ++round) {
+    for (std::uint32_t i = 0; i < UserMessages::kMostUntaken; ++i) {
+      sent.push_back(random_bytes(i % 2 == 0 ? protocol::kMaxUserMessage : i, 10 * round + i));
+      ASSERT_TRUE(worker.run_until(
+          [&] { return takes([&] { worker.session().send_user_message(sent.back()); }); }));
+      ASSERT_TRUE(server_->eventually(
+          [&](ServerSide& side) { return takes([&] { side.send(sent.back()); }); }));
+    }
+    ASSERT_TRUE(worker.run_until([&] { return worker.user_messages.size() == sent.size(); }));
+    ASSERT_TRUE(server_->eventually(
+        [&](ServerSide& side) { return side.user_messages.size() == sent.size(); }));
+    expect_served(2, 100, 100 * round);
+  }
+  EXPECT_EQ(worker.user_messages, sent);
+  EXPECT_TRUE(server_->with([&](ServerSide& side) { return side.user_messages == sent; }));
+  EXPECT_FALSE(worker.lost);
+}
+
+TEST_P(Sessions, UserMessagesThatThePeerDoesNotTakeAreRefusedHere) {
+  WorkerSide worker(server_->address());
+  const Bytes message = random_bytes(protocol::kMaxUserMessage, 1);
+  // The worker does not run meanwhile.
+  const auto refused = server_->with([&](ServerSide& side) {
+    for (std::uint32_t i = 0; i < UserMessages::kMostUntaken; ++i) side.send(message);
+    return support::thrown_by([&] { side.send(message); }).code();
+  });
+  EXPECT_EQ(refused, core::ErrorCode::full);
+  expect_served(kDepth, 600, 1);
+  ASSERT_TRUE(
+      worker.run_until([&] { return worker.user_messages.size() == UserMessages::kMostUntaken; }));
+  EXPECT_TRUE(
+      server_->eventually([&](ServerSide& side) { return takes([&] { side.send(message); }); }));
+  EXPECT_EQ(server_->with([](ServerSide& side) { return side.lost; }), 0);
+}
+
 TEST_P(Sessions, AWorkerOfAnotherVersion) {
   auto other = hello();
   other.version = 7;

@@ -2,6 +2,8 @@
 
 #include "comch/session/server_session.hpp"
 #include "tests/comch/session/server_session_fixture.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace offload::comch {
 namespace {
@@ -94,6 +96,26 @@ TEST_F(ServerWorkersTest, BeforeItServesAWorkerMayGoAtOnce) {
   send(MessageId::detach);
   EXPECT_EQ(next(*worker_).id, MessageId::start_shutdown);
   EXPECT_TRUE(worker_events_.leaving.empty());
+}
+
+TEST_F(ServerWorkersTest, AUserMessageBeforeItServesIsMisplaced) {
+  greet_and_take_the_offer();
+  send(MessageId::user_message, protocol::UserMessage{0, support::bytes({1})}.encode());
+  expect_refused(Refusal::misplaced_message, "a user message before it serves");
+}
+
+TEST_F(ServerWorkersTest, AMalformedUserMessageCostsItsSender) {
+  attach_by_hand();
+  send(MessageId::user_message, support::bytes({1}));
+  ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+  expect_refused(Refusal::unknown_message, "malformed user message");
+}
+
+TEST_F(ServerWorkersTest, NobodyIsSentNoUserMessage) {
+  attach_by_hand();
+  const auto error =
+      support::thrown_by([&] { server_session_->send_user_message(12345, support::bytes({1})); });
+  EXPECT_EQ(error.code(), core::ErrorCode::not_connected);
 }
 
 TEST_F(ServerWorkersTest, AStuckWorkerIsToldWhy) {

@@ -257,6 +257,12 @@ TEST_F(WorkerSessionTest, GivesUpOnAnAssignmentBeforeItServes) {
   expect_given_up("misplaced assignment");
 }
 
+TEST_F(WorkerSessionTest, GivesUpOnAUserMessageBeforeItServes) {
+  send_welcome();
+  send(MessageId::user_message, protocol::UserMessage{0, support::bytes({1})}.encode());
+  expect_given_up("misplaced user message");
+}
+
 TEST_F(WorkerSessionTest, GivesUpOnAMalformedAssignment) {
   attach_by_hand();
   send(MessageId::assignment, support::bytes({1}));
