@@ -1,11 +1,38 @@
 #include "apps/worker/watchdog.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "core/log.hpp"
 #include "kernels/serve.hpp"
 
 namespace offload::worker {
+namespace {
+
+/// Of the requests in the slots, by their own flags: where the worker posts its responses itself,
+/// nothing in its memory says how many the server has taken. `near`: a sequence less than 2^30 laps
+/// away.
+std::optional<std::uint64_t> oldest_unanswered(const kernels::ChannelView& channel,
+                                               std::uint64_t near) {
+  const kernels::ChannelLayout& layout = channel.layout;
+  std::optional<std::uint64_t> oldest;
+  for (std::uint32_t slot = 0; slot < layout.depth; ++slot) {
+    const std::uint32_t flag = kernels::load_packet(channel.request(slot).packets).flag;
+    if (flag % 2 == 0 || !kernels::is_complete(channel.request(slot), flag) ||
+        kernels::is_complete(channel.response(slot), flag)) {
+      continue;
+    }
+    // A flag has 31 bits of the lap.
+    const auto laps = static_cast<std::int32_t>(flag - layout.flag_of(near)) / 2;
+    const std::uint64_t first = near - layout.slot_index(near) + slot;
+    const std::uint64_t sequence =
+        first + static_cast<std::uint64_t>(static_cast<std::int64_t>(laps)) * layout.depth;
+    if (!oldest || sequence < *oldest) oldest = sequence;
+  }
+  return oldest;
+}
+
+}  // namespace
 
 Watchdog::Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after,
                    std::string prefix)
@@ -14,6 +41,8 @@ Watchdog::Watchdog(std::vector<kernels::ChannelView> channels, core::Duration st
   for (const auto& channel : channels) {
     Watched& watched = watched_.emplace_back();
     watched.channel = channel;
+    // The first message. Relaxed: it was written before the channel was passed here.
+    watched.waiting = __atomic_load_n(&channel.request_header().consumed, __ATOMIC_RELAXED);
     watched.since = watched.beat_at = now;
   }
 }
@@ -29,12 +58,9 @@ std::size_t Watchdog::look(core::TimePoint now, const std::vector<std::uint64_t>
 bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now,
                         std::uint64_t heartbeat) {
   const auto& layout = watched.channel.layout;
-  // Relaxed: the server's counter, compared with its last value only; it orders nothing.
-  const auto due = __atomic_load_n(&watched.channel.request_header().consumed, __ATOMIC_RELAXED);
-  const std::uint32_t flag = layout.flag_of(due);
-  const bool pending = kernels::is_complete(watched.channel.request(due), flag) &&
-                       !kernels::is_complete(watched.channel.response(due), flag);
-  if (!pending || due != watched.waiting) {
+  const auto oldest = oldest_unanswered(watched.channel, watched.waiting);
+  const std::uint64_t due = oldest.value_or(watched.waiting);
+  if (!oldest || due != watched.waiting) {
     watched.waiting = due;
     watched.since = now;
   }

@@ -36,6 +36,11 @@ class WatchdogTest : public testing::Test {
     ASSERT_TRUE(channels_[channel].server.take().has_value());
     channels_[channel].server.requester.flush();
   }
+  /// As it is where the server is on another machine.
+  void forget_count(std::size_t channel) {
+    auto& header = channels_[channel].memory.endpoint().view.request_header();
+    __atomic_store_n(&header.consumed, 0, __ATOMIC_RELAXED);
+  }
 
   support::LogCapture log_;
   std::deque<channel::test::Ends> channels_ = make_channels();
@@ -70,6 +75,31 @@ TEST_F(WatchdogTest, ARequestThatStaysUnansweredIsNamed) {
       log_.has("error: channel 1 is stuck: its slot 2 (message 6) has been unanswered for "
                "2."))
       << log_.text();
+}
+
+// A worker that posts its responses itself is not told how many the server has taken.
+TEST_F(WatchdogTest, ARequestIsNamedWithoutTheServersCount) {
+  for (int i = 0; i < 11; ++i) {
+    pass_one(1);
+    forget_count(1);
+    EXPECT_EQ(look(std::chrono::seconds(i)), 0U);
+  }
+  post(1);
+  forget_count(1);
+  EXPECT_EQ(look(11s), 0U);
+  EXPECT_EQ(look(13s), 1U);
+  EXPECT_TRUE(log_.has("channel 1 is stuck: its slot 3 (message 11)")) << log_.text();
+}
+
+// Slots are answered in any order; what is behind a stuck one may be answered and not be taken.
+TEST_F(WatchdogTest, TheOldestOfTheUnansweredIsNamed) {
+  for (int i = 0; i < 6; ++i) pass_one(0);
+  for (int i = 0; i < 4; ++i) post(0);
+  ASSERT_EQ(channels_[0].serve(6), kernels::Outcome::answered);
+  ASSERT_EQ(channels_[0].serve(8), kernels::Outcome::answered);
+  EXPECT_EQ(look(1s), 0U);
+  EXPECT_EQ(look(3s), 1U);
+  EXPECT_TRUE(log_.has("channel 0 is stuck: its slot 3 (message 7)")) << log_.text();
 }
 
 TEST_F(WatchdogTest, SaysItOnce) {

@@ -34,6 +34,7 @@ class ServerSession {
     /// It asks the server to end.
     virtual void on_shutdown_requested() = 0;
     /// Its application's message, whose bytes last as long as the call. Ignored unless overridden.
+    /// It does not throw: an error here, such as send_user_message()'s `full`, ends the attachment.
     virtual void on_user_message(WorkerId /*worker*/, std::span<const std::byte> /*bytes*/) {}
 
    protected:

@@ -39,7 +39,8 @@ class WorkerSession final : progress::EventHandler {
     /// Requests come on so many channels from now on; 0: this worker stands by.
     virtual void on_assignment(std::uint32_t channels) = 0;
     /// The server's application's message, whose bytes last as long as the call. Ignored unless
-    /// overridden.
+    /// overridden. It does not throw: an error here, such as send_user_message()'s `full`, ends the
+    /// attachment.
     virtual void on_user_message(std::span<const std::byte> /*bytes*/) {}
     /// The server has got all its answers and wants this worker to stop; then call complete().
     virtual void on_start_shutdown(protocol::ShutdownReason reason) = 0;
