@@ -33,8 +33,8 @@ BAD_FRAMES = [
     (header(12 + LIMIT + 1, REQUEST, LIMIT + 1), TOO_LONG),
     (frame(bytes(LIMIT + 1)), TOO_LONG),  # stops the reference server
     (frame(bytes(1 << 20)), TOO_LONG),
-    *((frame(b"payload", msg_id), UNKNOWN) for msg_id in (7, 8, 15, 26, 255, 0xffffffff)),
-    *((frame(b"", msg_id), MISPLACED) for msg_id in (0, 1, 2, 3, 5, 6, *range(16, 26))),
+    *((frame(b"payload", msg_id), UNKNOWN) for msg_id in (7, 8, 15, 27, 255, 0xffffffff)),
+    *((frame(b"", msg_id), MISPLACED) for msg_id in (0, 1, 2, 3, 5, 6, *range(16, 27))),
     *((frame(b"payload", msg_id), MISPLACED) for msg_id in (0, 5, 6, 16)),
     (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", TOO_LONG),
 ]
