@@ -1,9 +1,15 @@
+#include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "kernels/packet/answers.hpp"
+#include "kernels/packet/datagram.hpp"
+#include "kernels/services/reverse.hpp"
 #include "tests/fuzz/input.hpp"
 
-/// Frames of strangers: what is read stays in the frame, and what is found fits together.
+/// Frames of strangers: what is read stays in the frame, and what is found fits together. So it is
+/// with requests in datagrams, and their answers.
 namespace offload::fuzz {
 namespace {
 
@@ -27,13 +33,64 @@ void repair(std::vector<std::uint8_t>& frame) {
   }
 }
 
+/// Makes a datagram's payload, if there is room for one, a whole request.
+void make_request(std::vector<std::uint8_t>& frame) {
+  const Headers headers = parse_headers(frame.data(), static_cast<std::uint32_t>(frame.size()));
+  if (!headers.is_whole(kUdp) || headers.payload_length() < kDatagramHeader) return;
+  std::uint8_t* const request = frame.data() + headers.payload + kDatagramSequence;
+  const std::uint32_t size = headers.payload_length() - kDatagramSequence;
+  const std::uint32_t numbers[] = {size, kRequestId, size - kernels::kFrameHeader};
+  for (std::uint32_t i = 0; i < sizeof numbers; ++i) {
+    request[i] = static_cast<std::uint8_t>(numbers[i / 4] >> (24 - 8 * (i % 4)));
+  }
+}
+
+/// `frame` as a request to a worker that has `room` bytes for its answer.
+void answer(const std::vector<std::uint8_t>& frame, std::uint32_t room, std::uint32_t mtu) {
+  const auto length = static_cast<std::uint32_t>(frame.size());
+  // Both as large as it is said that they are.
+  std::vector<std::uint8_t> in(frame);
+  in.resize(frame.size() + kernels::kSlack);
+  std::vector<std::uint8_t> out(room + kernels::kSlack);
+  const DatagramAnswer made = answer_datagram(kernels::SingleLane{}, kernels::Reverse{}, in.data(),
+                                              length, out.data(), room, mtu);
+  if (made.outcome == Datagram::malformed) return;
+  require(made.length <= room, "an answer has room");
+  const Headers asked = parse_frame(frame.data(), length);
+  const Headers answered = parse_frame(out.data(), made.length);
+  require(asked.error == FrameError::none && answered.is_whole(kUdp) &&
+              answered.end == made.length && answered.payload == asked.payload &&
+              answered.end - answered.ip <= mtu,
+          "an answer is a right frame");
+  require(answered.source_port == asked.destination_port &&
+              answered.destination_port == asked.source_port,
+          "an answer goes to who asked");
+  const auto* const request = frame.data() + asked.payload;
+  const auto* const response = out.data() + answered.payload;
+  require(std::equal(request, request + kDatagramSequence, response), "it has the same sequence");
+  require(load_32(response + kDatagramSequence) == answered.payload_length() - kDatagramSequence,
+          "it has one whole frame");
+  if (made.outcome == Datagram::refused) return;
+  require(std::equal(request + kDatagramHeader, frame.data() + asked.end,
+                     std::make_reverse_iterator(out.data() + answered.end)),
+          "it is the service's");
+}
+
 void run(Input input) {
-  const bool is_repaired = input.integer<std::uint8_t>() % 2 == 1;
+  const auto mode = input.integer<std::uint8_t>();
+  const bool is_repaired = mode % 2 == 1;
   const auto bytes = input.rest();
   // Of its own size, so that a checker sees each read beyond it.
   std::vector<std::uint8_t> frame(bytes.size());
   if (!bytes.empty()) std::memcpy(frame.data(), bytes.data(), bytes.size());
+  if ((mode & 4) != 0) make_request(frame);
   if (is_repaired) repair(frame);
+  if ((mode & 2) != 0) {
+    // From less than a header to more than the request.
+    const std::uint32_t of_rooms = mode >> 3;
+    answer(frame, 64 * of_rooms, mode % 3 == 0 ? 100 : 1500);
+    return;
+  }
   const auto length = static_cast<std::uint32_t>(frame.size());
   const Headers headers = parse_frame(frame.data(), length);
   require(static_cast<std::uint32_t>(headers.error) < kFrameErrors, "an error has a name");
