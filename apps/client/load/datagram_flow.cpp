@@ -35,9 +35,10 @@ core::Fd open_datagram_socket(const net::SocketAddress& address, std::size_t lon
       ::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
   // A fragment has no port: none would come to a queue of the worker's.
   const int level = is_v6 ? IPPROTO_IPV6 : IPPROTO_IP;
-  const int never = is_v6 ? IPV6_PMTUDISC_DO : IP_PMTUDISC_DO;
+  constexpr int kNever = IP_PMTUDISC_DO;
+  static_assert(kNever == IPV6_PMTUDISC_DO);
   core::check_errno(::setsockopt(socket.get(), level, is_v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
-                                 &never, sizeof never),
+                                 &kNever, sizeof kNever),
                     "setsockopt of IP_MTU_DISCOVER");
   // net.core.rmem_max bounds it, but for who has CAP_NET_ADMIN.
   const auto room = static_cast<int>(std::min<std::uint64_t>(in_flight * kAnswerRoom, INT_MAX / 2));

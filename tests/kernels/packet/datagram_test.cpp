@@ -217,8 +217,8 @@ void serve(std::uint32_t count, const Run& run) {
   EXPECT_EQ(counts.datagrams, count + noise);
   EXPECT_EQ(counts.answered, count);
   EXPECT_EQ(counts.malformed, noise);
-  while (recycle(SingleLane{}, wire.queue().frames, wire.queue().completions, {1'000'000}) != 0) {
-    continue;
+  for (std::uint32_t home = 1; home != 0;) {
+    home = recycle(SingleLane{}, wire.queue().frames, wire.queue().completions, {1'000'000});
   }
   EXPECT_EQ(wire.frames_at_home(), 128U);
   ASSERT_EQ(wire.sent().size(), count);
