@@ -100,14 +100,9 @@ void DatagramFlow::on_events(std::uint32_t epoll_events) {
   if (!over()) go_on();
 }
 
-/// Sends what may be sent, and ends if nothing is left to do.
 void DatagramFlow::go_on() {
-  if (is_open_loop()) {
-    watch_for_room(!flush());
-    if (!over() && message_count_ == 0 && next_batch() != 0) join_ready();
-  } else {
-    send_requests();
-  }
+  watch_for_room(!(is_open_loop() ? flush() : fill_window()));
+  if (is_open_loop() && !over() && message_count_ == 0 && next_batch() != 0) join_ready();
   if (!over() && waiting_.empty() && sent_ >= request_limit_) end();
 }
 
@@ -123,30 +118,7 @@ void DatagramFlow::end() noexcept {
 
 std::uint32_t DatagramFlow::next_batch() const noexcept {
   return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>({free_count_, request_limit_ - sent_, kBatch}));
-}
-
-/// Sends until as many are in flight as may be, or the socket takes no more.
-void DatagramFlow::send_requests() {
-  bool flushed = false;
-  while ((flushed = flush())) {
-    const std::uint32_t count = next_batch();
-    if (count == 0) break;
-    now_ = Clock::now();
-    if (now_ >= share_.end) {
-      request_limit_ = sent_;
-      break;
-    }
-    start_batch(count);
-  }
-  if (!over()) watch_for_room(!flushed);
-}
-
-void DatagramFlow::send_due(std::uint64_t most) {
-  leave_ready();
-  now_ = Clock::now();
-  start_batch(static_cast<std::uint32_t>(std::min<std::uint64_t>(most, next_batch())));
-  go_on();
+      std::min<std::uint64_t>({free_count_, request_limit_ - sent_, kBatch - message_count_}));
 }
 
 void DatagramFlow::start_batch(std::uint32_t count) {
@@ -176,7 +148,6 @@ void DatagramFlow::add_message(const Slot& slot) {
   message.pieces[1] = {const_cast<std::byte*>(frame.data()), frame.size()};
 }
 
-/// Sends what is left of the batch. Returns whether the socket took all of it.
 bool DatagramFlow::flush() {
   while (next_message_ != message_count_) {
     const int count = ::sendmmsg(socket_.get(), &headers_[next_message_],

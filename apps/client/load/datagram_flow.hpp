@@ -35,7 +35,6 @@ class DatagramFlow final : progress::EventHandler, public Flow {
   DatagramFlow(std::string name, std::uint32_t number, core::Fd socket, LoadShare& share);
 
   void start() override;
-  void send_due(std::uint64_t most) override;
   void stop_sending() noexcept override;
   /// The oldest request in flight has waited for the time-out.
   [[nodiscard]] core::TimePoint deadline() const noexcept override;
@@ -66,12 +65,11 @@ class DatagramFlow final : progress::EventHandler, public Flow {
   };
 
   void on_events(std::uint32_t epoll_events) override;
-  void go_on();
-  void send_requests();
-  [[nodiscard]] std::uint32_t next_batch() const noexcept;
-  void start_batch(std::uint32_t count);
+  void go_on() override;
+  [[nodiscard]] std::uint32_t next_batch() const noexcept override;
+  void start_batch(std::uint32_t count) override;
   void add_message(const Slot& slot);
-  bool flush();
+  bool flush() override;
   void note_error(int errnum);
   void watch_for_room(bool wanted);
   bool receive();
@@ -91,7 +89,6 @@ class DatagramFlow final : progress::EventHandler, public Flow {
   std::array<mmsghdr, kBatch> headers_{};
   std::uint32_t message_count_ = 0;
   std::uint32_t next_message_ = 0;  ///< the first that was not sent
-  std::uint64_t sent_ = 0;          ///< requests
   std::size_t slot_size_;           ///< of LoadShare::datagrams, bytes of one
   bool watches_for_room_ = false;
   std::string send_error_;  ///< the last one

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -38,6 +39,27 @@ void Flow::join_ready() {
   if (Ready::is_linked(*this)) return;
   share_.with_room.push_back(*this);
   ++share_.with_room_count;
+}
+
+bool Flow::fill_window() {
+  while (flush()) {
+    const std::uint32_t count = next_batch();
+    if (count == 0) return true;
+    now_ = core::Clock::now();
+    if (now_ >= share_.end) {
+      request_limit_ = sent_;
+      return true;
+    }
+    start_batch(count);
+  }
+  return false;
+}
+
+void Flow::send_due(std::uint64_t most) {
+  leave_ready();
+  now_ = core::Clock::now();
+  start_batch(static_cast<std::uint32_t>(std::min<std::uint64_t>(most, next_batch())));
+  go_on();
 }
 
 std::uint64_t Flow::random() noexcept {

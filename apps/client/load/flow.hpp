@@ -22,7 +22,7 @@ class Flow : public core::ListNode<Flow> {
   virtual void start() = 0;
   /// Sends up to `most` requests that are due. Precondition: share.pacer->due() > 0, and it is the
   /// first in share.with_room.
-  virtual void send_due(std::uint64_t most) = 0;
+  void send_due(std::uint64_t most);
   /// Sends no more requests; outstanding responses are still awaited.
   virtual void stop_sending() noexcept = 0;
   /// When something has to be done without an event, at the latest. Precondition: !over().
@@ -62,15 +62,27 @@ class Flow : public core::ListNode<Flow> {
                    const Describe& what);
   void log(const Pending& request, std::optional<ErrorKind> error);
 
+  /// Sends until as many are in flight as may be, or the socket takes no more. Returns whether it
+  /// took all.
+  bool fill_window();
   void join_ready();
   void leave_ready() noexcept;
   /// Marks it as over. Returns whether it was not.
   bool set_over() noexcept;
+
+  /// Sends what is left of the batch. Returns whether the socket took all of it.
+  virtual bool flush() = 0;
+  /// How many requests may be added to the batch now.
+  [[nodiscard]] virtual std::uint32_t next_batch() const noexcept = 0;
+  virtual void start_batch(std::uint32_t count) = 0;
+  /// Sends what may be sent, and goes on as that and what is in flight wants it.
+  virtual void go_on() = 0;
   virtual void end() noexcept = 0;
 
   LoadShare& share_;
   core::TimePoint now_{};        ///< the clock when a batch was last sent or read
   std::uint64_t request_limit_;  ///< requests to send in all
+  std::uint64_t sent_ = 0;       ///< requests, those of a batch that is sent in part included
   std::string name_;
 
  private:

@@ -40,12 +40,9 @@ void LoadConnection::on_events(std::uint32_t epoll_events) {
 
 /// Sends what may be sent, and ends or connects anew if nothing is left to do on this connection.
 void LoadConnection::go_on() {
-  if (is_open_loop()) {
-    watch_for_room(!flush() && send_error_.empty());
-    offer_room();
-  } else {
-    send_requests();
-  }
+  const bool flushed = is_open_loop() ? flush() : fill_window();
+  watch_for_room(!flushed && send_error_.empty());
+  if (is_open_loop() && !over() && pieces_.empty() && next_batch() != 0) join_ready();
   if (over() || in_flight() != 0) return;
   if (sent_ >= request_limit_) return end();
   if (sent_ >= connection_limit_) {
@@ -69,40 +66,11 @@ void LoadConnection::end() noexcept {
   if (stream_.valid()) share_.engine.unwatch(stream_.fd(), *this);
 }
 
-/// The number of requests that may be sent now.
 std::uint32_t LoadConnection::next_batch() const noexcept {
   if (!send_error_.empty()) return 0;
   const std::uint64_t window = share_.plan.max_in_flight - in_flight();
   const std::uint64_t left = std::min(request_limit_, connection_limit_) - sent_;
   return static_cast<std::uint32_t>(std::min({window, left, std::uint64_t{share_.longest_batch}}));
-}
-
-/// Sends until the window is full or the socket accepts no more.
-void LoadConnection::send_requests() {
-  bool flushed = false;
-  while ((flushed = flush())) {
-    const std::uint32_t count = next_batch();
-    if (count == 0) break;
-    now_ = Clock::now();
-    if (now_ >= share_.end) {
-      request_limit_ = sent_;
-      break;
-    }
-    start_batch(count);
-  }
-  watch_for_room(!flushed && send_error_.empty());
-}
-
-void LoadConnection::send_due(std::uint64_t most) {
-  leave_ready();
-  now_ = Clock::now();
-  start_batch(static_cast<std::uint32_t>(std::min<std::uint64_t>({most, next_batch()})));
-  go_on();
-}
-
-/// In an open loop, the load thread is told that requests can be sent here.
-void LoadConnection::offer_room() {
-  if (!over() && pieces_.empty() && next_batch() != 0) join_ready();
 }
 
 void LoadConnection::start_batch(std::uint32_t count) {
@@ -147,7 +115,6 @@ void LoadConnection::add_pending(std::uint32_t number) {
   begin_pending(pending(sent_++), number);
 }
 
-/// Sends what is left of the batch. Returns whether the socket accepted all of it.
 bool LoadConnection::flush() {
   while (!pieces_.empty()) {
     const auto left = std::span(pieces_).subspan(next_piece_);

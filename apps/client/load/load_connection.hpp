@@ -29,7 +29,6 @@ class LoadConnection final : progress::EventHandler, public Flow {
   LoadConnection(std::string name, std::uint32_t number, net::Stream stream, LoadShare& share);
 
   void start() override;
-  void send_due(std::uint64_t most) override;
   void stop_sending() noexcept override;
   /// The server will have been silent for too long, or it is time to connect again.
   [[nodiscard]] core::TimePoint deadline() const noexcept override;
@@ -38,20 +37,18 @@ class LoadConnection final : progress::EventHandler, public Flow {
 
  private:
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return sent_ - completed_; }
-  [[nodiscard]] std::uint32_t next_batch() const noexcept;
+  [[nodiscard]] std::uint32_t next_batch() const noexcept override;
   Pending& pending(std::uint64_t request) noexcept { return pending_[request & pending_mask_]; }
 
   void on_events(std::uint32_t epoll_events) override;
-  void go_on();
-  void send_requests();
-  void start_batch(std::uint32_t count);
+  void go_on() override;
+  void start_batch(std::uint32_t count) override;
   void add_run_of_one_size(std::uint32_t count);
   std::uint32_t add_mixed(std::uint32_t count);
   void add_pending(std::uint32_t number);
-  bool flush();
+  bool flush() override;
   void skip_sent(std::size_t count) noexcept;
   void watch_for_room(bool wanted);
-  void offer_room();
 
   bool receive_responses();
   void check_responses();
@@ -81,10 +78,9 @@ class LoadConnection final : progress::EventHandler, public Flow {
   std::vector<Pending> pending_;  ///< a ring, indexed by request number
   const std::uint64_t pending_mask_;
   net::ReceiveBuffer received_;
-  std::vector<iovec> pieces_;    ///< of the current batch, in the pool's memory
-  std::size_t next_piece_ = 0;   ///< the first that is not sent wholly
-  std::uint64_t sent_ = 0;       ///< requests, those of a batch that is sent in part included
-  std::uint64_t completed_ = 0;  ///< requests answered or lost
+  std::vector<iovec> pieces_;                    ///< of the current batch, in the pool's memory
+  std::size_t next_piece_ = 0;                   ///< the first that is not sent wholly
+  std::uint64_t completed_ = 0;                  ///< requests answered or lost
   std::uint64_t connection_limit_ = UINT64_MAX;  ///< sent_ at which it is to connect anew
   core::TimePoint last_sign_{};    ///< last receive, or the first send with nothing in flight
   bool watches_for_room_ = false;  ///< whether EPOLLOUT is watched, for pieces_

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include <array>
 #include <map>
 
 #include "core/error.hpp"
@@ -207,6 +208,50 @@ TEST(DatagramFlow, TheFirstErrorStopsIfErrorsAreNotCounted) {
   const auto seen = run_datagrams(plan, pool, [](FakeDatagramWorker& worker) { worker.read(); });
   EXPECT_NE(seen->fault.find("no answer for 0."), std::string::npos) << seen->fault;
   EXPECT_EQ(seen->total.sent, 1U);
+}
+
+// A socket without room keeps a part of a batch; requests become due before it has room again.
+TEST(DatagramFlow, WhatBecomesDueBesideAnUnsentBatchIsSentInItsTurn) {
+  constexpr std::uint32_t kFirst = 4;
+  constexpr std::uint32_t kRequests = 44;
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  const core::Fd worker(ends[1]);
+  const int room = 1;  // the least that there is: some datagrams
+  ASSERT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+  const auto pool = hello_pool();
+  std::vector<ScheduledRequest> schedule(kRequests, {70ms, 0});
+  std::fill_n(schedule.begin(), kFirst, ScheduledRequest{0ms, 0});
+  LoadPlan plan = counting_plan(kRequests, 64, 40ms);
+  plan.udp = true;
+  plan.retries = 1000;
+  plan.arrivals = Arrivals::replay(schedule, 0, 1);
+  const Target target{};
+  RunControl control;
+  std::vector<net::Stream> sockets;
+  sockets.emplace_back(core::Fd(ends[0]));
+  LoadThread load(0, 0, std::move(sockets), plan,
+                  {.pool = pool, .target = target, .control = control});
+  std::jthread thread([&] { load.run(core::Clock::now()); });
+  std::this_thread::sleep_for(120ms);  // nobody reads: not all of what is sent again has room
+  std::map<std::uint64_t, int> seen_sequences;
+  for (pollfd watched{worker.get(), POLLIN, 0}; ::poll(&watched, 1, 300) == 1;) {
+    std::array<std::byte, 64> datagram;
+    const ssize_t size = ::recv(worker.get(), datagram.data(), datagram.size(), 0);
+    ASSERT_GT(size, 0);
+    if (++seen_sequences[protocol::load_big_endian<std::uint64_t>(datagram.data())] != 1) continue;
+    std::vector<std::byte> answer(datagram.begin(), datagram.begin() + protocol::kSequenceSize);
+    const auto frame =
+        protocol::make_frame(MessageId::client_response, reversed(support::bytes_of("hello")));
+    answer.insert(answer.end(), frame.begin(), frame.end());
+    ASSERT_EQ(::send(worker.get(), answer.data(), answer.size(), 0),
+              static_cast<ssize_t>(answer.size()));
+  }
+  thread.join();
+  const auto seen = seen_by(load);
+  EXPECT_EQ(seen->fault, "");
+  EXPECT_EQ(seen->total.valid, kRequests);
+  EXPECT_EQ(seen_sequences.size(), kRequests);
 }
 
 TEST(DatagramFlow, ARequestThatDoesNotFitIsRefusedAtOnce) {
