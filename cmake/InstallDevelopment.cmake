@@ -19,8 +19,9 @@ target_sources(offload_client_protocol PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJE
 # With the worker's loop and its kernels, which a service module instantiates; without the services that are built in,
 # but for echo, which batches are sent by.
 file(GLOB device_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} kernels/*.hpp kernels/*.cuh
-  kernels/comch/*.hpp kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/service_*.hpp kernels/rdma/*.hpp)
-list(REMOVE_ITEM device_headers kernels/crc32c.hpp kernels/services.hpp)
+  kernels/comch/*.hpp kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/*.hpp kernels/packet/*.hpp kernels/packet/*.cuh
+  kernels/rdma/*.hpp)
+list(REMOVE_ITEM device_headers kernels/crc32c.hpp kernels/services.hpp kernels/module/built_in.hpp)
 list(APPEND device_headers kernels/services/echo.hpp)
 add_library(offload_device_headers INTERFACE)
 add_library(dpu-gpu-offload::device ALIAS offload_device_headers)

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness import needs_cpu_worker
+from wire import Wire, frame
 
 BUILD = harness.BIN.parent
 CONSUMER = Path(__file__).parent / "consumer"
@@ -57,6 +59,24 @@ def test_a_program_that_links_it_is_answered(prefix, consumer, monkeypatch, stag
 
 def test_device_code_compiles_without_the_sources(consumer):
     run(consumer / "post")
+
+
+@needs_cpu_worker
+@pytest.mark.parametrize("source", sorted((harness.ROOT / "examples/services").glob("*/*.cu")),
+                         ids=lambda source: source.stem)
+def test_a_service_module_needs_the_installed_headers_alone(prefix, tmp_path, stage, source):
+    """By docs/services.md's line for a CPU."""
+    module = tmp_path / "module.so"
+    run(os.environ.get("CXX", "g++"), "-std=c++17", "-O0", "-shared", "-fPIC", "-fvisibility=hidden",
+        f"-I{prefix}/include/dpu-gpu-offload", "-x", "c++", source, "-o", module)
+    if source.stem != "complement":
+        return  # the others want options and files, which their own tests have
+    stage.worker("--service-module", module)
+    server = stage.server("--service", "complement")
+    server.wait_until_listening()
+    with Wire(server.port) as wire:
+        wire.send(frame(b"\x0f\xff"))
+        wire.expect([b"\xf0\x00"])
 
 
 def test_pkg_config_names_the_same(prefix, tmp_path):
