@@ -107,6 +107,7 @@ int run(const Options& options, core::Signals& signals) {
   packet::FrameMemory memory(
       {.homes = packet::homes_of(port_options), .frames_per_home = options.frames});
   std::string gone;
+  progress::Engine engine(is_cuda ? kSpin : core::Duration{});
   packet::Port port(memory, port_options,
                     [&gone](packet::Port&, const core::Error& error) { gone = error.what(); });
   std::vector<packet::Rule> rules;
@@ -114,7 +115,6 @@ int run(const Options& options, core::Signals& signals) {
     rules.push_back(packet::parse_rule(text, options.queues));
   }
   port.steering().set_rules(std::move(rules));
-  progress::Engine engine(is_cuda ? kSpin : core::Duration{});
   port.connect(engine);
   const Plan plan = plan_of(options, templates);
   const auto runner =

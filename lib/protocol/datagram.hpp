@@ -14,7 +14,5 @@ namespace offload::protocol {
 inline constexpr std::size_t kSequenceSize = 8;
 /// Of a datagram beside the payload of its frame.
 inline constexpr std::size_t kDatagramHeaderSize = kSequenceSize + kFrameHeaderSize;
-/// Room for any datagram that an Ethernet carries, jumbo frames included.
-inline constexpr std::size_t kMostDatagram = 9216;
 
 }  // namespace offload::protocol

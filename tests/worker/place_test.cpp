@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/thrown.hpp"
 
 namespace offload::worker {
@@ -16,6 +18,7 @@ TEST(DatagramPlace, IsAnAddressOrAnInterfaceWithAPort) {
   const auto v6 = DatagramPlace::parse("[fd00::1]:65535");
   ASSERT_TRUE(v6);
   EXPECT_EQ(v6->address, "fd00::1");
+  EXPECT_EQ(DatagramPlace::parse("[FD00:0:0::1]:1")->address, "fd00::1");
   EXPECT_EQ(v6->port, 65535);
   const auto interface = DatagramPlace::parse("eth1:1");
   ASSERT_TRUE(interface);
@@ -32,13 +35,23 @@ TEST(DatagramPlace, IsNothingElse) {
   }
 }
 
-TEST(DatagramPlace, TheInterfaceWithAnAddressIsFound) {
-  EXPECT_EQ(interface_with("127.0.0.1"), "lo");
-  EXPECT_GE(mtu_of("lo"), 1500U);
-  const auto error = support::thrown_by([] { (void)interface_with("192.0.2.77"); });
-  EXPECT_EQ(error.code(), core::ErrorCode::not_found);
-  EXPECT_NE(std::string(error.what()).find("192.0.2.77"), std::string::npos);
-  EXPECT_THROW((void)mtu_of("none"), core::Error);
+TEST(DatagramPlace, ItsInterfaceIsFound) {
+  for (const device::Interface& each : device::list_interfaces()) {
+    EXPECT_EQ(interface_of({each.name, "", 1}).mtu, each.mtu);
+    // An address of several interfaces is of the first.
+    for (const auto& address : each.addresses) {
+      EXPECT_EQ(std::ranges::count(interface_of({"", address, 1}).addresses, address), 1);
+    }
+  }
+}
+
+TEST(DatagramPlace, WhatNoInterfaceHasIsNamed) {
+  for (const DatagramPlace& place :
+       {DatagramPlace{"", "192.0.2.77", 1}, DatagramPlace{"nowhere0", "", 1}}) {
+    const auto error = support::thrown_by([&] { (void)interface_of(place); });
+    EXPECT_EQ(error.code(), core::ErrorCode::not_found);
+    EXPECT_NE(std::string(error.what()).find(place.address + place.interface), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "device/interfaces.hpp"
+
 namespace offload::worker {
 
 /// Where requests come to as datagrams.
@@ -16,9 +18,7 @@ struct DatagramPlace {
   static std::optional<DatagramPlace> parse(const std::string& text);
 };
 
-/// The name of the interface that has `address`. Throws Error (not_found).
-std::string interface_with(const std::string& address);
-/// Bytes of an IP packet on it. Throws Error.
-std::uint32_t mtu_of(const std::string& interface);
+/// The Ethernet interface that it names, or that has its address. Throws Error (not_found).
+device::Interface interface_of(const DatagramPlace& place);
 
 }  // namespace offload::worker

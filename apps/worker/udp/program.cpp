@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <utility>
 #include <vector>
 
 #include "apps/worker/udp/runner.hpp"
@@ -15,8 +16,7 @@
 namespace offload::worker {
 namespace {
 
-/// How long a turn waits at most, and how often is looked for signals and for a kernel that failed.
-constexpr core::Duration kTurn = std::chrono::milliseconds(1);
+/// How often is looked for signals and for a kernel that failed.
 constexpr core::Duration kCheckInterval = std::chrono::milliseconds(10);
 /// An engine that wakes the driver does not sleep for so long after the last datagram.
 constexpr core::Duration kSpin = std::chrono::microseconds(200);
@@ -63,25 +63,26 @@ void log_summary(const DatagramRunner& runner, const packet::Port& port) {
 }  // namespace
 
 ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
-  DatagramPlace place = *options.udp;
-  if (place.interface.empty()) place.interface = interface_with(place.address);
   const backend::Services services(options.service_modules, options.service_options);
-  const auto made = make_runner(options, services);
-  packet::PortOptions port_options{.interface = place.interface,
+  auto made = make_runner(options, services);
+  const DatagramPlace& place = *options.udp;
+  const device::Interface interface = interface_of(place);
+  packet::PortOptions port_options{.interface = interface.name,
                                    .queues = options.udp_queues,
                                    .wakes_driver = made->needs_waking()};
   packet::FrameMemory memory({.homes = packet::homes_of(port_options)});
   std::string gone;
+  progress::Engine engine(made->needs_waking() ? kSpin : core::Duration{});
   packet::Port port(memory, port_options,
                     [&gone](packet::Port&, const core::Error& error) { gone = error.what(); });
   port.steering().set_rules({rule_of(place, options.udp_queues)});
-  progress::Engine engine(made->needs_waking() ? kSpin : core::Duration{});
   port.connect(engine);
   port.start();
-  made->start(memory, port, mtu_of(place.interface));
-  core::log_info("back end: {}", made->name());
+  const auto runner = std::move(made);  // ends before what it uses, also where an error is thrown
+  runner->start(memory, port, interface.mtu);
+  core::log_info("back end: {}", runner->name());
   core::log_info("serving datagrams to {} port {} of {} queues, service {}",
-                 place.address.empty() ? place.interface : place.address, place.port,
+                 place.address.empty() ? interface.name : place.address, place.port,
                  port.queues().size(), options.udp_service);
   core::ServiceManager manager;
   manager.ready("runs");
@@ -89,23 +90,23 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
   bool serves = true;
   auto next_look = core::Clock::now();
   for (int signal = 0; serves && gone.empty() && (signal == 0 || signal == SIGHUP);) {
-    engine.run_once(core::Clock::now() + kTurn);
+    engine.run_once(next_look);
     // A system call, and one of the driver's: not in each turn, which is a datagram's time.
     if (core::Clock::now() < next_look) continue;
     next_look = core::Clock::now() + kCheckInterval;
     manager.tick(core::Clock::now());
     signal = signals.take();
-    serves = made->is_serving();
+    serves = runner->is_serving();
   }
   manager.stopping("leaves");
-  if (!made->stop()) {
+  if (!runner->stop()) {
     core::log_critical("leaving with status {}: the kernel does not end",
                        static_cast<int>(ExitStatus::hung));
     core::flush_log();
     ::_exit(static_cast<int>(ExitStatus::hung));  // to free what it uses would wait forever
   }
   for (std::size_t i = 0; i < port.queues().size(); ++i) port.wake(i);
-  log_summary(*made, port);
+  log_summary(*runner, port);
   port.stop();
   if (!gone.empty()) throw core::Error(core::ErrorCode::not_connected, gone);
   if (!serves) throw core::Error(core::ErrorCode::unexpected, "a ring of a queue is stuck");

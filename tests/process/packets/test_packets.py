@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness import BACKEND, BIN
-from veth import ADDRESS, HERE, LIMIT, PEER, THERE, both_ends, namespace
+from veth import ADDRESS, HERE, LIMIT, PEER, THERE, Program, both_ends, namespace
 
 PROGRAM = BIN / "offload-packets"
 
@@ -22,30 +22,16 @@ def wire():
         yield
 
 
-class Packets:
-    """The program, ready for packets; its results after end()."""
+class Packets(Program):
+    """offload-packets, ready for packets; its results after end()."""
 
     def __init__(self, tmp_path, *options):
         self.output = tmp_path / "results.json"
-        command = ["ip", "netns", "exec", HERE, PROGRAM, options[0], "-i", "x0", "--output",
-                   self.output, "--backend", BACKEND, *options[1:]]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True)
-        self.log = ""
-        while "ready" not in self.log:
-            line = self.process.stderr.readline()
-            self.log += line
-            if not line:
-                self.process.wait(LIMIT)
-                if "missing: CAP" in self.log:
-                    pytest.skip(self.log)
-                raise AssertionError(self.log)
+        super().__init__("ready", PROGRAM, options[0], "-i", "x0", "--output", self.output, "--backend",
+                         BACKEND, *options[1:])
 
     def end(self, number=signal.SIGINT):
-        self.process.send_signal(number)
-        self.text, log = self.process.communicate(timeout=LIMIT)
-        self.log += log
-        assert self.process.returncode == 0, self.log
+        super().end(number)
         return json.loads(self.output.read_text())
 
 

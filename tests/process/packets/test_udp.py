@@ -13,7 +13,7 @@ import time
 import pytest
 
 from harness import BACKEND, BIN, SERVICES, TIME_FACTOR, scaled
-from veth import ADDRESS, HERE, LIMIT, THERE, both_ends, namespace, run
+from veth import ADDRESS, HERE, LIMIT, THERE, Program, both_ends, namespace, run
 
 PORT = 4000
 SUMMARY = re.compile(r"(\d+) datagrams: (\d+) answered, (\d+) refused, (\d+) malformed "
@@ -31,27 +31,14 @@ def wire():
         yield
 
 
-class Worker:
+class Worker(Program):
     """offload-worker --udp, which serves; what it counted after end()."""
 
     def __init__(self, *options, place=f"{ADDRESS}:{PORT}"):
-        command = ["ip", "netns", "exec", HERE, BIN / "offload-worker", "--udp", place, "--backend",
-                   BACKEND, *options]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.log = ""
-        while "serving" not in self.log:
-            line = self.process.stderr.readline()
-            self.log += line
-            if not line:
-                self.process.wait(LIMIT)
-                if "missing: CAP" in self.log:
-                    pytest.skip(self.log)
-                raise AssertionError(self.log)
+        super().__init__("serving", BIN / "offload-worker", "--udp", place, "--backend", BACKEND, *options)
 
     def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        self.log += self.process.communicate(timeout=LIMIT)[1]
-        assert self.process.returncode == 0, self.log
+        super().end(number)
         names = ("datagrams", "answered", "refused", "malformed", "bad_frames")
         return dict(zip(names, map(int, SUMMARY.search(self.log).groups())))
 
@@ -333,9 +320,9 @@ def test_nobody_listens(tmp_path):
 @pytest.mark.parametrize("program, options, wrong", [
     ("worker", ["--udp", "10.9.0.1"], "is not ADDRESS:PORT or INTERFACE:PORT"),
     ("worker", ["--udp", "lo:0"], "is not ADDRESS:PORT or INTERFACE:PORT"),
-    ("worker", ["--udp", "none:4000", "--backend", "cpu"], "there is no interface 'none'"),
+    ("worker", ["--udp", "none:4000", "--backend", "cpu"], "there is no Ethernet interface 'none'"),
     ("worker", ["--udp", "192.0.2.77:4000", "--backend", "cpu"],
-     "no interface of this machine has the address 192.0.2.77"),
+     "no Ethernet interface of this machine has the address 192.0.2.77"),
     ("worker", ["--udp", "lo:4000", "--backend", "cpu", "--udp-service", "x"], "no service 'x'"),
     ("worker", ["--udp", "lo:4000", "--stand-by"], "--udp excludes --stand-by"),
     ("worker", ["--udp", "lo:4000", "--backend", "graph"], "--udp excludes --backend graph"),

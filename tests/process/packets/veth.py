@@ -45,6 +45,29 @@ def send_whole_checksums(interface):
         fcntl.ioctl(control, 0x8946, request)  # SIOCETHTOOL
 
 
+class Program:
+    """A program in the namespace HERE that has said `ready`; its test is skipped without privileges."""
+
+    def __init__(self, ready, *command):
+        self.process = subprocess.Popen(["ip", "netns", "exec", HERE, *command], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.log = ""
+        while ready not in self.log:
+            line = self.process.stderr.readline()
+            self.log += line
+            if not line:
+                self.process.wait(LIMIT)
+                if "missing: CAP" in self.log:
+                    pytest.skip(self.log)
+                raise AssertionError(self.log)
+
+    def end(self, number):
+        self.process.send_signal(number)
+        self.text, log = self.process.communicate(timeout=LIMIT)
+        self.log += log
+        assert self.process.returncode == 0, self.log
+
+
 @contextlib.contextmanager
 def both_ends():
     """Interface x0 with ADDRESS in the namespace HERE, x1 with PEER in THERE."""
