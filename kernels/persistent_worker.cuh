@@ -4,6 +4,7 @@
 
 #include "kernels/gate.cuh"
 #include "kernels/persistent_worker.hpp"
+#include "kernels/resident_blocks.cuh"
 #include "kernels/serve.hpp"
 #include "kernels/warp_poller.cuh"
 
@@ -87,19 +88,9 @@ __global__ void __launch_bounds__(kMostThreads)
 template <class Service>
 cudaError_t share_of(void (*kernel)(PersistentWorker, Service), std::uint32_t blocks,
                      std::uint32_t threads, double& share) {
-  int device = 0;
-  int processors = 0;
-  int per_processor = 0;
-  if (const auto status = cudaGetDevice(&device); status != cudaSuccess) return status;
-  if (const auto status =
-          cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-      status != cudaSuccess) {
-    return status;
-  }
-  const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel,
-                                                                    static_cast<int>(threads), 0);
-  const double room = static_cast<double>(processors) * per_processor;
-  share = room > 0 ? blocks / room : 2;
+  std::uint32_t room = 0;
+  const auto status = count_resident_blocks(kernel, threads, room);
+  share = room > 0 ? static_cast<double>(blocks) / room : 2;
   return status;
 }
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/packet/datagram_worker.hpp"
+#include "kernels/resident_blocks.cuh"
 
 /// The persistent kernel for requests in datagrams, instantiated for each service where that is
 /// compiled, as persistent_worker.cuh is.
@@ -27,23 +28,10 @@ __global__ void __launch_bounds__(kLanesOfWarp)
 template <class Service>
 cudaError_t launch_datagram_worker(const Service& service, const DatagramWork* works,
                                    std::uint32_t count, cudaStream_t stream) {
-  int device = 0;
-  int processors = 0;
-  int per_processor = 0;
-  if (const auto status = cudaGetDevice(&device); status != cudaSuccess) return status;
-  if (const auto status =
-          cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-      status != cudaSuccess) {
-    return status;
-  }
-  if (const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-          &per_processor, serve_datagrams<Service>, kLanesOfWarp, 0);
-      status != cudaSuccess) {
-    return status;
-  }
-  if (count > static_cast<std::uint32_t>(processors) * static_cast<std::uint32_t>(per_processor)) {
-    return cudaErrorLaunchOutOfResources;
-  }
+  std::uint32_t room = 0;
+  const auto status = count_resident_blocks(serve_datagrams<Service>, kLanesOfWarp, room);
+  if (status != cudaSuccess) return status;
+  if (count > room) return cudaErrorLaunchOutOfResources;
   void* arguments[] = {&works, const_cast<Service*>(&service)};
   return cudaLaunchKernel(serve_datagrams<Service>, dim3(count), dim3(kLanesOfWarp), arguments, 0,
                           stream);

@@ -1,5 +1,6 @@
 #include "apps/rdma/device/lane_body.hpp"
 #include "apps/rdma/device/run_lanes.hpp"
+#include "kernels/resident_blocks.cuh"
 
 namespace offload::rdma_tool {
 namespace {
@@ -18,18 +19,7 @@ cudaError_t launch_lanes(LaneRun* runs, unsigned count, cudaStream_t stream) {
 }
 
 cudaError_t count_resident_lanes(unsigned& count) {
-  int device = 0;
-  int processors = 0;
-  int blocks = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  }
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, run_lanes, kThreads, 0);
-  }
-  count = static_cast<unsigned>(processors * blocks);
-  return status;
+  return kernels::count_resident_blocks(run_lanes, kThreads, count);
 }
 
 }  // namespace offload::rdma_tool
