@@ -72,7 +72,8 @@ class Soak:
         index = self.schedule.randrange(len(self.workers))
         former = self.workers[index]
         end(former)
-        if former.wait() not in (0, -signal.SIGKILL):
+        # SIGTERM: it has only just begun, and takes no signals yet.
+        if former.wait() not in (0, -signal.SIGKILL, -signal.SIGTERM):
             sys.exit(f"a worker ended with {former.process.returncode}: {former.log_file}")
         self.workers[index] = self.worker(*(["--stand-by"] if index == 2 else []))
 
