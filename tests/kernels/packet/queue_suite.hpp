@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,10 +68,16 @@ class PacketQueues : public kernels::test::RunnerSuite<typename Setup::Runner> {
   using TestQueue = std::decay_t<decltype(std::declval<TestWire&>().queue())>;
   static constexpr std::uint32_t kMostGroups = 64;
 
+  void SetUp() override {
+    kernels::test::RunnerSuite<TestRunner>::SetUp();
+    if (!testing::Test::IsSkipped()) {
+      reports_ = std::make_unique<Shared<TestRunner>>(kMostGroups * sizeof(Report));
+    }
+  }
   void make(std::uint32_t frames) { wire_.reset(Setup::make(frames)); }
   [[nodiscard]] TestWire& wire() { return *wire_; }
   [[nodiscard]] const TestQueue& queue() { return wire_->queue(); }
-  [[nodiscard]] Report* reports() { return reports_.template as<Report>(); }
+  [[nodiscard]] Report* reports() { return reports_->template as<Report>(); }
 
   /// Has `groups` groups run a body, of which none may fail. Returns the frames that came home.
   template <class Body>
@@ -95,7 +102,7 @@ class PacketQueues : public kernels::test::RunnerSuite<typename Setup::Runner> {
 
  private:
   std::unique_ptr<TestWire> wire_;
-  Shared<TestRunner> reports_{kMostGroups * sizeof(Report)};
+  std::unique_ptr<Shared<TestRunner>> reports_;
 };
 TYPED_TEST_SUITE_P(PacketQueues);
 
