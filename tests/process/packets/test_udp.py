@@ -125,10 +125,10 @@ def documented(heading):
 
 def test_metrics_are_what_was_done(worker, tmp_path):
     run("ip", "-n", HERE, "link", "set", "lo", "up")
-    program = worker("--metrics", "0", "--udp-queues", "2")
+    program = worker("--metrics", "0", "--udp-queues", "2", "--udp-service", "echo")
     before = figures_of(program)
     assert before["offload_udp_datagrams_total"] == 0 and before["offload_udp_ready"] == 1
-    datagrams, _ = client(tmp_path, "--size", "100", "-i", "300", "--connections", "8")
+    datagrams, _ = client(tmp_path, "--size", "100", "-i", "300", "--connections", "8", "--service", "echo")
     count = datagrams["answered"]
     assert count == datagrams["sent"] and not datagrams["sent_again"]
     with namespace(THERE), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
@@ -158,7 +158,7 @@ def test_metrics_are_what_was_done(worker, tmp_path):
     families = set(re.findall(r"^# TYPE (\S+)", page_of(program)[1], re.MULTILINE))
     assert families == documented("Both programs") | documented("Worker with --udp")
     assert page_of(program, "/healthz")[0] == page_of(program, "/readyz")[0] == 200
-    assert json.loads(page_of(program, "/status")[1])["service"] == "echo"
+    assert json.loads(page_of(program, "/status")[1])["state"]["service"] == "echo"
     program.end()
 
 
