@@ -1,4 +1,4 @@
-#include "tests/kernels/bodies/device_groups.cuh"
+#include "tests/kernels/bodies/device_runner.cuh"
 #include "tests/kernels/packet/queue_suite.hpp"
 
 /// The same on a GPU: threads, warps and blocks, with memory of the host that is mapped, beside a

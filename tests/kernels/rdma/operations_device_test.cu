@@ -1,4 +1,4 @@
-#include "tests/kernels/bodies/device_groups.cuh"
+#include "tests/kernels/bodies/device_runner.cuh"
 #include "tests/kernels/rdma/operations_suite.hpp"
 
 /// The same on a GPU: threads, warps and blocks beside a thread of the host that is the card.
