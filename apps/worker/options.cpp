@@ -166,8 +166,7 @@ std::optional<std::string> misplaced_by_udp(const cli::CommandLine& line, const 
   for (const char* name :
        {"--comch", "--comch-channel-name", "--comch-key-file", "--insecure", "--connect-timeout",
         "--shutdown-timeout", "--stand-by", "--replace", "--shutdown-together", "--max-memory",
-        "--stuck-after", "--warps-per-channel", "--idle-sleep", "--data-path", "--metrics",
-        "--admin"}) {
+        "--stuck-after", "--warps-per-channel", "--idle-sleep", "--data-path", "--admin"}) {
     if (line.has(name)) return fmt::format("--udp excludes {}", name);
   }
   if (options.backend == "graph") return "--udp excludes --backend graph";

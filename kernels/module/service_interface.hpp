@@ -19,11 +19,11 @@ namespace offload::kernels {
 
 /// Raised with every change of what is here, of the channel's layout and of what the functions
 /// take.
-inline constexpr std::uint32_t kServiceInterface = 2;
+inline constexpr std::uint32_t kServiceInterface = 3;
 static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
                   sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
                   sizeof(Batch) == 24 && sizeof(packet::DatagramWork) == 40 &&
-                  sizeof(packet::DatagramState) == 128,
+                  sizeof(packet::DatagramState) == 192,
               "modules have these too: a new size is a new kServiceInterface");
 
 /// The name of the function that a module exports, of type ServiceEntry.

@@ -17,18 +17,24 @@ struct alignas(64) DatagramCounts {
   std::uint64_t answered;
   std::uint64_t refused;
   std::uint64_t malformed;
-  std::uint64_t bad_frames;  ///< of the malformed: with a wrong length or checksum in a header
+  std::uint64_t bad_frames;      ///< of the malformed: with a wrong length or checksum in a header
+  std::uint64_t received_bytes;  ///< of frames with datagrams
+  std::uint64_t sent_bytes;      ///< of frames with answers
+  std::uint64_t busy_ns;         ///< from when datagrams were found until they were finished
+  std::uint64_t poll_ns;         ///< looking for them
 };
 
-/// What a group is given.
-struct DatagramWork {
-  const Queue* queue;
+/// What a group is given. `AnyQueue`: Queue, or another type with its functions.
+template <class AnyQueue>
+struct DatagramWorkOf {
+  const AnyQueue* queue;
   const std::uint32_t* stop;  ///< not 0: leave
   DatagramCounts* counts;
   std::uint64_t wait_ns;  ///< for datagrams, until the stop word is looked at anew
   std::uint32_t batch;    ///< datagrams that a thread receives at a time; a warp: as it has lanes
   std::uint32_t mtu;
 };
+using DatagramWork = DatagramWorkOf<Queue>;
 
 /// Frames that are longer are none of an Ethernet that AF_XDP's frames of 2048 bytes are for.
 inline constexpr std::uint32_t kMostFrame = 2048;
@@ -43,15 +49,16 @@ struct alignas(16) DatagramStaging {
 /// A group's state from turn to turn; all zero at first.
 struct DatagramState {
   std::uint32_t received = 0;
+  std::uint64_t turned = 0;  ///< when the turn before ended, or 0
   DatagramCounts counted{};
 };
 
 /// The work of one group with one queue.
-template <class Group, class Service>
+template <class Group, class Service, class AnyQueue = Queue>
 class DatagramWorker {
  public:
   OFFLOAD_HOST_DEVICE DatagramWorker(const Group& group, const Service& service,
-                                     const DatagramWork& work, DatagramState& state,
+                                     const DatagramWorkOf<AnyQueue>& work, DatagramState& state,
                                      DatagramStaging& staging)
       : group_(group), service_(service), work_(work), state_(state), staging_(staging) {}
 
@@ -65,12 +72,15 @@ class DatagramWorker {
   }
 
   /// Answers what has come, a batch at most; waits for it as long as the work says. `had_work`:
-  /// whether something came or was sent. False: a ring is stuck.
+  /// whether something came or was sent. False: a ring is stuck, or a card's queue in error.
   OFFLOAD_HOST_DEVICE bool turn(bool& had_work) {
-    const Queue& queue = *work_.queue;
+    const AnyQueue& queue = *work_.queue;
     const bool alone = group_.size() == 1;
+    if (state_.turned == 0) state_.turned = rdma::now_ns();
     const Batch batch = receive(group_, queue, state_.received, alone ? work_.batch : group_.size(),
                                 {work_.wait_ns, work_.stop});
+    const std::uint64_t found = rdma::now_ns();
+    state_.counted.poll_ns += found - state_.turned;
     // Several lanes work on each datagram together; then each says what becomes of one.
     Verdict verdict = Verdict::drop;
     std::uint32_t length = 0;
@@ -88,9 +98,11 @@ class DatagramWorker {
           packet.length = length;
           return verdict;
         });
-    const std::uint32_t recycled = recycle(group_, queue.frames, queue.completions, limit);
+    const std::uint32_t recycled = recycle(group_, queue, limit);
     had_work = batch.count + recycled != 0;
-    if (batch.count != 0) show_counts();
+    state_.turned = rdma::now_ns();
+    state_.counted.busy_ns += state_.turned - found;
+    show_counts(batch.count != 0);
     return result == Result::done;
   }
 
@@ -109,12 +121,14 @@ class DatagramWorker {
     }
     DatagramCounts& counted = state_.counted;
     ++counted.datagrams;
+    counted.received_bytes += packet.length;
     if (made.outcome == Datagram::malformed) {
       ++counted.malformed;
       if (made.error != FrameError::none) ++counted.bad_frames;
       return Verdict::drop;
     }
     ++(made.outcome == Datagram::answered ? counted.answered : counted.refused);
+    counted.sent_bytes += made.length;
     packet.length = made.length;
     return Verdict::send;
   }
@@ -163,14 +177,20 @@ class DatagramWorker {
   }
 #endif
 
-  OFFLOAD_HOST_DEVICE void show_counts() const {
+  /// Of a turn without datagrams its time alone is new.
+  OFFLOAD_HOST_DEVICE void show_counts(bool had_datagrams) const {
     if (group_.lane() != 0) return;
     const DatagramCounts& counted = state_.counted;
+    show(work_.counts->busy_ns, counted.busy_ns);
+    show(work_.counts->poll_ns, counted.poll_ns);
+    if (!had_datagrams) return;
     show(work_.counts->datagrams, counted.datagrams);
     show(work_.counts->answered, counted.answered);
     show(work_.counts->refused, counted.refused);
     show(work_.counts->malformed, counted.malformed);
     show(work_.counts->bad_frames, counted.bad_frames);
+    show(work_.counts->received_bytes, counted.received_bytes);
+    show(work_.counts->sent_bytes, counted.sent_bytes);
   }
 
   /// Relaxed, as its reader's load: a count says nothing of others.
@@ -184,7 +204,7 @@ class DatagramWorker {
 
   const Group& group_;
   const Service& service_;
-  const DatagramWork& work_;
+  const DatagramWorkOf<AnyQueue>& work_;
   DatagramState& state_;
   DatagramStaging& staging_;
 };

@@ -7,6 +7,9 @@
 /// A queue of an Ethernet port: what one AF_XDP socket receives and sends. One thread, warp or
 /// block receives from it; any number may send. Functions on a group are called by every lane with
 /// the same arguments but for what is the lane's own.
+///
+/// A card's own queue (card_queue.hpp) has the same functions by overload, and those that are
+/// templates of the queue's type work with either.
 namespace offload::kernels::packet {
 
 struct Queue {
@@ -23,6 +26,10 @@ struct Packet {
   std::uint8_t* data = nullptr;  ///< null for none
   std::uint32_t length = 0;
   std::uint64_t address = 0;
+  // What a card tells; of AF_XDP's queues nothing is told.
+  std::uint64_t time = 0;    ///< when it came, by the card's clock and in its unit; 0: not told
+  bool ip_is_right = false;  ///< the card looked at the IP header's checksum
+  bool transport_is_right = false;  ///< and at that of UDP or TCP
 };
 
 /// Packets that were received and wait to be finished.
@@ -65,6 +72,16 @@ OFFLOAD_HOST_DEVICE inline Packet packet_at(const Queue& queue, const Batch& bat
   return {queue.frames.bytes + found.address, found.length, found.address};
 }
 
+/// Positions for `count` packets that the group sends by send_at(). In the order of these calls
+/// they are sent, no matter who is ready first; each has to be used, or those behind it never are.
+/// There is always room (Frames says why).
+template <class Group>
+OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const Queue& queue, std::uint32_t count,
+                                   const WaitLimit&, std::uint64_t& position) {
+  position = reserve(group, *queue.send_order, count);
+  return Result::done;
+}
+
 /// Sends the packets of the lanes that have one, in the order of lanes, from `position` on, which
 /// the group has reserved (reserve()) for as many; a lane without one has `has_one` false. What was
 /// written to the frames is ordered before. Sent means: given to the driver, which may have to be
@@ -80,13 +97,15 @@ OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const Queue& queue, std::
 }
 
 /// send_at() at the next position.
-template <class Group>
-OFFLOAD_HOST_DEVICE Result send(const Group& group, const Queue& queue, bool has_one,
+template <class Group, class AnyQueue>
+OFFLOAD_HOST_DEVICE Result send(const Group& group, const AnyQueue& queue, bool has_one,
                                 const Descriptor& packet, const WaitLimit& limit) {
   std::uint32_t before = 0;
   const std::uint32_t count = sum_of(group, has_one ? 1U : 0U, before);
   if (count == 0) return Result::done;
-  return send_at(group, queue, reserve(group, *queue.send_order, count), has_one, packet, limit);
+  std::uint64_t position = 0;
+  const Result result = reserve(group, queue, count, limit, position);
+  return result == Result::done ? send_at(group, queue, position, has_one, packet, limit) : result;
 }
 
 /// What the driver skips: for positions that were reserved for a packet that there is not.
@@ -94,20 +113,46 @@ OFFLOAD_HOST_DEVICE inline Descriptor nothing_to_send() {
   return {~std::uint64_t{0}, 1, 0};
 }
 
+/// Frames that were sent go home. Returns how many.
+template <class Group>
+OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Queue& queue,
+                                          const WaitLimit& limit) {
+  return recycle(group, queue.frames, queue.completions, limit);
+}
+
+/// Notes that entry `i` of a batch is none. The kernel of Linux writes no such.
+OFFLOAD_HOST_DEVICE inline void note_bad_entry(const Queue&, const Batch&, std::uint32_t) {}
+
+/// Gives the entries before `received` back, by one lane.
+OFFLOAD_HOST_DEVICE inline void free_entries(const Queue& queue, std::uint32_t received) {
+  publish_position(queue.receive.consumer, received);
+}
+
+/// What finish() returns where an entry was none: the queue goes on.
+OFFLOAD_HOST_DEVICE inline Result after_bad_entry(const Queue&) {
+  return Result::done;
+}
+
 /// Has `decide`(packet) look at each packet of the batch, one a lane; it returns a Verdict, may
 /// change the packet, and `length` of it. Then frees, sends from `to` or leaves the frames as it
 /// said, and gives the batch's entries back. `to`: the queue itself, or another one of the same
-/// Frames. `received` goes on by the batch.
-template <class Group, class Decide>
-OFFLOAD_HOST_DEVICE Result finish(const Group& group, const Queue& queue, const Queue& to,
+/// Frames, of any kind. `received` goes on by the batch. Result::failed: of a card's queue alone,
+/// which is in error.
+template <class Group, class From, class To, class Decide>
+OFFLOAD_HOST_DEVICE Result finish(const Group& group, const From& queue, const To& to,
                                   std::uint32_t& received, const Batch& batch,
                                   const WaitLimit& limit, const Decide& decide) {
+  bool whole = true;
   for (std::uint32_t base = 0; base < batch.count; base += group.size()) {
     const std::uint32_t i = base + group.lane();
     Packet packet;
     Verdict verdict = Verdict::keep;
     if (i < batch.count) {
       packet = packet_at(queue, batch, i);
+      if (packet.data == nullptr) {
+        whole = false;
+        note_bad_entry(queue, batch, i);
+      }
       verdict = packet.data == nullptr ? Verdict::drop : decide(packet);
     }
     Result result =
@@ -118,16 +163,17 @@ OFFLOAD_HOST_DEVICE Result finish(const Group& group, const Queue& queue, const 
     if (result != Result::done) return result;
   }
   received += batch.count;
+  whole = group.all(whole);
   group.sync();  // all have read the entries
-  if (group.lane() == 0 && batch.count != 0) publish_position(queue.receive.consumer, received);
-  return Result::done;
+  if (group.lane() == 0 && batch.count != 0) free_entries(queue, received);
+  return whole ? Result::done : after_bad_entry(queue);
 }
 
 /// Sends up to `most` packets, each in a frame of the queue's own; `write`(bytes, i) makes packet i
 /// in `frame_bytes` bytes and returns its length. Waits within the limit for a free frame. Returns
-/// how many were sent: 0 if there was no free frame. One group a queue.
-template <class Group, class Write>
-OFFLOAD_HOST_DEVICE std::uint32_t send_new(const Group& group, const Queue& queue,
+/// how many were sent: 0 if there was no free frame, or the queue is in error. One group a queue.
+template <class Group, class AnyQueue, class Write>
+OFFLOAD_HOST_DEVICE std::uint32_t send_new(const Group& group, const AnyQueue& queue,
                                            std::uint32_t most, const WaitLimit& limit,
                                            const Write& write) {
   Wait wait(limit);
@@ -136,12 +182,17 @@ OFFLOAD_HOST_DEVICE std::uint32_t send_new(const Group& group, const Queue& queu
     const std::uint32_t count = take_frames(group, queue.free_frames, most, frame);
     if (count != 0) {
       const bool has_one = group.lane() < count;
+      std::uint64_t position = 0;
+      if (reserve(group, queue, count, limit, position) != Result::done) {
+        give_back(group, queue.frames, has_one, frame, limit);
+        return 0;
+      }
       Descriptor packet{frame, 0, 0};
       if (has_one) packet.length = write(queue.frames.bytes + frame, group.lane());
-      return send(group, queue, has_one, packet, limit) == Result::done ? count : 0;
+      const Result sent = send_at(group, queue, position, has_one, packet, limit);
+      return sent == Result::done ? count : 0;
     }
-    if (recycle(group, queue.frames, queue.completions, limit) == 0 &&
-        group.from_first(wait.is_over() ? 1 : 0) != 0) {
+    if (recycle(group, queue, limit) == 0 && group.from_first(wait.is_over() ? 1 : 0) != 0) {
       return 0;
     }
   }

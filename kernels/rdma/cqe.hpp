@@ -42,8 +42,12 @@ struct alignas(64) Cqe {
 };
 
 /// Where its fields are, as words.
+/// Of a raw packet: u8 checksums that are right, u8 kinds of headers, u16 VLAN tag.
+inline constexpr std::uint32_t kCqeEthernet = 7;
 inline constexpr std::uint32_t kCqeImmediate = 9;
 inline constexpr std::uint32_t kCqeByteCount = 11;
+/// u64, by the card's clock; not of an error.
+inline constexpr std::uint32_t kCqeTime = 12;
 /// Of an error: byte 2 has the vendor's syndrome, byte 3 the syndrome.
 inline constexpr std::uint32_t kCqeSyndrome = 13;
 /// Byte 0 has the opcode of the entry, the rest the queue's number.
@@ -62,6 +66,8 @@ struct Completion {
   std::uint32_t queue;       ///< its number
   std::uint32_t byte_count;  ///< received, or read
   std::uint32_t immediate;   ///< as the peer gave it
+  std::uint32_t ethernet;    ///< of a raw packet: kernels/rdma/ethernet.hpp
+  std::uint64_t time;        ///< by the card's clock, in its unit
 
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool is_error() const {
     return kind == CqeKind::request_error || kind == CqeKind::receive_error;
@@ -107,6 +113,9 @@ OFFLOAD_HOST_DEVICE inline Completion read_cqe(const Cqe& cqe) {
   if (completion.is_error()) return completion;
   completion.byte_count = big_endian(cqe.words[kCqeByteCount]);
   completion.immediate = cqe.words[kCqeImmediate];
+  completion.ethernet = big_endian(cqe.words[kCqeEthernet]);
+  completion.time =
+      std::uint64_t{big_endian(cqe.words[kCqeTime])} << 32 | big_endian(cqe.words[kCqeTime + 1]);
   return completion;
 }
 
@@ -121,6 +130,9 @@ OFFLOAD_HOST_DEVICE inline Cqe make_cqe(const Completion& completion, std::uint6
   } else {
     cqe.words[kCqeByteCount] = big_endian(completion.byte_count);
     cqe.words[kCqeImmediate] = completion.immediate;
+    cqe.words[kCqeEthernet] = big_endian(completion.ethernet);
+    cqe.words[kCqeTime] = big_endian(static_cast<std::uint32_t>(completion.time >> 32));
+    cqe.words[kCqeTime + 1] = big_endian(static_cast<std::uint32_t>(completion.time));
   }
   const std::uint32_t opcode =
       completion.kind == CqeKind::request ? static_cast<std::uint32_t>(completion.opcode) : 0;

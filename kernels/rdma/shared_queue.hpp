@@ -81,7 +81,7 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const SharedQueue& queue,
     } else {
       // What is reserved and not completed is part of what is under way, so there is room from the
       // position on. Acquire, in the add before: the card has read what is now written again. Pairs
-      // with take_completions().
+      // with free_blocks().
       begin = fetch_add_acq_rel(&state.reserved, blocks);
     }
   }
@@ -111,7 +111,7 @@ OFFLOAD_HOST_DEVICE inline void publish_filled(const SharedQueue& queue) {
     }
     if (end != begin) {
       // Before the doorbell: who sees a completion knows of what it is. Pairs with
-      // take_completions(), by way of the card.
+      // poll_completions(), by way of the card.
       store_release(&state.published, newest);
       ring_up_to(queue.queue, end, load_acquire(&state.polled));
     }
@@ -131,11 +131,17 @@ OFFLOAD_HOST_DEVICE void publish(const Group& group, const SharedQueue& queue, s
   publish_filled(queue);
 }
 
-/// Takes up to so many completions, unless another thread does. Returns how many.
-OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const SharedQueue& queue) {
+/// What a look at the completions found.
+struct TakenCompletions {
+  std::uint32_t count;   ///< of completions
+  std::uint64_t before;  ///< blocks from here
+  std::uint64_t end;     ///< up to here are completed since, and not free yet
+};
+
+/// Takes up to so many completions, by the thread that has `looking`.
+OFFLOAD_HOST_DEVICE inline TakenCompletions poll_completions(const SharedQueue& queue) {
   constexpr std::uint32_t kMost = 32;
   SharedSendState& state = *queue.state;
-  if (exchange_seq_cst(&state.looking, 1) != 0) return 0;
   std::uint64_t polled = load_acquire(&state.polled);
   const std::uint64_t before = load_acquire(&state.completed);
   std::uint64_t completed = before;
@@ -160,11 +166,27 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const SharedQueue& que
     store_release(&state.polled, polled);
     // With release: what the operations wrote is there. Pairs with is_completed().
     store_release(&state.completed, completed);
-    // With release: the blocks are read no more. Pairs with reserve().
-    fetch_add_acq_rel(&state.under_way, before - completed);
   }
+  return {count, before, completed};
+}
+
+/// Lets the blocks of completed entries be written again.
+OFFLOAD_HOST_DEVICE inline void free_blocks(const SharedQueue& queue,
+                                            const TakenCompletions& taken) {
+  // With release: the blocks are read no more. Pairs with reserve().
+  if (taken.end != taken.before) {
+    fetch_add_acq_rel(&queue.state->under_way, taken.before - taken.end);
+  }
+}
+
+/// Takes up to so many completions, unless another thread does. Returns how many.
+OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const SharedQueue& queue) {
+  SharedSendState& state = *queue.state;
+  if (exchange_seq_cst(&state.looking, 1) != 0) return 0;
+  const TakenCompletions taken = poll_completions(queue);
+  free_blocks(queue, taken);
   store_release(&state.looking, 0);
-  return count;
+  return taken.count;
 }
 
 /// Takes completions for all threads; returns how many.

@@ -188,6 +188,7 @@ bool Port::wake(std::size_t queue) noexcept {
     static_cast<void>(::recvfrom(own.socket.fd(), nullptr, 0, MSG_DONTWAIT, nullptr, nullptr));
     woke = true;
   }
+  if (woke) wake_ups_.fetch_add(1, std::memory_order_relaxed);
   return woke;
 }
 

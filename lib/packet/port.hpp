@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -71,6 +72,7 @@ class Port final : public progress::Context, progress::EventHandler {
   ~Port() override;
 
   [[nodiscard]] Steering& steering() noexcept { return steering_; }
+  [[nodiscard]] const Steering& steering() const noexcept { return steering_; }
   [[nodiscard]] std::span<const HardwareQueue> hardware_queues() const noexcept {
     return hardware_;
   }
@@ -83,6 +85,10 @@ class Port final : public progress::Context, progress::EventHandler {
   /// Tells the driver of what a queue has to send, and of free frames, if it wants to be told.
   /// Returns whether it was. Any thread; a system call at most for each.
   bool wake(std::size_t queue) noexcept;
+  /// How often the driver was told. Any thread.
+  [[nodiscard]] std::uint64_t wake_ups() const noexcept {
+    return wake_ups_.load(std::memory_order_relaxed);
+  }
 
  private:
   Step on_start() override;
@@ -108,6 +114,7 @@ class Port final : public progress::Context, progress::EventHandler {
   std::vector<PortQueue> queues_;
   core::Fd control_;  ///< any socket, to ask for the interface's state
   core::TimePoint next_look_{};
+  std::atomic<std::uint64_t> wake_ups_{0};  ///< relaxed: it says nothing but that
   bool is_up_ = true;
   bool is_used_ = false;
   bool is_gone_ = false;

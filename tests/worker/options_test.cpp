@@ -131,7 +131,7 @@ TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
       {{"--idle-sleep", "0", "--backend", "cpu"}, "--idle-sleep is for a GPU"},
       {{"--comch", "here"}, "'here' is not a comch address; allowed: unix:PATH"},
       {{"--udp", "eth1"}, "--udp: 'eth1' is not ADDRESS:PORT or INTERFACE:PORT"},
-      {{"--udp", "eth1:1", "--metrics", "9100"}, "--udp excludes --metrics"},
+      {{"--udp", "eth1:1", "--admin", "unix:x"}, "--udp excludes --admin"},
       {{"--udp", "eth1:1", "-c", "dpu"}, "--udp excludes --comch-channel-name"},
       {{"--udp", "eth1:1", "--udp-queues", "17"}, "--udp-queues: '17' is not"},
       {{"--udp", "eth1:1", "-g", "01:00.0", "-g", "02:00.0"}, "--udp takes one --gpu-pci-addr"},

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "apps/worker/udp/metrics.hpp"
 #include "apps/worker/udp/runner.hpp"
 #include "core/log.hpp"
 #include "core/service_manager.hpp"
@@ -81,6 +83,10 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
   const auto runner = std::move(made);  // ends before what it uses, also where an error is thrown
   runner->start(memory, port, interface.mtu);
   core::log_info("back end: {}", runner->name());
+  DatagramMetrics metrics(runner->name(), options.udp_service);
+  metrics.take(*runner, port, core::Clock::now());
+  std::optional<telemetry::View> view;
+  if (options.metrics) view.emplace(*options.metrics, "offload-worker", metrics);
   core::log_info("serving datagrams to {} port {} of {} queues, service {}",
                  place.address.empty() ? interface.name : place.address, place.port,
                  port.queues().size(), options.udp_service);
@@ -89,6 +95,7 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
 
   bool serves = true;
   auto next_look = core::Clock::now();
+  auto next_figures = next_look + DatagramMetrics::kAge;
   for (int signal = 0; serves && gone.empty() && (signal == 0 || signal == SIGHUP);) {
     engine.run_once(next_look);
     // A system call, and one of the driver's: not in each turn, which is a datagram's time.
@@ -97,8 +104,12 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
     manager.tick(core::Clock::now());
     signal = signals.take();
     serves = runner->is_serving();
+    if (!view || core::Clock::now() < next_figures) continue;
+    metrics.take(*runner, port, core::Clock::now());
+    next_figures = core::Clock::now() + DatagramMetrics::kAge;
   }
   manager.stopping("leaves");
+  metrics.leave();
   if (!runner->stop()) {
     core::log_critical("leaving with status {}: the kernel does not end",
                        static_cast<int>(ExitStatus::hung));

@@ -34,11 +34,22 @@ std::uint32_t Card::register_memory(std::span<std::byte> bytes, RemoteRights rig
 }
 
 std::uint32_t Card::add(const QueuePairMemory& memory) {
+  return add(memory, EntryFormat::rdma);
+}
+
+std::uint32_t Card::add_raw(const QueuePairMemory& memory, std::uint32_t least_inline) {
+  const std::uint32_t number = add(memory, EntryFormat::raw_packet);
+  pairs_.back().is_raw = true;
+  pairs_.back().least_inline = least_inline;
+  return number;
+}
+
+std::uint32_t Card::add(const QueuePairMemory& memory, EntryFormat format) {
   check_sizes(memory);
   const auto number = kFirstNumber + static_cast<std::uint32_t>(pairs_.size());
   SendQueue send = memory.send;
   send.number = number;
-  pairs_.push_back({number, EntryReader(send), ReceiveReader(memory.receive),
+  pairs_.push_back({number, EntryReader(send, format), ReceiveReader(memory.receive),
                     CompletionWriter(send.completions),
                     CompletionWriter(memory.receive.completions)});
   return number;
@@ -163,6 +174,7 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
     const Syndrome why = gather(entry, message_);
     return why == Syndrome::none ? Result::done : failed(why);
   }
+  if (pair.is_raw) return send_frame(pair, entry, syndrome);
   if (pair.peer == nullptr) return failed(Syndrome::transport_retries);
   if (pair.peer->in_error) return failed(Syndrome::transport_retries);
 

@@ -39,14 +39,21 @@ class Card {
   /// Takes a queue pair over; returns its number, whatever the handles have. The memory outlives
   /// the card. Throws Error: invalid_value for sizes that are none.
   std::uint32_t add(const QueuePairMemory& memory);
+  /// The same for raw packets, whose peer on the wire is another such. `least_inline`: bytes of a
+  /// frame that the card wants inline, as ConnectX-4 does; a shorter one is not taken.
+  std::uint32_t add_raw(const QueuePairMemory& memory, std::uint32_t least_inline = 0);
   /// Each gets what the other sends.
   void connect(std::uint32_t one, std::uint32_t other);
 
   /// Looks at each doorbell once, and carries out what it finds. Returns whether there was work.
   bool progress();
 
-  /// Whether a send that finds no receive fails; else it waits for one.
+  /// Whether a send that finds no receive fails, and a raw packet is dropped; else it waits for
+  /// one.
   void set_fail_without_receive(bool fail) noexcept { fail_without_receive_ = fail; }
+
+  /// Raw packets that were dropped.
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
 
   /// From now on the card does what it may and what makes an owner's life hard, as `seed` has it:
   /// queues in any order, a few entries at a time, bytes from the last to the first, completions
@@ -71,6 +78,8 @@ class Card {
     ReceiveReader receives;
     CompletionWriter sent;
     CompletionWriter came;
+    bool is_raw = false;
+    std::uint32_t least_inline = 0;
     QueuePair* peer = nullptr;
     bool in_error = false;
     std::deque<kernels::rdma::Completion> late_sent{};  ///< not written yet
@@ -80,11 +89,14 @@ class Card {
   /// What came of an operation.
   enum class Result : std::uint8_t { done, waits, failed };
 
+  std::uint32_t add(const QueuePairMemory& memory, EntryFormat format);
   bool progress_rudely();
   bool serve(QueuePair& pair);
   Result carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
   Result deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
                  Syndrome& syndrome);
+  Result send_frame(QueuePair& pair, const Entry& entry, Syndrome& syndrome);
+  Result deliver_frame(QueuePair& peer, std::span<const std::byte> frame);
   Syndrome gather(const Entry& entry, std::vector<std::byte>& message) const;
   Syndrome scatter(const Entry& entry, std::span<const std::byte> message);
   /// The bytes under a key, or none.
@@ -101,6 +113,7 @@ class Card {
   std::deque<QueuePair> pairs_;     // they refer to each other
   std::vector<std::byte> message_;  // of the operation that is carried out
   bool fail_without_receive_ = false;
+  std::uint64_t dropped_ = 0;
   std::optional<std::minstd_rand> rude_;
   std::string fault_;
 };

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kernels/rdma/ethernet.hpp"
+
 namespace offload::rdma {
 namespace {
 
@@ -28,6 +30,11 @@ constexpr std::uint64_t kKnown =
 
 bool is_known(std::uint32_t opcode) {
   return opcode < 64 && (kKnown >> opcode & 1U) != 0;
+}
+
+/// Of a queue for raw packets; a card takes others too, which nothing here writes.
+bool is_of_raw_packet(std::uint32_t opcode) {
+  return opcode < 64 && ((mask_of(Opcode::nop) | mask_of(Opcode::send)) >> opcode & 1U) != 0;
 }
 
 bool has_immediate(Opcode opcode) {
@@ -100,6 +107,7 @@ bool EntryReader::look() noexcept {
 bool EntryReader::read(Entry& entry, std::byte* inline_room) noexcept {
   entry.position = next_;
   entry.work = {};
+  entry.checksums = 0;
   entry.work.buffers = entry.buffers;
   const char* why = read_control(entry);
   if (why == nullptr) why = read_operands(entry, inline_room);
@@ -113,7 +121,9 @@ const char* EntryReader::read_control(Entry& entry) noexcept {
   const std::uint32_t whose = big_endian(control.words[1]);
   const std::uint32_t flags = big_endian(control.words[2]);
   if ((what >> 8 & 0xffffU) != (next_ & 0xffffU)) return "its index is another's";
-  if (what >> 24 != 0 || !is_known(what & 0xffU)) return "an unknown operation";
+  const bool known =
+      format_ == EntryFormat::rdma ? is_known(what & 0xffU) : is_of_raw_packet(what & 0xffU);
+  if (what >> 24 != 0 || !known) return "an unknown operation";
   if (whose >> 8 != queue_.number) return "its queue is another";
   using namespace kernels::rdma;  // the flags
   constexpr std::uint32_t kFlags = kSolicited | kSignaled | kSmallFence | kFence;
@@ -143,6 +153,9 @@ const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noe
     work.remote = {joined(remote.words[0], remote.words[1]), big_endian(remote.words[2])};
     if (remote.words[3] != 0) return "a reserved field is not 0";
   }
+  if (format_ == EntryFormat::raw_packet && work.opcode == Opcode::send) {
+    if (const char* const why = read_ethernet(entry, inline_room, next)) return why;
+  }
   if (is_atomic(work.opcode)) {
     const Segment operands = load(ring.at(next_, next++));
     const std::uint64_t operand = joined(operands.words[0], operands.words[1]);
@@ -153,6 +166,7 @@ const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noe
   for (; next < entry.segments; ++next) {
     const LocalBuffer buffer = buffer_of(load(ring.at(next_, next)));
     if ((buffer.length & kInline) != 0) {
+      if (format_ == EntryFormat::raw_packet) return "inline data that cannot be";
       if (work.buffer_count != 0) return "inline data that cannot be";
       work.inline_length = buffer.length & ~kInline;
       return read_inline(entry, next, inline_room);
@@ -160,6 +174,36 @@ const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noe
     // A card takes it for 2^31 bytes.
     if (buffer.length == 0) return "a buffer without a length";
     entry.buffers[work.buffer_count++] = buffer;
+  }
+  return nullptr;
+}
+
+/// The Ethernet segment, at `next`, and the begin of the frame that it has inline.
+const char* EntryReader::read_ethernet(Entry& entry, std::byte* room,
+                                       std::uint32_t& next) noexcept {
+  using kernels::rdma::kInlineInFirst;
+  if (next == entry.segments) return "it has no Ethernet segment";
+  const Segment first = load(queue_.ring.at(next_, next++));
+  const std::uint32_t flags = big_endian(first.words[1]);
+  constexpr std::uint32_t kChecksums =
+      kernels::rdma::kIpChecksum | kernels::rdma::kTransportChecksum;
+  // Without segmentation by the card, whose entries have another operation.
+  if (first.words[0] != 0 || first.words[2] != 0 || (flags & ~(kChecksums << 24)) != 0) {
+    return "a reserved field is not 0";
+  }
+  entry.checksums = static_cast<std::uint8_t>(flags >> 24);
+  const std::uint32_t length = big_endian(first.words[3]) >> 16;
+  const std::uint32_t begin = big_endian(first.words[3]) & 0xffffU;
+  entry.work.inline_data = room;
+  entry.work.inline_length = length;
+  const std::size_t most = kInlineInFirst + (entry.segments - next) * sizeof(Segment);
+  if (length > most) return "its inline header is longer than the entry";
+  for (std::uint32_t i = 0; i < kInlineInFirst && i < length; ++i) {
+    room[i] = static_cast<std::byte>(begin >> (8 * (kInlineInFirst - 1 - i)));
+  }
+  for (std::size_t at = kInlineInFirst; at < length; at += sizeof(Segment)) {
+    const Segment more = load(queue_.ring.at(next_, next++));
+    std::memcpy(room + at, &more, length - at < sizeof more ? length - at : sizeof more);
   }
   return nullptr;
 }

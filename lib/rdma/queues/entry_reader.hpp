@@ -22,12 +22,21 @@ inline constexpr auto kDump = kernels::rdma::Opcode::dump;
 inline constexpr std::uint32_t kMostInline =
     (kernels::rdma::kMostSegments - 1) * sizeof(kernels::rdma::Segment) - 4;
 
+/// What a send queue's entries are.
+enum class EntryFormat : std::uint8_t {
+  rdma,
+  raw_packet,  ///< frames of Ethernet: kernels/rdma/ethernet.hpp
+};
+
 /// An entry as it was read.
 struct Entry {
   std::uint64_t position;        ///< of its first block
   std::uint32_t segments;        ///< 1 to kMostSegments
   kernels::rdma::SendWork work;  ///< its buffers are those below, until the next is read
   kernels::rdma::LocalBuffer buffers[kernels::rdma::kMostSegments];
+  /// Of a raw packet, of kernels::rdma::ChecksumFlag. Its inline data is the frame's begin, and the
+  /// buffers have the rest.
+  std::uint8_t checksums = 0;
 
   [[nodiscard]] std::uint64_t end() const { return position + kernels::rdma::blocks_of(segments); }
   [[nodiscard]] bool is_inline() const { return work.inline_data != nullptr; }
@@ -36,7 +45,9 @@ struct Entry {
 /// The reading side of a send queue.
 class EntryReader {
  public:
-  explicit EntryReader(const kernels::rdma::SendQueue& queue) : queue_(queue) {}
+  explicit EntryReader(const kernels::rdma::SendQueue& queue,
+                       EntryFormat format = EntryFormat::rdma)
+      : queue_(queue), format_(format) {}
 
   /// Looks at the doorbell, and takes over what the record says if it was rung. Returns whether it
   /// was, or broke the format.
@@ -63,9 +74,11 @@ class EntryReader {
   bool refuse(const char* why, bool of_entry = true) noexcept;
   const char* read_control(Entry& entry) noexcept;
   const char* read_operands(Entry& entry, std::byte* inline_room) noexcept;
+  const char* read_ethernet(Entry& entry, std::byte* inline_room, std::uint32_t& next) noexcept;
   const char* read_inline(Entry& entry, std::uint32_t first, std::byte* room) noexcept;
 
   kernels::rdma::SendQueue queue_;
+  EntryFormat format_;
   std::uint64_t doorbell_ = 0;  ///< as last seen
   std::uint64_t end_ = 0;       ///< of what was published
   std::uint64_t next_ = 0;

@@ -47,4 +47,12 @@ class HostRunner {
   }
 };
 
+/// Memory of groups that run on the host.
+struct HostPlace {
+  using Memory = HostRunner::Memory;
+  using Scratch = Memory;  ///< what groups alone use
+
+  static void put(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+};
+
 }  // namespace offload::kernels::test

@@ -3,42 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 
-#include "kernels/packet/datagram_worker.hpp"
 #include "kernels/services.hpp"
-#include "tests/kernels/bodies/host_warp.hpp"
-#include "tests/kernels/packet/frame_maker.hpp"
-#include "tests/kernels/packet/wire.hpp"
+#include "tests/kernels/packet/request_frame.hpp"
 
 namespace offload::kernels::packet::test {
 namespace {
 
 constexpr std::uint32_t kMtu = 1500;
-
-void store_word(std::uint8_t* to, std::uint32_t value) {
-  store_16(to, value >> 16);
-  store_16(to + 2, value & 0xffff);
-}
-
-/// A frame with a request of `length` bytes, byte i of which is i + `sequence`.
-Bytes request_frame(std::uint32_t length, std::uint32_t sequence, FrameKind kind = {}) {
-  kind.payload = kDatagramHeader + length;
-  Bytes frame = FrameMaker::make(kind);
-  const Headers headers = parse_headers(frame.data(), static_cast<std::uint32_t>(frame.size()));
-  std::uint8_t* const at = frame.data() + headers.payload;
-  std::fill_n(at, kDatagramSequence, std::uint8_t{0});
-  store_word(at + 4, sequence);
-  store_word(at + 8, kFrameHeader + length);
-  store_word(at + 12, kRequestId);
-  store_word(at + 16, length);
-  for (std::uint32_t i = 0; i < length; ++i) {
-    at[kDatagramHeader + i] = static_cast<std::uint8_t>(i + sequence);
-  }
-  write_udp_checksum(frame.data(), headers);
-  return frame;
-}
 
 struct Answered {
   DatagramAnswer answer;
@@ -56,32 +28,6 @@ Answered answer_of(const Bytes& request, std::uint32_t room = 2000, std::uint32_
   EXPECT_LE(answer.length, room);
   out.resize(answer.length);
   return {answer, out};
-}
-
-/// Looks at each field of what answers request_frame(length, sequence, kind) in reverse order.
-void expect_reversed(const Bytes& answer, const Bytes& request, std::uint32_t length,
-                     std::uint32_t sequence) {
-  const auto size = static_cast<std::uint32_t>(answer.size());
-  const Headers headers = parse_frame(answer.data(), size);  // all checksums and lengths
-  ASSERT_EQ(headers.error, FrameError::none);
-  ASSERT_TRUE(headers.is_whole(kUdp));
-  const Headers asked = parse_frame(request.data(), static_cast<std::uint32_t>(request.size()));
-  EXPECT_EQ(headers.source_port, asked.destination_port);
-  EXPECT_EQ(headers.destination_port, asked.source_port);
-  EXPECT_EQ(headers.payload, asked.payload);  // tags, options, extensions are as they were
-  EXPECT_EQ(headers.end, size);
-  EXPECT_TRUE(std::equal(answer.begin(), answer.begin() + 6, request.begin() + 6));
-  EXPECT_TRUE(std::equal(answer.begin() + 6, answer.begin() + 12, request.begin()));
-  ASSERT_EQ(headers.payload_length(), kDatagramHeader + length);
-  const std::uint8_t* const at = answer.data() + headers.payload;
-  EXPECT_EQ(load_32(at), 0U);
-  EXPECT_EQ(load_32(at + 4), sequence);
-  EXPECT_EQ(load_32(at + 8), kFrameHeader + length);
-  EXPECT_EQ(load_32(at + 12), 5U);
-  EXPECT_EQ(load_32(at + 16), length);
-  for (std::uint32_t i = 0; i < length; ++i) {
-    ASSERT_EQ(at[kDatagramHeader + i], static_cast<std::uint8_t>(length - 1 - i + sequence)) << i;
-  }
 }
 
 TEST(Datagram, IsAnsweredWhateverItsHeaders) {
@@ -173,72 +119,6 @@ TEST(Datagram, MalformedOnesAreTold) {
   EXPECT_EQ(answer_of(FrameMaker::make({.protocol = kTcp, .payload = 60})).answer.outcome,
             Datagram::malformed);
   EXPECT_EQ(answer_of(FrameMaker::make({.payload = 19})).answer.outcome, Datagram::malformed);
-}
-
-/// Serves a wire until so many datagrams were looked at.
-struct ServeUntil {
-  DatagramWork work;
-  std::uint64_t count;
-  DatagramStaging* staging;
-  std::atomic<std::uint32_t>* failed;
-
-  template <class Group>
-  void operator()(const Group& group) const {
-    DatagramState state;
-    const Reverse service;
-    DatagramWorker<Group, Reverse> worker(group, service, work, state, *staging);
-    while (state.counted.datagrams < count) {
-      bool had_work = false;
-      if (!worker.turn(had_work)) ++*failed;
-      if (!had_work || *failed != 0) return;
-    }
-  }
-};
-
-template <class Run>
-void serve(std::uint32_t count, const Run& run) {
-  Wire wire(64);
-  std::vector<Bytes> requests;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    requests.push_back(request_frame(i * 37 % 1400, i, {.is_v6 = i % 3 == 0}));
-    wire.add(requests.back());
-    if (i % 5 == 0) wire.add(Bytes(1 + i % 60, 1));  // noise
-  }
-  const std::uint32_t noise = (count + 4) / 5;
-  const std::uint32_t stop = 0;
-  DatagramCounts counts{};
-  DatagramStaging staging{};
-  std::atomic<std::uint32_t> failed{0};
-  const DatagramWork work{&wire.queue(), &stop, &counts, 20'000'000'000, 16, kMtu};
-  wire.start();
-  run(ServeUntil{work, count + noise, &staging, &failed});
-  wire.stop();
-  EXPECT_EQ(failed, 0U);
-  EXPECT_EQ(counts.datagrams, count + noise);
-  EXPECT_EQ(counts.answered, count);
-  EXPECT_EQ(counts.malformed, noise);
-  for (std::uint32_t home = 1; home != 0;) {
-    home = recycle(SingleLane{}, wire.queue().frames, wire.queue().completions, {1'000'000});
-  }
-  EXPECT_EQ(wire.frames_at_home(), 128U);
-  ASSERT_EQ(wire.sent().size(), count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    expect_reversed(wire.sent()[i], requests[i], i * 37 % 1400, i);
-  }
-}
-
-TEST(DatagramWorker, IsAThread) {
-  serve(2000, [](const ServeUntil& body) { body(SingleLane{}); });
-}
-
-TEST(DatagramWorker, IsSeveralLanes) {
-  serve(200, [](const ServeUntil& body) {
-    kernels::test::HostLanes shared(8);
-    std::vector<std::jthread> threads;
-    for (std::uint32_t lane = 0; lane < 8; ++lane) {
-      threads.emplace_back([&, lane] { body(kernels::test::HostWarp(shared, lane)); });
-    }
-  });
 }
 
 }  // namespace

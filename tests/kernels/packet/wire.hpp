@@ -1,96 +1,171 @@
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <deque>
-#include <memory>
-#include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/packet/queue.hpp"
+#include "tests/kernels/bodies/host_runner.hpp"
 
-/// What the Linux kernel does at the other side of AF_XDP's rings, in a thread: it takes frames of
-/// the fill ring for packets that come, and completes those that are sent. The same orders as the
-/// kernel's xsk_queue.h: acquire of the other side's position, release of its own.
+/// What is at the other side of a queue in tests. `Place` says which memory a test's groups reach
+/// (HostPlace, DeviceGroups).
 namespace offload::kernels::packet::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-template <class Entry>
-class TestRing {
+/// A thread that takes turns until it is told to end, and then until a condition holds, or 20 s.
+class Turns {
  public:
-  explicit TestRing(std::uint32_t size) : entries_(size) {}
-  [[nodiscard]] Ring<Entry> view() {
-    return {entries_.data(), &words_[0], &words_[16], &words_[32],
-            static_cast<std::uint32_t>(entries_.size()) - 1};
+  Turns() = default;
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+  ~Turns() { end(); }
+
+  /// `turn`() says whether there was work; `is_done`() is asked once it is told to end.
+  template <class Turn, class IsDone>
+  void begin(Turn turn, IsDone is_done) {
+    thread_ = std::thread([this, turn, is_done] {
+      using Clock = std::chrono::steady_clock;
+      Clock::time_point deadline{};
+      for (;;) {
+        const bool worked = turn();
+        if (ends_) {
+          if (deadline == Clock::time_point{}) deadline = Clock::now() + std::chrono::seconds(20);
+          if (is_done() || Clock::now() > deadline) return;
+        }
+        if (!worked) std::this_thread::yield();
+      }
+    });
+  }
+  void end() {
+    ends_ = true;
+    if (thread_.joinable()) thread_.join();
   }
 
  private:
-  std::vector<Entry> entries_;
-  std::uint32_t words_[48]{};
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
 };
 
-/// One hardware queue with one queue, and a thread that is the driver.
-class Wire {
+/// A ring of AF_XDP: its words, each on a line of its own, and entries.
+template <class Place, class Entry>
+class TestRing {
+ public:
+  explicit TestRing(std::uint32_t size)
+      : size_(size), memory_(kWords * sizeof(std::uint32_t) + size * sizeof(Entry)) {}
+  [[nodiscard]] Ring<Entry> view() const {
+    auto* const words = reinterpret_cast<std::uint32_t*>(memory_.data());
+    return {reinterpret_cast<Entry*>(words + kWords), words, words + 16, words + 32, size_ - 1};
+  }
+
+ private:
+  static constexpr std::uint32_t kWords = 48;
+  std::uint32_t size_;
+  typename Place::Memory memory_;
+};
+
+/// Frames of two homes, of as many each: those to be received into, and those to be sent.
+template <class Place>
+class TestFrames {
  public:
   static constexpr std::uint32_t kFrameBytes = 2048;
-  static constexpr std::uint32_t kHeadroom = 256;
 
-  explicit Wire(std::uint32_t frames)
-      : memory_(std::size_t{2} * frames * kFrameBytes),
-        receive_(frames),
-        send_(2 * frames),
+  explicit TestFrames(std::uint32_t frames)
+      : frames_(frames),
+        memory_(std::size_t{2} * frames * kFrameBytes),
         fill_(frames),
         free_(frames),
-        completions_(2 * frames) {
-    homes_[0] = {fill_.view(), &orders_[0]};
-    homes_[1] = {free_.view(), &orders_[1]};
+        homes_(2 * sizeof(FrameRing)),
+        orders_(2 * sizeof(RingOrder)) {
+    const RingOrder full{frames, frames, 0, 0};
     for (std::uint32_t home = 0; home < 2; ++home) {
+      auto* const order = reinterpret_cast<RingOrder*>(orders_.data()) + home;
+      Place::put(order, &full, sizeof full);
+      const FrameRing ring{(home == 0 ? fill_ : free_).view(), order};
       for (std::uint32_t i = 0; i < frames; ++i) {
-        homes_[home].ring.entries[i] = (std::uint64_t{home} * frames + i) * kFrameBytes;
+        ring.ring.entries[i] = (std::uint64_t{home} * frames + i) * kFrameBytes;
       }
-      *homes_[home].ring.producer = frames;
-      orders_[home] = {frames, frames, 0, 0};
+      *ring.ring.producer = frames;
+      homes()[home] = ring;
     }
+  }
+
+  [[nodiscard]] std::uint32_t count() const { return frames_; }
+  [[nodiscard]] std::uint8_t* bytes() const { return memory_.data(); }
+  [[nodiscard]] std::size_t size() const { return std::size_t{2} * frames_ * kFrameBytes; }
+  [[nodiscard]] FrameRing* homes() const { return reinterpret_cast<FrameRing*>(homes_.data()); }
+  [[nodiscard]] Frames view() const { return {bytes(), homes(), kFrameBytes, frames_, 2}; }
+  /// Frames that lie in the two rings.
+  [[nodiscard]] std::uint32_t at_home() const {
+    std::uint32_t count = 0;
+    for (int home = 0; home < 2; ++home) {
+      count += *homes()[home].ring.producer - *homes()[home].ring.consumer;
+    }
+    return count;
+  }
+
+ private:
+  std::uint32_t frames_;
+  typename Place::Memory memory_;
+  TestRing<Place, std::uint64_t> fill_, free_;
+  typename Place::Memory homes_;
+  typename Place::Scratch orders_;
+};
+
+/// What the Linux kernel does at the other side of AF_XDP's rings, in a thread: it takes frames of
+/// the fill ring for packets that come, and completes those that are sent. The same orders as the
+/// kernel's xsk_queue.h: acquire of the other side's position, release of its own. One hardware
+/// queue with one queue.
+template <class Place>
+class RingWire {
+ public:
+  static constexpr std::uint32_t kFrameBytes = TestFrames<Place>::kFrameBytes;
+  static constexpr std::uint32_t kHeadroom = 256;
+
+  explicit RingWire(std::uint32_t frames)
+      : frames_(frames),
+        receive_(frames),
+        send_(2 * frames),
+        completions_(2 * frames),
+        orders_(2 * sizeof(RingOrder)) {
+    auto* const orders = reinterpret_cast<RingOrder*>(orders_.data());
     queue_ = {receive_.view(),
               send_.view(),
-              &orders_[2],
-              homes_[1],
-              {completions_.view(), &orders_[3]},
-              {memory_.data(), homes_, kFrameBytes, frames, 2}};
+              orders,
+              frames_.homes()[1],
+              {completions_.view(), orders + 1},
+              frames_.view()};
   }
-  ~Wire() { stop(); }
-  Wire(const Wire&) = delete;
-  Wire& operator=(const Wire&) = delete;
 
   [[nodiscard]] const Queue& queue() const { return queue_; }
 
   /// A packet that is to come.
   void add(Bytes packet) { coming_.push_back(std::move(packet)); }
-  /// From here on the driver works; what was sent is there after stop().
+  /// From here on the driver works.
   void start() {
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-      while (!stop.stop_requested()) {
-        const bool came = carry_in();
-        if (!carry_out() && !came) std::this_thread::yield();
-      }
-      while (carry_out()) continue;
-    });
+    turns_.begin(
+        [this] {
+          const bool came = carry_in();
+          return carry_out() || came;
+        },
+        [this] { return sent_.size() >= expected_ && !carry_out(); });
   }
-  void stop() {
-    if (thread_.joinable()) {
-      thread_.request_stop();
-      thread_.join();
-    }
+  /// On return all that was sent is there, which is at least so many.
+  void drain(std::size_t expected = 0) {
+    expected_ = expected;
+    turns_.end();
   }
+  /// The end; what broke the format of the queue, or nothing.
+  static std::string stop() { return {}; }
   [[nodiscard]] const std::vector<Bytes>& sent() const { return sent_; }
-  /// Frames that lie in the fill ring and the free ring.
-  [[nodiscard]] std::uint32_t frames_at_home() {
-    std::uint32_t count = 0;
-    for (const FrameRing& home : homes_) count += *home.ring.producer - *home.ring.consumer;
-    return count;
-  }
+  /// Frames that nobody uses.
+  [[nodiscard]] std::uint32_t frames_at_home() const { return frames_.at_home(); }
 
  private:
   static std::uint32_t acquire(const std::uint32_t* word) {
@@ -102,7 +177,7 @@ class Wire {
 
   bool carry_in() {
     if (next_ == coming_.size()) return false;
-    const auto fill = fill_.view();
+    const auto fill = frames_.homes()[0].ring;
     const auto receive = receive_.view();
     const std::uint32_t at = *fill.consumer;
     if (acquire(fill.producer) == at) return false;
@@ -110,7 +185,7 @@ class Wire {
     if (to - acquire(receive.consumer) == receive.mask + 1) return false;
     const std::uint64_t address = fill.at(at) + kHeadroom;
     const Bytes& packet = coming_[next_++];
-    std::memcpy(memory_.data() + address, packet.data(), packet.size());
+    std::memcpy(frames_.bytes() + address, packet.data(), packet.size());
     receive.at(to) = {address, static_cast<std::uint32_t>(packet.size()), 0};
     release(fill.consumer, at + 1);
     release(receive.producer, to + 1);
@@ -123,8 +198,8 @@ class Wire {
     const std::uint32_t at = *send.consumer;
     if (acquire(send.producer) == at) return false;
     const Descriptor packet = send.at(at);
-    if (packet.address < memory_.size()) {
-      const std::uint8_t* const begin = memory_.data() + packet.address;
+    if (packet.address < frames_.size()) {
+      const std::uint8_t* const begin = frames_.bytes() + packet.address;
       sent_.emplace_back(begin, begin + packet.length);
       const std::uint32_t to = *completions.producer;
       completions.at(to) = packet.address;
@@ -134,16 +209,17 @@ class Wire {
     return true;
   }
 
-  std::vector<std::uint8_t> memory_;
-  TestRing<Descriptor> receive_, send_;
-  TestRing<std::uint64_t> fill_, free_, completions_;
-  FrameRing homes_[2]{};
-  RingOrder orders_[4]{};
+  TestFrames<Place> frames_;
+  TestRing<Place, Descriptor> receive_, send_;
+  TestRing<Place, std::uint64_t> completions_;
+  typename Place::Scratch orders_;
   Queue queue_{};
   std::vector<Bytes> coming_;
   std::size_t next_ = 0;
   std::vector<Bytes> sent_;
-  std::jthread thread_;
+  std::atomic<std::size_t> expected_{0};
+  Turns turns_;  // the last member: it ends first
 };
+using Wire = RingWire<kernels::test::HostPlace>;
 
 }  // namespace offload::kernels::packet::test

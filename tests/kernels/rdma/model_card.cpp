@@ -43,6 +43,14 @@ ModelPair ModelCard::add(void* memory, std::uint32_t blocks, std::uint32_t recei
   return {queues.send, queues.receive};
 }
 
+ModelPair ModelCard::add_raw(void* memory, std::uint32_t blocks, std::uint32_t receives,
+                             std::uint32_t least_inline) {
+  const std::span bytes(static_cast<std::byte*>(memory), bytes_for(blocks, receives));
+  auto queues = offload::rdma::lay_out_queues(bytes, {blocks, receives}, 1);
+  queues.send.number = state_->card.add_raw(queues, least_inline);
+  return {queues.send, queues.receive};
+}
+
 void ModelCard::connect(const ModelPair& one, const ModelPair& other) {
   state_->card.connect(one.send.number, other.send.number);
 }

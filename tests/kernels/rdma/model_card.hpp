@@ -33,6 +33,9 @@ class ModelCard {
   /// Of memory that a peer may only read.
   std::uint32_t add_readable(void* bytes, std::size_t size);
   ModelPair add(void* memory, std::uint32_t blocks, std::uint32_t receives, bool has_record = true);
+  /// For raw packets, of which the card wants so many bytes inline.
+  ModelPair add_raw(void* memory, std::uint32_t blocks, std::uint32_t receives,
+                    std::uint32_t least_inline);
   void connect(const ModelPair& one, const ModelPair& other);
   void set_fail_without_receive();
 

@@ -1,4 +1,5 @@
 """The mission by UDP: offload-worker --udp on one end of a wire, offload-client --udp on the other."""
+import http.client
 import json
 import random
 import re
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from harness import BACKEND, BIN, SERVICES, TIME_FACTOR, scaled
+from harness import BACKEND, BIN, ROOT, SERVICES, TIME_FACTOR, scaled
 from veth import ADDRESS, HERE, LIMIT, THERE, Program, both_ends, namespace, run
 
 PORT = 4000
@@ -99,6 +100,66 @@ def test_ipv6_and_an_open_loop(worker, tmp_path):
                                "--lag-tolerance", "1s", to="fd09::1")
     assert datagrams["answered"] == 300 and result["response_time_us"]["count"] == 300
     assert program.end(signal.SIGINT)["answered"] == 300
+
+
+def page_of(program, path="/metrics"):
+    """What --metrics says in the worker's namespace; a page is made ten times a second."""
+    port = int(re.search(r"metrics on http://127\.0\.0\.1:(\d+)/", program.log)[1])
+    with namespace(HERE):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def figures_of(program, query=""):
+    status, text = page_of(program, "/metrics" + query)
+    assert status == 200
+    return {name: float(value) for name, value in re.findall(r"^([a-z].*) (\S+)$", text, re.MULTILINE)}
+
+
+def documented(heading):
+    section = (ROOT / "docs/metrics.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `(\w+)` \| (?:gauge|counter) \|", section, re.MULTILINE))
+
+
+def test_metrics_are_what_was_done(worker, tmp_path):
+    run("ip", "-n", HERE, "link", "set", "lo", "up")
+    program = worker("--metrics", "0", "--udp-queues", "2", "--udp-service", "echo")
+    before = figures_of(program)
+    assert before["offload_udp_datagrams_total"] == 0 and before["offload_udp_ready"] == 1
+    datagrams, _ = client(tmp_path, "--size", "100", "-i", "300", "--connections", "8", "--service", "echo")
+    count = datagrams["answered"]
+    assert count == datagrams["sent"] and not datagrams["sent_again"]
+    with namespace(THERE), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for _ in range(3):
+            stranger.sendto(b"no request", (ADDRESS, PORT))
+    rule = f'rule="udp dst {ADDRESS} dport {PORT} to 0-1"'
+    deadline = time.monotonic() + LIMIT
+    while (now := figures_of(program))["offload_udp_datagrams_total"] < count + 3 \
+            or now[f"offload_udp_rule_packets_total{{{rule}}}"] < count + 3:
+        assert time.monotonic() < deadline, now
+        time.sleep(0.1)
+    assert now['offload_udp_answers_total{result="ok"}'] == count
+    assert now['offload_udp_answers_total{result="worker_failed"}'] == 0
+    assert now['offload_udp_dropped_total{reason="request"}'] == 3
+    assert now['offload_udp_dropped_total{reason="frame"}'] == 0
+    frame = 14 + 20 + 8 + 8 + 12 + 100
+    assert now["offload_udp_transmit_bytes_total"] == count * frame
+    assert now["offload_udp_receive_bytes_total"] == count * frame + 3 * (14 + 20 + 8 + 10)
+    assert now[f"offload_udp_rule_packets_total{{{rule}}}"] == count + 3
+    assert now[f"offload_udp_rule_bytes_total{{{rule}}}"] == now["offload_udp_receive_bytes_total"]
+    assert now["offload_udp_wake_ups_total"] > 0
+    assert now["offload_udp_busy_seconds_total"] > before["offload_udp_busy_seconds_total"]
+    assert now["offload_udp_poll_seconds_total"] > before["offload_udp_poll_seconds_total"]
+    by_queue = figures_of(program, "?per_thread=1")
+    shares = [by_queue[f'offload_udp_datagrams_total{{queue="{i}"}}'] for i in range(2)]
+    assert sum(shares) == count + 3 and min(shares) > 0
+    families = set(re.findall(r"^# TYPE (\S+)", page_of(program)[1], re.MULTILINE))
+    assert families == documented("Both programs") | documented("Worker with --udp")
+    assert page_of(program, "/healthz")[0] == page_of(program, "/readyz")[0] == 200
+    assert json.loads(page_of(program, "/status")[1])["state"]["service"] == "echo"
+    program.end()
 
 
 def module(name):

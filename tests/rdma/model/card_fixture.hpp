@@ -17,18 +17,13 @@ namespace rdma = kernels::rdma;
 /// The memory of one queue pair, and its owner's positions.
 class Owner {
  public:
-  Owner(Card& card, std::uint32_t blocks, std::uint32_t receives)
-      : segments_(blocks * rdma::kSegmentsPerBlock), receive_ring_(receives) {
-    std::uint32_t log2 = 0;
-    while (1U << log2 < std::max(blocks, receives)) ++log2;
-    for (auto* const completions : {&sent_, &came_}) {
-      completions->resize(std::size_t{1} << log2);
-      for (auto& cqe : *completions) cqe.words[rdma::kCqeOwner] = rdma::big_endian(0xf0);
-    }
-    send = {
-        {segments_.data(), blocks}, 0, &send_record_, &doorbell_, {sent_.data(), log2, &unused_}};
-    receive = {receive_ring_.data(), receives, &receive_record_, {came_.data(), log2, &unused_}};
+  Owner(Card& card, std::uint32_t blocks, std::uint32_t receives) : Owner(blocks, receives) {
     send.number = card.add({send, receive});
+  }
+  /// Of raw packets.
+  Owner(Card& card, std::uint32_t blocks, std::uint32_t receives, std::uint32_t least_inline)
+      : Owner(blocks, receives) {
+    send.number = card.add_raw({send, receive}, least_inline);
   }
 
   rdma::Posted post(const rdma::SendWork& work) { return rdma::post_send(send, posted, work); }
@@ -55,6 +50,19 @@ class Owner {
   rdma::ReceiveState received;
 
  private:
+  Owner(std::uint32_t blocks, std::uint32_t receives)
+      : segments_(blocks * rdma::kSegmentsPerBlock), receive_ring_(receives) {
+    std::uint32_t log2 = 0;
+    while (1U << log2 < std::max(blocks, receives)) ++log2;
+    for (auto* const completions : {&sent_, &came_}) {
+      completions->resize(std::size_t{1} << log2);
+      for (auto& cqe : *completions) cqe.words[rdma::kCqeOwner] = rdma::big_endian(0xf0);
+    }
+    send = {
+        {segments_.data(), blocks}, 0, &send_record_, &doorbell_, {sent_.data(), log2, &unused_}};
+    receive = {receive_ring_.data(), receives, &receive_record_, {came_.data(), log2, &unused_}};
+  }
+
   std::vector<rdma::Segment> segments_;
   std::vector<rdma::Segment> receive_ring_;
   std::vector<rdma::Cqe> sent_;

@@ -1,0 +1,136 @@
+#include "apps/worker/udp/metrics.hpp"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace offload::worker {
+namespace {
+
+using kernels::packet::DatagramCounts;
+using telemetry::Exposition;
+using telemetry::Labels;
+
+double number(std::uint64_t value) {
+  return static_cast<double>(value);
+}
+
+void collect_queue(Exposition& page, const Labels& labels, const DatagramCounts& counts) {
+  page.counter({"offload_udp_datagrams_total", "Datagrams that a queue's group looked at."}, labels,
+               number(counts.datagrams));
+  const telemetry::Metric answers{"offload_udp_answers_total",
+                                  "Answers that were sent, by result."};
+  page.counter(answers, telemetry::with(labels, "result", "ok"), number(counts.answered));
+  page.counter(answers, telemetry::with(labels, "result", "worker_failed"), number(counts.refused));
+  const telemetry::Metric dropped{"offload_udp_dropped_total",
+                                  "Datagrams without an answer, by reason."};
+  page.counter(dropped, telemetry::with(labels, "reason", "frame"), number(counts.bad_frames));
+  page.counter(dropped, telemetry::with(labels, "reason", "request"),
+               number(counts.malformed - counts.bad_frames));
+  page.counter({"offload_udp_receive_bytes_total", "Bytes of frames that were looked at."}, labels,
+               number(counts.received_bytes));
+  page.counter({"offload_udp_transmit_bytes_total", "Bytes of frames with answers."}, labels,
+               number(counts.sent_bytes));
+  page.counter_of_seconds({"offload_udp_busy_seconds_total", "Groups: turns, behind their look."},
+                          labels, counts.busy_ns);
+  page.counter_of_seconds({"offload_udp_poll_seconds_total", "Groups: looking for datagrams."},
+                          labels, counts.poll_ns);
+}
+
+}  // namespace
+
+DatagramCounts read_counts(const DatagramCounts& shown) {
+  // Relaxed, as its writer's store: a count says nothing of others.
+  const auto load = [](const std::uint64_t& word) {
+    return __atomic_load_n(&word, __ATOMIC_RELAXED);
+  };
+  DatagramCounts counts{};
+  // What is a part of another one first: so no difference is below 0.
+  counts.bad_frames = load(shown.bad_frames);
+  counts.malformed = load(shown.malformed);
+  if (counts.malformed < counts.bad_frames) counts.malformed = counts.bad_frames;
+  counts.refused = load(shown.refused);
+  counts.answered = load(shown.answered);
+  counts.datagrams = load(shown.datagrams);
+  counts.received_bytes = load(shown.received_bytes);
+  counts.sent_bytes = load(shown.sent_bytes);
+  counts.busy_ns = load(shown.busy_ns);
+  counts.poll_ns = load(shown.poll_ns);
+  return counts;
+}
+
+DatagramMetrics::DatagramMetrics(std::string backend, std::string service)
+    : backend_(std::move(backend)), service_(std::move(service)) {}
+
+void DatagramMetrics::take(const DatagramRunner& runner, const packet::Port& port,
+                           core::TimePoint now) {
+  Figures figures;
+  figures.taken = now;
+  for (const DatagramCounts& each : runner.counts()) figures.queues.push_back(read_counts(each));
+  figures.rules = port.steering().counts();
+  figures.driver = port.statistics();
+  figures.wake_ups = port.wake_ups();
+  const std::lock_guard lock(mutex_);
+  figures.leaves = figures_.leaves;
+  figures_ = std::move(figures);
+}
+
+void DatagramMetrics::leave() {
+  const std::lock_guard lock(mutex_);
+  figures_.leaves = true;
+}
+
+DatagramMetrics::Figures DatagramMetrics::figures() const {
+  const std::lock_guard lock(mutex_);
+  return figures_;
+}
+
+void DatagramMetrics::collect(Exposition& page) const {
+  const Figures figures = this->figures();
+  for (std::size_t i = 0; i < figures.queues.size(); ++i) {
+    collect_queue(page, page.shard("queue", i), figures.queues[i]);
+  }
+  const telemetry::Metric driver{"offload_udp_driver_dropped_total",
+                                 "Frames for the queues that the kernel dropped, by reason."};
+  page.counter(driver, {{"reason", "ring_full"}}, number(figures.driver.ring_full));
+  page.counter(driver, {{"reason", "other"}}, number(figures.driver.dropped));
+  page.counter({"offload_udp_no_frames_total", "Times that there was no frame to receive into."},
+               {}, number(figures.driver.no_frames));
+  for (const packet::RuleCount& rule : figures.rules) {
+    const Labels labels{{"rule", rule.rule}};
+    page.counter({"offload_udp_rule_packets_total", "Frames that came, by rule."}, labels,
+                 number(rule.packets));
+    page.counter({"offload_udp_rule_bytes_total", "Their bytes."}, labels, number(rule.bytes));
+  }
+  page.counter({"offload_udp_wake_ups_total", "System calls that woke the driver."}, {},
+               number(figures.wake_ups));
+  page.gauge_of_most({"offload_udp_info", "What serves: 1."},
+                     {{"backend", backend_}, {"service", service_}}, 1);
+  page.gauge({"offload_udp_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
+}
+
+telemetry::Condition DatagramMetrics::health() const {
+  const auto since = core::Clock::now() - figures().taken;
+  return {since < kLongestTurn,
+          fmt::format("the main thread turned {:.1f} s ago", core::to_seconds(since))};
+}
+
+telemetry::Condition DatagramMetrics::readiness() const {
+  const Figures figures = this->figures();
+  if (figures.leaves) return {false, "the worker leaves"};
+  return {!figures.queues.empty(), fmt::format("{} queues are served", figures.queues.size())};
+}
+
+nlohmann::json DatagramMetrics::status() const {
+  nlohmann::json queues = nlohmann::json::array();
+  for (const DatagramCounts& counts : figures().queues) {
+    queues.push_back({{"datagrams", counts.datagrams},
+                      {"answered", counts.answered},
+                      {"refused", counts.refused},
+                      {"malformed", counts.malformed}});
+  }
+  return {{"backend", backend_}, {"service", service_}, {"queues", std::move(queues)}};
+}
+
+}  // namespace offload::worker
