@@ -87,7 +87,8 @@ class Client {
         awaited_.emplace_back();
         return;
       }
-      const std::uint64_t most = kernel->random.one_in(3) ? load_.longest : std::min(load_.longest, 40U);
+      const std::uint64_t most =
+          kernel->random.one_in(3) ? load_.longest : std::min(load_.longest, 40U);
       std::string payload(kernel->random.below(most + 1), '\0');
       for (char& byte : payload) byte = static_cast<char>(kernel->random.next());
       output_ += frame_of(4, payload);
@@ -122,7 +123,8 @@ class Client {
     const std::string expected = std::move(awaited_.front());
     awaited_.pop_front();
     ++done_;
-    const std::string_view got(reinterpret_cast<const char*>(frame.payload.data()), frame.payload.size());
+    const std::string_view got(reinterpret_cast<const char*>(frame.payload.data()),
+                               frame.payload.size());
     const bool of_the_lie = lied_ && awaited_.empty();
     if (frame.id == protocol::MessageId::error) {
       const auto code = protocol::parse_error(frame.payload).code;

@@ -13,7 +13,7 @@ struct Load {
   std::uint64_t refused = 0;
   bool may_be_refused = false;  ///< workers are killed, frozen or leave
   bool may_be_reset = false;
-  std::uint32_t longest = 0;    ///< bytes of a request
+  std::uint32_t longest = 0;  ///< bytes of a request
 };
 
 /// One client from its connection to its end, on a fiber: what it asks is drawn from the kernel's

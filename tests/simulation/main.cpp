@@ -1,5 +1,6 @@
 /// simulation [--seed N [--trace]] [--seeds N] [--first N] [--jobs N] [--faults MASK] [--twice]
-/// Each seed runs in a process of its own: what a killed worker leaves in memory goes with it.
+/// [--stop] Each seed runs in a process of its own: what a killed worker leaves in memory goes with
+/// it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,8 +40,13 @@ Run start(std::uint64_t seed, unsigned faults, bool traces) {
     ::close(ends[0]);
     ::alarm(kRealLimit);
     const Outcome outcome = simulate(seed, faults, traces);
-    Result result{outcome.hash, outcome.steps, outcome.answered, outcome.refused,
-                  outcome.nanoseconds, outcome.failures.size(), {}};
+    Result result{outcome.hash,
+                  outcome.steps,
+                  outcome.answered,
+                  outcome.refused,
+                  outcome.nanoseconds,
+                  outcome.failures.size(),
+                  {}};
     if (!outcome.failures.empty()) {
       std::strncpy(result.text.data(), outcome.failures.front().c_str(), result.text.size() - 1);
     }
@@ -79,7 +85,9 @@ unsigned shrink(std::uint64_t seed, unsigned faults) {
   return faults;
 }
 
-std::uint64_t number(const char* text) { return std::strtoull(text, nullptr, 0); }
+std::uint64_t number(const char* text) {
+  return std::strtoull(text, nullptr, 0);
+}
 
 }  // namespace
 
@@ -90,12 +98,15 @@ int main(int argc, char** argv) {
   unsigned faults = kAllFaults;
   bool traces = false;
   bool twice = false;
+  bool stops = false;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--trace") {
       traces = true;
     } else if (option == "--twice") {
       twice = true;
+    } else if (option == "--stop") {
+      stops = true;
     } else if (i + 1 < argc) {
       const std::uint64_t value = number(argv[++i]);
       if (option == "--seed" || option == "--first") first = value;
@@ -108,6 +119,7 @@ int main(int argc, char** argv) {
   std::uint64_t failed = 0, answered = 0, refused = 0, steps = 0, done = 0, all_hash = 0;
   double seconds = 0;
   for (std::uint64_t next = first; next < first + seeds || !running.empty();) {
+    if (stops && failed != 0) seeds = next - first;  // those that run are waited for
     if (next < first + seeds && running.size() < jobs) {
       const Run run = start(next, faults, traces);
       running.emplace(run.pid, std::pair(next++, run));
@@ -127,23 +139,27 @@ int main(int argc, char** argv) {
     steps += result.steps;
     all_hash += result.hash;
     seconds += static_cast<double>(result.nanoseconds) / 1e9;
-    if (seeds == 1) std::printf("seed %llu: trace %016llx\n", static_cast<unsigned long long>(seed),
-                                static_cast<unsigned long long>(result.hash));
+    if (seeds == 1)
+      std::printf("seed %llu: trace %016llx\n", static_cast<unsigned long long>(seed),
+                  static_cast<unsigned long long>(result.hash));
     if (result.failures != 0) {
       ++failed;
-      std::printf("seed %llu FAILED: %s\n", static_cast<unsigned long long>(seed), result.text.data());
-      if (!traces) std::printf("  simulation --seed %llu --faults %u --trace\n",
-                  static_cast<unsigned long long>(seed), shrink(seed, faults));
+      std::printf("seed %llu FAILED: %s\n", static_cast<unsigned long long>(seed),
+                  result.text.data());
+      if (!traces)
+        std::printf("  simulation --seed %llu --faults %u --trace\n",
+                    static_cast<unsigned long long>(seed), shrink(seed, faults));
     } else if (done % 1000 == 0) {
       std::printf("%llu seeds, %llu failed\n", static_cast<unsigned long long>(done),
                   static_cast<unsigned long long>(failed));
     }
     std::fflush(stdout);
   }
-  std::printf("%llu seeds, %llu failed; %llu answers, %llu refusals, %.0f simulated seconds, %llu turns, "
-              "traces %016llx\n",
-              static_cast<unsigned long long>(done), static_cast<unsigned long long>(failed),
-              static_cast<unsigned long long>(answered), static_cast<unsigned long long>(refused), seconds,
-              static_cast<unsigned long long>(steps), static_cast<unsigned long long>(all_hash));
+  std::printf(
+      "%llu seeds, %llu failed; %llu answers, %llu refusals, %.0f simulated seconds, %llu turns, "
+      "traces %016llx\n",
+      static_cast<unsigned long long>(done), static_cast<unsigned long long>(failed),
+      static_cast<unsigned long long>(answered), static_cast<unsigned long long>(refused), seconds,
+      static_cast<unsigned long long>(steps), static_cast<unsigned long long>(all_hash));
   return failed == 0 && done != 0 ? 0 : 1;
 }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint16_t kPort = 12345;
 constexpr const char* kComch = "unix:/sim/comch.sock";
+constexpr const char* kComchOverTcp = "tcp:127.0.0.1:5000";
 constexpr Time kLongest = 400 * kSecond;
 /// In 5 quiet seconds a thread looks at its descriptors so often at most.
 constexpr std::uint64_t kQuietTurns = 500;
@@ -26,14 +27,18 @@ class Director {
  public:
   Director(Kernel& world, unsigned faults) : kernel_(world), faults_(faults) {
     Random& random = world.random;
-    world.longest_delay = static_cast<Time>(1 + random.below(random.one_in(3) ? 20 : 2)) * kMillisecond;
+    world.clients_port = kPort;
+    world.longest_delay =
+        static_cast<Time>(1 + random.below(random.one_in(3) ? 20 : 2)) * kMillisecond;
     world.split_one_in = (faults & kSplits) != 0 ? 1 + random.below(8) : 0;
     world.socket_room = random.one_in(3) ? 1 + random.below(8000) : 64 * 1024;
     world.socket_room = std::max<std::size_t>(world.socket_room, 4096);
     world.preempt_one_in = 1 + random.below(8);
     constexpr std::array<std::uint32_t, 5> kLengths{64, 256, 372, 2000, 70000};
     load_.longest = kLengths[random.below(kLengths.size())];
-    server_.comch = worker_.comch = kComch;
+    const bool over_tcp = random.one_in(3);  // with the proxies, and without TLS
+    server_.comch = worker_.comch = over_tcp ? kComchOverTcp : kComch;
+    server_.comch_security.insecure = worker_.comch_security.insecure = over_tcp;
     server_.listen_port = kPort;
     server_.listens = {{kPort, "reverse"}};
     server_.threads = static_cast<std::uint32_t>(1 + random.below(3));
@@ -121,11 +126,13 @@ class Director {
     if (there.empty()) return;
     Process& worker = *there[random.below(there.size())];
     if (kind == kKills) kernel_.kill(worker);
-    if (kind == kLeaves && worker.signals.empty() && !worker.frozen) kernel_.signal(worker, SIGTERM);
+    if (kind == kLeaves && worker.signals.empty() && !worker.frozen)
+      kernel_.signal(worker, SIGTERM);
     if (kind == kFreezes && !worker.frozen) {
       kernel_.note("freeze", static_cast<std::uint64_t>(worker.pid));
       worker.frozen = true;
-      const auto time = static_cast<Time>(random.below(random.one_in(4) ? 12'000 : 50)) * kMillisecond;
+      const auto time =
+          static_cast<Time>(random.below(random.one_in(4) ? 12'000 : 50)) * kMillisecond;
       kernel_.at(kernel_.now + time, [&worker] { worker.frozen = false; });
     }
   }
@@ -134,7 +141,8 @@ class Director {
     for (const auto& process : kernel_.processes) {
       if (!process->name.starts_with("client")) continue;
       for (const auto& [fd, file] : process->fds) {
-        if (auto socket = std::dynamic_pointer_cast<Socket>(file)) sockets.push_back(std::move(socket));
+        if (auto socket = std::dynamic_pointer_cast<Socket>(file))
+          sockets.push_back(std::move(socket));
       }
     }
     if (sockets.empty()) return;
@@ -158,14 +166,15 @@ class Director {
     for (std::size_t i = 0; i < before.size(); ++i) {
       const Fiber& fiber = *kernel_.fibers[i];
       if (fiber.sleeps - before[i] <= kQuietTurns) continue;
-      kernel_.fail(fmt::format("{} {} turns {} times in 5 quiet seconds", fiber.process->name, fiber.name,
-                               fiber.sleeps - before[i]));
+      kernel_.fail(fmt::format("{} {} turns {} times in 5 quiet seconds", fiber.process->name,
+                               fiber.name, fiber.sleeps - before[i]));
     }
   }
 
   void end(Process& server) {
     kernel_.signal(server, SIGTERM);
-    if (!await([&] { return kernel_.ended(server); }, 20)) return kernel_.fail("the server does not end");
+    if (!await([&] { return kernel_.ended(server); }, 20))
+      return kernel_.fail("the server does not end");
     for (Process* const worker : workers_) {
       if (!kernel_.ended(*worker)) kernel_.signal(*worker, SIGTERM);
     }
@@ -175,7 +184,8 @@ class Director {
     }
     for (const auto& process : kernel_.processes) {
       if (process->name.starts_with("director") || process->fds.empty()) continue;
-      kernel_.fail(fmt::format("{} leaves {} descriptors open", process->name, process->fds.size()));
+      kernel_.fail(
+          fmt::format("{} leaves {} descriptors open", process->name, process->fds.size()));
     }
     kernel_.over = true;
   }
@@ -199,8 +209,12 @@ Outcome simulate(std::uint64_t seed, unsigned faults, bool traces) {
   const Time began = world.now;
   world.run(began + kLongest);
   if (!world.over && world.failures.empty()) world.fail("nothing goes on, or it takes too long");
-  return {world.hash,        world.steps,          director.load_.answered, director.load_.refused,
-          world.now - began, std::move(world.failures)};
+  return {world.hash,
+          world.steps,
+          director.load_.answered,
+          director.load_.refused,
+          world.now - began,
+          std::move(world.failures)};
 }
 
 }  // namespace offload::simulation

@@ -7,7 +7,14 @@
 namespace offload::simulation {
 
 /// A kind of fault; a failing seed is tried again with fewer of them.
-enum Fault : unsigned { kSplits = 1, kResets = 2, kKills = 4, kFreezes = 8, kLeaves = 16, kLies = 32 };
+enum Fault : unsigned {
+  kSplits = 1,
+  kResets = 2,
+  kKills = 4,
+  kFreezes = 8,
+  kLeaves = 16,
+  kLies = 32
+};
 inline constexpr unsigned kAllFaults = 63;
 
 struct Outcome {

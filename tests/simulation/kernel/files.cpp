@@ -78,7 +78,10 @@ ssize_t Socket::send(std::span<const iovec> pieces, std::vector<File> files) {
   }
   std::size_t taken = std::min(room, bytes.size());
   const bool may_split = kernel->split_one_in != 0;
-  if (may_split && taken > 1 && kernel->random.one_in(kernel->split_one_in)) {
+  // A socket with room takes all of a short control message, and the programs rely on that.
+  const bool of_a_client = port == kernel->clients_port || peer_port == kernel->clients_port;
+  if (may_split && taken > (of_a_client ? 1U : 4096U) &&
+      kernel->random.one_in(kernel->split_one_in)) {
     taken = 1 + kernel->random.below(taken);
   }
   if (taken < bytes.size() && !wants_room) {  // a socket that was full for a moment
@@ -97,9 +100,10 @@ ssize_t Socket::send(std::span<const iovec> pieces, std::vector<File> files) {
     if (may_split && kernel->random.one_in(kernel->split_one_in)) {
       size = 1 + kernel->random.below(size);
     }
-    last_arrival = std::max(last_arrival + 1, kernel->now + 1000 +
-                                                  static_cast<Time>(kernel->random.below(
-                                                      static_cast<std::uint64_t>(kernel->longest_delay))));
+    last_arrival =
+        std::max(last_arrival + 1, kernel->now + 1000 +
+                                       static_cast<Time>(kernel->random.below(
+                                           static_cast<std::uint64_t>(kernel->longest_delay))));
     kernel->at(last_arrival, [weak = peer, self = weak_from_this(), part = bytes.substr(at, size)] {
       if (const auto to = weak.lock()) return to->arrive(part);
       if (const auto from = self.lock()) from->reset(ECONNRESET);
@@ -172,8 +176,8 @@ void Socket::end_sending() {
 std::uint32_t Epoll::ready(const Item& item, const Object& object) {
   const std::uint32_t mask = object.poll() & (item.event.events | EPOLLERR | EPOLLHUP);
   if ((item.event.events & EPOLLET) == 0 || mask == 0) return mask;
-  const bool in = object.in_wakes != item.in_seen &&
-                  (item.event.events & (EPOLLIN | EPOLLRDHUP)) != 0;
+  const bool in =
+      object.in_wakes != item.in_seen && (item.event.events & (EPOLLIN | EPOLLRDHUP)) != 0;
   const bool out = object.out_wakes != item.out_seen && (item.event.events & EPOLLOUT) != 0;
   return in || out ? mask : 0;
 }

@@ -162,8 +162,7 @@ void Kernel::note(const char* what, std::uint64_t a, std::uint64_t b) {
   mix(&a, sizeof a);
   mix(&b, sizeof b);
   if (!traces) return;
-  std::printf("%12.6f %-12s %-10s %s %llu %llu\n",
-              static_cast<double>(now - 1000 * kSecond) / 1e9,
+  std::printf("%12.6f %-12s %-10s %s %llu %llu\n", static_cast<double>(now - 1000 * kSecond) / 1e9,
               current == nullptr ? "kernel" : current->process->name.c_str(),
               current == nullptr ? "" : current->name.c_str(), what,
               static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-/// A small deterministic kernel in one thread. The programs' real classes run on it: the system calls
-/// that they and their libraries make are defined in calls.cpp, before those of libc. Each thread of
-/// each program is a fiber; which one goes on is drawn from the seed at each system call.
+/// A small deterministic kernel in one thread. The programs' real classes run on it: the system
+/// calls that they and their libraries make are defined in calls.cpp, before those of libc. Each
+/// thread of each program is a fiber; which one goes on is drawn from the seed at each system call.
 namespace offload::simulation {
 
 /// splitmix64: the same numbers on every machine.
@@ -79,10 +79,10 @@ struct Fiber {
   Time deadline = kNever;
   bool waiting = false;
   bool done = false;
-  int locks = 0;                ///< mutexes that it holds
+  int locks = 0;  ///< mutexes that it holds
   int saved_errno = 0;
-  void* exceptions[2] = {};     ///< what __cxa_get_globals() has for a thread
-  std::uint64_t sleeps = 0;     ///< calls of epoll
+  void* exceptions[2] = {};  ///< what __cxa_get_globals() has for a thread
+  std::uint64_t sleeps = 0;  ///< calls of epoll
 };
 
 class Kernel {
@@ -123,7 +123,7 @@ class Kernel {
   std::vector<std::unique_ptr<Fiber>> fibers{};
   std::vector<std::unique_ptr<Process>> processes{};
   std::map<std::string, std::weak_ptr<Object>> names{};  ///< what listens, by path or port
-  std::map<const void*, std::uint64_t> wakes{};          ///< of futexes and conditions; never walked
+  std::map<const void*, std::uint64_t> wakes{};  ///< of futexes and conditions; never walked
   std::uint64_t preempt_one_in = 4;
   std::uint64_t hash = 14695981039346656037U;
   std::uint64_t steps = 0;
@@ -135,6 +135,7 @@ class Kernel {
   Time longest_delay = kMillisecond;
   std::uint64_t split_one_in = 4;  ///< 0: never
   std::size_t socket_room = 64 * 1024;
+  std::uint16_t clients_port = 0;  ///< connections there also take less than they have room for
 
  private:
   void resume(Fiber& fiber);
