@@ -151,7 +151,7 @@ class Director {
     if (const auto other = socket->peer.lock()) other->reset(ECONNRESET);
     socket->reset(ECONNRESET);
   }
-  /// As a supervisor: whoever ended is started again after a while.
+  /// As a supervisor: where all have ended, one is started again after a while.
   void look_after_workers() {
     std::size_t there = 0;
     for (Process* const worker : workers_) there += kernel_.ended(*worker) ? 0U : 1U;

@@ -15,11 +15,11 @@ int open(const char* path, int flags, ...) {
   va_end(rest);
   // A memfd that is opened again, to be read only.
   const std::string_view text(path);
-  constexpr std::string_view kOwn = "/proc/self/fd/";
-  const int fd = text.starts_with(kOwn) ? std::atoi(path + kOwn.size()) : -1;
+  constexpr std::string_view kDescriptors = "/proc/self/fd/";
+  const int fd = text.starts_with(kDescriptors) ? std::atoi(path + kDescriptors.size()) : -1;
   if (const auto file = is_ours(fd) ? self().get<RealFile>(fd) : nullptr) {
-    const int real =
-        OFFLOAD_LIBC(open)((std::string(kOwn) + std::to_string(file->real)).c_str(), flags, mode);
+    const int real = OFFLOAD_LIBC(open)(
+        (std::string(kDescriptors) + std::to_string(file->real)).c_str(), flags, mode);
     return real < 0 ? real : self().add(std::make_shared<RealFile>(real));
   }
   if (!is_path(path)) return OFFLOAD_LIBC(open)(path, flags, mode);
