@@ -1,0 +1,113 @@
+#pragma once
+
+/// What the system calls share: as the programs and their libraries call them, of a fiber they are
+/// the simulation's, else libc's own.
+#include <dlfcn.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <array>
+#include <csignal>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "tests/simulation/kernel/files.hpp"
+
+namespace offload::simulation {
+namespace {
+
+template <class Function>
+Function* libc(const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+#define OFFLOAD_LIBC(name)                                   \
+  (*[] {                                                     \
+    static auto* const real = libc<decltype(::name)>(#name); \
+    return real;                                             \
+  }())
+
+[[nodiscard]] bool inside() {
+  return kernel != nullptr && kernel->current != nullptr;
+}
+[[nodiscard]] bool is_ours(int fd) {
+  return inside() && fd >= kFirstFd;
+}
+Process& self() {
+  return *kernel->current->process;
+}
+int fails(int error) {
+  errno = error;
+  return -1;
+}
+/// What every system call begins with.
+void step(const char* name, int fd = 0) {
+  kernel->note(name, static_cast<std::uint64_t>(fd));
+  kernel->yield();
+}
+Time time_of(const timespec& time) {
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+bool is_path(const char* path) {
+  return inside() && std::strncmp(path, "/sim/", 5) == 0;
+}
+
+std::string name_of(const sockaddr* address) {
+  if (address->sa_family == AF_UNIX) return reinterpret_cast<const sockaddr_un*>(address)->sun_path;
+  return "port " + std::to_string(ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port));
+}
+void put_address(std::uint16_t port, sockaddr* to, socklen_t* size) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::memcpy(to, &address, std::min<std::size_t>(*size, sizeof address));
+  *size = sizeof address;
+}
+
+ssize_t send_on(int fd, std::span<const iovec> pieces, std::vector<File> files = {}) {
+  step("send", fd);
+  const auto socket = self().get<Socket>(fd);
+  if (!socket) return fails(EBADF);
+  const ssize_t sent = socket->send(pieces, std::move(files));
+  kernel->note("sent", static_cast<std::uint64_t>(sent));
+  return sent;
+}
+ssize_t receive_on(int fd, std::span<const iovec> room) {
+  step("receive", fd);
+  const auto socket = self().get<Socket>(fd);
+  if (!socket) return fails(EBADF);
+  const ssize_t received = socket->receive(room);
+  kernel->note("received", static_cast<std::uint64_t>(received));
+  return received;
+}
+
+int wait_events(int fd, epoll_event* events, int most, Time limit) {
+  ++kernel->current->sleeps;
+  step("epoll_wait", fd);
+  const auto epoll = self().get<Epoll>(fd);
+  if (!epoll) return fails(EBADF);
+  if (limit > 0 && kernel->split_one_in != 0 && kernel->random.one_in(200)) return fails(EINTR);
+  int count = epoll->take(events, most);
+  if (count == 0 && limit > 0) {
+    const Time deadline = limit > kNever - kernel->now ? kNever : kernel->now + limit;
+    kernel->wait([&] { return epoll->poll() != 0; }, deadline);
+    count = epoll->take(events, most);
+  }
+  kernel->note("events", static_cast<std::uint64_t>(count));
+  return count;
+}
+
+}  // namespace
+}  // namespace offload::simulation

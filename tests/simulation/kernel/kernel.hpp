@@ -1,0 +1,152 @@
+#pragma once
+
+#include <sys/uio.h>
+#include <ucontext.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// A small deterministic kernel in one thread. The programs' real classes run on it: the system
+/// calls that they and their libraries make are defined in calls.cpp, before those of libc. Each
+/// thread of each program is a fiber; which one goes on is drawn from the seed at each system call.
+namespace offload::simulation {
+
+/// splitmix64: the same numbers on every machine.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31U);
+  }
+  /// From 0 to `end` - 1.
+  std::uint64_t below(std::uint64_t end) { return end == 0 ? 0 : next() % end; }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+
+ private:
+  std::uint64_t state_;
+};
+
+using Time = std::int64_t;  ///< nanoseconds of virtual time
+constexpr Time kMillisecond = 1'000'000;
+constexpr Time kSecond = 1'000'000'000;
+constexpr Time kNever = INT64_MAX;
+/// Descriptors of the simulation begin here; those below are the real process's.
+constexpr int kFirstFd = 1000;
+
+/// An open file. Its destructor is its last close.
+struct Object {
+  virtual ~Object() = default;
+  [[nodiscard]] virtual std::uint32_t poll() const = 0;  ///< events of epoll that hold
+  std::uint64_t in_wakes = 0;                            ///< for edge-triggered watchers
+  std::uint64_t out_wakes = 0;
+};
+using File = std::shared_ptr<Object>;
+
+struct Process {
+  int pid;
+  std::string name;
+  std::map<int, File> fds{};
+  std::deque<int> signals{};
+  std::size_t most_fds = 512;
+  bool alive = true;
+  bool frozen = false;
+
+  /// The lowest free number, or -1 with errno (EMFILE).
+  int add(File file);
+  template <class T>
+  std::shared_ptr<T> get(int fd) {
+    const auto found = fds.find(fd);
+    return found == fds.end() ? nullptr : std::dynamic_pointer_cast<T>(found->second);
+  }
+};
+
+struct Fiber {
+  std::uint64_t id;
+  std::string name;
+  Process* process;
+  std::function<void()> body;
+  ucontext_t context{};
+  std::unique_ptr<char[]> stack{};
+  std::function<bool()> ready{};  ///< waits for it, if set
+  Time deadline = kNever;
+  bool waiting = false;
+  bool done = false;
+  int locks = 0;  ///< mutexes that it holds
+  int saved_errno = 0;
+  void* exceptions[2] = {};  ///< what __cxa_get_globals() has for a thread
+  std::uint64_t sleeps = 0;  ///< calls of epoll
+};
+
+class Kernel {
+ public:
+  explicit Kernel(std::uint64_t seed) : random(seed) {}
+
+  Process& start(const std::string& name, std::function<void()> main);
+  Fiber& add_fiber(Process& process, const std::string& name, std::function<void()> body);
+  /// As kill -9: its fibers never go on, its files are closed.
+  void kill(Process& process);
+  void signal(Process& process, int number);
+  /// Whether its threads have all ended, or it was killed.
+  [[nodiscard]] bool ended(const Process& process) const;
+
+  /// Runs until no fiber can ever go on, or `limit`.
+  void run(Time limit);
+  void at(Time time, std::function<void()> action) {
+    events_.emplace(std::pair(time, ++event_count_), std::move(action));
+  }
+
+  // On a fiber:
+  /// Another fiber may go on here.
+  void yield();
+  /// False: the deadline came first.
+  bool wait(std::function<bool()> ready, Time deadline = kNever);
+  void sleep(Time time) {
+    wait([] { return false; }, now + time);
+  }
+  [[noreturn]] void end_fiber();
+
+  void fail(const std::string& what);
+  /// A step of the trace.
+  void note(const char* what, std::uint64_t a = 0, std::uint64_t b = 0);
+
+  Random random;
+  Time now = 1000 * kSecond;
+  Fiber* current = nullptr;
+  std::vector<std::unique_ptr<Fiber>> fibers{};
+  std::vector<std::unique_ptr<Process>> processes{};
+  std::map<std::string, std::weak_ptr<Object>> names{};  ///< what listens, by path or port
+  std::map<const void*, std::uint64_t> wakes{};  ///< of futexes and conditions; never walked
+  std::uint64_t preempt_one_in = 4;
+  std::uint64_t hash = 14695981039346656037U;
+  std::uint64_t steps = 0;
+  std::vector<std::string> failures{};
+  bool traces = false;
+  bool over = false;
+
+  // What is drawn for the network.
+  Time longest_delay = kMillisecond;
+  std::uint64_t split_one_in = 4;  ///< 0: never
+  std::size_t socket_room = 64 * 1024;
+  std::uint16_t clients_port = 0;  ///< connections there also take less than they have room for
+
+ private:
+  void resume(Fiber& fiber);
+  void leave();
+  std::map<std::pair<Time, std::uint64_t>, std::function<void()>> events_{};
+  std::uint64_t event_count_ = 0;
+  std::uint64_t fiber_count_ = 0;
+  ucontext_t scheduler_{};
+};
+
+/// Of this process; null before the first.
+extern Kernel* kernel;
+
+}  // namespace offload::simulation

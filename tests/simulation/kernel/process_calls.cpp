@@ -1,0 +1,198 @@
+#include "tests/simulation/kernel/calls.hpp"
+
+using namespace offload::simulation;  // NOLINT
+
+#pragma GCC visibility push(default)
+#pragma GCC diagnostic ignored "-Wmissing-declarations"
+extern "C" {
+
+// ---- Files and memory
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const auto mode = va_arg(rest, mode_t);
+  va_end(rest);
+  // A memfd that is opened again, to be read only.
+  const std::string_view text(path);
+  constexpr std::string_view kDescriptors = "/proc/self/fd/";
+  const int fd = text.starts_with(kDescriptors) ? std::atoi(path + kDescriptors.size()) : -1;
+  if (const auto file = is_ours(fd) ? self().get<RealFile>(fd) : nullptr) {
+    const int real = OFFLOAD_LIBC(open)(
+        (std::string(kDescriptors) + std::to_string(file->real)).c_str(), flags, mode);
+    return real < 0 ? real : self().add(std::make_shared<RealFile>(real));
+  }
+  if (!is_path(path)) return OFFLOAD_LIBC(open)(path, flags, mode);
+  return self().add(std::make_shared<EventFd>());  // the lock beside a path
+}
+int flock(int fd, int operation) {
+  return is_ours(fd) ? 0 : OFFLOAD_LIBC(flock)(fd, operation);
+}
+int stat(const char* path, struct stat* status) {
+  if (!is_path(path)) return OFFLOAD_LIBC(stat)(path, status);
+  *status = {};
+  return 0;
+}
+int lstat(const char* path, struct stat* status) {
+  if (!is_path(path)) return OFFLOAD_LIBC(lstat)(path, status);
+  if (!kernel->names.contains(path)) return fails(ENOENT);
+  *status = {};
+  status->st_mode = S_IFSOCK;
+  return 0;
+}
+int unlink(const char* path) {
+  if (!is_path(path)) return OFFLOAD_LIBC(unlink)(path);
+  return kernel->names.erase(path) != 0 ? 0 : fails(ENOENT);
+}
+int fchmod(int fd, mode_t mode) {
+  return is_ours(fd) ? 0 : OFFLOAD_LIBC(fchmod)(fd, mode);
+}
+int memfd_create(const char* name, unsigned flags) {
+  const int real = OFFLOAD_LIBC(memfd_create)(name, flags);
+  if (!inside() || real < 0) return real;
+  return self().add(std::make_shared<RealFile>(real));
+}
+int fstat(int fd, struct stat* status) {
+  if (!is_ours(fd)) return OFFLOAD_LIBC(fstat)(fd, status);
+  const auto file = self().get<RealFile>(fd);
+  *status = {};
+  return file ? OFFLOAD_LIBC(fstat)(file->real, status) : 0;
+}
+int ftruncate(int fd, off_t size) {
+  const auto file = is_ours(fd) ? self().get<RealFile>(fd) : nullptr;
+  return OFFLOAD_LIBC(ftruncate)(file ? file->real : fd, size);
+}
+int fcntl(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  const auto argument = va_arg(rest, long);
+  va_end(rest);
+  if (!is_ours(fd)) return OFFLOAD_LIBC(fcntl)(fd, command, argument);
+  if (command == F_DUPFD_CLOEXEC) return self().add(self().get<Object>(fd));
+  const auto file = self().get<RealFile>(fd);
+  if (file) return OFFLOAD_LIBC(fcntl)(file->real, command, argument);
+  // The access mode of a doorbell's end; all do not block.
+  return command != F_GETFL           ? 0
+         : self().get<PipeWriter>(fd) ? O_WRONLY | O_NONBLOCK
+         : self().get<PipeReader>(fd) ? O_RDONLY | O_NONBLOCK
+                                      : O_RDWR | O_NONBLOCK;
+}
+void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) {
+  const auto file = is_ours(fd) ? self().get<RealFile>(fd) : nullptr;
+  return OFFLOAD_LIBC(mmap)(at, size, protection, flags, file ? file->real : fd, offset);
+}
+int getrlimit(__rlimit_resource_t resource, rlimit* limit) {
+  if (!inside() || resource != RLIMIT_NOFILE) return OFFLOAD_LIBC(getrlimit)(resource, limit);
+  limit->rlim_cur = limit->rlim_max = kFirstFd + self().most_fds;
+  return 0;
+}
+int setrlimit(__rlimit_resource_t resource, const rlimit* limit) {
+  return inside() ? 0 : OFFLOAD_LIBC(setrlimit)(resource, limit);
+}
+ssize_t getrandom(void* data, size_t size, unsigned flags) {
+  if (!inside()) return OFFLOAD_LIBC(getrandom)(data, size, flags);
+  for (size_t i = 0; i < size; ++i) {
+    static_cast<unsigned char*>(data)[i] = static_cast<unsigned char>(kernel->random.next());
+  }
+  return static_cast<ssize_t>(size);
+}
+
+// ---- Time, threads, processes
+
+int clock_gettime(clockid_t clock, timespec* time) {
+  if (!inside()) return OFFLOAD_LIBC(clock_gettime)(clock, time);
+  kernel->now += 50;
+  time->tv_sec = kernel->now / kSecond;
+  time->tv_nsec = kernel->now % kSecond;
+  kernel->yield();
+  return 0;
+}
+int sched_yield() {
+  if (!inside()) return OFFLOAD_LIBC(sched_yield)();
+  kernel->now += 2000;
+  kernel->yield();
+  return 0;
+}
+pid_t getpid() {
+  return inside() ? self().pid : OFFLOAD_LIBC(getpid)();
+}
+[[noreturn]] void _exit(int status) {
+  if (!inside()) OFFLOAD_LIBC(_exit)(status);
+  kernel->kill(self());
+  kernel->end_fiber();
+}
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) {
+  if (!inside()) return OFFLOAD_LIBC(pthread_create)(thread, attributes, run, argument);
+  *thread = kernel->add_fiber(self(), "thread", [run, argument] { run(argument); }).id;
+  step("pthread_create");
+  return 0;
+}
+int pthread_join(pthread_t thread, void** result) {
+  if (!inside()) return OFFLOAD_LIBC(pthread_join)(thread, result);
+  kernel->wait([thread] { return kernel->fibers[thread - 1]->done; });
+  return 0;
+}
+int pthread_detach(pthread_t thread) {
+  return inside() ? 0 : OFFLOAD_LIBC(pthread_detach)(thread);
+}
+pthread_t pthread_self() {
+  return inside() ? kernel->current->id : OFFLOAD_LIBC(pthread_self)();
+}
+int pthread_setname_np(pthread_t thread, const char* name) {
+  if (!inside()) return OFFLOAD_LIBC(pthread_setname_np)(thread, name);
+  kernel->current->name = name;
+  return 0;
+}
+int pthread_sigmask(int how, const sigset_t* set, sigset_t* former) {
+  return inside() ? 0 : OFFLOAD_LIBC(pthread_sigmask)(how, set, former);
+}
+__sighandler_t signal(int number, __sighandler_t handler) {
+  return inside() ? SIG_DFL : OFFLOAD_LIBC(signal)(number, handler);
+}
+int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  if (!inside()) return OFFLOAD_LIBC(pthread_mutex_lock)(mutex);
+  kernel->yield();
+  while (::pthread_mutex_trylock(mutex) == EBUSY) kernel->sleep(1000);
+  ++kernel->current->locks;
+  return 0;
+}
+int pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  if (inside()) --kernel->current->locks;
+  return OFFLOAD_LIBC(pthread_mutex_unlock)(mutex);
+}
+/// A condition may wake for nothing: every millisecond it does.
+int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  if (!inside()) return OFFLOAD_LIBC(pthread_cond_wait)(condition, mutex);
+  pthread_mutex_unlock(mutex);
+  kernel->sleep(kMillisecond);
+  return pthread_mutex_lock(mutex);
+}
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const timespec* time) {
+  if (!inside()) return OFFLOAD_LIBC(pthread_cond_clockwait)(condition, mutex, clock, time);
+  if (time_of(*time) <= kernel->now) return ETIMEDOUT;
+  return pthread_cond_wait(condition, mutex);
+}
+/// libstdc++ waits for promises and latches by futexes.
+long syscall(long number, ...) {
+  va_list rest;
+  va_start(rest, number);
+  std::array<long, 6> arguments{};
+  for (long& argument : arguments) argument = va_arg(rest, long);
+  va_end(rest);
+  if (inside() && number == SYS_futex) {
+    const auto* const word = reinterpret_cast<const std::uint32_t*>(arguments[0]);
+    const bool waits = (arguments[1] & 0xf) == 0 || (arguments[1] & 0xf) == 9;
+    if (!waits) return 0;  // who waits looks at the word itself
+    const auto seen = static_cast<std::uint32_t>(arguments[2]);
+    kernel->wait([word, seen] { return __atomic_load_n(word, __ATOMIC_ACQUIRE) != seen; },
+                 arguments[3] != 0 ? kernel->now + kMillisecond : kNever);
+    return 0;
+  }
+  return OFFLOAD_LIBC(syscall)(number, arguments[0], arguments[1], arguments[2], arguments[3],
+                               arguments[4], arguments[5]);
+}
+
+}  // extern "C"
+#pragma GCC visibility pop
