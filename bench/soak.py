@@ -148,7 +148,7 @@ class Soak:
         for worker in self.workers:
             worker.send(signal.SIGCONT)
         ended = [program.end() for program in (*self.workers, self.server)]
-        if any(ended):
+        if any(status not in (0, -signal.SIGTERM) for status in ended[:-1]) or ended[-1]:
             sys.exit(f"the workers and the server ended with {ended}")
 
 
