@@ -25,6 +25,7 @@ arguments = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n"
 arguments.add_argument("parts", nargs="*", default=[], metavar="hop|soak|four")
 arguments.add_argument("--backend", choices=["cuda", "cpu"], default="cuda")
 arguments.add_argument("--requests", type=int, default=1_000_000, help="of each service in the soak")
+arguments.add_argument("--soak-seconds", type=float, default=200, help="of each service, at most")
 arguments.add_argument("--messages", type=int, default=20_000_000, help="on each channel of a hop in batches")
 arguments.add_argument("--seconds", type=float, default=3, help="of each run of four services")
 arguments = arguments.parse_args()
@@ -36,7 +37,6 @@ import test_examples as examples  # noqa: E402, their answers in Python
 import wire  # noqa: E402
 
 LIMIT_S = 120  # of one run of a program
-SOAK_LIMIT_S = 200  # of one service
 KILLS = 3
 HOP_KEYS = 1_000_000
 
@@ -143,14 +143,21 @@ def soak(name, requests, answer, *options, compare=same_bytes):
     rounds = -(-arguments.requests // len(requests))
     stage = harness.Stage()
     wrong = received = kills = 0
+    in_time_so_far = False
     begun = time.monotonic()
     try:
         server = stage.server("--service", name, "--max-message-length", 4096)
         worker = stage.worker(*module(name, *options))
         server.wait_until_listening()
         with wire.Wire(server.port) as client:
-            client.socket.settimeout(SOAK_LIMIT_S)
-            sender = threading.Thread(target=lambda: [client.socket.sendall(sent) for _ in range(rounds)], daemon=True)
+            client.socket.settimeout(arguments.soak_seconds)
+
+            def send():
+                with contextlib.suppress(OSError):  # closed: cut short
+                    for _ in range(rounds):
+                        client.socket.sendall(sent)
+
+            sender = threading.Thread(target=send, daemon=True)
             sender.start()
             for each in range(rounds):
                 if each * (KILLS + 1) // rounds > kills:
@@ -162,14 +169,16 @@ def soak(name, requests, answer, *options, compare=same_bytes):
                 got = client._stream.read(len(expected))
                 received += len(requests) if len(got) == len(expected) else 0
                 wrong += compare(got, expected)
-                if time.monotonic() - begun > SOAK_LIMIT_S:
+                if time.monotonic() - begun > arguments.soak_seconds:
+                    in_time_so_far = received == (each + 1) * len(requests)
                     break
             sender.join(1)
     finally:
         close(stage, name)
     whole = rounds * len(requests)
-    print(f"soak {name:8} {received} of {whole} answered, {wrong} wrong, {whole - received} lost, {kills} workers "
-          f"killed, {time.monotonic() - begun:.0f} s", flush=True)
+    said = "0 lost" if received == whole else "cut short by --soak-seconds" if in_time_so_far else "some lost"
+    print(f"soak {name:10} {received} of {whole} answered, {wrong} wrong, {said}, {kills} workers killed, "
+          f"{time.monotonic() - begun:.0f} s", flush=True)
     return wrong == 0 and received == whole
 
 
