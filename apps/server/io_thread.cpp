@@ -145,6 +145,11 @@ void IoThread::publish() {
   metrics.connections.set(clients_.size() + handshakes_.size());
   metrics.responses.set(path_.answered_well());
   metrics.in_flight.set(path_.requester().awaited());
+  const core::TimePoint now = engine_.now();
+  if (full_since_)
+    metrics.channel_full.add(static_cast<std::uint64_t>((now - *full_since_).count()));
+  full_since_.reset();
+  if (path_.requester().full()) full_since_ = now;
 }
 
 /// The engine found the turn before this one too long: with what it was busy.

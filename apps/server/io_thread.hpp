@@ -167,7 +167,8 @@ class IoThread final : progress::Pollable {
   std::uint64_t given_ = 0;  ///< the control thread's: sockets by take()
   std::thread thread_;
   std::array<Work, 2> work_{};  ///< at the end of the last turn and of the one before
-  std::uint64_t stalls_ = 0;    ///< that were told
+  std::optional<core::TimePoint> full_since_;  ///< the channel is full: since, or until when told
+  std::uint64_t stalls_ = 0;                   ///< that were told
   core::RateLimit stall_log_;
 };
 

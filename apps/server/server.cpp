@@ -46,9 +46,9 @@ Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
       signals_(&signals),
       cpus_(io_thread_cpus(options)),
+      metrics_(cpus_.size(), options.stall_limit, options.metrics || !options.admin.empty()),
       tls_(make_tls(options)),
-      scheduler_(cpus_.size()),
-      metrics_(cpus_.size(), options.stall_limit, options.metrics || !options.admin.empty()) {
+      scheduler_(cpus_.size()) {
   reload_.add([this] { return reread_options(); });
   reload_.add([this] { return [this, tls = make_tls(options_)] { tls_ = tls; }; });
   reload_.add([this] {
@@ -297,6 +297,7 @@ cli::Reload::Apply Server::reread_options() {
 
 /// What cannot be reread stays as it is, and so does all if something is wrong.
 bool Server::reload() {
+  metrics_.note_reload();
   if (!reload_.run()) return false;
   for (const auto& thread : threads_) {
     thread->set_timeouts(std::max(options_.worker_timeout, kLeastStuckTime),
@@ -310,6 +311,7 @@ bool Server::reload() {
 
 telemetry::CommandResult Server::run_command(const telemetry::Command& command) {
   using Status = telemetry::CommandResult::Status;
+  metrics_.note_command();
   if (command.name == "log-level") return telemetry::set_log_level(command.argument);
   if (command.name == "reload") {
     if (reload()) return {Status::done, "settings and keys are reread"};

@@ -63,7 +63,8 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   core::ServiceManager manager_;
   std::vector<int> cpus_;  ///< of the I/O threads, those of a port side by side; -1: anywhere
   int first_reserved_fd_ = 0;
-  progress::Engine engine_;
+  ServerMetrics metrics_;
+  progress::Engine engine_{{}, &metrics_.control()};
   std::optional<net::TlsContext> tls_;  ///< of the clients' port
   std::vector<core::Fd> listeners_;     ///< by port; the acceptor's once that is there
   ChannelScheduler scheduler_;
@@ -78,7 +79,6 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   bool expired_ = false;  ///< no worker for --worker-timeout: requests are refused
   core::TimePoint worker_deadline_ = core::TimePoint::max();
   bool shutdown_requested_ = false;
-  ServerMetrics metrics_;
   telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
   std::optional<telemetry::View> admin_;
   std::optional<telemetry::View> view_;  ///< ends before what it reads

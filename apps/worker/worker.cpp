@@ -63,6 +63,7 @@ Worker::Worker(const Options& options, const backend::Services& services, std::s
       services_(services),
       gpu_(std::move(gpu)),
       prefix_(name.empty() ? "" : name + ": "),
+      session_(prefix_),
       most_memory_(most_memory),
       settings_{comch::make_address(options.comch, options.comch_security), options.connect_timeout,
                 options.shutdown_timeout},
@@ -166,7 +167,7 @@ void Worker::serve() {
       next_watch = now + kWatchInterval;
     }
     if (leave_by_ && now >= *leave_by_) {
-      core::log_warning("{}the server did not let this worker go in time", prefix_);
+      core::log_warning("{}the server did not let this worker go in time", session_);
       return;
     }
   }
@@ -184,7 +185,7 @@ void Worker::begin_to_leave() {
 void Worker::watch_over() {
   for (const backend::Fault& fault : backend_->check()) {
     core::log_error("{}channel {} slot {}: refused {} bytes, over the channel's limit or no batch",
-                    prefix_, fault.channel, fault.slot, fault.length);
+                    session_, fault.channel, fault.slot, fault.length);
     counts_->faults.add();
   }
   counts_->stuck.set(watchdog_->look(core::Clock::now(), backend_->heartbeats()));
@@ -202,7 +203,7 @@ void Worker::check_connections() {
 bool Worker::detach() {
   hang_.enter(kDetachTime);
   if (!backend_->stop(kStopTime)) {
-    core::log_error("{}the back end did not stop within {} s", prefix_,
+    core::log_error("{}the back end did not stop within {} s", session_,
                     core::to_seconds(kStopTime));
     return false;
   }
@@ -229,6 +230,7 @@ void Worker::note_detached() {
   for (core::Counter* const gauge : {&counts_->attached, &counts_->channels, &counts_->stuck}) {
     gauge->set(0);
   }
+  session_ = prefix_;
 }
 
 protocol::Hello Worker::hello() const {
@@ -249,6 +251,7 @@ protocol::Hello Worker::hello() const {
 void Worker::on_channels(std::vector<comch::AttachedChannel> channels) {
   serves_.store(true, std::memory_order_release);
   hang_.enter(kStartTime);
+  session_ = fmt::format("{}session {}: ", prefix_, ++sessions_);
   try {
     channels_ = std::move(channels);
     std::vector<backend::Backend::ServedChannel> served;
@@ -266,11 +269,11 @@ void Worker::on_channels(std::vector<comch::AttachedChannel> channels) {
     for (const auto& attached : channels_) {
       if (attached.link) attached.link->start(backend_->wakeup(), [this] { engine_.notify(); });
     }
-    watchdog_.emplace(std::move(watched), options_.stuck_after, prefix_);
-    core::log_info("{}serving {} channels, service {}", prefix_, channels_.size(),
+    watchdog_.emplace(std::move(watched), options_.stuck_after, session_);
+    core::log_info("{}serving {} channels, service {}", session_, channels_.size(),
                    fmt::join(services, ", "));
     const std::string path = described_data_path();
-    core::log_info("{}data path: {}", prefix_, path);
+    core::log_info("{}data path: {}", session_, path);
     counts_->describe({backend_->name(), path});
   } catch (...) {
     failure_ = std::current_exception();
@@ -288,18 +291,18 @@ std::string Worker::described_data_path() const {
 void Worker::on_attached() {
   replaces_ = false;
   counts_->attaches.add();
-  counts_->events.add(prefix_ + "attached to a server");
+  counts_->events.add(session_ + "attached to a server");
   counts_->attached.set(1);
   counts_->channels.set(channels_.size());
-  core::log_info("{}attached to {}", prefix_, options_.comch);
+  core::log_info("{}attached to {}", session_, options_.comch);
 }
 
 void Worker::on_assignment(std::uint32_t channels) {
   if (leaving()) return;
   if (channels == 0) {
-    core::log_info("{}stands by: no channel is assigned", prefix_);
+    core::log_info("{}stands by: no channel is assigned", session_);
   } else {
-    core::log_info("{}{} of {} channels are assigned", prefix_, channels, channels_.size());
+    core::log_info("{}{} of {} channels are assigned", session_, channels, channels_.size());
   }
 }
 
@@ -307,11 +310,11 @@ void Worker::on_start_shutdown(protocol::ShutdownReason reason) {
   told_to_stop_ = true;
   finished_ = true;
   if (reason == protocol::ShutdownReason::released) {
-    core::log_info("{}the server has let this worker go", prefix_);
+    core::log_info("{}the server has let this worker go", session_);
   } else if (reason == protocol::ShutdownReason::together || options_.shutdown_together) {
-    core::log_info("{}the server is done: shutting down", prefix_);
+    core::log_info("{}the server is done: shutting down", session_);
   } else {
-    core::log_info("{}the server leaves: waiting for the next one", prefix_);
+    core::log_info("{}the server leaves: waiting for the next one", session_);
     finished_ = false;
   }
 }
@@ -320,17 +323,17 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
   lost_ = true;
   if (counts_->attached.value() != 0 && !told_to_stop_) {
     counts_->losses.add();
-    counts_->events.add(prefix_ + "the server is gone: " + reason);
+    counts_->events.add(session_ + "the server is gone: " + reason);
   }
   counts_->attached.set(0);
   if (failure_) return;  // the back end's; the server has been told
   if (refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down) {
     if (reason != last_refusal_) {
-      core::log_info("{}the server cannot take this worker yet: {}", prefix_, reason);
+      core::log_info("{}the server cannot take this worker yet: {}", session_, reason);
     }
     last_refusal_ = reason;
   } else if (refused == protocol::Refusal::worker_stuck) {
-    core::log_error("{}the server has given this worker up: {}", prefix_, reason);
+    core::log_error("{}the server has given this worker up: {}", session_, reason);
   } else if (refused) {
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
@@ -341,7 +344,7 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
     });
     // One that goes before it has offered its channels is one more attempt that came to nothing.
     core::log(watchdog_ ? core::LogLevel::warning : core::LogLevel::info,
-              "{}the server is gone: {}", prefix_,
+              "{}the server is gone: {}", session_,
               broken != channels_.end() ? *broken->link->failure() : reason);
   }
 }

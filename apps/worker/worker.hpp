@@ -89,7 +89,9 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   backend::Services services_;
   DataPath data_path_;  ///< once the back end is there
   std::string gpu_;
-  std::string prefix_;
+  std::string prefix_;          ///< of each line of the log
+  std::string session_;         ///< the same, with the number of the session while there is one
+  std::uint64_t sessions_ = 0;  ///< so far: servers that have sent their channels
   std::uint64_t most_memory_;
   WorkerSettings settings_;
   progress::Engine engine_;

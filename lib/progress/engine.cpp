@@ -127,6 +127,13 @@ void Engine::end_time(TimePoint now) noexcept {
   }
 }
 
+/// What comes after a sleep is work: events, or what the deadline was for.
+void Engine::end_sleep() noexcept {
+  turn_ = Turn::slept;
+  end_time(core::Clock::now());
+  turn_ = Turn::worked;
+}
+
 bool Engine::progress() {
   const UsageCheck::Turn in_turn(usage_, "progress");
   knows_time_ = false;
@@ -170,8 +177,8 @@ bool Engine::sleep(TimePoint deadline) {
   const Duration timeout = std::min(std::max(deadline - now_, Duration{}), arm_all());
   // Finds work that came before the other side saw the arming; later work causes a wake-up.
   bool worked = poll_all();
-  turn_ = worked ? Turn::worked : Turn::slept;
   if (!worked) worked = take_events(has_unarmed_work_ ? Duration{} : timeout);
+  if (worked) turn_ = Turn::worked;
   disarm_all();
   last_work_ = core::Clock::now();  // spin again after each sleep
   return worked;
@@ -223,6 +230,7 @@ void Engine::disarm_all() {
 bool Engine::take_events(Duration timeout) {
   event_count_ = static_cast<std::size_t>(
       wait_for_events(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout));
+  if (times_ != nullptr && timeout != Duration{}) end_sleep();
   for (next_event_ = 0; next_event_ < event_count_;) {
     const epoll_event event = events_[next_event_++];
     if (event.data.ptr != nullptr)

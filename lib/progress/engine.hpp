@@ -130,6 +130,7 @@ class Engine {
 
   void note_unarmed_work() noexcept;
   void end_time(core::TimePoint now) noexcept;
+  void end_sleep() noexcept;
   void control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler);
   bool end_turn(bool worked, bool look);
   bool poll_all();

@@ -28,6 +28,35 @@ def test_sync_event(name):
     assert re.fullmatch(r"1000 round trips, [\d.]+ us each\n", run(name))
 
 
+@pytest.mark.parametrize("options", [
+    [], ["--atomic"], ["--async", "--qdepth", "1"], ["--async", "--qdepth", "16", "--atomic"]],
+    ids=" ".join)
+def test_sync_event_of_two_programs(options, tmp_path):
+    """The event goes over the control channel; the DPU's program comes first."""
+    comch = f"unix:{tmp_path}/comch"
+    with subprocess.Popen([BIN / "sample-sync-event-dpu", "--comch", comch, *options],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as dpu:
+        try:
+            assert dpu.stdout.readline() == f"waits for the host on {comch}\n"
+            host = subprocess.run([BIN / "sample-sync-event-host", "--comch", comch, *options],
+                                  capture_output=True, text=True, timeout=3 * PATIENCE)
+            assert host.returncode == 0, host.stdout + host.stderr
+            assert re.fullmatch(r"1000 round trips, [\d.]+ us each\n", host.stdout)
+            out, err = dpu.communicate(timeout=PATIENCE)
+            assert (dpu.returncode, out, err) == (0, "1000 signals came, 1000 went\n", "")
+        finally:
+            dpu.kill()
+
+
+def test_sync_event_host_says_that_there_is_no_dpu(tmp_path):
+    ended = subprocess.run([BIN / "sample-sync-event-host", "--comch", f"unix:{tmp_path}/none"],
+                           capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode == 1 and "sample-sync-event-host: " in ended.stderr
+    ended = subprocess.run([BIN / "sample-sync-event-host", "-r", "03:00.0"],
+                           capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode == 2 and "--comch names where the two meet" in ended.stderr
+
+
 def test_memory_export():
     assert run("sample-memory-export") == (
         "the second process read: hello from the first\n"

@@ -25,19 +25,38 @@ ServerMetrics::ServerMetrics(std::size_t threads, core::Duration stall_limit, bo
     threads_.back()->is_shown = is_shown;
     threads_.back()->times.stall_limit = static_cast<std::uint64_t>(stall_limit.count());
   }
+  control_.stall_limit = static_cast<std::uint64_t>(stall_limit.count());
   note_turn(core::Clock::now(), false, false);
 }
 
 // ---- The control thread
 
-void ServerMetrics::note_turn(core::TimePoint now, bool served, bool draining) noexcept {
+void ServerMetrics::note_turn(core::TimePoint now, bool served, bool draining) {
   turned_.set(static_cast<std::uint64_t>(now.time_since_epoch().count()));
   served_.store(served, std::memory_order_relaxed);
   draining_.store(draining, std::memory_order_relaxed);
+  // The engine finds a turn too long when the next one begins.
+  if (control_.stalls.value() != stalls_) report_stall(now);
+  work_[1] = std::exchange(work_[0], {});
+}
+
+/// The turn before this one was too long: with what it was busy.
+void ServerMetrics::report_stall(core::TimePoint now) {
+  stalls_ = control_.stalls.value();
+  if (!stall_log_.allow(now)) return;
+  const Work& work = work_[1];
+  const std::string text = fmt::format(
+      "control thread: a turn took {:.1f} ms, with {} workers attached, {} gone, {} commands, {} "
+      "reloads",
+      static_cast<double>(control_.last_stall.value()) / 1e6, work.attached, work.lost,
+      work.commands, work.reloads);
+  core::log_warning("{} ({} more were not logged)", text, stall_log_.suppressed());
+  events_->add(text);
 }
 
 void ServerMetrics::note_attached(const comch::AttachedWorker& worker, std::string name) {
   attaches_.add();
+  work_[0].attached += 1;
   OFFLOAD_PROBE1(attach, worker.id);
   events_->add(
       fmt::format("worker {} attached{}", name, worker.stands_by ? ", as a stand-by" : ""));
@@ -58,6 +77,7 @@ void ServerMetrics::note_drained(bool drained) {
 
 void ServerMetrics::note_lost(comch::WorkerId worker) {
   losses_.add();
+  work_[0].lost += 1;
   OFFLOAD_PROBE1(loss, worker);
   const std::lock_guard lock(mutex_);
   const auto found = workers_.find(worker);
@@ -71,6 +91,7 @@ void ServerMetrics::note_lost(comch::WorkerId worker) {
 void ServerMetrics::collect(Exposition& page) const {
   collect_clients(page);
   collect_times(page);
+  collect_control(page);
   collect_workers(page);
 }
 
@@ -111,6 +132,9 @@ void ServerMetrics::collect_clients(Exposition& page) const {
                number(thread.slots));
     page.gauge({"offload_channel_in_flight", "Requests that a worker has yet to answer."}, channel,
                number(thread.in_flight));
+    page.counter_of_seconds({"offload_channel_full_seconds_total",
+                             "Time in which a channel had room for no more requests."},
+                            channel, thread.channel_full.value());
   }
 }
 
@@ -142,6 +166,15 @@ void ServerMetrics::collect_times(Exposition& page) const {
     page.counter({"offload_server_stalls_total", "Turns of I/O threads beyond --stall-limit."},
                  labels, static_cast<double>(thread.times.stalls.value()));
   }
+}
+
+void ServerMetrics::collect_control(Exposition& page) const {
+  page.gauge_of_most({"offload_server_control_longest_turn_seconds",
+                      "The longest turn of the control thread since the start."},
+                     {}, static_cast<double>(control_.longest_turn.value()) / 1e9);
+  page.counter(
+      {"offload_server_control_stalls_total", "Turns of the control thread beyond --stall-limit."},
+      {}, static_cast<double>(control_.stalls.value()));
 }
 
 void ServerMetrics::collect_workers(Exposition& page) const {
@@ -271,16 +304,24 @@ nlohmann::json ServerMetrics::status() const {
                        {"responses", thread->responses.value()},
                        {"slots", thread->slots.value()},
                        {"in_flight", thread->in_flight.value()},
+                       {"channel_full_ns", thread->channel_full.value()},
                        {"busy_ns", times.busy.value()},
                        {"poll_ns", times.polling.value()},
                        {"sleep_ns", times.asleep.value()},
                        {"longest_turn_ns", times.longest_turn.value()},
                        {"stalls", times.stalls.value()}});
   }
-  return {{"totals", totals_of(threads_)}, {"bounds_ns", telemetry::DurationHistogram::kBounds},
-          {"errors", errors_of(threads_)}, {"closed", closed_of(threads_)},
-          {"stages", stages_of(threads_)}, {"workers", std::move(workers)},
-          {"threads", std::move(threads)}, {"events", events_->to_json()}};
+  return {
+      {"totals", totals_of(threads_)},
+      {"bounds_ns", telemetry::DurationHistogram::kBounds},
+      {"errors", errors_of(threads_)},
+      {"closed", closed_of(threads_)},
+      {"stages", stages_of(threads_)},
+      {"workers", std::move(workers)},
+      {"threads", std::move(threads)},
+      {"control",
+       {{"longest_turn_ns", control_.longest_turn.value()}, {"stalls", control_.stalls.value()}}},
+      {"events", events_->to_json()}};
 }
 
 void ServerMetrics::trace(telemetry::Trace& trace) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,6 +14,8 @@
 #include "comch/session/worker_channel.hpp"
 #include "core/clock.hpp"
 #include "core/counter.hpp"
+#include "core/log.hpp"
+#include "progress/engine_times.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/view.hpp"
 
@@ -33,13 +36,17 @@ class ServerMetrics final : public telemetry::Source {
 
   // The control thread's:
 
-  /// The control thread has made a turn. To be called at least every kLongestTurn / 2.
-  void note_turn(core::TimePoint now, bool served, bool draining) noexcept;
+  /// For its engine, to count its turns in.
+  [[nodiscard]] progress::EngineTimes& control() noexcept { return control_; }
+  /// It has made a turn. To be called at least every kLongestTurn / 2.
+  void note_turn(core::TimePoint now, bool served, bool draining);
   /// `name`: with what its lines in the log begin.
   void note_attached(const comch::AttachedWorker& worker, std::string name);
   /// How many channels it serves from now on.
   void note_serving(comch::WorkerId worker, std::uint32_t channels);
   void note_lost(comch::WorkerId worker);
+  void note_command() noexcept { work_[0].commands += 1; }
+  void note_reload() noexcept { work_[0].reloads += 1; }
   /// Whether a command has taken it out of what balancers choose from.
   void note_drained(bool drained);
 
@@ -60,11 +67,25 @@ class ServerMetrics final : public telemetry::Source {
     std::chrono::system_clock::time_point attached;
   };
 
+  /// What the control thread did.
+  struct Work {
+    std::uint64_t attached = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t commands = 0;
+    std::uint64_t reloads = 0;
+  };
+
+  void report_stall(core::TimePoint now);
   void collect_clients(telemetry::Exposition& page) const;
   void collect_times(telemetry::Exposition& page) const;
+  void collect_control(telemetry::Exposition& page) const;
   void collect_workers(telemetry::Exposition& page) const;
 
   std::vector<std::shared_ptr<ThreadMetrics>> threads_;
+  progress::EngineTimes control_;
+  std::array<Work, 2> work_;  ///< of its turn now, and of the one before
+  std::uint64_t stalls_ = 0;  ///< of it that were told
+  core::RateLimit stall_log_;
   core::Counter turned_;             ///< when: core::Clock's count
   std::atomic<bool> served_{false};  ///< relaxed, as is the next: each is told by itself
   std::atomic<bool> draining_{false};

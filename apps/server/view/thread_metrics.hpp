@@ -59,6 +59,7 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   core::Counter transmitted;                     ///< bytes, sent or waiting for the client
   core::Counter slots;                           ///< of the channel: requests that it may have
   core::Counter in_flight;                       ///< of them, unanswered now
+  core::Counter channel_full;                    ///< ns in which it had room for none more
   telemetry::DurationHistogram duration;         ///< of requests that are sampled, all stages
   std::array<telemetry::DurationHistogram, kStages.size()> stages;
   telemetry::SampleRing<RequestSample> samples;

@@ -269,7 +269,31 @@ def test_a_long_turn_is_told_with_what_it_did(stage):
     server.wait_for_log(r"I/O thread 0: a turn took [\d.]+ ms, with \d+ requests, \d+ answers")
     assert figures(server)["offload_server_stalls_total"] >= 1
     events = json.loads(ask(server, "/status")[1])["state"]["events"]
-    assert any("a turn took" in event["text"] for event in events)
+    assert any(event["text"].startswith("I/O thread 0: a turn took") for event in events)
+    server.wait_for_log(r"control thread: a turn took [\d.]+ ms, with \d+ workers attached, \d+ gone")
+    assert figures(server)["offload_server_control_stalls_total"] >= 1
+    assert figures(server)["offload_server_control_longest_turn_seconds"] > 0
+
+
+@needs_cpu_worker
+def test_a_full_channel_is_told_by_its_time(stage):
+    """Four slots of up to 32 requests each, and a worker that does not answer for a while."""
+    server = stage.server("--metrics", 0, "--max-concurrent-messages", 4)
+    worker = stage.worker()
+    server.wait_until_listening()
+    with Wire(server.port) as client:
+        client.ask(payloads(4, 64))
+        before = figures(server)["offload_channel_full_seconds_total"]
+        began = time.monotonic()
+        worker.stop()
+        client.send(b"".join(frame(payload) for payload in payloads(200, 64)))
+        wait_until(lambda: figures(server)["offload_channel_in_flight"] == 128, "the channel is full")
+        time.sleep(0.3)
+        worker.send_signal(signal.SIGCONT)
+        wait_until(lambda: figures(server)["offload_channel_full_seconds_total"] >= before + 0.3,
+                   "its time is counted")
+        took = time.monotonic() - began
+    assert figures(server)["offload_channel_full_seconds_total"] - before <= took
 
 
 def test_the_trace_has_the_sampled_requests(pair):

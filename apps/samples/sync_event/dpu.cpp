@@ -1,0 +1,59 @@
+/// A sample, of two programs: the DPU takes a sync event from the host (host.cpp) over the control
+/// channel, and both signal each other by it.
+#include <fmt/core.h>
+#include <poll.h>
+
+#include <cstdio>
+
+#include "apps/samples/exit_status.hpp"
+#include "apps/samples/sync_event/exchange.hpp"
+#include "comch/transport/transport.hpp"
+#include "core/error.hpp"
+
+namespace {
+
+using namespace offload;
+
+constexpr const char* kName = "sample-sync-event-dpu";
+
+std::unique_ptr<comch::ControlConnection> accept(comch::Listener& listener) {
+  const auto deadline = core::Clock::now() + samples::kPatience;
+  while (core::Clock::now() < deadline) {
+    if (auto connection = listener.accept()) return connection;
+    pollfd watched{listener.fd(), POLLIN, 0};
+    ::poll(&watched, 1, 100);
+  }
+  throw core::Error(core::ErrorCode::timed_out, "no host connects");
+}
+
+sync::SyncEvent receive(comch::ControlConnection& connection) {
+  auto message = connection.await();
+  const auto blob = protocol::UserMessage::decode(message.payload);
+  if (message.id != protocol::MessageId::user_message || !blob || message.fds.size() != 1) {
+    throw core::Error(core::ErrorCode::bad_message, "the host's first message is no sync event");
+  }
+  return sync::SyncEvent::import(blob->bytes, std::move(message.fds.front()));
+}
+
+int run(const samples::SyncEventOptions& options) {
+  cli::start_log(kName, options.log);
+  const auto address = comch::Address::parse(options.comch);
+  const auto listener = comch::transport_of(address.scheme).listen(address);
+  fmt::print("waits for the host on {}\n", listener->address().to_string());
+  (void)std::fflush(stdout);  // for who reads it from a pipe
+  const auto connection = accept(*listener);
+  sync::SyncEvent event = receive(*connection);
+  samples::exchange_signals(event, samples::Side::dpu, options);
+  fmt::print("{} signals came, {} went\n", (event.get() + 1) / 2, event.get() / 2);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto parsed = samples::parse_sync_event_options(
+      kName, "Takes a sync event from sample-sync-event-host, and exchanges signals.", argc, argv);
+  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+  return samples::exit_status_of(kName,
+                                 [&] { return run(std::get<samples::SyncEventOptions>(parsed)); });
+}

@@ -1,0 +1,144 @@
+#include "apps/samples/sync_event/exchange.hpp"
+
+#include "cli/options.hpp"
+#include "core/error.hpp"
+#include "progress/engine.hpp"
+#include "progress/task_pool.hpp"
+#include "sync/sync_event_context.hpp"
+
+namespace offload::samples {
+
+namespace {
+
+using sync::SyncEventTask;
+
+/// The value by which `side` signals in `round`, which is greater by one than what it has waited
+/// for.
+std::uint64_t signal_of(Side side, std::uint64_t round) {
+  return 2 * round + (side == Side::host ? 1 : 2);
+}
+
+/// The event is greater once the other side has signalled in `round`.
+std::uint64_t threshold_of(Side side, std::uint64_t round) {
+  return 2 * round + (side == Side::host ? 1 : 0);
+}
+
+[[noreturn]] void give_up() {
+  throw core::Error(core::ErrorCode::timed_out, "the other side does not signal");
+}
+
+void exchange_synchronously(sync::SyncEvent& event, Side side, bool atomic) {
+  const auto signal = [&](std::uint64_t round) {
+    if (atomic) {
+      event.add(1);
+    } else {
+      event.set(signal_of(side, round));
+    }
+  };
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    if (side == Side::host) signal(round);
+    if (!event.wait_greater(threshold_of(side, round), sync::Wait::block, kPatience)) give_up();
+    if (side == Side::dpu) signal(round);
+  }
+}
+
+/// Keeps `depth` waits in flight, for the next rounds; each that completes submits the signal that
+/// follows it, and is submitted again for a later round. One thread.
+class AsyncExchange {
+ public:
+  AsyncExchange(sync::SyncEvent& event, Side side, const SyncEventOptions& options)
+      : side_(side),
+        depth_(options.depth),
+        operation_(options.atomic ? SyncEventTask::Operation::add : SyncEventTask::Operation::set),
+        context_(event),
+        tasks_(context_, options.depth + kSignals, {&AsyncExchange::completed, &failed, this}) {}
+
+  void run() {
+    context_.connect(engine_);
+    context_.start();
+    if (side_ == Side::host) signal(0);
+    for (std::uint64_t round = 0; round < depth_; ++round) wait(*tasks_.allocate(), round);
+    auto seen = done_;
+    auto deadline = core::Clock::now() + kPatience;
+    while (context_.in_flight() != 0 && core::Clock::now() < deadline) {
+      (void)engine_.run_once(deadline);
+      if (done_ != seen) deadline = core::Clock::now() + kPatience;
+      seen = done_;
+    }
+    context_.stop();
+    if (done_ < kRounds) give_up();
+  }
+
+ private:
+  // One that is seen by the other side before its own completion, and the one after it.
+  static constexpr std::uint32_t kSignals = 2;
+
+  void wait(SyncEventTask& task, std::uint64_t round) {
+    task.operation = SyncEventTask::Operation::wait_greater;
+    task.argument = threshold_of(side_, round);
+    (void)context_.submit(task);
+  }
+
+  void signal(std::uint64_t round) {
+    SyncEventTask& task = *tasks_.allocate();
+    task.operation = operation_;
+    task.argument = operation_ == SyncEventTask::Operation::add ? 1 : signal_of(side_, round);
+    (void)context_.submit(task);
+  }
+
+  static void completed(SyncEventTask& task, void* object) {
+    auto& self = *static_cast<AsyncExchange*>(object);
+    if (task.operation != SyncEventTask::Operation::wait_greater) {
+      (void)self.tasks_.release(task);
+      return;
+    }
+    const std::uint64_t round = self.done_++;
+    if (self.side_ == Side::dpu) {
+      self.signal(round);
+    } else if (round + 1 < kRounds) {
+      self.signal(round + 1);
+    }
+    if (round + self.depth_ < kRounds) self.wait(task, round + self.depth_);
+  }
+
+  static void failed(SyncEventTask&, void*) {}  // a stop: run() says that rounds are missing
+
+  Side side_;
+  std::uint64_t depth_;
+  SyncEventTask::Operation operation_;
+  std::uint64_t done_ = 0;
+  progress::Engine engine_;
+  sync::SyncEventContext context_;
+  progress::TaskPool<SyncEventTask> tasks_;
+};
+
+}  // namespace
+
+std::variant<SyncEventOptions, cli::Leave> parse_sync_event_options(const std::string& program,
+                                                                    const std::string& description,
+                                                                    int argc,
+                                                                    const char* const* argv) {
+  SyncEventOptions options;
+  cli::CommandLine line(program, description);
+  cli::add_text(line, "--comch", options.comch, "Where the two meet: unix:PATH");
+  cli::add_flag(line, "--async", options.async,
+                "By tasks of a context, instead of the event's own functions");
+  cli::add_integer<std::uint32_t>(line, "--qdepth", options.depth, 1, kRounds,
+                                  "Waits in flight, with --async");
+  cli::add_flag(line, "--atomic", options.atomic, "Signal by add, instead of set");
+  cli::add_log_options(line, options.log);
+  cli::add_foreign(line, "-d,--dev-pci-addr", "here --comch names where the two meet");
+  cli::add_foreign(line, "-r,--rep-pci-addr", "here --comch names where the two meet");
+  if (auto leave = line.parse(argc, argv)) return *leave;
+  return options;
+}
+
+void exchange_signals(sync::SyncEvent& event, Side side, const SyncEventOptions& options) {
+  if (options.async) {
+    AsyncExchange(event, side, options).run();
+  } else {
+    exchange_synchronously(event, side, options.atomic);
+  }
+}
+
+}  // namespace offload::samples

@@ -1,0 +1,54 @@
+/// A sample, of two programs: the host makes a sync event and sends it to the DPU over the control
+/// channel; both signal each other by it. Start sample-sync-event-dpu first.
+#include <fmt/core.h>
+
+#include <array>
+
+#include "apps/samples/exit_status.hpp"
+#include "apps/samples/sync_event/exchange.hpp"
+#include "comch/transport/transport.hpp"
+#include "core/error.hpp"
+
+namespace {
+
+using namespace offload;
+
+constexpr const char* kName = "sample-sync-event-host";
+
+/// The blob goes as a message of the application, the memory's descriptor beside it.
+void send(comch::ControlConnection& connection, const sync::SyncEvent& event) {
+  auto* const local = dynamic_cast<comch::LocalControlConnection*>(&connection);
+  if (local == nullptr) {
+    throw core::Error(core::ErrorCode::not_supported,
+                      "a sync event goes to another process of this machine: --comch unix:PATH");
+  }
+  const auto exported = event.export_to_process();
+  local->send_with_fds(protocol::MessageId::user_message,
+                       protocol::UserMessage{0, exported.blob}.encode(), std::array{exported.fd});
+}
+
+int run(const samples::SyncEventOptions& options) {
+  cli::start_log(kName, options.log);
+  const auto address = comch::Address::parse(options.comch);
+  const auto connection = comch::transport_of(address.scheme).connect(address);
+  sync::SyncEvent event({});
+  send(*connection, event);
+
+  const auto start = core::Clock::now();
+  samples::exchange_signals(event, samples::Side::host, options);
+  const double seconds = core::to_seconds(core::Clock::now() - start);
+  fmt::print("{} round trips, {:.1f} us each\n", event.get() / 2,
+             1e6 * seconds / static_cast<double>(samples::kRounds));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto parsed = samples::parse_sync_event_options(
+      kName, "Makes a sync event, sends it to sample-sync-event-dpu, and exchanges signals.", argc,
+      argv);
+  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+  return samples::exit_status_of(kName,
+                                 [&] { return run(std::get<samples::SyncEventOptions>(parsed)); });
+}
