@@ -30,6 +30,10 @@ target_compile_features(offload_device_headers INTERFACE cxx_std_17)
 target_sources(offload_device_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}
   FILES ${device_headers})
 
+# As it will be beside the programs, whose --service-source looks there.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/dpu-gpu-offload)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/kernels ${PROJECT_BINARY_DIR}/include/dpu-gpu-offload/kernels SYMBOLIC)
+
 install(TARGETS offload_client_protocol offload_device_headers EXPORT dpu-gpu-offload COMPONENT dev
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} FILE_SET HEADERS DESTINATION ${headers})
 install(EXPORT dpu-gpu-offload NAMESPACE dpu-gpu-offload:: COMPONENT dev DESTINATION ${package}

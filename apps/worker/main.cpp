@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "apps/worker/compiler.hpp"
 #include "apps/worker/device_list.hpp"
 #include "apps/worker/options.hpp"
 #include "apps/worker/program.hpp"
@@ -29,7 +30,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     if (options.configuration.check) {
-      worker::check_files(options);
+      worker::check_files(options, signals);
       fmt::print("offload-worker: nothing is wrong\n");
       return 0;
     }
@@ -37,6 +38,8 @@ int main(int argc, char** argv) {
     core::log_info("configuration: {}", options.configuration.to_string());
     if (options.udp) return static_cast<int>(worker::run_datagrams(options, signals));
     return static_cast<int>(worker::Program(options, signals).run());
+  } catch (const worker::Interrupted&) {
+    return 0;
   } catch (const std::exception& error) {
     core::print_error("offload-worker", error.what());
     return 1;

@@ -98,6 +98,14 @@ void add_services(cli::CommandLine& line, Options& options) {
                   "A service of your own (docs/services.md), beside those that are built in. May "
                   "be repeated")
       .type_name("FILE");
+  const auto take_source = [&options](const std::string& text) {
+    options.service_sources.push_back(text);
+    return text.ends_with(".cu") || text.ends_with(".cpp");
+  };
+  cli::add_values(line, "--service-source", take_source, "a file whose name ends in .cu or .cpp",
+                  "A service to try: its source is compiled now, by the nvcc or C++ compiler of "
+                  "this machine, as this user (docs/services.md). May be repeated")
+      .type_name("FILE");
   const auto take_option = [&options](const std::string& text) {
     const auto equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) return false;

@@ -23,6 +23,7 @@ struct Options {
   comch::Security comch_security{};
   std::string backend = "auto";
   std::vector<std::string> service_modules;  ///< paths
+  std::vector<std::string> service_sources;  ///< paths
   backend::ServiceOptions service_options{};
   std::vector<std::string> gpu_pci_addresses;      ///< a worker each; empty: one, the first GPU
   std::optional<std::uint32_t> warps_per_channel;  ///< none: the back end's choice

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <exception>
 
+#include "apps/worker/service_source.hpp"
 #include "core/cpu.hpp"
 #include "core/log.hpp"
 
@@ -52,7 +53,7 @@ Program::Program(const Options& options, core::Signals& signals)
   });
   auto gpus = options.gpu_pci_addresses;
   if (gpus.empty()) gpus.emplace_back();
-  const backend::Services services(options.service_modules, options.service_options);
+  const backend::Services services = make_services(options, signals);
   for (const std::string& gpu : gpus) {
     workers_.emplace_back(options_, services, gpu, gpus.size() > 1 ? gpu : "",
                           options.max_memory / gpus.size());
@@ -192,9 +193,9 @@ telemetry::CommandResult Program::run_command(const telemetry::Command& command)
   return {Status::unknown, "the worker's commands: log-level, reload, detach"};
 }
 
-void check_files(const Options& options) {
+void check_files(const Options& options, core::Signals& signals) {
   (void)comch::make_address(options.comch, options.comch_security);
-  (void)backend::Services(options.service_modules, options.service_options);
+  (void)make_services(options, signals);
 }
 
 }  // namespace offload::worker

@@ -70,6 +70,6 @@ class Program final : progress::EventHandler {
 };
 
 /// Reads the files that the options name, and keeps nothing of them. Throws Error.
-void check_files(const Options& options);
+void check_files(const Options& options, core::Signals& signals);
 
 }  // namespace offload::worker

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <thread>
 #include <utility>
@@ -42,8 +45,39 @@ channel::SharedChannel import_channel(const channel::ChannelMemory& memory) {
 
 }  // namespace
 
+Answers Answers::read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<std::uint32_t, 3> numbers{};
+  file.read(reinterpret_cast<char*>(numbers.data()), sizeof numbers);
+  Answers answers{numbers[0], numbers[1], numbers[2], {}};
+  const std::string rest{std::istreambuf_iterator<char>(file), {}};
+  const auto bytes = std::as_bytes(std::span(rest));
+  answers.pairs.assign(bytes.begin(), bytes.end());
+  const std::size_t pair = std::size_t{numbers[0]} + numbers[1];
+  if (!file || numbers[0] == 0 || rest.empty() || rest.size() % pair != 0) {
+    throw core::Error(core::ErrorCode::bad_message, path + ": no requests with their answers");
+  }
+  return answers;
+}
+
+Patterns::Patterns(const Answers& answers)
+    : size_(answers.request_bytes),
+      stride_(size_),
+      response_size_(answers.response_bytes),
+      compared_(answers.compared != 0) {
+  for (std::span<const std::byte> rest = answers.pairs; !rest.empty();
+       rest = rest.subspan(size_ + response_size_)) {
+    requests_.insert(requests_.end(), rest.begin(), rest.begin() + answers.request_bytes);
+    const auto frame = protocol::make_frame(protocol::MessageId::client_response,
+                                            rest.subspan(size_, response_size_));
+    responses_.insert(responses_.end(), frame.begin(), frame.end());
+  }
+  request_ = requests_.data();
+  response_ = responses_.data();
+}
+
 Patterns::Patterns(std::uint32_t size, std::uint32_t seed)
-    : size_(size), stride_(std::max<std::size_t>(size, 1)) {
+    : size_(size), stride_(std::max<std::size_t>(size, 1)), response_size_(size) {
   std::minstd_rand random(seed);
   requests_.resize(patterns_of(size) * stride_);
   for (auto& byte : requests_) byte = static_cast<std::byte>(random());
@@ -58,7 +92,8 @@ Patterns::Patterns(std::uint32_t size, std::uint32_t seed)
 }
 
 bool Patterns::answered_by(std::span<const std::byte> frames, std::uint32_t count) {
-  if (frames.size() != count * (size_ + protocol::kFrameHeaderSize)) return false;
+  if (frames.size() != count * (response_size_ + protocol::kFrameHeaderSize)) return false;
+  if (!compared_) return true;
   bool right = true;
   while (!frames.empty()) {
     const auto left = static_cast<std::size_t>(responses_.data() + responses_.size() - response_);
@@ -72,18 +107,20 @@ bool Patterns::answered_by(std::span<const std::byte> frames, std::uint32_t coun
 
 bool Patterns::answered_by(std::span<const std::byte> payload) {
   const std::byte* const expected = response_ + protocol::kFrameHeaderSize;
-  advance(response_, protocol::kFrameHeaderSize + size_, responses_);
-  return payload.size() == size_ && std::memcmp(payload.data(), expected, size_) == 0;
+  advance(response_, protocol::kFrameHeaderSize + response_size_, responses_);
+  return payload.size() == response_size_ &&
+         (!compared_ || std::memcmp(payload.data(), expected, response_size_) == 0);
 }
 
-Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wakeup wakeup)
+Hop::Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wakeup wakeup,
+         const Answers* answers)
     : memory_(index, depth, load.max_length, -1),
       import_(import_channel(memory_)),
       requester_(memory_.endpoint(), *this),
-      usual_(load.size, index + 1),
+      usual_(answers == nullptr ? Patterns(load.size, index + 1) : Patterns(*answers)),
       large_(load.large, index + 2),
       mixed_(load.large != 0),
-      max_length_(load.max_length),
+      max_length_(std::max(load.max_length, answers == nullptr ? 0 : answers->response_bytes)),
       posted_(requester_.capacity()) {
   requester_.set_wakeup(wakeup);
   requester_.open(engine_);

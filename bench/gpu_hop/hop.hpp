@@ -26,12 +26,27 @@ struct Load {
   std::uint32_t max_length;  ///< that the channel takes, at least the largest
 };
 
+/// Requests and what is to be answered, of a file: three numbers of 4 bytes, those of the bytes of
+/// each request and of each response, and whether more than the length of a response is compared;
+/// then pairs of a request and its response.
+struct Answers {
+  std::uint32_t request_bytes;
+  std::uint32_t response_bytes;
+  std::uint32_t compared;
+  std::vector<std::byte> pairs;
+
+  /// Throws Error.
+  static Answers read(const std::string& path);
+};
+
 /// Requests that differ, so that a stale response is found out, and the frames that are to come
 /// back. Each in its turn, as a division for each message would take longer than some messages;
 /// back to back, as a server has them in its buffers.
 class Patterns {
  public:
+  /// Of random bytes, answered with the last first.
   Patterns(std::uint32_t size, std::uint32_t seed);
+  explicit Patterns(const Answers& answers);
 
   [[nodiscard]] std::span<const std::byte> request() const { return {request_, size_}; }
   void next_request() { advance(request_, stride_, requests_); }
@@ -49,6 +64,8 @@ class Patterns {
 
   std::size_t size_;
   std::size_t stride_;  ///< size_, but not 0
+  std::size_t response_size_;
+  bool compared_ = true;  ///< else the length alone
   std::vector<std::byte> requests_;
   std::vector<std::byte> responses_;
   const std::byte* request_;
@@ -60,7 +77,9 @@ class Patterns {
 class Hop {
  public:
   /// `wakeup`: the back end's.
-  Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wakeup wakeup);
+  /// `answers`: null for random bytes that are reversed.
+  Hop(std::uint32_t index, std::uint32_t depth, const Load& load, channel::Wakeup wakeup,
+      const Answers* answers = nullptr);
   Hop(const Hop&) = delete;
   Hop& operator=(const Hop&) = delete;
 

@@ -30,6 +30,8 @@ struct Options {
   std::string backend = "cuda";
   std::string service = "reverse";
   std::vector<std::string> modules;
+  backend::ServiceOptions service_options;
+  std::optional<Answers> answers;
   std::vector<std::uint32_t> sizes{8, 64, 256, 372, 4096, 65536};
   std::uint32_t large = 0;
   std::uint32_t max_length = 0;
@@ -50,7 +52,7 @@ struct Options {
 std::unique_ptr<backend::Backend> open_backend(const Options& options, std::uint32_t gpu) {
   constexpr core::Duration kSpin = std::chrono::milliseconds(1);  // no thread sleeps meanwhile
   const std::string name = "gpu:" + std::to_string(gpu);
-  const backend::Services services(options.modules);
+  const backend::Services services(options.modules, options.service_options);
   if (options.backend == "cpu") return backend::make_cpu_backend(kSpin, services);
   if (options.backend == "graph") {
     return backend::make_graph_backend({name, kSpin, options.batches}, services);
@@ -73,7 +75,8 @@ void run_share(const Options& options, const Load& load, std::uint32_t gpu, Hops
     backend = open_backend(options, gpu);
     std::vector<channel::SharedChannel> served;
     for (std::uint32_t i = gpu; i < hops.size(); i += options.gpus) {
-      hops[i] = std::make_unique<Hop>(i, options.depth, load, backend->wakeup());
+      hops[i] = std::make_unique<Hop>(i, options.depth, load, backend->wakeup(),
+                                      options.answers ? &*options.answers : nullptr);
       served.push_back(hops[i]->worker_end());
       own.push_back(hops[i].get());
     }
@@ -176,6 +179,23 @@ void declare(cli::CommandLine& line, Options& options) {
   };
   cli::add_values(line, "--service-module", take_module, "a shared library with a service",
                   "As offload-worker's; to compare a service as a module with one built in")
+      .type_name("FILE");
+  const auto take_option = [&options](const std::string& text) {
+    const auto equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) return false;
+    options.service_options.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    return true;
+  };
+  cli::add_values(line, "--service-option", take_option, "KEY=VALUE", "As offload-worker's")
+      .type_name("KEY=VALUE");
+  const auto take_answers = [&options](const std::string& path) {
+    options.answers = Answers::read(path);
+    options.sizes = {options.answers->request_bytes};
+    return true;
+  };
+  cli::add_values(line, "--answers", take_answers, "a file of bench/services.py",
+                  "Requests with what is to be answered, for a service that does not reverse; "
+                  "instead of --sizes")
       .type_name("FILE");
   add_sizes(line, options.sizes);
   cli::add_integer<std::uint32_t>(line, "--large", options.large, 0, kernels::kMaxMessageLength,

@@ -15,10 +15,11 @@ struct SentMessage {
 /// What send() did.
 enum class SendResult : std::uint32_t {
   sent,
-  refused,   ///< the message was malformed, or a batch's answers do not fit; that is sent
-  full,      ///< not sent: completions of earlier sends are to be polled first
-  too_long,  ///< not sent: the channel has no room for such a response
-  failed,    ///< it cannot be posted to the server on another machine: the queue is in error
+  refused,     ///< the message was malformed, or a batch's answers do not fit; that is sent
+  full,        ///< not sent: completions of earlier sends are to be polled first
+  too_long,    ///< not sent: the channel has no room for such a response
+  no_receive,  ///< not sent: of UnsolicitedProducer, whose peer has posted no receive
+  failed,      ///< it cannot be posted to the server on another machine: the queue is in error
 };
 
 /// The sending end, for the messages of one consumer.

@@ -105,6 +105,10 @@ struct CudaOptions {
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options,
                                            const Services& services = Services{});
 
+/// The architecture of a GPU as nvcc has it, "90" for compute capability 9.0. `pci_address`: as
+/// CudaOptions's. Throws as make_cuda_backend.
+std::string gpu_architecture(const std::string& pci_address);
+
 struct GraphOptions {
   std::string pci_address;  ///< as CudaOptions's
   core::Duration spin;      ///< as make_cpu_backend's

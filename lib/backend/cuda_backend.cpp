@@ -303,4 +303,15 @@ std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, const Ser
   return std::make_unique<CudaBackend>(options, services);
 }
 
+std::string gpu_architecture(const std::string& pci_address) {
+  const auto device = static_cast<int>(gpu::open_gpu(pci_address).index);
+  int major = 0;
+  int minor = 0;
+  gpu::check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+                  "cudaDeviceGetAttribute");
+  gpu::check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+                  "cudaDeviceGetAttribute");
+  return std::to_string(10 * major + minor);
+}
+
 }  // namespace offload::backend

@@ -16,10 +16,10 @@ Error bad_module(const std::string& path, ErrorCode code, const std::string& wha
   return {code, fmt::format("service module '{}': {}", core::escaped(path), what)};
 }
 
-kernels::ServiceEntry entry_of(const std::string& path) {
+kernels::ServiceEntry entry_of(const std::string& path, const std::string& name) {
   // A name without a slash would be looked for among the system's libraries. Local: what modules
   // define is nobody else's.
-  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  const std::string file = name.find('/') == std::string::npos ? "./" + name : name;
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const reason = ::dlerror();
@@ -42,8 +42,8 @@ bool is_complete(const kernels::ServiceInterface& interface) {
 
 }  // namespace
 
-ServiceModule::ServiceModule(std::string path)
-    : path_(std::move(path)), interface_(entry_of(path_)()) {
+ServiceModule::ServiceModule(std::string path, const std::string& file)
+    : path_(std::move(path)), interface_(entry_of(path_, file)()) {
   if (interface_ == nullptr) {
     throw bad_module(path_, ErrorCode::invalid_value, "it has no service to offer");
   }

@@ -32,17 +32,19 @@ std::vector<kernels::ServiceOption> options_for(const std::string& service,
 
 Services::Services(const std::vector<std::string>& modules, ServiceOptions options)
     : options_(std::move(options)) {
-  for (const std::string& path : modules) {
-    ServiceModule module(path);
-    const std::string name = module.interface().name;
-    const auto known = names();
-    if (std::find(known.begin(), known.end(), name) != known.end()) {
-      throw Error(ErrorCode::already_exists,
-                  fmt::format("service module '{}': there is a service '{}' already",
-                              core::escaped(path), name));
-    }
-    modules_.push_back(std::move(module));
+  for (const std::string& path : modules) add(path, path);
+}
+
+void Services::add(const std::string& path, const std::string& file) {
+  ServiceModule module(path, file);
+  const std::string name = module.interface().name;
+  const auto known = names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) {
+    throw Error(ErrorCode::already_exists,
+                fmt::format("service module '{}': there is a service '{}' already",
+                            core::escaped(path), name));
   }
+  modules_.push_back(std::move(module));
   // As the server is told of them.
   if (const std::size_t count = names().size(); count > protocol::kMaxServices) {
     throw Error(ErrorCode::invalid_value,

@@ -16,7 +16,9 @@ namespace offload::backend {
 class ServiceModule {
  public:
   /// Loads `path`. Throws Error: not_found, unsupported_version, invalid_value.
-  explicit ServiceModule(std::string path);
+  explicit ServiceModule(const std::string& path) : ServiceModule(path, path) {}
+  /// The same of `file`, which was made of what is at `path`.
+  ServiceModule(std::string path, const std::string& file);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const kernels::ServiceInterface& interface() const noexcept { return *interface_; }
@@ -35,6 +37,9 @@ class Services {
  public:
   /// Loads the modules. Throws Error: what ServiceModule throws; already_exists.
   explicit Services(const std::vector<std::string>& modules = {}, ServiceOptions options = {});
+
+  /// Loads one more: `file`, which was made of what is at `path`. Throws as the constructor.
+  void add(const std::string& path, const std::string& file);
 
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] const std::vector<ServiceModule>& modules() const noexcept { return modules_; }

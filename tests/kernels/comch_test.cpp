@@ -5,11 +5,14 @@
 #include "tests/kernels/bodies/comch_body.hpp"
 #include "tests/kernels/bodies/host_runner.hpp"
 #include "tests/kernels/bodies/host_warp.hpp"
+#include "tests/kernels/bodies/unsolicited_body.hpp"
 
 namespace offload::kernels::test {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, Comch, testing::Types<HostRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(HostWarp, Comch, testing::Types<HostWarpRunner<32>>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, Unsolicited, testing::Types<HostRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(HostWarp, Unsolicited, testing::Types<HostWarpRunner<32>>);
 
 namespace {
 
@@ -60,6 +63,44 @@ TEST(ComchThreads, ALoopAnswersWhileItsServerPostsAndTakes) {
       continue;
     }
     ASSERT_EQ(response, expected_response("reverse", nth(taken))) << taken;
+    ++taken;
+    // Relaxed: as SlotQueue::flush, pairs with Producer::poll_completion.
+    __atomic_store_n(&end.channel().request_header().consumed, taken, __ATOMIC_RELAXED);
+  }
+}
+
+TEST(ComchThreads, UnsolicitedMessagesComeInOrderWhileTheirPeerPostsReceives) {
+  TestChannel<HostRunner> end(kDepth, 500);
+  std::jthread sender([channel = end.channel()] {
+    const auto memory = std::make_unique<Staging>();
+    comch::SentMessage sent[kDepth] = {};
+    comch::UnsolicitedProducer<> producer(channel, *memory, sent, kDepth);
+    for (std::uint64_t i = 0; i < kMessages;) {
+      std::uint32_t id = 0;
+      while (producer.poll_completion(SingleLane{}, id)) ASSERT_LT(id, i);
+      Octets message = random_octets(i % 49);
+      message.insert(message.begin(), kSlack, 0);
+      message.insert(message.end(), kSlack, 0);
+      const auto result =
+          producer.send(SingleLane{}, message.data() + kSlack, static_cast<std::uint32_t>(i % 49),
+                        static_cast<std::uint32_t>(i));
+      if (result == comch::SendResult::sent) {
+        ++i;
+      } else {
+        ASSERT_TRUE(result == comch::SendResult::no_receive || result == comch::SendResult::full);
+        std::this_thread::yield();
+      }
+    }
+  });
+  std::uint64_t posted = 0;
+  for (std::uint64_t taken = 0; taken < kMessages;) {
+    for (; posted - taken < kDepth; ++posted) end.post(posted, {});
+    const auto message = end.response(taken);
+    if (!message) {
+      std::this_thread::yield();
+      continue;
+    }
+    ASSERT_EQ(message, random_octets(taken % 49)) << taken;
     ++taken;
     // Relaxed: as SlotQueue::flush, pairs with Producer::poll_completion.
     __atomic_store_n(&end.channel().request_header().consumed, taken, __ATOMIC_RELAXED);

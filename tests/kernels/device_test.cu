@@ -8,6 +8,7 @@
 #include "tests/kernels/bodies/services_body.hpp"
 #include "tests/kernels/bodies/slot_batch_body.hpp"
 #include "tests/kernels/bodies/sync_event_body.hpp"
+#include "tests/kernels/bodies/unsolicited_body.hpp"
 
 namespace offload::kernels::test {
 
@@ -20,6 +21,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Device, Serve, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, ServicesRight, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, SlotBatches, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, SyncEvents, testing::Types<WarpRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Device, Unsolicited, testing::Types<WarpRunner>);
 
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Batches, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Comch, testing::Types<BlockRunner>);
@@ -27,5 +29,6 @@ INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Group, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, ServicesRight, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, SlotBatches, testing::Types<BlockRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, SyncEvents, testing::Types<BlockRunner>);
+INSTANTIATE_TYPED_TEST_SUITE_P(DeviceBlock, Unsolicited, testing::Types<BlockRunner>);
 
 }  // namespace offload::kernels::test

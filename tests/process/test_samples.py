@@ -65,6 +65,12 @@ def test_memory_export():
         "the first process read: hello from the second\n")
 
 
+def test_unsolicited():
+    """As many as there are thousands of events among 4 Mi values, counted by the receiver too."""
+    assert re.fullmatch(r"sample-unsolicited: 3\d notices that nobody asked for, sent by a (GPU|thread)\n",
+                        run("sample-unsolicited"))
+
+
 def test_graph():
     """Each buffer is 64 KiB of the number of its run; eight are in flight, in their order."""
     lines = run("sample-graph").splitlines()

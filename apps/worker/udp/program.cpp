@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/worker/service_source.hpp"
 #include "apps/worker/udp/metrics.hpp"
 #include "apps/worker/udp/runner.hpp"
 #include "core/log.hpp"
@@ -65,7 +66,7 @@ void log_summary(const DatagramRunner& runner, const packet::Port& port) {
 }  // namespace
 
 ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
-  const backend::Services services(options.service_modules, options.service_options);
+  const backend::Services services = make_services(options, signals);
   auto made = make_runner(options, services);
   const DatagramPlace& place = *options.udp;
   const device::Interface interface = interface_of(place);

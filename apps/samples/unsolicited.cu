@@ -1,0 +1,103 @@
+#include <memory>
+
+#include "apps/samples/rdma/launch.hpp"
+#include "apps/samples/unsolicited.hpp"
+#include "kernels/comch/unsolicited.hpp"
+#include "kernels/module/reduce.hpp"
+
+namespace offload::samples {
+namespace {
+
+using kernels::comch::SendResult;
+
+/// Looks for a receive, or for a completion, before it is given up: seconds.
+constexpr std::uint32_t kMostPolls = 5'000'000;
+
+/// What the group has: zero at the beginning.
+struct State {
+  kernels::Staging memory;
+  kernels::comch::SentMessage sent[kReceives];
+  std::uint8_t before[kernels::kSlack];
+  Notice notice;
+  std::uint8_t after[kernels::kSlack];
+  std::uint32_t taken;
+};
+
+struct Watch {
+  kernels::ChannelView channel;
+  State* state;
+
+  template <class Group>
+  OFFLOAD_HOST_DEVICE void operator()(const Group& group, unsigned) const {
+    kernels::comch::UnsolicitedProducer<> producer(channel, state->memory, state->sent, kReceives);
+    std::uint32_t events = 0;
+    std::uint32_t sent = 0;
+    std::uint32_t taken = 0;
+    std::uint32_t polls = 0;
+    for (std::uint32_t chunk = 0; chunk < kChunks; ++chunk) {
+      std::uint32_t found = 0;
+      for (std::uint32_t i = group.lane(); i < kChunk; i += group.size()) {
+        if (value_at(chunk * kChunk + i) > kAlarm) ++found;
+      }
+      events += kernels::reduce_sum(group, found);
+      if (events / kEvents == sent) continue;
+      // Nobody has asked: this is when there is something to be said.
+      if (group.lane() == 0) state->notice = {events, chunk};
+      group.sync();
+      const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&state->notice);
+      for (polls = 0; polls < kMostPolls; ++polls) {
+        std::uint32_t id = 0;
+        while (producer.poll_completion(group, id)) ++taken;
+        const SendResult result = producer.send(group, bytes, sizeof(Notice), sent);
+        if (result == SendResult::sent) break;
+        if (result != SendResult::no_receive && result != SendResult::full) return;
+      }
+      if (polls == kMostPolls) return;
+      ++sent;
+    }
+    std::uint32_t id = 0;
+    for (polls = 0; taken < sent && polls < kMostPolls; ++polls) {
+      if (producer.poll_completion(group, id)) ++taken;
+    }
+    if (group.lane() == 0) state->taken = taken;
+  }
+};
+
+#if defined(__CUDACC__)
+void check(cudaError_t status) {
+  if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
+}
+
+/// The GPU's address of memory of the host, which it may read, or write too.
+std::uint8_t* as_the_gpu_sees(std::uint8_t* memory, std::uint64_t bytes, unsigned flags) {
+  check(cudaHostRegister(memory, bytes, cudaHostRegisterMapped | flags));
+  void* seen = nullptr;
+  check(cudaHostGetDevicePointer(&seen, memory, 0));
+  return static_cast<std::uint8_t*>(seen);
+}
+
+std::uint32_t watch_by_gpu(kernels::ChannelView channel) {
+  channel.requests =
+      as_the_gpu_sees(channel.requests, channel.layout.request_bytes, cudaHostRegisterReadOnly);
+  channel.responses = as_the_gpu_sees(channel.responses, channel.layout.response_bytes, 0);
+  State* state = nullptr;
+  check(cudaHostAlloc(&state, sizeof(State), cudaHostAllocMapped));
+  std::memset(static_cast<void*>(state), 0, sizeof(State));
+  run_blocks(1, Watch{channel, state});
+  return state->taken;
+}
+#endif
+
+}  // namespace
+
+std::uint32_t watch(const kernels::ChannelView& channel, const char*& by) {
+  by = has_gpu() ? "a GPU" : "a thread";
+#if defined(__CUDACC__)
+  if (has_gpu()) return watch_by_gpu(channel);
+#endif
+  const auto state = std::make_unique<State>();
+  run_blocks(1, Watch{channel, state.get()});
+  return state->taken;
+}
+
+}  // namespace offload::samples

@@ -1,0 +1,214 @@
+#include "apps/worker/compiler.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+
+namespace offload::worker {
+namespace {
+
+using core::check_errno;
+
+/// nvcc takes half a minute for a service of some size.
+constexpr core::Duration kLongestRun = std::chrono::minutes(3);
+/// How often is looked for the end of a compiler that has nothing more to say.
+constexpr int kLookMs = 5;
+constexpr std::size_t kMostOutput = 64 * 1024;
+
+/// The error of one of posix_spawn's functions, which return an errno.
+void check_spawn(int status, const char* action) {
+  if (status != 0) core::throw_errno(action, status);
+}
+
+/// What the child does before it runs its program: another folder, no input, its output to a pipe.
+class SpawnActions {
+ public:
+  SpawnActions(int folder, int output) {
+    check_spawn(::posix_spawn_file_actions_init(&actions_), "posix_spawn_file_actions_init");
+    check_spawn(::posix_spawn_file_actions_addfchdir_np(&actions_, folder), "fchdir");
+    check_spawn(
+        ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0),
+        "/dev/null");
+    for (const int to : {STDOUT_FILENO, STDERR_FILENO}) {
+      check_spawn(::posix_spawn_file_actions_adddup2(&actions_, output, to), "dup2");
+    }
+  }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+  ~SpawnActions() { ::posix_spawn_file_actions_destroy(&actions_); }
+
+  [[nodiscard]] const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+};
+
+/// A process group of its own, so that what it starts ends with it, and signals as programs expect
+/// them: this one blocks some.
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    check_spawn(::posix_spawnattr_init(&attributes_), "posix_spawnattr_init");
+    sigset_t none;
+    sigemptyset(&none);
+    sigset_t by_default = none;
+    sigaddset(&by_default, SIGPIPE);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &by_default);
+    ::posix_spawnattr_setpgroup(&attributes_, 0);
+    ::posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
+
+  [[nodiscard]] const posix_spawnattr_t* get() const noexcept { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+/// A process and all that it starts, gone when this goes.
+class ProcessGroup {
+ public:
+  explicit ProcessGroup(pid_t process) noexcept : process_(process) {}
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+  ~ProcessGroup() {
+    ::kill(-process_, SIGKILL);
+    if (!ended_) ::waitpid(process_, &status_, 0);  // it was just killed
+  }
+
+  [[nodiscard]] bool has_ended() {
+    if (!ended_) ended_ = ::waitpid(process_, &status_, WNOHANG) == process_;
+    return ended_;
+  }
+  [[nodiscard]] std::string failure() const {
+    if (WIFSIGNALED(status_)) return fmt::format("signal {}", WTERMSIG(status_));
+    const int status = WEXITSTATUS(status_);
+    return status == 0 ? std::string() : fmt::format("exit status {}", status);
+  }
+
+ private:
+  pid_t process_;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+/// This program's environment, with English messages and temporary files in `folder`.
+std::vector<std::string> environment_in(const std::string& folder) {
+  std::vector<std::string> variables{"LC_ALL=C", "TMPDIR=" + folder};
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view variable(*each);
+    if (!variable.starts_with("LC_ALL=") && !variable.starts_with("TMPDIR=")) {
+      variables.emplace_back(variable);
+    }
+  }
+  return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+pid_t spawn(std::vector<std::string> command, const PrivateFolder& folder, int output) {
+  const SpawnActions actions(folder.fd(), output);
+  const SpawnAttributes attributes;
+  auto variables = environment_in(folder.path());
+  pid_t process = -1;
+  check_spawn(::posix_spawn(&process, command.front().c_str(), actions.get(), attributes.get(),
+                            pointers_to(command).data(), pointers_to(variables).data()),
+              command.front().c_str());
+  return process;
+}
+
+/// Adds what is there to be read. False: nothing comes any more.
+bool read_output(int from, std::string& output) {
+  std::array<char, 4096> bytes;
+  const ssize_t count = ::read(from, bytes.data(), bytes.size());
+  if (count <= 0) return false;
+  output.append(bytes.data(),
+                std::min(static_cast<std::size_t>(count), kMostOutput - output.size()));
+  return true;
+}
+
+}  // namespace
+
+PrivateFolder::PrivateFolder() {
+  const char* const parent = std::getenv("TMPDIR");
+  path_ = fmt::format("{}/offload-XXXXXX", parent != nullptr && *parent != '\0' ? parent : "/tmp");
+  if (::mkdtemp(path_.data()) == nullptr) core::throw_errno("mkdtemp " + path_);
+  fd_ = core::Fd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat found {};
+  if (!fd_.valid() || ::fstat(fd_.get(), &found) != 0) core::throw_errno("open " + path_);
+  if (found.st_uid != ::geteuid() || (found.st_mode & 07777) != S_IRWXU) {
+    throw core::Error(core::ErrorCode::not_permitted, path_ + " is not the folder that was made");
+  }
+}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+core::Fd PrivateFolder::open_file(const std::string& name) const {
+  core::Fd file(
+      check_errno(::openat(fd_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC), name));
+  struct stat found {};
+  check_errno(::fstat(file.get(), &found), name);
+  if (!S_ISREG(found.st_mode) || found.st_uid != ::geteuid()) {
+    throw core::Error(core::ErrorCode::not_permitted, name + " is no file of this user's own");
+  }
+  return file;
+}
+
+CompilerRun run_compiler(const std::vector<std::string>& command, const PrivateFolder& folder,
+                         core::Signals& signals) {
+  int ends[2];
+  check_errno(::pipe2(ends, O_CLOEXEC), "pipe2");
+  const core::Fd reading(ends[0]);
+  core::Fd writing(ends[1]);
+  ProcessGroup process(spawn(command, folder, writing.get()));
+  writing.reset();
+  CompilerRun run;
+  const auto deadline = core::Clock::now() + kLongestRun;
+  for (bool talks = true; talks || !process.has_ended();) {
+    // A descriptor below zero is left out.
+    std::array<pollfd, 2> ready{
+        {{signals.fd(), POLLIN, 0}, {talks ? reading.get() : -1, POLLIN, 0}}};
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - core::Clock::now())
+            .count();
+    if (left <= 0) {
+      run.failure = fmt::format("it did not end within {} s", core::to_seconds(kLongestRun));
+      return run;
+    }
+    ::poll(ready.data(), ready.size(), talks ? static_cast<int>(left) : kLookMs);
+    // SIGHUP rereads what is read after this.
+    if (const int signal = signals.take(); signal != 0 && signal != SIGHUP) throw Interrupted();
+    if (talks && ready[1].revents != 0) talks = read_output(reading.get(), run.output);
+  }
+  run.failure = process.failure();
+  return run;
+}
+
+}  // namespace offload::worker

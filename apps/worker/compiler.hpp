@@ -1,0 +1,52 @@
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "core/fd.hpp"
+#include "core/signals.hpp"
+
+namespace offload::worker {
+
+/// A new folder that nobody but this user may enter, below $TMPDIR, else /tmp. Removed at the end
+/// with all that is in it; of links in it, the link.
+class PrivateFolder {
+ public:
+  /// Throws Error.
+  PrivateFolder();
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder();
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// The folder itself, whatever its path leads to by now.
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+  /// A file in it, opened for reading: no link, and this user's own. Throws Error.
+  [[nodiscard]] core::Fd open_file(const std::string& name) const;
+
+ private:
+  std::string path_;
+  core::Fd fd_;
+};
+
+/// SIGINT or SIGTERM came while a compiler ran: the program is to end as after any other signal.
+class Interrupted : public std::exception {
+ public:
+  [[nodiscard]] const char* what() const noexcept override { return "a signal ended it"; }
+};
+
+struct CompilerRun {
+  /// How it ended, in words: "exit status 1"; empty if all went well.
+  std::string failure;
+  /// What it wrote, 64 KiB at most.
+  std::string output;
+};
+
+/// Runs a compiler in `folder`, without a shell, in English, and waits for its end: for three
+/// minutes at most. `command`: its path and its arguments. Whatever it started is gone when this
+/// returns or throws. Throws Error where it cannot be started, and Interrupted.
+CompilerRun run_compiler(const std::vector<std::string>& command, const PrivateFolder& folder,
+                         core::Signals& signals);
+
+}  // namespace offload::worker
