@@ -1,6 +1,5 @@
 #include "tests/kernels/bodies/batch_body.hpp"
 #include "tests/kernels/bodies/buffer_array_body.hpp"
-#include "tests/kernels/bodies/comch_body.hpp"
 #include "tests/kernels/bodies/device_runner.cuh"
 #include "tests/kernels/bodies/group_body.hpp"
 #include "tests/kernels/bodies/message_body.hpp"
@@ -8,7 +7,8 @@
 #include "tests/kernels/bodies/services_body.hpp"
 #include "tests/kernels/bodies/slot_batch_body.hpp"
 #include "tests/kernels/bodies/sync_event_body.hpp"
-#include "tests/kernels/bodies/unsolicited_body.hpp"
+#include "tests/kernels/comch/comch_body.hpp"
+#include "tests/kernels/comch/unsolicited_body.hpp"
 
 namespace offload::kernels::test {
 

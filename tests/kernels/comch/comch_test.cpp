@@ -2,10 +2,10 @@
 #include <thread>
 #include <vector>
 
-#include "tests/kernels/bodies/comch_body.hpp"
 #include "tests/kernels/bodies/host_runner.hpp"
 #include "tests/kernels/bodies/host_warp.hpp"
-#include "tests/kernels/bodies/unsolicited_body.hpp"
+#include "tests/kernels/comch/comch_body.hpp"
+#include "tests/kernels/comch/unsolicited_body.hpp"
 
 namespace offload::kernels::test {
 
