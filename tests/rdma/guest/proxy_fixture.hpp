@@ -87,7 +87,8 @@ class ProxyGuestTest : public DeviceTest {
     EXPECT_EQ(bytes(to + length, 1)[0], std::byte{0});
   }
 
-  static constexpr wire::Completion kNone{CqeKind::invalid, Syndrome::none, 0, {}, 0, 0, 0, 0};
+  static constexpr wire::Completion kNone{
+      CqeKind::invalid, Syndrome::none, 0, {}, 0, 0, 0, 0, 0, 0};
   static wire::SendWork work_of(Opcode opcode, const LocalBuffer* buffers, std::uint32_t count) {
     wire::SendWork work;
     work.opcode = opcode;
