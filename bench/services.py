@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The example services' figures: a hop through a channel, a soak through the three programs with workers killed, and four
-services at once. Bounded in time; runs in a source tree, or where scripts/bundle put it.
+"""The example services' figures: a hop through a channel, what it costs to be a module (pairs), a soak through the three
+programs with workers killed, and four services at once. Bounded in time; runs in a source tree, or where scripts/bundle put
+it.
 
-usage: bench/services.py [hop] [soak] [four] [--backend cuda|cpu] [--requests COUNT] [--seconds S]
+usage: bench/services.py [hop] [pairs] [soak] [four] [--backend cuda|cpu] [--requests COUNT] [--seconds S]
 Programs: OFFLOAD_BIN_DIR, else build/release/bin. Exit 0: no answer was wrong and none was lost.
 """
 import argparse
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import random
+import statistics
 import struct
 import subprocess
 import sys
@@ -22,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 arguments = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
-arguments.add_argument("parts", nargs="*", default=[], metavar="hop|soak|four")
+arguments.add_argument("parts", nargs="*", default=[], metavar="hop|pairs|soak|four")
 arguments.add_argument("--backend", choices=["cuda", "cpu"], default="cuda")
 arguments.add_argument("--requests", type=int, default=1_000_000, help="of each service in the soak")
 arguments.add_argument("--soak-seconds", type=float, default=200, help="of each service, at most")
@@ -38,6 +40,7 @@ import wire  # noqa: E402
 
 LIMIT_S = 120  # of one run of a program
 KILLS = 3
+PAIRS = 10
 HOP_KEYS = 1_000_000
 
 
@@ -108,6 +111,23 @@ def run_hops(pairs):
         for in_flight in (8, 32, 128):  # the highest rate whose p99 is within 200 us
             hop(f"mlp {storage}, {in_flight} in flight", *mlp, "--in-flight", in_flight,
                 "--messages", max(500, few // 4))
+
+
+def run_pairs():
+    """`reverse` as a module and built in, in turn: the medians of the ratios, with least and most."""
+    as_module = ["--service-module", harness.SERVICES / "reverse-module.so", "--service", "reverse-module"]
+    alone = ["--sizes", 64, "--messages", max(2000, arguments.messages // 50)]
+    batches = ["--sizes", 64, "--channels", 12, "--in-flight", 1024, "--messages", arguments.messages]
+    for name, figure, load in (("1 in flight", "p50_us", alone), ("12 channels, 1024 in flight", "rate_per_s", batches)):
+        ratios = []
+        for each in range(PAIRS):
+            order = (as_module, []) if each % 2 else ([], as_module)
+            first, second = (hop(f"reverse{', a module' if kind else ''}, {name}", *load, *kind) for kind in order)
+            if not (first and second):
+                return
+            ratios.append(first[figure] / second[figure] if order[0] else second[figure] / first[figure])
+        print(f"{name}: {figure} of the module / built in: median {statistics.median(ratios):.3f}, "
+              f"{min(ratios):.3f} to {max(ratios):.3f} (bar: within 0.02 of 1)", flush=True)
 
 
 def close(stage, name):
@@ -278,11 +298,13 @@ def run_four():
 
 
 def main():
-    parts = set(arguments.parts) or {"hop", "soak", "four"}
+    parts = set(arguments.parts) or {"hop", "pairs", "soak", "four"}
     layers = make_weights(FOLDER)
     pairs = make_table(FOLDER) if parts & {"hop", "soak"} else None
     if "hop" in parts:
         run_hops(pairs)
+    if "pairs" in parts:
+        run_pairs()
     if "four" in parts:
         run_four()
     return 0 if "soak" not in parts or run_soaks(pairs, layers) else 1

@@ -25,7 +25,7 @@ OPTIONS = {
     WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
              "--backend", "-g", "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--data-path",
              "--connect-timeout", "--shutdown-timeout", "--stuck-after", "--stand-by", "--replace",
-             "--shutdown-together", "--max-memory", "--service-module", "--service-option", "--list-devices", "--metrics", "--admin", *LOG, *CONFIGURATION,
+             "--shutdown-together", "--max-memory", "--service-module", "--service-source", "--service-option", "--list-devices", "--metrics", "--admin", *LOG, *CONFIGURATION,
              "--udp", "--udp-service", "--udp-queues",
              "-h", "--help", "--version"],
     CLIENT: ["-s", "--server-ip-address", "-p", "--server-ip-port", "--connect-timeout",
