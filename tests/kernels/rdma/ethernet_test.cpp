@@ -22,6 +22,7 @@ Bytes by_mlx5dv(std::uint64_t position, const RawWork& work) {
   auto* const control = reinterpret_cast<mlx5_wqe_ctrl_seg*>(bytes.data());
   auto* const ethernet = reinterpret_cast<mlx5_wqe_eth_seg*>(control + 1);
   Bytes header(work.bytes, work.bytes + work.inline_bytes);
+  header.reserve(1);  // the function wants an address, also of no bytes
   mlx5dv_set_eth_seg(ethernet, work.checksums, 0, static_cast<std::uint16_t>(work.inline_bytes),
                      header.data());
   const std::size_t inlined = work.inline_bytes > 2 ? sizeof *ethernet : 16;
