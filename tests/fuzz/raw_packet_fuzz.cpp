@@ -172,7 +172,7 @@ void run_entries(Input input) {
     require(entry.work.buffer_count < entry.segments, "so do buffers");
     reader.pass(entry);
   }
-  require(reader.has_entry() == false, "the reading ends");
+  require(!reader.has_entry(), "the reading ends");
 }
 
 void run(const Input& input) {
