@@ -139,16 +139,18 @@ int main(int argc, char** argv) {
     steps += result.steps;
     all_hash += result.hash;
     seconds += static_cast<double>(result.nanoseconds) / 1e9;
-    if (seeds == 1)
+    if (seeds == 1) {
       std::printf("seed %llu: trace %016llx\n", static_cast<unsigned long long>(seed),
                   static_cast<unsigned long long>(result.hash));
+    }
     if (result.failures != 0) {
       ++failed;
       std::printf("seed %llu FAILED: %s\n", static_cast<unsigned long long>(seed),
                   result.text.data());
-      if (!traces)
+      if (!traces) {
         std::printf("  simulation --seed %llu --faults %u --trace\n",
                     static_cast<unsigned long long>(seed), shrink(seed, faults));
+      }
     } else if (done % 1000 == 0) {
       std::printf("%llu seeds, %llu failed\n", static_cast<unsigned long long>(done),
                   static_cast<unsigned long long>(failed));
