@@ -26,7 +26,6 @@
 #include "tests/simulation/kernel/files.hpp"
 
 namespace offload::simulation {
-namespace {
 
 template <class Function>
 Function* libc(const char* name) {
@@ -38,36 +37,36 @@ Function* libc(const char* name) {
     return real;                                             \
   }())
 
-[[nodiscard]] bool inside() {
+[[nodiscard]] inline bool inside() {
   return kernel != nullptr && kernel->current != nullptr;
 }
-[[nodiscard]] bool is_ours(int fd) {
+[[nodiscard]] inline bool is_ours(int fd) {
   return inside() && fd >= kFirstFd;
 }
-Process& self() {
+inline Process& self() {
   return *kernel->current->process;
 }
-int fails(int error) {
+inline int fails(int error) {
   errno = error;
   return -1;
 }
 /// What every system call begins with.
-void step(const char* name, int fd = 0) {
+inline void step(const char* name, int fd = 0) {
   kernel->note(name, static_cast<std::uint64_t>(fd));
   kernel->yield();
 }
-Time time_of(const timespec& time) {
+inline Time time_of(const timespec& time) {
   return time.tv_sec * kSecond + time.tv_nsec;
 }
-bool is_path(const char* path) {
+inline bool is_path(const char* path) {
   return inside() && std::strncmp(path, "/sim/", 5) == 0;
 }
 
-std::string name_of(const sockaddr* address) {
+inline std::string name_of(const sockaddr* address) {
   if (address->sa_family == AF_UNIX) return reinterpret_cast<const sockaddr_un*>(address)->sun_path;
   return "port " + std::to_string(ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port));
 }
-void put_address(std::uint16_t port, sockaddr* to, socklen_t* size) {
+inline void put_address(std::uint16_t port, sockaddr* to, socklen_t* size) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
@@ -76,7 +75,7 @@ void put_address(std::uint16_t port, sockaddr* to, socklen_t* size) {
   *size = sizeof address;
 }
 
-ssize_t send_on(int fd, std::span<const iovec> pieces, std::vector<File> files = {}) {
+inline ssize_t send_on(int fd, std::span<const iovec> pieces, std::vector<File> files = {}) {
   step("send", fd);
   const auto socket = self().get<Socket>(fd);
   if (!socket) return fails(EBADF);
@@ -84,7 +83,7 @@ ssize_t send_on(int fd, std::span<const iovec> pieces, std::vector<File> files =
   kernel->note("sent", static_cast<std::uint64_t>(sent));
   return sent;
 }
-ssize_t receive_on(int fd, std::span<const iovec> room) {
+inline ssize_t receive_on(int fd, std::span<const iovec> room) {
   step("receive", fd);
   const auto socket = self().get<Socket>(fd);
   if (!socket) return fails(EBADF);
@@ -93,7 +92,7 @@ ssize_t receive_on(int fd, std::span<const iovec> room) {
   return received;
 }
 
-int wait_events(int fd, epoll_event* events, int most, Time limit) {
+inline int wait_events(int fd, epoll_event* events, int most, Time limit) {
   ++kernel->current->sleeps;
   step("epoll_wait", fd);
   const auto epoll = self().get<Epoll>(fd);
@@ -109,5 +108,4 @@ int wait_events(int fd, epoll_event* events, int most, Time limit) {
   return count;
 }
 
-}  // namespace
 }  // namespace offload::simulation
