@@ -9,16 +9,15 @@ Exit status 0 only if every answer was right.
 
 import argparse
 import http.client
-import json
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
-from end_to_end import BIN, start, stop, wait_for_port
+from end_to_end import load, start, stop, wait_for_port
 
 
 def scrape(port, ended):
@@ -46,12 +45,9 @@ def rate(options, shown):
                 view = int(re.search(r"metrics on http://127\.0\.0\.1:(\d+)/", log.read_text())[1])
                 scraper = threading.Thread(target=scrape, args=(view, ended))
                 scraper.start()
-            result = folder / "client.json"
-            subprocess.run([BIN / "offload-client", "-s", "127.0.0.1", "-p", port, "-t", str(options.clients),
-                            "--connections", "2", "--max-concurrent-messages", str(options.in_flight),
-                            "--size", "64", "--duration", str(options.seconds), "--log-level", "warning",
-                            "--output", result], check=True, stdout=subprocess.DEVNULL)
-            return json.loads(result.read_text())["runs"][0]["io_rate_miops"]
+            row = SimpleNamespace(client_threads=options.clients, connections=2 * options.clients,
+                                  in_flight=options.in_flight)
+            return load(folder, port, options, row, "reverse")[0]
         finally:
             ended.set()
             if scraper.ident:
@@ -71,6 +67,7 @@ def main():
     parser.add_argument("--clients", type=int, default=4, help="threads of the client")
     parser.add_argument("--in-flight", type=int, default=16, help="of each connection, of two a thread")
     parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--size", type=int, default=64, help="of a request, bytes")
     parser.add_argument("--seconds", type=float, default=2, help="of each run")
     parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()

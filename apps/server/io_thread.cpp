@@ -146,10 +146,10 @@ void IoThread::publish() {
   metrics.responses.set(path_.answered_well());
   metrics.in_flight.set(path_.requester().awaited());
   const core::TimePoint now = engine_.now();
-  if (full_since_)
+  if (full_since_) {
     metrics.channel_full.add(static_cast<std::uint64_t>((now - *full_since_).count()));
-  full_since_.reset();
-  if (path_.requester().full()) full_since_ = now;
+  }
+  full_since_ = path_.requester().full() ? std::optional(now) : std::nullopt;
 }
 
 /// The engine found the turn before this one too long: with what it was busy.

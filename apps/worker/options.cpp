@@ -107,10 +107,7 @@ void add_services(cli::CommandLine& line, Options& options) {
                   "this machine, as this user (docs/services.md). May be repeated")
       .type_name("FILE");
   const auto take_option = [&options](const std::string& text) {
-    const auto equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) return false;
-    options.service_options.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-    return true;
+    return backend::add_service_option(options.service_options, text);
   };
   cli::add_values(line, "--service-option", take_option, "KEY=VALUE or SERVICE.KEY=VALUE",
                   "What the services of modules are made from; SERVICE. where only one of several "

@@ -181,10 +181,7 @@ void declare(cli::CommandLine& line, Options& options) {
                   "As offload-worker's; to compare a service as a module with one built in")
       .type_name("FILE");
   const auto take_option = [&options](const std::string& text) {
-    const auto equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) return false;
-    options.service_options.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-    return true;
+    return backend::add_service_option(options.service_options, text);
   };
   cli::add_values(line, "--service-option", take_option, "KEY=VALUE", "As offload-worker's")
       .type_name("KEY=VALUE");

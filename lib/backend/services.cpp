@@ -30,6 +30,13 @@ std::vector<kernels::ServiceOption> options_for(const std::string& service,
 
 }  // namespace
 
+bool add_service_option(ServiceOptions& options, const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos) return false;
+  options.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  return true;
+}
+
 Services::Services(const std::vector<std::string>& modules, ServiceOptions options)
     : options_(std::move(options)) {
   for (const std::string& path : modules) add(path, path);

@@ -31,6 +31,9 @@ class ServiceModule {
 /// KEY or SERVICE.KEY, and the value.
 using ServiceOptions = std::vector<std::pair<std::string, std::string>>;
 
+/// Adds `text`, KEY=VALUE or SERVICE.KEY=VALUE. False: it is none.
+bool add_service_option(ServiceOptions& options, const std::string& text);
+
 /// The services that a worker has: those that are built in, and those of modules. Read only while
 /// several back ends make objects of it.
 class Services {

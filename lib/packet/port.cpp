@@ -99,6 +99,7 @@ Port::Port(FrameMemory& memory, PortOptions options, OnError on_error)
       steering_(options_.interface, index_of(options_.interface)),
       control_(control_socket()) {
   queues_.reserve(options_.hardware_queues.size() * options_.queues);
+  wake_ups_ = std::make_unique<WakeUps[]>(options_.hardware_queues.size() * options_.queues);
   for (const std::uint32_t number : options_.hardware_queues) {
     add_hardware_queue(memory, number, index_of(options_.interface));
   }
@@ -188,8 +189,16 @@ bool Port::wake(std::size_t queue) noexcept {
     static_cast<void>(::recvfrom(own.socket.fd(), nullptr, 0, MSG_DONTWAIT, nullptr, nullptr));
     woke = true;
   }
-  if (woke) wake_ups_.fetch_add(1, std::memory_order_relaxed);
+  if (woke) wake_ups_[queue].count.fetch_add(1, std::memory_order_relaxed);
   return woke;
+}
+
+std::uint64_t Port::wake_ups() const noexcept {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    sum += wake_ups_[i].count.load(std::memory_order_relaxed);
+  }
+  return sum;
 }
 
 void Port::look_at_link() {

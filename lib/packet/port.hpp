@@ -3,11 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/cpu.hpp"
 #include "core/error.hpp"
 #include "core/fd.hpp"
 #include "packet/frame_memory.hpp"
@@ -86,9 +88,7 @@ class Port final : public progress::Context, progress::EventHandler {
   /// Returns whether it was. Any thread; a system call at most for each.
   bool wake(std::size_t queue) noexcept;
   /// How often the driver was told. Any thread.
-  [[nodiscard]] std::uint64_t wake_ups() const noexcept {
-    return wake_ups_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] std::uint64_t wake_ups() const noexcept;
 
  private:
   Step on_start() override;
@@ -114,7 +114,11 @@ class Port final : public progress::Context, progress::EventHandler {
   std::vector<PortQueue> queues_;
   core::Fd control_;  ///< any socket, to ask for the interface's state
   core::TimePoint next_look_{};
-  std::atomic<std::uint64_t> wake_ups_{0};  ///< relaxed: it says nothing but that
+  /// Of a queue, apart from what others' threads write. Relaxed: it says nothing but that.
+  struct alignas(core::kCacheLinePair) WakeUps {
+    std::atomic<std::uint64_t> count{0};
+  };
+  std::unique_ptr<WakeUps[]> wake_ups_;  ///< by queue
   bool is_up_ = true;
   bool is_used_ = false;
   bool is_gone_ = false;
