@@ -30,6 +30,24 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t write_packet(std::uint8_t* bytes, std::
   return length;
 }
 
+/// Receives `count` packets, `most` at a time; `decide`(packet) says what becomes of each.
+template <class Group, class AnyQueue, class Decide>
+OFFLOAD_HOST_DEVICE Report answer_all(const Group& group, const AnyQueue& queue,
+                                      std::uint32_t count, std::uint32_t most,
+                                      const Decide& decide) {
+  Report report{};
+  std::uint32_t received = 0;
+  while (received < count) {
+    const Batch batch = receive(group, queue, received, most, long_wait());
+    const Result result = finish(group, queue, queue, received, batch, long_wait(), decide);
+    if (batch.count == 0 || batch.count > most || result != Result::done) ++report.failed;
+    if (batch.count == 0) break;
+    report.recycled += recycle(group, queue, long_wait());
+  }
+  report.count = received;
+  return report;
+}
+
 /// Adds one to each byte behind the number of a packet whose number is even, and sends it; frees
 /// the others.
 template <class AnyQueue>
@@ -41,20 +59,10 @@ struct AnswerEven {
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, std::uint32_t number) const {
-    Report report{};
-    std::uint32_t received = 0;
-    while (received != count) {
-      const Batch batch = receive(group, queue, received, most, long_wait());
-      const Result result =
-          finish(group, queue, queue, received, batch, long_wait(), [](Packet& packet) {
-            for (std::uint32_t i = 4; i < packet.length; ++i) ++packet.data[i];
-            return packet.data[0] % 2 == 0 ? Verdict::send : Verdict::drop;
-          });
-      if (batch.count == 0 || batch.count > most || result != Result::done) ++report.failed;
-      if (batch.count == 0) break;
-      report.recycled += recycle(group, queue, long_wait());
-    }
-    report.count = received;
+    const Report report = answer_all(group, queue, count, most, [](Packet& packet) {
+      for (std::uint32_t i = 4; i < packet.length; ++i) ++packet.data[i];
+      return packet.data[0] % 2 == 0 ? Verdict::send : Verdict::drop;
+    });
     if (group.lane() == 0) reports[number] = report;
   }
 };
@@ -190,22 +198,12 @@ struct AnswerFrames {
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, std::uint32_t number) const {
-    Report report{};
-    std::uint32_t received = 0;
-    while (received < count) {
-      const Batch batch = receive(group, queue, received, 32, long_wait());
-      const Result result =
-          finish(group, queue, queue, received, batch, long_wait(), [](Packet& packet) {
-            const Headers headers = parse_frame(packet.data, packet.length);
-            const bool answers =
-                make_udp_echo(packet.data, headers, 0) || make_ping_reply(packet.data, headers);
-            return answers ? Verdict::send : Verdict::drop;
-          });
-      if (batch.count == 0 || result != Result::done) ++report.failed;
-      if (batch.count == 0) break;
-      recycle(group, queue, long_wait());
-    }
-    report.count = received;
+    const Report report = answer_all(group, queue, count, 32, [](Packet& packet) {
+      const Headers headers = parse_frame(packet.data, packet.length);
+      const bool answers =
+          make_udp_echo(packet.data, headers, 0) || make_ping_reply(packet.data, headers);
+      return answers ? Verdict::send : Verdict::drop;
+    });
     if (group.lane() == 0) reports[number] = report;
   }
 };
