@@ -31,57 +31,78 @@ ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
       ready_(session.offer_.numa_nodes.size()),
       began_(core::Clock::now()),
       heard_(began_) {
-  auto wakeup = (capabilities_ & protocol::kRingsDoorbell) != 0 ? channel::Wakeup::doorbell
-                                                                : channel::Wakeup::polling;
-  if (local_ == nullptr) {
-    wakeup = channel::Wakeup::engine;
-    randomize(token_);
-  }
-  const Offer& offer = session_->offer_;
-  for (std::uint32_t i = 0; i < offer.numa_nodes.size(); ++i) {
-    channels_.push_back(std::shared_ptr<WorkerChannel>(
-        new WorkerChannel{id_,
-                          wakeup,
-                          {i, offer.depth, offer.max_message_length, offer.numa_nodes[i], 0,
-                           offer.max_response_length}}));
-  }
+  if (local_ == nullptr) randomize(token_);
 }
 
 ServerSession::Attachment::~Attachment() {
+  session_->engine_->deactivate(*this);
   if (connection_) session_->engine_->unwatch(connection_->fd(), *this);
 }
 
 void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connection) {
   connection_ = std::move(connection);
   protocol::Welcome welcome;
-  welcome.channel_count = static_cast<std::uint16_t>(channels_.size());
+  welcome.channel_count = static_cast<std::uint16_t>(channel_count());
   welcome.keep_alive_ms = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(session_->offer_.keep_alive).count());
   welcome.services = session_->offer_.services;
   try {
     session_->engine_->watch(connection_->fd(), EPOLLIN, *this);
     connection_->send(MessageId::welcome, welcome.encode());
-    // A remote worker is offered a channel once it has the one before: no more messages are under
-    // way than a control connection has room for.
-    const std::size_t count = local_ != nullptr ? channels_.size() : 1;
-    for (std::size_t i = 0; i < count; ++i) offer_channel(i);
+    session_->engine_->activate(*this);
   } catch (const Error& error) {
     end(error.what());
   }
   leave_if_gone();
 }
 
+/// One channel, whose memory may take seconds: between two of them keep-alives are sent, and a
+/// worker that has left meanwhile is found.
+bool ServerSession::Attachment::poll() {
+  make_channel();
+  if (!gone_) offer_channel(channels_.size() - 1);
+  // A remote worker is offered a channel once it has the one before: no more messages are under
+  // way than a control connection has room for.
+  if (local_ == nullptr || channels_.size() == channel_count()) {
+    session_->engine_->deactivate(*this);
+  }
+  leave_if_gone();
+  return true;
+}
+
+void ServerSession::Attachment::make_channel() {
+  auto wakeup = (capabilities_ & protocol::kRingsDoorbell) != 0 ? channel::Wakeup::doorbell
+                                                                : channel::Wakeup::polling;
+  if (local_ == nullptr) wakeup = channel::Wakeup::engine;
+  const Offer& offer = session_->offer_;
+  const auto index = static_cast<std::uint32_t>(channels_.size());
+  try {
+    channels_.push_back(std::shared_ptr<WorkerChannel>(
+        new WorkerChannel{id_,
+                          wakeup,
+                          {index, offer.depth, offer.max_message_length, offer.numa_nodes[index], 0,
+                           offer.max_response_length}}));
+  } catch (const std::exception& error) {
+    refuse(Refusal::busy, std::string("no channels can be made for it: ") + error.what());
+  }
+}
+
 void ServerSession::Attachment::offer_channel(std::size_t index) {
   const channel::ChannelMemory& memory = channels_[index]->memory;
   auto descriptor = memory.descriptor();
-  descriptor.service = static_cast<std::uint8_t>(index * session_->offer_.services.size() /
-                                                 session_->offer_.numa_nodes.size());
-  if (local_ != nullptr) {
-    return local_->send_with_fds(MessageId::channel_descriptor, descriptor.encode(), memory.fds());
+  descriptor.service =
+      static_cast<std::uint8_t>(index * session_->offer_.services.size() / channel_count());
+  try {
+    if (local_ != nullptr) {
+      return local_->send_with_fds(MessageId::channel_descriptor, descriptor.encode(),
+                                   memory.fds());
+    }
+    descriptor.access.assign(token_.begin(), token_.end());
+    descriptor.response_access.clear();
+    connection_->send(MessageId::channel_descriptor, descriptor.encode());
+  } catch (const Error& error) {
+    end(error.what());
   }
-  descriptor.access.assign(token_.begin(), token_.end());
-  descriptor.response_access.clear();
-  connection_->send(MessageId::channel_descriptor, descriptor.encode());
 }
 
 bool ServerSession::Attachment::expects(const protocol::AttachChannel& request) const {
@@ -97,7 +118,7 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
                            ? connection.grant_slot_endpoint(request, channel.memory.endpoint().view)
                            : connection.grant_data_endpoint(request, channel.memory.depth());
     heard_ = core::Clock::now();
-    if (++connected_ < channels_.size()) offer_channel(connected_);
+    if (++connected_ < channel_count()) session_->engine_->activate(*this);
   } catch (const Error& error) {
     end("channel " + std::to_string(request.channel) + " cannot be attached: " + error.what());
   }
@@ -168,8 +189,8 @@ void ServerSession::Attachment::exchange_consumer_id(
   if (!request || request->channel >= ready_.size() || ready_[request->channel]) {
     return refuse(Refusal::bad_hello, "malformed or repeated consumer id");
   }
-  if (local_ == nullptr && request->channel >= connected_) {
-    return refuse(Refusal::bad_hello, "a consumer without a data connection");
+  if (request->channel >= (local_ != nullptr ? channels_.size() : connected_)) {
+    return refuse(Refusal::bad_hello, "a consumer id of a channel that it does not have yet");
   }
   ready_[request->channel] = true;
   const protocol::ExchangeConsumerId response{request->channel, request->channel};

@@ -12,10 +12,9 @@ namespace offload::comch {
 
 /// One worker's attachment, from its greeting until it is gone: then the session destroys it, at
 /// the end of whatever public call or event found that out.
-class ServerSession::Attachment final : progress::EventHandler {
+class ServerSession::Attachment final : progress::EventHandler, progress::Pollable {
  public:
-  /// `session`: which it is part of. Makes the channels for who is at the other end of
-  /// `connection`. Throws Error.
+  /// `session`: which it is part of. For who is at the other end of `connection`.
   Attachment(ServerSession& session, WorkerId id, ControlConnection& connection,
              const protocol::Hello& hello);
   ~Attachment();
@@ -29,7 +28,8 @@ class ServerSession::Attachment final : progress::EventHandler {
 
   [[nodiscard]] bool told_to_stop() const noexcept { return told_to_stop_; }
 
-  /// Takes the connection, welcomes the worker and offers it its channels.
+  /// Takes the connection and welcomes the worker; its channels follow, one in a turn of the
+  /// engine.
   void start(std::unique_ptr<ControlConnection> connection);
   void tick(core::TimePoint now);
   void assign(std::uint32_t channels);
@@ -45,9 +45,21 @@ class ServerSession::Attachment final : progress::EventHandler {
 
  private:
   void on_events(std::uint32_t epoll_events) override;
+  /// Active while the next channel is to be made.
+  bool poll() override;
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return progress::Expecting::nothing;
+  }
+  core::Duration arm() override { return {}; }
+  void disarm() override {}
+
   void read_messages();
   void handle(const ControlMessage& message);
   void take_user_message(std::span<const std::byte> payload);
+  [[nodiscard]] std::size_t channel_count() const noexcept {
+    return session_->offer_.numa_nodes.size();
+  }
+  void make_channel();
   void offer_channel(std::size_t index);
   void exchange_consumer_id(const std::optional<protocol::ExchangeConsumerId>& request);
   [[nodiscard]] bool writes_slots() const noexcept {
@@ -66,7 +78,7 @@ class ServerSession::Attachment final : progress::EventHandler {
   std::string backend_;
   std::uint32_t capabilities_;
   protocol::Token token_{};                               ///< for data connections
-  std::vector<std::shared_ptr<WorkerChannel>> channels_;  ///< until it serves them
+  std::vector<std::shared_ptr<WorkerChannel>> channels_;  ///< those made, until it serves them
   std::size_t connected_ = 0;  ///< of a remote worker's channels, from the first on
   std::vector<bool> ready_;    ///< by channel
   core::TimePoint began_;

@@ -64,12 +64,7 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
                                                   service, fmt::join(hello->services, ", ")));
   }
   const WorkerId id = ++last_id_;
-  std::unique_ptr<Attachment> attachment;
-  try {
-    attachment = std::make_unique<Attachment>(*this, id, *connection, *hello);
-  } catch (const std::exception& error) {
-    return refuse(Refusal::busy, std::string("no channels can be made for it: ") + error.what());
-  }
+  auto attachment = std::make_unique<Attachment>(*this, id, *connection, *hello);
   core::log_info("worker {} attaches: {}", attachment->name(), hello->backend);
   attachments_.emplace(id, std::move(attachment)).first->second->start(std::move(connection));
 }

@@ -27,6 +27,9 @@ class ServerSessionTest : public SessionTest {
 
   void greet_and_take_the_offer() {
     greet();
+    take_the_offer();
+  }
+  void take_the_offer() {
     EXPECT_EQ(next(*worker_).id, protocol::MessageId::welcome);
     for (std::uint32_t i = 0; i < kChannels; ++i) {
       EXPECT_EQ(next(*worker_).id, protocol::MessageId::channel_descriptor);

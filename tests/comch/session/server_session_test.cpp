@@ -1,6 +1,7 @@
 #include "comch/session/server_session.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -65,6 +66,7 @@ TEST_F(ServerSessionTest, AWorkerThatCannotRingIsSilent) {
   auto mute = hello();
   mute.capabilities = 0;
   send(MessageId::hello, mute.encode());
+  take_the_offer();
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
   EXPECT_EQ(worker_events_.last.channels.front()->wakeup, channel::Wakeup::polling);
@@ -159,6 +161,47 @@ TEST_F(ServerSessionTest, RefusesConsumerIdsThatAreWrong) {
     expect_refused(Refusal::bad_hello, "consumer id");
   }
   EXPECT_EQ(worker_events_.attached, 0);
+}
+
+TEST_F(ServerSessionTest, MakesOneChannelInATurn) {
+  greet();
+  ASSERT_TRUE(run_until([&] { return worker_->receive().has_value(); }));  // the welcome
+  std::uint32_t offered = 0;
+  for (int turns = 0; offered < kChannels && turns < 100; ++turns) {
+    std::uint32_t now_offered = 0;
+    while (worker_->receive()) ++now_offered;
+    EXPECT_LE(now_offered, 1U);
+    offered += now_offered;
+    server_engine_.run_once(core::Clock::now());
+  }
+  EXPECT_EQ(offered, kChannels);
+}
+
+TEST_F(ServerSessionTest, RefusesAConsumerIdOfAChannelThatIsStillToBeMade) {
+  greet();
+  for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
+  auto message = next(*worker_);
+  while (message.id != MessageId::error && !testing::Test::HasFailure()) message = next(*worker_);
+  EXPECT_NE(protocol::parse_error(message.payload).text.find("does not have yet"),
+            std::string::npos);
+  EXPECT_TRUE(is_closed_on(*worker_));
+  EXPECT_EQ(worker_events_.attached, 0);
+}
+
+TEST_F(ServerSessionTest, RefusesAWorkerForWhomNoChannelCanBeMade) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
+#endif
+  server_engine_.run_once(core::Clock::now());  // takes its connection
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  greet();
+  EXPECT_EQ(next(*worker_).id, MessageId::welcome);
+  expect_refused(Refusal::busy, "no channels can be made");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  expect_next_worker_attaches();
 }
 
 TEST_F(ServerSessionTest, RefusesMessagesThatDoNotBelong) {

@@ -52,6 +52,7 @@ TEST_F(ServerWorkersTest, AWorkerSaysWhatItComesFor) {
   auto greeting = hello();
   greeting.capabilities |= protocol::kStandsBy;
   send(MessageId::hello, greeting.encode());
+  take_the_offer();
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
   EXPECT_TRUE(worker_events_.last.stands_by);
@@ -60,6 +61,7 @@ TEST_F(ServerWorkersTest, AWorkerSaysWhatItComesFor) {
   worker_ = connect_as_worker(address_);
   greeting.capabilities = protocol::kReplaces;
   send(MessageId::hello, greeting.encode());
+  take_the_offer();
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   ASSERT_TRUE(run_until([&] { return worker_events_.attached == 2; }));
   EXPECT_FALSE(worker_events_.last.stands_by);

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from certificates import Authority, needs_openssl, own, trusting
-from harness import PATIENCE, SANITIZE, TIME_FACTOR, Load, scaled, statistics, wait_until
+from harness import PATIENCE, TIME_FACTOR, Load, scaled, statistics, wait_until
 from wire import TOO_LONG, Wire, frame, payloads, reverse
 
 pytestmark = needs_openssl
@@ -46,8 +46,7 @@ def expect_refused(stage, server, *options, why):
 
 
 def test_every_size_and_depth(stage, ours, certificate):
-    # A sanitizer takes seconds for the memory of each.
-    server, _ = stage.pair(*own(certificate), "--max-message-length", "1m", "--threads", 1 if "thread" in SANITIZE else 2)
+    server, _ = stage.pair(*own(certificate), "--max-message-length", "1m", "--threads", 2)
     for size, depth in ((0, 128), (1, 1), (64, 128), (373, 16), (4096, 128), (65536, 16),
                         (1 << 20, 4)):
         count = scaled(2000 if size < 4096 else 50, lowest=5)
