@@ -28,11 +28,12 @@ BIN = Path(os.environ.get("OFFLOAD_BIN_DIR",
 class Program:
     """One of the programs, its log in a file."""
 
-    def __init__(self, folder, name, *arguments):
+    def __init__(self, folder, name, *arguments, before=()):
+        """`before`: a command that runs it."""
         number = len(list(folder.iterdir()))
         self.log_file = folder / f"{name}-{number}.log"
         with self.log_file.open("w") as sink:
-            self.process = subprocess.Popen([BIN / name, *map(str, arguments)], stdout=sink,
+            self.process = subprocess.Popen([*before, BIN / name, *map(str, arguments)], stdout=sink,
                                             stderr=sink)
 
     def wait_for_log(self, pattern, count=1):

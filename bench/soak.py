@@ -2,9 +2,11 @@
 """The three programs under load while a schedule from a seed does to them what a bad day does.
 
 A server with two workers and a stand-by, over a Unix socket or TCP; a load client and probes that check
-every byte. Meanwhile, one after another: a worker killed, stopped for a while, told to leave, detached
-by a command; the server told to reread its files, some of them wrong, and to drain; clients that send
-what is no request, that ask much and read nothing, that go in the middle of a request, that come and go.
+every byte. Meanwhile, one after another: a worker killed, stopped for a while, told to leave; the server told
+to reread its files, some of them wrong, and to drain, and given no more memory or descriptors for a while;
+clients that send what is no request, that ask much and read nothing, that go in the middle of a request, that
+come and go. Over TCP one worker is at the other end of a cable (a network namespace; takes root), which is
+pulled for a while.
 At the end nothing may be lost or wrong, and the server may hold no more memory and descriptors than after
 the first tenth of the time. Exit status 0 only if so; the seed repeats the schedule.
 """
@@ -13,6 +15,7 @@ import argparse
 import contextlib
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -31,18 +34,63 @@ from probe import REQUEST, Probe
 SPARE_BYTES, SPARE_FDS = 16 << 20, 32
 
 
+class Cable:
+    """Two ends of a wire, the far one in a network namespace of its own."""
+
+    ADDRESS, FAR_ADDRESS = "10.213.77.1", "10.213.77.2"
+
+    def __init__(self):
+        self.far = f"soak{os.getpid()}"
+        self.near_end, self.far_end = f"sk{os.getpid()}a", f"sk{os.getpid()}b"
+        try:
+            self.ip("netns", "add", self.far)
+            self.ip("link", "add", self.near_end, "type", "veth", "peer", "name", self.far_end, "netns", self.far)
+            self.ip("address", "add", f"{self.ADDRESS}/30", "dev", self.near_end)
+            self.ip("-n", self.far, "address", "add", f"{self.FAR_ADDRESS}/30", "dev", self.far_end)
+            self.ip("-n", self.far, "link", "set", self.far_end, "up")
+            self.plug()
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def ip(*command):
+        subprocess.run(["ip", *command], check=True, stderr=subprocess.PIPE, timeout=10)
+
+    def plug(self):
+        self.ip("link", "set", self.near_end, "up")
+
+    def pull(self):
+        self.ip("link", "set", self.near_end, "down")
+
+    def close(self):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            self.ip("netns", "del", self.far)
+
+
+def make_cable():
+    """None, and a line that says why, where it takes what this user may not."""
+    try:
+        return Cable()
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"no cable: {(getattr(error, 'stderr', None) or str(error).encode()).decode().strip()}", flush=True)
+        return None
+
+
 class Soak:
     """The programs, and what may be done to them. Each function is one event."""
 
     def __init__(self, options, folder, schedule):
         self.folder, self.schedule = folder, schedule
-        self.comch, key = [], folder / "key"
+        self.comch, key, self.cable = [], folder / "key", None
         if options.transport == "tcp":
+            self.cable = make_cable()
             subprocess.run(["openssl", "rand", "-hex", "-out", key, "32"], check=True)
             key.chmod(0o600)
             with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self.comch = ["--comch", f"tcp:127.0.0.1:{probe.getsockname()[1]}", "--comch-key-file", key]
+                probe.bind((Cable.ADDRESS if self.cable else "127.0.0.1", 0))
+                address, port = probe.getsockname()
+            self.comch = ["--comch", f"tcp:{address}:{port}", "--comch-key-file", key]
         else:
             self.comch = ["--comch", f"unix:{folder}/comch.sock"]
         self.file, self.admin = folder / "server.toml", f"unix:{folder}/admin.sock"
@@ -51,15 +99,17 @@ class Soak:
         self.server = self.start("offload-server", "-p", 0, "--threads", 2, *self.comch, "--admin", self.admin,
                                  "--config", self.file, "--client-memory", 64 << 20, "--frame-timeout", "2s",
                                  "--max-message-length", 4096)
-        self.workers = [self.worker(), self.worker(), self.worker("--stand-by")]
+        self.workers = [self.worker(place) for place in range(3)]
         self.port = int(self.server.wait_for_log(r"listening on \S*:(\d+)")[1])
 
-    def start(self, name, *arguments):
-        self.programs.append(Program(self.folder, name, *arguments))
+    def start(self, name, *arguments, before=()):
+        self.programs.append(Program(self.folder, name, *arguments, before=before))
         return self.programs[-1]
 
-    def worker(self, *more):
-        return self.start("offload-worker", *self.comch, "--backend", "cpu", *more)
+    def worker(self, place):
+        """The first is at the far end of the cable, the last stands by."""
+        before = ["ip", "netns", "exec", self.cable.far] if self.cable and place == 0 else []
+        return self.start("offload-worker", *self.comch, "--backend", "cpu", *["--stand-by"] * (place == 2), before=before)
 
     def write_file(self, wrong=False):
         self.file.write_text("worker-timeout = [\n" if wrong else "worker-timeout = \"10s\"\n")
@@ -75,7 +125,7 @@ class Soak:
         # SIGTERM: it has only just begun, and takes no signals yet.
         if former.wait() not in (0, -signal.SIGKILL, -signal.SIGTERM):
             sys.exit(f"a worker ended with {former.process.returncode}: {former.log_file}")
-        self.workers[index] = self.worker(*(["--stand-by"] if index == 2 else []))
+        self.workers[index] = self.worker(index)
 
     # ---- Events
 
@@ -127,8 +177,37 @@ class Soak:
         for _ in range(self.schedule.randrange(1, 200)):
             self.client().thing.close()
 
+    def pull_cable(self):
+        if self.cable is None:
+            return
+        self.cable.pull()
+        time.sleep(self.schedule.uniform(0.01, 8))
+        self.cable.plug()
+
+    @contextlib.contextmanager
+    def limit(self, what, most):
+        former = resource.prlimit(self.server.process.pid, what)
+        resource.prlimit(self.server.process.pid, what, (most, former[1]))
+        yield
+        resource.prlimit(self.server.process.pid, what, former)
+
+    def take_memory(self):
+        size = int(Path(f"/proc/{self.server.process.pid}/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
+        with self.limit(resource.RLIMIT_AS, size + self.schedule.randrange(8 << 20)):
+            self.meanwhile()
+
+    def take_descriptors(self):
+        with self.limit(resource.RLIMIT_NOFILE, self.held()[1] + self.schedule.randrange(8)):
+            self.meanwhile()
+
+    def meanwhile(self):
+        """What wants memory and descriptors."""
+        for _ in range(3):
+            with contextlib.suppress(OSError):
+                self.schedule.choice((self.ask_and_read_nothing, self.come_and_go, self.send_nonsense, self.kill_worker))()
+
     EVENTS = (kill_worker, let_worker_leave, freeze_worker, reload, drain, send_nonsense,
-              ask_and_read_nothing, go_in_a_request, come_and_go)
+              ask_and_read_nothing, go_in_a_request, come_and_go, pull_cable, take_memory, take_descriptors)
 
     # ---- What it holds
 
@@ -143,6 +222,8 @@ class Soak:
             if program.process.poll() is None:
                 program.process.kill()
                 program.process.wait()
+        if self.cable:
+            self.cable.close()
 
     def end(self):
         for worker in self.workers:
