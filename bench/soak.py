@@ -78,7 +78,7 @@ def make_cable():
 
 
 class Soak:
-    """The programs, and what may be done to them. Each function is one event."""
+    """The programs, and what may be done to them. Each function of events() is one."""
 
     def __init__(self, options, folder, schedule):
         self.folder, self.schedule = folder, schedule
@@ -178,8 +178,6 @@ class Soak:
             self.client().thing.close()
 
     def pull_cable(self):
-        if self.cable is None:
-            return
         self.cable.pull()
         time.sleep(self.schedule.uniform(0.01, 8))
         self.cable.plug()
@@ -206,8 +204,10 @@ class Soak:
             with contextlib.suppress(OSError):
                 self.schedule.choice((self.ask_and_read_nothing, self.come_and_go, self.send_nonsense, self.kill_worker))()
 
-    EVENTS = (kill_worker, let_worker_leave, freeze_worker, reload, drain, send_nonsense,
-              ask_and_read_nothing, go_in_a_request, come_and_go, pull_cable, take_memory, take_descriptors)
+    def events(self):
+        return (self.kill_worker, self.let_worker_leave, self.freeze_worker, self.reload, self.drain,
+                self.send_nonsense, self.ask_and_read_nothing, self.go_in_a_request, self.come_and_go,
+                self.take_memory, self.take_descriptors, *([self.pull_cable] if self.cable else []))
 
     # ---- What it holds
 
@@ -246,8 +246,8 @@ def put_through(options, schedule, soak):
     probes = [Probe(soak.port, size, 2, 4, 0.01) for size in (64, 1024)]
     began, done, first, most = time.monotonic(), Counter(), None, (0, 0)
     while (passed := time.monotonic() - began) < options.seconds:
-        event = schedule.choice(Soak.EVENTS)
-        event(soak)
+        event = schedule.choice(soak.events())
+        event()
         done[event.__name__] += 1
         if load.process.poll() is not None or soak.server.process.poll() is not None:
             sys.exit(f"ended early: {load.log_file.read_text()[-2000:]}{soak.server.log_file.read_text()[-2000:]}")
