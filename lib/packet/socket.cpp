@@ -7,11 +7,21 @@
 
 #include <bit>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "packet/privileges.hpp"
 
 namespace offload::packet {
+namespace {
+
+/// The kernel gives the queue of a program that has ended back from a work queue of its own (struct
+/// xsk_buff_pool, xp_release_deferred): the next program may find it busy for a moment.
+constexpr core::Duration kQueueReturns = std::chrono::seconds(1);
+
+}  // namespace
 
 Socket::Socket(FrameMemory& memory, const SocketPlace& place)
     : fd_(check_port(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0), "socket(AF_XDP)")) {
@@ -85,10 +95,14 @@ void Socket::bind(FrameMemory& memory, const SocketPlace& place) const {
     // Neither of XDP_COPY and XDP_ZEROCOPY: the kernel takes the latter if the driver has it.
     address.sxdp_flags = static_cast<__u16>(XDP_USE_NEED_WAKEUP | (place.only_copy ? XDP_COPY : 0));
   }
-  if (::bind(fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  const auto deadline = core::Clock::now() + kQueueReturns;
+  while (::bind(fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int errnum = errno;
-    throw_port_error(
-        fmt::format("binding to queue {} of {}", place.hardware_queue, place.interface), errnum);
+    if (errnum != EBUSY || core::Clock::now() >= deadline) {
+      throw_port_error(
+          fmt::format("binding to queue {} of {}", place.hardware_queue, place.interface), errnum);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   if (memory.socket() < 0) memory.set_socket(fd());
 }
