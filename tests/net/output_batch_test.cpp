@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "tests/support/bytes.hpp"
 
@@ -103,6 +105,18 @@ TEST(OutputBatch, StartsAnewAfterAReset) {
   IovecChain next;
   put(batch, next, "next");
   EXPECT_EQ(output_of(batch, next), copy_of(bytes_of("next")));
+}
+
+TEST(OutputBatch, IsFullWithRoomForOnePieceOfTwo) {
+  OutputBatch batch(2, kFrameRoom);  // of four pieces
+  std::array<std::byte, 6> elsewhere{};
+  IovecChain chain;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(batch.full()) << i;
+    batch.refer(chain, std::span(elsewhere).subspan(2 * i, 1));
+  }
+  EXPECT_EQ(batch.vectors(chain).size(), 3U);
+  EXPECT_TRUE(batch.full());
 }
 
 }  // namespace

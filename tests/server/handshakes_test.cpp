@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tests/net/tls/tls_pair.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace offload::server {
 namespace {
@@ -81,6 +82,16 @@ TEST_F(HandshakesTest, OneThatFailsIsToldWhyAndLeftToClose) {
   ::shutdown(socket.get(), SHUT_RDWR);
   run();
   EXPECT_EQ(handshakes_.size(), 0U);
+}
+
+TEST_F(HandshakesTest, OneThatFailsAndStaysIsClosed) {
+  const core::Fd socket = add();
+  TlsStream client(TlsContext::psk_client({"key", support::random_bytes(32, 2)}), socket.get());
+  (void)client.handshake();
+  run();
+  ASSERT_EQ(handshakes_.size(), 1U);
+  EXPECT_TRUE(support::eventually([&] { return run(), handshakes_.size() == 0; }));
+  EXPECT_EQ(handshakes_.deadline(), core::TimePoint::max());
 }
 
 TEST_F(HandshakesTest, OneThatWaitsHasADeadline) {

@@ -328,6 +328,23 @@ TEST_F(RequestPathTest, AllThatAFullChannelHoldsAreGivenUpAtOnce) {
   EXPECT_FALSE(next(peer).has_value());
 }
 
+// No other answer comes with theirs.
+TEST_F(RequestPathTest, AnswersToRequestsThatWereGivenUpMakeRoom) {
+  open(2);
+  Peer& peer = connect();
+  for (int i = 0; i < 2; ++i) {
+    send_request(peer.socket, {});
+    turn();
+  }
+  path_->set_refusal(Refusal::worker_unavailable);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(next(peer), error(Refusal::worker_unavailable));
+  path_->set_refusal(std::nullopt);
+  ASSERT_FALSE(path_->has_room());
+  EXPECT_EQ(worker_->serve_all(), 2);
+  turn();
+  EXPECT_TRUE(path_->has_room());
+}
+
 TEST_F(RequestPathTest, AClientMayCloseWhileItsRequestsAreRefused) {
   open(2);
   path_->set_refusal(Refusal::worker_unavailable);

@@ -4,9 +4,11 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <exception>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -162,7 +164,7 @@ class ServerTest : public testing::Test {
     return frame;
   }
 
-  core::Signals signals_;  // before any thread
+  core::Signals signals_{core::Hangup::rereads};  // before any thread
   support::LogCapture log_;
   support::TempDir dir_;
   Options options_;
@@ -239,6 +241,42 @@ TEST_F(ServerTest, AWorkerThatComesInTimeEndsTheWaitForOne) {
   const auto over = core::Clock::now() + options_.worker_timeout + std::chrono::milliseconds(200);
   EXPECT_TRUE(eventually([&] { return core::Clock::now() > over; }));
   EXPECT_FALSE(log_.has("no worker: requests are refused")) << log_.text();
+}
+
+TEST_F(ServerTest, AfterALongWaitForAWorkerTheNextIsWaitedForAsLong) {
+  options_.worker_timeout = core::seconds(2);
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  worker_.reset();
+  send_request(client_, bytes_of("lost"));
+  EXPECT_EQ(next(), error(Refusal::worker_unavailable));
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] {
+    send_request(client_, bytes_of("found"));
+    return next() == response(bytes_of("dnuof"));
+  }));
+  worker_->hangs = true;
+  send_request(client_, bytes_of("patient"));
+  worker_.reset();
+  ASSERT_TRUE(attach());
+  EXPECT_EQ(next(), response(bytes_of("tneitap")));
+}
+
+TEST_F(ServerTest, AHangupSetsTheTimeLimitsOfItsThreads) {
+  const std::string file = dir_.file("settings.toml");
+  const std::array<const char*, 3> arguments{"offload-server", "--config", file.c_str()};
+  options_.configuration.argument_count = arguments.size();
+  options_.configuration.arguments = arguments.data();
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return connect(); }));
+  std::ofstream(file) << "request-timeout = \"50ms\"\n";
+  ::kill(::getpid(), SIGHUP);
+  ASSERT_TRUE(eventually([this] { return log_.has("are reread"); })) << log_.text();
+  worker_->hangs = true;
+  send_request(client_, bytes_of("late"));
+  EXPECT_EQ(next(), error(Refusal::request_timed_out));
 }
 
 // ---- Several workers

@@ -63,6 +63,22 @@ TEST_F(LostConnection, AWrongResponseCostsOnlyItsRequest) {
   EXPECT_EQ(seen.errors.of(ErrorKind::mismatch), 1U);
 }
 
+// With a window of one there is never more than one.
+TEST_F(LostConnection, ARequestWithAWrongResponseIsInFlightNoMore) {
+  RunningLoad running(counting(11, 1), pool_, target_);
+  for (int i = 0; i < 10; ++i) {
+    auto wrong = reversed(running.server().read_request());
+    wrong[0] ^= std::byte{1};
+    running.server().respond(wrong);
+  }
+  const auto last = reversed(running.server().read_request());
+  std::this_thread::sleep_for(20ms);
+  running.server().respond(last);
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.errors.of(ErrorKind::mismatch), 10U);
+  EXPECT_LE(seen.in_flight_ns, static_cast<double>((seen.end - seen.begin).count()));
+}
+
 TEST_F(LostConnection, ARefusalCostsOnlyItsRequest) {
   RunningLoad running(counting(3, 1), pool_, target_);
   answer(running.server(), 1);

@@ -130,4 +130,21 @@ TEST_P(Lies, AStrangersTokenAttachesNothing) {
   expect_served(2, 100, 1);
 }
 
+// Nor while a worker is expected to attach that very channel.
+TEST_P(Lies, AStrangersTokenIsNotTheOneThatIsExpected) {
+  const Address address = server_->address();
+  const auto worker = connect_as_worker(address);
+  worker->send(MessageId::hello, hello().encode());
+  EXPECT_EQ(worker->await().id, MessageId::welcome);
+  const auto offered = protocol::ChannelDescriptor::decode(worker->await().payload);
+  ASSERT_TRUE(offered);
+  protocol::AttachChannel request{offered->channel};
+  ASSERT_EQ(offered->access.size(), request.token.size());
+  std::copy(offered->access.begin(), offered->access.end(), request.token.begin());
+  request.token.back() ^= std::byte{1};
+  EXPECT_THROW(static_cast<void>(request_endpoint(address, request)), core::Error);
+  request.token.back() ^= std::byte{1};
+  EXPECT_NO_THROW(static_cast<void>(request_endpoint(address, request)));
+}
+
 }  // namespace offload::comch::conformance

@@ -326,4 +326,13 @@ TEST_P(Sessions, WhoProvesNothingIsNotLetIn) {
   expect_served(1, 10, 1);
 }
 
+// Not so a stranger: a worker of many channels connects once for each.
+TEST_P(Sessions, WhoProvesTheKeyMayConnectAsOftenAsItLikes) {
+  const Address address = server_->address();
+  if (!has_proofs(address)) GTEST_SKIP() << "no messages prove a key";
+  for (int i = 0; i < 3 * static_cast<int>(SourceLimits::kBurst); ++i) {
+    ASSERT_NO_THROW(static_cast<void>(connect_as_worker(address))) << i;
+  }
+}
+
 }  // namespace offload::comch::conformance

@@ -178,6 +178,33 @@ TEST_F(RemoteServerTest, ARequestLongerThanTheChannels) {
   expect_failed("over the 100000 of the channel");
 }
 
+/// In the lap in which packets that no message has written for long are written.
+class RemoteInALapThatRewrites : public RemoteTest {
+ protected:
+  static constexpr std::uint64_t kFirst = std::uint64_t{kSlots} * (kernels::kRewriteLaps - 1);
+  RemoteInALapThatRewrites() {
+    memory_ = std::make_unique<channel::ChannelMemory>(3, kSlots, kLongest, -1, kFirst);
+    auto [here, there] = connection();
+    peer_ = std::move(there);
+    attach(std::move(here));
+    server_.requester.move_to(memory_->endpoint(), channel::Wakeup::engine);
+  }
+};
+
+TEST_F(RemoteInALapThatRewrites, AResponseWritesAllPacketsOfItsSlot) {
+  ASSERT_TRUE(gather({}));
+  server_.requester.flush();
+  EXPECT_EQ(read(kDataHeaderSize), on_wire(0, {}));
+  write(on_wire(0, {}));
+  EXPECT_EQ(next_response(), Bytes{});
+  const auto view = memory_->endpoint().view;
+  for (std::uint32_t i = 0; i < kernels::kMaxPackets; ++i) {
+    EXPECT_EQ(kernels::load_packet(view.response(kFirst).packets + i).flag,
+              view.layout.flag_of(kFirst))
+        << i;
+  }
+}
+
 TEST(ServerProxy, AnImpossibleShape) {
   auto [here, there] = connection();
   const protocol::ChannelDescriptor shape{0, 3, 100, {}, {}};

@@ -195,6 +195,30 @@ TEST_F(WorkerSessionTest, GivesUpForGoodOnChannelsThatTakeTooMuchMemory) {
   EXPECT_EQ(next(*server_).id, MessageId::error);
 }
 
+TEST_F(WorkerSessionTest, WhatChannelsTakeIsAddedUp) {
+  constexpr std::uint32_t kDeep = 64;
+  for (auto& channel : channels_) {
+    const auto index = channel->descriptor().channel;
+    channel = std::make_unique<channel::ChannelMemory>(index, kDeep, kMaxLength, -1);
+  }
+  const auto bytes = channels_[0]->endpoint().view.layout.bytes();
+  ASSERT_LE(bytes, kMostMemory);
+  ASSERT_GT(2 * bytes, kMostMemory);
+  offer_all();
+  ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
+  EXPECT_NE(server_events_.reason.find("channel 1 takes "), std::string::npos)
+      << server_events_.reason;
+}
+
+// It takes a GPU some seconds; the server, which has nothing to say meanwhile, is not gone.
+TEST_F(WorkerSessionTest, TheTimeInWhichTheBackEndStartsIsNoSilence) {
+  server_events_.start_time = std::chrono::milliseconds(20);
+  offer_all();
+  EXPECT_EQ(next(*server_).id, MessageId::exchange_consumer_id_request);
+  worker_session_->tick(server_events_.began_to_start + kSilence + server_events_.start_time / 2);
+  EXPECT_EQ(server_events_.lost, 0) << server_events_.reason;
+}
+
 TEST_F(WorkerSessionTest, GivesUpOnOneChannelTooMany) {
   attach_by_hand();
   send_channel(0);

@@ -109,10 +109,13 @@ def test_a_replacement_that_comes_back_replaces_nobody(stage):
     server, former = stage.pair()
     worker = stage.worker("--replace")
     assert former.wait() == 0
+    worker.send_signal(signal.SIGSTOP)  # so that another is there before it
     server.kill()
     successor = stage.server()
     other = stage.worker()
-    for _ in range(2):
-        successor.wait_until_attached(2)
+    other.wait_for_log("attached to")
+    worker.send_signal(signal.SIGCONT)
+    successor.wait_until_attached(2)
+    worker.wait_for_log("no channel is assigned")
     assert worker.alive and other.alive
     assert "worker 1, " not in "".join(line for line in successor.log.splitlines() if "gone" in line)

@@ -77,6 +77,20 @@ TEST_F(ClientCountsTest, ThoseThatAreGoneAreForgotten) {
   EXPECT_LT(counts.networks(), 200U);
 }
 
+// The counts forget many networks meanwhile.
+TEST_F(ClientCountsTest, OneThatIsThereIsNotForgotten) {
+  ClientCounts counts(100'000, 1);
+  ASSERT_EQ(admit(counts, "10.0.0.1"), Outcome::let_in);
+  for (int i = 0; i < 1000; ++i) {
+    ClientCounts::Place gone_at_once;
+    (void)counts.admit(
+        address_of("10.1." + std::to_string(i / 250) + "." + std::to_string(i % 250)),
+        gone_at_once);
+  }
+  EXPECT_LT(counts.networks(), 200U);
+  EXPECT_EQ(admit(counts, "10.0.0.1"), Outcome::too_many_of_address);
+}
+
 TEST_F(ClientCountsTest, APlaceMayOutliveTheCounts) {
   {
     ClientCounts counts(2, 2);

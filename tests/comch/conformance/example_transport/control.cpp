@@ -42,9 +42,12 @@ class StreamListener final : public Listener {
   ~StreamListener() override { ::unlink(address().path.c_str()); }
 
   std::unique_ptr<ControlConnection> accept() override {
-    core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) return nullptr;
-    return make_stream_connection(Stream(std::move(fd)), connect_stream_socket);
+    while (true) {
+      core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!fd.valid()) return nullptr;
+      if (!admits({})) continue;  // its peers have no address: they are one source
+      return make_stream_connection(Stream(std::move(fd)), connect_stream_socket);
+    }
   }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
 

@@ -160,6 +160,29 @@ TEST_F(TcpData, HeadersThatLie) {
   EXPECT_TRUE(handler_.taken.empty());
 }
 
+// A turn takes a bounded part of what is there, and the socket says no more of the rest.
+TEST_F(TcpData, WhatIsLeftToReceiveKeepsTheEngineAwake) {
+  start(1000);
+  turn();
+  Bytes all;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    const auto next = message(i, random_bytes(kTcpLongest, i));
+    all.insert(all.end(), next.begin(), next.end());
+  }
+  const int room = static_cast<int>(2 * all.size());
+  ASSERT_EQ(::setsockopt(peer_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room), 0);
+  ASSERT_EQ(::send(peer_.get(), all.data(), all.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(all.size()));
+  engine_.run_once(core::Clock::now());
+  while (handler_.taken.size() < 8) {
+    const auto before = handler_.taken.size();
+    EXPECT_EQ(engine_.arm(), core::Duration{});
+    engine_.disarm();
+    for (int i = 0; i < 10 && handler_.taken.size() == before; ++i) engine_.progress();
+    ASSERT_GT(handler_.taken.size(), before);
+  }
+}
+
 TEST_F(TcpData, APeerThatLeaves) {
   start(kTcpDepth);
   const Bytes bytes = message(0, Bytes(1000));
