@@ -65,7 +65,7 @@ void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connect
     // way than a control connection has room for.
     const std::size_t count = local_ != nullptr ? channels_.size() : 1;
     for (std::size_t i = 0; i < count; ++i) offer_channel(i);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     end(error.what());
   }
   leave_if_gone();
@@ -98,7 +98,7 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
                            : connection.grant_data_endpoint(request, channel.memory.depth());
     heard_ = core::Clock::now();
     if (++connected_ < channels_.size()) offer_channel(connected_);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     end("channel " + std::to_string(request.channel) + " cannot be attached: " + error.what());
   }
   leave_if_gone();
@@ -124,6 +124,8 @@ void ServerSession::Attachment::read_messages() {
     } else {
       end(error.what());
     }
+  } catch (const std::exception& error) {  // no memory for it: the others go on
+    end(error.what());
   }
   handling_ = false;
 }
@@ -191,6 +193,16 @@ void ServerSession::Attachment::take_user_message(std::span<const std::byte> pay
   session_->observer_->on_user_message(id_, bytes);
 }
 
+/// `encode`() makes its payload.
+template <class Encode>
+void ServerSession::Attachment::send(MessageId id, const Encode& encode) {
+  try {
+    connection_->send(id, encode());
+  } catch (const std::exception& error) {
+    end(error.what());
+  }
+}
+
 void ServerSession::Attachment::tick(core::TimePoint now) {
   // What has come counts, also to a process that was stopped for a while.
   read_messages();
@@ -203,32 +215,25 @@ void ServerSession::Attachment::tick(core::TimePoint now) {
   if (now - heard_ > protocol::kSilentIntervals * session_->offer_.keep_alive) {
     return drop("it has been silent for too long");
   }
-  send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
+  send(MessageId::keep_alive, [this] { return protocol::KeepAlive{++keep_alives_}.encode(); });
   leave_if_gone();
 }
 
 void ServerSession::Attachment::assign(std::uint32_t channels) {
-  send(MessageId::assignment, protocol::Assignment{channels}.encode());
+  send(MessageId::assignment, [=] { return protocol::Assignment{channels}.encode(); });
   leave_if_gone();
 }
 
 void ServerSession::Attachment::send_user_message(std::span<const std::byte> bytes) {
-  send(MessageId::user_message, user_messages_.next(bytes));
+  const auto message = user_messages_.next(bytes);
+  send(MessageId::user_message, [&] { return std::span(message); });
   leave_if_gone();
 }
 
 void ServerSession::Attachment::start_shutdown(protocol::ShutdownReason reason) {
   told_to_stop_ = true;
-  send(MessageId::start_shutdown, protocol::StartShutdown{reason}.encode());
+  send(MessageId::start_shutdown, [=] { return protocol::StartShutdown{reason}.encode(); });
   leave_if_gone();
-}
-
-void ServerSession::Attachment::send(MessageId id, std::span<const std::byte> payload) {
-  try {
-    connection_->send(id, payload);
-  } catch (const Error& error) {
-    end(error.what());
-  }
 }
 
 void ServerSession::Attachment::refuse_and_drop(Refusal code, const std::string& text) {
