@@ -53,12 +53,12 @@ ServerSession::Attachment::~Attachment() {
 
 void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connection) {
   connection_ = std::move(connection);
-  protocol::Welcome welcome;
-  welcome.channel_count = static_cast<std::uint16_t>(channels_.size());
-  welcome.keep_alive_ms = static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(session_->offer_.keep_alive).count());
-  welcome.services = session_->offer_.services;
   try {
+    protocol::Welcome welcome;
+    welcome.channel_count = static_cast<std::uint16_t>(channels_.size());
+    welcome.keep_alive_ms = static_cast<std::uint32_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(session_->offer_.keep_alive).count());
+    welcome.services = session_->offer_.services;
     session_->engine_->watch(connection_->fd(), EPOLLIN, *this);
     connection_->send(MessageId::welcome, welcome.encode());
     // A remote worker is offered a channel once it has the one before: no more messages are under
