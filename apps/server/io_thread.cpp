@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <future>
+#include <new>
 #include <utility>
 
 #include "core/error.hpp"
@@ -94,6 +95,11 @@ void IoThread::take(core::Fd socket, Admission admission) {
   ++given_;
 }
 
+void IoThread::check() const {
+  // Acquire: pairs with run().
+  if (has_failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
+}
+
 void IoThread::drain() noexcept {
   give_order([](Orders& orders) { orders.drain = true; });
 }
@@ -110,8 +116,15 @@ void IoThread::stop() noexcept {
 // ---- On the thread
 
 void IoThread::run() {
-  while (!stop_order_.load(std::memory_order_relaxed)) {
-    engine_.run_once(core::TimePoint::max());
+  try {
+    while (!stop_order_.load(std::memory_order_relaxed)) {
+      engine_.run_once(core::TimePoint::max());
+    }
+  } catch (...) {
+    // Nobody else has its clients: their connections end, and the server with them.
+    failure_ = std::current_exception();
+    has_failed_.store(true, std::memory_order_release);  // pairs with check()
+    config_.on_moved();
   }
   handshakes_.clear();
   clients_.clear();
@@ -173,7 +186,7 @@ void IoThread::report_stall(const Work& before) {
 bool IoThread::apply_orders() {
   std::optional<Orders> orders = orders_.take();
   if (!orders) return false;
-  for (auto& channel : orders->added) selector_.add(std::move(channel));
+  for (auto& channel : orders->added) add_channel(std::move(channel));
   for (const WorkerId worker : orders->removed) selector_.remove(worker);
   if (orders->selected) selector_.select(*orders->selected);
   if (orders->expired) expired_ = *orders->expired;
@@ -192,6 +205,16 @@ bool IoThread::apply_orders() {
   }
   next_check_ = {};
   return true;
+}
+
+/// Without memory for it the worker is one that was lost: it attaches anew.
+void IoThread::add_channel(std::shared_ptr<comch::WorkerChannel> channel) {
+  const WorkerId worker = channel->worker;
+  try {
+    selector_.add(std::move(channel));
+  } catch (const std::bad_alloc&) {
+    config_.on_worker_failed({worker, "no memory for its channel", false});
+  }
 }
 
 /// Moves the channel to the worker that the control thread chose, and says what became of workers.

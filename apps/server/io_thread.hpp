@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -95,6 +96,8 @@ class IoThread final : progress::Pollable {
   void drain() noexcept;
   /// Whether the last connection is gone.
   [[nodiscard]] bool drained() const noexcept { return drained_.load(std::memory_order_acquire); }
+  /// Throws what has ended the thread before its time, if anything has.
+  void check() const;
   /// Ends it, drained or not, and logs what it did.
   void stop() noexcept;
 
@@ -137,6 +140,7 @@ class IoThread final : progress::Pollable {
   bool apply_orders();
   void look_after_worker();
   void check_times();
+  void add_channel(std::shared_ptr<comch::WorkerChannel> channel);
   void take_in(core::Fd socket, Admission admission);
   void add_client(net::Stream stream, Admission admission);
   void log_turned_away(std::uint64_t number, std::string_view address, std::string_view reason);
@@ -162,6 +166,8 @@ class IoThread final : progress::Pollable {
   std::atomic<comch::WorkerId> serving_{0};  ///< written by the thread; then on_moved()
   std::atomic<bool> drained_{false};         ///< release by the thread, acquire in drained()
   std::atomic<bool> stop_order_{false};      ///< relaxed; then a join
+  std::atomic<bool> has_failed_{false};      ///< release by the thread, acquire in check()
+  std::exception_ptr failure_;               ///< written by the thread, before has_failed_
 
   Mailbox<Orders> orders_;
   std::uint64_t given_ = 0;  ///< the control thread's: sockets by take()

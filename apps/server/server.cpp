@@ -103,6 +103,7 @@ void Server::turn(core::TimePoint deadline) {
   if (view_ || admin_) deadline = std::min(deadline, core::Clock::now() + kKeepAlive);
   if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
   engine_.run_once(deadline);
+  for (const auto& thread : threads_) thread->check();
   take_failures();
   commands_.carry_out([this](const auto& command) { return run_command(command); });
   const auto now = core::Clock::now();

@@ -86,12 +86,31 @@ cli::Reload::Apply Program::reread_options() {
 }
 
 ExitStatus Program::run() {
+  try {
+    start_workers();
+    look_after_workers();
+  } catch (const std::exception& error) {
+    // Workers may run, and this object is theirs until they have ended.
+    core::print_error("offload-worker", error.what());
+    failed_ = true;
+    for (Running& running : workers_) {
+      if (!running.thread.joinable()) running.ended.store(true, std::memory_order_relaxed);
+    }
+    begin_to_leave();
+  }
+  return finish();
+}
+
+void Program::start_workers() {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].thread = std::thread([this, i] {
       core::name_this_thread(("control-" + std::to_string(i)).c_str());
       run_worker(workers_[i]);
     });
   }
+}
+
+void Program::look_after_workers() {
   manager_.ready("runs");
   auto next_look = core::Clock::now() + kLookInterval;
   while (!over()) {
@@ -103,7 +122,6 @@ ExitStatus Program::run() {
     look_for_hangs();
     next_look = core::Clock::now() + kLookInterval;
   }
-  return finish();
 }
 
 void Program::run_worker(Running& running) {
@@ -144,7 +162,7 @@ ExitStatus Program::finish() {
   while (!std::ranges::all_of(workers_, returns) && core::Clock::now() < patience) {
     engine_.run_once(patience);
   }
-  auto status = ExitStatus::done;
+  auto status = failed_ ? ExitStatus::failed : ExitStatus::done;
   bool all_returned = true;
   for (const Running& running : workers_) {
     const bool ended = running.ended.load(std::memory_order_acquire);
@@ -157,10 +175,14 @@ ExitStatus Program::finish() {
   }
   // A worker that connects returns in its own time, at the end of what it waits for.
   if (!all_returned || status == ExitStatus::hung) {
-    for (Running& running : workers_) running.thread.detach();
+    for (Running& running : workers_) {
+      if (running.thread.joinable()) running.thread.detach();
+    }
     end_process(status);
   }
-  for (Running& running : workers_) running.thread.join();
+  for (Running& running : workers_) {
+    if (running.thread.joinable()) running.thread.join();
+  }
   return status;
 }
 

@@ -51,6 +51,8 @@ class Program final : progress::EventHandler {
   [[nodiscard]] cli::Reload::Apply reread_options();
   telemetry::CommandResult run_command(const telemetry::Command& command);
   void begin_to_leave();
+  void start_workers();
+  void look_after_workers();
   void run_worker(Running& running);
   void look_for_hangs();
   [[nodiscard]] bool over() const;
@@ -63,6 +65,7 @@ class Program final : progress::EventHandler {
   progress::Engine engine_;
   std::deque<Running> workers_;
   bool leaving_ = false;  ///< since a signal
+  bool failed_ = false;   ///< the main thread cannot go on
   WorkerMetrics metrics_;
   telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
   std::optional<telemetry::View> admin_;

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -45,25 +46,26 @@ ServiceManager::ServiceManager() {
   next_tick_ = Clock::now();
 }
 
-void ServiceManager::ready(std::string_view status) {
-  send("READY=1\nSTATUS=" + std::string(status));
+void ServiceManager::ready(std::string_view status) noexcept {
+  send("READY=1\nSTATUS=", status);
 }
 
-void ServiceManager::status(std::string_view status) {
-  send("STATUS=" + std::string(status));
+void ServiceManager::status(std::string_view status) noexcept {
+  send("STATUS=", status);
 }
 
-void ServiceManager::stopping(std::string_view status) {
-  send("STOPPING=1\nSTATUS=" + std::string(status));
+void ServiceManager::stopping(std::string_view status) noexcept {
+  send("STOPPING=1\nSTATUS=", status);
 }
 
-void ServiceManager::tick(TimePoint now) {
+void ServiceManager::tick(TimePoint now) noexcept {
   if (now < next_tick_) return;
   next_tick_ = now + interval_;
-  send("WATCHDOG=1");
+  send("WATCHDOG=1", {});
 }
 
-void ServiceManager::send(std::string_view state) noexcept {
+/// Both parts in one datagram. Allocates nothing, as nobody is to fail of a notice.
+void ServiceManager::send(std::string_view state, std::string_view text) noexcept {
   if (socket_.empty()) return;
   const Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return;
@@ -72,8 +74,15 @@ void ServiceManager::send(std::string_view state) noexcept {
   std::memcpy(address.sun_path, socket_.data(), socket_.size());
   if (socket_.front() == '@') address.sun_path[0] = '\0';
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
-  static_cast<void>(::sendto(fd.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
-                             reinterpret_cast<const sockaddr*>(&address), length));
+  // sendmsg() only reads them.
+  std::array<iovec, 2> parts{iovec{const_cast<char*>(state.data()), state.size()},
+                             iovec{const_cast<char*>(text.data()), text.size()}};
+  msghdr message{};
+  message.msg_name = &address;
+  message.msg_namelen = length;
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  static_cast<void>(::sendmsg(fd.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 }  // namespace offload::core

@@ -17,18 +17,18 @@ class ServiceManager {
   ServiceManager();
 
   /// The service does its work from now on. `status`: one line for "systemctl status".
-  void ready(std::string_view status);
-  void status(std::string_view status);
+  void ready(std::string_view status) noexcept;
+  void status(std::string_view status) noexcept;
   /// It ends, in its own time.
-  void stopping(std::string_view status);
+  void stopping(std::string_view status) noexcept;
 
   /// When tick() is due: TimePoint::max() without a watchdog.
   [[nodiscard]] TimePoint next_tick() const noexcept { return next_tick_; }
   /// Says that the calling thread turns, if that is due: three times within the watchdog's limit.
-  void tick(TimePoint now);
+  void tick(TimePoint now) noexcept;
 
  private:
-  void send(std::string_view state) noexcept;
+  void send(std::string_view state, std::string_view text) noexcept;
 
   std::string socket_;   ///< empty: nobody listens
   Duration interval_{};  ///< of the watchdog

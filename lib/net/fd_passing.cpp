@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "core/error.hpp"
@@ -14,7 +15,9 @@ namespace {
 constexpr std::size_t kControlSize = CMSG_SPACE(kMaxPassedFds * sizeof(int));
 
 std::vector<core::Fd> take_fds(msghdr& header) {
-  std::vector<core::Fd> fds;
+  // Each has its owner before anything is allocated, which may fail.
+  std::array<core::Fd, kMaxPassedFds> taken;
+  std::size_t size = 0;
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
        control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
@@ -22,10 +25,10 @@ std::vector<core::Fd> take_fds(msghdr& header) {
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(control) + i * sizeof(int), sizeof fd);
-      fds.emplace_back(fd);
+      taken.at(size++).reset(fd);
     }
   }
-  return fds;
+  return {std::move_iterator(taken.begin()), std::move_iterator(taken.begin() + size)};
 }
 
 }  // namespace

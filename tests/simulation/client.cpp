@@ -140,6 +140,7 @@ class Client {
   void end(const char* where) {
     ended_ = true;
     if (awaited_.empty() && left_ == 0) return;
+    ++load_.lost;
     if (!load_.may_be_reset) wrong(std::string("loses its connection ") + where);
   }
 
@@ -165,7 +166,7 @@ void run_client(Load& load, std::uint16_t port, bool lies) {
   core::Fd fd = connect_to(port);
   if (fd.valid()) {
     Client(load, std::move(fd), lies).run();
-  } else {
+  } else if (++load.lost; !load.may_be_reset) {
     kernel->fail("a client cannot connect");
   }
   --load.running;

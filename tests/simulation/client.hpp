@@ -11,6 +11,7 @@ struct Load {
   std::uint64_t running = 0;
   std::uint64_t answered = 0;
   std::uint64_t refused = 0;
+  std::uint64_t lost = 0;       ///< connections, where they may be reset
   bool may_be_refused = false;  ///< workers are killed, frozen or leave
   bool may_be_reset = false;
   std::uint32_t longest = 0;  ///< bytes of a request

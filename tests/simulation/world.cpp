@@ -11,6 +11,8 @@
 #include "core/log.hpp"
 #include "tests/simulation/client.hpp"
 #include "tests/simulation/kernel/files.hpp"
+#include "tests/simulation/kernel/shortages.hpp"
+#include "tests/simulation/kernel/stores.hpp"
 
 namespace offload::simulation {
 namespace {
@@ -36,6 +38,10 @@ class Director {
     world.preempt_one_in = 1 + random.below(8);
     constexpr std::array<std::uint32_t, 5> kLengths{64, 256, 372, 2000, 70000};
     load_.longest = kLengths[random.below(kLengths.size())];
+    if ((faults & kStores) != 0) {
+      trap_stores();
+      load_.longest = std::min(load_.longest, 372U);  // a trap for each word of a copy takes long
+    }
     const bool over_tcp = random.one_in(3);  // with the proxies, and without TLS
     server_.comch = worker_.comch = over_tcp ? kComchOverTcp : kComch;
     server_.comch_security.insecure = worker_.comch_security.insecure = over_tcp;
@@ -48,12 +54,16 @@ class Director {
     worker_.backend = "cpu";
     load_.may_be_refused = (faults & (kKills | kFreezes | kLeaves)) != 0;
     load_.may_be_reset = (faults & kResets) != 0;
+    if ((faults & kShortages) != 0) begin_shortages(world, 50 + random.below(200));
   }
 
   void run() {
     Process& server = kernel_.start("server", [this] { run_server(); });
     start_workers();
     if (!await([&] { return serves(); }, 60)) return kernel_.fail("the server does not serve");
+    if ((faults_ & kStores) != 0 && (faults_ & kKills) != 0) {
+      kill_at_stores(500 + kernel_.random.below(5000));
+    }
     const std::uint64_t clients = 1 + kernel_.random.below(6);
     for (std::uint64_t i = 0; i < clients; ++i) {
       ++load_.running;

@@ -13,7 +13,10 @@ enum Fault : unsigned {
   kKills = 4,
   kFreezes = 8,
   kLeaves = 16,
-  kLies = 32
+  kLies = 32,
+  // Not among those below: they are asked for.
+  kShortages = 64,
+  kStores = 128  ///< workers are killed between two stores
 };
 inline constexpr unsigned kAllFaults = 63;
 

@@ -75,29 +75,33 @@ bool PendingConnections::admit(const net::SocketAddress& peer) {
 
 void PendingConnections::accept() {
   for (std::size_t i = 0; i < kAcceptedAtOnce; ++i) {
-    auto connection = listener_->accept();
-    if (!connection) return;
-    if (pending_.size() >= kMost && !make_room()) {
-      connection->abandon();
-      continue;
-    }
-    auto& pending = *pending_.emplace_back(std::make_unique<Pending>(*this, std::move(connection)));
     try {
-      if (proves_by_messages_) {
-        pending.challenge = send_challenge(*pending.connection, instance_);
-        pending.stage = Stage::proving;
-      }
-      engine_->watch(pending.connection->fd(), EPOLLIN, pending);
-    } catch (const Error& error) {
-      log(LogLevel::warning, pending.connection->peer_name(),
-          std::string("could not be taken: ") + error.what());
-      drop(pending);
-      continue;
+      auto connection = listener_->accept();
+      if (!connection) return;
+      take_in(std::move(connection));
+    } catch (const std::exception& error) {  // its trouble alone, and that of nobody who is there
+      log(LogLevel::warning, "a peer", std::string("could not be taken: ") + error.what());
     }
-    // At once: a worker's first message mostly comes with its connection, a stranger's never, and
-    // who has said nothing is the next to make room.
-    receive(pending);
   }
+}
+
+void PendingConnections::take_in(std::unique_ptr<ControlConnection> connection) {
+  if (pending_.size() >= kMost && !make_room()) return connection->abandon();
+  auto& pending = *pending_.emplace_back(std::make_unique<Pending>(*this, std::move(connection)));
+  try {
+    if (proves_by_messages_) {
+      pending.challenge = send_challenge(*pending.connection, instance_);
+      pending.stage = Stage::proving;
+    }
+    engine_->watch(pending.connection->fd(), EPOLLIN, pending);
+  } catch (const std::exception& error) {
+    log(LogLevel::warning, pending.connection->peer_name(),
+        std::string("could not be taken: ") + error.what());
+    return drop(pending);
+  }
+  // At once: a worker's first message mostly comes with its connection, a stranger's never, and
+  // who has said nothing is the next to make room.
+  receive(pending);
 }
 
 /// Drops one of those without a proof: of the source that has the most of them, in the order of
@@ -138,6 +142,9 @@ void PendingConnections::receive(Pending& pending) {
     } else {
       core::log_debug("a control connection came to nothing: {}", error.what());
     }
+    drop(pending);
+  } catch (const std::exception& error) {  // no memory for it
+    core::log_warning("a control connection came to nothing: {}", error.what());
     drop(pending);
   }
 }
@@ -183,7 +190,7 @@ void PendingConnections::take_message(Pending& pending, const ControlMessage& me
   std::erase_if(pending_, [&](const auto& each) { return each.get() == &pending; });
   try {
     on_first_message_(std::move(connection), message);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     core::log_debug("a control connection came to nothing: {}", error.what());
   }
 }

@@ -58,6 +58,7 @@ class PendingConnections final : progress::EventHandler {
   void on_events(std::uint32_t epoll_events) override;
   [[nodiscard]] bool admit(const net::SocketAddress& peer);
   void accept();
+  void take_in(std::unique_ptr<ControlConnection> connection);
   bool make_room();
   void receive(Pending& pending);
   [[nodiscard]] bool receive_proof(Pending& pending);

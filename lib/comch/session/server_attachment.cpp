@@ -41,16 +41,16 @@ ServerSession::Attachment::~Attachment() {
 
 void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connection) {
   connection_ = std::move(connection);
-  protocol::Welcome welcome;
-  welcome.channel_count = static_cast<std::uint16_t>(channel_count());
-  welcome.keep_alive_ms = static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(session_->offer_.keep_alive).count());
-  welcome.services = session_->offer_.services;
   try {
+    protocol::Welcome welcome;
+    welcome.channel_count = static_cast<std::uint16_t>(channel_count());
+    welcome.keep_alive_ms = static_cast<std::uint32_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(session_->offer_.keep_alive).count());
+    welcome.services = session_->offer_.services;
     session_->engine_->watch(connection_->fd(), EPOLLIN, *this);
     connection_->send(MessageId::welcome, welcome.encode());
     session_->engine_->activate(*this);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     end(error.what());
   }
   leave_if_gone();
@@ -89,10 +89,10 @@ void ServerSession::Attachment::make_channel() {
 
 void ServerSession::Attachment::offer_channel(std::size_t index) {
   const channel::ChannelMemory& memory = channels_[index]->memory;
-  auto descriptor = memory.descriptor();
-  descriptor.service =
-      static_cast<std::uint8_t>(index * session_->offer_.services.size() / channel_count());
   try {
+    auto descriptor = memory.descriptor();
+    descriptor.service =
+        static_cast<std::uint8_t>(index * session_->offer_.services.size() / channel_count());
     if (local_ != nullptr) {
       return local_->send_with_fds(MessageId::channel_descriptor, descriptor.encode(),
                                    memory.fds());
@@ -100,7 +100,7 @@ void ServerSession::Attachment::offer_channel(std::size_t index) {
     descriptor.access.assign(token_.begin(), token_.end());
     descriptor.response_access.clear();
     connection_->send(MessageId::channel_descriptor, descriptor.encode());
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     end(error.what());
   }
 }
@@ -119,7 +119,7 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
                            : connection.grant_data_endpoint(request, channel.memory.depth());
     heard_ = core::Clock::now();
     if (++connected_ < channel_count()) session_->engine_->activate(*this);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     end("channel " + std::to_string(request.channel) + " cannot be attached: " + error.what());
   }
   leave_if_gone();
@@ -145,6 +145,8 @@ void ServerSession::Attachment::read_messages() {
     } else {
       end(error.what());
     }
+  } catch (const std::exception& error) {  // no memory for it: the others go on
+    end(error.what());
   }
   handling_ = false;
 }
@@ -212,6 +214,16 @@ void ServerSession::Attachment::take_user_message(std::span<const std::byte> pay
   session_->observer_->on_user_message(id_, bytes);
 }
 
+/// `encode`() makes its payload.
+template <class Encode>
+void ServerSession::Attachment::send(MessageId id, const Encode& encode) {
+  try {
+    connection_->send(id, encode());
+  } catch (const std::exception& error) {
+    end(error.what());
+  }
+}
+
 void ServerSession::Attachment::tick(core::TimePoint now) {
   // What has come counts, also to a process that was stopped for a while.
   read_messages();
@@ -224,32 +236,25 @@ void ServerSession::Attachment::tick(core::TimePoint now) {
   if (now - heard_ > protocol::kSilentIntervals * session_->offer_.keep_alive) {
     return drop("it has been silent for too long");
   }
-  send(MessageId::keep_alive, protocol::KeepAlive{++keep_alives_}.encode());
+  send(MessageId::keep_alive, [this] { return protocol::KeepAlive{++keep_alives_}.encode(); });
   leave_if_gone();
 }
 
 void ServerSession::Attachment::assign(std::uint32_t channels) {
-  send(MessageId::assignment, protocol::Assignment{channels}.encode());
+  send(MessageId::assignment, [=] { return protocol::Assignment{channels}.encode(); });
   leave_if_gone();
 }
 
 void ServerSession::Attachment::send_user_message(std::span<const std::byte> bytes) {
-  send(MessageId::user_message, user_messages_.next(bytes));
+  const auto message = user_messages_.next(bytes);
+  send(MessageId::user_message, [&] { return std::span(message); });
   leave_if_gone();
 }
 
 void ServerSession::Attachment::start_shutdown(protocol::ShutdownReason reason) {
   told_to_stop_ = true;
-  send(MessageId::start_shutdown, protocol::StartShutdown{reason}.encode());
+  send(MessageId::start_shutdown, [=] { return protocol::StartShutdown{reason}.encode(); });
   leave_if_gone();
-}
-
-void ServerSession::Attachment::send(MessageId id, std::span<const std::byte> payload) {
-  try {
-    connection_->send(id, payload);
-  } catch (const Error& error) {
-    end(error.what());
-  }
 }
 
 void ServerSession::Attachment::refuse_and_drop(Refusal code, const std::string& text) {

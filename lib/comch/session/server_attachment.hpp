@@ -65,7 +65,8 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   [[nodiscard]] bool writes_slots() const noexcept {
     return (capabilities_ & protocol::kWritesSlots) != 0;
   }
-  void send(protocol::MessageId id, std::span<const std::byte> payload);
+  template <class Encode>
+  void send(protocol::MessageId id, const Encode& encode);
   void refuse(protocol::Refusal code, const std::string& text);
   void end(const std::string& reason);
   void leave_if_gone();

@@ -91,10 +91,10 @@ ServerSession::Attachment* ServerSession::find(WorkerId worker) const {
 
 template <class Action>
 void ServerSession::for_each(Action action) {
-  std::vector<WorkerId> ids;  // the action may end others as well
-  for (const auto& [id, attachment] : attachments_) ids.push_back(id);
-  for (const WorkerId id : ids) {
-    if (Attachment* const attachment = find(id)) action(*attachment);
+  for (auto at = attachments_.begin(); at != attachments_.end();) {
+    const WorkerId id = at->first;
+    action(*at->second);  // which may end others as well
+    at = attachments_.upper_bound(id);
   }
 }
 

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "kernels/slot_batch.hpp"
 #include "progress/engine.hpp"
@@ -76,9 +78,18 @@ class DataConnection {
                  std::uint32_t initial_credits)
       : handler_(&handler), layout_(layout), initial_credits_(initial_credits) {}
 
-  void fail(const std::string& reason) {
+  void fail(std::string_view reason) noexcept {
+    fail_with([&] { return std::string(reason); });
+  }
+  /// `reason`() says why, where there is memory for that: a relay's thread may not end of it.
+  template <class Reason>
+  void fail_with(const Reason& reason) noexcept {
     if (failed()) return;
-    reason_ = reason;
+    try {
+      reason_ = reason();
+    } catch (const std::bad_alloc&) {
+      reason_ = "no memory";  // short enough to need none
+    }
     failed_.store(true, std::memory_order_release);  // pairs with failed()
   }
 
@@ -102,11 +113,14 @@ class DataConnection {
   /// Whether the peer may send a content with this header now. False: the connection has failed.
   bool check(const protocol::DataHeader& header) {
     if (!kernels::is_valid_content(layout_, header.length, header.count)) {
-      fail(header.count == 0
-               ? "the peer sent a message of " + std::to_string(header.length) +
-                     " bytes, over the " + std::to_string(layout_.max_length) + " of the channel"
-               : "the peer sent " + std::to_string(header.length) +
-                     " bytes, which are no batch of " + std::to_string(header.count) + " messages");
+      fail_with([&] {
+        return header.count == 0 ? "the peer sent a message of " + std::to_string(header.length) +
+                                       " bytes, over the " + std::to_string(layout_.max_length) +
+                                       " of the channel"
+                                 : "the peer sent " + std::to_string(header.length) +
+                                       " bytes, which are no batch of " +
+                                       std::to_string(header.count) + " messages";
+      });
     } else if (header.sequence != received_ || !peer_has_credit()) {
       fail("the peer sent a message that is not due");
     }

@@ -50,7 +50,30 @@ inline int fails(int error) {
   errno = error;
   return -1;
 }
-/// What every system call begins with.
+/// A system call, from its entry to its return. What is allocated meanwhile is the kernel's.
+class Call {
+ public:
+  /// `errors`: those that it can give whatever its arguments are.
+  explicit Call(const char* name, std::initializer_list<int> errors = {})
+      : fiber_(*kernel->current) {
+    if (fiber_.calls++ != 0 || !kernel->refuses || errors.size() == 0) return;
+    error_ = kernel->refuses(name, errors);
+    if (error_ != 0) kernel->note(name, static_cast<std::uint64_t>(error_), 1);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() { --fiber_.calls; }
+
+  [[nodiscard]] bool refused() const { return error_ != 0; }
+  [[nodiscard]] int error() const { return error_; }
+  /// What it returns then.
+  [[nodiscard]] int refusal() const { return fails(error_); }
+
+ private:
+  Fiber& fiber_;
+  int error_ = 0;
+};
+/// Where another thread may go on.
 inline void step(const char* name, int fd = 0) {
   kernel->note(name, static_cast<std::uint64_t>(fd));
   kernel->yield();
@@ -73,6 +96,27 @@ inline void put_address(std::uint16_t port, sockaddr* to, socklen_t* size) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::memcpy(to, &address, std::min<std::size_t>(*size, sizeof address));
   *size = sizeof address;
+}
+
+/// A stream that is full for a moment, or whose peer has gone.
+inline constexpr std::initializer_list<int> kStreamSendErrors{EAGAIN, EPIPE, ECONNRESET};
+inline constexpr std::initializer_list<int> kPacketSendErrors{EAGAIN, EPIPE, ENOBUFS, ENOMEM};
+inline std::initializer_list<int> send_errors(int fd) {
+  const auto socket = self().get<Socket>(fd);
+  return socket && socket->is_local ? kPacketSendErrors : kStreamSendErrors;
+}
+inline constexpr std::initializer_list<int> kReceiveErrors{ECONNRESET, ETIMEDOUT, ENOMEM};
+
+/// What comes with such an error: the connection is gone on both sides, or has room again later.
+inline ssize_t refuse_on(int fd, const Call& call) {
+  const auto socket = self().get<Socket>(fd);
+  if (socket && call.error() == EAGAIN) socket->fill_for_a_moment();
+  if (socket &&
+      (call.error() == ECONNRESET || call.error() == EPIPE || call.error() == ETIMEDOUT)) {
+    if (const auto other = socket->peer.lock()) other->reset(ECONNRESET);
+    socket->reset(0);
+  }
+  return call.refusal();
 }
 
 inline ssize_t send_on(int fd, std::span<const iovec> pieces, std::vector<File> files = {}) {

@@ -4,18 +4,24 @@ using namespace offload::simulation;  // NOLINT
 
 #pragma GCC visibility push(default)
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
+constexpr std::initializer_list<int> kNoErrors{};
+constexpr std::initializer_list<int> kWatchErrors{ENOMEM, ENOSPC};
+
 extern "C" {
 
 // ---- Descriptors
 
 int close(int fd) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(close)(fd);
+  const Call call("close");
   step("close", fd);
   auto found = self().fds.extract(fd);
   return found.empty() ? fails(EBADF) : 0;
 }
 ssize_t write(int fd, const void* data, size_t size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(write)(fd, data, size);
+  const Call call("write", self().get<Socket>(fd) ? send_errors(fd) : kNoErrors);
+  if (call.refused()) return refuse_on(fd, call);
   if (const auto event = self().get<EventFd>(fd)) {
     step("notify", fd);
     ++event->count;
@@ -36,6 +42,8 @@ ssize_t write(int fd, const void* data, size_t size) {
 }
 ssize_t read(int fd, void* data, size_t size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(read)(fd, data, size);
+  const Call call("read", self().get<Socket>(fd) ? kReceiveErrors : kNoErrors);
+  if (call.refused()) return refuse_on(fd, call);
   if (const auto pipe = self().get<PipeReader>(fd)) {
     step("drain", fd);
     const std::size_t taken = std::min(size, pipe->bytes);
@@ -58,14 +66,20 @@ ssize_t __read_chk(int fd, void* data, size_t size, size_t) {
 }
 int eventfd(unsigned value, int flags) {
   if (!inside()) return OFFLOAD_LIBC(eventfd)(value, flags);
+  const Call call("eventfd", {EMFILE, ENFILE, ENOMEM});
+  if (call.refused()) return call.refusal();
   return self().add(std::make_shared<EventFd>());
 }
 int signalfd(int fd, const sigset_t* mask, int flags) {
   if (!inside()) return OFFLOAD_LIBC(signalfd)(fd, mask, flags);
+  const Call call("signalfd", {EMFILE, ENFILE, ENOMEM});
+  if (call.refused()) return call.refusal();
   return self().add(std::make_shared<SignalFd>(self()));
 }
 int pipe2(int* ends, int flags) {
   if (!inside()) return OFFLOAD_LIBC(pipe2)(ends, flags);
+  const Call call("pipe2", {EMFILE, ENFILE});
+  if (call.refused()) return call.refusal();
   auto reader = std::make_shared<PipeReader>();
   auto writer = std::make_shared<PipeWriter>();
   writer->reader = reader;
@@ -77,10 +91,14 @@ int pipe2(int* ends, int flags) {
 }
 int epoll_create1(int flags) {
   if (!inside()) return OFFLOAD_LIBC(epoll_create1)(flags);
+  const Call call("epoll_create1", {EMFILE, ENFILE, ENOMEM});
+  if (call.refused()) return call.refusal();
   return self().add(std::make_shared<Epoll>());
 }
 int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) {
   if (!is_ours(epoll_fd)) return OFFLOAD_LIBC(epoll_ctl)(epoll_fd, operation, fd, event);
+  const Call call("epoll_ctl", operation == EPOLL_CTL_ADD ? kWatchErrors : kNoErrors);
+  if (call.refused()) return call.refusal();
   step("epoll_ctl", fd);
   const auto epoll = self().get<Epoll>(epoll_fd);
   const auto object = self().get<Object>(fd);
@@ -99,11 +117,15 @@ int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) {
 int epoll_pwait2(int fd, epoll_event* events, int most, const timespec* limit,
                  const sigset_t* mask) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(epoll_pwait2)(fd, events, most, limit, mask);
+  const Call call("epoll_wait", {EINTR});
+  if (call.refused()) return call.refusal();
   return wait_events(fd, events, most,
                      limit == nullptr || limit->tv_sec > 1'000'000'000 ? kNever : time_of(*limit));
 }
 int poll(pollfd* fds, nfds_t count, int milliseconds) {
   if (!inside()) return OFFLOAD_LIBC(poll)(fds, count, milliseconds);
+  const Call call("poll", {EINTR, ENOMEM});
+  if (call.refused()) return call.refusal();
   step("poll");
   auto& process = self();
   const auto look = [fds, count, &process] {

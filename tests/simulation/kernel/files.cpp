@@ -84,16 +84,7 @@ ssize_t Socket::send(std::span<const iovec> pieces, std::vector<File> files) {
       kernel->random.one_in(kernel->split_one_in)) {
     taken = 1 + kernel->random.below(taken);
   }
-  if (taken < bytes.size() && !wants_room) {  // a socket that was full for a moment
-    wants_room = true;
-    kernel->at(kernel->now + static_cast<Time>(kernel->random.below(100'000)),
-               [weak = weak_from_this()] {
-                 const auto self = weak.lock();
-                 if (!self || self->under_way >= kernel->socket_room) return;
-                 self->wants_room = false;
-                 ++self->out_wakes;
-               });
-  }
+  if (taken < bytes.size() && !wants_room) fill_for_a_moment();
   under_way += taken;
   for (std::size_t at = 0; at < taken;) {
     std::size_t size = taken - at;
@@ -111,6 +102,17 @@ ssize_t Socket::send(std::span<const iovec> pieces, std::vector<File> files) {
     at += size;
   }
   return static_cast<ssize_t>(taken);
+}
+
+void Socket::fill_for_a_moment() {
+  wants_room = true;
+  kernel->at(kernel->now + static_cast<Time>(kernel->random.below(100'000)),
+             [weak = weak_from_this()] {
+               const auto self = weak.lock();
+               if (!self || self->under_way >= kernel->socket_room) return;
+               self->wants_room = false;
+               ++self->out_wakes;
+             });
 }
 
 void Socket::arrive(const std::string& bytes) {

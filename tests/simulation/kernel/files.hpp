@@ -67,6 +67,7 @@ struct Socket final : Object, std::enable_shared_from_this<Socket> {
   /// What comes at the other end comes here, too: the connection is gone.
   void reset(int why);
   void end_sending();
+  void fill_for_a_moment();
   static void join(const std::shared_ptr<Socket>& a, const std::shared_ptr<Socket>& b);
 
   bool is_local = false;  ///< packets, at once

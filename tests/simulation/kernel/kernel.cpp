@@ -13,9 +13,8 @@ Kernel* kernel = nullptr;
 
 namespace {
 
-constexpr std::size_t kStack = 512 * 1024;
-
 void enter_fiber() {
+  kernel->enter();
   kernel->current->body();
   kernel->end_fiber();
 }
@@ -54,6 +53,7 @@ Fiber& Kernel::add_fiber(Process& process, const std::string& name, std::functio
   fiber.body = std::move(body);
   fiber.stack = std::make_unique_for_overwrite<char[]>(kStack);
   ::getcontext(&fiber.context);
+  fiber.stack_state = {nullptr, fiber.stack.get(), kStack};
   fiber.context.uc_stack.ss_sp = fiber.stack.get();
   fiber.context.uc_stack.ss_size = kStack;
   ::makecontext(&fiber.context, enter_fiber, 0);
@@ -84,7 +84,9 @@ void Kernel::resume(Fiber& fiber) {
   std::swap(exceptions[0], fiber.exceptions[0]);
   std::swap(exceptions[1], fiber.exceptions[1]);
   errno = fiber.saved_errno;
+  begin_switch(scheduler_stack_, fiber.stack_state);
   ::swapcontext(&scheduler_, &fiber.context);
+  end_switch(scheduler_stack_, nullptr);
   fiber.saved_errno = errno;
   std::swap(exceptions[0], fiber.exceptions[0]);
   std::swap(exceptions[1], fiber.exceptions[1]);
@@ -92,7 +94,10 @@ void Kernel::resume(Fiber& fiber) {
 }
 
 void Kernel::leave() {
-  ::swapcontext(&current->context, &scheduler_);
+  Fiber& fiber = *current;
+  begin_switch(fiber.stack_state, scheduler_stack_, fiber.done);
+  ::swapcontext(&fiber.context, &scheduler_);
+  end_switch(fiber.stack_state, nullptr);
 }
 
 void Kernel::end_fiber() {

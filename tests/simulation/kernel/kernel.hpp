@@ -6,13 +6,16 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/simulation/kernel/sanitizer.hpp"
+
 /// A small deterministic kernel in one thread. The programs' real classes run on it: the system
-/// calls that they and their libraries make are defined in calls.cpp, before those of libc. Each
+/// calls that they and their libraries make are defined in *_calls.cpp, before those of libc. Each
 /// thread of each program is a fiber; which one goes on is drawn from the seed at each system call.
 namespace offload::simulation {
 
@@ -38,6 +41,7 @@ using Time = std::int64_t;  ///< nanoseconds of virtual time
 constexpr Time kMillisecond = 1'000'000;
 constexpr Time kSecond = 1'000'000'000;
 constexpr Time kNever = INT64_MAX;
+constexpr std::size_t kStack = 512 * 1024;  ///< bytes of a fiber's
 /// Descriptors of the simulation begin here; those below are the real process's.
 constexpr int kFirstFd = 1000;
 
@@ -56,6 +60,7 @@ struct Process {
   std::map<int, File> fds{};
   std::deque<int> signals{};
   std::size_t most_fds = 512;
+  int status = 0;  ///< of _exit()
   bool alive = true;
   bool frozen = false;
 
@@ -75,6 +80,7 @@ struct Fiber {
   std::function<void()> body;
   ucontext_t context{};
   std::unique_ptr<char[]> stack{};
+  StackState stack_state{};
   std::function<bool()> ready{};  ///< waits for it, if set
   Time deadline = kNever;
   bool waiting = false;
@@ -83,6 +89,7 @@ struct Fiber {
   int saved_errno = 0;
   void* exceptions[2] = {};  ///< what __cxa_get_globals() has for a thread
   std::uint64_t sleeps = 0;  ///< calls of epoll
+  unsigned calls = 0;        ///< system calls that it is in, one within the other
 };
 
 class Kernel {
@@ -112,10 +119,16 @@ class Kernel {
     wait([] { return false; }, now + time);
   }
   [[noreturn]] void end_fiber();
+  /// What a fiber begins with.
+  void enter() { end_switch(current->stack_state, &scheduler_stack_); }
 
   void fail(const std::string& what);
   /// A step of the trace.
   void note(const char* what, std::uint64_t a = 0, std::uint64_t b = 0);
+
+  /// Asked at each system call of a program, with the errors that it can give: which one it gives,
+  /// or 0. Not set: none.
+  std::function<int(const char* call, std::initializer_list<int> errors)> refuses{};
 
   Random random;
   Time now = 1000 * kSecond;
@@ -144,6 +157,7 @@ class Kernel {
   std::uint64_t event_count_ = 0;
   std::uint64_t fiber_count_ = 0;
   ucontext_t scheduler_{};
+  StackState scheduler_stack_{};
 };
 
 /// Of this process; null before the first.

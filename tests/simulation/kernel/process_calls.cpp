@@ -1,9 +1,14 @@
 #include "tests/simulation/kernel/calls.hpp"
+#include "tests/simulation/kernel/stores.hpp"
 
 using namespace offload::simulation;  // NOLINT
 
 #pragma GCC visibility push(default)
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
+constexpr std::initializer_list<int> kNoErrors{};
+constexpr std::initializer_list<int> kDuplicateErrors{EMFILE};
+constexpr std::initializer_list<int> kSealErrors{EBUSY, EPERM};
+
 extern "C" {
 
 // ---- Files and memory
@@ -20,21 +25,34 @@ int open(const char* path, int flags, ...) {
   if (const auto file = is_ours(fd) ? self().get<RealFile>(fd) : nullptr) {
     const int real = OFFLOAD_LIBC(open)(
         (std::string(kDescriptors) + std::to_string(file->real)).c_str(), flags, mode);
+    const Call call("open", {EMFILE, ENFILE, ENOMEM, EACCES});
+    if (call.refused()) {
+      OFFLOAD_LIBC(close)(real);
+      return call.refusal();
+    }
     return real < 0 ? real : self().add(std::make_shared<RealFile>(real));
   }
   if (!is_path(path)) return OFFLOAD_LIBC(open)(path, flags, mode);
+  const Call call("open", {EMFILE, ENFILE, ENOMEM, EACCES, ENOSPC});
+  if (call.refused()) return call.refusal();
   return self().add(std::make_shared<EventFd>());  // the lock beside a path
 }
 int flock(int fd, int operation) {
-  return is_ours(fd) ? 0 : OFFLOAD_LIBC(flock)(fd, operation);
+  if (!is_ours(fd)) return OFFLOAD_LIBC(flock)(fd, operation);
+  const Call call("flock", {EWOULDBLOCK, ENOLCK, EINTR});
+  return call.refused() ? call.refusal() : 0;
 }
 int stat(const char* path, struct stat* status) {
   if (!is_path(path)) return OFFLOAD_LIBC(stat)(path, status);
+  const Call call("stat", {ENOMEM, EACCES});
+  if (call.refused()) return call.refusal();
   *status = {};
   return 0;
 }
 int lstat(const char* path, struct stat* status) {
   if (!is_path(path)) return OFFLOAD_LIBC(lstat)(path, status);
+  const Call call("lstat", {ENOMEM, EACCES});
+  if (call.refused()) return call.refusal();
   if (!kernel->names.contains(path)) return fails(ENOENT);
   *status = {};
   status->st_mode = S_IFSOCK;
@@ -42,25 +60,36 @@ int lstat(const char* path, struct stat* status) {
 }
 int unlink(const char* path) {
   if (!is_path(path)) return OFFLOAD_LIBC(unlink)(path);
+  const Call call("unlink", {EACCES, EROFS});
+  if (call.refused()) return call.refusal();
   return kernel->names.erase(path) != 0 ? 0 : fails(ENOENT);
 }
 int fchmod(int fd, mode_t mode) {
-  return is_ours(fd) ? 0 : OFFLOAD_LIBC(fchmod)(fd, mode);
+  if (!is_ours(fd)) return OFFLOAD_LIBC(fchmod)(fd, mode);
+  const Call call("fchmod", {EPERM, EIO});
+  return call.refused() ? call.refusal() : 0;
 }
 int memfd_create(const char* name, unsigned flags) {
+  if (!inside()) return OFFLOAD_LIBC(memfd_create)(name, flags);
+  const Call call("memfd_create", {EMFILE, ENFILE, ENOMEM});
+  if (call.refused()) return call.refusal();
   const int real = OFFLOAD_LIBC(memfd_create)(name, flags);
-  if (!inside() || real < 0) return real;
-  return self().add(std::make_shared<RealFile>(real));
+  return real < 0 ? real : self().add(std::make_shared<RealFile>(real));
 }
 int fstat(int fd, struct stat* status) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(fstat)(fd, status);
+  const Call call("fstat", {ENOMEM});
+  if (call.refused()) return call.refusal();
   const auto file = self().get<RealFile>(fd);
   *status = {};
   return file ? OFFLOAD_LIBC(fstat)(file->real, status) : 0;
 }
 int ftruncate(int fd, off_t size) {
-  const auto file = is_ours(fd) ? self().get<RealFile>(fd) : nullptr;
-  return OFFLOAD_LIBC(ftruncate)(file ? file->real : fd, size);
+  if (!is_ours(fd)) return OFFLOAD_LIBC(ftruncate)(fd, size);
+  const Call call("ftruncate", {ENOSPC, EINTR});
+  if (call.refused()) return call.refusal();
+  const auto file = self().get<RealFile>(fd);
+  return file ? OFFLOAD_LIBC(ftruncate)(file->real, size) : fails(EINVAL);
 }
 int fcntl(int fd, int command, ...) {
   va_list rest;
@@ -68,6 +97,10 @@ int fcntl(int fd, int command, ...) {
   const auto argument = va_arg(rest, long);
   va_end(rest);
   if (!is_ours(fd)) return OFFLOAD_LIBC(fcntl)(fd, command, argument);
+  const Call call("fcntl", command == F_DUPFD_CLOEXEC ? kDuplicateErrors
+                           : command == F_ADD_SEALS   ? kSealErrors
+                                                      : kNoErrors);
+  if (call.refused()) return call.refusal();
   if (command == F_DUPFD_CLOEXEC) return self().add(self().get<Object>(fd));
   const auto file = self().get<RealFile>(fd);
   if (file) return OFFLOAD_LIBC(fcntl)(file->real, command, argument);
@@ -78,8 +111,14 @@ int fcntl(int fd, int command, ...) {
                                       : O_RDWR | O_NONBLOCK;
 }
 void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) {
+  if (!inside()) return OFFLOAD_LIBC(mmap)(at, size, protection, flags, fd, offset);
+  const Call call("mmap", {ENOMEM, EAGAIN, ENFILE});
+  if (call.refused()) return reinterpret_cast<void*>(call.refusal());
   const auto file = is_ours(fd) ? self().get<RealFile>(fd) : nullptr;
-  return OFFLOAD_LIBC(mmap)(at, size, protection, flags, file ? file->real : fd, offset);
+  void* const made =
+      OFFLOAD_LIBC(mmap)(at, size, protection, flags, file ? file->real : fd, offset);
+  if (file && made != MAP_FAILED && (protection & PROT_WRITE) != 0) note_mapping(made, size);
+  return made;
 }
 int getrlimit(__rlimit_resource_t resource, rlimit* limit) {
   if (!inside() || resource != RLIMIT_NOFILE) return OFFLOAD_LIBC(getrlimit)(resource, limit);
@@ -87,10 +126,14 @@ int getrlimit(__rlimit_resource_t resource, rlimit* limit) {
   return 0;
 }
 int setrlimit(__rlimit_resource_t resource, const rlimit* limit) {
-  return inside() ? 0 : OFFLOAD_LIBC(setrlimit)(resource, limit);
+  if (!inside()) return OFFLOAD_LIBC(setrlimit)(resource, limit);
+  const Call call("setrlimit", {EPERM});
+  return call.refused() ? call.refusal() : 0;
 }
 ssize_t getrandom(void* data, size_t size, unsigned flags) {
   if (!inside()) return OFFLOAD_LIBC(getrandom)(data, size, flags);
+  const Call call("getrandom", {ENOSYS});
+  if (call.refused()) return call.refusal();
   for (size_t i = 0; i < size; ++i) {
     static_cast<unsigned char*>(data)[i] = static_cast<unsigned char>(kernel->random.next());
   }
@@ -101,6 +144,7 @@ ssize_t getrandom(void* data, size_t size, unsigned flags) {
 
 int clock_gettime(clockid_t clock, timespec* time) {
   if (!inside()) return OFFLOAD_LIBC(clock_gettime)(clock, time);
+  const Call call("clock");
   kernel->now += 50;
   time->tv_sec = kernel->now / kSecond;
   time->tv_nsec = kernel->now % kSecond;
@@ -109,6 +153,7 @@ int clock_gettime(clockid_t clock, timespec* time) {
 }
 int sched_yield() {
   if (!inside()) return OFFLOAD_LIBC(sched_yield)();
+  const Call call("sched_yield");
   kernel->now += 2000;
   kernel->yield();
   return 0;
@@ -116,20 +161,25 @@ int sched_yield() {
 pid_t getpid() {
   return inside() ? self().pid : OFFLOAD_LIBC(getpid)();
 }
-[[noreturn]] void _exit(int status) {
+void _exit(int status) {
   if (!inside()) OFFLOAD_LIBC(_exit)(status);
+  const Call call("_exit");
+  self().status = status;
   kernel->kill(self());
   kernel->end_fiber();
 }
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                    void* argument) {
   if (!inside()) return OFFLOAD_LIBC(pthread_create)(thread, attributes, run, argument);
+  const Call call("pthread_create", {EAGAIN});
+  if (call.refused()) return call.error();
   *thread = kernel->add_fiber(self(), "thread", [run, argument] { run(argument); }).id;
   step("pthread_create");
   return 0;
 }
 int pthread_join(pthread_t thread, void** result) {
   if (!inside()) return OFFLOAD_LIBC(pthread_join)(thread, result);
+  const Call call("pthread_join");
   kernel->wait([thread] { return kernel->fibers[thread - 1]->done; });
   return 0;
 }
@@ -141,6 +191,7 @@ pthread_t pthread_self() {
 }
 int pthread_setname_np(pthread_t thread, const char* name) {
   if (!inside()) return OFFLOAD_LIBC(pthread_setname_np)(thread, name);
+  const Call call("pthread_setname");
   kernel->current->name = name;
   return 0;
 }
@@ -152,6 +203,7 @@ __sighandler_t signal(int number, __sighandler_t handler) {
 }
 int pthread_mutex_lock(pthread_mutex_t* mutex) {
   if (!inside()) return OFFLOAD_LIBC(pthread_mutex_lock)(mutex);
+  const Call call("pthread_mutex_lock");
   kernel->yield();
   while (::pthread_mutex_trylock(mutex) == EBUSY) kernel->sleep(1000);
   ++kernel->current->locks;
@@ -164,6 +216,7 @@ int pthread_mutex_unlock(pthread_mutex_t* mutex) {
 /// A condition may wake for nothing: every millisecond it does.
 int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   if (!inside()) return OFFLOAD_LIBC(pthread_cond_wait)(condition, mutex);
+  const Call call("pthread_cond_wait");
   pthread_mutex_unlock(mutex);
   kernel->sleep(kMillisecond);
   return pthread_mutex_lock(mutex);
@@ -171,6 +224,7 @@ int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* time) {
   if (!inside()) return OFFLOAD_LIBC(pthread_cond_clockwait)(condition, mutex, clock, time);
+  const Call call("pthread_cond_wait");
   if (time_of(*time) <= kernel->now) return ETIMEDOUT;
   return pthread_cond_wait(condition, mutex);
 }
@@ -182,6 +236,7 @@ long syscall(long number, ...) {
   for (long& argument : arguments) argument = va_arg(rest, long);
   va_end(rest);
   if (inside() && number == SYS_futex) {
+    const Call call("futex");
     const auto* const word = reinterpret_cast<const std::uint32_t*>(arguments[0]);
     const bool waits = (arguments[1] & 0xf) == 0 || (arguments[1] & 0xf) == 9;
     if (!waits) return 0;  // who waits looks at the word itself

@@ -4,22 +4,31 @@ using namespace offload::simulation;  // NOLINT
 
 #pragma GCC visibility push(default)
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
+constexpr std::initializer_list<int> kLocalConnectErrors{ECONNREFUSED, EAGAIN, EACCES};
+constexpr std::initializer_list<int> kConnectErrors{ECONNREFUSED, ENETUNREACH, EADDRNOTAVAIL};
+
 extern "C" {
 
 // ---- Sockets
 
 int socket(int family, int type, int protocol) {
   if (!inside()) return OFFLOAD_LIBC(socket)(family, type, protocol);
+  const Call call("socket", {EMFILE, ENFILE, ENOBUFS, ENOMEM});
+  if (call.refused()) return call.refusal();
   step("socket");
   auto made = std::make_shared<Socket>();
   made->is_local = family == AF_UNIX;
   return self().add(std::move(made));
 }
 int setsockopt(int fd, int level, int option, const void* value, socklen_t size) {
-  return is_ours(fd) ? 0 : OFFLOAD_LIBC(setsockopt)(fd, level, option, value, size);
+  if (!is_ours(fd)) return OFFLOAD_LIBC(setsockopt)(fd, level, option, value, size);
+  const Call call("setsockopt", {ENOBUFS, ENOPROTOOPT});
+  return call.refused() ? call.refusal() : 0;
 }
 int getsockopt(int fd, int level, int option, void* value, socklen_t* size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(getsockopt)(fd, level, option, value, size);
+  const Call call("getsockopt", {ENOBUFS});
+  if (call.refused()) return call.refusal();
   const auto socket = self().get<Socket>(fd);
   if (!socket) return fails(ENOTSOCK);
   if (option == SO_PEERCRED) {
@@ -33,6 +42,8 @@ int getsockopt(int fd, int level, int option, void* value, socklen_t* size) {
 }
 int bind(int fd, const sockaddr* address, socklen_t size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(bind)(fd, address, size);
+  const Call call("bind", {EADDRINUSE, EACCES});
+  if (call.refused()) return call.refusal();
   auto listener = std::make_shared<Listener>();
   listener->is_local = address->sa_family == AF_UNIX;
   listener->name = name_of(address);
@@ -49,13 +60,17 @@ int bind(int fd, const sockaddr* address, socklen_t size) {
 }
 int listen(int fd, int backlog) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(listen)(fd, backlog);
+  const Call call("listen", {EADDRINUSE});
+  if (call.refused()) return call.refusal();
   self().get<Listener>(fd)->listens = true;
   return 0;
 }
 int connect(int fd, const sockaddr* address, socklen_t size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(connect)(fd, address, size);
-  step("connect", fd);
   const auto socket = self().get<Socket>(fd);
+  const Call call("connect", socket->is_local ? kLocalConnectErrors : kConnectErrors);
+  if (call.refused()) return call.refusal();
+  step("connect", fd);
   const auto found = kernel->names.find(name_of(address));
   if (found == kernel->names.end()) return fails(socket->is_local ? ENOENT : ECONNREFUSED);
   const auto listener = std::dynamic_pointer_cast<Listener>(found->second.lock());
@@ -96,8 +111,15 @@ int connect(int fd, const sockaddr* address, socklen_t size) {
 }
 int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(accept4)(fd, address, size, flags);
-  step("accept", fd);
+  const Call call("accept", {EMFILE, ENFILE, ENOBUFS, ENOMEM, ECONNABORTED, EPERM});
   const auto listener = self().get<Listener>(fd);
+  if (call.refused()) {
+    const bool one_is_lost = call.error() == ECONNABORTED || call.error() == EPERM;
+    if (one_is_lost && listener->waiting.empty()) return fails(EAGAIN);
+    if (one_is_lost) listener->waiting.pop_front();
+    return call.refusal();
+  }
+  step("accept", fd);
   if (!listener) return fails(EINVAL);
   if (listener->waiting.empty()) return fails(EAGAIN);
   const int number = self().add(listener->waiting.front());
@@ -109,6 +131,8 @@ int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
 }
 int getsockname(int fd, sockaddr* address, socklen_t* size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(getsockname)(fd, address, size);
+  const Call call("getsockname", {ENOBUFS});
+  if (call.refused()) return call.refusal();
   const auto listener = self().get<Listener>(fd);
   const auto socket = self().get<Socket>(fd);
   put_address(listener ? listener->port : socket ? socket->port : std::uint16_t{0}, address, size);
@@ -116,6 +140,8 @@ int getsockname(int fd, sockaddr* address, socklen_t* size) {
 }
 int getpeername(int fd, sockaddr* address, socklen_t* size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(getpeername)(fd, address, size);
+  const Call call("getpeername", {ENOBUFS, ENOTCONN});
+  if (call.refused()) return call.refusal();
   const auto socket = self().get<Socket>(fd);
   if (!socket || socket->broken) return fails(ENOTCONN);
   put_address(socket->peer_port, address, size);
@@ -124,6 +150,8 @@ int getpeername(int fd, sockaddr* address, socklen_t* size) {
 int shutdown(int fd, int how) {
   if (inside() && fd < kFirstFd) return fails(ENOTSOCK);  // a worker that gives up shuts down all
   if (!is_ours(fd)) return OFFLOAD_LIBC(shutdown)(fd, how);
+  const Call call("shutdown", {ENOTCONN});
+  if (call.refused()) return call.refusal();
   const auto socket = self().get<Socket>(fd);
   if (!socket) return fails(ENOTSOCK);
   step("shutdown", fd);
@@ -132,11 +160,15 @@ int shutdown(int fd, int how) {
 }
 ssize_t send(int fd, const void* data, size_t size, int flags) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(send)(fd, data, size, flags);
+  const Call call("send", send_errors(fd));
+  if (call.refused()) return refuse_on(fd, call);
   const iovec piece{const_cast<void*>(data), size};
   return send_on(fd, {&piece, 1});
 }
 ssize_t recv(int fd, void* data, size_t size, int flags) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(recv)(fd, data, size, flags);
+  const Call call("receive", kReceiveErrors);
+  if (call.refused()) return refuse_on(fd, call);
   const iovec piece{data, size};
   return receive_on(fd, {&piece, 1});
 }
@@ -145,6 +177,8 @@ ssize_t __recv_chk(int fd, void* data, size_t size, size_t, int flags) {
 }
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(sendmsg)(fd, message, flags);
+  const Call call("sendmsg", send_errors(fd));
+  if (call.refused()) return refuse_on(fd, call);
   std::vector<File> files;
   if (message->msg_control != nullptr) {
     const cmsghdr* const rights = CMSG_FIRSTHDR(message);
@@ -159,6 +193,8 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 }
 ssize_t recvmsg(int fd, msghdr* message, int flags) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(recvmsg)(fd, message, flags);
+  const Call call("recvmsg", kReceiveErrors);
+  if (call.refused()) return refuse_on(fd, call);
   const auto socket = self().get<Socket>(fd);
   const std::size_t control_room = std::exchange(message->msg_controllen, 0);
   message->msg_flags = 0;
@@ -181,7 +217,8 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(bytes);
     for (std::size_t i = 0; i < packet.files.size(); ++i) {
-      const int number = self().add(packet.files[i]);
+      const Call taking("SCM_RIGHTS", {EMFILE});
+      const int number = taking.refused() ? -1 : self().add(packet.files[i]);
       std::memcpy(CMSG_DATA(rights) + i * sizeof(int), &number, sizeof number);
       if (number < 0) message->msg_flags |= MSG_CTRUNC;
     }
@@ -191,6 +228,8 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
 }
 int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** list) {
   if (!inside()) return OFFLOAD_LIBC(getaddrinfo)(host, service, hints, list);
+  const Call call("getaddrinfo", {EAI_AGAIN, EAI_MEMORY});
+  if (call.refused()) return call.error();
   auto* const made = static_cast<addrinfo*>(std::calloc(1, sizeof(addrinfo) + sizeof(sockaddr_in)));
   made->ai_family = AF_INET;
   made->ai_socktype = SOCK_STREAM;

@@ -99,7 +99,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
       }
       const auto bytes = stream_.send(pieces_);
       if (bytes < 0 && errno != EAGAIN && errno != EINTR) {
-        fail("the connection broke: " + stream_.failure(errno));
+        fail_with([&] { return "the connection broke: " + stream_.failure(errno); });
         return true;
       }
       // Less than all: EPOLLOUT comes when there is room again.
@@ -157,7 +157,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
     } else if (errno == EAGAIN) {
       readable_ = false;
     } else if (errno != EINTR) {
-      fail("the connection broke: " + stream_.failure(errno));
+      fail_with([&] { return "the connection broke: " + stream_.failure(errno); });
     }
     return true;
   }
