@@ -1,5 +1,6 @@
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <optional>
@@ -115,7 +116,7 @@ class Bench {
       case 2: send_requests(client); break;
       case 3: send_bytes(client); break;
       case 4:
-        if (client) client->send();
+        if (client) client->send(allowed_.passed);
         break;
       case 5: read(client, script_.two_bytes()); break;
       case 6: read(client, SIZE_MAX); break;
@@ -137,6 +138,7 @@ class Bench {
   }
 
   void turn() {
+    if (has_liar()) distrust();
     thread_->turn({});
     // As the control thread does.
     for (const comch::WorkerId worker : std::exchange(failed_, {})) lose(worker);
@@ -159,8 +161,8 @@ class Bench {
   }
 
   void send_frame(std::optional<StreamClient>& client) {
-    constexpr std::array<std::uint32_t, 16> kIds{4, 5, 6, 0, 1, 2, 3, 7, 15, 16, 19, 23, 26, 27,
-                                                 0x8000'0004, 0xffff'ffff};
+    constexpr std::array<std::uint32_t, 16> kIds{4,  5,  6,  0,  1,  2,  3,           7,
+                                                 15, 16, 19, 23, 26, 27, 0x8000'0004, 0xffff'ffff};
     const std::uint8_t form = script_.byte();
     const std::uint32_t length = script_.two_bytes() % 1100;
     const std::size_t kept = script_.byte();
@@ -177,14 +179,17 @@ class Bench {
       case 3: wire_size = form & 15U; break;
       case 4: wire_size += 0x8000'0000U; break;
       case 5: said = 0xffff'fff4U; break;
-      case 6: wire_size = 1013; said = 1001; break;
+      case 6:
+        wire_size = 1013;
+        said = 1001;
+        break;
       default: break;
     }
     protocol::store_big_endian(frame.data(), wire_size);
     protocol::store_big_endian(frame.data() + 4, (form >> 4U) == 0 ? kIds.at(form & 15U) : 4U);
     protocol::store_big_endian(frame.data() + 8, said);
     client->append(frame);
-    client->send(kept);
+    client->send(allowed_.passed, kept);
   }
 
   void send_requests(std::optional<StreamClient>& client) {
@@ -196,14 +201,14 @@ class Bench {
       for (std::byte& byte : payload) byte = static_cast<std::byte>(next_byte_++ * 151U >> 3U);
       client->append(protocol::make_frame(protocol::MessageId::client_request, payload));
     }
-    client->send();
+    client->send(allowed_.passed);
   }
 
   void send_bytes(std::optional<StreamClient>& client) {
     const auto bytes = script_.bytes(script_.byte() % 33U);
     if (!client) return;
     client->append(bytes);
-    client->send();
+    client->send(allowed_.passed);
   }
 
   void read(std::optional<StreamClient>& client, std::size_t most) {
@@ -225,7 +230,9 @@ class Bench {
 
   void change_limits() {
     const Duration limit = core::seconds(1 + script_.byte() % 16U);
-    allowed_.request_timeout = limit;  // some were posted under the other one
+    // Some may be refused under the other one yet, or have been.
+    Duration& least = allowed_.request_timeout;
+    least = least == Duration{} ? limit : std::min(least, limit);
     thread_->set_timeouts(core::seconds(60), limit);
   }
 
@@ -237,7 +244,7 @@ class Bench {
     auto channel = std::shared_ptr<comch::WorkerChannel>(
         new comch::WorkerChannel{id, wakeup_, {0, depth_, StreamClient::kLongest, -1}});
     if (broken) channel->endpoint = std::make_unique<BrokenLine>();
-    workers_.push_back({SlotWorker(channel)});
+    workers_.push_back({SlotWorker(channel), broken});
     if (thread_) {
       thread_->add_worker(std::move(channel));
     } else {
@@ -245,7 +252,9 @@ class Bench {
     }
   }
   void lose(comch::WorkerId id) {
-    if (id == 0 || id > workers_.size() || std::exchange(workers_[id - 1].lost, true)) return;
+    if (id == 0 || id > workers_.size() || workers_[id - 1].lost) return;
+    if (has_liar()) distrust();
+    workers_[id - 1].lost = true;
     // With the fourth that is lost its requests are refused: RequestPath::refuse_suspects().
     allowed_.worker_failed = ++losses_ >= 4;
     thread_->remove_worker(id);
@@ -260,7 +269,8 @@ class Bench {
   void answer(std::size_t index) {
     const unsigned count = script_.byte();
     if (index >= workers_.size()) return;
-    for (unsigned i = 0; (i < count || count == 255) && workers_[index].slots.serve(); ++i) continue;
+    for (unsigned i = 0; (i < count || count == 255) && workers_[index].slots.serve(); ++i)
+      continue;
   }
 
   void lie(std::size_t index) {
@@ -270,8 +280,7 @@ class Bench {
     const auto bytes = script_.bytes(kind >> 3U);
     if (index >= workers_.size()) return;
     Worker& worker = workers_[index];
-    worker.lies = true;
-    distrust();
+    worker.lies = true;  // of one that is lost nobody hears
     switch (kind % 8U) {
       case 0: worker.slots.refuse(); break;
       case 1: worker.slots.skip(); break;
@@ -295,9 +304,7 @@ class Bench {
       case 0: return add_worker();
       case 1: return lose(index + 1);
       case 2: return add_worker(kMostWorkers, /*broken=*/true);
-      case 3:
-        allowed_.no_worker = true;
-        return thread_->set_expired(true);
+      case 3: allowed_.no_worker = true; return thread_->set_expired(true);
       case 4: return thread_->set_expired(false);
       case 5: return select(0);
       default: return select(index + 1 + (script_.byte() & 4U));
@@ -310,14 +317,13 @@ class Bench {
   void settle() {
     int quiet = 0;
     for (int i = 0; i < kMostTurns && quiet < 3; ++i) {
-      if (has_liar()) distrust();
       bool moved = false;
       for (Worker& worker : workers_) {
         if (!worker.lost && !worker.lies) moved = worker.slots.serve_all() != 0 || moved;
       }
       for (auto& client : clients_) {
         if (!client) continue;
-        client->send();
+        client->send(allowed_.passed);
         moved = client->read(SIZE_MAX, allowed_) || moved;
       }
       turn();
@@ -327,9 +333,8 @@ class Bench {
   }
 
   void finish() {
-    if (has_liar()) distrust();
     for (Worker& worker : workers_) {
-      if (worker.lies || worker.slots.id() != selected_) lose(worker.slots.id());
+      if (worker.lies || worker.broken || worker.slots.id() != selected_) lose(worker.slots.id());
     }
     // One that can be relied on, unless that one is there; and it is not refused any more.
     if (selected_ == 0) {
@@ -362,6 +367,7 @@ class Bench {
 
   struct Worker {
     SlotWorker slots;
+    bool broken = false;  ///< cannot be reached
     bool lost = false;
     bool lies = false;  ///< has ever
   };

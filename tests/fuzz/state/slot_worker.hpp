@@ -12,9 +12,9 @@
 
 namespace offload::fuzz {
 
-/// A worker of one channel, played slot by slot: it reverses, or lies. It keeps the channel's memory
-/// as a process would that nobody could stop: what it writes once it was taken for lost reaches
-/// nobody.
+/// A worker of one channel, played slot by slot: it reverses, or lies. It keeps the channel's
+/// memory as a process would that nobody could stop: what it writes once it was taken for lost
+/// reaches nobody.
 class SlotWorker {
  public:
   explicit SlotWorker(std::shared_ptr<comch::WorkerChannel> channel)

@@ -45,29 +45,32 @@ Seen look_at(std::span<const std::byte> stream) {
 
 }  // namespace
 
-void StreamClient::send(std::size_t kept) {
+void StreamClient::send(core::Duration now, std::size_t kept) {
   if (!connected() || sends_no_more_) return;
   while (outbox_.size() > kept) {
     std::array<std::byte, 4096> chunk;
     const std::size_t count = std::min(outbox_.size() - kept, chunk.size());
     std::copy_n(outbox_.begin(), count, chunk.begin());
-    const ssize_t taken =
-        ::send(socket_.get(), chunk.data(), count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t taken = ::send(socket_.get(), chunk.data(), count, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (taken <= 0) return;
+    if (sent_.empty()) begun_ = now;
     sent_.insert(sent_.end(), chunk.begin(), chunk.begin() + taken);
     outbox_.erase(outbox_.begin(), outbox_.begin() + taken);
+    parse_sent(now);
   }
-  parse_sent();
 }
 
-void StreamClient::parse_sent() {
+void StreamClient::parse_sent(core::Duration now) {
   std::size_t at = 0;
   while (!breach_) {
     const Seen seen = look_at(std::span(sent_).subspan(at));
     breach_ = seen.breach;
     if (seen.size == 0) break;
-    requests_.emplace_back(sent_.begin() + static_cast<std::ptrdiff_t>(at + kHeader),
-                           sent_.begin() + static_cast<std::ptrdiff_t>(at + seen.size));
+    requests_.push_back({{sent_.begin() + static_cast<std::ptrdiff_t>(at + kHeader),
+                          sent_.begin() + static_cast<std::ptrdiff_t>(at + seen.size)},
+                         begun_,
+                         now});
+    begun_ = now;
     at += seen.size;
   }
   sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -123,7 +126,7 @@ void StreamClient::take_frames(const Allowed& allowed) {
 
 void StreamClient::take_response(std::span<const std::byte> payload) {
   require(answered_ < requests_.size(), "no answer without a request");
-  const Bytes& request = requests_[answered_];
+  const Bytes& request = requests_[answered_].payload;
   if (answered_ >= trusted_from_) {
     require(std::equal(payload.begin(), payload.end(), request.rbegin(), request.rend()),
             "an answer is the reversal of its request");
@@ -133,9 +136,22 @@ void StreamClient::take_response(std::span<const std::byte> payload) {
   ++answered_;
 }
 
+/// How long the frame behind the last answer took, or has taken so far: what was sent when the
+/// server had decided is not answered.
+core::Duration StreamClient::frame_took(core::Duration now) const {
+  if (answered_ == requests_.size()) return now - begun_;
+  return requests_[answered_].whole - requests_[answered_].begun;
+}
+
+core::Duration StreamClient::was_idle(core::Duration now) const {
+  const core::Duration from = answered_ == 0 ? since_ : requests_[answered_ - 1].whole;
+  return (answered_ == requests_.size() ? now : requests_[answered_].whole) - from;
+}
+
 void StreamClient::take_error(Refusal reason, const Allowed& allowed) {
-  const core::Duration lived = allowed.passed - since_;
-  const auto over = [&](core::Duration limit) { return limit != core::Duration{} && lived >= limit; };
+  const auto over = [](core::Duration limit, core::Duration time) {
+    return limit != core::Duration{} && time >= limit;
+  };
   const bool all = answered_ == requests_.size();
   switch (reason) {
     case Refusal::worker_failed:
@@ -144,18 +160,18 @@ void StreamClient::take_error(Refusal reason, const Allowed& allowed) {
     case Refusal::worker_unavailable: require(allowed.no_worker, "there is no worker"); break;
     case Refusal::shutting_down: require(allowed.draining, "it shuts down"); break;
     case Refusal::request_timed_out:
-      require(over(allowed.request_timeout), "a request takes too long");
+      require(over(allowed.request_timeout, allowed.passed - since_), "a request takes too long");
       break;
     case Refusal::out_of_memory:
       require(allowed.out_of_memory, "there is no memory");
       last_word_ = reason;
       return;
     case Refusal::frame_timed_out:
-      require(over(allowed.frame_timeout) && all, "a frame takes too long");
+      require(over(allowed.frame_timeout, frame_took(allowed.passed)), "a frame takes too long");
       last_word_ = reason;
       return;
     case Refusal::idle_timed_out:
-      require(over(allowed.idle_timeout) && all, "it is idle for too long");
+      require(over(allowed.idle_timeout, was_idle(allowed.passed)), "it is idle for too long");
       last_word_ = reason;
       return;
     default:
@@ -175,6 +191,7 @@ void StreamClient::check_quiet(const Allowed& allowed) const {
   const bool too_slow = allowed.passed - since_ >= allowed.output_timeout;
   if (ended_ && (allowed.out_of_memory || allowed.draining || too_slow)) return;
   require(received_.empty(), "frames come whole");
+  require(!allowed.draining || ended_, "it ends when the server does");
   if (allowed.draining) return;  // what was not read before is not answered
   require(answered_ == requests_.size(), "each request is answered");
   require(!breach_, "who breaks the protocol is told");

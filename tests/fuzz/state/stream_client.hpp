@@ -28,8 +28,8 @@ struct Allowed {
 };
 
 /// One client of a server, with a reader of its own of what it sends: it knows what it is owed. The
-/// answers have to be the reversals of its requests, one each, in order, or an error for which there
-/// was a reason.
+/// answers have to be the reversals of its requests, one each, in order, or an error for which
+/// there was a reason.
 class StreamClient {
  public:
   /// Bytes of a request, at most.
@@ -39,8 +39,10 @@ class StreamClient {
 
   /// Gives all but the last `kept` bytes of what is to be sent to the kernel, as far as it takes
   /// them.
-  void append(std::span<const std::byte> bytes) { outbox_.insert(outbox_.end(), bytes.begin(), bytes.end()); }
-  void send(std::size_t kept = 0);
+  void append(std::span<const std::byte> bytes) {
+    outbox_.insert(outbox_.end(), bytes.begin(), bytes.end());
+  }
+  void send(core::Duration now, std::size_t kept = 0);
   /// Reads up to `most` bytes, and checks what came. Returns whether there was anything.
   bool read(std::size_t most, const Allowed& allowed);
   void end_sending();
@@ -56,7 +58,15 @@ class StreamClient {
   void check_quiet(const Allowed& allowed) const;
 
  private:
-  void parse_sent();
+  struct Request {
+    Bytes payload;
+    core::Duration begun;  ///< when its first byte was sent
+    core::Duration whole;  ///< its last
+  };
+
+  void parse_sent(core::Duration now);
+  [[nodiscard]] core::Duration frame_took(core::Duration now) const;
+  [[nodiscard]] core::Duration was_idle(core::Duration now) const;
   void take_frames(const Allowed& allowed);
   void take_response(std::span<const std::byte> payload);
   void take_error(protocol::Refusal reason, const Allowed& allowed);
@@ -67,7 +77,8 @@ class StreamClient {
   bool sends_no_more_ = false;
 
   Bytes sent_;  ///< that is no whole frame yet
-  std::vector<Bytes> requests_;
+  core::Duration begun_{};
+  std::vector<Request> requests_;
   std::optional<protocol::Refusal> breach_;  ///< of the protocol, by this client
   std::size_t trusted_from_ = 0;
 

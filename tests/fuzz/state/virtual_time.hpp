@@ -4,9 +4,9 @@
 
 #include "core/clock.hpp"
 
-/// The time of a fuzz target: it stands still but for what the script says, so that a run depends on
-/// its input alone and nothing sleeps. virtual_time.cpp defines clock_gettime, epoll_pwait2 and poll
-/// for the whole program; CLOCK_MONOTONIC is virtual while a VirtualTime is there.
+/// The time of a fuzz target: it stands still but for what the script says, so that a run depends
+/// on its input alone and nothing sleeps. virtual_time.cpp defines clock_gettime, epoll_pwait2 and
+/// poll for the whole program; CLOCK_MONOTONIC is virtual while a VirtualTime is there.
 namespace offload::fuzz {
 
 class VirtualTime {
