@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "apps/server/io_thread.hpp"
-#include "core/error.hpp"
 #include "core/log.hpp"
 #include "tests/fuzz/state/descriptors.hpp"
 #include "tests/fuzz/state/script.hpp"
-#include "tests/fuzz/state/slot_worker.hpp"
+#include "tests/fuzz/state/scripted_workers.hpp"
 #include "tests/fuzz/state/stream_client.hpp"
 #include "tests/fuzz/state/virtual_time.hpp"
 
 /// Up to four clients' whole streams against an I/O thread with all that it has, and workers that
 /// come, lie, hang and go. One thread, no sleep: the script decides on each turn and on the time.
 ///
-/// The input: one byte of settings (Bench::Bench), then steps. A step is a byte, its low four bits
-/// the kind, the next two the client, 0x40: no turn of the thread follows. Operands come behind it.
+/// The input: one byte of settings (ClientStreamBench::ClientStreamBench), then steps. A step is a
+/// byte, its low four bits the kind, the next two the client, 0x40: no turn of the thread follows.
+/// Operands come behind it.
 ///
 ///   0  connect                     8  reset: close, whatever was not read
 ///   1  send a frame: form, u16     9  worker `client` answers: slots (255: all)
@@ -41,35 +41,26 @@ namespace {
 using core::Duration;
 
 constexpr std::size_t kClients = 4;
-constexpr std::size_t kMostWorkers = 6;
 constexpr std::uint64_t kLittleMemory = 160 * 1024;
 constexpr int kMostTurns = 300;
 
-/// A line to a worker that cannot be reached any more.
-class BrokenLine final : public comch::DataEndpoint {
+class ClientStreamBench {
  public:
-  std::unique_ptr<comch::DataConnection> start(progress::Engine&, const kernels::ChannelView&,
-                                               comch::DataHandler&, std::uint32_t) override {
-    throw core::Error(core::ErrorCode::connection_reset, "the line is cut");
-  }
-};
-
-class Bench {
- public:
-  explicit Bench(Script script) : script_(script) {
+  explicit ClientStreamBench(Script script) : script_(script) {
     const std::uint8_t settings = script_.byte();
-    depth_ = (settings & 1U) != 0 ? 32 : 4;
-    wakeup_ = (settings & 2U) != 0 ? channel::Wakeup::doorbell : channel::Wakeup::polling;
+    const std::uint32_t depth = (settings & 1U) != 0 ? 32 : 4;
+    const auto wakeup = (settings & 2U) != 0 ? channel::Wakeup::doorbell : channel::Wakeup::polling;
     allowed_.out_of_memory = (settings & 4U) != 0;
     allowed_.frame_timeout = core::seconds(30);
     allowed_.idle_timeout = (settings & 8U) != 0 ? core::seconds(20) : Duration{};
     allowed_.output_timeout = core::seconds(60);
     allowed_.request_timeout = (settings & 16U) != 0 ? core::seconds(10) : Duration{};
     memory_ = std::make_shared<server::ClientMemory>(budget(), 1);
-    add_worker();
-    thread_.emplace(config(), first_);
+    const auto first = ScriptedWorkers::make_channel(1, wakeup, depth);
+    thread_.emplace(config(), first);
     thread_->open();
-    if ((settings & 32U) != 0) select(1);
+    workers_.emplace(*thread_, first, [this] { distrust(); });
+    if ((settings & 32U) != 0) workers_->select(1);
   }
 
   void run() {
@@ -126,8 +117,8 @@ class Bench {
       case 8:
         if (client) client->reset();
         break;
-      case 9: answer(index); break;
-      case 10: lie(index); break;
+      case 9: workers_->answer(index, script_.byte()); break;
+      case 10: workers_->lie(index, script_); break;
       case 11: change_workers(index); break;
       case 12: pass_time(); break;
       case 13: drain(); break;
@@ -138,11 +129,14 @@ class Bench {
   }
 
   void turn() {
-    if (has_liar()) distrust();
+    distrust();
     thread_->turn({});
     // As the control thread does.
-    for (const comch::WorkerId worker : std::exchange(failed_, {})) lose(worker);
+    for (const comch::WorkerId worker : std::exchange(failed_, {})) workers_->lose(worker);
+    note_losses();
   }
+  /// With the fourth that is lost its requests are refused: RequestPath::refuse_suspects().
+  void note_losses() { allowed_.worker_failed = workers_->losses() >= 4; }
   void turns(unsigned count) {
     for (unsigned i = 0; i < count; ++i) turn();
   }
@@ -161,33 +155,9 @@ class Bench {
   }
 
   void send_frame(std::optional<StreamClient>& client) {
-    constexpr std::array<std::uint32_t, 16> kIds{4,  5,  6,  0,  1,  2,  3,           7,
-                                                 15, 16, 19, 23, 26, 27, 0x8000'0004, 0xffff'ffff};
-    const std::uint8_t form = script_.byte();
-    const std::uint32_t length = script_.two_bytes() % 1100;
+    const Bytes frame = make_client_frame(script_, next_byte_);
     const std::size_t kept = script_.byte();
     if (!client) return;
-    Bytes frame(protocol::kFrameHeaderSize + length);
-    for (std::size_t i = protocol::kFrameHeaderSize; i < frame.size(); ++i) {
-      frame[i] = static_cast<std::byte>(next_byte_++ * 151U >> 3U);
-    }
-    std::uint32_t wire_size = protocol::kFrameHeaderSize + length;
-    std::uint32_t said = length;
-    switch (form >> 4U) {
-      case 1: ++said; break;
-      case 2: --wire_size; break;
-      case 3: wire_size = form & 15U; break;
-      case 4: wire_size += 0x8000'0000U; break;
-      case 5: said = 0xffff'fff4U; break;
-      case 6:
-        wire_size = 1013;
-        said = 1001;
-        break;
-      default: break;
-    }
-    protocol::store_big_endian(frame.data(), wire_size);
-    protocol::store_big_endian(frame.data() + 4, (form >> 4U) == 0 ? kIds.at(form & 15U) : 4U);
-    protocol::store_big_endian(frame.data() + 8, said);
     client->append(frame);
     client->send(allowed_.passed, kept);
   }
@@ -236,78 +206,22 @@ class Bench {
     thread_->set_timeouts(core::seconds(60), limit);
   }
 
-  // ---- Workers
-
-  void add_worker(std::size_t most = kMostWorkers, bool broken = false) {
-    if (workers_.size() == most) return;
-    const auto id = static_cast<comch::WorkerId>(workers_.size() + 1);
-    auto channel = std::shared_ptr<comch::WorkerChannel>(
-        new comch::WorkerChannel{id, wakeup_, {0, depth_, StreamClient::kLongest, -1}});
-    if (broken) channel->endpoint = std::make_unique<BrokenLine>();
-    workers_.push_back({SlotWorker(channel), broken});
-    if (thread_) {
-      thread_->add_worker(std::move(channel));
-    } else {
-      first_ = std::move(channel);
-    }
-  }
-  void lose(comch::WorkerId id) {
-    if (id == 0 || id > workers_.size() || workers_[id - 1].lost) return;
-    if (has_liar()) distrust();
-    workers_[id - 1].lost = true;
-    // With the fourth that is lost its requests are refused: RequestPath::refuse_suspects().
-    allowed_.worker_failed = ++losses_ >= 4;
-    thread_->remove_worker(id);
-    if (selected_ == id) select(0);
-  }
-  void select(comch::WorkerId id) {
-    if (id > workers_.size() || (id != 0 && workers_[id - 1].lost)) return;
-    selected_ = id;
-    thread_->select_worker(id);
-  }
-
-  void answer(std::size_t index) {
-    const unsigned count = script_.byte();
-    if (index >= workers_.size()) return;
-    for (unsigned i = 0; (i < count || count == 255) && workers_[index].slots.serve(); ++i)
-      continue;
-  }
-
-  void lie(std::size_t index) {
-    const std::uint8_t kind = script_.byte();
-    const std::uint32_t length = script_.two_bytes();
-    const std::uint32_t count = script_.byte();
-    const auto bytes = script_.bytes(kind >> 3U);
-    if (index >= workers_.size()) return;
-    Worker& worker = workers_[index];
-    worker.lies = true;  // of one that is lost nobody hears
-    switch (kind % 8U) {
-      case 0: worker.slots.refuse(); break;
-      case 1: worker.slots.skip(); break;
-      case 2:
-      case 3: worker.slots.lie(length, count, bytes); break;
-      default: (void)worker.slots.spoil(length % 2048U, bytes); break;
+  void change_workers(std::size_t index) {
+    switch (script_.byte() % 8U) {
+      case 0: return workers_->add();
+      case 1: return workers_->lose(index + 1);
+      case 2: return workers_->add(/*broken=*/true);
+      case 3: allowed_.no_worker = true; return thread_->set_expired(true);
+      case 4: return thread_->set_expired(false);
+      case 5: return workers_->select(0);
+      default: return workers_->select(index + 1 + (script_.byte() & 4U));
     }
   }
   /// While a liar is there, of whom answers may be there before their requests.
   void distrust() {
+    if (!workers_->have_liar()) return;
     for (auto& client : clients_) {
       if (client) client->distrust();
-    }
-  }
-  [[nodiscard]] bool has_liar() const {
-    return std::ranges::any_of(workers_, [](const Worker& w) { return w.lies && !w.lost; });
-  }
-
-  void change_workers(std::size_t index) {
-    switch (script_.byte() % 8U) {
-      case 0: return add_worker();
-      case 1: return lose(index + 1);
-      case 2: return add_worker(kMostWorkers, /*broken=*/true);
-      case 3: allowed_.no_worker = true; return thread_->set_expired(true);
-      case 4: return thread_->set_expired(false);
-      case 5: return select(0);
-      default: return select(index + 1 + (script_.byte() & 4U));
     }
   }
 
@@ -317,10 +231,7 @@ class Bench {
   void settle() {
     int quiet = 0;
     for (int i = 0; i < kMostTurns && quiet < 3; ++i) {
-      bool moved = false;
-      for (Worker& worker : workers_) {
-        if (!worker.lost && !worker.lies) moved = worker.slots.serve_all() != 0 || moved;
-      }
+      bool moved = workers_->serve_all();
       for (auto& client : clients_) {
         if (!client) continue;
         client->send(allowed_.passed);
@@ -333,14 +244,7 @@ class Bench {
   }
 
   void finish() {
-    for (Worker& worker : workers_) {
-      if (worker.lies || worker.broken || worker.slots.id() != selected_) lose(worker.slots.id());
-    }
-    // One that can be relied on, unless that one is there; and it is not refused any more.
-    if (selected_ == 0) {
-      add_worker(kMostWorkers + 1);
-      select(workers_.back().slots.id());
-    }
+    workers_->replace_bad();
     thread_->set_expired(false);
     settle();
     for (const auto& client : clients_) {
@@ -360,34 +264,23 @@ class Bench {
     require(thread_->client_count() == 0, "nobody is left");
     require(metrics_->connections.value() == 0, "no connection is left");
     require(metrics_->in_flight.value() == 0, "no request is left");
+    workers_.reset();
     thread_.reset();
     const std::uint64_t share = budget() / 2;
     require(memory_->borrow(budget() - share), "no memory is left with anybody");
   }
 
-  struct Worker {
-    SlotWorker slots;
-    bool broken = false;  ///< cannot be reached
-    bool lost = false;
-    bool lies = false;  ///< has ever
-  };
-
   NoDescriptorStays no_descriptor_stays_;
   VirtualTime time_;
   Script script_;
-  std::uint32_t depth_ = 0;
-  channel::Wakeup wakeup_ = channel::Wakeup::none;
   Allowed allowed_;
   std::shared_ptr<server::ClientMemory> memory_;
   std::shared_ptr<server::ThreadMetrics> metrics_;
-  std::vector<Worker> workers_;
-  std::shared_ptr<comch::WorkerChannel> first_;
-  comch::WorkerId selected_ = 0;
-  int losses_ = 0;
   std::vector<comch::WorkerId> failed_;
   std::array<std::optional<StreamClient>, kClients> clients_;
   unsigned next_byte_ = 0;
   std::optional<server::IoThread> thread_;
+  std::optional<ScriptedWorkers> workers_;
 };
 
 }  // namespace
@@ -399,6 +292,6 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  offload::fuzz::Bench({data, size}).run();
+  offload::fuzz::ClientStreamBench({data, size}).run();
   return 0;
 }

@@ -33,9 +33,9 @@ namespace {
 
 constexpr int kMostRounds = 500;
 
-class Bench {
+class RelayBench {
  public:
-  explicit Bench(Script script) : script_(script) {
+  explicit RelayBench(Script script) : script_(script) {
     const std::uint8_t settings = script_.byte();
     channels_.resize((settings & 4U) != 0 ? 2 : 1);
     for (auto& channel : channels_) {
@@ -194,6 +194,6 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  offload::fuzz::Bench({data, size}).run();
+  offload::fuzz::RelayBench({data, size}).run();
   return 0;
 }

@@ -21,6 +21,8 @@ class SlotWorker {
       : channel_(std::move(channel)), view_(channel_->memory.endpoint().view) {}
 
   [[nodiscard]] comch::WorkerId id() const noexcept { return channel_->worker; }
+  [[nodiscard]] channel::Wakeup wakeup() const noexcept { return channel_->wakeup; }
+  [[nodiscard]] std::uint32_t depth() const noexcept { return view_.layout.depth; }
 
   /// Answers the next slot's requests; false if there are none.
   bool serve() {

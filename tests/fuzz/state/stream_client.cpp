@@ -15,7 +15,7 @@ namespace {
 using protocol::load_big_endian;
 using protocol::Refusal;
 
-constexpr std::size_t kHeader = 12;
+constexpr std::uint32_t kHeader = 12;
 
 /// docs/wire-protocol.md, once more: not the product's parser.
 struct Seen {
@@ -44,6 +44,36 @@ Seen look_at(std::span<const std::byte> stream) {
 }
 
 }  // namespace
+
+/// Form: its high four bits say what is wrong, else the low ones which message it is.
+Bytes make_client_frame(Script& script, unsigned& next_byte) {
+  constexpr std::array<std::uint32_t, 16> kIds{4,  5,  6,  0,  1,  2,  3,           7,
+                                               15, 16, 19, 23, 26, 27, 0x8000'0004, 0xffff'ffff};
+  const std::uint8_t form = script.byte();
+  const std::uint32_t length = script.two_bytes() % 1100;
+  Bytes frame(kHeader + length);
+  for (std::size_t i = kHeader; i < frame.size(); ++i) {
+    frame[i] = static_cast<std::byte>(next_byte++ * 151U >> 3U);
+  }
+  std::uint32_t wire_size = kHeader + length;
+  std::uint32_t said = length;
+  switch (form >> 4U) {
+    case 1: ++said; break;
+    case 2: --wire_size; break;
+    case 3: wire_size = form & 15U; break;
+    case 4: wire_size += 0x8000'0000U; break;
+    case 5: said = 0xffff'fff4U; break;
+    case 6:
+      wire_size = kHeader + StreamClient::kLongest + 1;
+      said = StreamClient::kLongest + 1;
+      break;
+    default: break;
+  }
+  protocol::store_big_endian(frame.data(), wire_size);
+  protocol::store_big_endian(frame.data() + 4, (form >> 4U) == 0 ? kIds.at(form & 15U) : 4U);
+  protocol::store_big_endian(frame.data() + 8, said);
+  return frame;
+}
 
 void StreamClient::send(core::Duration now, std::size_t kept) {
   if (!connected() || sends_no_more_) return;

@@ -9,10 +9,14 @@
 #include "core/clock.hpp"
 #include "core/fd.hpp"
 #include "protocol/frame.hpp"
+#include "tests/fuzz/state/script.hpp"
 
 namespace offload::fuzz {
 
 using Bytes = std::vector<std::byte>;
+
+/// A frame, or something like it. Operands: form, u16 length. `next_byte`: payloads differ by it.
+Bytes make_client_frame(Script& script, unsigned& next_byte);
 
 /// What may happen to a client without a fault of the server's, as far as the script has gone.
 struct Allowed {

@@ -1,4 +1,4 @@
-#include "tests/fuzz/state/control_peer.hpp"
+#include "tests/fuzz/state/link/control_peer.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

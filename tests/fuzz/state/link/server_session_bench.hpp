@@ -5,20 +5,20 @@
 #include <set>
 
 #include "comch/session/server_session.hpp"
-#include "tests/fuzz/state/control_peer.hpp"
-#include "tests/fuzz/state/fake_network.hpp"
+#include "tests/fuzz/state/link/control_peer.hpp"
+#include "tests/fuzz/state/link/fake_network.hpp"
 #include "tests/fuzz/state/virtual_time.hpp"
 
 namespace offload::fuzz {
 
 /// The server's session, and up to four connections to it that the script plays: workers, and over
-/// a network their data connections. The steps are in link_fuzz.hpp.
-class ServerLink final : comch::ServerSession::Observer {
+/// a network their data connections. The steps are in link_run.hpp.
+class ServerSessionBench final : comch::ServerSession::Observer {
  public:
-  ServerLink(Script& script, const comch::Address& address, VirtualTime& time);
-  ~ServerLink();
-  ServerLink(const ServerLink&) = delete;
-  ServerLink& operator=(const ServerLink&) = delete;
+  ServerSessionBench(Script& script, const comch::Address& address, VirtualTime& time);
+  ~ServerSessionBench();
+  ServerSessionBench(const ServerSessionBench&) = delete;
+  ServerSessionBench& operator=(const ServerSessionBench&) = delete;
 
   void run();
 

@@ -2,8 +2,8 @@
 
 #include "core/log.hpp"
 #include "tests/fuzz/state/descriptors.hpp"
-#include "tests/fuzz/state/server_link.hpp"
-#include "tests/fuzz/state/worker_link.hpp"
+#include "tests/fuzz/state/link/server_session_bench.hpp"
+#include "tests/fuzz/state/link/worker_session_bench.hpp"
 
 /// The control link after the proof of the key: the server's session with workers that the script
 /// plays, or the worker's with a server that it plays. One thread.
@@ -41,14 +41,14 @@ inline void run_link(const std::uint8_t* data, std::size_t size, const std::stri
   comch::Address own = address;
   if (is_worker) {
     if (own.local()) own.path += "-of-the-script";
-    WorkerLink::prepare(own);
+    WorkerSessionBench::prepare(own);
   }
   const NoDescriptorStays no_descriptor_stays;
   VirtualTime time;
   if (is_worker) {
-    WorkerLink(script, own, time).run();
+    WorkerSessionBench(script, own, time).run();
   } else {
-    ServerLink(script, own, time).run();
+    ServerSessionBench(script, own, time).run();
   }
 }
 

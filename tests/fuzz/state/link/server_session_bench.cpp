@@ -1,4 +1,4 @@
-#include "tests/fuzz/state/server_link.hpp"
+#include "tests/fuzz/state/link/server_session_bench.hpp"
 
 #include <algorithm>
 
@@ -39,7 +39,8 @@ protocol::Hello good_hello() {
 
 }  // namespace
 
-ServerLink::ServerLink(Script& script, const comch::Address& address, VirtualTime& time)
+ServerSessionBench::ServerSessionBench(Script& script, const comch::Address& address,
+                                       VirtualTime& time)
     : script_(&script), time_(&time), packets_(address.local()), address_(address) {
   session_.emplace(engine_, address_,
                    comch::ServerSession::Offer{std::vector<int>(Descriptors::kChannels, -1),
@@ -52,13 +53,13 @@ ServerLink::ServerLink(Script& script, const comch::Address& address, VirtualTim
                    static_cast<comch::ServerSession::Observer&>(*this));
 }
 
-ServerLink::~ServerLink() {
+ServerSessionBench::~ServerSessionBench() {
   FakeNetwork::instance().clear();
 }
 
 // ---- What the session says
 
-void ServerLink::on_worker_attached(comch::AttachedWorker worker) {
+void ServerSessionBench::on_worker_attached(comch::AttachedWorker worker) {
   require(ever_.insert(worker.id).second, "each worker attaches once");
   require(worker.channels.size() == Descriptors::kChannels, "with all its channels");
   for (const auto& channel : worker.channels) {
@@ -66,20 +67,20 @@ void ServerLink::on_worker_attached(comch::AttachedWorker worker) {
   }
   attached_.insert(worker.id);
 }
-void ServerLink::on_worker_leaving(comch::WorkerId worker) {
+void ServerSessionBench::on_worker_leaving(comch::WorkerId worker) {
   require(attached_.contains(worker), "who leaves is there");
 }
-void ServerLink::on_worker_lost(comch::WorkerId worker) {
+void ServerSessionBench::on_worker_lost(comch::WorkerId worker) {
   require(attached_.erase(worker) == 1, "who is lost was there");
 }
-void ServerLink::on_user_message(comch::WorkerId worker, std::span<const std::byte> bytes) {
+void ServerSessionBench::on_user_message(comch::WorkerId worker, std::span<const std::byte> bytes) {
   require(attached_.contains(worker), "who talks is there");
   require(!bytes.empty() && bytes.size() <= protocol::kMaxUserMessage, "and says something");
 }
 
 // ---- Steps
 
-void ServerLink::run() {
+void ServerSessionBench::run() {
   while (!script_->ends()) step();
   turn();
   for (auto& worker : workers_) read(worker);
@@ -93,7 +94,7 @@ void ServerLink::run() {
   require(session_->done(), "it ends");
 }
 
-void ServerLink::step() {
+void ServerSessionBench::step() {
   const std::uint8_t head = script_->byte();
   auto& worker = workers_.at((head >> 4U) & 3U);
   switch (head & 15U) {
@@ -141,23 +142,23 @@ void ServerLink::step() {
   if ((head & 0x40U) == 0) turn();
 }
 
-void ServerLink::turn() {
+void ServerSessionBench::turn() {
   engine_.run_once({});
 }
 
-void ServerLink::connect(std::optional<Worker>& worker) {
+void ServerSessionBench::connect(std::optional<Worker>& worker) {
   if (worker) return;
   worker.emplace(Worker{ControlPeer(
       packets_ ? connect_packets(address_.path) : FakeNetwork::instance().connect_stranger(),
       packets_)});
 }
 
-void ServerLink::read(std::optional<Worker>& worker) {
+void ServerSessionBench::read(std::optional<Worker>& worker) {
   if (!worker) return;
   for (const comch::ControlMessage& message : worker->peer.read()) take(*worker, message);
 }
 
-void ServerLink::take(Worker& worker, const comch::ControlMessage& message) {
+void ServerSessionBench::take(Worker& worker, const comch::ControlMessage& message) {
   require(is_a_servers(message.id), "it is a message of a server");
   require(!worker.refused, "nothing follows a refusal");
   require(message.fds.empty() || (packets_ && message.id == MessageId::channel_descriptor),
@@ -188,7 +189,7 @@ void ServerLink::take(Worker& worker, const comch::ControlMessage& message) {
 }
 
 /// The next thing that a good worker does.
-void ServerLink::go_on(Worker& worker) {
+void ServerSessionBench::go_on(Worker& worker) {
   if (!std::exchange(worker.greeted, true)) {
     return worker.peer.send(MessageId::hello, good_hello().encode());
   }
@@ -209,7 +210,7 @@ void ServerLink::go_on(Worker& worker) {
                    protocol::ExchangeConsumerId{channel, channel}.encode());
 }
 
-void ServerLink::call() {
+void ServerSessionBench::call() {
   const std::uint8_t what = script_->byte();
   const auto worker = static_cast<comch::WorkerId>(what >> 4U);
   switch (what & 7U) {
@@ -229,13 +230,13 @@ void ServerLink::call() {
   }
 }
 
-void ServerLink::close_all() {
+void ServerSessionBench::close_all() {
   for (auto& worker : workers_) worker.reset();
   for (int i = 0; i < 4; ++i) turn();
 }
 
 /// The session is as good as new.
-void ServerLink::check_next_worker() {
+void ServerSessionBench::check_next_worker() {
   auto& worker = workers_.front();
   connect(worker);
   for (std::uint32_t i = 0; i < 2 * Descriptors::kChannels + 4 && attached_.empty(); ++i) {

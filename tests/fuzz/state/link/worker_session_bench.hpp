@@ -4,22 +4,22 @@
 #include <optional>
 
 #include "comch/session/worker_session.hpp"
-#include "tests/fuzz/state/control_peer.hpp"
-#include "tests/fuzz/state/fake_network.hpp"
+#include "tests/fuzz/state/link/control_peer.hpp"
+#include "tests/fuzz/state/link/fake_network.hpp"
 #include "tests/fuzz/state/virtual_time.hpp"
 
 namespace offload::fuzz {
 
 /// The worker's session, whose server the script plays, with its data connections over a network.
-/// The steps are in link_fuzz.hpp.
-class WorkerLink final : comch::WorkerSession::Observer {
+/// The steps are in link_run.hpp.
+class WorkerSessionBench final : comch::WorkerSession::Observer {
  public:
-  WorkerLink(Script& script, const comch::Address& address, VirtualTime& time);
-  ~WorkerLink();
+  WorkerSessionBench(Script& script, const comch::Address& address, VirtualTime& time);
+  ~WorkerSessionBench();
   /// What stays from run to run, where the address is a Unix socket's: its listener.
   static void prepare(const comch::Address& address);
-  WorkerLink(const WorkerLink&) = delete;
-  WorkerLink& operator=(const WorkerLink&) = delete;
+  WorkerSessionBench(const WorkerSessionBench&) = delete;
+  WorkerSessionBench& operator=(const WorkerSessionBench&) = delete;
 
   void run();
 

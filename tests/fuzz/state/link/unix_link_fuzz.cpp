@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "tests/fuzz/state/link_fuzz.hpp"
+#include "tests/fuzz/state/link/link_run.hpp"
 
-/// The link over a Unix socket: link_fuzz.hpp.
+/// The link over a Unix socket: link_run.hpp.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   offload::core::set_log_level("off");
   return 0;

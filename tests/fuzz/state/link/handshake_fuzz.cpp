@@ -9,8 +9,8 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "tests/fuzz/state/descriptors.hpp"
-#include "tests/fuzz/state/fake_network.hpp"
-#include "tests/fuzz/state/fuzzed_pipe.hpp"
+#include "tests/fuzz/state/link/fake_network.hpp"
+#include "tests/fuzz/state/link/watched_pipe.hpp"
 #include "tests/fuzz/state/script.hpp"
 #include "tests/fuzz/state/virtual_time.hpp"
 
@@ -36,10 +36,10 @@
 namespace offload::fuzz {
 namespace {
 
-using Bytes = std::vector<std::byte>;
 using protocol::MessageId;
 
 constexpr std::size_t kMostConnections = 4;
+constexpr std::size_t kMostRecorded = 32;
 
 std::shared_ptr<comch::Keyring> keyring(std::initializer_list<unsigned> seeds) {
   std::vector<comch::Key> keys;
@@ -53,29 +53,9 @@ std::shared_ptr<comch::Keyring> keyring(std::initializer_list<unsigned> seeds) {
   return std::make_shared<comch::Keyring>(std::move(keys));
 }
 
-/// The whole frames that `stream` begins with.
-std::vector<Bytes> frames_of(std::span<const std::byte> stream) {
-  std::vector<Bytes> frames;
-  while (true) {
-    const auto frame = protocol::parse_frame(stream, protocol::kMaxControlLength);
-    if (frame.state != protocol::FrameView::State::complete) return frames;
-    frames.emplace_back(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(frame.size()));
-    stream = stream.subspan(frame.size());
-  }
-}
-
-bool is(const Bytes& frame, MessageId id) {
-  return protocol::FrameHeader::load(frame.data()).msg_id == static_cast<std::uint32_t>(id);
-}
-
-bool has_proof(std::span<const std::byte> stream) {
-  return std::ranges::any_of(frames_of(stream),
-                             [](const Bytes& frame) { return is(frame, MessageId::proof); });
-}
-
-class Bench {
+class HandshakeBench {
  public:
-  explicit Bench(Script script) : script_(script) {
+  explicit HandshakeBench(Script script) : script_(script) {
     const std::uint8_t settings = script_.byte();
     static const auto one = keyring({1});
     static const auto two = keyring({2, 1});
@@ -87,12 +67,14 @@ class Bench {
     pending_.emplace(engine_, address,
                      [this](std::unique_ptr<comch::ControlConnection>,
                             const comch::ControlMessage&) { ++first_messages_; });
-    FakeNetwork::instance().on_connect = [this](core::Fd end) { pipe_.emplace(std::move(end)); };
+    FakeNetwork::instance().on_connect = [this](core::Fd end) {
+      pipe_.emplace(std::move(end), FakeNetwork::instance().connect_stranger());
+    };
     time_.on_wait = [this] { return wait(); };
   }
-  ~Bench() { FakeNetwork::instance().clear(); }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  ~HandshakeBench() { FakeNetwork::instance().clear(); }
+  HandshakeBench(const HandshakeBench&) = delete;
+  HandshakeBench& operator=(const HandshakeBench&) = delete;
 
   void run() {
     while (!script_.ends()) step();
@@ -101,19 +83,6 @@ class Bench {
   }
 
  private:
-  /// The two ends of a worker's connection, and what went through it.
-  struct Middle {
-    explicit Middle(core::Fd worker_side)
-        : worker(std::move(worker_side)), server(FakeNetwork::instance().connect_stranger()) {}
-
-    core::Fd worker;
-    core::Fd server;
-    std::array<Bytes, 2> sent{};       ///< by the worker, by the server
-    std::array<Bytes, 2> held{};       ///< of it, what is to be carried
-    std::array<Bytes, 2> delivered{};  ///< to the server, to the worker
-    bool touched = false;
-  };
-
   bool wait() {
     if (script_.ends()) {
       if (waits_ == 0) return false;
@@ -140,24 +109,24 @@ class Bench {
         break;
       case 3: carry(from, script_.byte()); break;
       case 4: carry(from, 1); break;
-      case 5: change(from); break;
+      case 5: {
+        const std::size_t at = script_.byte();
+        const std::uint8_t by = script_.byte();
+        if (pipe_) pipe_->change(from, at, by);
+        break;
+      }
       case 6: insert(from, recorded(script_.byte())); break;
       case 7: insert(from, script_.bytes(script_.byte() % 65U)); break;
-      case 8: lose(from); break;
+      case 8: {
+        const std::size_t count = script_.byte();
+        if (pipe_) pipe_->lose(from, count);
+        break;
+      }
       case 9:
-        if (pipe_) {
-          pipe_->touched = true;
-          ::shutdown((from == 0 ? pipe_->server : pipe_->worker).get(), SHUT_WR);
-        }
+        if (pipe_) pipe_->end(1 - from);
         break;
       case 10:
-        if (pipe_) {
-          pipe_->touched = true;
-          collect(0);
-          collect(1);
-          pipe_->worker.reset();
-          pipe_->server.reset();
-        }
+        if (pipe_) pipe_->cut();
         break;
       case 11:
         check_stranger();
@@ -175,8 +144,8 @@ class Bench {
     engine_.run_once({});
     if (first_messages_ == before) return;
     require(pipe_.has_value(), "a first message is nobody's but a worker's");
-    collect(1);
-    require(has_proof(pipe_->sent[1]), "a first message comes from who has proven the key");
+    pipe_->collect(1);
+    require(has_proof(pipe_->sent(1)), "a first message comes from who has proven the key");
   }
   void turns(int count) {
     for (int i = 0; i < count; ++i) turn();
@@ -203,12 +172,12 @@ class Bench {
       connection->send(MessageId::keep_alive, protocol::KeepAlive{1}.encode());
       carry(0, SIZE_MAX);
       turns(2);
-      require(!pipe_ || pipe_->touched || first_messages_ == before + 1, "it may go on");
+      require(!pipe_ || pipe_->touched() || first_messages_ == before + 1, "it may go on");
     } catch (const core::Error& error) {
       require(error.what()[0] != '\0', "an error says what it is");
     }
     turns(4);  // the server reads what was carried
-    if (pipe_) collect(1);
+    if (pipe_) pipe_->collect(1);
     check_middle(worker_proven);
     pipe_.reset();
     turns(2);
@@ -217,12 +186,12 @@ class Bench {
 
   void check_middle(bool worker_proven) {
     if (!pipe_) return;
-    const Middle& middle = *pipe_;
-    const auto to_server = frames_of(middle.delivered[0]);
-    const auto to_worker = frames_of(middle.delivered[1]);
-    const auto by_worker = frames_of(middle.sent[0]);
-    const auto by_server = frames_of(middle.sent[1]);
-    const bool server_proven = has_proof(middle.sent[1]);
+    const WatchedPipe& middle = *pipe_;
+    const auto to_server = frames_of(middle.delivered(0));
+    const auto to_worker = frames_of(middle.delivered(1));
+    const auto by_worker = frames_of(middle.sent(0));
+    const auto by_server = frames_of(middle.sent(1));
+    const bool server_proven = has_proof(middle.sent(1));
     if (worker_proven || server_proven) {
       require(has_key_, "who has another key proves nothing");
       require(!to_worker.empty() && !by_server.empty() && to_worker[0] == by_server[0],
@@ -231,62 +200,29 @@ class Bench {
               "the proof is this worker's, on this connection");
     }
     require(!worker_proven || server_proven, "the server has proven the key as well");
-    require(worker_proven || middle.touched || slow_ || !has_key_,
+    require(worker_proven || middle.touched() || slow_ || !has_key_,
             "who has the key, and whom nobody disturbs, proves it");
   }
 
   // ---- Who is between them
 
-  /// What `from`, the worker or the server, has sent so far.
-  void collect(std::size_t from) {
-    const core::Fd& socket = from == 0 ? pipe_->worker : pipe_->server;
-    std::array<std::byte, 4096> chunk;
-    while (socket.valid()) {
-      const ssize_t count = ::recv(socket.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
-      if (count <= 0) return;
-      pipe_->sent[from].insert(pipe_->sent[from].end(), chunk.begin(), chunk.begin() + count);
-      pipe_->held[from].insert(pipe_->held[from].end(), chunk.begin(), chunk.begin() + count);
-      for (Bytes& frame : frames_of(std::span(chunk).first(static_cast<std::size_t>(count)))) {
-        if (recorded_.size() < 32) recorded_.push_back(std::move(frame));
+  void carry(std::size_t from, std::size_t most) {
+    if (!pipe_) return;
+    pipe_->carry(from, most);
+    record();
+  }
+  void record() {
+    for (const std::size_t from : {0U, 1U}) {
+      for (Bytes& frame : frames_of(pipe_->sent(from))) {
+        if (recorded_.size() < kMostRecorded &&
+            std::ranges::find(recorded_, frame) == recorded_.end()) {
+          recorded_.push_back(std::move(frame));
+        }
       }
     }
   }
-  void carry(std::size_t from, std::size_t most) {
-    if (!pipe_) return;
-    collect(from);
-    Bytes& held = pipe_->held[from];
-    const core::Fd& socket = from == 0 ? pipe_->server : pipe_->worker;
-    const std::size_t size = std::min(most, held.size());
-    if (size == 0 || !socket.valid()) return;
-    const ssize_t sent = ::send(socket.get(), held.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent <= 0) return;
-    Bytes& to = pipe_->delivered[from];
-    to.insert(to.end(), held.begin(), held.begin() + sent);
-    held.erase(held.begin(), held.begin() + sent);
-  }
-  void change(std::size_t from) {
-    const std::size_t at = script_.byte();
-    const std::uint8_t by = script_.byte();
-    if (!pipe_) return;
-    collect(from);
-    if (at >= pipe_->held[from].size()) return;
-    pipe_->touched = true;
-    pipe_->held[from][at] ^= static_cast<std::byte>(by);
-  }
   void insert(std::size_t from, std::span<const std::byte> bytes) {
-    if (!pipe_ || bytes.empty()) return;
-    collect(from);
-    pipe_->touched = true;
-    pipe_->held[from].insert(pipe_->held[from].begin(), bytes.begin(), bytes.end());
-  }
-  void lose(std::size_t from) {
-    const std::size_t count = script_.byte();
-    if (!pipe_) return;
-    collect(from);
-    pipe_->touched = true;
-    Bytes& held = pipe_->held[from];
-    held.erase(held.begin(),
-               held.begin() + static_cast<std::ptrdiff_t>(std::min(count, held.size())));
+    if (pipe_ && !bytes.empty()) pipe_->insert(from, bytes);
   }
   [[nodiscard]] std::span<const std::byte> recorded(std::size_t which) const {
     if (recorded_.empty()) return {};
@@ -309,7 +245,8 @@ class Bench {
     said.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
     for (const Bytes& frame : frames_of(said)) {
       require(!is(frame, MessageId::proof), "to a stranger nothing is proven");
-      if (is(frame, MessageId::challenge) && recorded_.size() < 32) recorded_.push_back(frame);
+      if (is(frame, MessageId::challenge) && recorded_.size() < kMostRecorded)
+        recorded_.push_back(frame);
     }
     stranger_.reset();
     turn();
@@ -321,7 +258,7 @@ class Bench {
   progress::Engine engine_;
   comch::Address worker_address_ = comch::Address::parse("plain:server:1");
   std::optional<comch::PendingConnections> pending_;
-  std::optional<Middle> pipe_;
+  std::optional<WatchedPipe> pipe_;
   std::vector<Bytes> recorded_;
   core::Fd stranger_;
   bool has_key_ = true;
@@ -342,6 +279,6 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  offload::fuzz::Bench({data, size}).run();
+  offload::fuzz::HandshakeBench({data, size}).run();
   return 0;
 }

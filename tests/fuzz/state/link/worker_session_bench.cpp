@@ -1,4 +1,4 @@
-#include "tests/fuzz/state/worker_link.hpp"
+#include "tests/fuzz/state/link/worker_session_bench.hpp"
 
 #include <sys/socket.h>
 
@@ -49,7 +49,8 @@ comch::Listener& unix_listener(const comch::Address& address) {
 
 }  // namespace
 
-WorkerLink::WorkerLink(Script& script, const comch::Address& address, VirtualTime& time)
+WorkerSessionBench::WorkerSessionBench(Script& script, const comch::Address& address,
+                                       VirtualTime& time)
     : script_(&script), time_(&time), packets_(address.local()) {
   FakeNetwork::instance().on_connect = [this](core::Fd end) {
     peers_.emplace_back(std::move(end), false);
@@ -69,17 +70,17 @@ WorkerLink::WorkerLink(Script& script, const comch::Address& address, VirtualTim
   }
 }
 
-void WorkerLink::prepare(const comch::Address& address) {
+void WorkerSessionBench::prepare(const comch::Address& address) {
   if (address.local()) (void)unix_listener(address);
 }
 
-WorkerLink::~WorkerLink() {
+WorkerSessionBench::~WorkerSessionBench() {
   FakeNetwork::instance().clear();
 }
 
 // ---- What the session says
 
-void WorkerLink::on_channels(std::vector<comch::AttachedChannel> channels) {
+void WorkerSessionBench::on_channels(std::vector<comch::AttachedChannel> channels) {
   require(stage_ == Stage::greeted, "channels come once");
   require(!channels.empty() && channels.size() <= 16, "as many as it serves");
   for (std::uint32_t i = 0; i < channels.size(); ++i) {
@@ -93,23 +94,24 @@ void WorkerLink::on_channels(std::vector<comch::AttachedChannel> channels) {
   channels_ = std::move(channels);
   stage_ = Stage::serving;
 }
-void WorkerLink::on_attached() {
+void WorkerSessionBench::on_attached() {
   require(stage_ == Stage::serving, "it is attached once it serves");
   stage_ = Stage::attached;
 }
-void WorkerLink::on_assignment(std::uint32_t channels) {
+void WorkerSessionBench::on_assignment(std::uint32_t channels) {
   require(stage_ == Stage::attached, "who is assigned channels is attached");
   assigned_ = channels;
 }
-void WorkerLink::on_user_message(std::span<const std::byte> bytes) {
+void WorkerSessionBench::on_user_message(std::span<const std::byte> bytes) {
   require(stage_ == Stage::attached, "who is talked to is attached");
   require(!bytes.empty() && bytes.size() <= protocol::kMaxUserMessage, "it says something");
 }
-void WorkerLink::on_start_shutdown(protocol::ShutdownReason reason) {
+void WorkerSessionBench::on_start_shutdown(protocol::ShutdownReason reason) {
   require(stage_ != Stage::lost, "nothing comes after the end");
   require(reason <= protocol::ShutdownReason::released, "a reason that there is");
 }
-void WorkerLink::on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) {
+void WorkerSessionBench::on_lost(const std::string& reason,
+                                 std::optional<protocol::Refusal> refused) {
   require(stage_ != Stage::lost, "it is lost once");
   require(!reason.empty() || refused, "it says why");
   stage_ = Stage::lost;
@@ -117,19 +119,19 @@ void WorkerLink::on_lost(const std::string& reason, std::optional<protocol::Refu
 
 // ---- Steps
 
-void WorkerLink::run() {
+void WorkerSessionBench::run() {
   while (!script_->ends()) step(/*waits=*/false);
   for (int i = 0; i < 4; ++i) turn();
   for (ControlPeer& each : peers_) read(each);
   check_rest();
 }
 
-ControlPeer* WorkerLink::peer(std::size_t index) {
+ControlPeer* WorkerSessionBench::peer(std::size_t index) {
   return index < peers_.size() ? &peers_[index] : nullptr;
 }
 
 /// `waits`: the session does, for an answer, and cannot be called.
-void WorkerLink::step(bool waits) {
+void WorkerSessionBench::step(bool waits) {
   const std::uint8_t head = script_->byte();
   ControlPeer* const to = peer((head >> 4U) & 3U);
   switch (head & 15U) {
@@ -194,11 +196,11 @@ void WorkerLink::step(bool waits) {
   if ((head & 0x40U) == 0 && !waits) turn();
 }
 
-void WorkerLink::turn() {
+void WorkerSessionBench::turn() {
   engine_.run_once({});
 }
 
-void WorkerLink::read(ControlPeer& from) {
+void WorkerSessionBench::read(ControlPeer& from) {
   const bool first = &from == &peers_.front();
   for (const comch::ControlMessage& message : from.read()) {
     require(is_a_workers(message.id), "it is a message of a worker");
@@ -212,7 +214,8 @@ void WorkerLink::read(ControlPeer& from) {
   }
 }
 
-void WorkerLink::send_channel(ControlPeer& to, std::uint32_t index, std::span<const int> fds) {
+void WorkerSessionBench::send_channel(ControlPeer& to, std::uint32_t index,
+                                      std::span<const int> fds) {
   protocol::ChannelDescriptor descriptor = Descriptors::instance().channels[index]->descriptor();
   if (!packets_) {
     descriptor.access.assign(sizeof(protocol::Token), std::byte{1});
@@ -222,7 +225,7 @@ void WorkerLink::send_channel(ControlPeer& to, std::uint32_t index, std::span<co
 }
 
 /// The next thing that a good server does.
-void WorkerLink::go_on(ControlPeer& to) {
+void WorkerSessionBench::go_on(ControlPeer& to) {
   const std::uint32_t step = steps_done_++;
   if (step == 0) {
     const protocol::Welcome welcome{
@@ -241,7 +244,7 @@ void WorkerLink::go_on(ControlPeer& to) {
   to.send(MessageId::keep_alive, protocol::KeepAlive{step}.encode());
 }
 
-void WorkerLink::call() {
+void WorkerSessionBench::call() {
   const std::uint8_t what = script_->byte();
   if (stage_ == Stage::lost) return;
   switch (what & 3U) {
@@ -260,7 +263,7 @@ void WorkerLink::call() {
 }
 
 /// What is not lost goes on rightly, and hears of its server's end.
-void WorkerLink::check_rest() {
+void WorkerSessionBench::check_rest() {
   if (peers_.empty()) return;
   ControlPeer& server = peers_.front();
   if (stage_ == Stage::attached && server.connected() && !misaligned_) {

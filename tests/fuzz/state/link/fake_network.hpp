@@ -19,7 +19,7 @@ class FakeNetwork {
 
   /// The worker's end of a new connection.
   core::Fd connect();
-  /// That of one to the listener, whoever else is told of connections.
+  /// That of one to the listener, also where on_connect gets the others.
   core::Fd connect_stranger();
   core::Fd accept();
   [[nodiscard]] int listener_fd();

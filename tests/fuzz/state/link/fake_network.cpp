@@ -1,4 +1,4 @@
-#include "tests/fuzz/state/fake_network.hpp"
+#include "tests/fuzz/state/link/fake_network.hpp"
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
-#include "tests/fuzz/state/link_fuzz.hpp"
+#include "tests/fuzz/state/link/link_run.hpp"
 
-/// The link over a network, with its data connections: link_fuzz.hpp.
+/// The link over a network, with its data connections: link_run.hpp.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   offload::core::set_log_level("off");
   return 0;
