@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -31,7 +32,13 @@ void ControlPeer::send(std::span<const std::byte> bytes, std::span<const int> fd
   const std::size_t size = kept_.size() - std::min(kept, kept_.size());
   const ssize_t sent =
       size == 0 ? 0 : ::send(socket_.get(), kept_.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent > 0) kept_.erase(kept_.begin(), kept_.begin() + sent);
+  if (sent <= 0) return;
+  said_.insert(said_.end(), kept_.begin(), kept_.begin() + sent);
+  kept_.erase(kept_.begin(), kept_.begin() + sent);
+}
+
+bool ControlPeer::has_said(std::span<const std::byte> bytes) const {
+  return std::search(said_.begin(), said_.end(), bytes.begin(), bytes.end()) != said_.end();
 }
 
 core::Fd connect_packets(const std::string& path) {
@@ -46,7 +53,6 @@ core::Fd connect_packets(const std::string& path) {
 
 void ControlPeer::end_sending() {
   if (connected()) ::shutdown(socket_.get(), SHUT_WR);
-  aligned_ = false;
 }
 
 std::vector<comch::ControlMessage> ControlPeer::read() {

@@ -36,17 +36,16 @@ class ControlPeer {
   std::vector<comch::ControlMessage> read();
   /// Whether the other end has closed it, as read() found.
   [[nodiscard]] bool ended() const noexcept { return ended_; }
-  /// Whether the last thing that was sent was a whole message, as far as is known.
-  [[nodiscard]] bool aligned() const noexcept { return packets_ || aligned_; }
-  void misalign() noexcept { aligned_ = false; }
+  /// Whether `bytes` are in what was sent over a stream.
+  [[nodiscard]] bool has_said(std::span<const std::byte> bytes) const;
 
  private:
   core::Fd socket_;
   bool packets_;
   Bytes kept_;
+  Bytes said_;
   Bytes received_;
   bool ended_ = false;
-  bool aligned_ = true;
 };
 
 /// A connection to a Unix socket of packets.

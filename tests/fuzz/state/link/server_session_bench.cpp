@@ -181,9 +181,15 @@ void ServerSessionBench::take(Worker& worker, const comch::ControlMessage& messa
       require(!packets_ || message.fds.size() == 4, "with their descriptors");
       if (!packets_ && descriptor->access.size() == token_.size()) {
         std::ranges::copy(descriptor->access, token_.begin());
+        tokens_.push_back(token_);
       }
       break;
     }
+    case MessageId::channel_attached:
+      require(std::ranges::any_of(tokens_,
+                                  [&](const auto& token) { return worker.peer.has_said(token); }),
+              "who is given a channel has the session's token");
+      break;
     default: break;
   }
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "comch/session/server_session.hpp"
 #include "tests/fuzz/state/link/control_peer.hpp"
@@ -57,6 +58,7 @@ class ServerSessionBench final : comch::ServerSession::Observer {
   std::optional<comch::ServerSession> session_;
   std::array<std::optional<Worker>, 4> workers_;
   protocol::Token token_{};  ///< the last that was offered
+  std::vector<protocol::Token> tokens_;
   std::set<comch::WorkerId> attached_;
   std::set<comch::WorkerId> ever_;  ///< attached
 };
