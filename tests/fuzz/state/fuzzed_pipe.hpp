@@ -39,15 +39,8 @@ class FuzzedPipe {
   std::size_t carry(std::size_t from, std::size_t most) {
     Side& side = sides_[from];
     if (!side.middle.valid()) return 0;
+    fill(side, most);
     std::vector<std::byte>& held = side.held;
-    while (held.size() < most) {
-      std::array<std::byte, 8192> chunk;
-      const ssize_t count = ::recv(side.middle.get(), chunk.data(),
-                                   std::min(chunk.size(), most - held.size()), MSG_DONTWAIT);
-      if (count <= 0) break;
-      held.insert(held.end(), chunk.begin(), chunk.begin() + count);
-      if (static_cast<std::size_t>(count) < chunk.size()) break;
-    }
     if (side.change_at < held.size() && side.change != 0) {
       held[side.change_at] ^= static_cast<std::byte>(std::exchange(side.change, 0));
     }
@@ -59,6 +52,12 @@ class FuzzedPipe {
     held.erase(held.begin(), held.begin() + sent);
     side.change_at -= std::min(side.change_at, static_cast<std::size_t>(sent));
     return static_cast<std::size_t>(sent);
+  }
+  /// The same with all that it has sent but the last `kept` bytes.
+  std::size_t carry_all_but(std::size_t from, std::size_t kept) {
+    fill(sides_[from], SIZE_MAX);
+    const std::size_t held = sides_[from].held.size();
+    return carry(from, held - std::min(kept, held));
   }
   /// Of what is carried from `from` on, the byte `at` is changed.
   void change(std::size_t from, std::size_t at, std::uint8_t by) {
@@ -94,6 +93,18 @@ class FuzzedPipe {
     std::size_t change_at = 0;
     std::uint8_t change = 0;
   };
+
+  /// Takes what it has sent, until it holds `most` bytes.
+  static void fill(Side& side, std::size_t most) {
+    while (side.middle.valid() && side.held.size() < most) {
+      std::array<std::byte, 8192> chunk;
+      const ssize_t count = ::recv(side.middle.get(), chunk.data(),
+                                   std::min(chunk.size(), most - side.held.size()), MSG_DONTWAIT);
+      if (count <= 0) return;
+      side.held.insert(side.held.end(), chunk.begin(), chunk.begin() + count);
+    }
+  }
+
   std::array<Side, 2> sides_;
 };
 

@@ -23,7 +23,7 @@
 ///   4  a turn of the worker's end         status, bytes
 ///   5  the back end answers: slots    12  cut
 ///   6  carry: u16 bytes               13  the back end lies: u16 length, status, count
-///   7  carry a byte                   14  end one direction
+///   7  carry all but the last: bytes  14  end one direction
 ///                                     15  the worker is replaced
 ///
 /// What must hold: RelayedChannel; a connection that nobody touched does not fail; and once a
@@ -64,7 +64,7 @@ class RelayBench {
         for (unsigned i = script_.byte(); i != 0 && channel.serve(); --i) continue;
         break;
       case 6: channel.pipe().carry(from, script_.two_bytes()); break;
-      case 7: channel.pipe().carry(from, 1); break;
+      case 7: carry_most(channel, from); break;
       case 8:
         channel.pipe().carry(0, SIZE_MAX);
         channel.pipe().carry(1, SIZE_MAX);
@@ -118,6 +118,12 @@ class RelayBench {
     if (by == 0) return;
     channel.distrust();
     channel.pipe().change(from, at, by);
+  }
+  /// All but the last bytes: what is behind them comes by itself.
+  void carry_most(RelayedChannel& channel, std::size_t from) {
+    channel.pipe().carry_all_but(from, script_.byte());
+    turn_worker(channel);
+    turn();
   }
   void insert(RelayedChannel& channel, std::size_t from) {
     protocol::DataHeader header;
