@@ -20,6 +20,7 @@
 ///   4  close                         10  send a message with descriptors
 ///   5  read                          11  send a channel with descriptors (to a worker)
 ///                                    12  do the next right thing
+///                                    13  do the last one again; 14: skip one
 ///
 /// Messages and descriptors have operands of their own: make_message(), pick_descriptors().
 ///

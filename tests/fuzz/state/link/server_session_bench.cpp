@@ -133,10 +133,20 @@ void ServerSessionBench::step() {
       if (worker) worker->peer.send(message, fds);
       break;
     }
+    case 13:
+    case 14: {
+      if (!worker) connect(worker);
+      read(worker);
+      const bool again = (head & 15U) == 13 && worker->steps != 0;
+      const std::uint32_t step = again ? worker->steps - 1 : worker->steps + 1;
+      worker->steps = step + 1;
+      do_right(*worker, step);
+      break;
+    }
     default:
       if (!worker) connect(worker);
       read(worker);
-      go_on(*worker);
+      do_right(*worker, worker->steps++);
       break;
   }
   if ((head & 0x40U) == 0) turn();
@@ -194,26 +204,26 @@ void ServerSessionBench::take(Worker& worker, const comch::ControlMessage& messa
   }
 }
 
-/// The next thing that a good worker does.
-void ServerSessionBench::go_on(Worker& worker) {
-  if (!std::exchange(worker.greeted, true)) {
-    return worker.peer.send(MessageId::hello, good_hello().encode());
+/// What a good worker does as its `step`-th thing.
+void ServerSessionBench::do_right(Worker& worker, std::uint32_t step) {
+  if (step == 0) return worker.peer.send(MessageId::hello, good_hello().encode());
+  --step;
+  if (!packets_) {
+    if (step < Descriptors::kChannels) {
+      ControlPeer data(FakeNetwork::instance().connect_stranger(), false);
+      data.send(MessageId::attach_channel, protocol::AttachChannel{step, token_}.encode());
+      turn();
+      turn();
+      (void)data.read();
+      return;
+    }
+    step -= Descriptors::kChannels;
   }
-  if (worker.exchanged == worker.offered) {
-    return worker.peer.send(MessageId::keep_alive, protocol::KeepAlive{1}.encode());
+  if (step < Descriptors::kChannels) {
+    return worker.peer.send(MessageId::exchange_consumer_id_request,
+                            protocol::ExchangeConsumerId{step, step}.encode());
   }
-  if (!packets_ && worker.connected < worker.offered) {
-    ControlPeer data(FakeNetwork::instance().connect_stranger(), false);
-    data.send(MessageId::attach_channel,
-              protocol::AttachChannel{worker.connected++, token_}.encode());
-    turn();
-    turn();
-    (void)data.read();
-    return;
-  }
-  const std::uint32_t channel = worker.exchanged++;
-  worker.peer.send(MessageId::exchange_consumer_id_request,
-                   protocol::ExchangeConsumerId{channel, channel}.encode());
+  worker.peer.send(MessageId::keep_alive, protocol::KeepAlive{step}.encode());
 }
 
 void ServerSessionBench::call() {
@@ -245,8 +255,8 @@ void ServerSessionBench::close_all() {
 void ServerSessionBench::check_next_worker() {
   auto& worker = workers_.front();
   connect(worker);
-  for (std::uint32_t i = 0; i < 2 * Descriptors::kChannels + 4 && attached_.empty(); ++i) {
-    go_on(*worker);
+  for (std::uint32_t i = 0; i < 2 * Descriptors::kChannels + 1; ++i) {
+    do_right(*worker, i);
     turn();
     turn();
     read(worker);

@@ -26,10 +26,8 @@ class ServerSessionBench final : comch::ServerSession::Observer {
  private:
   struct Worker {
     ControlPeer peer;
-    bool greeted = false;
+    std::uint32_t steps = 0;    ///< of a good worker, that it has done
     std::uint32_t offered = 0;  ///< channels
-    std::uint32_t connected = 0;
-    std::uint32_t exchanged = 0;
     bool welcomed = false;
     bool refused = false;
   };
@@ -44,7 +42,7 @@ class ServerSessionBench final : comch::ServerSession::Observer {
   void connect(std::optional<Worker>& worker);
   void read(std::optional<Worker>& worker);
   void take(Worker& worker, const comch::ControlMessage& message);
-  void go_on(Worker& worker);
+  void do_right(Worker& worker, std::uint32_t step);
   void call();
   void turn();
   void close_all();

@@ -189,7 +189,9 @@ void WorkerSessionBench::step(bool waits) {
       if (waits) {
         peers_.back().send(MessageId::channel_attached, {});
       } else if (!peers_.empty()) {
-        go_on(peers_.front());
+        if ((head & 15U) == 13 && steps_done_ != 0) --steps_done_;
+        if ((head & 15U) == 14) ++steps_done_;
+        do_right(peers_.front(), steps_done_++);
       }
       break;
   }
@@ -224,9 +226,8 @@ void WorkerSessionBench::send_channel(ControlPeer& to, std::uint32_t index,
   to.send(MessageId::channel_descriptor, descriptor.encode(), fds);
 }
 
-/// The next thing that a good server does.
-void WorkerSessionBench::go_on(ControlPeer& to) {
-  const std::uint32_t step = steps_done_++;
+/// What a good server does as its `step`-th thing.
+void WorkerSessionBench::do_right(ControlPeer& to, std::uint32_t step) {
   if (step == 0) {
     const protocol::Welcome welcome{
         protocol::kControlVersion, Descriptors::kChannels, 1000, {"reverse"}};

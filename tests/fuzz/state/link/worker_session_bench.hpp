@@ -36,7 +36,7 @@ class WorkerSessionBench final : comch::WorkerSession::Observer {
   void step(bool waits);
   [[nodiscard]] ControlPeer* peer(std::size_t index);
   void read(ControlPeer& peer);
-  void go_on(ControlPeer& peer);
+  void do_right(ControlPeer& peer, std::uint32_t step);
   void send_channel(ControlPeer& peer, std::uint32_t index, std::span<const int> fds);
   void call();
   void turn();
