@@ -12,7 +12,7 @@
 /// One channel over a network, or two, each with the server's and the worker's proxy and a
 /// connection between them that the script has in its hands. One thread.
 ///
-/// The input: a byte of settings (1: 32 slots, else 4; 2: sockets with little room; 4: two
+/// The input: a byte of settings (1: 8 slots, else 4; 2: sockets with little room; 4: two
 /// channels), then steps. A step is a byte, its low four bits the kind, 0x10 the channel, 0x20 the
 /// direction (set: from the worker). Operands come behind it.
 ///
@@ -39,7 +39,7 @@ class RelayBench {
     const std::uint8_t settings = script_.byte();
     channels_.resize((settings & 4U) != 0 ? 2 : 1);
     for (auto& channel : channels_) {
-      channel = std::make_unique<RelayedChannel>(engine_, (settings & 1U) != 0 ? 32 : 4,
+      channel = std::make_unique<RelayedChannel>(engine_, (settings & 1U) != 0 ? 8 : 4,
                                                  (settings & 2U) != 0);
     }
   }
