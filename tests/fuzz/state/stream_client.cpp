@@ -78,13 +78,11 @@ Bytes make_client_frame(Script& script, unsigned& next_byte) {
 void StreamClient::send(core::Duration now, std::size_t kept) {
   if (!connected() || sends_no_more_) return;
   while (outbox_.size() > kept) {
-    std::array<std::byte, 4096> chunk;
-    const std::size_t count = std::min(outbox_.size() - kept, chunk.size());
-    std::copy_n(outbox_.begin(), count, chunk.begin());
-    const ssize_t taken = ::send(socket_.get(), chunk.data(), count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t taken =
+        ::send(socket_.get(), outbox_.data(), outbox_.size() - kept, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (taken <= 0) return;
     if (sent_.empty()) begun_ = now;
-    sent_.insert(sent_.end(), chunk.begin(), chunk.begin() + taken);
+    sent_.insert(sent_.end(), outbox_.begin(), outbox_.begin() + taken);
     outbox_.erase(outbox_.begin(), outbox_.begin() + taken);
     parse_sent(now);
   }

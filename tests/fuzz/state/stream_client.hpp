@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -77,7 +76,7 @@ class StreamClient {
 
   core::Fd socket_;
   core::Duration since_;  ///< when it connected
-  std::deque<std::byte> outbox_;
+  Bytes outbox_;
   bool sends_no_more_ = false;
 
   Bytes sent_;  ///< that is no whole frame yet
