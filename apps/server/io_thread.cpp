@@ -45,7 +45,7 @@ void IoThread::start() {
     try {
       core::name_this_thread(("io-" + std::to_string(config_.index)).c_str());
       if (config_.cpu >= 0) core::pin_this_thread(config_.cpu);
-      path_.requester().open(engine_);
+      open();
       started.set_value();
     } catch (...) {
       started.set_exception(std::current_exception());
@@ -118,7 +118,7 @@ void IoThread::stop() noexcept {
 void IoThread::run() {
   try {
     while (!stop_order_.load(std::memory_order_relaxed)) {
-      engine_.run_once(core::TimePoint::max());
+      turn(core::TimePoint::max());
     }
   } catch (...) {
     // Nobody else has its clients: their connections end, and the server with them.

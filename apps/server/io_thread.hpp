@@ -67,6 +67,14 @@ class IoThread final : progress::Pollable {
   /// Throws Error if it cannot be pinned.
   void start();
 
+  // In place of start(), for who is the thread itself, as a test that decides on each turn:
+
+  /// Before the first turn. Throws Error.
+  void open() { path_.requester().open(engine_); }
+  /// One turn, which sleeps until `deadline` at most where there is no work. Returns whether there
+  /// was.
+  bool turn(core::TimePoint deadline) { return engine_.run_once(deadline); }
+
   // For the control thread, before and while it runs:
 
   /// A worker has attached, with this channel for the thread.

@@ -31,10 +31,14 @@ ServerProxy::~ServerProxy() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ServerProxy::start(channel::Wakeup wakeup, std::function<void()> on_failure) {
-  on_failure_ = std::move(on_failure);
+void ServerProxy::open(channel::Wakeup wakeup) {
   slots_.set_wakeup(wakeup);
   slots_.open(engine_);
+}
+
+void ServerProxy::start(channel::Wakeup wakeup, std::function<void()> on_failure) {
+  on_failure_ = std::move(on_failure);
+  open(wakeup);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -67,7 +71,7 @@ void ServerProxy::on_sent(std::size_t count) {
 void ServerProxy::run() {
   core::name_this_thread(("relay-" + std::to_string(channel_->index())).c_str());
   while (!stop_.load(std::memory_order_relaxed) && failure() == nullptr) {
-    engine_.run_once(engine_.now() + kLongestSleep);
+    turn(engine_.now() + kLongestSleep);
   }
   if (failure() != nullptr) on_failure_();
 }

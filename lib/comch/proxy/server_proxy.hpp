@@ -26,6 +26,15 @@ class ServerProxy final : public ChannelLink, DataHandler {
 
   [[nodiscard]] const channel::SharedChannel& channel() const noexcept override { return channel_; }
   void start(channel::Wakeup wakeup, std::function<void()> on_failure) override;
+
+  // In place of start(), for who is the thread itself, as a test that decides on each turn:
+
+  /// Before the first turn. Throws Error.
+  void open(channel::Wakeup wakeup);
+  /// One turn, which sleeps until `deadline` at most where there is no work. Returns whether there
+  /// was.
+  bool turn(core::TimePoint deadline) { return engine_.run_once(deadline); }
+
   [[nodiscard]] const std::string* failure() const noexcept override {
     return connection_->failure();
   }

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/fd.hpp"
+#include "protocol/frame.hpp"
+#include "tests/fuzz/state/script.hpp"
+
+namespace offload::fuzz {
+
+using Bytes = std::vector<std::byte>;
+
+/// A frame, or something like it. Operands: form, u16 length. `next_byte`: payloads differ by it.
+Bytes make_client_frame(Script& script, unsigned& next_byte);
+
+/// What may happen to a client without a fault of the server's, as far as the script has gone.
+struct Allowed {
+  core::Duration passed{};         ///< since the script began
+  core::Duration frame_timeout{};  ///< 0: never
+  core::Duration idle_timeout{};
+  core::Duration output_timeout{};
+  core::Duration request_timeout{};
+  bool out_of_memory = false;
+  bool worker_failed = false;
+  bool no_worker = false;
+  bool draining = false;
+};
+
+/// One client of a server, with a reader of its own of what it sends: it knows what it is owed. The
+/// answers have to be the reversals of its requests, one each, in order, or an error for which
+/// there was a reason.
+class StreamClient {
+ public:
+  /// Bytes of a request, at most.
+  static constexpr std::uint32_t kLongest = 1000;
+
+  StreamClient(core::Fd socket, core::Duration now) : socket_(std::move(socket)), since_(now) {}
+
+  /// Gives all but the last `kept` bytes of what is to be sent to the kernel, as far as it takes
+  /// them.
+  void append(std::span<const std::byte> bytes) {
+    outbox_.insert(outbox_.end(), bytes.begin(), bytes.end());
+  }
+  void send(core::Duration now, std::size_t kept = 0);
+  /// Reads up to `most` bytes, and checks what came. Returns whether there was anything.
+  bool read(std::size_t most, const Allowed& allowed);
+  void end_sending();
+  /// Closes it, with whatever was not read.
+  void reset() { socket_.reset(); }
+
+  /// A worker may have told lies about all that was sent so far and is not answered.
+  void distrust() noexcept { trusted_from_ = requests_.size(); }
+
+  [[nodiscard]] bool connected() const noexcept { return socket_.valid(); }
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  /// To be called once nothing is under way any more: it has all that it is owed.
+  void check_quiet(const Allowed& allowed) const;
+
+ private:
+  struct Request {
+    Bytes payload;
+    core::Duration begun;  ///< when its first byte was sent
+    core::Duration whole;  ///< its last
+  };
+
+  void parse_sent(core::Duration now);
+  [[nodiscard]] core::Duration frame_took(core::Duration now) const;
+  [[nodiscard]] core::Duration was_idle(core::Duration now) const;
+  void take_frames(const Allowed& allowed);
+  void take_response(std::span<const std::byte> payload);
+  void take_error(protocol::Refusal reason, const Allowed& allowed);
+
+  core::Fd socket_;
+  core::Duration since_;  ///< when it connected
+  Bytes outbox_;
+  bool sends_no_more_ = false;
+
+  Bytes sent_;  ///< that is no whole frame yet
+  core::Duration begun_{};
+  std::vector<Request> requests_;
+  std::optional<protocol::Refusal> breach_;  ///< of the protocol, by this client
+  std::size_t trusted_from_ = 0;
+
+  Bytes received_;
+  std::size_t answered_ = 0;
+  std::optional<protocol::Refusal> last_word_;  ///< after which nothing may come
+  bool ended_ = false;
+};
+
+}  // namespace offload::fuzz
