@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "tests/simulation/kernel/kernel.hpp"
+#include "tests/simulation/fleet.hpp"
 
 namespace offload::simulation {
 
@@ -11,9 +11,13 @@ struct Load {
   std::uint64_t running = 0;
   std::uint64_t answered = 0;
   std::uint64_t refused = 0;
-  bool may_be_refused = false;  ///< workers are killed, frozen or leave
   bool may_be_reset = false;
-  std::uint32_t longest = 0;  ///< bytes of a request
+  // Connections from before may end in order, with all answered that was read; or break.
+  Time server_ends_at = 0;
+  Time server_gone_at = 0;
+  std::uint32_t longest = 0;    ///< bytes of a request
+  std::uint64_t most_window = 200;
+  const Fleet* fleet = nullptr;
 };
 
 /// One client from its connection to its end, on a fiber: what it asks is drawn from the kernel's

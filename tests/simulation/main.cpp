@@ -1,5 +1,6 @@
-/// simulation [--seed N [--trace]] [--seeds N] [--first N] [--jobs N] [--faults MASK] [--twice]
-/// [--stop] Each seed runs in a process of its own: what a killed worker leaves in memory goes with
+/// simulation [--seed N [--trace]] [--seeds N] [--first N] [--jobs N] [--faults MASK]
+///   [--disturbances N] [--clients N] [--twice] [--stop] [--quick]
+/// Each seed runs in a process of its own: what a killed worker leaves in memory goes with
 /// it.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,9 @@ using namespace offload::simulation;
 
 /// Seconds of real time after which a seed has failed.
 constexpr unsigned kRealLimit = 60;
+/// As far as a failing seed's disturbances and clients are counted.
+constexpr std::uint64_t kMostCounted = 64;
+constexpr std::uint64_t kMostClients = 6;
 
 struct Result {
   std::uint64_t hash, steps, answered, refused;
@@ -32,14 +36,14 @@ struct Run {
   int pipe;
 };
 
-Run start(std::uint64_t seed, unsigned faults, bool traces) {
+Run start(std::uint64_t seed, const Plan& plan) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) std::abort();
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::close(ends[0]);
     ::alarm(kRealLimit);
-    const Outcome outcome = simulate(seed, faults, traces);
+    const Outcome outcome = simulate(seed, plan);
     Result result{outcome.hash,
                   outcome.steps,
                   outcome.answered,
@@ -70,19 +74,51 @@ Result finish(const Run& run, int status) {
   return result;
 }
 
-Result run_one(std::uint64_t seed, unsigned faults, bool traces) {
-  const Run run = start(seed, faults, traces);
+Result run_one(std::uint64_t seed, const Plan& plan) {
+  const Run run = start(seed, plan);
   int status = 0;
   ::waitpid(run.pid, &status, 0);
   return finish(run, status);
 }
 
-/// Leaves out kinds of faults while it still fails.
-unsigned shrink(std::uint64_t seed, unsigned faults) {
-  for (unsigned kind = 1; kind <= kAllFaults; kind *= 2) {
-    if ((faults & kind) != 0 && run_one(seed, faults & ~kind, false).failures != 0) faults &= ~kind;
+bool fails(std::uint64_t seed, const Plan& plan) {
+  return run_one(seed, plan).failures != 0;
+}
+
+/// The fewest with which it still fails, if each number below `most` behaves as the numbers between.
+std::uint64_t least(std::uint64_t seed, Plan plan, std::uint64_t Plan::*number, std::uint64_t most) {
+  std::uint64_t first = 0;
+  for (std::uint64_t last = most; first != last;) {
+    plan.*number = (first + last) / 2;
+    if (fails(seed, plan)) {
+      last = plan.*number;
+    } else {
+      first = plan.*number + 1;
+    }
   }
-  return faults;
+  plan.*number = first;
+  return first < most && fails(seed, plan) ? first : UINT64_MAX;
+}
+
+/// Leaves out kinds of faults, and then the last disturbances and clients, while it still fails.
+Plan shrink(std::uint64_t seed, Plan plan) {
+  for (unsigned kind = 1; kind <= kAllFaults; kind *= 2) {
+    Plan fewer = plan;
+    fewer.faults &= ~kind;
+    if (fewer.faults != plan.faults && fails(seed, fewer)) plan = fewer;
+  }
+  plan.most_disturbances = least(seed, plan, &Plan::most_disturbances, kMostCounted);
+  plan.most_clients = least(seed, plan, &Plan::most_clients, kMostClients);
+  return plan;
+}
+
+std::string options_of(const Plan& plan) {
+  std::string options = " --faults " + std::to_string(plan.faults);
+  if (plan.most_disturbances != UINT64_MAX) {
+    options += " --disturbances " + std::to_string(plan.most_disturbances);
+  }
+  if (plan.most_clients != UINT64_MAX) options += " --clients " + std::to_string(plan.most_clients);
+  return options;
 }
 
 std::uint64_t number(const char* text) {
@@ -95,24 +131,28 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1;
   std::uint64_t seeds = 1;
   std::uint64_t jobs = 1;
-  unsigned faults = kAllFaults;
-  bool traces = false;
+  Plan plan;
   bool twice = false;
   bool stops = false;
+  bool quick = false;  ///< nothing is shrunk
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--trace") {
-      traces = true;
+      plan.traces = true;
     } else if (option == "--twice") {
       twice = true;
     } else if (option == "--stop") {
       stops = true;
+    } else if (option == "--quick") {
+      quick = true;
     } else if (i + 1 < argc) {
       const std::uint64_t value = number(argv[++i]);
       if (option == "--seed" || option == "--first") first = value;
       if (option == "--seeds") seeds = value;
       if (option == "--jobs") jobs = value;
-      if (option == "--faults") faults = static_cast<unsigned>(value);
+      if (option == "--faults") plan.faults = static_cast<unsigned>(value);
+      if (option == "--disturbances") plan.most_disturbances = value;
+      if (option == "--clients") plan.most_clients = value;
     }
   }
   std::map<pid_t, std::pair<std::uint64_t, Run>> running;
@@ -121,7 +161,7 @@ int main(int argc, char** argv) {
   for (std::uint64_t next = first; next < first + seeds || !running.empty();) {
     if (stops && failed != 0) seeds = next - first;  // those that run are waited for
     if (next < first + seeds && running.size() < jobs) {
-      const Run run = start(next, faults, traces);
+      const Run run = start(next, plan);
       running.emplace(run.pid, std::pair(next++, run));
       continue;
     }
@@ -129,7 +169,7 @@ int main(int argc, char** argv) {
     const pid_t pid = ::wait(&status);
     const auto [seed, run] = running.extract(pid).mapped();
     Result result = finish(run, status);
-    if (twice && result.failures == 0 && run_one(seed, faults, false).hash != result.hash) {
+    if (twice && result.failures == 0 && run_one(seed, plan).hash != result.hash) {
       result.failures = 1;
       std::strncpy(result.text.data(), "its second run has another trace", result.text.size() - 1);
     }
@@ -147,9 +187,9 @@ int main(int argc, char** argv) {
       ++failed;
       std::printf("seed %llu FAILED: %s\n", static_cast<unsigned long long>(seed),
                   result.text.data());
-      if (!traces) {
-        std::printf("  simulation --seed %llu --faults %u --trace\n",
-                    static_cast<unsigned long long>(seed), shrink(seed, faults));
+      if (!plan.traces && !quick) {
+        std::printf("  simulation --seed %llu%s --trace\n", static_cast<unsigned long long>(seed),
+                    options_of(shrink(seed, plan)).c_str());
       }
     } else if (done % 1000 == 0) {
       std::printf("%llu seeds, %llu failed\n", static_cast<unsigned long long>(done),

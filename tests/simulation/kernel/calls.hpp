@@ -104,6 +104,7 @@ inline int wait_events(int fd, epoll_event* events, int most, Time limit) {
     kernel->wait([&] { return epoll->poll() != 0; }, deadline);
     count = epoll->take(events, most);
   }
+  kernel->current->events += static_cast<std::uint64_t>(count);
   kernel->note("events", static_cast<std::uint64_t>(count));
   return count;
 }

@@ -79,10 +79,12 @@ struct Fiber {
   Time deadline = kNever;
   bool waiting = false;
   bool done = false;
+  bool frozen = false;  ///< hangs, alone of its process
   int locks = 0;  ///< mutexes that it holds
   int saved_errno = 0;
   void* exceptions[2] = {};  ///< what __cxa_get_globals() has for a thread
   std::uint64_t sleeps = 0;  ///< calls of epoll
+  std::uint64_t events = 0;  ///< that it was told by epoll
 };
 
 class Kernel {
