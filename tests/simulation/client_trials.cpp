@@ -152,6 +152,7 @@ void takes_nothing(Scene& s) {
   while (s.kernel.now - began < 9 * kSecond && !peer.ended()) {
     s.kernel.sleep(500 * kMillisecond);
     if (little) peer.receive(0);
+    peer.send("", 0);
     if (peer.gone()) return;
   }
   s.fail("a client that takes nothing is kept");
@@ -172,7 +173,7 @@ void too_many_come(Scene& s, std::size_t most) {
 
 /// Clients and strangers take all descriptors that they get; a worker gets in all the same.
 void descriptors_are_few(Scene& s) {
-  Peers clients = connect(s, 200);
+  Peers clients = connect(s, 280);
   Peers strangers;
   for (int i = 0; i < 80; ++i) strangers.push_back(std::make_unique<Peer>(s.server.comch));
   s.kernel.sleep(100 * kMillisecond);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -42,6 +43,10 @@ class Fleet {
   void note_lie(Time end) { lies_.push_back({kernel->now, end}); }
 
   [[nodiscard]] std::vector<Worker*> running();
+  /// Whether one of them may serve, now or once it has attached.
+  [[nodiscard]] bool serves() const {
+    return std::ranges::any_of(workers_, [](const auto& worker) { return worker->may_serve; });
+  }
   std::vector<std::unique_ptr<Worker>>& all() { return workers_; }
 
   /// Whether a request that was sent at `asked` may be refused so, now.

@@ -126,7 +126,7 @@ void Scene::start_server() {
   fleet.worker_timeout = 2 * kSecond;
   fleet.request_timeout = 30 * kSecond;
   process = &kernel.start("server", [options = server] { run_server(options); });
-  if (tight == Tight::descriptors) process->most_fds = 220;
+  if (tight == Tight::descriptors) process->most_fds = 300;
   fleet.note_new_server();
   down_since = 0;
 }
