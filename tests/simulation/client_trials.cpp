@@ -199,6 +199,7 @@ const std::vector<Trial> kClientTrials{
     {"a client goes on after a bad frame", goes_on_after_a_bad_frame},
     {"a client sends half a frame", sends_half_a_frame},
     {"a worker lies", worker_lies},
+    {"a worker miscounts", worker_miscounts},
 };
 
 void try_bound(Scene& s) {

@@ -43,6 +43,7 @@ Fleet::Worker& Fleet::start(bool stands_by, bool replaces) {
 }
 
 void Fleet::begin_service(Worker& worker) {
+  if (worker.leaves || worker.may_serve || kernel->ended(*worker.process)) return;
   changes_.push_back(kernel->now);
   worker.may_serve = true;
   worker.since = kernel->now;
@@ -61,7 +62,7 @@ void Fleet::kill(Worker& worker) {
 }
 
 void Fleet::tell_to_leave(Worker& worker) {
-  end_service(worker);
+  note_replaced(worker);
   kernel->signal(*worker.process, SIGTERM);
 }
 
@@ -74,16 +75,12 @@ void Fleet::freeze(Worker& worker) {
 void Fleet::thaw(Worker& worker) {
   kernel->note("thaw", static_cast<std::uint64_t>(worker.process->pid));
   if (!std::exchange(worker.process->frozen, false)) return;
-  if (worker.process->signals.empty() && !kernel->ended(*worker.process)) begin_service(worker);
+  begin_service(worker);
 }
 
 void Fleet::hang(Worker& worker, bool hangs) {
   kernel->note(hangs ? "hang" : "go on", static_cast<std::uint64_t>(worker.process->pid));
-  if (hangs) {
-    end_service(worker);
-  } else if (!worker.may_serve && !kernel->ended(*worker.process)) {
-    begin_service(worker);
-  }
+  hangs ? end_service(worker) : begin_service(worker);
   freeze_threads(*worker.process, "worker-", hangs);
 }
 

@@ -21,7 +21,8 @@ class Fleet {
   struct Worker {
     Process* process;
     bool stands_by;
-    bool may_serve = false;  ///< it runs, and was not told to leave
+    bool leaves = false;     ///< it was told to
+    bool may_serve = false;  ///< it runs, and does not leave
     Time since = 0;          ///< if it may: from when on
   };
 
@@ -36,7 +37,10 @@ class Fleet {
   /// Its back end's threads hang, or go on; the process does.
   void hang(Worker& worker, bool hangs);
   /// Another one takes its place.
-  void note_replaced(Worker& worker) { end_service(worker); }
+  void note_replaced(Worker& worker) {
+    end_service(worker);
+    worker.leaves = true;
+  }
   /// The server is another one, or was stopped: all have to attach again.
   void note_new_server();
   /// Something of a worker may be wrong for requests from now on, until `end`.

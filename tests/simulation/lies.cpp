@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <functional>
 
 #include "kernels/channel_layout.hpp"
 #include "tests/simulation/kernel/files.hpp"
@@ -73,8 +74,8 @@ void lie_in(Content content, Random& random) {
   }
 }
 
-/// In some of the answers of each of its channels.
-void lie(Process& worker, const ChannelLayout& layout, Random& random) {
+/// The answers of each of its channels.
+void visit(Process& worker, const ChannelLayout& layout, const std::function<void(Content)>& see) {
   for (const auto& [fd, file] : worker.fds) {
     const auto memory = std::dynamic_pointer_cast<RealFile>(file);
     if (!memory || (::fcntl(memory->real, F_GETFL) & O_ACCMODE) != O_RDWR) continue;
@@ -89,28 +90,37 @@ void lie(Process& worker, const ChannelLayout& layout, Random& random) {
     auto* const slots = static_cast<std::uint8_t*>(at) + sizeof(kernels::ResponseHeader);
     for (std::uint32_t i = 0; i < layout.depth; ++i) {
       Content content(slots + i * layout.slot_stride);
-      if (content.header().flag == 0 || content.length() > layout.max_content) continue;
-      if (random.one_in(2)) lie_in(content, random);
+      if (content.length() <= layout.max_content) see(content);
     }
     ::munmap(at, layout.response_bytes);
   }
 }
 
+ChannelLayout layout_of(const Scene& s) {
+  return kernels::make_layout(s.server.max_concurrent_messages, s.server.max_message_length);
+}
+
+bool is_local(const Scene& s) {
+  return s.server.comch.starts_with("unix:");
+}
+
 }  // namespace
 
 void worker_lies(Scene& s) {
-  if (!s.server.comch.starts_with("unix:")) return;
+  if (!is_local(s)) return;
   const Fleet::Worker& worker = s.one_worker();
-  const auto layout =
-      kernels::make_layout(s.server.max_concurrent_messages, s.server.max_message_length);
+  const auto layout = layout_of(s);
+  Random random(s.kernel.random.next());
   Peer peer(s.clients);
-  for (int i = 0; i < 40; ++i) {
+  s.kernel.on_step = [&] {
+    const Fiber& at = *s.kernel.current;
+    if (at.process != s.process || !at.name.starts_with("io-") || !random.one_in(4)) return;
+    visit(*worker.process, layout, [&](Content content) {
+      if (random.one_in(2)) lie_in(content, random);
+    });
+  };
+  for (int i = 0; i < 30; ++i) {
     peer.ask(1 + s.kernel.random.below(40), s.length());
-    s.kernel.sleep(static_cast<Time>(s.kernel.random.below(s.kernel.random.one_in(2) ? 3'000'000 : 400'000)));
-    freeze_threads(*s.process, "io-", true);
-    if (s.kernel.random.one_in(2)) s.kernel.sleep(kMillisecond);
-    lie(*worker.process, layout, s.kernel.random);
-    freeze_threads(*s.process, "io-", false);
     while (peer.owed() != 0) {
       const auto frame = peer.receive(kSecond);
       if (!frame) return s.fail("beside a worker that lies a client is not answered");
@@ -119,13 +129,48 @@ void worker_lies(Scene& s) {
         if (!frame->refuses(protocol::Refusal::worker_failed)) {
           return s.fail("a worker that lies has a client refused for something else");
         }
-      } else if (frame->id != protocol::MessageId::client_response || frame->payload.size() > most) {
+      } else if (frame->id != protocol::MessageId::client_response ||
+                 frame->payload.size() > most) {
         return s.fail("a worker that lies has a client get more than its request allows");
       }
       peer.forget_oldest();
     }
   }
+  s.kernel.on_step = {};
   if (!s.answers(kSecond)) s.fail("after its worker has lied a client is not answered");
+}
+
+/// It says of each batch that it has another number of answers.
+void worker_miscounts(Scene& s) {
+  if (!is_local(s)) return;
+  Fleet::Worker& worker = s.one_worker();
+  const auto layout = layout_of(s);
+  std::vector<std::uint32_t> before;
+  s.fleet.hang(worker, true);
+  visit(*worker.process, layout, [&](Content content) { before.push_back(content.header().flag); });
+  Peer peer(s.clients);
+  peer.ask(2 + s.kernel.random.below(30), s.length());
+  s.kernel.sleep(100 * kMillisecond);
+  freeze_threads(*s.process, "io-", true);
+  s.fleet.hang(worker, false);
+  s.kernel.sleep(50 * kMillisecond);
+  std::uint64_t lies = 0;
+  std::size_t slot = 0;
+  visit(*worker.process, layout, [&](Content content) {
+    std::uint32_t& count = content.header().data[2];
+    if (before[slot++] == content.header().flag || count < 2) return;
+    lies += count;
+    count += s.kernel.random.one_in(2) ? 1U : ~0U;
+  });
+  freeze_threads(*s.process, "io-", false);
+  std::uint64_t refused = 0;
+  while (peer.owed() != 0) {
+    const auto frame = peer.receive(kSecond);
+    if (!frame) return s.fail("beside a worker that miscounts a client is not answered");
+    refused += frame->refuses(protocol::Refusal::worker_failed) ? 1U : 0U;
+    peer.forget_oldest();
+  }
+  if (refused < lies) s.fail("a batch with a wrong count is taken for one");
 }
 
 }  // namespace offload::simulation

@@ -19,7 +19,7 @@ namespace {
 using namespace offload::simulation;
 
 /// Seconds of real time after which a seed has failed.
-constexpr unsigned kRealLimit = 60;
+constexpr unsigned kRealLimit = 20;
 /// As far as a failing seed's disturbances and clients are counted.
 constexpr std::uint64_t kMostCounted = 64;
 constexpr std::uint64_t kMostClients = 6;

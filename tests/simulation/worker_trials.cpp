@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "tests/simulation/kernel/files.hpp"
 #include "tests/simulation/trials.hpp"
 
 /// What becomes of requests as workers go, hang and come.
@@ -179,7 +180,6 @@ void worker_leaves_with_requests(Scene& s) {
   s.fleet.tell_to_leave(worker);
   s.kernel.sleep(300 * kMillisecond);
   s.fleet.hang(worker, false);
-  s.fleet.note_replaced(worker);
   if (all_in && !all_answered(peer, kSecond)) {
     s.fail("a worker that leaves does not answer what it has");
   }
@@ -233,6 +233,23 @@ void channels_go_to_and_fro(Scene& s) {
   }
 }
 
+/// Its machine: nothing comes from it, not even an end.
+void machine_is_gone(Scene& s) {
+  if (s.server.comch.starts_with("unix:")) return worker_is_stuck(s);
+  Fleet::Worker& gone = s.one_worker();
+  s.one_more(true);
+  for (const auto& [fd, file] : gone.process->fds) {
+    const auto socket = std::dynamic_pointer_cast<Socket>(file);
+    if (!socket) continue;
+    socket->cut = true;
+    if (const auto other = socket->peer.lock()) other->cut = true;
+  }
+  s.fleet.note_replaced(gone);
+  if (!s.answers(2800 * kMillisecond)) s.fail("what a worker owed whose machine is gone is lost");
+  s.kernel.sleep(25 * kSecond);
+  if (s.kernel.orphans != 0) s.fail("connections to a machine that is gone are held for long");
+}
+
 }  // namespace
 
 const std::vector<Trial> kWorkerTrials{
@@ -245,6 +262,7 @@ const std::vector<Trial> kWorkerTrials{
     {"a worker leaves with requests", worker_leaves_with_requests},
     {"a worker is replaced", worker_is_replaced},
     {"channels go to and fro", channels_go_to_and_fro},
+    {"a machine is gone", machine_is_gone},
 };
 
 }  // namespace offload::simulation

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -53,6 +54,7 @@ inline int fails(int error) {
 /// What every system call begins with.
 inline void step(const char* name, int fd = 0) {
   kernel->note(name, static_cast<std::uint64_t>(fd));
+  if (kernel->on_step) kernel->on_step();
   kernel->yield();
 }
 inline Time time_of(const timespec& time) {

@@ -132,6 +132,8 @@ class Kernel {
   std::vector<std::string> failures{};
   bool traces = false;
   bool over = false;
+  std::uint64_t orphans = 0;         ///< connections to machines that are gone, with bytes to send
+  std::function<void()> on_step{};  ///< as the current fiber begins a system call
 
   // What is drawn for the network.
   Time longest_delay = kMillisecond;

@@ -16,7 +16,11 @@ int socket(int family, int type, int protocol) {
   return self().add(std::move(made));
 }
 int setsockopt(int fd, int level, int option, const void* value, socklen_t size) {
-  return is_ours(fd) ? 0 : OFFLOAD_LIBC(setsockopt)(fd, level, option, value, size);
+  if (!is_ours(fd)) return OFFLOAD_LIBC(setsockopt)(fd, level, option, value, size);
+  if (const auto socket = self().get<Socket>(fd); socket && option == TCP_USER_TIMEOUT) {
+    socket->user_timeout = *static_cast<const int*>(value) * kMillisecond;
+  }
+  return 0;
 }
 int getsockopt(int fd, int level, int option, void* value, socklen_t* size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(getsockopt)(fd, level, option, value, size);
