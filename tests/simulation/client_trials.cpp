@@ -83,7 +83,8 @@ void many_are_quiet(Scene& s) {
   if (open(quiet) != quiet.size()) s.fail("a client that holds nothing is ended");
 }
 
-/// It asks for much, and takes what of it is there once the worker is slow; then it is gone.
+/// They ask for much and take nothing of it, and are gone while a worker owes them the rest. Who
+/// holds little beside them is not ended for it.
 void greedy_ones_come_and_go(Scene& s) {
   Fleet::Worker& worker = s.one_worker();
   Peer honest(s.clients);
@@ -94,27 +95,34 @@ void greedy_ones_come_and_go(Scene& s) {
       if (!honest.is_answered(5 * kSecond)) return s.fail("a client that was slow is ended");
     }
   }
-  for (int i = 0; i < 5; ++i) {
-    Peer greedy(s.clients);
-    greedy.ask(1500, s.load.longest);
-    s.kernel.sleep(static_cast<Time>(s.kernel.random.below(3 * kMillisecond)));
+  Peer begun(s.clients);
+  const std::string frame = frame_of(4, std::string(s.load.longest, 'x'));
+  begun.send(frame.substr(0, 100));
+  for (int i = 0; i < 3; ++i) {
+    Peers greedy = connect(s, 12);
+    for (const auto& one : greedy) one->ask(1500, s.load.longest);
+    if (!greedy.empty()) greedy.front()->await_sent(kSecond);
+    s.kernel.sleep(static_cast<Time>(s.kernel.random.below(100'000)));
     s.fleet.hang(worker, true);
-    s.kernel.sleep(20 * kMillisecond);
-    if (greedy.gone()) s.fail("a client is ended for what others held who are gone");
-    greedy.reset();
-    s.kernel.sleep(10 * kMillisecond);
-    if (i == 2) {  // the bound itself, which is theirs alone
-      Peers many = connect(s, 6);
-      s.fleet.hang(worker, false);
-      for (const auto& one : many) one->ask(2500, s.load.longest);
-      s.kernel.sleep(200 * kMillisecond);
+    s.kernel.sleep(30 * kMillisecond);
+    for (const auto& one : greedy) {
+      if (one->socket()) one->reset();
     }
-    if (i == 4) s.fleet.hang(worker, false);
-    if (i % 2 == 1) s.fleet.hang(worker, false);
+    greedy.clear();
+    Peer next(s.clients);
+    next.ask(1, s.length());
+    s.kernel.sleep(60 * kMillisecond);
+    if (begun.gone() || honest.gone()) {
+      return s.fail("a client that holds little is ended for what greedy ones held");
+    }
+    s.fleet.hang(worker, false);
+    if (!next.is_answered(2 * kSecond)) s.fail("after greedy clients one is not answered");
   }
-  if (honest.gone()) return s.fail("a client that holds nothing is ended for memory");
-  honest.ask(2, s.length());
-  if (!honest.is_answered(2 * kSecond)) s.fail("beside greedy clients a client is not answered");
+  begun.send(frame.substr(100));
+  const auto answer = begun.receive(kSecond);
+  if (!answer || answer->id != protocol::MessageId::client_response) {
+    s.fail("beside greedy clients a slow one is not answered");
+  }
 }
 
 /// Unfinished frames of together more than may be held.

@@ -1,5 +1,5 @@
 /// simulation [--seed N [--trace]] [--seeds N] [--first N] [--jobs N] [--faults MASK]
-///   [--disturbances N] [--clients N] [--twice] [--stop] [--quick]
+///   [--disturbances N] [--clients N] [--twice] [--stop] [--quick] [--kept FILE]
 /// Each seed runs in a process of its own: what a killed worker leaves in memory goes with
 /// it.
 #include <sys/wait.h>
@@ -9,8 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/simulation/world.hpp"
 
@@ -121,6 +124,24 @@ std::string options_of(const Plan& plan) {
   return options;
 }
 
+struct Job {
+  std::uint64_t seed;
+  Plan plan;
+};
+
+/// Lines of a seed, the kinds of faults, and why it is kept.
+std::vector<Job> read_kept(const char* path, const Plan& plan) {
+  std::vector<Job> jobs;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    Job job{0, plan};
+    std::istringstream(line) >> job.seed >> job.plan.faults;
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
 std::uint64_t number(const char* text) {
   return std::strtoull(text, nullptr, 0);
 }
@@ -135,6 +156,7 @@ int main(int argc, char** argv) {
   bool twice = false;
   bool stops = false;
   bool quick = false;  ///< nothing is shrunk
+  const char* kept = nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--trace") {
@@ -147,6 +169,7 @@ int main(int argc, char** argv) {
       quick = true;
     } else if (i + 1 < argc) {
       const std::uint64_t value = number(argv[++i]);
+      if (option == "--kept") kept = argv[i];
       if (option == "--seed" || option == "--first") first = value;
       if (option == "--seeds") seeds = value;
       if (option == "--jobs") jobs = value;
@@ -155,21 +178,29 @@ int main(int argc, char** argv) {
       if (option == "--clients") plan.most_clients = value;
     }
   }
-  std::map<pid_t, std::pair<std::uint64_t, Run>> running;
+  std::vector<Job> jobs_to_run;
+  if (kept != nullptr) {
+    jobs_to_run = read_kept(kept, plan);
+  } else {
+    for (std::uint64_t i = 0; i < seeds; ++i) jobs_to_run.push_back({first + i, plan});
+  }
+  std::map<pid_t, std::pair<Job, Run>> running;
   std::uint64_t failed = 0, answered = 0, refused = 0, steps = 0, done = 0, all_hash = 0;
   double seconds = 0;
-  for (std::uint64_t next = first; next < first + seeds || !running.empty();) {
-    if (stops && failed != 0) seeds = next - first;  // those that run are waited for
-    if (next < first + seeds && running.size() < jobs) {
-      const Run run = start(next, plan);
-      running.emplace(run.pid, std::pair(next++, run));
+  for (std::size_t next = 0; next < jobs_to_run.size() || !running.empty();) {
+    if (stops && failed != 0) jobs_to_run.resize(next);  // those that run are waited for
+    if (next < jobs_to_run.size() && running.size() < jobs) {
+      const Job& job = jobs_to_run[next++];
+      const Run run = start(job.seed, job.plan);
+      running.emplace(run.pid, std::pair(job, run));
       continue;
     }
     int status = 0;
     const pid_t pid = ::wait(&status);
-    const auto [seed, run] = running.extract(pid).mapped();
+    const auto [job, run] = running.extract(pid).mapped();
+    const std::uint64_t seed = job.seed;
     Result result = finish(run, status);
-    if (twice && result.failures == 0 && run_one(seed, plan).hash != result.hash) {
+    if (twice && result.failures == 0 && run_one(seed, job.plan).hash != result.hash) {
       result.failures = 1;
       std::strncpy(result.text.data(), "its second run has another trace", result.text.size() - 1);
     }
@@ -179,7 +210,7 @@ int main(int argc, char** argv) {
     steps += result.steps;
     all_hash += result.hash;
     seconds += static_cast<double>(result.nanoseconds) / 1e9;
-    if (seeds == 1) {
+    if (jobs_to_run.size() == 1) {
       std::printf("seed %llu: trace %016llx\n", static_cast<unsigned long long>(seed),
                   static_cast<unsigned long long>(result.hash));
     }
@@ -189,7 +220,7 @@ int main(int argc, char** argv) {
                   result.text.data());
       if (!plan.traces && !quick) {
         std::printf("  simulation --seed %llu%s --trace\n", static_cast<unsigned long long>(seed),
-                    options_of(shrink(seed, plan)).c_str());
+                    options_of(shrink(seed, job.plan)).c_str());
       }
     } else if (done % 1000 == 0) {
       std::printf("%llu seeds, %llu failed\n", static_cast<unsigned long long>(done),

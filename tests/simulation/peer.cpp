@@ -57,12 +57,22 @@ bool Peer::Frame::refuses(protocol::Refusal code) const {
 }
 
 std::shared_ptr<Socket> Peer::socket() const {
-  return kernel->current->process->get<Socket>(fd_.get());
+  return process_->get<Socket>(fd_.get());
 }
 
 bool Peer::gone() const {
   const auto mine = socket();
   return ended_ || !mine || mine->broken || mine->input_ended;
+}
+
+void Peer::await_sent(Time limit) const {
+  const auto other = socket() ? socket()->peer : std::weak_ptr<Socket>();
+  kernel->wait(
+      [other] {
+        const auto server = other.lock();
+        return !server || server->sent != 0;
+      },
+      kernel->now + limit);
 }
 
 void Peer::reset() {

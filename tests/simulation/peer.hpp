@@ -44,6 +44,8 @@ class Peer {
   /// The same at once, and nothing is read.
   [[nodiscard]] bool gone() const;
   [[nodiscard]] std::shared_ptr<Socket> socket() const;
+  /// Waits until the server has sent something to it, which need not have arrived.
+  void await_sent(Time limit) const;
   [[nodiscard]] std::uint64_t owed() const { return answers_.size(); }
   /// The next frame was something else in place of this answer.
   void forget_oldest() { answers_.pop_front(); }
@@ -55,6 +57,7 @@ class Peer {
   bool take(Time deadline);
   void flush();
 
+  Process* process_ = kernel->current->process;
   core::Fd fd_;
   bool local_;
   bool ended_ = false;

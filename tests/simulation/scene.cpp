@@ -81,8 +81,9 @@ void Scene::draw_tight() {
   switch (tight) {
     case Tight::nothing: return;
     case Tight::memory:
-      server.clients.memory = 2 << 20;
-      server.max_message_length = kShort[kernel.random.below(kShort.size())];
+      server.clients.memory = 768 << 10;
+      server.max_message_length = kShort.back();
+      server.max_concurrent_messages = 128;
       load.most_window = 40;
       return;
     case Tight::long_memory:

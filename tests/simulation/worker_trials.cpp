@@ -162,9 +162,11 @@ void many_are_given_up(Scene& s) {
   for (int i = 0; i < 6; ++i) {
     Peer peer(s.clients);
     peer.ask(300 + s.kernel.random.below(2500), s.kernel.random.below(8));
-    peer.receive(kSecond);
-    s.kernel.sleep(static_cast<Time>(s.kernel.random.below(100'000)));
-    peer.reset();
+    peer.await_sent(kSecond);
+    if (s.kernel.random.one_in(2)) {
+      s.kernel.sleep(static_cast<Time>(s.kernel.random.below(20'000)));
+    }
+    if (peer.socket()) peer.reset();
   }
   s.one_more(false);
   if (!s.answers(kSecond)) s.fail("after many refusals requests are not answered");

@@ -133,7 +133,7 @@ class Kernel {
   bool traces = false;
   bool over = false;
   std::uint64_t orphans = 0;         ///< connections to machines that are gone, with bytes to send
-  std::function<void()> on_step{};  ///< as the current fiber begins a system call
+  std::function<void()> on_step{};  ///< as the current fiber begins a call
 
   // What is drawn for the network.
   Time longest_delay = kMillisecond;
