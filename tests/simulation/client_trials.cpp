@@ -83,6 +83,14 @@ void many_are_quiet(Scene& s) {
   if (open(quiet) != quiet.size()) s.fail("a client that holds nothing is ended");
 }
 
+/// Whether the server has more for one of them than its socket takes.
+bool holds_output(const Peers& peers) {
+  return std::ranges::any_of(peers, [](const auto& peer) {
+    const auto socket = peer->socket() ? peer->socket()->peer.lock() : nullptr;
+    return socket && socket->wants_room;
+  });
+}
+
 /// They ask for much and take nothing of it, and are gone while a worker owes them the rest. Who
 /// holds little beside them is not ended for it.
 void greedy_ones_come_and_go(Scene& s) {
@@ -99,12 +107,18 @@ void greedy_ones_come_and_go(Scene& s) {
   const std::string frame = frame_of(4, std::string(s.load.longest, 'x'));
   begun.send(frame.substr(0, 100));
   for (int i = 0; i < 3; ++i) {
-    Peers greedy = connect(s, 12);
-    for (const auto& one : greedy) one->ask(1500, s.load.longest);
-    if (!greedy.empty()) greedy.front()->await_sent(kSecond);
-    s.kernel.sleep(static_cast<Time>(s.kernel.random.below(100'000)));
+    Peers greedy = connect(s, 30);
+    for (const auto& one : greedy) one->ask(600, s.load.longest);
+    // Until sockets are full, and the rest is the server's to hold; sometimes all of it.
+    const bool all = s.kernel.random.one_in(2);
+    for (int k = 0; k < 40; ++k) {
+      for (const auto& one : greedy) one->send("", 0);
+      s.kernel.wait([&] { return !all && holds_output(greedy); }, s.kernel.now + 3 * kMillisecond);
+      if (!all && holds_output(greedy)) break;
+    }
     s.fleet.hang(worker, true);
     s.kernel.sleep(30 * kMillisecond);
+    s.kernel.note("greedy clients are left", open(greedy));
     for (const auto& one : greedy) {
       if (one->socket()) one->reset();
     }

@@ -143,7 +143,8 @@ void worker_lies(Scene& s) {
   if (!s.answers(kSecond)) s.fail("after its worker has lied a client is not answered");
 }
 
-/// It says of each batch that it has another number of answers.
+/// It says of each batch that it has another number of answers, or that its last one is longer than
+/// the batch.
 void worker_miscounts(Scene& s) {
   if (!is_local(s)) return;
   Fleet::Worker& worker = s.one_worker();
@@ -157,13 +158,23 @@ void worker_miscounts(Scene& s) {
   freeze_threads(*s.process, "io-", true);
   s.fleet.hang(worker, false);
   s.kernel.sleep(50 * kMillisecond);
+  const bool of_length = s.kernel.random.one_in(2);
+  const auto more = static_cast<std::uint32_t>(1 + s.kernel.random.below(8));
   std::uint64_t lies = 0;
   std::size_t slot = 0;
   visit(*worker.process, layout, [&](Content content) {
     std::uint32_t& count = content.header().data[2];
     if (before[slot++] == content.header().flag || count < 2) return;
-    lies += count;
-    count += s.kernel.random.one_in(2) ? 1U : ~0U;
+    if (of_length) {
+      std::uint32_t last = 0;
+      for (std::uint32_t next = 0; next < content.length(); next += content.word(next)) last = next;
+      content.set_word(last, content.word(last) + more);
+      content.set_word(last + 8, content.word(last + 8) + more);
+      ++lies;
+    } else {
+      lies += count;
+      count += s.kernel.random.one_in(2) ? 1U : ~0U;
+    }
   });
   freeze_threads(*s.process, "io-", false);
   std::uint64_t refused = 0;
@@ -173,7 +184,7 @@ void worker_miscounts(Scene& s) {
     refused += frame->refuses(protocol::Refusal::worker_failed) ? 1U : 0U;
     peer.forget_oldest();
   }
-  if (refused < lies) s.fail("a batch with a wrong count is taken for one");
+  if (refused < lies) s.fail("a batch with a wrong count or length is taken for one");
 }
 
 }  // namespace offload::simulation

@@ -81,7 +81,8 @@ void Scene::draw_tight() {
   switch (tight) {
     case Tight::nothing: return;
     case Tight::memory:
-      server.clients.memory = 768 << 10;
+      server.clients.memory = 1 << 20;
+      server.threads = 1;  // whose share is more than a few buffers
       server.max_message_length = kShort.back();
       server.max_concurrent_messages = 128;
       load.most_window = 40;
