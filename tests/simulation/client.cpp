@@ -41,7 +41,8 @@ class Client {
     const Time deadline = kernel->now + kPatience;
     while (!ended_ && (left_ != 0 || !awaited_.empty() || !output_.empty())) {
       if (kernel->now >= deadline) return wrong("is not answered");
-      if (kernel->now - moved_ > kLongestStall && load_.fleet->calm_since(kernel->now - kLongestStall)) {
+      if (kernel->now - moved_ > kLongestStall &&
+          load_.fleet->calm_since(kernel->now - kLongestStall)) {
         return wrong("is left alone while a worker is there");
       }
       ask();

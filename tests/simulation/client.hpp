@@ -15,7 +15,7 @@ struct Load {
   // Connections from before may end in order, with all answered that was read; or break.
   Time server_ends_at = 0;
   Time server_gone_at = 0;
-  std::uint32_t longest = 0;    ///< bytes of a request
+  std::uint32_t longest = 0;  ///< bytes of a request
   std::uint64_t most_window = 200;
   const Fleet* fleet = nullptr;
 };

@@ -227,7 +227,8 @@ const std::vector<Trial> kClientTrials{
 void try_bound(Scene& s) {
   switch (s.tight) {
     case Tight::nothing: return;
-    case Tight::memory: return s.kernel.random.one_in(2) ? many_are_quiet(s) : greedy_ones_come_and_go(s);
+    case Tight::memory:
+      return s.kernel.random.one_in(2) ? many_are_quiet(s) : greedy_ones_come_and_go(s);
     case Tight::long_memory: return many_hold_much(s);
     case Tight::idle_time: return says_nothing_for_long(s);
     case Tight::output_time: return takes_nothing(s);

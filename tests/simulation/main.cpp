@@ -88,8 +88,10 @@ bool fails(std::uint64_t seed, const Plan& plan) {
   return run_one(seed, plan).failures != 0;
 }
 
-/// The fewest with which it still fails, if each number below `most` behaves as the numbers between.
-std::uint64_t least(std::uint64_t seed, Plan plan, std::uint64_t Plan::*number, std::uint64_t most) {
+/// The fewest with which it still fails, if each number below `most` behaves as the numbers
+/// between.
+std::uint64_t least(std::uint64_t seed, Plan plan, std::uint64_t Plan::*number,
+                    std::uint64_t most) {
   std::uint64_t first = 0;
   for (std::uint64_t last = most; first != last;) {
     plan.*number = (first + last) / 2;

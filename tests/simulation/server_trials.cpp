@@ -29,16 +29,14 @@ void server_is_told_to_end(Scene& s) {
   Peer asking(s.clients);
   const bool owed = s.kernel.random.one_in(2);
   if (owed) s.fleet.hang(worker, true);
-  asking.ask(1 + s.kernel.random.below(std::min(s.server.max_concurrent_messages, 8U)),
-             s.length());
+  asking.ask(1 + s.kernel.random.below(std::min(s.server.max_concurrent_messages, 8U)), s.length());
   s.kernel.sleep(100 * kMillisecond);
   // Who comes may be in the backlog, or on the way to its thread, which is busy with others.
   const bool busy = s.kernel.random.one_in(2);
   if (busy) freeze_threads(*s.process, "io-", true);
   Peer newcomer(s.clients);
   s.kernel.sleep(static_cast<Time>(s.kernel.random.below(200'000)));
-  s.kernel.at(s.kernel.now + kMillisecond,
-              [&s] { freeze_threads(*s.process, "io-", false); });
+  s.kernel.at(s.kernel.now + kMillisecond, [&s] { freeze_threads(*s.process, "io-", false); });
   const Time told = s.kernel.now;
   s.down_since = told;
   s.kernel.signal(*s.process, SIGTERM);

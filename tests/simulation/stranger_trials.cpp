@@ -48,7 +48,8 @@ void expect_end(Scene& s, Peer& peer, Time since, Time after, Time before, const
 void says_nothing(Scene& s) {
   const Time since = s.kernel.now;
   Peer peer(s.server.comch);
-  expect_end(s, peer, since, 4800 * kMillisecond, 6500 * kMillisecond, "a stranger that says nothing");
+  expect_end(s, peer, since, 4800 * kMillisecond, 6500 * kMillisecond,
+             "a stranger that says nothing");
 }
 
 void says_rubbish(Scene& s) {
@@ -81,7 +82,8 @@ void attaches_and_falls_silent(Scene& s) {
     peer.send(control(MessageId::exchange_consumer_id_request,
                       protocol::ExchangeConsumerId{i, i}.encode()));
   }
-  expect_end(s, peer, s.kernel.now, 4500 * kMillisecond, 7500 * kMillisecond, "a worker that is silent");
+  expect_end(s, peer, s.kernel.now, 4500 * kMillisecond, 7500 * kMillisecond,
+             "a worker that is silent");
 }
 
 /// Messages that have no place, in a random order, before the greeting or after it.

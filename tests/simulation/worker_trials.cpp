@@ -113,7 +113,8 @@ void workers_are_lost_with_requests(Scene& s) {
   for (int i = 0; i < 5; ++i) workers.push_back(&s.one_more(true));
   for (Fleet::Worker* const worker : workers) s.fleet.hang(*worker, true);
   Peer peer(s.clients);
-  ask_in_flight(s, peer, s.kernel.random.below(std::min(s.server.max_concurrent_messages, 20U)) + 1);
+  ask_in_flight(s, peer,
+                s.kernel.random.below(std::min(s.server.max_concurrent_messages, 20U)) + 1);
   for (int i = 0; i < 4; ++i) {
     if (peer.receive(0)) s.fail("requests are refused before they were with four workers");
     s.fleet.kill(*workers[static_cast<std::size_t>(i)]);

@@ -76,7 +76,8 @@ class Director {
     if (kind == kServers && scene_.down_since == 0 && random.one_in(12)) end_the_server();
     if (kind == kReplaces && random.one_in(6) && scene_.fleet.running().size() < 6) {
       // Which one goes the server decides.
-      for (Fleet::Worker* const worker : scene_.fleet.running()) scene_.fleet.note_replaced(*worker);
+      for (Fleet::Worker* const worker : scene_.fleet.running())
+        scene_.fleet.note_replaced(*worker);
       scene_.fleet.start(false, true);
     }
     const auto there = scene_.fleet.running();

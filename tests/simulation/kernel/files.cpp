@@ -139,7 +139,8 @@ void Socket::arrive_end() {
 }
 
 ssize_t Socket::receive(std::span<const iovec> room) {
-  if (const auto from = peer.lock(); from && from->floods && input.empty()) input.assign(16384, 'x');
+  if (const auto from = peer.lock(); from && from->floods && input.empty())
+    input.assign(16384, 'x');
   if (input.empty()) {
     if (error != 0) {
       errno = std::exchange(error, 0);

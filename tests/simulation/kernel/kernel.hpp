@@ -80,7 +80,7 @@ struct Fiber {
   bool waiting = false;
   bool done = false;
   bool frozen = false;  ///< hangs, alone of its process
-  int locks = 0;  ///< mutexes that it holds
+  int locks = 0;        ///< mutexes that it holds
   int saved_errno = 0;
   void* exceptions[2] = {};  ///< what __cxa_get_globals() has for a thread
   std::uint64_t sleeps = 0;  ///< calls of epoll
@@ -132,7 +132,7 @@ class Kernel {
   std::vector<std::string> failures{};
   bool traces = false;
   bool over = false;
-  std::uint64_t orphans = 0;         ///< connections to machines that are gone, with bytes to send
+  std::uint64_t orphans = 0;        ///< connections to machines that are gone, with bytes to send
   std::function<void()> on_step{};  ///< as the current fiber begins a call
 
   // What is drawn for the network.
