@@ -148,9 +148,7 @@ class Client {
     }
   }
   [[nodiscard]] bool may_be_refused(protocol::Refusal code, Time asked) const {
-    if (code == protocol::Refusal::shutting_down && load_.server_ends_at >= began_) {
-      code = protocol::Refusal::worker_unavailable;
-    }
+    if (code == protocol::Refusal::shutting_down && load_.server_ends_at < began_) return false;
     return load_.fleet->may_refuse(code, asked);
   }
 

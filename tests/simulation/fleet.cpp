@@ -140,6 +140,7 @@ bool Fleet::may_refuse(protocol::Refusal code, Time asked) const {
       return may_be_wrong(asked) || losses_since(asked - kSlack) >= kMostLosses;
     case Refusal::request_timed_out:
       return kernel->now - asked >= request_timeout - kSlack && losses_since(asked - kSlack) != 0;
+    case Refusal::shutting_down: return !gaps_since(asked - kSlack).empty();
     default: return false;
   }
 }

@@ -92,7 +92,7 @@ void visit(Process& worker, const ChannelLayout& layout, const std::function<voi
     auto* const slots = static_cast<std::uint8_t*>(at) + sizeof(kernels::ResponseHeader);
     for (std::uint32_t i = 0; i < layout.depth; ++i) {
       Content content(slots + i * layout.slot_stride);
-      if (content.length() <= layout.max_content) see(content);
+      see(content);
     }
     ::munmap(at, layout.response_bytes);
   }
@@ -118,7 +118,7 @@ void worker_lies(Scene& s) {
     const Fiber& at = *s.kernel.current;
     if (at.process != s.process || !at.name.starts_with("io-") || !random.one_in(10)) return;
     visit(*worker.process, layout, [&](Content content) {
-      if (random.one_in(2)) lie_in(content, random);
+      if (content.length() <= layout.max_content && random.one_in(2)) lie_in(content, random);
     });
   };
   for (int i = 0; i < 30; ++i) {
@@ -166,6 +166,7 @@ void worker_miscounts(Scene& s) {
   visit(*worker.process, layout, [&](Content content) {
     std::uint32_t& count = content.header().data[2];
     if (before[slot++] == content.header().flag || count < 2) return;
+    if (content.length() > layout.max_content) return;
     if (of_length) {
       std::uint32_t& length = content.header().data[0];
       const bool is_plain = length > kernels::kMaxPacketPayload;
