@@ -194,7 +194,7 @@ void worker_leaves_with_requests(Scene& s) {
   if (!s.answers(kSecond)) s.fail("after a worker has left the next one does not serve");
 }
 
-/// To and fro between two, without a request lost, and with the server's end.
+/// Without a request lost, and with the server's end.
 void worker_is_replaced(Scene& s) {
   Fleet::Worker& before = s.one_worker();
   Peer peer(s.clients);
@@ -219,7 +219,7 @@ void worker_is_replaced(Scene& s) {
 }
 
 /// From one to the other and back: each goes on where it was.
-void channels_go_to_and_fro(Scene& s) {
+void channels_move_there_and_back(Scene& s) {
   Fleet::Worker* first = &s.one_worker();
   for (int i = 0; i < 3; ++i) {
     if (!s.answers(kSecond, 1 + s.kernel.random.below(30))) s.fail("one worker does not answer");
@@ -264,7 +264,7 @@ const std::vector<Trial> kWorkerTrials{
     {"many are given up", many_are_given_up},
     {"a worker leaves with requests", worker_leaves_with_requests},
     {"a worker is replaced", worker_is_replaced},
-    {"channels go to and fro", channels_go_to_and_fro},
+    {"channels move there and back", channels_move_there_and_back},
     {"a machine is gone", machine_is_gone},
 };
 
