@@ -178,13 +178,17 @@ void ClientTable::drop(Client& client, ConnectionEnd end, std::string_view reaso
 }
 
 /// Ends those that hold the most until an eighth is free again, so that it is not called for each
-/// block. Goes through all clients once for each halving of what is looked for.
+/// block. Goes through all clients once for each halving of what is looked for. Frames that wait
+/// for their turn are nobody's to hold, but may be most of what is lent: the end of those that hold
+/// less than their share of what is too much would not help.
 void ClientTable::shed() noexcept {
   if (engine_->now() < next_shed_) return;
   std::size_t threshold = 0;
   for (const auto& client : clients_) threshold = std::max(threshold, client->holds());
   const std::uint64_t enough = memory_.allowed() - memory_.allowed() / 8;
-  for (; threshold != 0; threshold /= 2) {
+  const std::uint64_t share =
+      (buffers_.lent() - enough) / std::max<std::size_t>(clients_.size(), 1);
+  for (; threshold > share; threshold /= 2) {
     for (const auto& client : clients_) {
       if (buffers_.lent() <= enough) return (void)memory_.set_held(buffers_.lent());
       const Connection& connection = client->connection();

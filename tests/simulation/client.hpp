@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "tests/simulation/kernel/kernel.hpp"
+#include "tests/simulation/fleet.hpp"
 
 namespace offload::simulation {
 
@@ -11,10 +11,17 @@ struct Load {
   std::uint64_t running = 0;
   std::uint64_t answered = 0;
   std::uint64_t refused = 0;
-  std::uint64_t lost = 0;       ///< connections, where they may be reset
-  bool may_be_refused = false;  ///< workers are killed, frozen or leave
+  std::uint64_t lost = 0;  ///< connections, where they may be
+  // Without a fleet, which says when:
+  bool may_be_refused = false;
+  bool may_be_turned_away = false;  ///< no connection
   bool may_be_reset = false;
+  // Connections from before may end in order, with all answered that was read; or break.
+  Time server_ends_at = 0;
+  Time server_gone_at = 0;
   std::uint32_t longest = 0;  ///< bytes of a request
+  std::uint64_t most_window = 200;
+  const Fleet* fleet = nullptr;
 };
 
 /// One client from its connection to its end, on a fiber: what it asks is drawn from the kernel's

@@ -1,5 +1,6 @@
-/// simulation [--seed N [--trace]] [--seeds N] [--first N] [--jobs N] [--faults MASK] [--twice]
-/// [--stop] Each seed runs in a process of its own: what a killed worker leaves in memory goes with
+/// simulation [--seed N [--trace]] [--seeds N] [--first N] [--jobs N] [--faults MASK]
+///   [--disturbances N] [--clients N] [--twice] [--stop] [--quick] [--kept FILE]
+/// Each seed runs in a process of its own: what a killed worker leaves in memory goes with
 /// it.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,8 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/simulation/world.hpp"
 
@@ -18,7 +22,10 @@ namespace {
 using namespace offload::simulation;
 
 /// Seconds of real time after which a seed has failed.
-constexpr unsigned kRealLimit = 60;
+constexpr unsigned kRealLimit = 20;
+/// As far as a failing seed's disturbances and clients are counted.
+constexpr std::uint64_t kMostCounted = 64;
+constexpr std::uint64_t kMostClients = 6;
 
 struct Result {
   std::uint64_t hash, steps, answered, refused;
@@ -32,14 +39,15 @@ struct Run {
   int pipe;
 };
 
-Run start(std::uint64_t seed, unsigned faults, bool traces) {
+Run start(std::uint64_t seed, const Plan& plan) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) std::abort();
+  std::fflush(stdout);  // the child has the buffer, too
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::close(ends[0]);
     ::alarm(kRealLimit);
-    const Outcome outcome = simulate(seed, faults, traces);
+    const Outcome outcome = simulate(seed, plan);
     Result result{outcome.hash,
                   outcome.steps,
                   outcome.answered,
@@ -70,19 +78,71 @@ Result finish(const Run& run, int status) {
   return result;
 }
 
-Result run_one(std::uint64_t seed, unsigned faults, bool traces) {
-  const Run run = start(seed, faults, traces);
+Result run_one(std::uint64_t seed, const Plan& plan) {
+  const Run run = start(seed, plan);
   int status = 0;
   ::waitpid(run.pid, &status, 0);
   return finish(run, status);
 }
 
-/// Leaves out kinds of faults while it still fails.
-unsigned shrink(std::uint64_t seed, unsigned faults) {
-  for (unsigned kind = 1; kind <= kAllFaults; kind *= 2) {
-    if ((faults & kind) != 0 && run_one(seed, faults & ~kind, false).failures != 0) faults &= ~kind;
+bool fails(std::uint64_t seed, const Plan& plan) {
+  return run_one(seed, plan).failures != 0;
+}
+
+/// The fewest with which it still fails, if each number below `most` behaves as the numbers
+/// between.
+std::uint64_t least(std::uint64_t seed, Plan plan, std::uint64_t Plan::*number,
+                    std::uint64_t most) {
+  std::uint64_t first = 0;
+  for (std::uint64_t last = most; first != last;) {
+    plan.*number = (first + last) / 2;
+    if (fails(seed, plan)) {
+      last = plan.*number;
+    } else {
+      first = plan.*number + 1;
+    }
   }
-  return faults;
+  plan.*number = first;
+  return first < most && fails(seed, plan) ? first : UINT64_MAX;
+}
+
+/// Leaves out kinds of faults, and then the last disturbances and clients, while it still fails.
+Plan shrink(std::uint64_t seed, Plan plan) {
+  for (unsigned kind = 1; kind <= kAllFaults; kind *= 2) {
+    Plan fewer = plan;
+    fewer.faults &= ~kind;
+    if (fewer.faults != plan.faults && fails(seed, fewer)) plan = fewer;
+  }
+  plan.most_disturbances = least(seed, plan, &Plan::most_disturbances, kMostCounted);
+  plan.most_clients = least(seed, plan, &Plan::most_clients, kMostClients);
+  return plan;
+}
+
+std::string options_of(const Plan& plan) {
+  std::string options = " --faults " + std::to_string(plan.faults);
+  if (plan.most_disturbances != UINT64_MAX) {
+    options += " --disturbances " + std::to_string(plan.most_disturbances);
+  }
+  if (plan.most_clients != UINT64_MAX) options += " --clients " + std::to_string(plan.most_clients);
+  return options;
+}
+
+struct Job {
+  std::uint64_t seed;
+  Plan plan;
+};
+
+/// Lines of a seed, the kinds of faults, and why it is kept.
+std::vector<Job> read_kept(const char* path, const Plan& plan) {
+  std::vector<Job> jobs;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    Job job{0, plan};
+    std::istringstream(line) >> job.seed >> job.plan.faults;
+    jobs.push_back(job);
+  }
+  return jobs;
 }
 
 std::uint64_t number(const char* text) {
@@ -95,41 +155,55 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1;
   std::uint64_t seeds = 1;
   std::uint64_t jobs = 1;
-  unsigned faults = kAllFaults;
-  bool traces = false;
+  Plan plan;
   bool twice = false;
   bool stops = false;
+  bool quick = false;  ///< nothing is shrunk
+  const char* kept = nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--trace") {
-      traces = true;
+      plan.traces = true;
     } else if (option == "--twice") {
       twice = true;
     } else if (option == "--stop") {
       stops = true;
+    } else if (option == "--quick") {
+      quick = true;
     } else if (i + 1 < argc) {
       const std::uint64_t value = number(argv[++i]);
+      if (option == "--kept") kept = argv[i];
       if (option == "--seed" || option == "--first") first = value;
       if (option == "--seeds") seeds = value;
       if (option == "--jobs") jobs = value;
-      if (option == "--faults") faults = static_cast<unsigned>(value);
+      if (option == "--faults") plan.faults = static_cast<unsigned>(value);
+      if (option == "--disturbances") plan.most_disturbances = value;
+      if (option == "--clients") plan.most_clients = value;
     }
   }
-  std::map<pid_t, std::pair<std::uint64_t, Run>> running;
+  std::vector<Job> jobs_to_run;
+  if (kept != nullptr) {
+    jobs_to_run = read_kept(kept, plan);
+  } else {
+    for (std::uint64_t i = 0; i < seeds; ++i) jobs_to_run.push_back({first + i, plan});
+  }
+  std::map<pid_t, std::pair<Job, Run>> running;
   std::uint64_t failed = 0, answered = 0, refused = 0, steps = 0, done = 0, all_hash = 0;
   double seconds = 0;
-  for (std::uint64_t next = first; next < first + seeds || !running.empty();) {
-    if (stops && failed != 0) seeds = next - first;  // those that run are waited for
-    if (next < first + seeds && running.size() < jobs) {
-      const Run run = start(next, faults, traces);
-      running.emplace(run.pid, std::pair(next++, run));
+  for (std::size_t next = 0; next < jobs_to_run.size() || !running.empty();) {
+    if (stops && failed != 0) jobs_to_run.resize(next);  // those that run are waited for
+    if (next < jobs_to_run.size() && running.size() < jobs) {
+      const Job& job = jobs_to_run[next++];
+      const Run run = start(job.seed, job.plan);
+      running.emplace(run.pid, std::pair(job, run));
       continue;
     }
     int status = 0;
     const pid_t pid = ::wait(&status);
-    const auto [seed, run] = running.extract(pid).mapped();
+    const auto [job, run] = running.extract(pid).mapped();
+    const std::uint64_t seed = job.seed;
     Result result = finish(run, status);
-    if (twice && result.failures == 0 && run_one(seed, faults, false).hash != result.hash) {
+    if (twice && result.failures == 0 && run_one(seed, job.plan).hash != result.hash) {
       result.failures = 1;
       std::strncpy(result.text.data(), "its second run has another trace", result.text.size() - 1);
     }
@@ -139,7 +213,7 @@ int main(int argc, char** argv) {
     steps += result.steps;
     all_hash += result.hash;
     seconds += static_cast<double>(result.nanoseconds) / 1e9;
-    if (seeds == 1) {
+    if (jobs_to_run.size() == 1) {
       std::printf("seed %llu: trace %016llx\n", static_cast<unsigned long long>(seed),
                   static_cast<unsigned long long>(result.hash));
     }
@@ -147,9 +221,9 @@ int main(int argc, char** argv) {
       ++failed;
       std::printf("seed %llu FAILED: %s\n", static_cast<unsigned long long>(seed),
                   result.text.data());
-      if (!traces) {
-        std::printf("  simulation --seed %llu --faults %u --trace\n",
-                    static_cast<unsigned long long>(seed), shrink(seed, faults));
+      if (!plan.traces && !quick) {
+        std::printf("  simulation --seed %llu%s --trace\n", static_cast<unsigned long long>(seed),
+                    options_of(shrink(seed, job.plan)).c_str());
       }
     } else if (done % 1000 == 0) {
       std::printf("%llu seeds, %llu failed\n", static_cast<unsigned long long>(done),

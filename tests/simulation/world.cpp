@@ -2,148 +2,102 @@
 
 #include <fmt/core.h>
 
-#include <array>
-#include <csignal>
-#include <exception>
-
-#include "apps/server/server.hpp"
-#include "apps/worker/program.hpp"
 #include "core/log.hpp"
 #include "tests/simulation/client.hpp"
 #include "tests/simulation/kernel/files.hpp"
 #include "tests/simulation/kernel/shortages.hpp"
 #include "tests/simulation/kernel/stores.hpp"
+#include "tests/simulation/scene.hpp"
+#include "tests/simulation/trials.hpp"
+#include "tests/simulation/watch.hpp"
 
 namespace offload::simulation {
 namespace {
 
-constexpr std::uint16_t kPort = 12345;
-constexpr const char* kComch = "unix:/sim/comch.sock";
-constexpr const char* kComchOverTcp = "tcp:127.0.0.1:5000";
-constexpr Time kLongest = 400 * kSecond;
-/// In 5 quiet seconds a thread looks at its descriptors so often at most.
-constexpr std::uint64_t kQuietTurns = 500;
+constexpr Time kLongest = 900 * kSecond;
 
-/// Draws a world, runs programs in it, does to them what the seed says, and looks what is left.
+/// Runs a scene's programs under load, does to them what the seed says, tries out single things,
+/// and looks what is left.
 class Director {
  public:
-  Director(Kernel& world, unsigned faults) : kernel_(world), faults_(faults) {
-    Random& random = world.random;
-    world.clients_port = kPort;
-    world.longest_delay =
-        static_cast<Time>(1 + random.below(random.one_in(3) ? 20 : 2)) * kMillisecond;
-    world.split_one_in = (faults & kSplits) != 0 ? 1 + random.below(8) : 0;
-    world.socket_room = random.one_in(3) ? 1 + random.below(8000) : 64 * 1024;
-    world.socket_room = std::max<std::size_t>(world.socket_room, 4096);
-    world.preempt_one_in = 1 + random.below(8);
-    constexpr std::array<std::uint32_t, 5> kLengths{64, 256, 372, 2000, 70000};
-    load_.longest = kLengths[random.below(kLengths.size())];
-    if ((faults & kStores) != 0) {
-      trap_stores();
-      load_.longest = std::min(load_.longest, 372U);  // a trap for each word of a copy takes long
-    }
-    const bool over_tcp = random.one_in(3);  // with the proxies, and without TLS
-    server_.comch = worker_.comch = over_tcp ? kComchOverTcp : kComch;
-    server_.comch_security.insecure = worker_.comch_security.insecure = over_tcp;
-    server_.listen_port = kPort;
-    server_.listens = {{kPort, "reverse"}};
-    server_.threads = static_cast<std::uint32_t>(1 + random.below(3));
-    server_.max_concurrent_messages = 1U << random.below(8);
-    server_.max_message_length = load_.longest;
-    server_.worker_timeout = core::seconds(2);
-    worker_.backend = "cpu";
-    load_.may_be_refused = (faults & (kKills | kFreezes | kLeaves)) != 0;
-    load_.may_be_reset = (faults & kResets) != 0;
-    if ((faults & kShortages) != 0) begin_shortages(world, 50 + random.below(200));
-  }
+  Director(Kernel& world, const Plan& plan)
+      : scene_(world, plan.faults), kernel_(world), plan_(plan) {}
 
   void run() {
-    Process& server = kernel_.start("server", [this] { run_server(); });
-    start_workers();
-    if (!await([&] { return serves(); }, 60)) return kernel_.fail("the server does not serve");
-    if ((faults_ & kStores) != 0 && (faults_ & kKills) != 0) {
-      kill_at_stores(500 + kernel_.random.below(5000));
+    if ((plan_.faults & kShortages) != 0) begin_shortages(kernel_, 50 + kernel_.random.below(200));
+    scene_.start_server();
+    const std::uint64_t count = 1 + kernel_.random.below(3);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      scene_.fleet.start(i != 0 && kernel_.random.one_in(2));
     }
-    const std::uint64_t clients = 1 + kernel_.random.below(6);
-    for (std::uint64_t i = 0; i < clients; ++i) {
-      ++load_.running;
-      const bool lies = (faults_ & kLies) != 0 && kernel_.random.one_in(5);
-      kernel_.start("client", [this, lies] { run_client(load_, kPort, lies); });
-      kernel_.sleep(static_cast<Time>(kernel_.random.below(5 * kMillisecond)));
+    if (!scene_.await_service()) return;
+    if ((plan_.faults & kStores) != 0 && (plan_.faults & kKills) != 0) {
+      kill_at_stores(500 + kernel_.random.below(5000),
+                     [this](Process& process) { scene_.fleet.kill(process); });
     }
-    while (load_.running != 0) {
-      kernel_.sleep(static_cast<Time>(1 + kernel_.random.below(10 * kMillisecond)));
-      if (kernel_.random.one_in(3)) disturb();
-      look_after_workers();
-    }
-    for (Process* const worker : workers_) worker->frozen = false;
-    look_at_quiet();
-    end(server);
+    kernel_.start("watcher", [this] { watch_over(scene_); });
+    if (!kernel_.random.one_in(3)) kernel_.sleep(Fleet::kSettle);
+    put_under_load();
+    if ((plan_.faults & kTrials) != 0) try_out();
+    if (!kernel_.failures.empty()) return;
+    look_at_quiet(scene_);
+    end();
   }
 
-  Load load_;
+  Scene scene_;
 
  private:
-  void run_server() {
-    try {
-      core::Signals signals(core::Hangup::rereads);
-      server::Server(server_, signals).run();
-    } catch (const std::exception& error) {
-      kernel_.fail(std::string("the server ends: ") + error.what());
+  void put_under_load() {
+    const std::uint64_t clients =
+        std::min<std::uint64_t>(1 + kernel_.random.below(6), plan_.most_clients);
+    for (std::uint64_t i = 0; i < clients; ++i) start_client();
+    while (scene_.load.running != 0) {
+      kernel_.sleep(static_cast<Time>(1 + kernel_.random.below(10 * kMillisecond)));
+      if (kernel_.random.one_in(3) && disturbances_ < plan_.most_disturbances) disturb();
+      look_after();
     }
+    for (const auto& worker : scene_.fleet.all()) scene_.fleet.thaw(*worker);
+    if (!kernel_.ended(*scene_.process)) return;
+    scene_.start_server();
+    if (!scene_.fleet.serves()) scene_.fleet.start(false);
+    scene_.await_service();
   }
-  void run_worker(worker::Options options) {
-    try {
-      core::Signals signals(core::Hangup::rereads);
-      worker::Program(options, signals).run();
-    } catch (const std::exception& error) {
-      kernel_.fail(std::string("a worker ends: ") + error.what());
-    }
-  }
-
-  void start_workers() {
-    const std::uint64_t count = 1 + kernel_.random.below(3);
-    for (std::uint64_t i = 0; i < count; ++i) start_worker(i != 0 && kernel_.random.one_in(2));
-  }
-  void start_worker(bool stands_by) {
-    worker::Options options = worker_;
-    options.stands_by = stands_by;
-    workers_.push_back(&kernel_.start("worker", [this, options] { run_worker(options); }));
-  }
-
-  bool await(const std::function<bool()>& holds, Time seconds) {
-    const Time deadline = kernel_.now + seconds * kSecond;
-    while (!holds() && kernel_.now < deadline) kernel_.sleep(kMillisecond);
-    return holds();
-  }
-  [[nodiscard]] bool serves() const {
-    const auto found = kernel_.names.find("port " + std::to_string(kPort));
-    if (found == kernel_.names.end()) return false;
-    const auto listener = std::dynamic_pointer_cast<Listener>(found->second.lock());
-    return listener && listener->listens;
+  void start_client() {
+    Load& load = scene_.load;
+    ++load.running;
+    const bool lies = (plan_.faults & kLies) != 0 && kernel_.random.one_in(5);
+    kernel_.start("client", [&load, lies] { run_client(load, 12345, lies); });
+    kernel_.sleep(static_cast<Time>(kernel_.random.below(5 * kMillisecond)));
   }
 
   /// One fault, of the kinds that are allowed.
   void disturb() {
     Random& random = kernel_.random;
-    const auto kind = static_cast<unsigned>(1U << random.below(6));
-    if ((kind & faults_) == 0) return;
+    const auto kind = static_cast<unsigned>(1U << random.below(9));
+    if ((kind & plan_.faults) == 0) return;
+    ++disturbances_;
     if (kind == kResets) return reset_a_client();
-    std::vector<Process*> there;
-    for (Process* const worker : workers_) {
-      if (!kernel_.ended(*worker)) there.push_back(worker);
+    if (kind == kStrangers && random.one_in(4)) {
+      kernel_.start("stranger", [this] { bother(scene_.server.comch); });
     }
+    if (kind == kServers && scene_.down_since == 0 && random.one_in(12)) end_the_server();
+    if (kind == kReplaces && random.one_in(6) && scene_.fleet.running().size() < 6) {
+      // Which one goes the server decides.
+      for (Fleet::Worker* const worker : scene_.fleet.running())
+        scene_.fleet.note_replaced(*worker);
+      scene_.fleet.start(false, true);
+    }
+    const auto there = scene_.fleet.running();
     if (there.empty()) return;
-    Process& worker = *there[random.below(there.size())];
-    if (kind == kKills) kernel_.kill(worker);
-    if (kind == kLeaves && worker.signals.empty() && !worker.frozen)
-      kernel_.signal(worker, SIGTERM);
-    if (kind == kFreezes && !worker.frozen) {
-      kernel_.note("freeze", static_cast<std::uint64_t>(worker.pid));
-      worker.frozen = true;
+    Fleet::Worker& worker = *there[random.below(there.size())];
+    const bool is_told = !worker.process->signals.empty();
+    if (kind == kKills) scene_.fleet.kill(worker);
+    if (kind == kLeaves && !is_told && !worker.process->frozen) scene_.fleet.tell_to_leave(worker);
+    if (kind == kFreezes && !worker.process->frozen) {
+      scene_.fleet.freeze(worker);
       const auto time =
           static_cast<Time>(random.below(random.one_in(4) ? 12'000 : 50)) * kMillisecond;
-      kernel_.at(kernel_.now + time, [&worker] { worker.frozen = false; });
+      kernel_.at(kernel_.now + time, [this, &worker] { scene_.fleet.thaw(worker); });
     }
   }
   void reset_a_client() {
@@ -161,35 +115,51 @@ class Director {
     if (const auto other = socket->peer.lock()) other->reset(ECONNRESET);
     socket->reset(ECONNRESET);
   }
+  /// It is killed, or drains; another one comes.
+  void end_the_server() {
+    if (kernel_.random.one_in(2)) return scene_.kill_server();
+    if (!scene_.end_server(20 * kSecond)) scene_.fail("under load the server does not end");
+  }
   /// As a supervisor: where all have ended, one is started again after a while.
-  void look_after_workers() {
-    std::size_t there = 0;
-    for (Process* const worker : workers_) there += kernel_.ended(*worker) ? 0U : 1U;
-    if (there == 0 && kernel_.random.one_in(8)) start_worker(false);
+  void look_after() {
+    if (scene_.down_since != 0) {
+      if (!kernel_.random.one_in(8)) return;
+      scene_.start_server();
+      if (!scene_.fleet.serves()) scene_.fleet.start(false);
+      scene_.await_service();
+      for (std::uint64_t i = 1 + kernel_.random.below(3); i != 0; --i) start_client();
+    }
+    if (scene_.fleet.running().empty() && kernel_.random.one_in(8)) scene_.fleet.start(false);
   }
 
-  void look_at_quiet() {
-    kernel_.sleep(3 * kSecond);
-    std::vector<std::uint64_t> before;
-    for (const auto& fiber : kernel_.fibers) before.push_back(fiber->sleeps);
-    kernel_.sleep(5 * kSecond);
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      const Fiber& fiber = *kernel_.fibers[i];
-      if (fiber.sleeps - before[i] <= kQuietTurns) continue;
-      kernel_.fail(fmt::format("{} {} turns {} times in 5 quiet seconds", fiber.process->name,
-                               fiber.name, fiber.sleeps - before[i]));
-    }
+  void try_out() {
+    for (std::uint64_t i = 1 + kernel_.random.below(2); i != 0; --i) try_one();
+    scene_.one_worker();
+    try_bound(scene_);
+  }
+  void try_one() {
+    std::vector<const Trial*> trials;
+    const auto add = [&](const std::vector<Trial>& some, unsigned kind) {
+      if ((plan_.faults & kind) == 0) return;
+      for (const Trial& trial : some) trials.push_back(&trial);
+    };
+    add(kWorkerTrials, kTrials);
+    add(kServerTrials, kServers);
+    add(kClientTrials, kLies);
+    add(kStrangerTrials, kStrangers);
+    const Trial& trial = *trials[kernel_.random.below(trials.size())];
+    scene_.one_worker();
+    if (!kernel_.failures.empty()) return;
+    kernel_.note(trial.name);
+    trial.run(scene_);
   }
 
-  void end(Process& server) {
-    kernel_.signal(server, SIGTERM);
-    if (!await([&] { return kernel_.ended(server); }, 20))
-      return kernel_.fail("the server does not end");
-    for (Process* const worker : workers_) {
-      if (!kernel_.ended(*worker)) kernel_.signal(*worker, SIGTERM);
-    }
-    for (Process* const worker : workers_) {
-      if (await([&] { return kernel_.ended(*worker); }, 20)) continue;
+  void end() {
+    scene_.down_since = kernel_.now;
+    if (!scene_.end_server(20 * kSecond)) return kernel_.fail("the server does not end");
+    for (Fleet::Worker* const worker : scene_.fleet.running()) scene_.fleet.tell_to_leave(*worker);
+    for (const auto& worker : scene_.fleet.all()) {
+      if (scene_.await([&] { return kernel_.ended(*worker->process); }, 20 * kSecond)) continue;
       return kernel_.fail("a worker does not end");
     }
     for (const auto& process : kernel_.processes) {
@@ -201,28 +171,26 @@ class Director {
   }
 
   Kernel& kernel_;
-  unsigned faults_;
-  server::Options server_;
-  worker::Options worker_;
-  std::vector<Process*> workers_;
+  Plan plan_;
+  std::uint64_t disturbances_ = 0;
 };
 
 }  // namespace
 
-Outcome simulate(std::uint64_t seed, unsigned faults, bool traces) {
-  core::set_log_level(traces ? "debug" : "critical");
+Outcome simulate(std::uint64_t seed, const Plan& plan) {
+  core::set_log_level("off");  // a line reads the clock, which the trace would show
   static Kernel world(seed);
   kernel = &world;
-  world.traces = traces;
-  static Director director(world, faults);
+  world.traces = plan.traces;
+  static Director director(world, plan);
   world.start("director", [] { director.run(); });
   const Time began = world.now;
   world.run(began + kLongest);
   if (!world.over && world.failures.empty()) world.fail("nothing goes on, or it takes too long");
   return {world.hash,
           world.steps,
-          director.load_.answered,
-          director.load_.refused,
+          director.scene_.load.answered,
+          director.scene_.load.refused,
           world.now - began,
           std::move(world.failures)};
 }

@@ -14,11 +14,24 @@ enum Fault : unsigned {
   kFreezes = 8,
   kLeaves = 16,
   kLies = 32,
+  kReplaces = 64,
+  kStrangers = 128,  ///< on the workers' port
+  kServers = 256,    ///< the server is killed, or ends, under load
+  kTrials = 512,     ///< one thing at a time, with all that is to come of it
+  kCrowds = 1024,    ///< many clients, at a bound of the server's
   // Not among those below: they are asked for.
-  kShortages = 64,
-  kStores = 128  ///< workers are killed between two stores
+  kShortages = 2048,
+  kStores = 4096  ///< workers are killed between two stores
 };
-inline constexpr unsigned kAllFaults = 63;
+inline constexpr unsigned kAllFaults = 2047;
+
+/// What a seed is run with.
+struct Plan {
+  unsigned faults = kAllFaults;
+  std::uint64_t most_disturbances = UINT64_MAX;  ///< under load
+  std::uint64_t most_clients = UINT64_MAX;
+  bool traces = false;
+};
 
 struct Outcome {
   std::uint64_t hash;
@@ -30,6 +43,6 @@ struct Outcome {
 };
 
 /// The world that `seed` says, from the start of a server to its end. Once a process.
-Outcome simulate(std::uint64_t seed, unsigned faults, bool traces);
+Outcome simulate(std::uint64_t seed, const Plan& plan);
 
 }  // namespace offload::simulation

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -76,6 +77,7 @@ class Call {
 /// Where another thread may go on.
 inline void step(const char* name, int fd = 0) {
   kernel->note(name, static_cast<std::uint64_t>(fd));
+  if (kernel->on_step) kernel->on_step();
   kernel->yield();
 }
 inline Time time_of(const timespec& time) {
@@ -148,6 +150,7 @@ inline int wait_events(int fd, epoll_event* events, int most, Time limit) {
     kernel->wait([&] { return epoll->poll() != 0; }, deadline);
     count = epoll->take(events, most);
   }
+  kernel->current->events += static_cast<std::uint64_t>(count);
   kernel->note("events", static_cast<std::uint64_t>(count));
   return count;
 }

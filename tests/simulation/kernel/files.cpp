@@ -29,6 +29,13 @@ void Socket::join(const std::shared_ptr<Socket>& a, const std::shared_ptr<Socket
 }
 
 Socket::~Socket() {
+  if (cut) {
+    // What was not acknowledged the kernel sends again, for so long.
+    if (under_way == 0) return;
+    ++kernel->orphans;
+    if (user_timeout != 0) kernel->at(kernel->now + user_timeout, [] { --kernel->orphans; });
+    return;
+  }
   const auto other = peer.lock();
   if (!other) return;
   if (!input.empty() || !packets.empty()) {
@@ -85,7 +92,14 @@ ssize_t Socket::send(std::span<const iovec> pieces, std::vector<File> files) {
     taken = 1 + kernel->random.below(taken);
   }
   if (taken < bytes.size() && !wants_room) fill_for_a_moment();
+  if (cut && under_way == 0 && user_timeout != 0) {
+    kernel->at(kernel->now + user_timeout, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->reset(ETIMEDOUT);
+    });
+  }
   under_way += taken;
+  sent += taken;
+  if (cut) return static_cast<ssize_t>(taken);
   for (std::size_t at = 0; at < taken;) {
     std::size_t size = taken - at;
     if (may_split && kernel->random.one_in(kernel->split_one_in)) {
@@ -116,7 +130,7 @@ void Socket::fill_for_a_moment() {
 }
 
 void Socket::arrive(const std::string& bytes) {
-  if (broken) return;
+  if (broken || cut) return;
   input += bytes;
   ++in_wakes;
 }
@@ -127,6 +141,8 @@ void Socket::arrive_end() {
 }
 
 ssize_t Socket::receive(std::span<const iovec> room) {
+  if (const auto from = peer.lock(); from && from->floods && input.empty())
+    input.assign(16384, 'x');
   if (input.empty()) {
     if (error != 0) {
       errno = std::exchange(error, 0);
@@ -165,7 +181,7 @@ void Socket::end_sending() {
   if (output_ended) return;
   output_ended = true;
   const auto other = peer.lock();
-  if (!other) return;
+  if (!other || cut) return;
   if (is_local) return other->arrive_end();
   last_arrival = std::max(last_arrival + 1, kernel->now + 1000);
   kernel->at(last_arrival, [weak = peer] {

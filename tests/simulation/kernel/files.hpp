@@ -83,7 +83,17 @@ struct Socket final : Object, std::enable_shared_from_this<Socket> {
   bool input_ended = false;
   bool output_ended = false;
   bool broken = false;
+  bool cut = false;           ///< nothing of it arrives any more, and its end says nothing
+  Time user_timeout = 0;      ///< TCP_USER_TIMEOUT; 0: none was set
+  bool floods = false;        ///< its peer finds more whenever it reads
   std::size_t under_way = 0;  ///< bytes that the peer has not read
+  std::uint64_t sent = 0;     ///< bytes, ever
+  std::uint64_t marked = 0;   ///< bytes that the peer had read at some time
+  Time marked_at = 0;
+  void mark() {
+    marked = sent - under_way;
+    marked_at = kernel->now;
+  }
   bool wants_room = false;
   Time last_arrival = 0;
 

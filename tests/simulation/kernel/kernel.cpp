@@ -130,7 +130,8 @@ void Kernel::run(Time limit) {
     runnable.clear();
     Time next = events_.empty() ? kNever : events_.begin()->first.first;
     for (const auto& fiber : fibers) {
-      if (fiber->done || !fiber->process->alive || fiber->process->frozen) continue;
+      if (fiber->done || !fiber->process->alive || fiber->process->frozen || fiber->frozen)
+        continue;
       if (!fiber->waiting || fiber->deadline <= now || fiber->ready()) {
         runnable.push_back(fiber.get());
       } else {

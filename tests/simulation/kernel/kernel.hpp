@@ -85,11 +85,13 @@ struct Fiber {
   Time deadline = kNever;
   bool waiting = false;
   bool done = false;
-  int locks = 0;  ///< mutexes that it holds
+  bool frozen = false;  ///< hangs, alone of its process
+  int locks = 0;        ///< mutexes that it holds
   int saved_errno = 0;
   void* exceptions[2] = {};  ///< what __cxa_get_globals() has for a thread
   std::uint64_t sleeps = 0;  ///< calls of epoll
   unsigned calls = 0;        ///< system calls that it is in, one within the other
+  std::uint64_t events = 0;  ///< that it was told by epoll
 };
 
 class Kernel {
@@ -143,6 +145,8 @@ class Kernel {
   std::vector<std::string> failures{};
   bool traces = false;
   bool over = false;
+  std::uint64_t orphans = 0;        ///< connections to machines that are gone, with bytes to send
+  std::function<void()> on_step{};  ///< as the current fiber begins a call
 
   // What is drawn for the network.
   Time longest_delay = kMillisecond;

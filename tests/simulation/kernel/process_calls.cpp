@@ -148,6 +148,7 @@ int clock_gettime(clockid_t clock, timespec* time) {
   kernel->now += 50;
   time->tv_sec = kernel->now / kSecond;
   time->tv_nsec = kernel->now % kSecond;
+  if (kernel->on_step) kernel->on_step();
   kernel->yield();
   return 0;
 }

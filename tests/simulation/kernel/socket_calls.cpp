@@ -23,7 +23,11 @@ int socket(int family, int type, int protocol) {
 int setsockopt(int fd, int level, int option, const void* value, socklen_t size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(setsockopt)(fd, level, option, value, size);
   const Call call("setsockopt", {ENOBUFS, ENOPROTOOPT});
-  return call.refused() ? call.refusal() : 0;
+  if (call.refused()) return call.refusal();
+  if (const auto socket = self().get<Socket>(fd); socket && option == TCP_USER_TIMEOUT) {
+    socket->user_timeout = *static_cast<const int*>(value) * kMillisecond;
+  }
+  return 0;
 }
 int getsockopt(int fd, int level, int option, void* value, socklen_t* size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(getsockopt)(fd, level, option, value, size);
@@ -112,14 +116,16 @@ int connect(int fd, const sockaddr* address, socklen_t size) {
 int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(accept4)(fd, address, size, flags);
   const Call call("accept", {EMFILE, ENFILE, ENOBUFS, ENOMEM, ECONNABORTED, EPERM});
-  const auto listener = self().get<Listener>(fd);
   if (call.refused()) {
+    const auto listener = self().get<Listener>(fd);
     const bool one_is_lost = call.error() == ECONNABORTED || call.error() == EPERM;
     if (one_is_lost && listener->waiting.empty()) return fails(EAGAIN);
     if (one_is_lost) listener->waiting.pop_front();
     return call.refusal();
   }
   step("accept", fd);
+  // Not held over the step, in which its process may be killed: that closes it.
+  const auto listener = self().get<Listener>(fd);
   if (!listener) return fails(EINVAL);
   if (listener->waiting.empty()) return fails(EAGAIN);
   const int number = self().add(listener->waiting.front());

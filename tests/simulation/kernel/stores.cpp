@@ -9,8 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-
-#include "tests/simulation/kernel/kernel.hpp"
+#include <utility>
 
 namespace offload::simulation {
 namespace {
@@ -25,6 +24,7 @@ struct Range {
 
 bool traps = false;
 std::uint64_t kills_one_in = 0;  ///< 0: none
+std::function<void(Process&)> kills;
 std::vector<Range> ranges;
 /// Pages that the instruction that is under way may write to: a store may lie in two.
 std::array<std::uintptr_t, 4> open_pages{};
@@ -40,7 +40,7 @@ void stop_at_store() {
   if (fiber.calls != 0) return;
   if (kills_one_in != 0 && kernel->random.one_in(kills_one_in)) {
     kernel->note("at a store");
-    kernel->kill(*fiber.process);
+    kills(*fiber.process);
     kernel->end_fiber();
   }
   kernel->yield();
@@ -84,8 +84,9 @@ void trap_stores() {
   handle(SIGTRAP, on_step);
 }
 
-void kill_at_stores(std::uint64_t one_in) {
+void kill_at_stores(std::uint64_t one_in, std::function<void(Process&)> kill) {
   kills_one_in = one_in;
+  kills = std::move(kill);
 }
 
 void note_mapping(void* begin, std::size_t size) {

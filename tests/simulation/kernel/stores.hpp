@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+
+#include "tests/simulation/kernel/kernel.hpp"
 
 namespace offload::simulation {
 
@@ -11,8 +14,8 @@ namespace offload::simulation {
 /// say, and with it the trace.
 void trap_stores();
 
-/// And is killed before one of so many.
-void kill_at_stores(std::uint64_t one_in);
+/// And is killed before one of so many, by `kill`.
+void kill_at_stores(std::uint64_t one_in, std::function<void(Process&)> kill);
 
 /// What the current process has mapped, to be written.
 void note_mapping(void* begin, std::size_t size);

@@ -1,0 +1,170 @@
+#include "tests/simulation/fleet.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+
+#include "apps/worker/program.hpp"
+#include "core/signals.hpp"
+
+namespace offload::simulation {
+namespace {
+
+/// Clocks of the server and its looks at limits are not the director's.
+constexpr Time kSlack = 200 * kMillisecond;
+/// A request with which so many workers were lost is refused.
+constexpr std::uint64_t kMostLosses = 4;
+
+void run_worker(const worker::Options& options) {
+  try {
+    core::Signals signals(core::Hangup::rereads);
+    worker::Program(options, signals).run();
+  } catch (const std::exception& error) {
+    kernel->fail(std::string("a worker ends: ") + error.what());
+  }
+}
+
+}  // namespace
+
+void freeze_threads(Process& process, const char* name, bool frozen) {
+  for (const auto& fiber : kernel->fibers) {
+    if (fiber->process == &process && fiber->name.starts_with(name)) fiber->frozen = frozen;
+  }
+}
+
+Fleet::Worker& Fleet::start(bool stands_by, bool replaces) {
+  worker::Options options = options_;
+  options.stands_by = stands_by;
+  options.replaces = replaces;
+  Process& process = kernel->start("worker", [options] { run_worker(options); });
+  workers_.push_back(std::make_unique<Worker>(Worker{&process, stands_by}));
+  begin_service(*workers_.back());
+  return *workers_.back();
+}
+
+void Fleet::begin_service(Worker& worker) {
+  if (worker.leaves || worker.may_serve || kernel->ended(*worker.process)) return;
+  changes_.push_back(kernel->now);
+  worker.may_serve = true;
+  worker.since = kernel->now;
+}
+
+void Fleet::end_service(Worker& worker) {
+  changes_.push_back(kernel->now);
+  if (!std::exchange(worker.may_serve, false)) return;
+  losses_.push_back(kernel->now);
+  served_.push_back({worker.since + kSettle, kernel->now});
+}
+
+void Fleet::kill(const Process& process) {
+  for (const auto& worker : workers_) {
+    if (worker->process == &process) return kill(*worker);
+  }
+}
+
+void Fleet::kill(Worker& worker) {
+  end_service(worker);
+  kernel->kill(*worker.process);
+}
+
+void Fleet::tell_to_leave(Worker& worker) {
+  note_replaced(worker);
+  kernel->signal(*worker.process, SIGTERM);
+}
+
+void Fleet::freeze(Worker& worker) {
+  kernel->note("freeze", static_cast<std::uint64_t>(worker.process->pid));
+  end_service(worker);
+  worker.process->frozen = true;
+}
+
+void Fleet::thaw(Worker& worker) {
+  kernel->note("thaw", static_cast<std::uint64_t>(worker.process->pid));
+  if (!std::exchange(worker.process->frozen, false)) return;
+  begin_service(worker);
+}
+
+void Fleet::hang(Worker& worker, bool hangs) {
+  kernel->note(hangs ? "hang" : "go on", static_cast<std::uint64_t>(worker.process->pid));
+  hangs ? end_service(worker) : begin_service(worker);
+  freeze_threads(*worker.process, "worker-", hangs);
+}
+
+void Fleet::note_new_server() {
+  for (const auto& worker : workers_) {
+    if (!worker->may_serve) continue;
+    end_service(*worker);
+    begin_service(*worker);
+  }
+}
+
+std::vector<Fleet::Worker*> Fleet::running() {
+  std::vector<Worker*> found;
+  for (const auto& worker : workers_) {
+    if (!kernel->ended(*worker->process)) found.push_back(worker.get());
+  }
+  return found;
+}
+
+/// When nobody could serve for certain, from `time` to now.
+std::vector<Fleet::Interval> Fleet::gaps_since(Time time) const {
+  std::vector<Interval> served = served_;
+  for (const auto& worker : workers_) {
+    if (worker->may_serve) served.push_back({worker->since + kSettle, kernel->now});
+  }
+  std::erase_if(served, [](const Interval& one) { return one.begin >= one.end; });
+  std::ranges::sort(served, {}, &Interval::begin);
+  std::vector<Interval> gaps;
+  Time covered = 0;
+  for (const Interval& one : served) {
+    if (one.begin > covered) gaps.push_back({covered, one.begin});
+    covered = std::max(covered, one.end);
+  }
+  if (covered < kernel->now) gaps.push_back({covered, kernel->now});
+  std::erase_if(gaps, [time](const Interval& gap) { return gap.end < time; });
+  return gaps;
+}
+
+bool Fleet::may_refuse(protocol::Refusal code, Time asked) const {
+  using protocol::Refusal;
+  switch (code) {
+    case Refusal::worker_unavailable: {
+      // A gap of the whole time; or one at the end of a worker that was kept for so long though it
+      // answered nothing: then the requests have waited by that time.
+      const auto gaps = gaps_since(asked - kSlack);
+      return std::ranges::any_of(gaps, [&](const Interval& gap) {
+        const auto waited = [&](Time lost) {
+          return lost <= gap.end && gap.end - lost >= worker_timeout - kSlack;
+        };
+        return gap.end - gap.begin >= worker_timeout - kSlack ||
+               std::ranges::any_of(losses_, [&](Time lost) {
+                 return lost >= gap.begin - worker_timeout - 2 * kSecond && waited(lost);
+               });
+      });
+    }
+    case Refusal::worker_failed:
+      return may_be_wrong(asked) || losses_since(asked - kSlack) >= kMostLosses;
+    case Refusal::request_timed_out:
+      return kernel->now - asked >= request_timeout - kSlack && losses_since(asked - kSlack) != 0;
+    case Refusal::shutting_down: return !gaps_since(asked - kSlack).empty();
+    default: return false;
+  }
+}
+
+bool Fleet::may_be_wrong(Time asked) const {
+  return std::ranges::any_of(lies_, [&](const Interval& lie) { return lie.end >= asked; });
+}
+
+bool Fleet::calm_since(Time time) const {
+  if (!changes_.empty() && changes_.back() >= time) return false;
+  return std::ranges::any_of(workers_, [time](const auto& worker) {
+    return worker->may_serve && worker->since + kSettle <= time;
+  });
+}
+
+std::uint64_t Fleet::losses_since(Time time) const {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(losses_, [time](Time lost) { return lost >= time; }));
+}
+
+}  // namespace offload::simulation

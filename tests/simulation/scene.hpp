@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/server/options.hpp"
+#include "tests/simulation/client.hpp"
+#include "tests/simulation/fleet.hpp"
+#include "tests/simulation/peer.hpp"
+
+namespace offload::simulation {
+
+/// A bound of the server's that a seed makes tight, so that clients can run into it.
+enum class Tight : std::uint8_t {
+  nothing,
+  memory,         ///< --client-memory, with short messages
+  long_memory,    ///< the same, with long ones
+  idle_time,      ///< --idle-timeout
+  output_time,    ///< --client-timeout
+  clients,        ///< --max-clients
+  of_an_address,  ///< --max-clients-per-address
+  descriptors     ///< of the server's process, over tcp
+};
+
+/// A server, workers and what is known of them: drawn from the kernel's numbers.
+class Scene {
+ public:
+  Scene(Kernel& world, unsigned faults);
+
+  void start_server();
+  /// kill -9.
+  void kill_server();
+  /// As SIGTERM; whether it has ended within `limit`.
+  bool end_server(Time limit);
+  /// As SIGHUP, with these time limits in its file.
+  void reload(Time worker_timeout, const std::string& request_timeout);
+  [[nodiscard]] bool serves() const;
+  bool await_service();
+  bool await(const std::function<bool()>& holds, Time limit);
+
+  /// Leaves one worker, which serves and is not disturbed.
+  Fleet::Worker& one_worker();
+  /// One more, which has attached.
+  Fleet::Worker& one_more(bool stands_by, bool replaces = false);
+  /// A new connection's requests are answered, all of them within `limit`.
+  bool answers(Time limit, std::uint64_t count = 3);
+
+  [[nodiscard]] std::uint64_t length() { return kernel.random.below(std::min(load.longest, 40U)); }
+  void fail(const std::string& what) { kernel.fail(what); }
+
+  Kernel& kernel;
+  unsigned faults;
+  Tight tight = Tight::nothing;
+  server::Options server{};
+  Process* process = nullptr;  ///< the server's
+  Fleet fleet;
+  Load load{};
+  std::string clients{};
+  Time down_since = 0;  ///< 0: the server is not down on purpose
+
+ private:
+  void draw_tight();
+  void set_arguments(Time worker_timeout, const std::string& request_timeout);
+
+  std::vector<std::string> arguments_{};
+  std::vector<const char*> pointers_{};
+};
+
+/// Of the fleet's workers.
+worker::Options worker_options(const server::Options& server);
+
+}  // namespace offload::simulation

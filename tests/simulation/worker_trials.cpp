@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <csignal>
+
+#include "tests/simulation/kernel/files.hpp"
+#include "tests/simulation/trials.hpp"
+
+/// What becomes of requests as workers go, hang and come.
+namespace offload::simulation {
+namespace {
+
+using protocol::Refusal;
+
+/// The next `count` frames are refusals for this reason.
+bool all_refused(Peer& peer, std::uint64_t count, Refusal reason, Time limit) {
+  const Time deadline = kernel->now + limit;
+  for (; count != 0; --count) {
+    const auto frame = peer.receive(deadline - kernel->now);
+    if (!frame || !frame->refuses(reason)) return false;
+    peer.forget_oldest();
+  }
+  return true;
+}
+
+bool all_answered(Peer& peer, Time limit) {
+  const Time deadline = kernel->now + limit;
+  while (peer.owed() != 0) {
+    if (!peer.is_answered(deadline - kernel->now)) return false;
+  }
+  return true;
+}
+
+/// What stays with the server until it is refused: all of it is in flight.
+void ask_in_flight(Scene& s, Peer& peer, std::uint64_t count) {
+  peer.ask(count, s.length());
+  s.kernel.sleep(100 * kMillisecond);
+}
+
+void no_worker_comes(Scene& s) {
+  s.fleet.kill(s.one_worker());
+  s.kernel.sleep(100 * kMillisecond);
+  Peer peer(s.clients);
+  peer.ask(3, s.length());
+  if (peer.receive(1600 * kMillisecond)) s.fail("requests are refused before --worker-timeout");
+  if (!all_refused(peer, 3, Refusal::worker_unavailable, 900 * kMillisecond)) {
+    s.fail("without a worker requests are not refused after --worker-timeout");
+  }
+  peer.ask(2, s.length());
+  if (!all_refused(peer, 2, Refusal::worker_unavailable, kSecond)) {
+    s.fail("without a worker requests that come later are not refused");
+  }
+  s.one_more(false);
+  if (!s.answers(kSecond)) s.fail("a worker has come, and requests are not answered");
+}
+
+void worker_comes_in_time(Scene& s) {
+  s.fleet.kill(s.one_worker());
+  Peer peer(s.clients);
+  ask_in_flight(s, peer, 3);
+  s.kernel.sleep(static_cast<Time>(s.kernel.random.below(800 * kMillisecond)));
+  s.fleet.start(false);
+  if (!all_answered(peer, kSecond)) s.fail("a worker came in time, and requests are not answered");
+  for (int i = 0; i < 10; ++i) {
+    s.kernel.sleep(300 * kMillisecond);
+    if (!s.answers(kSecond)) return s.fail("a worker came in time, and later requests are refused");
+  }
+}
+
+/// Its process is stopped, or its back end hangs, while it owes answers.
+void worker_is_stuck(Scene& s) {
+  Fleet::Worker& stuck = s.one_worker();
+  Fleet::Worker& other = s.one_more(true);
+  const bool process = s.kernel.random.one_in(2);
+  process ? s.fleet.freeze(stuck) : s.fleet.hang(stuck, true);
+  Peer peer(s.clients);
+  peer.ask(1 + s.kernel.random.below(20), s.length());
+  if (!all_answered(peer, 2800 * kMillisecond)) {
+    s.fail("what a stuck worker owes is not answered by the other one");
+  }
+  process ? s.fleet.thaw(stuck) : s.fleet.hang(stuck, false);
+  s.kernel.sleep(Fleet::kSettle);
+  if (!s.answers(kSecond)) s.fail("after a stuck worker goes on requests are not answered");
+  if (s.kernel.random.one_in(2)) {
+    s.fleet.kill(other);
+    if (!s.answers(kSecond)) s.fail("a worker that was stuck does not serve again");
+  }
+}
+
+void request_times_out(Scene& s) {
+  Fleet::Worker& worker = s.one_worker();
+  s.reload(2 * kSecond, s.kernel.random.one_in(2) ? "1" : "no number");
+  s.reload(2 * kSecond, "1");
+  if (s.kernel.random.one_in(2)) s.reload(kSecond, "no number");  // which changes nothing
+  s.fleet.request_timeout = kSecond;
+  s.fleet.hang(worker, true);
+  Peer peer(s.clients);
+  // A channel without room takes no more; what waits in front of it is not refused.
+  peer.ask(s.kernel.random.below(std::min(s.server.max_concurrent_messages, 4U)) + 1, s.length());
+  const auto count = peer.owed();
+  if (peer.receive(900 * kMillisecond)) s.fail("requests are refused before --request-timeout");
+  if (!all_refused(peer, count, Refusal::request_timed_out, 600 * kMillisecond)) {
+    s.fail("requests are not refused after --request-timeout");
+  }
+  s.fleet.hang(worker, false);
+  ask_in_flight(s, peer, 2);
+  if (!all_answered(peer, kSecond)) s.fail("after a time-out requests are not answered");
+  s.reload(2 * kSecond, "30");
+  s.fleet.request_timeout = 30 * kSecond;
+}
+
+/// Requests with which each worker is lost.
+void workers_are_lost_with_requests(Scene& s) {
+  std::vector<Fleet::Worker*> workers{&s.one_worker()};
+  for (int i = 0; i < 5; ++i) workers.push_back(&s.one_more(true));
+  for (Fleet::Worker* const worker : workers) s.fleet.hang(*worker, true);
+  Peer peer(s.clients);
+  ask_in_flight(s, peer,
+                s.kernel.random.below(std::min(s.server.max_concurrent_messages, 20U)) + 1);
+  for (int i = 0; i < 4; ++i) {
+    if (peer.receive(0)) s.fail("requests are refused before they were with four workers");
+    s.fleet.kill(*workers[static_cast<std::size_t>(i)]);
+    s.kernel.sleep(150 * kMillisecond);
+  }
+  if (!all_refused(peer, peer.owed(), Refusal::worker_failed, 300 * kMillisecond)) {
+    s.fail("requests with which four workers were lost go to the fifth");
+  }
+  s.fleet.hang(*workers[4], false);
+  s.fleet.hang(*workers[5], false);
+  if (!s.answers(kSecond)) s.fail("after four lost workers the fifth does not serve");
+}
+
+/// More of them than are gathered for one write, some of clients that go in the middle of it.
+void many_are_given_up(Scene& s) {
+  Fleet::Worker& worker = s.one_worker();
+  s.fleet.hang(worker, true);
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 5; ++i) peers.push_back(std::make_unique<Peer>(s.clients));
+  for (const auto& peer : peers) {
+    peer->ask(200 + s.kernel.random.below(2000), s.kernel.random.below(8));
+  }
+  s.kernel.sleep(50 * kMillisecond);
+  s.fleet.kill(worker);
+  for (const auto& peer : peers) {
+    const bool goes = s.kernel.random.one_in(2);
+    if (!goes) continue;
+    if (s.kernel.random.one_in(2)) {
+      peer->receive(3 * kSecond);
+      s.kernel.sleep(static_cast<Time>(s.kernel.random.below(300'000)));
+    }
+    peer->reset();
+  }
+  for (const auto& peer : peers) {
+    if (peer->ended()) continue;
+    // One may have had its first one before another went.
+    while (peer->owed() != 0) {
+      const auto frame = peer->receive(4 * kSecond);
+      if (!frame || !frame->refuses(Refusal::worker_unavailable)) {
+        return s.fail("not all that a lost worker owed are refused");
+      }
+      peer->forget_oldest();
+    }
+  }
+  // They come and go while all is refused.
+  for (int i = 0; i < 6; ++i) {
+    Peer peer(s.clients);
+    peer.ask(300 + s.kernel.random.below(2500), s.kernel.random.below(8));
+    peer.await_sent(kSecond);
+    if (s.kernel.random.one_in(2)) {
+      s.kernel.sleep(static_cast<Time>(s.kernel.random.below(20'000)));
+    }
+    if (peer.socket()) peer.reset();
+  }
+  s.one_more(false);
+  if (!s.answers(kSecond)) s.fail("after many refusals requests are not answered");
+}
+
+void worker_leaves_with_requests(Scene& s) {
+  Fleet::Worker& worker = s.one_worker();
+  s.fleet.hang(worker, true);
+  Peer peer(s.clients);
+  ask_in_flight(s, peer, 1 + s.kernel.random.below(20));
+  // Where the channel has no room the rest waits for the next worker.
+  const bool all_in = peer.owed() <= s.server.max_concurrent_messages;
+  s.fleet.tell_to_leave(worker);
+  s.kernel.sleep(300 * kMillisecond);
+  s.fleet.hang(worker, false);
+  if (all_in && !all_answered(peer, kSecond)) {
+    s.fail("a worker that leaves does not answer what it has");
+  }
+  if (!s.await([&] { return s.kernel.ended(*worker.process); }, 2 * kSecond)) {
+    s.fail("a worker that owes nothing is not let go");
+  }
+  if (s.kernel.ended(*s.process)) s.fail("the server ends with a worker");
+  s.one_more(false);
+  if (!s.answers(kSecond)) s.fail("after a worker has left the next one does not serve");
+}
+
+/// Without a request lost, and with the server's end.
+void worker_is_replaced(Scene& s) {
+  Fleet::Worker& before = s.one_worker();
+  Peer peer(s.clients);
+  ask_in_flight(s, peer, 3);
+  Fleet::Worker& next = s.fleet.start(false, true);
+  s.kernel.sleep(static_cast<Time>(s.kernel.random.below(kSecond)));
+  peer.ask(3, s.length());
+  if (!all_answered(peer, kSecond)) s.fail("while a worker is replaced requests are not answered");
+  s.fleet.note_replaced(before);
+  if (!s.await([&] { return s.kernel.ended(*before.process); }, 3 * kSecond)) {
+    s.fail("a worker that was replaced does not end");
+  }
+  if (!s.answers(kSecond)) s.fail("who has replaced a worker does not serve");
+  Fleet::Worker& beside = s.one_more(false);
+  s.kill_server();
+  s.start_server();
+  if (!s.await_service()) return;
+  s.kernel.sleep(Fleet::kSettle);
+  if (s.kernel.ended(*beside.process) || s.kernel.ended(*next.process)) {
+    s.fail("who has replaced one worker replaces another");
+  }
+}
+
+/// From one to the other and back: each goes on where it was.
+void channels_move_there_and_back(Scene& s) {
+  Fleet::Worker* first = &s.one_worker();
+  for (int i = 0; i < 3; ++i) {
+    if (!s.answers(kSecond, 1 + s.kernel.random.below(30))) s.fail("one worker does not answer");
+    Fleet::Worker& second = s.one_more(false);  // it takes half of the channels, if there are two
+    for (int k = 0; k < 4; ++k) {
+      if (!s.answers(kSecond, 1 + s.kernel.random.below(30))) s.fail("two workers do not answer");
+    }
+    Fleet::Worker* const goes = s.kernel.random.one_in(2) ? first : &second;
+    if (goes == first) first = &second;
+    s.kernel.random.one_in(2) ? s.fleet.kill(*goes) : s.fleet.tell_to_leave(*goes);
+    for (int k = 0; k < 4; ++k) {
+      if (!s.answers(kSecond, 1 + s.kernel.random.below(30))) s.fail("who stays does not answer");
+    }
+  }
+}
+
+/// Its machine: nothing comes from it, not even an end.
+void machine_is_gone(Scene& s) {
+  if (s.server.comch.starts_with("unix:")) return worker_is_stuck(s);
+  Fleet::Worker& gone = s.one_worker();
+  s.one_more(true);
+  for (const auto& [fd, file] : gone.process->fds) {
+    const auto socket = std::dynamic_pointer_cast<Socket>(file);
+    if (!socket) continue;
+    socket->cut = true;
+    if (const auto other = socket->peer.lock()) other->cut = true;
+  }
+  s.fleet.note_replaced(gone);
+  if (!s.answers(2800 * kMillisecond)) s.fail("what a worker owed whose machine is gone is lost");
+  s.kernel.sleep(25 * kSecond);
+  if (s.kernel.orphans != 0) s.fail("connections to a machine that is gone are held for long");
+}
+
+}  // namespace
+
+const std::vector<Trial> kWorkerTrials{
+    {"no worker comes", no_worker_comes},
+    {"a worker comes in time", worker_comes_in_time},
+    {"a worker is stuck", worker_is_stuck},
+    {"a request times out", request_times_out},
+    {"workers are lost with requests", workers_are_lost_with_requests},
+    {"many are given up", many_are_given_up},
+    {"a worker leaves with requests", worker_leaves_with_requests},
+    {"a worker is replaced", worker_is_replaced},
+    {"channels move there and back", channels_move_there_and_back},
+    {"a machine is gone", machine_is_gone},
+};
+
+}  // namespace offload::simulation
