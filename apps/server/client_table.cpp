@@ -186,6 +186,7 @@ void ClientTable::shed() noexcept {
   std::size_t threshold = 0;
   for (const auto& client : clients_) threshold = std::max(threshold, client->holds());
   const std::uint64_t enough = memory_.allowed() - memory_.allowed() / 8;
+  if (buffers_.lent() <= enough) return (void)memory_.set_held(buffers_.lent());
   const std::uint64_t share =
       (buffers_.lent() - enough) / std::max<std::size_t>(clients_.size(), 1);
   for (; threshold > share; threshold /= 2) {

@@ -14,13 +14,11 @@
 #include <string>
 
 #include "tests/simulation/failures.hpp"
+#include "tests/simulation/run_process.hpp"
 
 namespace {
 
 using namespace offload::simulation;
-
-/// Seconds of real time after which a run has failed.
-constexpr unsigned kRealLimit = 20;
 
 struct Run {
   pid_t pid;
@@ -38,7 +36,7 @@ Run start(const Failure& failure, bool traces) {
     const FailureResult result = run_with_failure(failure, traces);
     std::fflush(stdout);
     if (::write(ends[1], &result, sizeof result) != sizeof result) std::abort();
-    ::_exit(0);
+    end_run();
   }
   ::close(ends[1]);
   return {pid, ends[0]};

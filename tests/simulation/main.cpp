@@ -15,14 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulation/run_process.hpp"
 #include "tests/simulation/world.hpp"
 
 namespace {
 
 using namespace offload::simulation;
 
-/// Seconds of real time after which a seed has failed.
-constexpr unsigned kRealLimit = 20;
 /// As far as a failing seed's disturbances and clients are counted.
 constexpr std::uint64_t kMostCounted = 64;
 constexpr std::uint64_t kMostClients = 6;
@@ -60,7 +59,7 @@ Run start(std::uint64_t seed, const Plan& plan) {
     }
     std::fflush(stdout);
     if (::write(ends[1], &result, sizeof result) != sizeof result) std::abort();
-    ::_exit(0);
+    end_run();
   }
   ::close(ends[1]);
   return {pid, ends[0]};
