@@ -57,7 +57,7 @@ void lie_in(Content content, Random& random) {
   std::uint32_t at = 0;
   for (std::uint64_t skip = random.below(count); skip != 0; --skip) {
     const std::uint32_t next = at + content.word(at);
-    if (next <= at || next + 24 > length) break;
+    if (next <= at || next > length || length - next < 24) break;  // a lie from before
     at = next;
   }
   const std::uint32_t size = content.word(at);
@@ -66,7 +66,7 @@ void lie_in(Content content, Random& random) {
     content.set_word(at, bytes);
     content.set_word(at + 8, bytes - 12);
   };
-  if (random.one_in(3) && next > at && next + 12 <= length) {
+  if (random.one_in(3) && next > at && next <= length && length - next >= 12) {
     set_size(size + content.word(next));
   } else if (random.one_in(2)) {
     set_size(size + static_cast<std::uint32_t>(random.below(random.one_in(2) ? 60 : 100'000)));

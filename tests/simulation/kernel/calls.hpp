@@ -74,7 +74,8 @@ class Call {
   Fiber& fiber_;
   int error_ = 0;
 };
-/// Where another thread may go on.
+/// Where another thread may go on, and this process may be killed, which closes all that it has:
+/// nothing of self() is held over it.
 inline void step(const char* name, int fd = 0) {
   kernel->note(name, static_cast<std::uint64_t>(fd));
   if (kernel->on_step) kernel->on_step();

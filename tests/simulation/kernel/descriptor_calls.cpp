@@ -22,14 +22,16 @@ ssize_t write(int fd, const void* data, size_t size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(write)(fd, data, size);
   const Call call("write", self().get<Socket>(fd) ? send_errors(fd) : kNoErrors);
   if (call.refused()) return refuse_on(fd, call);
-  if (const auto event = self().get<EventFd>(fd)) {
+  if (self().get<EventFd>(fd)) {
     step("notify", fd);
+    const auto event = self().get<EventFd>(fd);
     ++event->count;
     ++event->in_wakes;
     return static_cast<ssize_t>(size);
   }
-  if (const auto pipe = self().get<PipeWriter>(fd)) {
+  if (self().get<PipeWriter>(fd)) {
     step("ring", fd);
+    const auto pipe = self().get<PipeWriter>(fd);
     const auto reader = pipe->reader.lock();
     if (!reader) return fails(EPIPE);
     if (reader->bytes + size > 65536) return fails(EAGAIN);
@@ -44,8 +46,9 @@ ssize_t read(int fd, void* data, size_t size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(read)(fd, data, size);
   const Call call("read", self().get<Socket>(fd) ? kReceiveErrors : kNoErrors);
   if (call.refused()) return refuse_on(fd, call);
-  if (const auto pipe = self().get<PipeReader>(fd)) {
+  if (self().get<PipeReader>(fd)) {
     step("drain", fd);
+    const auto pipe = self().get<PipeReader>(fd);
     const std::size_t taken = std::min(size, pipe->bytes);
     pipe->bytes -= taken;
     return taken != 0 || pipe->ended ? static_cast<ssize_t>(taken) : fails(EAGAIN);

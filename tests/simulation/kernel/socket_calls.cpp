@@ -71,10 +71,11 @@ int listen(int fd, int backlog) {
 }
 int connect(int fd, const sockaddr* address, socklen_t size) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(connect)(fd, address, size);
-  const auto socket = self().get<Socket>(fd);
-  const Call call("connect", socket->is_local ? kLocalConnectErrors : kConnectErrors);
+  const Call call("connect",
+                  self().get<Socket>(fd)->is_local ? kLocalConnectErrors : kConnectErrors);
   if (call.refused()) return call.refusal();
   step("connect", fd);
+  const auto socket = self().get<Socket>(fd);
   const auto found = kernel->names.find(name_of(address));
   if (found == kernel->names.end()) return fails(socket->is_local ? ENOENT : ECONNREFUSED);
   const auto listener = std::dynamic_pointer_cast<Listener>(found->second.lock());
@@ -124,7 +125,6 @@ int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
     return call.refusal();
   }
   step("accept", fd);
-  // Not held over the step, in which its process may be killed: that closes it.
   const auto listener = self().get<Listener>(fd);
   if (!listener) return fails(EINVAL);
   if (listener->waiting.empty()) return fails(EAGAIN);
@@ -158,9 +158,9 @@ int shutdown(int fd, int how) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(shutdown)(fd, how);
   const Call call("shutdown", {ENOTCONN});
   if (call.refused()) return call.refusal();
+  step("shutdown", fd);
   const auto socket = self().get<Socket>(fd);
   if (!socket) return fails(ENOTSOCK);
-  step("shutdown", fd);
   socket->end_sending();
   return 0;
 }
@@ -201,13 +201,17 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(recvmsg)(fd, message, flags);
   const Call call("recvmsg", kReceiveErrors);
   if (call.refused()) return refuse_on(fd, call);
-  const auto socket = self().get<Socket>(fd);
   const std::size_t control_room = std::exchange(message->msg_controllen, 0);
   message->msg_flags = 0;
-  if (!socket->is_local || socket->packets.empty()) {
+  const auto has_packet = [fd] {
+    const auto socket = self().get<Socket>(fd);
+    return socket->is_local && !socket->packets.empty();
+  };
+  if (!has_packet()) {
     return receive_on(fd, {message->msg_iov, message->msg_iovlen});
   }
   step("receive", fd);
+  const auto socket = self().get<Socket>(fd);
   const Socket::Packet packet = std::move(socket->packets.front());
   socket->packets.pop_front();
   if (const auto from = socket->peer.lock()) {
