@@ -20,44 +20,17 @@ namespace {
 
 using namespace offload::simulation;
 
-struct Run {
-  pid_t pid;
-  int pipe;
-};
-
 Run start(const Failure& failure, bool traces) {
-  std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) std::abort();
-  std::fflush(stdout);  // the child has the buffer, too
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::close(ends[0]);
-    ::alarm(kRealLimit);
-    const FailureResult result = run_with_failure(failure, traces);
-    std::fflush(stdout);
-    if (::write(ends[1], &result, sizeof result) != sizeof result) std::abort();
-    end_run();
-  }
-  ::close(ends[1]);
-  return {pid, ends[0]};
+  return start_run([&] { return run_with_failure(failure, traces); });
 }
 
 FailureResult finish(const Run& run, int status) {
-  FailureResult result{};
-  if (::read(run.pipe, &result, sizeof result) != sizeof result) {
-    std::snprintf(result.wrong.data(), result.wrong.size(), "the process ends with %s %d",
-                  WIFSIGNALED(status) ? "signal" : "status",
-                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-  }
-  ::close(run.pipe);
-  return result;
+  return finish_run(run, status, &FailureResult::wrong);
 }
 
 FailureResult run_one(const Failure& failure, bool traces) {
   const Run run = start(failure, traces);
-  int status = 0;
-  ::waitpid(run.pid, &status, 0);
-  return finish(run, status);
+  return finish(run, await_run(run));
 }
 
 std::string describe(const Failure& failure) {

@@ -33,19 +33,8 @@ struct Result {
   std::array<char, 256> text;
 };
 
-struct Run {
-  pid_t pid;
-  int pipe;
-};
-
 Run start(std::uint64_t seed, const Plan& plan) {
-  std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) std::abort();
-  std::fflush(stdout);  // the child has the buffer, too
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::close(ends[0]);
-    ::alarm(kRealLimit);
+  return start_run([&] {
     const Outcome outcome = simulate(seed, plan);
     Result result{outcome.hash,
                   outcome.steps,
@@ -57,31 +46,19 @@ Run start(std::uint64_t seed, const Plan& plan) {
     if (!outcome.failures.empty()) {
       std::strncpy(result.text.data(), outcome.failures.front().c_str(), result.text.size() - 1);
     }
-    std::fflush(stdout);
-    if (::write(ends[1], &result, sizeof result) != sizeof result) std::abort();
-    end_run();
-  }
-  ::close(ends[1]);
-  return {pid, ends[0]};
+    return result;
+  });
 }
 
 Result finish(const Run& run, int status) {
-  Result result{};
-  if (::read(run.pipe, &result, sizeof result) != sizeof result) {
-    result.failures = 1;
-    std::snprintf(result.text.data(), result.text.size(), "the process ends with %s %d",
-                  WIFSIGNALED(status) ? "signal" : "status",
-                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-  }
-  ::close(run.pipe);
+  Result result = finish_run(run, status, &Result::text);
+  if (result.failures == 0 && result.text.front() != '\0') result.failures = 1;
   return result;
 }
 
 Result run_one(std::uint64_t seed, const Plan& plan) {
   const Run run = start(seed, plan);
-  int status = 0;
-  ::waitpid(run.pid, &status, 0);
-  return finish(run, status);
+  return finish(run, await_run(run));
 }
 
 bool fails(std::uint64_t seed, const Plan& plan) {
