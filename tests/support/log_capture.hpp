@@ -1,10 +1,10 @@
 #pragma once
 
-#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <memory>
-#include <sstream>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,12 +12,34 @@
 
 namespace offload::support {
 
-/// Takes what is logged while it lives, as lines of "level: text".
+/// Keeps what is logged. Any thread.
+class TextSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  [[nodiscard]] std::string text() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    text_.clear();
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    text_.append(line.data(), line.size());
+  }
+  void flush_() override {}
+
+  std::string text_;
+};
+
+/// Takes what is logged while it lives, as lines of "level: text". Any thread.
 class LogCapture {
  public:
   LogCapture() : former_(spdlog::default_logger()) {
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(stream_);
-    auto logger = std::make_shared<spdlog::logger>("test", std::move(sink));
+    auto logger = std::make_shared<spdlog::logger>("test", sink_);
     logger->set_pattern("%l: %v");
     logger->set_level(spdlog::level::trace);
     spdlog::set_default_logger(std::move(logger));
@@ -31,14 +53,14 @@ class LogCapture {
   }
 
   /// What was logged since it was last cleared.
-  [[nodiscard]] std::string text() const { return stream_.str(); }
+  [[nodiscard]] std::string text() const { return sink_->text(); }
   [[nodiscard]] bool has(const std::string& part) const {
     return text().find(part) != std::string::npos;
   }
-  void clear() { stream_.str({}); }
+  void clear() { sink_->clear(); }
 
  private:
-  std::ostringstream stream_;
+  std::shared_ptr<TextSink> sink_ = std::make_shared<TextSink>();
   std::shared_ptr<spdlog::logger> former_;
 };
 
