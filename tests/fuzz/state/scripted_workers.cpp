@@ -67,9 +67,11 @@ void ScriptedWorkers::lie(std::size_t index, Script& script) {
   const std::uint32_t length = script.two_bytes();
   const std::uint32_t count = script.byte();
   const auto bytes = script.bytes(kind >> 3U);
-  if (index >= workers_.size()) return;
+  // Of one that is lost the thread hears until its next turn: its process is gone, and writes no
+  // more.
+  if (index >= workers_.size() || workers_[index].lost) return;
   Worker& worker = workers_[index];
-  worker.lies = true;  // of one that is lost nobody hears
+  worker.lies = true;
   switch (kind % 8U) {
     case 0: worker.slots.refuse(); break;
     case 1: worker.slots.skip(); break;

@@ -165,10 +165,12 @@ void StreamClient::take_response(std::span<const std::byte> payload) {
 }
 
 /// How long the frame behind the last answer took, or has taken so far: what was sent when the
-/// server had decided is not answered.
+/// server had decided is not answered. Or how long that of the last answer took, if that is more:
+/// one that becomes whole as its time is over may be answered, and its client is late nonetheless.
 core::Duration StreamClient::frame_took(core::Duration now) const {
-  if (answered_ == requests_.size()) return now - begun_;
-  return requests_[answered_].whole - requests_[answered_].begun;
+  const auto took = [this](std::size_t i) { return requests_[i].whole - requests_[i].begun; };
+  const core::Duration next = answered_ == requests_.size() ? now - begun_ : took(answered_);
+  return answered_ == 0 ? next : std::max(next, took(answered_ - 1));
 }
 
 core::Duration StreamClient::was_idle(core::Duration now) const {
