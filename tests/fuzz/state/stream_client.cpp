@@ -165,12 +165,16 @@ void StreamClient::take_response(std::span<const std::byte> payload) {
 }
 
 /// How long the frame behind the last answer took, or has taken so far: what was sent when the
-/// server had decided is not answered. Or how long that of the last answer took, if that is more:
-/// one that becomes whole as its time is over may be answered, and its client is late nonetheless.
+/// server had decided is not answered. Or one of those that became whole as it began, if that took
+/// longer: it may be answered with what came behind it, and its client is late nonetheless.
 core::Duration StreamClient::frame_took(core::Duration now) const {
-  const auto took = [this](std::size_t i) { return requests_[i].whole - requests_[i].begun; };
-  const core::Duration next = answered_ == requests_.size() ? now - begun_ : took(answered_);
-  return answered_ == 0 ? next : std::max(next, took(answered_ - 1));
+  const bool has_next = answered_ != requests_.size();
+  const core::Duration begun = has_next ? requests_[answered_].begun : begun_;
+  core::Duration longest = (has_next ? requests_[answered_].whole : now) - begun;
+  for (std::size_t i = answered_; i-- != 0 && requests_[i].whole == begun;) {
+    longest = std::max(longest, requests_[i].whole - requests_[i].begun);
+  }
+  return longest;
 }
 
 core::Duration StreamClient::was_idle(core::Duration now) const {
