@@ -116,7 +116,9 @@ bool PendingConnections::make_room() {
         static_cast<std::size_t>(std::ranges::count_if(pending_, [&](const auto& other) {
           return unproven(other) && other->source == pending->source;
         }));
-    if (count < most || (count == most && pending->stage >= victim->stage)) continue;
+    const bool comes_first =
+        victim == nullptr || count > most || (count == most && pending->stage < victim->stage);
+    if (!comes_first) continue;
     most = count;
     victim = pending.get();
   }
