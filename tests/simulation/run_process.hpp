@@ -10,7 +10,7 @@
 #include "tests/simulation/kernel/sanitizer.hpp"
 
 /// libgcov's, in a build that counts lines.
-extern "C" void __gcov_dump() __attribute__((weak));  // NOLINT(bugprone-reserved-identifier)
+extern "C" void __gcov_dump() __attribute__((weak));  // NOLINT
 
 namespace offload::simulation {
 

@@ -72,7 +72,8 @@ void worker_is_stuck(Scene& s) {
   const bool process = s.kernel.random.one_in(2);
   process ? s.fleet.freeze(stuck) : s.fleet.hang(stuck, true);
   Peer peer(s.clients);
-  peer.ask(1 + s.kernel.random.below(20), s.length());
+  const std::uint64_t length = s.length();  // drawn before the count, by each compiler
+  peer.ask(1 + s.kernel.random.below(20), length);
   if (!all_answered(peer, 2800 * kMillisecond)) {
     s.fail("what a stuck worker owes is not answered by the other one");
   }
@@ -94,7 +95,8 @@ void request_times_out(Scene& s) {
   s.fleet.hang(worker, true);
   Peer peer(s.clients);
   // A channel without room takes no more; what waits in front of it is not refused.
-  peer.ask(s.kernel.random.below(std::min(s.server.max_concurrent_messages, 4U)) + 1, s.length());
+  const std::uint64_t length = s.length();  // drawn before the count, by each compiler
+  peer.ask(s.kernel.random.below(std::min(s.server.max_concurrent_messages, 4U)) + 1, length);
   const auto count = peer.owed();
   if (peer.receive(900 * kMillisecond)) s.fail("requests are refused before --request-timeout");
   if (!all_refused(peer, count, Refusal::request_timed_out, 600 * kMillisecond)) {
@@ -135,7 +137,9 @@ void many_are_given_up(Scene& s) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < 5; ++i) peers.push_back(std::make_unique<Peer>(s.clients));
   for (const auto& peer : peers) {
-    peer->ask(200 + s.kernel.random.below(2000), s.kernel.random.below(8));
+    // Drawn before the count, by each compiler.
+    const std::uint64_t length = s.kernel.random.below(8);
+    peer->ask(200 + s.kernel.random.below(2000), length);
   }
   s.kernel.sleep(50 * kMillisecond);
   s.fleet.kill(worker);
@@ -162,7 +166,9 @@ void many_are_given_up(Scene& s) {
   // They come and go while all is refused.
   for (int i = 0; i < 6; ++i) {
     Peer peer(s.clients);
-    peer.ask(300 + s.kernel.random.below(2500), s.kernel.random.below(8));
+    // Drawn before the count, by each compiler.
+    const std::uint64_t length = s.kernel.random.below(8);
+    peer.ask(300 + s.kernel.random.below(2500), length);
     peer.await_sent(kSecond);
     if (s.kernel.random.one_in(2)) {
       s.kernel.sleep(static_cast<Time>(s.kernel.random.below(20'000)));

@@ -144,6 +144,7 @@ TEST_F(ServerWorkersTest, AllWorkersAreToldOfTheEnd) {
   attach_by_hand();
   const auto first = std::move(worker_);
   expect_next_worker_attaches();
+  ASSERT_TRUE(worker_);
   for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
   server_session_->start_shutdown(protocol::ShutdownReason::together);
   for (auto* const connection : {first.get(), worker_.get()}) {

@@ -109,6 +109,7 @@ int reach_from_library(dl_phdr_info* library, std::size_t, void* list) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0) continue;
     const std::size_t begin = (library->dlpi_addr + segment.p_vaddr + 15) / 16 * 16;
     const std::size_t end = library->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): where the loader says that a segment is
     const std::span<void* const> words(reinterpret_cast<void* const*>(begin),
                                        (end - begin) / sizeof(void*));
     reach_from(words, static_cast<Header*>(list));

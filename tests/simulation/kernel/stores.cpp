@@ -31,6 +31,7 @@ std::array<std::uintptr_t, 4> open_pages{};
 std::size_t open_count = 0;
 
 void protect(std::uintptr_t page, int protection) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a signal's address, rounded
   if (::mprotect(reinterpret_cast<void*>(page), kPage, protection) != 0) std::abort();
 }
 
