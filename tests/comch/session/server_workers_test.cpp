@@ -142,9 +142,9 @@ TEST_F(ServerWorkersTest, KeepAlivesDoNotMakeAttachingLonger) {
 
 TEST_F(ServerWorkersTest, AllWorkersAreToldOfTheEnd) {
   attach_by_hand();
-  const auto first = std::move(worker_);
+  std::unique_ptr<ControlConnection> first;
+  first.swap(worker_);
   expect_next_worker_attaches();
-  ASSERT_TRUE(worker_);
   for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
   server_session_->start_shutdown(protocol::ShutdownReason::together);
   for (auto* const connection : {first.get(), worker_.get()}) {
