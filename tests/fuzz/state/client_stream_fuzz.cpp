@@ -42,7 +42,7 @@ using core::Duration;
 
 constexpr std::size_t kClients = 4;
 constexpr std::uint64_t kLittleMemory = 160 * 1024;
-constexpr int kMostTurns = 300;
+constexpr int kMostTurns = 3000;
 
 class ClientStreamBench {
  public:
