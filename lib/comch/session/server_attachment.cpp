@@ -118,7 +118,7 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
                            ? connection.grant_slot_endpoint(request, channel.memory.endpoint().view)
                            : connection.grant_data_endpoint(request, channel.memory.depth());
     heard_ = core::Clock::now();
-    if (++connected_ < channel_count()) session_->engine_->activate(*this);
+    if (++connected_ < channel_count() && !told_to_stop_) session_->engine_->activate(*this);
   } catch (const std::exception& error) {
     end("channel " + std::to_string(request.channel) + " cannot be attached: " + error.what());
   }
@@ -253,6 +253,7 @@ void ServerSession::Attachment::send_user_message(std::span<const std::byte> byt
 
 void ServerSession::Attachment::start_shutdown(protocol::ShutdownReason reason) {
   told_to_stop_ = true;
+  session_->engine_->deactivate(*this);  // no channel is to follow
   send(MessageId::start_shutdown, [=] { return protocol::StartShutdown{reason}.encode(); });
   leave_if_gone();
 }

@@ -177,6 +177,21 @@ TEST_F(ServerSessionTest, MakesOneChannelInATurn) {
   EXPECT_EQ(offered, kChannels);
 }
 
+TEST_F(ServerSessionTest, MakesNoChannelForAWorkerThatIsToldToStop) {
+  greet();
+  ASSERT_TRUE(run_until([&] { return worker_->receive().has_value(); }));  // the welcome
+  server_session_->start_shutdown(protocol::ShutdownReason::together);
+  for (int turns = 0; turns < 10; ++turns) server_engine_.run_once(core::Clock::now());
+  MessageId last{};
+  std::uint32_t offered = 0;
+  while (const auto message = worker_->receive()) {
+    last = message->id;
+    offered += last == MessageId::channel_descriptor ? 1U : 0U;
+  }
+  EXPECT_EQ(last, MessageId::start_shutdown);
+  EXPECT_LT(offered, kChannels);
+}
+
 TEST_F(ServerSessionTest, RefusesAConsumerIdOfAChannelThatIsStillToBeMade) {
   greet();
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
