@@ -167,6 +167,22 @@ class ServerTest : public testing::Test {
   core::Signals signals_{core::Hangup::rereads};  // before any thread
   support::LogCapture log_;
   support::TempDir dir_;
+  /// The worker is lost and what is asked then refused, until another one attaches.
+  void wait_too_long_for_a_worker() {
+    start();
+    ASSERT_TRUE(attach());
+    ASSERT_TRUE(eventually([this] { return connect(); }));
+    worker_.reset();
+    send_request(client_, bytes_of("lost"));
+    EXPECT_EQ(next(), error(Refusal::worker_unavailable));
+    ASSERT_TRUE(attach());
+    // The I/O thread hears of that worker after the worker does: until then it refuses.
+    ASSERT_TRUE(eventually([this] {
+      send_request(client_, bytes_of("found"));
+      return next() == response(bytes_of("dnuof"));
+    }));
+  }
+
   Options options_;
   std::optional<Server> server_;
   std::optional<TestWorker> worker_;
@@ -217,18 +233,7 @@ TEST_F(ServerTest, TheWorkerMayAskItToEnd) {
 
 TEST_F(ServerTest, WithoutAWorkerForTooLongRequestsAreRefusedUntilOneAttaches) {
   options_.worker_timeout = std::chrono::milliseconds(20);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
-  worker_.reset();
-  send_request(client_, bytes_of("lost"));
-  EXPECT_EQ(next(), error(Refusal::worker_unavailable));
-  ASSERT_TRUE(attach());
-  // The I/O thread hears of that worker after the worker does: until then it refuses.
-  EXPECT_TRUE(eventually([this] {
-    send_request(client_, bytes_of("found"));
-    return next() == response(bytes_of("dnuof"));
-  }));
+  wait_too_long_for_a_worker();
 }
 
 TEST_F(ServerTest, AWorkerThatComesInTimeEndsTheWaitForOne) {
@@ -245,17 +250,7 @@ TEST_F(ServerTest, AWorkerThatComesInTimeEndsTheWaitForOne) {
 
 TEST_F(ServerTest, AfterALongWaitForAWorkerTheNextIsWaitedForAsLong) {
   options_.worker_timeout = core::seconds(2);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
-  worker_.reset();
-  send_request(client_, bytes_of("lost"));
-  EXPECT_EQ(next(), error(Refusal::worker_unavailable));
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] {
-    send_request(client_, bytes_of("found"));
-    return next() == response(bytes_of("dnuof"));
-  }));
+  ASSERT_NO_FATAL_FAILURE(wait_too_long_for_a_worker());
   worker_->hangs = true;
   send_request(client_, bytes_of("patient"));
   worker_.reset();
