@@ -4,8 +4,12 @@ target_include_directories(offload_flags INTERFACE ${PROJECT_SOURCE_DIR}/lib ${P
 target_compile_definitions(offload_flags INTERFACE OFFLOAD_VERSION="${PROJECT_VERSION}")
 target_compile_options(offload_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
-    -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Wimplicit-fallthrough -Werror>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Wall,-Wextra>)
+    -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Wimplicit-fallthrough>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+if(OFFLOAD_WERROR)
+  target_compile_options(offload_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
+endif()
 if(OFFLOAD_SANITIZE)
   target_compile_options(offload_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${OFFLOAD_SANITIZE} -fno-omit-frame-pointer
@@ -35,8 +39,8 @@ function(offload_program name)
   target_link_libraries(${name} PRIVATE offload_flags offload_hardening ${ARG_LINKS})
 endfunction()
 
-# Has the device code of `target` compiled for this machine's GPU alone: each architecture more takes half a minute.
-# Where there is none, as PTX of the oldest one, which the driver of the GPU that runs it compiles as it starts.
+# Compiles the device code of `target` for this machine's GPU only: each further architecture takes half a minute.
+# Without a GPU it becomes PTX of the oldest one, which the driver of the GPU that runs it compiles at start.
 function(offload_one_architecture target)
   set(architectures ${CMAKE_CUDA_ARCHITECTURES})
   list(SORT architectures COMPARE NATURAL)

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "rdma/model/fast_card.hpp"
+#include "tests/support/card_model/fast_card.hpp"
 
 namespace offload::bench {
 namespace {

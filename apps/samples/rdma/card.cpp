@@ -4,7 +4,7 @@
 #include <span>
 #include <thread>
 
-#include "rdma/model/card.hpp"
+#include "tests/support/card_model/card.hpp"
 
 namespace offload::samples {
 

@@ -10,9 +10,9 @@
 
 #include "kernels/serve.hpp"
 #include "kernels/services/echo.hpp"
-#include "rdma/model/card.hpp"
 #include "rdma/queues/queue_memory.hpp"
 #include "tests/support/bytes.hpp"
+#include "tests/support/card_model/card.hpp"
 
 /// Slots that are written by RDMA, and what their reader sees after each operation of the card.
 namespace offload::kernels::rdma::test {

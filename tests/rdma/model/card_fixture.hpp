@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "rdma/model/card.hpp"
+#include "tests/support/card_model/card.hpp"
 
 namespace offload::rdma::model::test {
 

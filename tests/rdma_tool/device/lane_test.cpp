@@ -10,8 +10,8 @@
 #include "apps/rdma/pattern.hpp"
 #include "core/error.hpp"
 #include "kernels/group.hpp"
-#include "rdma/model/card.hpp"
 #include "rdma/queues/queue_memory.hpp"
+#include "tests/support/card_model/card.hpp"
 
 /// Lanes of both ends on a card in memory, by each launcher that can run here.
 /// tests/rdma_tool/matrix has them over a device.

@@ -8,11 +8,11 @@
 #include "comch/transport/rdma/slots.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services/reverse.hpp"
-#include "rdma/model/card.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/fake_mlx5.hpp"
 #include "tests/rdma/queue_owner.hpp"
 #include "tests/support/bytes.hpp"
+#include "tests/support/card_model/card.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 

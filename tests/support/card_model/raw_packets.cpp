@@ -3,7 +3,7 @@
 #include "kernels/packet/answers.hpp"
 #include "kernels/rdma/ethernet.hpp"
 #include "kernels/rdma/wait.hpp"
-#include "rdma/model/card.hpp"
+#include "tests/support/card_model/card.hpp"
 
 /// The wire between queue pairs for raw packets, and what a card knows of Ethernet.
 namespace offload::rdma::model {

@@ -1,4 +1,4 @@
-#include "rdma/model/card.hpp"
+#include "tests/support/card_model/card.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "rdma/model/fast_card.hpp"
+#include "tests/support/card_model/fast_card.hpp"
 
 #include <cstring>
 
