@@ -31,6 +31,7 @@ def run(script, *options):
     (("bundle", "--fast"), "a folder"),
     (("bundle", "here", "there"), "one folder"),
     (("coverage", "fast"), "--help"),
+    (("test", "nightly", "trixie", "sometimes"), "release asan tsan"),
     (("rdma-guest",), "which command"),
     (("rdma-guest", "--fast"), "--timeout, --link"),
     (("rdma-guest", "--timeout"), "needs a value"),
@@ -45,7 +46,7 @@ def test_refuses(command, hint):
     assert hint in done.stderr
 
 
-@pytest.mark.parametrize("script", ["demo", "setup", "test", "test-targets", "bench", "plot", "bundle",
+@pytest.mark.parametrize("script", ["demo", "setup", "test", "test-targets", "test-results", "changed", "bench", "plot", "bundle",
                                     "coverage", "rdma-guest"])
 def test_explains_itself(script):
     done = run(script, "--help")
