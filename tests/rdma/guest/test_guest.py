@@ -52,6 +52,12 @@ def test_a_command_has_its_arguments_folder_environment_and_output(guest, tmp_pa
     assert not (tmp_path / "new").exists()
 
 
+def test_a_report_is_there_afterwards(guest, tmp_path):
+    report = tmp_path / "folder/report"
+    assert guest("--report", str(report), "--", "bash", "-c", "seq 20000 >/dev/report")[0] == 0
+    assert report.read_text().splitlines() == [str(i) for i in range(1, 20001)]
+
+
 def test_a_command_that_takes_too_long_is_ended(guest):
     assert guest("--timeout", "1", "--", "sleep", "200")[0] == 124
 
