@@ -33,7 +33,7 @@ MUTANT = """# harm: none
 """
 
 
-COVERED = "| A1 | to work | `lib/core` | works | `Good.Works`, `good_test`, `test_good.py::test_it` |\n"
+COVERED = "| A1 | to work | `lib/core` | works | test | CPU | `Good.Works`, `good_test`, `test_good.py::test_it` |\n"
 
 
 @pytest.fixture
@@ -46,14 +46,16 @@ def tree(tmp_path):
     plant(tmp_path, "apps/server/main.cpp",
           '#include "comch/comch.hpp"\n#include "kernels/kernels.hpp"\n#include "server.hpp"\n')
     plant(tmp_path, "lib/comch/channel.cpp", '#include <net/if.h>\n\n#include "net/net.hpp"\n')
-    plant(tmp_path, "tests/CMakeLists.txt", "offload_unit_test(core_test SOURCES core_test.cpp)\n")
+    plant(tmp_path, "tests/CMakeLists.txt", "offload_unit_test(core_test SOURCES core_test.cpp)\n"
+          "offload_unit_test(good_program SOURCES good_test.cpp LINKS good)\n")
+    plant(tmp_path, "tests/process/CMakeLists.txt", "set(files good)\n")
     plant(tmp_path, "tests/core_test.cpp", "TEST(Core, Adds) {}\n")
     plant(tmp_path, "tests/mutants/core-adds.patch", MUTANT)
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
     plant(tmp_path, "docs/coverage.md", COVERED)
     plant(tmp_path, "tests/good_test.cpp", "TEST(Good, Works) {}\n")
-    plant(tmp_path, "tests/test_good.py", "def test_it():\n    pass\n")
+    plant(tmp_path, "tests/process/test_good.py", "def test_it():\n    pass\n")
     shutil.copytree(ROOT / "deploy/systemd", tmp_path / "deploy/systemd")
     for file in (".clang-format", "CMakePresets.json"):
         shutil.copy(ROOT / file, tmp_path)
@@ -239,13 +241,61 @@ def test_words_finds_what_was_replaced(tree, path, text, finding):
     ("Good.Works", "Good.Fails", "A1 names Good.Fails, which is not there"),
     ("good_test", "gone_test", "A1 names gone_test, which is not there"),
     ("::test_it", "::test_that", "A1 names test_good.py::test_that, which is not there"),
-    ("| works |", "| nearly |", "A1 has not 5 columns with one verdict"),
-    ("| to work ", "", "A1 has not 5 columns with one verdict"),
-    ("`Good.Works`, `good_test`, `test_good.py::test_it`", "somebody saw it", "A1 works, and no test is named"),
+    ("| works |", "| nearly |", "A1 has not 7 columns with one verdict"),
+    ("| to work ", "", "A1 has not 7 columns with one verdict"),
+    ("| CPU |", "| card |", "A1 claims 'test | card', its tests show 'test | CPU'"),
+    ("| test |", "| all |", "A1 claims 'all | CPU', its tests show 'test | CPU'"),
+    ("test | CPU | `Good.Works`, `good_test`, `test_good.py::test_it`", "none | none | somebody saw it",
+     "A1 works, and no test is named"),
     (COVERED, COVERED + COVERED, "A1 is there twice"),
 ])
 def test_coverage_finds_what_is_not_there(tree, there, instead, finding):
     plant(tree, "docs/coverage.md", COVERED.replace(there, instead))
+    status, output = run("coverage", tree)
+    assert status == 1 and finding in output, output
+
+
+GPU_TEST = 'offload_unit_test(good_program SOURCES good_test.cpp GPU Good.*)\n'
+GUEST_TEST = ("offload_guest_program(good_program SOURCES good_test.cpp)\n"
+              "offload_guest_test(rdma.good scripts/rdma-guest -- $<TARGET_FILE:good_program>)\n")
+MODEL = '#include "tests/support/card_model/card.hpp"\nTEST(Good, Works) {}\n'
+
+
+@pytest.mark.parametrize("path, text, columns", [
+    ("tests/CMakeLists.txt", GPU_TEST, "test, by hand | CPU, GPU"),
+    ("tests/CMakeLists.txt", GUEST_TEST, "test | CPU, Soft-RoCE"),
+    ("tests/CMakeLists.txt", "set(OFFLOAD_SLOW_TESTS a rdma.good)\n" + GUEST_TEST, "test, all | CPU, Soft-RoCE"),
+    ("tests/CMakeLists.txt", "set(OFFLOAD_NIGHTLY_TESTS rdma.good)\n" + GUEST_TEST,
+     "test, nightly | CPU, Soft-RoCE"),
+    ("tests/CMakeLists.txt", "offload_unit_test(good_program SOURCES fake_it.cpp good_test.cpp)\n", "test | CPU, fake"),
+    ("tests/good_test.cpp", MODEL, "test | CPU, model"),
+    ("tests/good_test.cpp", '#include "tests/good.hpp"\nTEST(Good, Works) {}\n', "test | CPU, model"),
+    ("tests/process/test_good.py", "import veth\ndef test_it():\n    pass\n", "test | CPU, veth"),
+    ("tests/process/CMakeLists.txt",
+     "offload_pytest(pytest report ${CMAKE_CURRENT_SOURCE_DIR}/test_good.py::test_it)\n"
+     "offload_guest_test(rdma.good --rootdir ${CMAKE_CURRENT_SOURCE_DIR} ${pytest})\n", "test | CPU, Soft-RoCE"),
+    ("tests/CMakeLists.txt", GPU_TEST.replace("Good.*", "*/gpu"), "test, by hand | CPU, GPU"),
+])
+def test_coverage_fills_in_where_a_test_runs_and_on_what(tree, path, text, columns):
+    plant(tree, "tests/good.hpp", "#pragma once\nclass Good;\n")
+    plant(tree, "tests/good.cpp", MODEL.splitlines()[0] + "\n")
+    if "/gpu" in text:
+        plant(tree, "tests/good_test.cpp", 'TEST_P(Good, Works) {}\nINSTANTIATE_TEST_SUITE_P(, Good, Values("gpu"));\n')
+    plant(tree, path, text)
+    status, output = run("coverage", tree)
+    assert status == 1 and f"its tests show '{columns}'" in output, output
+    subprocess.run([ROOT / "scripts/checks/coverage", "--fill", tree], timeout=200, check=True)
+    assert f"| works | {columns} |" in (tree / "docs/coverage.md").read_text()
+    assert run("coverage", tree)[0] == 0
+
+
+@pytest.mark.parametrize("path, text, finding", [
+    ("tests/CMakeLists.txt", "\n", "A1 names good_test, which no command runs"),
+    ("tests/process/CMakeLists.txt", "\n", "A1 names test_good.py::test_it, which no command runs"),
+    ("tests/other/good_test.cpp", "TEST(Other, Works) {}\n", "A1 names good_test, which is in several files"),
+])
+def test_coverage_finds_tests_that_show_nothing(tree, path, text, finding):
+    plant(tree, path, text)
     status, output = run("coverage", tree)
     assert status == 1 and finding in output, output
 
