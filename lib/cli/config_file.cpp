@@ -4,38 +4,40 @@
 
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/escape.hpp"
+#include "core/file.hpp"
 
 namespace offload::cli {
 namespace {
 
 /// A longer file is another file.
-constexpr std::uintmax_t kMostBytes = 64U << 10;
+constexpr std::size_t kMostBytes = 64U << 10;
 
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   throw core::Error(core::ErrorCode::invalid_value, fmt::format("{}: {}", place, why));
 }
 
 std::string read_text(const std::string& path) {
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);  // of a regular file, no pipe
-  if (error) refuse(path, "cannot be read: " + error.message());
-  if (bytes > kMostBytes) refuse(path, fmt::format("is longer than {} bytes", kMostBytes));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) core::throw_errno("cannot read '" + path + "'");
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::string action = "cannot read '" + path + "'";
+  const core::Fd file = core::open_regular_file(path, action);
+  std::string text(kMostBytes + 1, '\0');
+  std::size_t size = 0;
+  for (ssize_t count = 1; count > 0 && size < text.size();
+       size += static_cast<std::size_t>(count)) {
+    count = core::check_errno(::read(file.get(), &text[size], text.size() - size), action);
+  }
+  if (size > kMostBytes) refuse(path, fmt::format("is longer than {} bytes", kMostBytes));
+  text.resize(size);
+  return text;
 }
 
 /// Of the byte at `at`.

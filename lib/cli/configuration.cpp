@@ -5,10 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <istream>
 #include <map>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 #include "cli/options.hpp"
 #include "core/escape.hpp"
@@ -182,6 +184,16 @@ std::string print(const CLI::Option& option) {
   return text + '\n';
 }
 
+/// CLI11 opens the file before read_config() does, and would wait for the writer of a FIFO. It
+/// reports itself a file that is not there.
+std::string not_a_regular_file(const std::string& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind == std::filesystem::file_type::regular || kind == std::filesystem::file_type::not_found)
+    return {};
+  return "'" + path + "' is not a regular file";
+}
+
 }  // namespace
 
 void add_configuration(CommandLine& line, Configuration& configuration) {
@@ -189,6 +201,7 @@ void add_configuration(CommandLine& line, Configuration& configuration) {
   app.set_config("--config,-j,--json", "",
                  "Options by their names without dashes, as TOML, or as JSON like the reference "
                  "application's. What is said here wins. SIGHUP rereads it")
+      ->check(&not_a_regular_file)
       ->type_name("FILE");
   app.config_formatter(std::make_shared<FileSettings>(app));
   app.add_flag("--check-config", configuration.check,

@@ -368,6 +368,18 @@ def statistics(client):
             **{f"service time {name}": float(value) for name, value in latencies}}
 
 
+def hang_up_with_fifo(program, file, count):
+    """SIGHUP with a FIFO in the place of a file, for the count-th time: an error, and the file is put back."""
+    kept = file.read_bytes()
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    program.send_signal(signal.SIGHUP)
+    program.wait_for_log("SIGHUP: nothing is changed: .*is not a regular file", count=count)
+    file.unlink()
+    file.write_bytes(kept)
+    file.chmod(0o600)
+
+
 def expect_server_left(server, worker):
     """The server has ended as it should, and its worker waits for the next one."""
     assert server.wait() == 0, server.log

@@ -1,6 +1,5 @@
 #include "comch/session/key.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -18,7 +17,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/fd.hpp"
+#include "core/file.hpp"
 
 namespace offload::comch {
 namespace {
@@ -79,7 +78,7 @@ Key::~Key() {
 
 Key Key::load(const std::string& path) {
   const std::string action = "cannot read the key file " + path;
-  const core::Fd fd(core::check_errno(::open(path.c_str(), O_RDONLY | O_CLOEXEC), action));
+  const core::Fd fd = core::open_regular_file(path, action);
   struct stat status {};
   core::check_errno(::fstat(fd.get(), &status), action);
   if ((status.st_mode & others_bits(status)) != 0) {

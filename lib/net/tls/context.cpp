@@ -1,6 +1,5 @@
 #include "net/tls/context.hpp"
 
-#include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -8,7 +7,7 @@
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 
-#include "core/fd.hpp"
+#include "core/file.hpp"
 #include "net/tls/error.hpp"
 #include "net/tls/psk.hpp"
 
@@ -37,10 +36,15 @@ void require(int result, const std::string& action) {
   if (result != 1) throw_openssl_error(action);
 }
 
+/// OpenSSL opens the file itself, and would wait for the writer of a FIFO.
+void require_regular_file(const std::string& path, const std::string& action) {
+  static_cast<void>(core::open_regular_file(path, action));
+}
+
 /// Reads the key from the descriptor whose mode was looked at, so that both are of the same file.
 void use_private_key(SSL_CTX* context, const std::string& path) {
   const std::string action = "cannot use the private key " + path;
-  const core::Fd fd(core::check_errno(::open(path.c_str(), O_RDONLY | O_CLOEXEC), action));
+  const core::Fd fd = core::open_regular_file(path, action);
   struct stat status {};
   core::check_errno(::fstat(fd.get(), &status), action);
   if ((status.st_mode & S_IRWXO) != 0) {
@@ -96,6 +100,7 @@ TlsContext TlsContext::server(const TlsCertificate& own, const std::string& clie
   if (client_ca_file.empty()) return made;
   made.require_peer(client_ca_file);
   // Tells clients which of their certificates to send. The context owns the list.
+  require_regular_file(client_ca_file, "cannot use the authorities in " + client_ca_file);
   auto* const names = ::SSL_load_client_CA_file(client_ca_file.c_str());
   if (names == nullptr) throw_openssl_error("cannot use the authorities in " + client_ca_file);
   ::SSL_CTX_set_client_CA_list(made.context_.get(), names);
@@ -131,8 +136,9 @@ TlsContext TlsContext::psk_client(PreSharedKey key) {
 
 void TlsContext::use_certificate(const TlsCertificate& own) {
   SSL_CTX* const context = context_.get();
-  require(::SSL_CTX_use_certificate_chain_file(context, own.chain_file.c_str()),
-          "cannot use the certificate " + own.chain_file);
+  const std::string action = "cannot use the certificate " + own.chain_file;
+  require_regular_file(own.chain_file, action);
+  require(::SSL_CTX_use_certificate_chain_file(context, own.chain_file.c_str()), action);
   use_private_key(context, own.key_file);
   require(::SSL_CTX_check_private_key(context),
           "the private key " + own.key_file + " is not that of " + own.chain_file);
@@ -143,8 +149,9 @@ void TlsContext::require_peer(const std::string& ca_file) {
   if (ca_file.empty()) {
     require(::SSL_CTX_set_default_verify_paths(context), "cannot use the system's authorities");
   } else {
-    require(::SSL_CTX_load_verify_file(context, ca_file.c_str()),
-            "cannot use the authorities in " + ca_file);
+    const std::string action = "cannot use the authorities in " + ca_file;
+    require_regular_file(ca_file, action);
+    require(::SSL_CTX_load_verify_file(context, ca_file.c_str()), action);
   }
   ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }

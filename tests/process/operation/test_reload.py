@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import wait_until
+from harness import hang_up_with_fifo, wait_until
 from wire import Wire, payloads
 
 PROGRAMS = ["server", "worker"]
@@ -145,3 +145,15 @@ def test_a_worker_rereads_its_key(stage):
     stage.key_options()[1].write_bytes(os.urandom(32))
     hang_up(worker, "are reread", 1)
     wait_until(lambda: worker.alive, "the worker lives")
+
+
+def test_a_fifo_in_the_place_of_a_file_is_an_error(stage):
+    """open() of a FIFO waits for a writer unless it is told not to: the control thread would never return."""
+    file, key = stage.folder / "settings.toml", stage.key_options()[1]
+    file.write_text("")
+    server = stage.server("--config", file, "--comch-key-file", key)
+    stage.worker()
+    server.wait_until_listening()
+    hang_up_with_fifo(server, file, 1)
+    hang_up_with_fifo(server, key, 2)
+    assert server.terminate() == 0

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from certificates import Authority, needs_openssl, own, trusting
-from harness import PATIENCE, TIME_FACTOR, Load, scaled, statistics, wait_until
+from harness import PATIENCE, TIME_FACTOR, Load, hang_up_with_fifo, scaled, statistics, wait_until
 from wire import TOO_LONG, Wire, frame, payloads, reverse
 
 pytestmark = needs_openssl
@@ -198,3 +198,13 @@ def test_files_that_will_not_do(stage, ours, certificate, tmp_path):
     for options in (["--tls-certificate", certificate[0]], ["--tls-key", certificate[1]],
                     ["--tls-client-ca", ours.ca]):
         assert stage.server(*options).wait() == 2
+
+
+def test_a_fifo_in_the_place_of_a_certificate_is_an_error(stage, tmp_path):
+    """As in test_reload.py: OpenSSL opens the files of certificates itself."""
+    authority = Authority(tmp_path, "of this test")
+    certificate = authority.issue("server", "DNS:server.test")
+    server, _ = stage.pair(*own(certificate), "--tls-client-ca", authority.ca)
+    for count, file in enumerate((*certificate, authority.ca), 1):
+        hang_up_with_fifo(server, file, count)
+    assert server.terminate() == 0
