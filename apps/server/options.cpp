@@ -26,8 +26,9 @@ constexpr std::uint32_t kMostClients = 1'000'000'000;
 constexpr const char* kDescription =
     "Offload server (DPU): accepts TCP clients, forwards their requests to the worker that "
     "attached\n"
-    "to --comch, and sends the responses back in order. It opens its TCP port once a worker is "
-    "there.";
+    "to --comch, and sends the responses back in order. It listens at once, and accepts clients "
+    "once "
+    "a worker is there.";
 
 constexpr const char* kFooter =
     "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"

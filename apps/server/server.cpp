@@ -67,10 +67,11 @@ Server::Server(const Options& options, core::Signals& signals)
   for (const int cpu : cpus_) {
     offer.numa_nodes.push_back(cpu < 0 ? -1 : core::numa_node_of(cpu));
   }
-  // Bound now, so that a wrong address or a taken port shows at once, and listening later.
+  // From the start, although clients are accepted once there is a worker: on a port that is bound
+  // and does not listen, a program of another user may listen and take the clients' requests.
   for (const Listen& listen : options_.listens) {
-    listeners_.push_back(
-        net::bind_tcp(net::resolve(options_.listen_address, listen.port, true).front()));
+    listeners_.push_back(net::listen_tcp(
+        net::resolve(options_.listen_address, listen.port, true).front(), kListenBacklog));
     net::set_dead_peer_timeout(listeners_.back().get(), options_.clients.output_timeout);
     if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listeners_.back().get());
   }
@@ -121,8 +122,6 @@ void Server::turn(core::TimePoint deadline) {
 }
 
 void Server::open_for_clients() {
-  // Fails where another has come to listen there while this one waited for its worker.
-  for (const auto& listener : listeners_) net::start_listening(listener.get(), kListenBacklog);
   const auto client_memory = std::make_shared<ClientMemory>(
       options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory(),
       static_cast<std::uint32_t>(cpus_.size()));
@@ -349,6 +348,7 @@ void Server::shut_down() {
   const auto drain_deadline =
       deadline - std::min(kWorkerShutdownTime, options_.shutdown_timeout / 2);
   acceptor_.reset();  // before the threads are drained: they are given nobody after that
+  listeners_.clear();
   for (const auto& thread : threads_) thread->drain();
   const auto drained = [&] {
     return std::all_of(threads_.begin(), threads_.end(),

@@ -154,6 +154,10 @@ class ServerTest : public testing::Test {
     return eventually([&] { return ::poll(&watched, 1, 0) == 1; }) &&
            net::connect_result(client_.get()) == 0;
   }
+  /// Connects once clients are accepted.
+  bool enter() {
+    return eventually([this] { return log_.has("listening on"); }) && connect();
+  }
   std::optional<test::Received::Frame> next() {
     std::optional<test::Received::Frame> frame;
     eventually([&] {
@@ -171,7 +175,7 @@ class ServerTest : public testing::Test {
   void wait_too_long_for_a_worker() {
     start();
     ASSERT_TRUE(attach());
-    ASSERT_TRUE(eventually([this] { return connect(); }));
+    ASSERT_TRUE(enter());
     worker_.reset();
     send_request(client_, bytes_of("lost"));
     EXPECT_EQ(next(), error(Refusal::worker_unavailable));
@@ -193,13 +197,18 @@ class ServerTest : public testing::Test {
   test::Received received_;
 };
 
-TEST_F(ServerTest, LetsClientsInOnceAWorkerServesThem) {
+TEST_F(ServerTest, AnswersAClientThatCameBeforeTheFirstWorker) {
   start();
-  EXPECT_FALSE(connect());
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(connect());
   send_request(client_, bytes_of("request"));
+  ASSERT_TRUE(attach());
   EXPECT_EQ(next(), response(bytes_of("tseuqer")));
+}
+
+TEST_F(ServerTest, ItsPortIsItsOwnBeforeAWorkerComes) {
+  start();
+  EXPECT_THROW(net::listen_tcp(net::resolve("127.0.0.1", options_.listen_port, true).front(), 1),
+               core::Error);
 }
 
 TEST_F(ServerTest, ASignalEndsItBeforeAWorkerHasCome) {
@@ -212,7 +221,7 @@ TEST_F(ServerTest, ASignalEndsItBeforeAWorkerHasCome) {
 TEST_F(ServerTest, ASignalEndsItAndItsWorkerIsTold) {
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   send_request(client_, bytes_of("1"));
   EXPECT_EQ(next(), response(bytes_of("1")));
   ::kill(::getpid(), SIGINT);
@@ -240,7 +249,7 @@ TEST_F(ServerTest, AWorkerThatComesInTimeEndsTheWaitForOne) {
   options_.worker_timeout = core::seconds(2);
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   worker_.reset();
   ASSERT_TRUE(attach());
   const auto over = core::Clock::now() + options_.worker_timeout + std::chrono::milliseconds(200);
@@ -265,7 +274,7 @@ TEST_F(ServerTest, AHangupSetsTheTimeLimitsOfItsThreads) {
   options_.configuration.arguments = arguments.data();
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   std::ofstream(file) << "request-timeout = \"50ms\"\n";
   ::kill(::getpid(), SIGHUP);
   ASSERT_TRUE(eventually([this] { return log_.has("are reread"); })) << log_.text();
@@ -279,7 +288,7 @@ TEST_F(ServerTest, AHangupSetsTheTimeLimitsOfItsThreads) {
 TEST_F(ServerTest, AStandByTakesOverWhatIsUnanswered) {
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   second_.emplace(options_.comch, protocol::kStandsBy);
   ASSERT_TRUE(eventually([this] { return second_->attached(); }));
   EXPECT_EQ(second_->channels(), 0U);
@@ -294,7 +303,7 @@ TEST_F(ServerTest, AWorkerThatAnswersNothingLosesItsChannels) {
   options_.worker_timeout = core::seconds(1);
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   second_.emplace(options_.comch, protocol::kStandsBy);
   ASSERT_TRUE(eventually([this] { return second_->attached(); }));
   worker_->hangs = true;
@@ -308,7 +317,7 @@ TEST_F(ServerTest, WithoutAnotherWorkerAStuckOnesRequestsAreRefused) {
   options_.worker_timeout = core::seconds(1);
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   worker_->hangs = true;
   send_request(client_, bytes_of("stuck"));
   EXPECT_EQ(next(), error(Refusal::worker_unavailable));
@@ -318,7 +327,7 @@ TEST_F(ServerTest, ARequestUnansweredForTooLongIsRefused) {
   options_.request_timeout = std::chrono::milliseconds(50);
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   worker_->hangs = true;
   send_request(client_, bytes_of("late"));
   EXPECT_EQ(next(), error(Refusal::request_timed_out));
@@ -330,7 +339,7 @@ TEST_F(ServerTest, ARequestUnansweredForTooLongIsRefused) {
 TEST_F(ServerTest, AWorkerThatLeavesEndsAlone) {
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   worker_->request_detach();
   ASSERT_TRUE(eventually([this] { return worker_->told_to_stop(); }));
   EXPECT_EQ(worker_->reason(), protocol::ShutdownReason::released);
@@ -352,7 +361,7 @@ TEST_F(ServerTest, TogetherAWorkerThatLeavesEndsTheServer) {
 TEST_F(ServerTest, AReplacementTakesTheChannelsAndTheFormerWorkerIsLetGo) {
   start();
   ASSERT_TRUE(attach());
-  ASSERT_TRUE(eventually([this] { return connect(); }));
+  ASSERT_TRUE(enter());
   second_.emplace(options_.comch, protocol::kReplaces);
   ASSERT_TRUE(eventually([this] { return worker_->told_to_stop(); }));
   EXPECT_EQ(worker_->reason(), protocol::ShutdownReason::released);
