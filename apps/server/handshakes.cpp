@@ -7,7 +7,6 @@
 namespace offload::server {
 namespace {
 
-constexpr core::Duration kHandshakeTime = std::chrono::seconds(10);
 /// As for clients that were refused: to close at once, with bytes unread, would make the kernel
 /// reset the connection and take the alert from the client.
 constexpr core::Duration kAlertTime = std::chrono::seconds(1);
@@ -29,7 +28,7 @@ Handshakes::Client::Client(core::Fd socket, Admission admitted, Handshakes& tabl
     : owner(&table),
       stream(std::move(socket), *table.context_),
       admission(std::move(admitted)),
-      deadline(core::Clock::now() + kHandshakeTime) {
+      deadline(core::Clock::now() + table.time_) {
   owner->engine_->watch(stream.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
 }
 
@@ -41,8 +40,8 @@ void Handshakes::Client::on_events(std::uint32_t) {
   if (!core::IntrusiveList<Client, Ready>::is_linked(*this)) owner->ready_.push_back(*this);
 }
 
-Handshakes::Handshakes(progress::Engine& engine, OnDone on_done)
-    : engine_(&engine), on_done_(std::move(on_done)) {}
+Handshakes::Handshakes(progress::Engine& engine, OnDone on_done, core::Duration time)
+    : engine_(&engine), on_done_(std::move(on_done)), time_(time) {}
 
 void Handshakes::add(core::Fd socket, Admission admission) {
   clients_.push_back(std::make_unique<Client>(std::move(socket), std::move(admission), *this));

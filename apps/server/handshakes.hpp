@@ -24,8 +24,10 @@ class Handshakes {
   /// Takes the connection of a client whose handshake is done.
   using OnDone = std::function<void(net::Stream, Admission)>;
 
-  /// `engine` outlives it.
-  Handshakes(progress::Engine& engine, OnDone on_done);
+  static constexpr core::Duration kTime = std::chrono::seconds(10);
+
+  /// `engine` outlives it. A client whose handshake takes longer than `time` is closed.
+  Handshakes(progress::Engine& engine, OnDone on_done, core::Duration time = kTime);
 
   /// For clients that come from now on.
   void set_context(net::TlsContext context) { context_.emplace(std::move(context)); }
@@ -68,6 +70,7 @@ class Handshakes {
 
   progress::Engine* engine_;
   OnDone on_done_;
+  core::Duration time_;
   std::optional<net::TlsContext> context_;
   core::IntrusiveList<Client, Ready> ready_;
   core::IntrusiveList<Client, Due> under_way_;  ///< the first to be late in front

@@ -17,7 +17,7 @@ HOUR = 3_600_000_000_000
 
 
 def import_hdrh(folder):
-    """hdrh.histogram and hdrh.log; installed into `folder` if need be."""
+    """hdrh.histogram and hdrh.log; installed into `folder` if need be. Raises ImportError with a reason."""
     try:
         importlib.import_module("hdrh.histogram")
     except ImportError:
@@ -26,20 +26,12 @@ def import_hdrh(folder):
                                    "--disable-pip-version-check", "hdrhistogram"),
                                   timeout=INSTALL_SECONDS, capture_output=True, text=True)
         except subprocess.TimeoutExpired:
-            skip(f"pip took more than {INSTALL_SECONDS} s")
+            raise ImportError(f"pip took more than {INSTALL_SECONDS} s") from None
         if done.returncode != 0:
-            skip((done.stderr.strip().splitlines() or ["pip failed"])[-1])
+            raise ImportError((done.stderr.strip().splitlines() or ["pip failed"])[-1]) from None
         sys.path.insert(0, folder)
         importlib.invalidate_caches()
-    try:
-        return importlib.import_module("hdrh.histogram"), importlib.import_module("hdrh.log")
-    except ImportError as error:
-        return skip(str(error))
-
-
-def skip(reason):
-    print(f"skipped: no Python module hdrhistogram: {reason}")
-    sys.exit(SKIPPED)
+    return importlib.import_module("hdrh.histogram"), importlib.import_module("hdrh.log")
 
 
 def run_tool(tool, mode, text):
@@ -134,7 +126,11 @@ def main():
         print(__doc__.partition("\n\n")[2].strip(), file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
-        hdrh, hdrh_log = import_hdrh(folder)
+        try:
+            hdrh, hdrh_log = import_hdrh(folder)
+        except ImportError as error:
+            print(f"skipped: no Python module hdrhistogram: {error}")
+            return SKIPPED
         for test in (test_they_read_ours, test_we_read_theirs):
             test(hdrh, hdrh_log, sys.argv[1], folder)
             print(f"{test.__name__}: passed")

@@ -26,7 +26,9 @@ namespace offload::packet::test {
 using Bytes = std::vector<std::uint8_t>;
 
 /// A network namespace of this process's own, which ends with it, with two ends of a wire: v0,
-/// which tests make a port of, and v1, whose frames they write and read.
+/// which tests make a port of, and v1, whose frames they write and read. There is no IPv6, so that
+/// the kernel sends no frames of its own, such as those of duplicate address detection, which tests
+/// would count.
 class Veth {
  public:
   explicit Veth(unsigned hardware_queues = 1) {
@@ -36,8 +38,10 @@ class Veth {
     }
     const std::string queues = " numrxqueues " + std::to_string(hardware_queues) + " numtxqueues " +
                                std::to_string(hardware_queues);
-    const std::string made = "ip link add v0" + queues + " type veth peer name v1" + queues +
-                             " && ip link set v0 up && ip link set v1 up";
+    const std::string made =
+        "f=/proc/sys/net/ipv6/conf/default/disable_ipv6; if [ -e $f ]; then echo 1 >$f; fi && "
+        "ip link add v0" +
+        queues + " type veth peer name v1" + queues + " && ip link set v0 up && ip link set v1 up";
     if (std::system(made.c_str()) != 0) {
       unavailable_ = "no veth: `ip link add` failed";
       return;

@@ -4,7 +4,6 @@ import contextlib
 import random
 import re
 import resource
-import select
 import socket
 import threading
 import time
@@ -66,16 +65,16 @@ def expect_own_answers(server):
         wire.ask(payloads(100, range(LIMIT), seed=time.monotonic_ns()))
 
 
-@pytest.mark.parametrize("bad, code", BAD_FRAMES,
-                         ids=[f"{bad[:12].hex()}+{len(bad[12:])}" for bad, _ in BAD_FRAMES])
-def test_a_malformed_frame(server, beside, no_leak, bad, code):
+def test_malformed_frames(server, beside, no_leak):
     owed = payloads(20, range(LIMIT))
-    with beside(), Wire(server.port) as wire:
-        with wire.sending(b"".join(map(frame, owed)) + bad):
-            wire.expect(map(reverse, owed))
-        assert wire.receive_error() == code
-        wire.expect_end()
-    assert server.alive
+    with beside():
+        for bad, code in BAD_FRAMES:
+            with Wire(server.port) as wire:
+                with wire.sending(b"".join(map(frame, owed)) + bad):
+                    wire.expect(map(reverse, owed))
+                assert wire.receive_error() == code, bad[:20].hex()
+                wire.expect_end()
+            assert server.alive, bad[:20].hex()
 
 
 def test_nothing_after_a_malformed_frame_is_answered(server, beside, no_leak):
@@ -216,26 +215,23 @@ def test_a_refused_client_that_sends_on(server, beside, no_leak):
                 wire.send(bytes(65536))
 
 
-def send_garbage(server, seed):
-    """Random bytes until the server has had enough: whether it answered with an error frame."""
-    source = random.Random(seed)
-    with Wire(server.port) as wire:
-        with contextlib.suppress(ConnectionError):
-            for _ in range(64):
-                wire.send(source.randbytes(16384))
-                if select.select([wire.socket], [], [], 0)[0]:
-                    break
-        with contextlib.suppress(ConnectionError):
-            return (wire.receive() or [None])[0] == ERROR
-    return False
+def test_garbage(server, beside, no_leak):
+    with beside():
+        for seed in range(30):
+            with Wire(server.port) as wire:
+                wire.send(random.Random(seed).randbytes(16384))
+                assert wire.receive()[0] == ERROR
 
 
 def test_a_flood_of_garbage(server, beside, no_leak):
+    """From clients that send on when they are refused: these may lose the error to a reset."""
     with beside():
-        answered = sum(send_garbage(server, seed) for seed in range(30))
+        for seed in range(30):
+            with Wire(server.port) as wire, contextlib.suppress(ConnectionError):
+                for _ in range(64):
+                    wire.send(random.Random(seed).randbytes(16384))
+                wire.receive()
         expect_own_answers(server)
-    # A client that stops sending when an answer arrives can read the error; others may not.
-    assert answered >= 15
 
 
 def misbehave(server, seed):

@@ -13,6 +13,9 @@
 
 namespace offload::progress {
 
+/// The deadline of a sleep that something else must end: if nothing does, ctest ends the test.
+inline constexpr core::TimePoint kNoDeadline = core::TimePoint::max();
+
 inline core::TimePoint in(core::Duration time) {
   return core::Clock::now() + time;
 }

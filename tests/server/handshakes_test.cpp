@@ -6,6 +6,7 @@
 
 #include "tests/net/tls/tls_pair.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
 
 namespace offload::server {
 namespace {
@@ -100,6 +101,24 @@ TEST_F(HandshakesTest, OneThatWaitsHasADeadline) {
   EXPECT_EQ(handshakes_.size(), 1U);
   EXPECT_LT(handshakes_.deadline(), core::Clock::now() + std::chrono::seconds(11));
   EXPECT_FALSE(handshakes_.turn());
+}
+
+TEST_F(HandshakesTest, OneThatDoesNotGoOnIsClosed) {
+  const support::LogCapture log;
+  Handshakes hasty{engine_, [](net::Stream, const Admission&) { ADD_FAILURE(); },
+                   std::chrono::milliseconds(20)};
+  hasty.set_context(TlsContext::psk_server({key_}));
+  auto [here, there] = net::TlsPair::make_sockets();
+  hasty.add(std::move(here));
+  EXPECT_TRUE(support::eventually(
+      [&] {
+        while (hasty.turn()) continue;
+        return hasty.size() == 0;
+      },
+      [&] { engine_.run_once(hasty.deadline()); }));
+  std::byte byte{};
+  EXPECT_EQ(::recv(there.get(), &byte, 1, 0), 0);
+  EXPECT_TRUE(log.has("failed: it was not done in time")) << log.text();
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ def test_no_kernel_is_no_success(tmp_path):
 
 def test_without_cuobjdump_it_is_skipped_and_says_so(tmp_path):
     if shutil.which(f"{CUDA}/cuobjdump"):
-        pytest.skip("there is one")
+        pytest.skip("cuobjdump is here: this is about a machine without it")
     environment = {"PATH": "/usr/bin:/bin"}
     status, output = check(tmp_path / "worker.o", env=environment)
     assert status == 77

@@ -153,15 +153,6 @@ static __always_inline int matches(const struct offload_rule* rule, const struct
          (fields->tcp_flags & rule->tcp_flags_mask) == rule->tcp_flags;
 }
 
-/* One of `queues` for each sender: addresses and ports of one give always the same. */
-static __always_inline __u32 queue_of_sender(const struct fields* fields, __u32 queues) {
-  const __u32* source = fields->source;
-  __u32 hash = source[0] ^ source[1] ^ source[2] ^ source[3];
-  hash ^= (__u32)fields->source_port << 16 | fields->destination_port;
-  hash *= 0x9e3779b1; /* 2^32 by the golden ratio: ports that follow each other are spread */
-  return (hash >> 16) * queues >> 16;
-}
-
 SEC("xdp")
 int steer(struct xdp_md* context) {
   void* end = (void*)(long)context->data_end;
@@ -198,7 +189,9 @@ int steer(struct xdp_md* context) {
   }
   /* No branch after this depends on the hash: the verifier would follow each of its values. */
   if (spread > 1) {
-    target = (target + queue_of_sender(&fields, spread)) & (OFFLOAD_MOST_QUEUES - 1);
+    target +=
+        offload_queue_of_sender(fields.source, fields.source_port, fields.destination_port, spread);
+    target &= OFFLOAD_MOST_QUEUES - 1;
   }
   /* A hardware queue that the port does not have: to the stack. */
   return bpf_redirect_map(&sockets, context->rx_queue_index * OFFLOAD_MOST_QUEUES + target,

@@ -60,4 +60,21 @@ struct offload_counter {
   __u64 bytes;
 };
 
+/* Returns which of `queues` takes the frames of a sender: the same for each frame of it. `source`
+ * is its address as in a rule. One round is not enough: the high bits would depend on the source
+ * port by one multiplication alone, and sockets with every second port would share one or two
+ * queues. */
+static inline __attribute__((always_inline)) __u32 offload_queue_of_sender(const __u32* source,
+                                                                           __u32 source_port,
+                                                                           __u32 destination_port,
+                                                                           __u32 queues) {
+  __u32 hash = source[0] ^ source[1] ^ source[2] ^ source[3];
+  hash ^= source_port << 16 | destination_port;
+  for (int round = 0; round < 2; ++round) {
+    hash ^= hash >> 16;
+    hash *= 0x9e3779b1; /* 2^32 by the golden ratio */
+  }
+  return (hash >> 16) * queues >> 16;
+}
+
 #endif

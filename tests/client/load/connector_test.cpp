@@ -75,7 +75,6 @@ TEST(Connector, GivesUpAtItsDeadlineWithTheLastReason) {
                               ": Connection refused (--connect-timeout is over)")
                                  .c_str());
   EXPECT_GE(Clock::now() - begin, 100ms);
-  EXPECT_LT(Clock::now() - begin, kBound);
 }
 
 TEST(Connector, MakesOneAttemptWhateverTheDeadline) {

@@ -167,26 +167,27 @@ def serving(workers):
 
 
 @needs_cpu_worker
-@pytest.mark.parametrize("goes_on", [False, True], ids=["and ends", "and goes on"])
-def test_a_worker_that_is_stopped(stage, goes_on):
-    """It is gone for the server once it has been silent; another serves though its process lives.
-    If it goes on, it comes back by itself."""
-    server, worker = stage.pair("--worker-timeout", "60s")
-    worker.stop()
+def test_workers_that_are_stopped(stage):
+    """They are gone for the server once they have been silent; another serves though their processes
+    live. One that goes on comes back by itself."""
+    server, ends = stage.pair("--worker-timeout", "60s")
+    goes_on = stage.worker()
+    goes_on.wait_for_log("stands by: no channel is assigned")
     with Wire(server.port) as wire:
+        for worker in (ends, goes_on):
+            worker.stop()
         requests = payloads(20, 100)
         send_pending(wire, requests)
-        gone = server.wait_for_log(r"worker 1, .+ is gone: (.*)", SILENCE)
-        assert gone[1] == "it has been silent for too long"
+        for count in (1, 2):
+            gone = server.wait_for_log(r"worker \d, .+ is gone: (.*)", SILENCE, count=count)
+            assert gone[1] == "it has been silent for too long"
         other = stage.worker()
         wire.expect(map(reverse, requests))
-        assert worker.alive
-        if goes_on:
-            worker.send_signal(signal.SIGCONT)
-            worker.wait_for_log("attached to", count=2)
-            other.kill()
-        else:
-            worker.kill()
+        assert ends.alive and goes_on.alive
+        ends.kill()
+        goes_on.send_signal(signal.SIGCONT)
+        goes_on.wait_for_log("attached to", count=2)
+        other.kill()
         wire.ask(payloads(20, 100, seed=2))
 
 

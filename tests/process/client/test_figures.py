@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness import TIME_FACTOR
+from harness import ROOT, TIME_FACTOR
 from results import bucket_of, decode_histogram, finish, requests_of, start
 
 QUANTILES = {"p50": .5, "p90": .9, "p95": .95, "p99": .99, "p99_9": .999, "p99_99": .9999,
@@ -110,14 +110,12 @@ def test_the_intervals_of_the_histogram_log_add_up(runs, name):
             assert highest * 1e3 == pytest.approx(interval[f"{kind}_us"]["max"], rel=3 * HALF_A_STEP)
 
 
-def test_hdrhistograms_own_reader(runs):
-    """metrics.hdr_live installs it, if need be; here it is used where it is."""
+def test_hdrhistograms_own_reader(runs, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tests/metrics")
     try:
-        log = importlib.import_module("hdrh.log")
-        histogram = importlib.import_module("hdrh.histogram")
+        histogram, log = importlib.import_module("hdr_live_test").import_hdrh(str(tmp_path))
     except ImportError as error:
-        print(f"skipped: no Python module hdrhistogram: {error}")
-        pytest.skip(str(error))
+        pytest.skip(f"no Python module hdrhistogram, and pip does not install it: {error}")
     totals = {kind: histogram.HdrHistogram(1, 3_600_000_000_000, 2) for kind in KINDS}
     reader = log.HistogramLogReader(str(runs["open"].hlog), totals["service_time"])
     while interval := reader.get_next_interval_histogram():

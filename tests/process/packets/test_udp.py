@@ -1,20 +1,20 @@
 """The mission by UDP: offload-worker --udp on one end of a wire, offload-client --udp on the other."""
+import contextlib
 import http.client
 import json
-import random
 import re
-import select
 import signal
 import socket
 import struct
 import subprocess
-import threading
+import sys
 import time
 
 import pytest
 
 from harness import BACKEND, BIN, ROOT, SERVICES, TIME_FACTOR, scaled
-from veth import ADDRESS, HERE, LIMIT, THERE, Program, both_ends, namespace, run
+from lossy_wire import LossyWire
+from veth import ADDRESS, HERE, LIMIT, PEER, THERE, Program, both_ends, namespace, run
 
 PORT = 4000
 SUMMARY = re.compile(r"(\d+) datagrams: (\d+) answered, (\d+) refused, (\d+) malformed "
@@ -102,6 +102,37 @@ def test_ipv6_and_an_open_loop(worker, tmp_path):
     assert program.end(signal.SIGINT)["answered"] == 300
 
 
+@contextlib.contextmanager
+def sockets_with_ports(first, count):
+    """A client with as many sockets has all these ports, in some order."""
+    with namespace(THERE), open("/proc/sys/net/ipv4/ip_local_port_range", "r+") as ports:
+        before = ports.read()
+        ports.seek(0)
+        ports.write(f"{first} {first + count - 1}")
+    try:
+        yield [first + i for i in range(count)]
+    finally:
+        with namespace(THERE), open("/proc/sys/net/ipv4/ip_local_port_range", "w") as ports:
+            ports.write(before)
+
+
+def queue_of(source_port, queues):
+    """Which of so many queues the XDP program chooses (lib/packet/program/steering.h)."""
+    mixed = int.from_bytes(socket.inet_aton(PEER), sys.byteorder) ^ (source_port << 16 | PORT)
+    for _ in range(2):
+        mixed ^= mixed >> 16
+        mixed = mixed * 0x9e3779b1 & 0xffffffff
+    return (mixed >> 16) * queues >> 16
+
+
+def by_queue(ports, queues, each=1):
+    """How many datagrams each queue gets if each of these ports sends so many."""
+    counts = [0] * queues
+    for port in ports:
+        counts[queue_of(port, queues)] += each
+    return counts
+
+
 def page_of(program, path="/metrics"):
     """What --metrics says in the worker's namespace; a page is made ten times a second."""
     port = int(re.search(r"metrics on http://127\.0\.0\.1:(\d+)/", program.log)[1])
@@ -128,11 +159,14 @@ def test_metrics_are_what_was_done(worker, tmp_path):
     program = worker("--metrics", "0", "--udp-queues", "2", "--udp-service", "echo")
     before = figures_of(program)
     assert before["offload_udp_datagrams_total"] == 0 and before["offload_udp_ready"] == 1
-    datagrams, _ = client(tmp_path, "--size", "100", "-i", "300", "--connections", "8", "--service", "echo")
+    with sockets_with_ports(5000, 8) as ports:
+        datagrams, _ = client(tmp_path, "--size", "100", "-i", "300", "--connections", "8", "--service", "echo")
     count = datagrams["answered"]
-    assert count == datagrams["sent"] and not datagrams["sent_again"]
-    with namespace(THERE), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-        for _ in range(3):
+    assert count == datagrams["sent"] == 8 * 300 and not datagrams["sent_again"]
+    strangers = [6000, 6001, 6002]
+    for port in strangers:
+        with namespace(THERE), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.bind((PEER, port))
             stranger.sendto(b"no request", (ADDRESS, PORT))
     rule = f'rule="udp dst {ADDRESS} dport {PORT} to 0-1"'
     deadline = time.monotonic() + LIMIT
@@ -152,9 +186,11 @@ def test_metrics_are_what_was_done(worker, tmp_path):
     assert now["offload_udp_wake_ups_total"] > 0
     assert now["offload_udp_busy_seconds_total"] > before["offload_udp_busy_seconds_total"]
     assert now["offload_udp_poll_seconds_total"] > before["offload_udp_poll_seconds_total"]
-    by_queue = figures_of(program, "?per_thread=1")
-    shares = [by_queue[f'offload_udp_datagrams_total{{queue="{i}"}}'] for i in range(2)]
-    assert sum(shares) == count + 3 and min(shares) > 0
+    of_threads = figures_of(program, "?per_thread=1")
+    shares = [of_threads[f'offload_udp_datagrams_total{{queue="{i}"}}'] for i in range(2)]
+    answered, dropped = by_queue(ports, 2, each=300), by_queue(strangers, 2)
+    assert min(answered) > 0 and min(dropped) > 0, "choose other ports"
+    assert shares == [sum(both) for both in zip(answered, dropped)]
     families = set(re.findall(r"^# TYPE (\S+)", page_of(program)[1], re.MULTILINE))
     assert families == documented("Both programs") | documented("Worker with --udp")
     assert page_of(program, "/healthz")[0] == page_of(program, "/readyz")[0] == 200
@@ -186,14 +222,15 @@ def test_an_answer_that_does_not_fit_is_refused(worker, tmp_path):
 def test_clients_are_spread_over_queues(worker, tmp_path):
     program = worker("--udp-queues", "4", place=f"x0:{PORT}")
     each = scaled(300)
-    datagrams, _ = client(tmp_path, "--size", "64", "--connections", "32", "-i", str(each),
-                          "--max-concurrent-messages", "8")
+    with sockets_with_ports(5000, 32) as ports:
+        datagrams, _ = client(tmp_path, "--size", "64", "--connections", "32", "-i", str(each),
+                              "--max-concurrent-messages", "8")
     assert datagrams["answered"] == datagrams["sent"] == 32 * each
     assert program.end()["answered"] == datagrams["sent"]
-    by_queue = list(map(int, re.search(r"by queue: (.*)", program.log)[1].split(",")))
-    # A sender is of one queue alone; that each of four has one of 32 is as good as certain.
-    assert sum(by_queue) == 32 * each and len(by_queue) >= 4
-    assert all(count % each == 0 for count in by_queue) and sum(map(bool, by_queue)) == 4
+    counts = list(map(int, re.search(r"by queue: (.*)", program.log)[1].split(",")))
+    shares = by_queue(ports, 4, each)
+    assert shares == [7 * each, 9 * each, 8 * each, 8 * each]  # as in spread_test.cpp
+    assert counts[:4] == shares and not any(counts[4:])
 
 
 def request(sequence, payload, size=None, kind=4, length=None):
@@ -258,60 +295,11 @@ def test_malformed_datagrams_cost_nobody_else(worker, tmp_path):
     assert counts["answered"] == datagrams["answered"] + rounds
 
 
-class LossyWire:
-    """Between a client and the worker, in the client's namespace: loses, doubles and delays
-    datagrams in both directions, by numbers that are the same each time."""
-
-    def __init__(self, late_s):
-        with namespace(THERE):
-            self.near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            self.far = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.near.bind(("10.9.0.2", PORT))
-        self.far.connect((ADDRESS, PORT))
-        self.random = random.Random(17)
-        self.late_s = late_s
-        self.held = []
-        self.peer = None
-        self.ending = threading.Event()
-        self.thread = threading.Thread(target=self.carry)
-        self.thread.start()
-
-    def carry(self):
-        while not self.ending.is_set():
-            ready, _, _ = select.select([self.near, self.far], [], [], 0.005)
-            for end in ready:
-                if end is self.near:
-                    datagram, self.peer = self.near.recvfrom(4096)
-                    self.pass_on(lambda data=datagram: self.far.send(data))
-                else:
-                    datagram = self.far.recv(4096)
-                    self.pass_on(lambda data=datagram: self.near.sendto(data, self.peer))
-            while self.held and self.held[0][0] < time.monotonic():
-                self.held.pop(0)[1]()
-
-    def pass_on(self, send):
-        draw = self.random.random()
-        if draw < 0.05:
-            return
-        if draw < 0.08:
-            self.held.append((time.monotonic() + self.late_s, send))
-            return
-        send()
-        if draw > 0.95:
-            send()
-
-    def close(self):
-        self.ending.set()
-        self.thread.join(LIMIT)
-        self.near.close()
-        self.far.close()
-
-
 @pytest.mark.parametrize("retries", [0, 20])
 def test_loss_and_duplicates_are_counted(worker, tmp_path, retries):
     program = worker()
     count = 2000
-    wire_between = LossyWire(late_s=0.15 * TIME_FACTOR)
+    wire_between = LossyWire(PORT, late_s=0.15 * TIME_FACTOR)
     try:
         datagrams, result = client(tmp_path, "--mix", "0:1,40:1,900:1", "-i", str(count),
                                    "--max-concurrent-messages", "64", "--on-error", "count",

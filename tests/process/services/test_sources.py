@@ -4,7 +4,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -148,10 +147,8 @@ def test_a_signal_ends_the_compiler_and_the_worker(stage, tmp_path, temporary, m
     monkeypatch.setenv("PATH", compiler(tmp_path / "path", "echo begun; sleep 600 & sleep 600"))
     worker = stage.worker("--service-source", TEMPLATE)
     wait_until(lambda: len(processes_below(temporary)) >= 3, "the compiler runs")
-    begun = time.monotonic()
     worker.send_signal(signal.SIGTERM)
     assert worker.wait() == 0
-    assert time.monotonic() - begun < 60 * TIME_FACTOR
     wait_until(lambda: processes_below(temporary) == [], "what the compiler started is gone")
 
 

