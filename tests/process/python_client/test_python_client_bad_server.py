@@ -110,7 +110,7 @@ def test_the_connection_ends_with_the_error():
 
 def test_what_it_said_is_read_when_sending_fails(monkeypatch):
     """Also what one recv() does not take."""
-    monkeypatch.setattr("offload_client.client.RECEIVE_SIZE", 4)
+    monkeypatch.setattr("offload_client.connection.RECEIVE_SIZE", 4)
     out_of_memory = frame(struct.pack(">I", Refusal.OUT_OF_MEMORY) + b"full", ERROR)
     for _ in range(20):
         # The reset may come before the client is connected.

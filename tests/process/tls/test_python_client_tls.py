@@ -1,5 +1,7 @@
 """The Python client in TLS 1.3, with and without asyncio."""
 import asyncio
+import gc
+import os
 import ssl
 import sys
 
@@ -11,8 +13,8 @@ from wire import payloads, reverse
 
 sys.path.insert(0, str(ROOT / "clients/python/src"))
 
-from offload_client import (AsyncClient, Client, ConnectFailed, ConnectionLost, Refusal,  # noqa: E402
-                            RequestRefused, tls_context)
+from offload_client import (AsyncClient, Client, ConnectFailed, ConnectionLost, NotOwner,  # noqa: E402
+                            Refusal, RequestRefused, tls_context)
 
 pytestmark = needs_openssl
 
@@ -91,6 +93,47 @@ def test_a_lost_server(stage, ours, certificate):
             client.request(b"hello")
         assert lost.value.unanswered == (b"hello",)
     worker.kill()
+
+
+def test_a_forked_process(stage, ours, certificate):
+    """It neither uses nor ends the connection: a close_notify would."""
+    server, _ = stage.pair(*own(certificate))
+    client = Client("127.0.0.1", server.port, tls=tls_context(ours.ca), timeout=PATIENCE)
+    child = os.fork()
+    if child == 0:
+        try:
+            with pytest.raises(NotOwner):
+                client.request(b"child")
+            client.close()
+            del client
+            gc.collect()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert client.request(b"hello") == b"olleh"
+    client.close()
+    assert server.terminate() == 0
+    server.wait_for_log("1 connections, 1 responses")
+
+
+def test_a_client_within_a_time_limit(stage, ours, certificate):
+    """A task that is cancelled within the handshake leaves nothing behind."""
+    server, _ = stage.pair(*own(certificate))
+
+    async def ask():
+        for turns in range(20):
+            connecting = asyncio.ensure_future(AsyncClient(
+                "127.0.0.1", server.port, tls=tls_context(ours.ca), timeout=PATIENCE).connect())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            connecting.cancel()
+            await asyncio.wait([connecting])
+        gc.collect()
+
+    before = os.listdir("/proc/self/fd")
+    asyncio.run(asyncio.wait_for(ask(), 12 * PATIENCE))
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_no_older_version(ours):

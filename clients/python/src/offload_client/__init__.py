@@ -2,10 +2,10 @@
 from .aio import AsyncClient
 from .client import Client
 from .codec import MAX_MESSAGE_LENGTH
-from .errors import (ConnectFailed, ConnectionLost, OffloadError, ProtocolError, Refusal,
-                     RequestRefused, ResponseTimeout)
+from .errors import (ConnectFailed, ConnectionLost, NotOwner, OffloadError, ProtocolError,
+                     Refusal, RequestRefused, ResponseTimeout)
 from .tls import tls_context
 
 __all__ = ["AsyncClient", "Client", "ConnectFailed", "ConnectionLost", "MAX_MESSAGE_LENGTH",
-           "OffloadError", "ProtocolError", "Refusal", "RequestRefused", "ResponseTimeout",
-           "tls_context"]
+           "NotOwner", "OffloadError", "ProtocolError", "Refusal", "RequestRefused",
+           "ResponseTimeout", "tls_context"]

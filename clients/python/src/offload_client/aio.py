@@ -2,95 +2,167 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections import deque
 from types import TracebackType
-from typing import TYPE_CHECKING, AsyncIterator, Deque, Iterable, Optional, Tuple, Type
+from typing import (TYPE_CHECKING, Any, AsyncIterator, Awaitable, Deque, Iterable, Optional, Tuple,
+                    Type)
 
 from .codec import MAX_MESSAGE_LENGTH, Payload, request_payload
-from .errors import ConnectFailed, ConnectionLost, OffloadError, ResponseTimeout
-from .exchange import Exchange
+from .connection import Connection, Use
+from .errors import ConnectFailed, ConnectionLost, NotOwner, OffloadError, ResponseTimeout
+from .exchange import Iteration
 
 if TYPE_CHECKING:
     Answer = asyncio.Future[bytes]
 
-CLOSE_SECONDS = 1.0  # for the server to see the end of TLS
+ENOUGH = 64 << 10  # bytes to be sent, above which a request waits with its caller
 
 
-class _Connection(asyncio.Protocol):
-    """Requests wait in `_unsent` while the transport has enough to send. One whose caller has gone
-    by then is never sent."""
+class _Connection(Connection["Answer"]):
+    """A connection that an event loop waits for. It does not use one of the loop's transports: there a
+    signal handler's exception between recv() and data_received() would lose what was received.
 
-    def __init__(self, max_response_length: int) -> None:
-        self._exchange: Exchange[Answer] = Exchange(max_response_length)
+    Requests wait in `_unsent` while there is enough to send. One whose caller has gone by then is
+    never sent."""
+
+    def __init__(self, connected: socket.socket, max_response_length: int) -> None:
+        super().__init__(connected, max_response_length)
         self._unsent: Deque[Tuple[bytes, Answer]] = deque()
-        self._writable = True
-        self._transport: Optional[asyncio.Transport] = None
-        self.closed = asyncio.get_running_loop().create_future()
+        self._writing = False
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(connected, self._readable)
 
-    def submit(self, request: bytes) -> Answer:
-        answer: Answer = asyncio.get_running_loop().create_future()
-        self._unsent.append((request, answer))
-        self._flush()
+    def ask(self, request: bytes) -> Answer:
+        self._check_process()
+        self._check_loop()
+        answer: Answer = self._loop.create_future()
+        with self.use():
+            self._unsent.append((request, answer))
+            self._flush()
         return answer
 
-    async def close(self) -> None:
-        self._exchange.lose("this client was closed")
-        self._flush()
-        if self._transport is not None:
-            self._transport.close()
-            await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
-            self._abort()
+    def close(self) -> None:
+        if self._loop.is_closed():
+            self.socket.close()
+            return
+        if not self._forked():
+            self._check_loop()
+        super().close()
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise NotOwner("this client belongs to another event loop: connect anew in this one")
+
+    def _readable(self) -> None:
+        with self.use():
+            self.receive()
+
+    def _writable(self) -> None:
+        with self.use():
+            self._flush()
 
     def _flush(self) -> None:
-        while self._unsent and (self._writable or self._exchange.lost):
-            request, answer = self._unsent.popleft()
-            if not answer.done():
-                frame = self._exchange.send(request, answer)
-                if frame and self._transport is not None:
-                    self._transport.write(frame)
+        while True:
+            while self._unsent and len(self.outgoing) < ENOUGH and not self.exchange.lost:
+                request, answer = self._unsent[0]
+                if not answer.done():
+                    self.submit(request, answer)
+                self._unsent.popleft()
+            if not self.send():
+                break
+        if self._writing != bool(self.outgoing):
+            self._writing = not self._writing
+            if self._writing:
+                self._loop.add_writer(self.socket, self._writable)
+            else:
+                self._loop.remove_writer(self.socket)
 
-    def _receive(self, data: bytes) -> None:
-        self._exchange.receive(data)
-        if self._exchange.lost:
-            self._flush()
-            self._abort()
+    def _follow(self, use: Use) -> None:
+        # No signal handler can be here: it would have to run the loop.
+        self._uses[None] = use
 
-    def _abort(self) -> None:
-        # In TLS a transport that is closed has no abort() any more.
-        if self._transport is not None and not self.closed.done():
-            self._transport.abort()
+    def _hang_up(self, notify: bool) -> None:
+        if self.socket.fileno() >= 0:
+            self._loop.remove_reader(self.socket)
+            self._loop.remove_writer(self.socket)
+        super()._hang_up(notify)
+        for request, answer in list(self._unsent):
+            self.exchange.fail(request, answer)
+        self._unsent.clear()
 
-    # ---- Called by the transport
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+class _Responses(AsyncIterator[bytes]):
+    """The steps of a pipeline, an asynchronous generator. It does not seem to be at its end after an
+    exception has ended it."""
 
-    def data_received(self, data: bytes) -> None:
-        self._receive(data)
+    def __init__(self, steps: Any, iteration: Iteration) -> None:
+        self._steps = steps
+        self._iteration = iteration
 
-    def eof_received(self) -> None:
-        self._receive(b"")
+    def __anext__(self) -> Awaitable[bytes]:
+        if self._steps.ag_frame is None:
+            self._iteration.check()
+        step: Awaitable[bytes] = self._steps.__anext__()
+        return step
 
-    def connection_lost(self, exc: Optional[Exception]) -> None:
-        self._exchange.lose(f"the connection failed: {exc}" if exc else "the connection has ended")
-        self._flush()
-        if not self.closed.done():
-            self.closed.set_result(None)
+    async def aclose(self) -> None:
+        await self._steps.aclose()
 
-    def pause_writing(self) -> None:
-        self._writable = False
 
-    def resume_writing(self) -> None:
-        self._writable = True
-        self._flush()
+async def _connect(host: str, port: int) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    failure = OSError("the name has no address")
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port,
+                                                                     type=socket.SOCK_STREAM):
+        try:
+            connected = socket.socket(family, kind, protocol)
+            try:
+                connected.setblocking(False)
+                await loop.sock_connect(connected, address)
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return connected
+            except BaseException:
+                connected.close()
+                raise
+        except OSError as error:
+            failure = error
+    raise failure
+
+
+async def _start_tls(connected: socket.socket, tls: ssl.SSLContext, name: str) -> ssl.SSLSocket:
+    loop = asyncio.get_running_loop()
+    secured = tls.wrap_socket(connected, server_hostname=name, do_handshake_on_connect=False)
+    try:
+        while True:
+            ready = loop.create_future()
+            try:
+                secured.do_handshake()
+                return secured
+            except ssl.SSLWantReadError:
+                loop.add_reader(secured, _set, ready)
+            except ssl.SSLWantWriteError:
+                loop.add_writer(secured, _set, ready)
+            try:
+                await ready
+            finally:
+                loop.remove_reader(secured)
+                loop.remove_writer(secured)
+    except BaseException:
+        secured.close()
+        raise
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
 
 
 class AsyncClient:
-    """A connection to an offload-server, for any number of tasks of one event loop. It has the
-    parameters and the errors of Client. A task that is cancelled disturbs no other one: its response
-    is dropped when it comes."""
+    """A connection to an offload-server, for any number of tasks of one event loop, which must have
+    add_reader(). It has the parameters and the errors of Client. A task that is cancelled disturbs
+    no other one: its response is dropped when it comes."""
 
     def __init__(self, host: str, port: int = 12345, *, timeout: Optional[float] = 30.0,
                  connect_timeout: Optional[float] = 10.0, tls: Optional[ssl.SSLContext] = None,
@@ -116,40 +188,52 @@ class AsyncClient:
         """Connects, once. Raises ConnectFailed."""
         if self._connection is not None:
             raise RuntimeError("this client has connected before")
-        connecting = asyncio.get_running_loop().create_connection(
-            lambda: _Connection(self._max_response_length), self._host, self._port, ssl=self._tls,
-            server_hostname=(self._server_name or self._host) if self._tls else None)
         try:
-            _, self._connection = await asyncio.wait_for(connecting, self._connect_timeout)
+            connected = await asyncio.wait_for(self._connected(), self._connect_timeout)
         except (OSError, asyncio.TimeoutError) as error:
             why = str(error) or "timed out"
             raise ConnectFailed(
                 f"cannot connect to {self._host}, port {self._port}: {why}") from error
+        self._connection = _Connection(connected, self._max_response_length)
+
+    async def _connected(self) -> socket.socket:
+        connected = await _connect(self._host, self._port)
+        if self._tls is None:
+            return connected
+        return await _start_tls(connected, self._tls, self._server_name or self._host)
 
     async def close(self) -> None:
-        """Requests without a response get ConnectionLost."""
+        """Requests without a response get ConnectionLost. In a forked process the connection of the
+        parent stays as it is."""
         if self._connection is not None:
-            await self._connection.close()
+            self._connection.close()
 
     async def request(self, payload: Payload) -> bytes:
-        """The response to one request. Raises RequestRefused, ResponseTimeout or ConnectionLost."""
+        """The response to one request. Raises RequestRefused, ResponseTimeout, ConnectionLost or
+        NotOwner."""
         request = request_payload(payload)
         return await self._result(request, self._submit(request))
 
-    async def requests(self, payloads: Iterable[Payload],
-                       in_flight: int = 64) -> AsyncIterator[bytes]:
-        """The responses to requests, in their order, with up to `in_flight` of them under way."""
+    def requests(self, payloads: Iterable[Payload], in_flight: int = 64) -> AsyncIterator[bytes]:
+        """The responses to requests, in their order, with up to `in_flight` of them under way. Raises
+        as request() does, and OffloadError after an exception has ended the iteration."""
         if in_flight < 1:
             raise ValueError("in_flight is 1 at least")
+        iteration = Iteration()
+        return _Responses(self._pipeline(payloads, in_flight, iteration), iteration)
+
+    async def _pipeline(self, payloads: Iterable[Payload], in_flight: int,
+                        iteration: Iteration) -> AsyncIterator[bytes]:
         asked: Deque[Tuple[bytes, Answer]] = deque()
         try:
             for payload in payloads:
                 request = request_payload(payload)
-                asked.append((request, self._submit(request)))
+                asked.append((request, self._submit(request, asked)))
                 if len(asked) >= in_flight:
                     yield await self._oldest(asked)
             while asked:
                 yield await self._oldest(asked)
+            iteration.complete = True
         finally:
             for _, answer in asked:
                 # Where it has failed already, that would be logged as an error that nobody saw.
@@ -165,10 +249,14 @@ class AsyncClient:
         asked.popleft()
         return response
 
-    def _submit(self, request: bytes) -> Answer:
-        if self._connection is None:
-            raise ConnectionLost("this client has not connected: use `async with`", (request,))
-        return self._connection.submit(request)
+    def _submit(self, request: bytes, before: Iterable[Tuple[bytes, Answer]] = ()) -> Answer:
+        try:
+            if self._connection is None:
+                raise ConnectionLost("this client has not connected: use `async with`")
+            return self._connection.ask(request)
+        except OffloadError as error:
+            error.unanswered = (*(earlier for earlier, _ in before), request)
+            raise
 
     async def _result(self, request: bytes, answer: Answer) -> bytes:
         if self.timeout is None:

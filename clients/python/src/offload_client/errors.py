@@ -76,6 +76,11 @@ class ConnectionLost(OffloadError, ConnectionError):
         super().__init__(message, unanswered)
 
 
+class NotOwner(OffloadError, RuntimeError):
+    """Another process, thread or event loop uses this client, which refuses the call. Nothing was
+    sent, and the connection stays as it is."""
+
+
 class ProtocolError(ConnectionLost):
     """The server sent what the protocol does not allow. The connection was closed."""
 

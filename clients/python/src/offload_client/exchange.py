@@ -5,8 +5,8 @@ from collections import deque
 from typing import Deque, Generic, Optional, Protocol, Tuple, Type, TypeVar
 
 from .codec import Frame, FrameDecoder, MessageId, decode_error, encode_frame
-from .errors import (CLOSING, OF_CONNECTION, ConnectionLost, ProtocolError, RequestRefused,
-                     refusal_message)
+from .errors import (CLOSING, OF_CONNECTION, ConnectionLost, OffloadError, ProtocolError,
+                     RequestRefused, refusal_message)
 
 
 class Slot(Protocol):
@@ -21,8 +21,24 @@ class Slot(Protocol):
 AnySlot = TypeVar("AnySlot", bound=Slot)
 
 
+class Iteration:
+    """Whether an iteration of requests() has reached its end. A generator that an exception ended
+    looks the same afterwards as one that has reached it."""
+
+    def __init__(self) -> None:
+        self.complete = False
+
+    def check(self) -> Optional[bytes]:
+        """Raises OffloadError if an exception ended the iteration."""
+        if not self.complete:
+            raise OffloadError("an exception has ended this iteration: not all requests were answered")
+        return None
+
+
 class Exchange(Generic[AnySlot]):
-    """The requests of a connection that wait for their responses, which come in the same order."""
+    """The requests of a connection that wait for their responses, which come in the same order. Where an
+    exception interrupts a function, lose() still reaches each slot that has no outcome: a request is
+    removed after that."""
 
     def __init__(self, max_response_length: int) -> None:
         self._decoder = FrameDecoder(max_response_length)
@@ -37,7 +53,7 @@ class Exchange(Generic[AnySlot]):
     def send(self, request: bytes, slot: AnySlot) -> bytes:
         """The frame to be sent; nothing if the connection is lost, which the slot then says."""
         if self.lost:
-            self._fail(request, slot)
+            self.fail(request, slot)
             return b""
         self._waiting.append((request, slot))
         return encode_frame(MessageId.REQUEST, request)
@@ -60,10 +76,12 @@ class Exchange(Generic[AnySlot]):
             if self._reason is not None and kind is ConnectionLost:
                 message = f"{message}: {refusal_message(*self._reason)}"
             self._lost = (kind, message)
-        while self._waiting:
-            self._fail(*self._waiting.popleft())
+        for request, slot in list(self._waiting):
+            self.fail(request, slot)
+        self._waiting.clear()
 
-    def _fail(self, request: bytes, slot: AnySlot) -> None:
+    def fail(self, request: bytes, slot: AnySlot) -> None:
+        """Tells the slot why the connection was lost, unless the slot is done."""
         assert self._lost is not None
         kind, message = self._lost
         if not slot.done():
@@ -75,14 +93,16 @@ class Exchange(Generic[AnySlot]):
         elif not self._waiting:
             raise ProtocolError("a response that no request asked for")
         else:
-            _, slot = self._waiting.popleft()
+            _, slot = self._waiting[0]
             if not slot.done():
                 slot.set_result(frame.payload)
+            self._waiting.popleft()
 
     def _refuse(self, code: int, text: str) -> None:
         if code in CLOSING or code in OF_CONNECTION or not self._waiting:
             self._reason = (code, text)
         if code not in OF_CONNECTION and self._waiting:
-            request, slot = self._waiting.popleft()
+            request, slot = self._waiting[0]
             if not slot.done():
                 slot.set_exception(RequestRefused(code, text, (request,)))
+            self._waiting.popleft()
