@@ -50,7 +50,7 @@ def test_clients_that_began_together_are_merged(stage):
 
 
 def test_a_result_beside_itself_is_no_slower(stage):
-    path, = results(stage, [["--duration", "100ms", "--repeat", "6"]])
+    path, = results(stage, [["-i", "500", "--repeat", "6"]])
     done = report("compare", path, path, "--fail", "p50>1.5")
     assert done.returncode == 0, done.stdout + done.stderr
 
