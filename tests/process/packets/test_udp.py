@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from harness import BACKEND, BIN, ROOT, SERVICES, TIME_FACTOR, scaled
+from harness import BACKEND, BIN, RIGHT, ROOT, SERVICES, TIME_FACTOR, scaled
 from lossy_wire import LossyWire
 from veth import ADDRESS, HERE, LIMIT, PEER, THERE, Program, both_ends, namespace, run
 
@@ -72,7 +72,7 @@ def client(tmp_path, *options, status=0, to=ADDRESS):
     """Runs it; returns what became of its datagrams, and how it went."""
     done = subprocess.run(client_command(tmp_path, *options, to=to), capture_output=True, text=True,
                           timeout=4 * LIMIT)
-    assert done.returncode == status, done.stderr + done.stdout
+    assert done.returncode in (RIGHT if status == 0 else (status,)), done.stderr + done.stdout
     result = json.loads((tmp_path / "client.json").read_text())["runs"][0]
     return result["datagrams"], result
 
@@ -286,7 +286,7 @@ def test_malformed_datagrams_cost_nobody_else(worker, tmp_path):
                 raw.send(frame)
             udp.send(request(99, b"right"))
             assert udp.recv(4096) == struct.pack(">QIII", 99, 17, 5, 5) + b"thgir"
-        assert load.wait(4 * LIMIT) == 0
+        assert load.wait(4 * LIMIT) in RIGHT
     datagrams = json.loads((tmp_path / "client.json").read_text())["runs"][0]["datagrams"]
     assert datagrams["answered"] == datagrams["sent"] > 0
     counts = program.end()

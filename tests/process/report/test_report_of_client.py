@@ -4,9 +4,7 @@ import subprocess
 import time
 
 import pytest
-from harness import BIN, TIME_FACTOR
-
-LATE_OR_NOT = (0, 3, 4)  # every response was right; this machine may be busy with other tests
+from harness import BIN, RIGHT, TIME_FACTOR
 
 
 def report(*arguments):
@@ -21,7 +19,7 @@ def results(stage, loads):
     clients = [stage.client(server, "--size", 64, *load, "--output", path)
                for load, path in zip(loads, paths)]
     for client in clients:
-        assert client.wait() in LATE_OR_NOT, client.log
+        assert client.wait() in RIGHT, client.log
     return paths
 
 
