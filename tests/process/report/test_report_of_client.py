@@ -34,7 +34,7 @@ def test_a_page_of_repeats(stage, load):
 
 
 def test_clients_that_began_together_are_merged(stage):
-    start = ["--rate", "500", "--duration", "1s", "--start-at", f"{time.time() + 1:.3f}"]
+    start = ["--rate", "500", "--duration", "1s", "--start-at", f"{time.time() + 3:.3f}"]
     paths = results(stage, [[*start, "--seed", "1"], [*start, "--seed", "2"]])
     merged = stage.folder / "merged.json"
     done = report("merge", *paths, "-o", merged)
