@@ -132,7 +132,7 @@ TEST_P(Backends, CountsWhereItsTimeGoes) {
     const auto spent = static_cast<std::uint64_t>((Clock::now() - before).count());
     EXPECT_LE(turns.busy.value() - busy, 64 * spent);  // 32 warps are busy at once, at most
     busy = turns.busy.value();
-    EXPECT_EQ(times[1]->turns.busy.value(), 0U);
+    EXPECT_LT(times[1]->turns.busy.value(), busy);  // the ends of its sleeps, which are work
     ASSERT_TRUE(backend_->stop(5s));
     EXPECT_GE(turns.busy.value(), busy);
     busy = turns.busy.value();

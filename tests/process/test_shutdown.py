@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -97,9 +98,11 @@ def test_a_server_under_load(stage, number):
             sending.enter_context(wire.sending(stream))
         for wire in wires:
             wire.expect([reverse(requests[0])])
+        # All at once: the server waits for them for a second.
+        readers = sending.enter_context(ThreadPoolExecutor(len(wires)))
+        received = readers.map(receive_all, wires)
         server.send_signal(number)
-        for wire in wires:
-            answers = receive_all(wire)
+        for wire, answers in zip(wires, received):
             assert answers == [(RESPONSE, reverse(each)) for each in requests[1:len(answers) + 1]]
             wire.close()
     expect_server_left(server, worker)

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from harness import LONG, TIME_FACTOR, needs_cpu_worker, scaled, statistics, wait_until
+from harness import LONG, PATIENCE, TIME_FACTOR, needs_cpu_worker, scaled, statistics, wait_until
 from wire import TOO_LONG, Wire, frame, payloads, reverse
 
 # Around what changes the form of a message: empty, 12 bytes a vector, 16 a block, the longest
@@ -246,10 +246,10 @@ def test_nothing_has_a_checksum_too(stage):
         wire.ask([b""] * 1000, lambda _: bytes(4))
 
 
-@pytest.mark.skipif(not LONG, reason="a minute: with OFFLOAD_LONG=1")
+@pytest.mark.skipif(not LONG, reason="a minute: process.long runs it")
 def test_a_long_mix(stage):
     server, _ = stage.pair("--threads", 2, "--max-message-length", "64k")
     clients = [stage.client(server, "--size", size, "-t", 2, "--duration", "60s")
                for size in (8, 300, 5000, 65536)]
     for client in clients:
-        assert client.wait(90) == 0, client.log
+        assert client.wait(60 + PATIENCE) == 0, client.log

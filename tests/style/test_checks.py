@@ -55,7 +55,8 @@ def tree(tmp_path):
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
     plant(tmp_path, "docs/coverage.md", COVERED)
     plant(tmp_path, "tests/good_test.cpp", "TEST(Good, Works) {}\n")
-    plant(tmp_path, "tests/process/test_good.py", "def test_it():\n    pass\n")
+    plant(tmp_path, "tests/process/test_good.py", "def test_it():\n    pytest.skip('no spin')\n")
+    plant(tmp_path, "scripts/setup", "#!/usr/bin/env bash\necho spin\n")
     shutil.copytree(ROOT / "deploy/systemd", tmp_path / "deploy/systemd")
     for file in (".clang-format", "CMakePresets.json"):
         shutil.copy(ROOT / file, tmp_path)
@@ -76,8 +77,8 @@ def run(check, tree):
     return done.returncode, done.stdout
 
 
-CHECKS = ["coverage", "layers", "format", "headers", "mutants", "shell", "sizes", "words", "spelling",
-          "units"]
+CHECKS = ["coverage", "layers", "format", "headers", "mutants", "shell", "sizes", "skips", "words",
+          "spelling", "units"]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -168,6 +169,17 @@ def test_headers_finds_one_that_does_not_stand_alone(tree, path, text, complaint
     assert status != 0
     assert path in output
     assert complaint in output
+
+
+@pytest.mark.parametrize("path, text, complaint", [
+    ("tests/late_test.cpp", "  if (!is_full_moon())\n    GTEST_SKIP();\n", "2: skips for a reason that RUNS"),
+    ("tests/test_late.py", "pytest.skip('needs gnuplot')\n", "1: scripts/setup does not name 'gnuplot'"),
+])
+def test_skips_finds_a_test_that_runs_nowhere(tree, path, text, complaint):
+    plant(tree, path, text)
+    status, output = run("skips", tree)
+    assert status == 1
+    assert f"{path}:{complaint}" in output
 
 
 def test_shell_finds_a_script_that_does_not_parse(tree):

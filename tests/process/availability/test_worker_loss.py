@@ -231,7 +231,7 @@ def test_servers_killed_under_load(stage):
         stage.run_client(server, "-i", 100, "--size", 50)
 
 
-@pytest.mark.skipif(not LONG, reason="minutes: with OFFLOAD_LONG=1")
+@pytest.mark.skipif(not LONG, reason="minutes: process.long runs it")
 def test_many_workers_killed(stage):
     server, worker = stage.pair("--max-message-length", 1000)
     askers = [Asker(server.port) for _ in range(4)]

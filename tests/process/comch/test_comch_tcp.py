@@ -153,13 +153,14 @@ def test_strangers(stage, tcp, kind):
     with socket.create_connection(("127.0.0.1", tcp.port), PATIENCE) as stranger:
         stranger.sendall(STRANGERS[kind])
         if kind in ("half a record of TLS", "one byte of TLS"):
-            began, busy = time.monotonic(), server.cpu_seconds()
+            busy = server.cpu_seconds()
             time.sleep(0.3)
             assert server.cpu_seconds() - busy < 0.2 * TIME_FACTOR
             stranger.shutdown(socket.SHUT_WR)
             with contextlib.suppress(ConnectionError):
                 assert stranger.recv(1) == b""
-            assert time.monotonic() - began < 4 * TIME_FACTOR, "before the time for greeting is over"
+            # It is closed without a word where the time for greeting is over.
+            server.wait_for_log("is refused: it does not know a key of this server's")
         else:
             with contextlib.suppress(ConnectionError):
                 assert stranger.recv(1) == b""

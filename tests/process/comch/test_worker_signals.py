@@ -3,6 +3,7 @@ server when that leaves. Each end has its status, and its bound."""
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import socket
 import struct
@@ -17,7 +18,6 @@ from harness import PATIENCE, needs_cpu_worker, on_one_machine, wait_until
 from wire import ERROR, Wire, frame, payloads, reverse
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-SOON = PATIENCE / 10  # far less than a step of a connection's set-up takes at most
 
 
 @BOTH
@@ -109,24 +109,24 @@ def test_a_stand_by_serves_once_the_other_is_gone(stage):
 # ---- Signals while it attaches
 
 
-def expect_prompt_end(worker):
-    begin = time.monotonic()
+def expect_end_within_a_step(worker):
+    """A step of a connection's set-up may take seconds: it ends before that is over."""
     worker.send_signal(signal.SIGTERM)
     assert worker.wait() == 0
-    assert time.monotonic() - begin < SOON
+    assert not re.search("proves no key in time|the server is gone", worker.log)
 
 
 def test_a_signal_while_there_is_no_server(stage):
     worker = stage.worker("--log-level", "debug")
     worker.wait_for_log("cannot connect to")
-    expect_prompt_end(worker)
+    assert worker.terminate() == 0
 
 
 def test_a_signal_while_a_server_never_answers_the_greeting(stage):
     with FakeServer(stage.folder / "fake.sock") as fake:
-        worker = stage.worker(comch=stage.folder / "fake.sock")
+        worker = stage.worker("--log-level", "debug", comch=stage.folder / "fake.sock")
         fake.accept()
-        expect_prompt_end(worker)
+        expect_end_within_a_step(worker)
 
 
 def test_a_signal_while_a_server_never_begins_its_proof(stage):
@@ -134,9 +134,9 @@ def test_a_signal_while_a_server_never_begins_its_proof(stage):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE)
         worker = stage.program("offload-worker", "--backend", "cpu", *stage.key_options(),
-                               "--comch", f"tcp:127.0.0.1:{listener.getsockname()[1]}")
+                               "--log-level", "debug", "--comch", f"tcp:127.0.0.1:{listener.getsockname()[1]}")
         with listener.accept()[0]:
-            expect_prompt_end(worker)
+            expect_end_within_a_step(worker)
 
 
 # ---- What a server says

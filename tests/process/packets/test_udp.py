@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from harness import BACKEND, BIN, ROOT, SERVICES, TIME_FACTOR, scaled
+from harness import BACKEND, BIN, RIGHT, ROOT, SERVICES, TIME_FACTOR, scaled, wait_until
 from lossy_wire import LossyWire
 from veth import ADDRESS, HERE, LIMIT, PEER, THERE, Program, both_ends, namespace, run
 
@@ -72,7 +72,7 @@ def client(tmp_path, *options, status=0, to=ADDRESS):
     """Runs it; returns what became of its datagrams, and how it went."""
     done = subprocess.run(client_command(tmp_path, *options, to=to), capture_output=True, text=True,
                           timeout=4 * LIMIT)
-    assert done.returncode == status, done.stderr + done.stdout
+    assert done.returncode in (RIGHT if status == 0 else (status,)), done.stderr + done.stdout
     result = json.loads((tmp_path / "client.json").read_text())["runs"][0]
     return result["datagrams"], result
 
@@ -286,7 +286,7 @@ def test_malformed_datagrams_cost_nobody_else(worker, tmp_path):
                 raw.send(frame)
             udp.send(request(99, b"right"))
             assert udp.recv(4096) == struct.pack(">QIII", 99, 17, 5, 5) + b"thgir"
-        assert load.wait(4 * LIMIT) == 0
+        assert load.wait(4 * LIMIT) in RIGHT
     datagrams = json.loads((tmp_path / "client.json").read_text())["runs"][0]["datagrams"]
     assert datagrams["answered"] == datagrams["sent"] > 0
     counts = program.end()
@@ -341,12 +341,13 @@ def test_netem(worker, tmp_path):
 
 
 def test_a_worker_that_is_killed_and_another_one(worker, tmp_path):
-    first = worker()
+    run("ip", "-n", HERE, "link", "set", "lo", "up")
+    first = worker("--metrics", "0")
     command = client_command(tmp_path, "--size", "64", "--on-error", "count", "--duration",
-                             f"{3 * TIME_FACTOR}s", "--response-timeout", "100ms", "--rate", "1000",
+                             f"{4 * TIME_FACTOR}s", "--response-timeout", "100ms", "--rate", "1000",
                              "--lag-tolerance", "1s", "--max-concurrent-messages", "1024")
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
-        time.sleep(0.7 * TIME_FACTOR)  # some are answered
+        wait_until(lambda: figures_of(first)["offload_udp_datagrams_total"] > 100, "some are answered", LIMIT)
         first.kill()
         second = worker()
         assert load.wait(4 * LIMIT) == 1

@@ -65,7 +65,7 @@ async def test_pipelined(stage):
 @on_a_loop
 async def test_back_pressure(stage):
     """64 MiB are asked for at once. What the sockets do not take waits with the callers."""
-    server, _ = stage.pair("--max-message-length", "1m", "--threads", 1)
+    server, _ = stage.pair("--max-message-length", "1m", "--max-concurrent-messages", 16, "--threads", 1)
     request = payloads(1, 1 << 20)[0]
     async with connected(server, timeout=6 * PATIENCE) as client:
         asked = [asyncio.ensure_future(client.request(request)) for _ in range(64)]

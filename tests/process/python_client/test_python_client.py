@@ -21,7 +21,7 @@ def connect(server, **options):
 
 @pytest.mark.parametrize("service, answer", [("reverse", reverse), ("echo", bytes)])
 def test_services_and_lengths(stage, service, answer):
-    server, _ = stage.pair("--service", service, "--max-message-length", "1m")
+    server, _ = stage.pair("--service", service, "--max-message-length", "1m", "--max-concurrent-messages", 16)
     with connect(server) as client:
         for request in payloads(100, [0, 1, 12, 48, 372, 373, 5000]) + payloads(2, 1 << 20):
             assert client.request(request) == answer(request)

@@ -4,9 +4,7 @@ import subprocess
 import time
 
 import pytest
-from harness import BIN, TIME_FACTOR
-
-LATE_OR_NOT = (0, 3, 4)  # every response was right; this machine may be busy with other tests
+from harness import BIN, RIGHT, TIME_FACTOR
 
 
 def report(*arguments):
@@ -21,7 +19,7 @@ def results(stage, loads):
     clients = [stage.client(server, "--size", 64, *load, "--output", path)
                for load, path in zip(loads, paths)]
     for client in clients:
-        assert client.wait() in LATE_OR_NOT, client.log
+        assert client.wait() in RIGHT, client.log
     return paths
 
 
@@ -36,7 +34,7 @@ def test_a_page_of_repeats(stage, load):
 
 
 def test_clients_that_began_together_are_merged(stage):
-    start = ["--rate", "500", "--duration", "1s", "--start-at", f"{time.time() + 1:.3f}"]
+    start = ["--rate", "500", "--duration", "1s", "--start-at", f"{time.time() + 3:.3f}"]
     paths = results(stage, [[*start, "--seed", "1"], [*start, "--seed", "2"]])
     merged = stage.folder / "merged.json"
     done = report("merge", *paths, "-o", merged)
@@ -50,7 +48,7 @@ def test_clients_that_began_together_are_merged(stage):
 
 
 def test_a_result_beside_itself_is_no_slower(stage):
-    path, = results(stage, [["--duration", "100ms", "--repeat", "6"]])
+    path, = results(stage, [["-i", "500", "--repeat", "6"]])
     done = report("compare", path, path, "--fail", "p50>1.5")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -46,7 +46,8 @@ def expect_refused(stage, server, *options, why):
 
 
 def test_every_size_and_depth(stage, ours, certificate):
-    server, _ = stage.pair(*own(certificate), "--max-message-length", "1m", "--threads", 2)
+    server, _ = stage.pair(*own(certificate), "--max-message-length", "1m", "--max-concurrent-messages", 16,
+                           "--threads", 2)
     for size, depth in ((0, 128), (1, 1), (64, 128), (373, 16), (4096, 128), (65536, 16),
                         (1 << 20, 4)):
         count = scaled(500 if size < 4096 else 20, lowest=5)

@@ -36,7 +36,7 @@ both = pytest.mark.parametrize("ask", [ask_sync, ask_async])
 
 @both
 def test_every_length(stage, ours, certificate, ask):
-    server, _ = stage.pair(*own(certificate), "--max-message-length", "1m")
+    server, _ = stage.pair(*own(certificate), "--max-message-length", "1m", "--max-concurrent-messages", 16)
     requests = payloads(scaled(1000), [0, 1, 300, 5000]) + payloads(20, 1 << 20)
     assert ask(server.port, requests, tls=tls_context(ours.ca)) == [*map(reverse, requests)]
 
