@@ -1,4 +1,5 @@
-"""scripts/setup upgrades no installed package that it need not upgrade: the real apt, on a world of its own."""
+"""scripts/setup upgrades no installed package that it need not upgrade: the real apt, on a world of its own. And
+scripts/fresh-root takes the machine's apt sources."""
 import os
 import shutil
 import subprocess
@@ -90,3 +91,27 @@ def test_fails_if_a_package_is_nowhere(setup):
     done = setup(others(setup, "lintian"), ARCHIVE, "package")
     assert done.returncode != 0
     assert "lintian" in done.stdout
+
+
+DEBIAN = "ID=debian\n" in Path("/etc/os-release").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not DEBIAN, reason="needs root on Debian")
+def test_a_fresh_system_has_the_machines_mirror_and_proxy(tmp_path):
+    mmdebstrap = tmp_path / "mmdebstrap"
+    mmdebstrap.write_text('#!/bin/sh\nfor each; do case $each in --aptopt=*) cat "${each#*=}" ;; esac; done\n'
+                          'cat "$each"\n')
+    mmdebstrap.chmod(0o755)
+    (tmp_path / "apt.conf").write_text('Acquire::http::Proxy "http://proxy.invalid:3142";\n')
+    environment = {**os.environ, "APT_CONFIG": f"{tmp_path}/apt.conf", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def made_of(suite):
+        text = subprocess.run((SETUP.parent / "fresh-root", suite, tmp_path / "system"), env=environment, text=True,
+                              check=True, timeout=60, stdout=subprocess.PIPE).stdout
+        return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    own = subprocess.run("(. /etc/os-release; printf $VERSION_CODENAME)", shell=True, text=True, check=True,
+                         stdout=subprocess.PIPE).stdout
+    assert own in made_of("own")
+    another = made_of("another")
+    assert "another" in another and own not in another
+    assert 'Acquire::http::Proxy "http://proxy.invalid:3142";' in another
