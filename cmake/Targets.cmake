@@ -24,12 +24,21 @@ if(OFFLOAD_SANITIZE)
   endforeach()
 endif()
 
+# What nearly every source includes, compiled once: a third of the time of all. A source still names what it uses:
+# scripts/checks/headers and tidy compile without this.
+file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
+add_library(offload_standard_headers OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
+target_link_libraries(offload_standard_headers PRIVATE offload_flags offload_hardening)
+target_precompile_headers(offload_standard_headers PRIVATE <algorithm> <array> <atomic> <chrono> <cstdint> <deque>
+  <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <variant> <vector>)
+
 # offload_library(NAME SOURCES a.cpp... LINKS other...): lib/NAME as offload::NAME.
 function(offload_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_library(offload_${name} STATIC ${ARG_SOURCES})
   add_library(offload::${name} ALIAS offload_${name})
   target_link_libraries(offload_${name} PUBLIC offload_flags ${ARG_LINKS} PRIVATE offload_hardening)
+  target_precompile_headers(offload_${name} REUSE_FROM offload_standard_headers)
 endfunction()
 
 # offload_program(NAME SOURCES a.cpp... LINKS other...)
@@ -37,6 +46,7 @@ function(offload_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE offload_flags offload_hardening ${ARG_LINKS})
+  target_precompile_headers(${name} REUSE_FROM offload_standard_headers)
 endfunction()
 
 # Compiles the device code of `target` for this machine's GPU only: each further architecture takes half a minute.

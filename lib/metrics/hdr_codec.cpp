@@ -185,7 +185,7 @@ Bytes from_base64(std::string_view text) {
       EVP_DecodeBlock(bytes.data(), reinterpret_cast<const unsigned char*>(text.data()),
                       static_cast<int>(text.size()));
   if (size < 0) throw_bad("it is not base64");
-  bytes.resize(bytes.size() - padding);
+  bytes.erase(bytes.end() - static_cast<std::ptrdiff_t>(padding), bytes.end());
   return bytes;
 }
 

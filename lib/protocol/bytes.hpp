@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -102,9 +103,9 @@ class Writer {
  public:
   template <class Integer>
   Writer& integer(Integer value) {
-    bytes_.resize(bytes_.size() + sizeof(Integer));
-    store_big_endian(bytes_.data() + bytes_.size() - sizeof(Integer), value);
-    return *this;
+    std::array<std::byte, sizeof(Integer)> field;
+    store_big_endian(field.data(), value);
+    return append(field);
   }
 
   /// The counterpart of Reader::string; cuts the text off after 255 bytes.

@@ -19,9 +19,14 @@ def run(script, *options):
     (("demo", "--seconds", "08x"), "from 1 to"),
     (("demo", "--threads", "-1"), "from 1 to"),
     (("demo", "--backend", "gpu"), "auto, cuda or cpu"),
-    (("setup",), "build, bench, test"),
-    (("setup", "everything"), "build, bench, test"),
-    (("setup", "build", "test"), "build, bench, test"),
+    (("setup",), "build, bench, unit, test"),
+    (("setup", "everything"), "build, bench, unit, test"),
+    (("setup", "build", "test"), "build, bench, unit, test"),
+    (("try-system",), "trixie, bookworm"),
+    (("try-system", "sid"), "trixie, bookworm"),
+    (("try-system", "trixie", "bookworm"), "trixie, bookworm"),
+    (("fresh-root",), "a suite and a target"),
+    (("fresh-root", "own"), "a suite and a target"),
     (("bench", "fast"), "quick, full"),
     (("bench", "quick", "full"), "one of quick, full"),
     (("bench", "--out"), "needs a value"),
@@ -47,7 +52,7 @@ def test_refuses(command, hint):
 
 
 @pytest.mark.parametrize("script", ["demo", "setup", "test", "test-targets", "test-results", "changed", "bench", "plot", "bundle",
-                                    "coverage", "rdma-guest"])
+                                    "coverage", "rdma-guest", "fresh-root", "try-system"])
 def test_explains_itself(script):
     done = run(script, "--help")
     assert done.returncode == 0

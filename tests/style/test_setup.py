@@ -1,0 +1,117 @@
+"""scripts/setup upgrades no installed package that it need not upgrade: the real apt, on a world of its own. And
+scripts/fresh-root takes the machine's apt sources."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SETUP = Path(__file__).parents[2] / "scripts" / "setup"
+pytestmark = pytest.mark.skipif(not shutil.which("apt-get"), reason="needs apt: no Debian or Ubuntu")
+NATIVE = os.fsdecode(subprocess.run(("dpkg", "--print-architecture"), check=True,
+                                    stdout=subprocess.PIPE).stdout).strip() if shutil.which("dpkg") else ""
+
+
+def package(name, version, source=None, depends=None, status=""):
+    lines = [f"Package: {name}", f"Version: {version}", f"Architecture: {NATIVE}", "Maintainer: nobody <a@b.invalid>",
+             "Description: none", "Section: admin", "Priority: optional"]
+    lines += [f"Source: {source}"] * bool(source) + [f"Depends: {depends}"] * bool(depends)
+    lines += [f"Status: {status}"] if status else [f"Filename: {name}_{version}.deb", "Size: 1", "SHA256: " + "0" * 64]
+    return "\n".join(lines) + "\n\n"
+
+
+def installed(name, version, **more):
+    return package(name, version, status="install ok installed", **more)
+
+
+@pytest.fixture
+def setup(tmp_path):
+    """A function that runs setup in a world where `here` is installed and the archive has `archive`."""
+    for folder in ("dpkg/updates", "dpkg/info", "state/lists/partial", "cache/archives/partial", "etc/preferences.d",
+                   "archive", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "etc/sources.list").write_text(f"deb [trusted=yes] file:{tmp_path}/archive ./\n")
+    (tmp_path / "apt.conf").write_text(f"""APT::Architecture "{NATIVE}";
+APT::Architectures {{ "{NATIVE}"; }};
+APT::Get::Simulate "true";
+APT::Sandbox::User "root";
+Dir::State "{tmp_path}/state";
+Dir::State::status "{tmp_path}/dpkg/status";
+Dir::Cache "{tmp_path}/cache";
+Dir::Etc "{tmp_path}/etc";
+""")
+    sudo = tmp_path / "bin/sudo"
+    sudo.write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    sudo.chmod(0o755)
+    environment = {**os.environ, "APT_CONFIG": f"{tmp_path}/apt.conf", "DPKG_ADMINDIR": f"{tmp_path}/dpkg",
+                   "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "LC_ALL": "C"}
+
+    def run(here, archive, *options):
+        (tmp_path / "dpkg/status").write_text("".join(here))
+        (tmp_path / "archive/Packages").write_text("".join(archive))
+        subprocess.run(("apt-get", "-q", "update", "-o", "APT::Get::Simulate=false"), env=environment, check=True,
+                       timeout=60, stdout=subprocess.DEVNULL)
+        return subprocess.run((SETUP, *options), env=environment, text=True, timeout=120, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return run
+
+
+SYSTEM = [installed("systemd", "252.1"), installed("perl", "5.1")]
+ARCHIVE = [package("systemd", "252.1"), package("systemd", "252.2"), package("perl", "5.2")]
+ARCHIVE += [package("systemd-container", version, source="systemd", depends=f"systemd (= {version})")
+            for version in ("252.1", "252.2")]
+
+
+def others(setup, *missing):
+    """All packages of "setup package" as installed ones, but these."""
+    names = setup(SYSTEM, [], "--check", "package").stdout.partition("missing: ")[2].split()
+    assert set(missing) < set(names)
+    return SYSTEM + [installed(name, "1") for name in names if name not in missing]
+
+
+def test_takes_the_version_that_needs_no_upgrade(setup):
+    done = setup(others(setup, "systemd-container"), ARCHIVE, "package")
+    assert done.returncode == 0, done.stdout
+    assert "Inst systemd-container (252.1 " in done.stdout
+    assert "Inst systemd " not in done.stdout
+
+
+def test_says_what_it_has_to_upgrade_and_leaves_the_rest(setup):
+    archive = ARCHIVE + [package("lintian", "1", depends="perl (>= 5.2)")]
+    done = setup(others(setup, "systemd-container", "lintian"), archive, "package")
+    assert done.returncode == 0, done.stdout
+    assert "lintian cannot be installed beside the installed versions of: perl; upgrading these" in done.stdout
+    assert "Inst perl [5.1] (5.2 " in done.stdout
+    assert "Inst systemd-container (252.1 " in done.stdout
+    assert "Inst systemd " not in done.stdout
+
+
+def test_fails_if_a_package_is_nowhere(setup):
+    done = setup(others(setup, "lintian"), ARCHIVE, "package")
+    assert done.returncode != 0
+    assert "lintian" in done.stdout
+
+
+DEBIAN = "ID=debian\n" in Path("/etc/os-release").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not DEBIAN, reason="needs root on Debian")
+def test_a_fresh_system_has_the_machines_mirror_and_proxy(tmp_path):
+    mmdebstrap = tmp_path / "mmdebstrap"
+    mmdebstrap.write_text('#!/bin/sh\nfor each; do case $each in --aptopt=*) cat "${each#*=}" ;; esac; done\n'
+                          'cat "$each"\n')
+    mmdebstrap.chmod(0o755)
+    (tmp_path / "apt.conf").write_text('Acquire::http::Proxy "http://proxy.invalid:3142";\n')
+    environment = {**os.environ, "APT_CONFIG": f"{tmp_path}/apt.conf", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def made_of(suite):
+        text = subprocess.run((SETUP.parent / "fresh-root", suite, tmp_path / "system"), env=environment, text=True,
+                              check=True, timeout=60, stdout=subprocess.PIPE).stdout
+        return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    own = subprocess.run("(. /etc/os-release; printf $VERSION_CODENAME)", shell=True, text=True, check=True,
+                         stdout=subprocess.PIPE).stdout
+    assert own in made_of("own")
+    another = made_of("another")
+    assert "another" in another and own not in another
+    assert 'Acquire::http::Proxy "http://proxy.invalid:3142";' in another
