@@ -23,6 +23,7 @@ CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE = 2, 3
 HELLO, WELCOME, DESCRIPTOR, KEEP_ALIVE = 16, 17, 18, 19
 RINGS_DOORBELL = 1
 LIMIT = ["--worker-timeout", "1s"]
+SIZES = ["--max-message-length", 1024, "--max-concurrent-messages", 8]
 
 
 class HostileWorker:
@@ -88,7 +89,7 @@ class HostileWorker:
 @pytest.fixture
 def server(stage):
     """A server whose first worker is yet to come."""
-    server = stage.server(*LIMIT, "--max-message-length", 1024, "--max-concurrent-messages", 8)
+    server = stage.server(*LIMIT, *SIZES)
     server.wait_for_log("waiting for a worker")
     return server
 
@@ -171,8 +172,10 @@ def test_rubbish_all_over_its_memory(stage, server):
         expect_right_answers(stage, server, hostile)
 
 
-def test_a_response_that_is_longer_than_the_service_gives(stage, server):
+def test_a_response_that_is_longer_than_the_service_gives(stage):
     """To a request of 8 bytes one of 16: refused by name."""
+    server = stage.server(*SIZES)  # whose patience is longer than this takes on a busy machine
+    server.wait_for_log("waiting for a worker")
     with HostileWorker(server) as hostile:
         server.wait_until_listening()
         with Wire(server.port) as wire:

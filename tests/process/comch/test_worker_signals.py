@@ -180,13 +180,13 @@ def test_a_second_signal_ends_it_at_once(stage):
 
 
 def test_a_server_that_wants_too_much_memory(stage):
-    server = stage.server("--max-message-length", "1m", "--max-concurrent-messages", 64)
+    server = stage.server("--max-message-length", "256k", "--max-concurrent-messages", 16)
     server.wait_for_log("waiting for a worker")
-    worker = stage.worker("--max-memory", "64m")
+    worker = stage.worker("--max-memory", "4m")
     assert worker.wait() == 1
     assert "--max-memory" in worker.log
     assert server.alive
-    stage.worker("--max-memory", "256m").wait_for_log("attached to")
+    stage.worker("--max-memory", "64m").wait_for_log("attached to")
 
 
 # ---- A back end that hangs
