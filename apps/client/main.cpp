@@ -24,6 +24,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kServerLate = 3;
 constexpr int kClientLate = 4;
+constexpr int kTooFew = 5;
 constexpr int kInterrupted = 130;
 
 /// Where results go. All files are checked before the first run.
@@ -113,6 +114,7 @@ int status_of(const Campaign& campaign, const Options& options) {
   for (const RunResult& run : campaign.runs) {
     if (run.verdict.code == LoadVerdict::Code::client_late) return kClientLate;
     if (run.verdict.code == LoadVerdict::Code::server_late) status = kServerLate;
+    if (run.verdict.code == LoadVerdict::Code::too_few && status == 0) status = kTooFew;
   }
   return status;
 }
