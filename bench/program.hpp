@@ -1,11 +1,10 @@
 #pragma once
 
-#include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
 #include "cli/options.hpp"
+#include "core/exit_status.hpp"
 #include "kernels/channel_layout.hpp"
 
 /// What the benchmarks that measure and leave have in common.
@@ -26,17 +25,14 @@ inline void add_sizes(cli::CommandLine& line, std::vector<std::uint32_t>& sizes)
 template <class Options, class Declare>
 int run_program(int argc, char** argv, const std::string& name, const std::string& description,
                 Declare declare, int (*run)(const Options&)) {
-  try {
+  return core::exit_status_of(name, [&] {
     Options options;
     cli::CommandLine line(name, description);
     declare(line, options);
     cli::add_text(line, "--output", options.output, "Also write the results to this file");
     if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
     return run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());
-    return 1;
-  }
+  });
 }
 
 }  // namespace offload::bench

@@ -14,6 +14,7 @@
 #include "apps/client/report/text_files.hpp"
 #include "apps/client/run/campaign.hpp"
 #include "cli/json_file.hpp"
+#include "core/exit_status.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
@@ -24,6 +25,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kServerLate = 3;
 constexpr int kClientLate = 4;
+constexpr int kTooFew = 5;
 constexpr int kInterrupted = 130;
 
 /// Where results go. All files are checked before the first run.
@@ -113,6 +115,7 @@ int status_of(const Campaign& campaign, const Options& options) {
   for (const RunResult& run : campaign.runs) {
     if (run.verdict.code == LoadVerdict::Code::client_late) return kClientLate;
     if (run.verdict.code == LoadVerdict::Code::server_late) status = kServerLate;
+    if (run.verdict.code == LoadVerdict::Code::too_few && status == 0) status = kTooFew;
   }
   return status;
 }
@@ -179,14 +182,11 @@ int run(const Options& options, const std::vector<std::string>& command_line,
 
 int main(int argc, char** argv) {
   using namespace offload;
-  try {
+  return core::exit_status_of("offload-client", [&] {
     core::Signals signals;
     core::raise_descriptor_limit();  // a thread takes two, a connection one
     const auto parsed = client::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return client::run(std::get<client::Options>(parsed), {argv, argv + argc}, signals);
-  } catch (const std::exception& error) {
-    core::print_error("offload-client", error.what());
-    return client::kFailed;
-  }
+  });
 }

@@ -15,6 +15,8 @@ namespace {
 constexpr double kLowestRate = 0.001;
 constexpr double kHighestRate = 1e9;
 constexpr std::uint32_t kDeepest = 65536;
+/// Seconds until --start-at: nobody waits longer, and a time in milliseconds is refused.
+constexpr double kLongestWait = 86'400;
 /// Of a request by UDP, where what is lost is no fault of anybody's.
 constexpr core::Duration kDatagramTimeout = std::chrono::seconds(1);
 
@@ -29,8 +31,8 @@ constexpr const char* kFooter =
     "Exit status: 0 every response was right; 1 a wrong, missing or refused response, a "
     "connection\n"
     "error, or a search that found no rate; 2 a wrong command line; 3 the server did not keep up\n"
-    "with --rate or --schedule; 4 this client was too late to tell; 130 stopped by SIGINT or\n"
-    "SIGTERM.\n\n"
+    "with --rate or --schedule; 4 this client was too late to tell; 5 there were too few requests\n"
+    "to tell; 130 stopped by SIGINT or SIGTERM.\n\n"
     "Examples:\n"
     "  offload-client -s 127.0.0.1 -t 4 -i 100000 -m hello -e olleh\n"
     "  offload-client -s ::1 -p 7000 --mix 64:90,64k:10 --rate 20k --arrivals poisson \\\n"
@@ -91,6 +93,8 @@ std::optional<std::optional<double>> read_unix_time(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || rest != end || !std::isfinite(value) || value < 0) return {};
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  if (value > now.count() + kLongestWait) return {};
   return value;
 }
 
@@ -211,7 +215,7 @@ void add_runs(cli::CommandLine& line, Options& options) {
   add_optional(
       line, "--start-at", options.start_at,
       [](const std::string& text) { return read_unix_time(text).value_or(std::nullopt); },
-      "a time in seconds since the epoch",
+      "a time in seconds since the epoch, at most a day from now",
       "Begin to send at this time of the wall clock, in seconds since the epoch, as other clients "
       "do. Default: once connected")
       .type_name("TIME");

@@ -42,8 +42,19 @@ bool ItemTaker::take() {
       took = true;
     }
   }
-  if (took) std::fflush(file_ ? file_.get() : stdout);
+  if (took) flush();
   return took;
+}
+
+void ItemTaker::close() {
+  if (file_ && std::fclose(file_.release()) != 0) core::throw_errno("writing " + name_);
+}
+
+/// A standard output that cannot be written shows at the end of the program.
+void ItemTaker::flush() {
+  if (std::fflush(file_ ? file_.get() : stdout) != 0 && file_) {
+    core::throw_errno("writing " + name_);
+  }
 }
 
 void ItemTaker::take(const PacketItem& item) {

@@ -22,6 +22,8 @@ class ItemTaker {
   /// Takes all that is there. Returns whether there was something. Throws Error if the file cannot
   /// be written.
   bool take();
+  /// Closes the file. Throws Error as take(). No packet may be taken after it.
+  void close();
   [[nodiscard]] bool is_full() const noexcept { return most_ != 0 && captured_ >= most_; }
   [[nodiscard]] std::uint64_t captured() const noexcept { return captured_; }
   [[nodiscard]] std::uint64_t requests() const noexcept { return requests_; }
@@ -33,6 +35,7 @@ class ItemTaker {
   };
   void take(const PacketItem& item);
   void write(const void* bytes, std::size_t count);
+  void flush();
 
   std::span<const kernels::packet::Semaphore> semaphores_;
   std::vector<std::uint64_t> next_;

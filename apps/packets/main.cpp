@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdio>
-#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "apps/packets/item_taker.hpp"
@@ -10,6 +9,7 @@
 #include "apps/packets/runner.hpp"
 #include "apps/packets/templates.hpp"
 #include "cli/json_file.hpp"
+#include "core/exit_status.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
 #include "packet/port.hpp"
@@ -17,7 +17,6 @@
 namespace offload::packets {
 namespace {
 
-constexpr int kFailed = 1;
 /// How long a turn waits at most: what the lanes hand over rings no bell.
 constexpr core::Duration kTurn = std::chrono::milliseconds(1);
 /// What came is answered within this after the last of it, without a sleep of the engine's.
@@ -143,6 +142,7 @@ int run(const Options& options, core::Signals& signals) {
   runner->stop();
   for (std::size_t i = 0; i < port.queues().size(); ++i) port.wake(i);
   taker.take();
+  taker.close();
   const auto results = results_of(options, port, *runner, taker);
   port.stop();
   print(results);
@@ -156,13 +156,10 @@ int run(const Options& options, core::Signals& signals) {
 
 int main(int argc, char** argv) {
   using namespace offload;
-  try {
+  return core::exit_status_of("offload-packets", [&] {
     core::Signals signals;
     const auto parsed = packets::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return packets::run(std::get<packets::Options>(parsed), signals);
-  } catch (const std::exception& error) {
-    core::print_error("offload-packets", error.what());
-    return packets::kFailed;
-  }
+  });
 }

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "apps/rdma/benchmark.hpp"
@@ -10,12 +9,13 @@
 #include "apps/rdma/report.hpp"
 #include "apps/rdma/shared_pool.hpp"
 #include "cli/json_file.hpp"
+#include "core/exit_status.hpp"
+#include "core/log.hpp"
 #include "core/signals.hpp"
 
 namespace offload::rdma_tool {
 namespace {
 
-constexpr int kFailed = 1;
 constexpr int kInterrupted = 130;
 
 int run(const Options& options, core::Signals& signals) {
@@ -59,16 +59,15 @@ int run(const Options& options, core::Signals& signals) {
 
 int main(int argc, char** argv) {
   using namespace offload;
-  try {
+  return core::exit_status_of("offload-rdma", [&] {
     core::Signals signals;
     const auto parsed = rdma_tool::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
-    return rdma_tool::run(std::get<rdma_tool::Options>(parsed), signals);
-  } catch (const rdma_tool::Interrupted&) {
-    core::print_error("offload-rdma", "interrupted");
-    return rdma_tool::kInterrupted;
-  } catch (const std::exception& error) {
-    core::print_error("offload-rdma", error.what());
-    return rdma_tool::kFailed;
-  }
+    try {
+      return rdma_tool::run(std::get<rdma_tool::Options>(parsed), signals);
+    } catch (const rdma_tool::Interrupted&) {
+      core::print_error("offload-rdma", "interrupted");
+      return rdma_tool::kInterrupted;
+    }
+  });
 }

@@ -47,7 +47,6 @@ int run(const CompareOptions& options) {
   const auto [text, status] =
       report_comparison(options, read_side(options.base), read_side(options.candidate));
   fmt::print("{}", text);
-  std::fflush(stdout);
   return status;
 }
 

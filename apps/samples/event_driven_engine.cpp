@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <array>
 
-#include "apps/samples/exit_status.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 #include "core/fd.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
@@ -94,5 +94,5 @@ int run() {
 }  // namespace
 
 int main() {
-  return offload::samples::exit_status_of("sample-event-driven-engine", run);
+  return offload::core::exit_status_of("sample-event-driven-engine", run);
 }

@@ -8,9 +8,9 @@
 #include <array>
 #include <string>
 
-#include "apps/samples/exit_status.hpp"
 #include "copy/memory_copy_context.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 #include "digest/digest_context.hpp"
 #include "memory/buffer_pool.hpp"
 
@@ -131,5 +131,5 @@ int run() {
 }  // namespace
 
 int main() {
-  return offload::samples::exit_status_of("sample-graph", run);
+  return offload::core::exit_status_of("sample-graph", run);
 }

@@ -9,6 +9,7 @@
 
 #include "apps/samples/second_process.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 #include "memory/region.hpp"
 #include "memory/region_export.hpp"
 #include "net/fd_passing.hpp"
@@ -103,5 +104,5 @@ int run() {
 }  // namespace
 
 int main() {
-  return samples::exit_status_of(kName, run);
+  return core::exit_status_of(kName, run);
 }

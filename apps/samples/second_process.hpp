@@ -4,9 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 
-#include "apps/samples/exit_status.hpp"
 #include "core/error.hpp"
 #include "core/fd.hpp"
 
@@ -23,10 +24,18 @@ class SecondProcess {
     core::check_errno(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), "socketpair");
     socket_ = core::Fd(ends[0]);
     const core::Fd there(ends[1]);
+    std::fflush(stdout);  // once, and not by each process
     process_ = core::check_errno(::fork(), "fork");
     if (process_ != 0) return;
     ::alarm(kLimitSeconds);
-    std::_Exit(exit_status_of(name, [&] { return run(there.get()), 0; }));
+    try {
+      run(there.get());
+      if (std::fflush(stdout) != 0) core::throw_errno("cannot write standard output");
+      std::_Exit(0);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s: %s\n", name, error.what());
+      std::_Exit(1);
+    }
   }
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }

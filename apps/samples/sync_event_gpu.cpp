@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "apps/samples/exit_status.hpp"
+#include "core/exit_status.hpp"
 #include "device/device.hpp"
 #include "gpu/stream.hpp"
 #include "gpu/sync_event.hpp"
@@ -46,5 +46,5 @@ int run() {
 }  // namespace
 
 int main() {
-  return offload::samples::exit_status_of("sample-sync-event-gpu", run);
+  return offload::core::exit_status_of("sample-sync-event-gpu", run);
 }

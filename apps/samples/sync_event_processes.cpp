@@ -6,6 +6,7 @@
 
 #include "apps/samples/second_process.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 #include "net/fd_passing.hpp"
 #include "sync/sync_event.hpp"
 
@@ -73,5 +74,5 @@ int run() {
 }  // namespace
 
 int main() {
-  return samples::exit_status_of(kName, run);
+  return core::exit_status_of(kName, run);
 }

@@ -11,6 +11,7 @@
 #include "apps/samples/second_process.hpp"
 #include "channel/channel_memory.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 #include "net/fd_passing.hpp"
 
 namespace {
@@ -113,5 +114,5 @@ int run() {
 }  // namespace
 
 int main() {
-  return samples::exit_status_of(kName, run);
+  return core::exit_status_of(kName, run);
 }

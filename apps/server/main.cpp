@@ -1,15 +1,14 @@
 #include <fmt/core.h>
 
-#include <exception>
-
 #include "apps/server/options.hpp"
 #include "apps/server/server.hpp"
+#include "core/exit_status.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
 
 int main(int argc, char** argv) {
   using namespace offload;
-  try {
+  return core::exit_status_of("offload-server", [&] {
     core::Signals signals(core::Hangup::rereads);
     const auto parsed = server::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
@@ -23,8 +22,5 @@ int main(int argc, char** argv) {
     core::log_info("configuration: {}", options.configuration.to_string());
     server::Server(options, signals).run();
     return 0;
-  } catch (const std::exception& error) {
-    core::print_error("offload-server", error.what());
-    return 1;
-  }
+  });
 }

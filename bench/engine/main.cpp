@@ -5,11 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/exit_status.hpp"
 #include "progress/context.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
@@ -169,12 +171,15 @@ class Reporter final : public benchmark::ConsoleReporter {
 }  // namespace offload::bench
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  offload::bench::Reporter reporter;
-  benchmark::RunSpecifiedBenchmarks(&reporter);
-  reporter.print_ratio("poll_completions", "call_functions");
-  reporter.print_ratio("submit_and_poll", "call_functions");
-  reporter.print_ratio("turn_with_idle_contexts", "turn_alone");
-  return 0;
+  return offload::core::exit_status_of("bench-engine", [&] {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    offload::bench::Reporter reporter;
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+    std::cout.flush();  // which is buffered apart from what is printed below
+    reporter.print_ratio("poll_completions", "call_functions");
+    reporter.print_ratio("submit_and_poll", "call_functions");
+    reporter.print_ratio("turn_with_idle_contexts", "turn_alone");
+    return 0;
+  });
 }

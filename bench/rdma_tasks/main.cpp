@@ -1,10 +1,10 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <exception>
 
 #include "bench/rdma_proxy/nothing_device.hpp"
 #include "cli/options.hpp"
+#include "core/exit_status.hpp"
 #include "memory/inventory.hpp"
 #include "progress/task_pool.hpp"
 #include "rdma/connection/connection.hpp"
@@ -76,8 +76,8 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace offload;
-  bench::Options options;
-  try {
+  return core::exit_status_of("bench-rdma-tasks", [&] {
+    bench::Options options;
     cli::CommandLine line("bench-rdma-tasks",
                           "What an operation by tasks of lib/rdma costs beside the device.");
     cli::add_integer<std::uint64_t>(line, "--messages", options.messages, 1, 1'000'000'000,
@@ -85,8 +85,5 @@ int main(int argc, char** argv) {
     cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 1024, "Writes a doorbell");
     if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
     return bench::run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench-rdma-tasks: %s\n", error.what());
-    return 1;
-  }
+  });
 }

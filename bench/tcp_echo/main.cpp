@@ -5,13 +5,13 @@
 #include <cerrno>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <string>
 #include <thread>
 
 #include "bench/tcp_echo/echo_loop.hpp"
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
 #include "net/socket.hpp"
@@ -96,10 +96,6 @@ int run(int argc, char** argv) {
 }  // namespace offload::bench
 
 int main(int argc, char** argv) {
-  try {
-    return offload::bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    offload::core::log_error("{}", error.what());
-    return 1;
-  }
+  return offload::core::exit_status_of("bench-tcp-echo",
+                                       [&] { return offload::bench::run(argc, argv); });
 }

@@ -1,6 +1,7 @@
 #include "metrics/latency_histogram.hpp"
 
 #include <cmath>
+#include <numeric>
 
 namespace offload::metrics {
 namespace {
@@ -42,6 +43,13 @@ void LatencyHistogram::add(std::size_t bucket, std::uint64_t count) noexcept {
   count_ += count;
   min_ = std::min(min_, lowest_of(bucket));
   max_ = std::max(max_, highest_of(bucket));
+}
+
+std::uint64_t LatencyHistogram::count_up_to(std::chrono::nanoseconds latency) const noexcept {
+  const auto value = static_cast<std::uint64_t>(std::max(latency.count(), {}));
+  const std::size_t end = std::min(bucket_of(value) + 1, end_bucket());
+  return std::accumulate(buckets_.begin(), buckets_.begin() + static_cast<std::ptrdiff_t>(end),
+                         std::uint64_t{0});
 }
 
 std::chrono::nanoseconds LatencyHistogram::min() const noexcept {

@@ -50,6 +50,9 @@ class LatencyHistogram {
   /// the middle of its bucket, clamped to min() and max(). 0 if none was recorded.
   [[nodiscard]] std::chrono::nanoseconds percentile(double quantile) const noexcept;
 
+  /// How many latencies are `latency` or shorter, or in its bucket.
+  [[nodiscard]] std::uint64_t count_up_to(std::chrono::nanoseconds latency) const noexcept;
+
   /// What a report shows beside count(), in microseconds under the names of its JSON: min, mean,
   /// p50, p90, p95, p99, p99_9, p99_99, p99_999 and max.
   [[nodiscard]] std::array<std::pair<const char*, double>, 10> summary() const noexcept;

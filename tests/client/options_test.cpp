@@ -225,6 +225,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--on-error", "shrug"}, "one of stop, count"},
         BadCase{{"-s", "h", "--deadline", "0"}, "a time from 1us to 1000h"},
         BadCase{{"-s", "h", "--start-at", "noon"}, "a time in seconds since the epoch"},
+        BadCase{{"-s", "h", "--start-at", "1763879556000"}, "at most a day from now"},
         BadCase{{"-s", "h", "-t", "a\nb"}, "'a?b'"}));
 
 }  // namespace

@@ -95,7 +95,7 @@ bool Flow::take_right(const Pending& request, std::uint64_t count) {
   Interval& interval = *share_.interval;
   count_answer();
   interval.service.record(now_ - request.sent);
-  if (is_open_loop()) interval.response.record(now_ - request.intended);
+  if (is_open_loop()) share_.pacer->record_response(now_ - request.intended, interval);
   const auto& deadline = share_.plan.deadline;
   if (deadline && now_ - request.intended > *deadline) [[unlikely]] {
     log(request, ErrorKind::late);

@@ -33,9 +33,10 @@ struct IntervalCounts {
   // An open loop's, of requests that were due after the warm-up:
   std::uint64_t due = 0;           ///< whose intended time came
   std::uint64_t noticed_late = 0;  ///< of these, noticed later than the tolerance: by the client
-  std::uint64_t held_back = 0;     ///< noticed in time, but sent later than the tolerance, or never
-  std::uint64_t never_sent = 0;    ///< there was no room for them until the end
-  std::uint64_t unfinished = 0;    ///< without a response when the last one became due
+  /// Noticed in time, but sent later than the tolerance, or not sent although it had passed.
+  std::uint64_t held_back = 0;
+  std::uint64_t never_sent = 0;  ///< there was no room for them until the end
+  std::uint64_t unfinished = 0;  ///< without a response when the last one became due
 };
 
 /// What a load thread saw in about a second. What happens to a request counts when it happens: its
@@ -45,11 +46,13 @@ struct Interval : IntervalCounts {
   metrics::LatencyHistogram response;  ///< from the intended time; an open loop's
   metrics::LatencyHistogram lag;       ///< from the intended time until the client noticed it
   metrics::LatencyHistogram connect;   ///< of connections made, TLS included
+  /// Of the unfinished requests: the response time, or the age of one that was given up unsent.
+  metrics::LatencyHistogram unfinished_age;
 
   /// Whether nothing happened and nothing was awaited.
   [[nodiscard]] bool is_empty() const noexcept {
-    return sent == 0 && answered == 0 && due == 0 && never_sent == 0 && errors.total() == 0 &&
-           connect.count() == 0 && in_flight_ns == 0;
+    return sent == 0 && answered == 0 && due == 0 && never_sent == 0 && unfinished == 0 &&
+           errors.total() == 0 && connect.count() == 0 && in_flight_ns == 0;
   }
 
   /// Adds the counts of `other`, and spans its time too.
@@ -82,6 +85,7 @@ struct Interval : IntervalCounts {
     response.merge(other.response);
     lag.merge(other.lag);
     connect.merge(other.connect);
+    unfinished_age.merge(other.unfinished_age);
   }
 
   void clear() noexcept {
@@ -90,6 +94,7 @@ struct Interval : IntervalCounts {
     response.clear();
     lag.clear();
     connect.clear();
+    unfinished_age.clear();
   }
 };
 

@@ -120,7 +120,7 @@ void LoadThread::serve(TimePoint start) {
   while (!finished()) turn();
   const TimePoint now = Clock::now();
   measure_busy(now);
-  if (share_.pacer) share_.pacer->close(*share_.interval);
+  if (share_.pacer) share_.pacer->close(now, *share_.interval);
   for (const auto& flow : flows_) flow->log_unanswered();
   share_.account_in_flight(now);
   share_.interval->end = now;
@@ -193,19 +193,13 @@ void LoadThread::end_sending(TimePoint now) {
     while (!share_.pacer->ended() && share_.pacer->next() <= last) {
       share_.pacer->notice(last, *share_.interval);
     }
-    note_unfinished();
-    share_.pacer->close(*share_.interval);
+    share_.pacer->note_unfinished(share_.in_flight, *share_.interval);
+    share_.pacer->close(last, *share_.interval);
   }
   share_.end = TimePoint::max();
   share_.sending_ended = true;
   next_interval_ = std::max(next_interval_, now + kShortestInterval);
   for (const auto& flow : flows_) flow->stop_sending();
-}
-
-/// When nothing more becomes due: how many requests have no response yet.
-void LoadThread::note_unfinished() {
-  if (std::exchange(is_unfinished_noted_, true)) return;
-  share_.interval->unfinished += share_.pacer->due() + share_.in_flight;
 }
 
 void LoadThread::measure_busy(TimePoint now) {
@@ -230,7 +224,7 @@ void LoadThread::check_flows(TimePoint now) {
 void LoadThread::send_due(TimePoint now) {
   Pacer& pacer = *share_.pacer;
   pacer.notice(now, *share_.interval);
-  if (pacer.ended()) note_unfinished();
+  if (pacer.ended()) pacer.note_unfinished(share_.in_flight, *share_.interval);
   while (pacer.due() > 0) {
     Flow* const flow = share_.with_room.front();
     if (flow == nullptr) return;

@@ -55,7 +55,6 @@ class alignas(core::kCacheLinePair) LoadThread final {
   void act_on_time(core::TimePoint now);
   void begin_drain(core::TimePoint now);
   void end_sending(core::TimePoint now);
-  void note_unfinished();
   void measure_busy(core::TimePoint now);
   void check_flows(core::TimePoint now);
   void send_due(core::TimePoint now);
@@ -74,7 +73,6 @@ class alignas(core::kCacheLinePair) LoadThread final {
   core::Duration spun_{};           ///< waiting for the time of the next request, without sleeping
   double busy_ = 0;
   bool is_busy_measured_ = false;
-  bool is_unfinished_noted_ = false;
 };
 
 }  // namespace offload::client

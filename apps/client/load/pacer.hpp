@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <utility>
 
 #include "apps/client/load/interval.hpp"
 #include "apps/client/requests/arrivals.hpp"
@@ -60,12 +61,26 @@ class Pacer {
     ++sent_count_;
     return intended;
   }
-  /// Gives up what is due, and whatever would become due.
-  void close(Interval& interval) {
+  /// Records, the first time it is called, how many requests have no response. To be called when
+  /// nothing more becomes due. `in_flight`: the requests that were taken and are not answered.
+  void note_unfinished(std::uint64_t in_flight, Interval& interval) noexcept {
+    if (std::exchange(is_unfinished_noted_, true)) return;
+    interval.unfinished += due() + in_flight;
+  }
+  /// Records the time from the intended time of a request until its response.
+  void record_response(core::Duration response, Interval& interval) noexcept {
+    interval.response.record(response);
+    if (is_unfinished_noted_) interval.unfinished_age.record(response);
+  }
+  /// Gives up at `now` what is due, and whatever would become due.
+  void close(core::TimePoint now, Interval& interval) {
     for (; due() > 0; sent_.advance(), ++sent_count_) {
-      if (times_.start + sent_.next() < times_.measured_from) continue;
+      const core::TimePoint intended = times_.start + sent_.next();
+      if (intended < times_.measured_from) continue;
       ++interval.never_sent;
-      if (!was_noticed_late()) ++interval.held_back;
+      interval.unfinished_age.record(now - intended);
+      // What became due just now had no time to be sent.
+      if (now - intended > times_.tolerance && !was_noticed_late()) ++interval.held_back;
     }
     limit_ = noticed_count_;
   }
@@ -108,6 +123,7 @@ class Pacer {
   std::uint64_t limit_;
   std::uint64_t noticed_count_ = 0;
   std::uint64_t sent_count_ = 0;
+  bool is_unfinished_noted_ = false;
   /// What was noticed late and is not known to be taken: one range for each time that this thread
   /// was away for longer than the tolerance.
   std::deque<Range> noticed_late_;

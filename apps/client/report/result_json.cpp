@@ -95,13 +95,14 @@ Json intervals_of(const RunResult& result, bool open_loop) {
 }
 
 /// What became of those that were due in an open loop.
-Json requests_of(const Interval& total, bool open_loop) {
+Json requests_of(const RunResult& result, bool open_loop) {
   if (!open_loop) return {};
+  const Interval& total = *result.total;
   return {{"due", total.due},
           {"noticed_late", total.noticed_late},
           {"held_back", total.held_back},
           {"never_sent", total.never_sent},
-          {"unfinished", total.unfinished}};
+          {"unfinished", result.unfinished()}};
 }
 
 /// What became of requests over UDP.
@@ -146,7 +147,7 @@ Json json_of(const RunResult& result, const Options& options) {
       {"response_time_us", open_loop ? json_of(total.response) : Json()},
       {"schedule_lag_us", open_loop ? json_of(total.lag) : Json()},
       {"connect_time_us", json_of(total.connect)},
-      {"requests", requests_of(total, open_loop)},
+      {"requests", requests_of(result, open_loop)},
       {"in_flight",
        {{"mean", result.mean_in_flight()}, {"by_littles_law", result.in_flight_by_littles_law()}}},
       {"client_busy", result.busy},

@@ -18,9 +18,10 @@ std::string figures_of(const LatencyFigures& figures) {
 }  // namespace
 
 std::string make_csv(const Campaign& campaign) {
-  std::string text = std::string(kCsvMarker) +
-                     ",operations,valid,errors,in_flight,service_p50_us,service_p99_us,"
-                     "service_max_us,response_p50_us,response_p99_us,response_max_us\n";
+  std::string text(kCsvMarker);
+  text +=
+      ",operations,valid,errors,in_flight,service_p50_us,service_p99_us,"
+      "service_max_us,response_p50_us,response_p99_us,response_max_us\n";
   for (std::size_t run = 0; run < campaign.runs.size(); ++run) {
     for (const Second& second : campaign.runs[run].seconds) {
       fmt::format_to(std::back_inserter(text), "{},{:.3f},{:.3f},{},{},{},{:.3f},{},{}\n", run,

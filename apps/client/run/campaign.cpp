@@ -81,7 +81,9 @@ class Runner {
     const double bound_us = core::to_micros(search.bound);
     const bool is_doubtful =
         measured.latency_us > bound_us && measured.latency_us - lag_us <= bound_us;
-    measured.trusted = result.verdict.code != LoadVerdict::Code::client_late && !is_doubtful;
+    measured.too_few = result.verdict.code == LoadVerdict::Code::too_few;
+    measured.trusted =
+        result.verdict.code != LoadVerdict::Code::client_late && !is_doubtful && !measured.too_few;
     measured.kept_up = result.verdict.code == LoadVerdict::Code::kept_up && !result.has_errors() &&
                        result.unanswered == 0;
     return measured;

@@ -282,20 +282,7 @@ LoadVerdict verdict_of(const RunResult& result, const Options& options, const Lo
   if (is_cut_short(result, options)) {
     return {LoadVerdict::Code::cut_short, "the run was ended early, so there is no verdict"};
   }
-  const Interval& total = *result.total;
-  LoadSeen seen;
-  seen.offered = offered_rate(result.setting, load);
-  seen.achieved = result.valid_per_second();
-  seen.due = total.due;
-  seen.noticed_late = total.noticed_late;
-  seen.held_back = total.held_back;
-  seen.never_sent = total.never_sent;
-  seen.unfinished = total.unfinished;
-  seen.usual_service = total.service.percentile(0.1);
-  seen.lag_p99 = total.lag.percentile(0.99);
-  seen.tolerance = options.lag_tolerance;
-  seen.busy = result.busy;
-  return judge_load(seen);
+  return judge_load(result.load_seen(offered_rate(result.setting, load), options.lag_tolerance));
 }
 
 /// After the threads have ended.
@@ -338,6 +325,7 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
                             : connect_all(options, load.target, signals, result.total->connect);
   if (connected.streams.size() + connected.missing < connection_count(options)) {
     result.interrupted = signals.take() != 0;
+    result.verdict = verdict_of(result, options, load);
     return result;
   }
   if (connected.missing != 0) {

@@ -100,6 +100,12 @@ class RateSearch {
       if (!measured) return end(SearchEnd::interrupted, "the search was interrupted");
       if (record(rate, *measured).measured.trusted) return result_.steps.back().meets;
     }
+    if (result_.steps.back().measured.too_few) {
+      return end(SearchEnd::too_few,
+                 fmt::format("too few requests to tell at {:g} requests/s: a longer --duration or "
+                             "a higher --rate to begin with has more",
+                             rate));
+    }
     return end(SearchEnd::client_late,
                fmt::format("the client is the limit: it was late {} times at {:g} requests/s",
                            kMostTries, rate));

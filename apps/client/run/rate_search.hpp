@@ -17,6 +17,7 @@ struct Measured {
   double latency_us = 0;           ///< what the bound is about, such as a percentile
   bool kept_up = false;            ///< the server answered at the rate that was offered
   bool trusted = false;            ///< the client itself was not late: the figures are the server's
+  bool too_few = false;            ///< not trusted, as so few requests tell nothing
 };
 
 /// One measurement of a search.
@@ -42,6 +43,7 @@ enum class SearchEnd : std::uint8_t {
   highest_meets,  ///< as far as it was asked to look
   lowest_fails,
   client_late,  ///< no measurement could be trusted: the client is the limit
+  too_few,      ///< no measurement could be trusted: they had too few requests
   interrupted,  ///< by the callback
   unsettled,    ///< the measurements contradict each other
 };

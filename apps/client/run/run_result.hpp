@@ -47,6 +47,13 @@ struct RunResult {
   [[nodiscard]] double mean_in_flight() const noexcept;
   [[nodiscard]] double in_flight_by_littles_law() const noexcept;
 
+  /// Requests of an open loop that had no response when the last one became due, although they had
+  /// time for one: 50 ms, or twice the p10 of the service time if that is longer.
+  [[nodiscard]] std::uint64_t unfinished() const noexcept;
+  /// What the verdict is made of. `offered`: requests a second; none: a closed loop.
+  [[nodiscard]] LoadSeen load_seen(std::optional<double> offered,
+                                   core::Duration lag_tolerance) const noexcept;
+
   /// Responses with other bytes than expected, and what is no response.
   [[nodiscard]] std::uint64_t wrong() const noexcept {
     return total->errors.of(ErrorKind::mismatch) + total->errors.of(ErrorKind::bad_frame);

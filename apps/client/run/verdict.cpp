@@ -12,14 +12,17 @@ using Code = LoadVerdict::Code;
 constexpr double kMostLate = 0.01;
 /// A thread that has so little time left may be why responses are taken late.
 constexpr double kBusy = 0.95;
-/// Seconds: that much of the load may be in flight at the end, whatever the service time is.
-constexpr double kUsualBacklog = 0.05;
 
-constexpr std::string_view kVerdictNames[] = {"closed_loop", "kept_up", "server_late",
-                                              "client_late", "cut_short"};
+constexpr std::string_view kVerdictNames[] = {"closed_loop", "kept_up",   "server_late",
+                                              "client_late", "cut_short", "too_few"};
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// A single request is no share: among fewer than 100 it would always be too much.
+bool are_too_many(std::uint64_t late, std::uint64_t due) {
+  return late > 1 && share(late, due) > kMostLate;
 }
 
 LoadVerdict judge_closed_loop(const LoadSeen& seen) {
@@ -44,16 +47,14 @@ std::string describe_client(const LoadSeen& seen, double late) {
 std::string describe_server(const LoadSeen& seen) {
   return fmt::format(
       "{:.1f} % of the requests had to wait for responses before they could be sent, {} were never "
-      "sent, {} had no response when the last one was due",
+      "sent, {} had no response in time when the last one was due",
       100 * share(seen.held_back, seen.due), seen.never_sent, seen.unfinished);
 }
 
-/// The share of the requests that had no response at the end, if they are more than a server
-/// without a queue would have had in flight.
-double backlog_of(const LoadSeen& seen) {
-  const double usual = std::max(2 * core::to_seconds(seen.usual_service), kUsualBacklog);
-  const bool is_usual = static_cast<double>(seen.unfinished) <= *seen.offered * usual;
-  return is_usual ? 0 : share(seen.unfinished, seen.due);
+std::string describe_too_few(const LoadSeen& seen) {
+  if (seen.due == 0) return "too few requests to tell: none was due";
+  return fmt::format("too few requests to tell: 1 of {} was late, and at most {:g} % may be",
+                     seen.due, 100 * kMostLate);
 }
 
 }  // namespace
@@ -66,21 +67,26 @@ LoadVerdict judge_load(const LoadSeen& seen) {
   if (!seen.offered) return judge_closed_loop(seen);
   const std::string rates =
       fmt::format("offered {:.1f}/s, achieved {:.1f}/s: ", *seen.offered, seen.achieved);
-  const double by_client = share(seen.noticed_late, seen.due);
-  const double by_server = std::max(share(seen.held_back, seen.due), backlog_of(seen));
-  if (by_server > kMostLate && seen.busy > kBusy) {
+  const std::uint64_t by_client = seen.noticed_late;
+  const std::uint64_t by_server = std::max(seen.held_back, seen.unfinished);
+  const bool is_client_late = are_too_many(by_client, seen.due);
+  const bool is_server_late = are_too_many(by_server, seen.due);
+  if (is_server_late && seen.busy > kBusy) {
     return {Code::client_late, rates + fmt::format("this client was late: its threads were {:.0f} "
                                                    "% busy (-t has more)",
                                                    100 * seen.busy)};
   }
-  const std::string client = describe_client(seen, by_client);
-  if (by_server > kMostLate && by_server >= by_client) {
-    const bool both = by_client > kMostLate;
-    return {Code::server_late, rates + "the server was late: " + describe_server(seen) +
-                                   (both ? "; the client, too, " + client : std::string())};
+  const std::string client = describe_client(seen, share(by_client, seen.due));
+  if (is_server_late && by_server >= by_client) {
+    return {Code::server_late,
+            rates + "the server was late: " + describe_server(seen) +
+                (is_client_late ? "; the client, too, " + client : std::string())};
   }
-  if (by_client > kMostLate) {
+  if (is_client_late) {
     return {Code::client_late, rates + "this client was late: it " + client};
+  }
+  if (seen.due == 0 || share(std::max(by_client, by_server), seen.due) > kMostLate) {
+    return {Code::too_few, rates + describe_too_few(seen)};
   }
   return {Code::kept_up, rates + "the server kept up"};
 }

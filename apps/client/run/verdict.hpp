@@ -17,9 +17,8 @@ struct LoadSeen {
   std::uint64_t noticed_late = 0;  ///< of these, noticed by the client after the tolerance
   std::uint64_t held_back = 0;     ///< noticed in time, sent after the tolerance or never
   std::uint64_t never_sent = 0;
-  std::uint64_t unfinished = 0;    ///< without a response when the last one became due
-  core::Duration usual_service{};  ///< p10: of a server that has no queue
-  core::Duration lag_p99{};        ///< from the intended time until the client noticed
+  std::uint64_t unfinished = 0;  ///< without a response when the last one became due, for too long
+  core::Duration lag_p99{};      ///< from the intended time until the client noticed
   core::Duration tolerance{};
   double busy = 0;  ///< of the busiest load thread, 0 to 1
 };
@@ -32,15 +31,17 @@ struct LoadVerdict {
     server_late,  ///< requests found no room in time, or their responses did not come in time
     client_late,  ///< the client noticed too late what was due, or had no time left
     cut_short,    ///< an error or a signal ended the run: it was not the load asked for
+    too_few,      ///< no request was due, or so few that a single late one decides
   };
   Code code = Code::closed_loop;
   std::string text;  ///< one line
 };
 
-/// "closed_loop", "kept_up", "server_late", "client_late", "cut_short"
+/// "closed_loop", "kept_up", "server_late", "client_late", "cut_short", "too_few"
 std::string_view name_of(LoadVerdict::Code code) noexcept;
 
-/// More than 1 % of the requests late is too many. Who made more of them late is named.
+/// More than 1 % of the requests late is too many, but a single one says nothing. Who made more of
+/// them late is named.
 LoadVerdict judge_load(const LoadSeen& seen);
 
 }  // namespace offload::client

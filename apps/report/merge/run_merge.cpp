@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "apps/report/merge/merge_intervals.hpp"
 #include "apps/report/result/histogram.hpp"
@@ -134,8 +136,11 @@ class RunMerger {
 
   /// That of the processes that fared worst: each says its own rates.
   void set_verdict() {
-    const auto severity = [](const Run* run) {
-      return run->verdict_code == "client_late" ? 2 : run->verdict_code == "server_late" ? 1 : 0;
+    constexpr std::array kFromBestToWorst = {"too_few", "server_late", "client_late", "cut_short"};
+    const auto severity = [&](const Run* run) {
+      const auto found = std::find(kFromBestToWorst.begin(), kFromBestToWorst.end(),
+                                   std::string_view(run->verdict_code));
+      return found == kFromBestToWorst.end() ? 0 : found - kFromBestToWorst.begin() + 1;
     };
     const auto worst = std::max_element(
         runs_.begin(), runs_.end(),

@@ -117,7 +117,7 @@ Run read_run(const JsonField& field) {
   run.in_flight_mean = field.at("in_flight").at("mean").number();
   run.in_flight_by_littles_law = field.at("in_flight").at("by_littles_law").number();
   run.verdict_code = field.at("verdict").at("code").one_of(
-      {"closed_loop", "kept_up", "server_late", "client_late", "cut_short"});
+      {"closed_loop", "kept_up", "server_late", "client_late", "cut_short", "too_few"});
   run.verdict_text = field.at("verdict").at("text").text();
   run.intervals = read_intervals(field.at("intervals"));
   return run;

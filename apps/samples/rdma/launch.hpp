@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "apps/samples/rdma/card.hpp"
+#include "core/exit_status.hpp"
 #include "kernels/group.hpp"
 #include "kernels/rdma/wait.hpp"
 #if defined(__CUDACC__)
@@ -105,16 +105,13 @@ void run_blocks(unsigned blocks, const Body& body) {
 /// The body of a sample's main: prints what `run`() says, the exit status is 0 if `ok` is set.
 template <class Run>
 int sample(const char* name, const Run& run) {
-  try {
+  return core::exit_status_of(name, [&] {
     bool ok = false;
     const std::string said = run(ok);
     std::printf("%s, %s: %s\n", name, has_gpu() ? "posted by a GPU" : "posted by threads",
                 said.c_str());
     return ok ? 0 : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name, error.what());
-    return 1;
-  }
+  });
 }
 
 }  // namespace offload::samples

@@ -5,10 +5,10 @@
 
 #include <cstdio>
 
-#include "apps/samples/exit_status.hpp"
 #include "apps/samples/sync_event/exchange.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 
 namespace {
 
@@ -51,9 +51,11 @@ int run(const samples::SyncEventOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto parsed = samples::parse_sync_event_options(
-      kName, "Takes a sync event from sample-sync-event-host, and exchanges signals.", argc, argv);
-  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
-  return samples::exit_status_of(kName,
-                                 [&] { return run(std::get<samples::SyncEventOptions>(parsed)); });
+  return core::exit_status_of(kName, [&] {
+    const auto parsed = samples::parse_sync_event_options(
+        kName, "Takes a sync event from sample-sync-event-host, and exchanges signals.", argc,
+        argv);
+    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+    return run(std::get<samples::SyncEventOptions>(parsed));
+  });
 }

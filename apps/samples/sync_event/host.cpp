@@ -4,10 +4,10 @@
 
 #include <array>
 
-#include "apps/samples/exit_status.hpp"
 #include "apps/samples/sync_event/exchange.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 
 namespace {
 
@@ -45,10 +45,11 @@ int run(const samples::SyncEventOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto parsed = samples::parse_sync_event_options(
-      kName, "Makes a sync event, sends it to sample-sync-event-dpu, and exchanges signals.", argc,
-      argv);
-  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
-  return samples::exit_status_of(kName,
-                                 [&] { return run(std::get<samples::SyncEventOptions>(parsed)); });
+  return core::exit_status_of(kName, [&] {
+    const auto parsed = samples::parse_sync_event_options(
+        kName, "Makes a sync event, sends it to sample-sync-event-dpu, and exchanges signals.",
+        argc, argv);
+    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+    return run(std::get<samples::SyncEventOptions>(parsed));
+  });
 }

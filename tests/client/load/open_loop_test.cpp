@@ -63,6 +63,7 @@ TEST(OpenLoop, AtTheEndWhatFoundNoRoomIsCounted) {
   EXPECT_EQ(seen.valid, 4U);
   EXPECT_EQ(seen.never_sent, 46U);
   EXPECT_EQ(seen.unfinished, 50U);
+  EXPECT_EQ(seen.unfinished_age.count(), 50U);
   EXPECT_EQ(seen.valid_after_end, 4U);
 }
 

@@ -52,7 +52,7 @@ TEST_F(PacerTest, WhatWasNoticedLateIsNotHeldBack) {
   EXPECT_EQ(interval_->noticed_late, 16U);
   for (int i = 0; i < 6; ++i) pacer.take(start_ + 20ms, *interval_);
   EXPECT_EQ(interval_->held_back, 3U);  // 0, 4 and 5
-  pacer.close(*interval_);
+  pacer.close(start_ + 25ms, *interval_);
   EXPECT_EQ(interval_->never_sent, 15U);
   EXPECT_EQ(interval_->held_back, 5U);  // and 19, 20
 }
@@ -65,7 +65,7 @@ TEST_F(PacerTest, TheWarmUpIsNotCounted) {
   EXPECT_EQ(interval_->due, 5U);
   EXPECT_EQ(interval_->noticed_late, 3U);
   EXPECT_EQ(interval_->lag.count(), 5U);
-  pacer.close(*interval_);
+  pacer.close(start_ + 14ms, *interval_);
   EXPECT_EQ(interval_->never_sent, 5U);
 }
 
@@ -95,12 +95,34 @@ TEST_F(PacerTest, WhatWasNeverSentIsCounted) {
   Pacer pacer = make(TimePoint::max(), UINT64_MAX);
   pacer.notice(start_ + 4ms, *interval_);
   pacer.take(start_ + 4ms, *interval_);
-  pacer.close(*interval_);
+  pacer.close(start_ + 4ms, *interval_);
   EXPECT_EQ(interval_->never_sent, 4U);
   EXPECT_EQ(pacer.due(), 0U);
   EXPECT_TRUE(pacer.ended());
-  pacer.close(*interval_);
+  pacer.close(start_ + 4ms, *interval_);
   EXPECT_EQ(interval_->never_sent, 4U);
+}
+
+TEST_F(PacerTest, WhatHadNoTimeToBeSentIsNotHeldBack) {
+  Pacer pacer = make(TimePoint::max(), UINT64_MAX);
+  for (int i = 0; i <= 4; ++i) pacer.notice(start_ + i * 1ms, *interval_);
+  pacer.close(start_ + 4ms, *interval_);
+  EXPECT_EQ(interval_->never_sent, 5U);
+  EXPECT_EQ(interval_->held_back, 3U);  // not those of 3 ms and 4 ms: the tolerance is 1 ms
+  EXPECT_EQ(interval_->unfinished_age.count(), 5U);
+}
+
+TEST_F(PacerTest, ResponsesAfterTheLastRequestShowHowLongItTook) {
+  Pacer pacer = make(TimePoint::max(), 3);
+  pacer.notice(start_ + 2ms, *interval_);
+  for (int i = 0; i < 3; ++i) pacer.take(start_ + 2ms, *interval_);
+  pacer.record_response(1ms, *interval_);
+  pacer.note_unfinished(2, *interval_);
+  pacer.note_unfinished(2, *interval_);
+  pacer.record_response(2ms, *interval_);
+  EXPECT_EQ(interval_->unfinished, 2U);
+  EXPECT_EQ(interval_->unfinished_age.count(), 1U);
+  EXPECT_EQ(interval_->response.count(), 2U);
 }
 
 }  // namespace

@@ -152,6 +152,16 @@ TEST(RateSearch, WhatIsNotTrustedIsRepeatedTwiceAtMost) {
   EXPECT_EQ(limit.reason, "the client is the limit: it was late 3 times at 1000 requests/s");
 }
 
+TEST(RateSearch, TooFewRequestsAreNoReasonToLookLower) {
+  const Measured few{.achieved_per_second = 1, .too_few = true};
+  const SearchResult result = judged(3, {few, few, few});
+  EXPECT_EQ(result.end, SearchEnd::too_few);
+  EXPECT_EQ(result.rate, std::nullopt);
+  EXPECT_EQ(result.steps.size(), 3U);
+  EXPECT_EQ(result.reason.find("too few requests to tell at 1000 requests/s"), 0U) << result.reason;
+  EXPECT_EQ(judged(3, {few, few, answer(true), answer(true)}).end, SearchEnd::highest_meets);
+}
+
 TEST(RateSearch, AClientThatIsTheLimitLeavesWhatWasKnown) {
   const SearchResult result = search_rate(search_limits(), [](double rate) {
     return Measured{rate, 10, true, rate < 5000};

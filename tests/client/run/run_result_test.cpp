@@ -42,6 +42,22 @@ TEST(RunResult, LittlesLaw) {
   EXPECT_NEAR(result.in_flight_by_littles_law(), 2, 0.01);
 }
 
+TEST(RunResult, WhatHadNoTimeToBeAnsweredIsNotUnfinished) {
+  RunResult result;
+  result.total->unfinished = 4;  // one of them has no response at all
+  for (const auto age : {1ms, 49ms, 500ms}) result.total->unfinished_age.record(age);
+  EXPECT_EQ(result.unfinished(), 2U);
+  // A server without a queue that usually takes as long has not even begun to be late.
+  for (int i = 0; i < 10; ++i) result.total->service.record(300ms);
+  EXPECT_EQ(result.unfinished(), 1U);
+}
+
+TEST(RunResult, AnAnswerToTheWarmUpIsNoRequestLess) {
+  RunResult result;
+  result.total->unfinished_age.record(1ms);
+  EXPECT_EQ(result.unfinished(), 0U);
+}
+
 TEST(RunResult, ErrorsAreKnownByCountOrFault) {
   RunResult result;
   EXPECT_FALSE(result.has_errors());

@@ -85,34 +85,47 @@ TEST(Verdict, WhereBothWereLateAlikeBothAreNamed) {
 TEST(Verdict, ABacklogIsTheServers) {
   LoadSeen late = seen();
   late.unfinished = 5000;
-  late.usual_service = 300ms;  // a queue grew from nothing, so the first tenth was fast
   const auto verdict = judge_load(late);
   EXPECT_EQ(verdict.code, Code::server_late);
   EXPECT_NE(verdict.text.find("5000 had no response"), std::string::npos) << verdict.text;
 }
 
-TEST(Verdict, ASlowServerWithoutAQueueKeepsUp) {
-  LoadSeen slow = seen();
-  slow.usual_service = 300ms;
-  slow.unfinished = 300;  // a rate of 1000/s for 300 ms
-  EXPECT_EQ(judge_load(slow).code, Code::kept_up);
-}
-
-TEST(Verdict, AShortRunMayEndWithSomeInFlight) {
+/// The code for a load of `due` requests, of which `late` are late in one way.
+Code code_of(std::uint64_t due, std::uint64_t late, std::uint64_t LoadSeen::*way) {
   LoadSeen run = seen();
-  run.due = 500;
-  run.unfinished = 40;  // 40 ms' worth
-  EXPECT_EQ(judge_load(run).code, Code::kept_up);
-  run.unfinished = 60;
-  EXPECT_EQ(judge_load(run).code, Code::server_late);
+  run.due = due;
+  run.*way = late;
+  return judge_load(run).code;
 }
 
-TEST(Verdict, NothingDueIsNoFault) {
-  LoadSeen nothing = seen();
-  nothing.due = 0;
-  EXPECT_EQ(judge_load(nothing).code, Code::kept_up);
+TEST(Verdict, ASingleLateRequestAmongFewTellsNothing) {
+  for (const auto way : {&LoadSeen::noticed_late, &LoadSeen::held_back, &LoadSeen::unfinished}) {
+    const Code late = way == &LoadSeen::noticed_late ? Code::client_late : Code::server_late;
+    EXPECT_EQ(code_of(0, 0, way), Code::too_few);
+    for (std::uint64_t due = 1; due <= 200; ++due) {
+      EXPECT_EQ(code_of(due, 0, way), Code::kept_up) << due;
+      EXPECT_EQ(code_of(due, 1, way), due < 100 ? Code::too_few : Code::kept_up) << due;
+      EXPECT_EQ(code_of(due, 2, way), due < 200 ? late : Code::kept_up) << due;
+      EXPECT_EQ(code_of(due, due, way), due == 1 ? Code::too_few : late) << due;
+    }
+  }
+}
+
+TEST(Verdict, SaysWhyItCannotTell) {
+  LoadSeen few = seen();
+  few.due = 40;
+  few.held_back = 1;
+  const auto verdict = judge_load(few);
+  EXPECT_NE(verdict.text.find("too few requests to tell: 1 of 40 was late"), std::string::npos)
+      << verdict.text;
+  few.due = few.held_back = 0;
+  EXPECT_NE(judge_load(few).text.find("none was due"), std::string::npos);
+}
+
+TEST(Verdict, HasANameForEachCode) {
   EXPECT_EQ(name_of(Code::kept_up), "kept_up");
   EXPECT_EQ(name_of(Code::cut_short), "cut_short");
+  EXPECT_EQ(name_of(Code::too_few), "too_few");
 }
 
 }  // namespace

@@ -133,6 +133,34 @@ def test_a_search_that_finds_nothing(stage):
     assert result["search"]["bracket"] == [None, 0.001]
 
 
+def test_few_requests_blame_nobody(stage):
+    """The last request has no response when it becomes due. Of four, that is one; a busy machine may make it late."""
+    server, _ = stage.pair()
+    client = start(stage, server, "--rate", 4, "--duration", "1s", "--lag-tolerance", "1s")
+    run, = finish(client, (0, 5))["runs"]
+    assert run["valid_responses"] == run["requests"]["due"] == 4
+    assert run["verdict"]["code"] == ("too_few" if client.wait() else "kept_up")
+
+
+NO_REQUEST = ["--seed", 1, "--rate", "0.5"]  # the first is due after a second
+
+
+def test_no_request_tells_nothing(stage):
+    server, _ = stage.pair()
+    client = start(stage, server, *NO_REQUEST, "--duration", "20ms")
+    run, = finish(client, 5)["runs"]
+    assert run["requests"]["due"] == 0 and run["verdict"]["code"] == "too_few"
+    assert "too few requests to tell: none was due" in client.out
+
+
+def test_a_search_without_requests(stage):
+    server, _ = stage.pair()
+    client = start(stage, server, *NO_REQUEST, "--duration", "20ms", "--search", "p99:1s")
+    search = finish(client, 1)["search"]
+    assert search["reason"].startswith("too few requests to tell at 0.5 requests/s") and search["rate"] is None
+    assert len(search["steps"]) == 3
+
+
 def test_two_clients_begin_together(stage):
     server, _ = stage.pair()
     at = time.time() + 10

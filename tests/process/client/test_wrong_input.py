@@ -46,6 +46,7 @@ def fixture_client_of(stage):
     (["--deadline", "0"], ["--deadline", "1us"]),
     (["--reconnect-every", "0"], ["--reconnect-every", "from 1"]),
     (["--start-at", "tomorrow"], ["--start-at", "seconds since the epoch"]),
+    (["--start-at", "1763879556000"], ["--start-at", "at most a day from now"]),
     (["--repeat", "0"], ["--repeat", "from 1 to 1000"]),
     (["--schedule", "file", "--search", "p99:1ms", "--duration", "1s"], ["--schedule", "--search"]),
     (["--schedule", "file", "--scan", "rate=1,2"], ["--schedule", "--scan rate"]),

@@ -161,6 +161,17 @@ def test_capture(packets, tmp_path):
     assert at == len(data)
 
 
+def test_a_capture_that_cannot_be_written(packets):
+    """What it says it captured is in the file: it ends at the first packet that is not."""
+    program = packets("capture", "--rule", "udp dport 9 to 0", "--file", "/dev/full", "-n", "30")
+    with udp(9) as client:
+        for _ in range(30):
+            client.send(b"data")
+    text, log = program.process.communicate(timeout=LIMIT)
+    assert program.process.returncode == 1
+    assert log.endswith("offload-packets: writing /dev/full: No space left on device\n") and "captured" not in text
+
+
 def test_send(packets):
     with namespace(THERE):
         server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

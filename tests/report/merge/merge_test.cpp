@@ -83,6 +83,20 @@ TEST(Merge, TheWorstStatusAndVerdictStand) {
   EXPECT_EQ(merged.runs[0].verdict_text, "b: it was late");
 }
 
+TEST(Merge, EachVerdictIsWorseThanThoseBeforeIt) {
+  const std::vector<std::string> codes = {"kept_up", "too_few", "server_late", "client_late",
+                                          "cut_short"};
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    for (std::size_t j = 0; j < codes.size(); ++j) {
+      Result one = sample_result({open_loop_run()}, "a");
+      Result other = sample_result({open_loop_run(0.01)}, "b");
+      one.runs[0].verdict_code = codes[i];
+      other.runs[0].verdict_code = codes[j];
+      EXPECT_EQ(merge({one, other}).result.runs[0].verdict_code, codes[std::max(i, j)]);
+    }
+  }
+}
+
 TEST(Merge, VerdictsHaveTheirHosts) {
   const Result merged =
       merge({sample_result({sample_run()}, "a"), sample_result({sample_run(0.1)}, "b")}).result;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "apps/samples/second_process.hpp"
+#include "core/exit_status.hpp"
 #include "device/device.hpp"
 #include "memory/inventory.hpp"
 #include "memory/region_export.hpp"
@@ -155,7 +156,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
 /// The program: `requester` here, `responder` in a second process.
 template <class Requester, class Responder>
 int two_ends(const char* name, Requester requester, Responder responder) {
-  return exit_status_of(name, [&] {
+  return core::exit_status_of(name, [&] {
     if (const auto found = device::list_rdma_devices(); found.devices.empty()) {
       fmt::print("no RDMA device: {}\n", found.why_none);
       return kNoDevice;

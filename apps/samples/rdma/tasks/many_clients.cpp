@@ -3,6 +3,7 @@
 #include <list>
 
 #include "apps/samples/rdma/tasks/end.hpp"
+#include "core/exit_status.hpp"
 #include "rdma/cm/cm_connection.hpp"
 
 namespace {
@@ -114,5 +115,5 @@ int run() {
 }  // namespace
 
 int main() {
-  return samples::exit_status_of(kName, run);
+  return core::exit_status_of(kName, run);
 }

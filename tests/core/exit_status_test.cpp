@@ -1,0 +1,55 @@
+#include "core/exit_status.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+namespace offload::core {
+namespace {
+
+/// Ends the process as a main does whose standard output is `path`; closed if it is empty.
+[[noreturn]] void end_with_output(const std::string& path, const std::function<int()>& run) {
+  ::close(STDOUT_FILENO);
+  if (!path.empty() && ::open(path.c_str(), O_WRONLY) != STDOUT_FILENO) std::abort();
+  std::exit(exit_status_of("program", run));
+}
+
+constexpr const char* kFull = "program: cannot write standard output: No space left on device";
+
+TEST(ExitStatus, IsWhatRunReturns) {
+  EXPECT_EXIT(end_with_output("/dev/null", [] { return fmt::print("text"), 0; }),
+              testing::ExitedWithCode(0), "^$");
+  EXPECT_EXIT(end_with_output("/dev/null", [] { return 7; }), testing::ExitedWithCode(7), "^$");
+}
+
+TEST(ExitStatus, IsOneAfterAnError) {
+  const auto fails = []() -> int { throw std::runtime_error("no luck"); };
+  EXPECT_EXIT(end_with_output("/dev/null", fails), testing::ExitedWithCode(1), "program: no luck");
+}
+
+TEST(ExitStatus, AFullStandardOutputIsAnError) {
+  EXPECT_EXIT(end_with_output("/dev/full", [] { return fmt::print("text"), 0; }),
+              testing::ExitedWithCode(1), kFull);
+  // It failed before the end.
+  const auto flushes = [] { return fmt::print("text"), std::fflush(stdout), 0; };
+  EXPECT_EXIT(end_with_output("/dev/full", flushes), testing::ExitedWithCode(1),
+              "program: cannot write standard output");
+  // More than what is buffered: fmt::print() throws.
+  const auto prints_much = [] { return fmt::print("{}", std::string(1U << 20, 'x')), 0; };
+  EXPECT_EXIT(end_with_output("/dev/full", prints_much), testing::ExitedWithCode(1), kFull);
+}
+
+TEST(ExitStatus, AClosedStandardOutputMattersToWhatIsPrinted) {
+  EXPECT_EXIT(end_with_output("", [] { return 0; }), testing::ExitedWithCode(0), "^$");
+  EXPECT_EXIT(end_with_output("", [] { return fmt::print("text"), 0; }), testing::ExitedWithCode(1),
+              "cannot write standard output: Bad file descriptor");
+}
+
+}  // namespace
+}  // namespace offload::core
