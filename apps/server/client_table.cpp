@@ -55,7 +55,7 @@ Client& ClientTable::add(net::Stream stream, Admission admission) {
                                               buffers_, block_size_, *this));
   Client& added = *clients_.back();
   added.index_ = clients_.size() - 1;
-  idle_.start(added, engine_->now());
+  idle_.start(added, engine_->run_time());
   return added;
 }
 
@@ -93,7 +93,7 @@ void ClientTable::spend(Client& client, std::size_t consumed) noexcept {
 /// `consumed`: whole frames were taken, so that what is left has just begun.
 void ClientTable::set_deadlines(Client& client, bool consumed) noexcept {
   const Connection& connection = client.connection();
-  const core::TimePoint now = engine_->now();
+  const core::RunTime now = engine_->run_time();
   if (client.holds_frames_ || connection.input().bytes().empty()) {
     unfinished_.stop(client);
   } else if (consumed || !unfinished_.has(client)) {
@@ -109,7 +109,7 @@ void ClientTable::set_deadlines(Client& client, bool consumed) noexcept {
 }
 
 bool ClientTable::close_overdue() {
-  const core::TimePoint now = engine_->now();
+  const core::RunTime now = engine_->run_time();
   if (now < next_deadline()) return false;
   while (Client* const client = lingering_.pop_due(now)) {
     client->connection().close();
@@ -149,7 +149,7 @@ bool ClientTable::close_overdue() {
   return true;
 }
 
-core::TimePoint ClientTable::next_deadline() noexcept {
+core::RunTime ClientTable::next_deadline() noexcept {
   return std::min({lingering_.next(), unfinished_.next(), unsent_.next(), idle_.next()});
 }
 

@@ -142,8 +142,8 @@ class ClientTable {
   void drain();
   /// Ends those whose time is over. Returns whether there were any.
   bool close_overdue();
-  /// When close_overdue() is due; TimePoint::max(): there is nobody to close.
-  [[nodiscard]] core::TimePoint next_deadline() noexcept;
+  /// When close_overdue() is due; RunTime::max(): there is nobody to close.
+  [[nodiscard]] core::RunTime next_deadline() noexcept;
   void clear() noexcept { clients_.clear(); }
 
   /// Says in the log, for at most one client a second, why it is.
@@ -233,7 +233,7 @@ void ClientTable::end_turn(Client& client, Path& path) {
   } else if (connection.finishing()) {
     path.finish(client);
     if (connection.state() == Connection::State::lingering)
-      lingering_.start(client, engine_->now());
+      lingering_.start(client, engine_->run_time());
   }
   if (connection.disposable()) make_ready(client);
 }

@@ -28,7 +28,7 @@ Handshakes::Client::Client(core::Fd socket, Admission admitted, Handshakes& tabl
     : owner(&table),
       stream(std::move(socket), *table.context_),
       admission(std::move(admitted)),
-      deadline(core::Clock::now() + table.time_) {
+      deadline(table.engine_->run_time() + table.time_) {
   owner->engine_->watch(stream.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
 }
 
@@ -49,8 +49,8 @@ void Handshakes::add(core::Fd socket, Admission admission) {
   under_way_.push_back(*clients_.back());
 }
 
-core::TimePoint Handshakes::deadline() noexcept {
-  core::TimePoint first = core::TimePoint::max();
+core::RunTime Handshakes::deadline() noexcept {
+  core::RunTime first = core::RunTime::max();
   if (Client* const client = under_way_.front()) first = client->deadline;
   if (Client* const client = failed_.front()) first = std::min(first, client->deadline);
   return first;
@@ -60,7 +60,7 @@ bool Handshakes::close_late() {
   bool worked = false;
   for (auto* const list : {&under_way_, &failed_}) {
     while (Client* const client = list->front()) {
-      if (client->deadline > engine_->now()) break;
+      if (client->deadline > engine_->run_time()) break;
       if (!client->failed) log_failure(*client, "it was not done in time");
       remove(*client);
       worked = true;
@@ -92,7 +92,7 @@ void Handshakes::go_on(Client& client) {
       log_failure(client, client.stream.describe_error(EPROTO));
       client.failed = true;
       client.stream.end_sending();
-      client.deadline = engine_->now() + kAlertTime;
+      client.deadline = engine_->run_time() + kAlertTime;
       core::IntrusiveList<Client, Due>::remove(client);
       failed_.push_back(client);
       ready_.push_back(client);

@@ -38,8 +38,8 @@ class Handshakes {
   void add(core::Fd socket, Admission admission = {});
   /// Goes on with one client, and closes those that are late. Returns whether there was work.
   bool turn() { return !clients_.empty() && (close_late() || step()); }
-  /// When turn() is due though no client is ready; TimePoint::max(): at no time.
-  [[nodiscard]] core::TimePoint deadline() noexcept;
+  /// When turn() is due though no client is ready; RunTime::max(): at no time.
+  [[nodiscard]] core::RunTime deadline() noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return clients_.size(); }
   void clear() noexcept { clients_.clear(); }
@@ -57,7 +57,7 @@ class Handshakes {
     Handshakes* owner;
     net::Stream stream;
     Admission admission;
-    core::TimePoint deadline;
+    core::RunTime deadline;
     bool failed = false;
     std::size_t index = 0;  ///< in clients_
   };

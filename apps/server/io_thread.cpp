@@ -228,7 +228,7 @@ void IoThread::look_after_worker() {
     config_.on_moved();
   }
   path_.set_open(selector_.ready());
-  if (selector_.has_loss() || engine_.now() >= next_check_) check_times();
+  if (selector_.has_loss() || engine_.run_time() >= next_check_) check_times();
 }
 
 void IoThread::check_times() {
@@ -241,12 +241,13 @@ void IoThread::check_times() {
   if (config_.request_timeout != core::Duration{}) {
     interval = std::min(interval, config_.request_timeout / 8);
   }
-  next_check_ = engine_.now() + std::max<core::Duration>(interval, std::chrono::milliseconds(1));
+  next_check_ =
+      engine_.run_time() + std::max<core::Duration>(interval, std::chrono::milliseconds(1));
 
   const WorkerId worker = selector_.serving();
   const auto silent_since = path_.silent_since();
   if (worker == 0 || worker == failed_ || !silent_since) return;
-  const auto silence = engine_.now() - *silent_since;
+  const auto silence = engine_.run_time() - *silent_since;
   if (silence < config_.worker_timeout) return;
   failed_ = worker;
   config_.on_worker_failed({worker,
@@ -259,7 +260,8 @@ void IoThread::check_times() {
 core::Duration IoThread::arm() {
   auto deadline = std::min(clients_.next_deadline(), handshakes_.deadline());
   if (path_.requester().awaited() != 0) deadline = std::min(deadline, next_check_);
-  return std::clamp(deadline - engine_.now(), core::Duration{}, kLongestSleep);
+  if (deadline == core::RunTime::max()) return kLongestSleep;
+  return std::clamp(deadline - engine_.run_time(), core::Duration{}, kCheckInterval);
 }
 
 void IoThread::take_in(core::Fd socket, Admission admission) {

@@ -162,7 +162,7 @@ class IoThread final : progress::Pollable {
   ChannelSelector selector_;
   bool expired_ = false;
   comch::WorkerId failed_ = 0;  ///< the last worker that was reported
-  core::TimePoint next_check_{};
+  core::RunTime next_check_{};
   bool draining_ = false;
   std::uint64_t taken_ = 0;     ///< of the sockets that it was given
   std::uint64_t accepted_ = 0;  ///< of those, what became clients

@@ -77,7 +77,7 @@ void RequestPath::give_up(channel::SendTask& request, Refusal reason) {
 
 void RequestPath::refuse_overdue(core::Duration timeout) {
   if (timeout == core::Duration{}) return;
-  const auto due = engine_->now() - timeout;
+  const auto due = engine_->run_time() - timeout;
   requester_.for_each_pending([&](channel::SendTask& request) {
     if (request.posted_at() <= due) give_up(request, Refusal::request_timed_out);
   });
@@ -91,7 +91,7 @@ void RequestPath::refuse_suspects() {
   send_touched();
 }
 
-std::optional<core::TimePoint> RequestPath::silent_since() {
+std::optional<core::RunTime> RequestPath::silent_since() {
   if (requester_.awaited() == 0) return std::nullopt;
   return std::max(last_response_, requester_.oldest().posted_at());
 }
@@ -110,7 +110,7 @@ std::optional<core::TimePoint> RequestPath::silent_since() {
   if (!open_) return false;
   const core::TimePoint now = engine_->now();
   if (!long_requests_.may_post(payload.size(), requester_.awaited(), now)) return false;
-  if (!requester_.post(payload, &client, now).ok()) return false;
+  if (!requester_.post(payload, &client, engine_->run_time()).ok()) return false;
   long_requests_.note_posted(payload.size(), now);
   client.connection().add_request();
   if (requester_.posted() % kSampled == 0) begin_sample(client, payload.size(), first);
@@ -206,7 +206,7 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
 /// The slots are released only after the write, as long payloads are sent from where they lie.
 bool RequestPath::deliver() {
   if (last_received_ == nullptr) return false;
-  last_response_ = engine_->now();
+  last_response_ = engine_->run_time();
   send_touched();
   if (sample_) record_sample();
   [[maybe_unused]] const core::Status released =
@@ -231,6 +231,7 @@ void RequestPath::begin_sample(const Client& client, std::size_t length, bool fi
     if (ago < kLongestAgo) began = std::min(began, now - ago);
   }
   sampled_[number / kSampled % sampled_.size()] = {began, client.read_at(), engine_->now(),
+                                                   engine_->run_time(),
                                                    static_cast<std::uint32_t>(length)};
 }
 
@@ -238,7 +239,7 @@ void RequestPath::begin_sample(const Client& client, std::size_t length, bool fi
 void RequestPath::find_sample(const channel::PostRecvTask& task) noexcept {
   const std::uint64_t number = (task.sequence() + 1) / kSampled * kSampled - 1;
   const Sample& sample = sampled_[number / kSampled % sampled_.size()];
-  if (sample.posted != requester_.posted_at(number)) return;
+  if (sample.posted_at != requester_.posted_at(number)) return;
   sample_ = sample;
   // Not when the turn began: the answer may have come since.
   sample_->seen = core::Clock::now();

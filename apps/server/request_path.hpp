@@ -49,9 +49,9 @@ class RequestPath {
   /// would take the next one along.
   void refuse_suspects();
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
-  [[nodiscard]] std::optional<core::TimePoint> silent_since();
+  [[nodiscard]] std::optional<core::RunTime> silent_since();
   /// The requester is with another worker, who owes nothing from before now.
-  void note_new_worker() noexcept { last_response_ = engine_->now(); }
+  void note_new_worker() noexcept { last_response_ = engine_->run_time(); }
 
   /// From now on requests are answered with the error `reason`, those that the worker has not
   /// answered as well; none: they go to the channel again.
@@ -94,6 +94,7 @@ class RequestPath {
     core::TimePoint began;
     core::TimePoint whole;
     core::TimePoint posted;
+    core::RunTime posted_at;  ///< the same, by which the request is known
     std::uint32_t length;
     core::TimePoint seen = {};  ///< the response
   };
@@ -127,7 +128,7 @@ class RequestPath {
   channel::PostRecvTask* last_received_ = nullptr;  ///< that is to be released
   std::optional<protocol::Refusal> refusal_;        ///< of all requests
   bool open_ = false;
-  core::TimePoint last_response_;
+  core::RunTime last_response_;
   std::uint64_t answered_ = 0;
   std::uint64_t failed_ = 0;  ///< of them
   std::uint64_t refused_ = 0;

@@ -93,28 +93,28 @@ Server::~Server() {
 void Server::run() {
   core::log_info("waiting for a worker on {}", link_->address().to_string());
   manager_.ready("waits for its first worker");
-  while (!shutdown_requested_ && !scheduler_.served()) turn(core::TimePoint::max());
+  while (!shutdown_requested_ && !scheduler_.served()) turn(core::RunTime::max());
   if (!shutdown_requested_) open_for_clients();
   while (!shutdown_requested_) turn(worker_deadline_);
   shut_down();
 }
 
-void Server::turn(core::TimePoint deadline) {
-  deadline = std::min({deadline, link_->next_tick(), manager_.next_tick()});
-  if (view_ || admin_) deadline = std::min(deadline, core::Clock::now() + kKeepAlive);
-  if (acceptor_) deadline = std::min(deadline, acceptor_->next_tick());
-  engine_.run_once(deadline);
+void Server::turn(core::RunTime deadline) {
+  auto wake_up = std::min({engine_.when(deadline), link_->next_tick(), manager_.next_tick()});
+  if (view_ || admin_) wake_up = std::min(wake_up, core::Clock::now() + kKeepAlive);
+  if (acceptor_) wake_up = std::min(wake_up, acceptor_->next_tick());
+  engine_.run_once(wake_up);
   for (const auto& thread : threads_) thread->check();
   take_failures();
   commands_.carry_out([this](const auto& command) { return run_command(command); });
   const auto now = core::Clock::now();
   manager_.tick(now);
   if (acceptor_) acceptor_->tick(now);
-  if (now >= link_->next_tick()) link_->tick(now);
+  if (now >= link_->next_tick()) link_->tick(engine_.run_time());
   let_go();
-  if (now >= worker_deadline_) {
+  if (engine_.run_time() >= worker_deadline_) {
     core::log_warning("no worker: requests are refused until one attaches");
-    worker_deadline_ = core::TimePoint::max();
+    worker_deadline_ = core::RunTime::max();
     set_expired(true);
     manager_.status("has no worker: refuses requests");
   }
@@ -204,7 +204,7 @@ void Server::on_worker_attached(comch::AttachedWorker worker) {
   }
   deal_channels();
   if (!scheduler_.served()) return;
-  worker_deadline_ = core::TimePoint::max();
+  worker_deadline_ = core::RunTime::max();
   set_expired(false);
   manager_.status("serves");
 }
@@ -217,7 +217,7 @@ void Server::on_worker_leaving(comch::WorkerId worker) {
   }
   scheduler_.retire(worker);
   deal_channels();
-  if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
+  if (!scheduler_.served()) start_waiting(options_.worker_timeout);
 }
 
 void Server::on_worker_lost(comch::WorkerId worker) {
@@ -228,13 +228,13 @@ void Server::on_worker_lost(comch::WorkerId worker) {
   metrics_.note_lost(worker);
   for (const auto& thread : threads_) thread->remove_worker(worker);
   deal_channels();
-  if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
+  if (!scheduler_.served()) start_waiting(options_.worker_timeout);
 }
 
-/// Without a worker: requests wait until then, and are refused from then on.
-void Server::start_waiting(core::TimePoint refuse_from) {
+/// Without a worker: requests wait for so long, and are refused from then on.
+void Server::start_waiting(core::Duration patience) {
   if (expired_) return;
-  worker_deadline_ = std::min(worker_deadline_, refuse_from);
+  worker_deadline_ = std::min(worker_deadline_, engine_.run_time() + patience);
   manager_.status("has no worker: requests wait");
 }
 
@@ -252,9 +252,10 @@ void Server::take_failures() {
       link_->drop(failure.worker, failure.reason);
       continue;
     }
+    if (!assigned_.contains(failure.worker)) continue;  // it has gone since: requests wait
     link_->refuse(failure.worker, protocol::Refusal::worker_stuck, failure.reason);
     // Requests have waited for --worker-timeout by now.
-    if (!scheduler_.served()) start_waiting(core::Clock::now());
+    if (!scheduler_.served()) start_waiting({});
   }
 }
 
@@ -334,7 +335,7 @@ telemetry::CommandResult Server::detach(const std::string& worker) {
     if (worker != std::to_string(id)) continue;
     scheduler_.retire(id);
     deal_channels();
-    if (!scheduler_.served()) start_waiting(core::Clock::now() + options_.worker_timeout);
+    if (!scheduler_.served()) start_waiting(options_.worker_timeout);
     return {Status::done, "worker " + worker + " is let go once it owes nothing"};
   }
   if (worker.empty()) return {Status::refused, "which worker? Its number is in status"};
@@ -344,7 +345,7 @@ telemetry::CommandResult Server::detach(const std::string& worker) {
 void Server::shut_down() {
   metrics_.note_turn(core::Clock::now(), scheduler_.served(), /*draining=*/true);
   manager_.stopping("answers what it has read");
-  const auto deadline = core::Clock::now() + options_.shutdown_timeout;
+  const auto deadline = engine_.run_time() + options_.shutdown_timeout;
   const auto drain_deadline =
       deadline - std::min(kWorkerShutdownTime, options_.shutdown_timeout / 2);
   acceptor_.reset();  // before the threads are drained: they are given nobody after that
@@ -354,15 +355,15 @@ void Server::shut_down() {
     return std::all_of(threads_.begin(), threads_.end(),
                        [](const auto& thread) { return thread->drained(); });
   };
-  while (!drained() && core::Clock::now() < drain_deadline) {
-    turn(std::min(drain_deadline, core::Clock::now() + kDrainPoll));
+  while (!drained() && engine_.run_time() < drain_deadline) {
+    turn(std::min(drain_deadline, engine_.run_time() + kDrainPoll));
   }
   if (!drained()) core::log_warning("not all clients could be answered in time");
   for (const auto& thread : threads_) thread->stop();
 
   link_->start_shutdown(options_.shutdown_together ? protocol::ShutdownReason::together
                                                    : protocol::ShutdownReason::server_leaves);
-  while (!link_->done() && core::Clock::now() < deadline) turn(deadline);
+  while (!link_->done() && engine_.run_time() < deadline) turn(deadline);
   if (!link_->done()) core::log_warning("not all workers said that they have stopped");
   commands_.close();
 }

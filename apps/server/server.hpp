@@ -43,11 +43,11 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void on_shutdown_requested() override;
   void on_events(std::uint32_t epoll_events) override;
 
-  void turn(core::TimePoint deadline);
+  void turn(core::RunTime deadline);
   void open_for_clients();
   void open_ports();
   void deal_channels();
-  void start_waiting(core::TimePoint refuse_from);
+  void start_waiting(core::Duration patience);
   void set_expired(bool expired);
   void take_failures();
   void let_go();
@@ -77,7 +77,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   std::optional<Acceptor> acceptor_;              ///< in the TCP phase
   Mailbox<std::vector<WorkerFailure>> failures_;  ///< from the I/O threads
   bool expired_ = false;  ///< no worker for --worker-timeout: requests are refused
-  core::TimePoint worker_deadline_ = core::TimePoint::max();
+  core::RunTime worker_deadline_ = core::RunTime::max();
   bool shutdown_requested_ = false;
   telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
   std::optional<telemetry::View> admin_;

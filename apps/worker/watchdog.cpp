@@ -35,9 +35,8 @@ std::optional<std::uint64_t> oldest_unanswered(const kernels::ChannelView& chann
 }  // namespace
 
 Watchdog::Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after,
-                   std::string prefix)
+                   core::RunTime now, std::string prefix)
     : stuck_after_(stuck_after), prefix_(std::move(prefix)) {
-  const auto now = core::Clock::now();
   for (const auto& channel : channels) {
     Watched& watched = watched_.emplace_back();
     watched.channel = channel;
@@ -47,7 +46,7 @@ Watchdog::Watchdog(std::vector<kernels::ChannelView> channels, core::Duration st
   }
 }
 
-std::size_t Watchdog::look(core::TimePoint now, const std::vector<std::uint64_t>& heartbeats) {
+std::size_t Watchdog::look(core::RunTime now, const std::vector<std::uint64_t>& heartbeats) {
   std::size_t stuck = 0;
   for (std::size_t i = 0; i < watched_.size() && i < heartbeats.size(); ++i) {
     if (is_stuck(watched_[i], i, now, heartbeats[i])) ++stuck;
@@ -55,7 +54,7 @@ std::size_t Watchdog::look(core::TimePoint now, const std::vector<std::uint64_t>
   return stuck;
 }
 
-bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::TimePoint now,
+bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::RunTime now,
                         std::uint64_t heartbeat) {
   const auto& layout = watched.channel.layout;
   const auto oldest = oldest_unanswered(watched.channel, watched.waiting);

@@ -14,25 +14,25 @@ namespace offload::worker {
 /// back end's heartbeat last advanced. It only reads the channels. One thread.
 class Watchdog {
  public:
-  /// `prefix`: of its lines in the log.
+  /// `now`: on the clock of look(). `prefix`: of its lines in the log.
   Watchdog(std::vector<kernels::ChannelView> channels, core::Duration stuck_after,
-           std::string prefix = {});
+           core::RunTime now, std::string prefix = {});
 
   /// Checks all channels. `heartbeats`: Backend::heartbeats(). Returns the number of stuck
   /// channels.
-  std::size_t look(core::TimePoint now, const std::vector<std::uint64_t>& heartbeats);
+  std::size_t look(core::RunTime now, const std::vector<std::uint64_t>& heartbeats);
 
  private:
   struct Watched {
     kernels::ChannelView channel;
     std::uint64_t waiting = 0;  ///< the sequence number of the oldest unanswered request
-    core::TimePoint since{};    ///< since when it is the oldest
+    core::RunTime since{};      ///< since when it is the oldest
     std::uint64_t heartbeat = 0;
-    core::TimePoint beat_at{};  ///< when the heartbeat last advanced
+    core::RunTime beat_at{};  ///< when the heartbeat last advanced
     bool reported = false;
   };
 
-  bool is_stuck(Watched& watched, std::size_t index, core::TimePoint now, std::uint64_t heartbeat);
+  bool is_stuck(Watched& watched, std::size_t index, core::RunTime now, std::uint64_t heartbeat);
 
   std::vector<Watched> watched_;
   core::Duration stuck_after_;

@@ -28,6 +28,8 @@ constexpr core::Duration kDetachTime = kStopTime + std::chrono::seconds(2);
 /// The time to open a GPU, and to register the channels with it and start a kernel. A driver that
 /// is not kept in memory is loaded first, which takes some ten seconds on large machines.
 constexpr core::Duration kStartTime = std::chrono::seconds(60);
+/// What waits by itself in one attempt to reach a server: a connection is made, and the key proven.
+constexpr core::Duration kAttemptTime = 2 * comch::kHandshakeTime;
 /// A turn of serving: a sleep of kWatchInterval, and calls that do not wait.
 constexpr core::Duration kTurnTime = std::chrono::seconds(10);
 
@@ -112,7 +114,7 @@ bool Worker::connect() {
     const std::lock_guard lock(mutex_);
     if (new_settings_) settings_ = *std::exchange(new_settings_, std::nullopt);
   }
-  const auto deadline = core::Clock::now() + settings_.connect_timeout;
+  const auto deadline = engine_.run_time() + settings_.connect_timeout;
   for (core::Duration wait = kFirstRetry; !finished_ && !leaving();
        wait = std::min(2 * wait, kLongestRetry)) {
     try {
@@ -125,26 +127,28 @@ bool Worker::connect() {
                 error.what());
     }
     link_.reset();
-    const auto now = core::Clock::now();
-    if (now >= deadline) {
+    engine_.note_wait(kAttemptTime);
+    if (engine_.run_time() >= deadline) {
       throw Error(ErrorCode::timed_out,
                   fmt::format("no server let this worker in on {} for {} s", options_.comch,
                               core::to_seconds(settings_.connect_timeout)));
     }
-    const auto retry_at = std::min(deadline, now + wait);
-    while (!finished_ && !leaving() && core::Clock::now() < retry_at) engine_.run_once(retry_at);
+    const auto retry_at = std::min(deadline, engine_.run_time() + wait);
+    while (!finished_ && !leaving() && engine_.run_time() < retry_at) {
+      engine_.run_once(engine_.when(retry_at));
+    }
   }
   return false;
 }
 
 /// One attempt: whether the channels are there. Until then a loss is one more reason to try again.
-bool Worker::await_channels(core::TimePoint deadline) {
+bool Worker::await_channels(core::RunTime deadline) {
   lost_ = told_to_stop_ = false;
   link_.emplace(engine_, settings_.server, hello(), most_memory_,
                 static_cast<comch::WorkerSession::Observer&>(*this));
-  while (!lost_ && !watchdog_ && !told_to_stop_ && !leaving() && core::Clock::now() < deadline) {
-    engine_.run_once(std::min(deadline, link_->next_tick()));
-    link_->tick(core::Clock::now());
+  while (!lost_ && !watchdog_ && !told_to_stop_ && !leaving() && engine_.run_time() < deadline) {
+    engine_.run_once(std::min(engine_.when(deadline), link_->next_tick()));
+    link_->tick(engine_.run_time());
   }
   if (failure_) std::rethrow_exception(failure_);
   if (!watchdog_ && told_to_stop_ && !lost_) link_->complete();
@@ -152,16 +156,16 @@ bool Worker::await_channels(core::TimePoint deadline) {
 }
 
 void Worker::serve() {
-  auto next_watch = core::Clock::now() + kWatchInterval;
+  auto next_watch = engine_.run_time() + kWatchInterval;
   while (!lost_ && !told_to_stop_) {
     hang_.enter(kTurnTime);
     if (leaving() && !leave_by_) begin_to_leave();
     const auto deadline = leave_by_ ? std::min(*leave_by_, next_watch) : next_watch;
-    engine_.run_once(std::min(deadline, link_->next_tick()));
+    engine_.run_once(std::min(engine_.when(deadline), link_->next_tick()));
     if (failure_) std::rethrow_exception(failure_);
     check_connections();
-    const auto now = core::Clock::now();
-    if (now >= link_->next_tick()) link_->tick(now);
+    const auto now = engine_.run_time();
+    if (engine_.now() >= link_->next_tick()) link_->tick(now);
     if (now >= next_watch) {
       watch_over();
       next_watch = now + kWatchInterval;
@@ -174,7 +178,7 @@ void Worker::serve() {
 }
 
 void Worker::begin_to_leave() {
-  leave_by_ = core::Clock::now() + settings_.shutdown_timeout;
+  leave_by_ = engine_.run_time() + settings_.shutdown_timeout;
   if (options_.shutdown_together) {
     link_->request_shutdown();
   } else {
@@ -188,7 +192,7 @@ void Worker::watch_over() {
                     session_, fault.channel, fault.slot, fault.length);
     counts_->faults.add();
   }
-  counts_->stuck.set(watchdog_->look(core::Clock::now(), backend_->heartbeats()));
+  counts_->stuck.set(watchdog_->look(engine_.run_time(), backend_->heartbeats()));
 }
 
 /// A link ends on its own thread, which has woken this one.
@@ -269,7 +273,7 @@ void Worker::on_channels(std::vector<comch::AttachedChannel> channels) {
     for (const auto& attached : channels_) {
       if (attached.link) attached.link->start(backend_->wakeup(), [this] { engine_.notify(); });
     }
-    watchdog_.emplace(std::move(watched), options_.stuck_after, session_);
+    watchdog_.emplace(std::move(watched), options_.stuck_after, engine_.run_time(), session_);
     core::log_info("{}serving {} channels, service {}", session_, channels_.size(),
                    fmt::join(services, ", "));
     const std::string path = described_data_path();

@@ -74,7 +74,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
 
   WorkerEnd attach_and_serve();
   bool connect();
-  bool await_channels(core::TimePoint deadline);
+  bool await_channels(core::RunTime deadline);
   void serve();
   void begin_to_leave();
   void watch_over();
@@ -104,9 +104,9 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   std::exception_ptr failure_;  ///< thrown by the back end in on_channels(), or a refusal
   bool replaces_;               ///< until it has attached: then it has taken another's place
   bool lost_ = false;
-  bool told_to_stop_ = false;                ///< by the server of this session
-  bool finished_ = false;                    ///< and to end
-  std::optional<core::TimePoint> leave_by_;  ///< since leave()
+  bool told_to_stop_ = false;              ///< by the server of this session
+  bool finished_ = false;                  ///< and to end
+  std::optional<core::RunTime> leave_by_;  ///< since leave()
   HangDetector hang_;
   std::mutex mutex_;
   std::optional<WorkerSettings> new_settings_;  ///< under the mutex, until a connect()

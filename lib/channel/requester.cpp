@@ -42,7 +42,7 @@ Requester::Requester(const Endpoint& endpoint, const Receiver& receiver)
 
 /// A message that does not join others: the first of a batch, a long one, or none.
 core::Status Requester::post_first(std::span<const std::byte> message, void* user_data,
-                                   core::TimePoint now) noexcept {
+                                   core::RunTime now) noexcept {
   if (slots_.engine() == nullptr) return ErrorCode::bad_state;
   if (message.size() > max_length()) return ErrorCode::invalid_value;
   // What was gathered has its slot already, and this message needs another.

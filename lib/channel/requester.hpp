@@ -20,13 +20,13 @@ class SendTask {
   void* user_data = nullptr;
 
   /// When it was posted, as post() was told.
-  [[nodiscard]] core::TimePoint posted_at() const noexcept { return posted_at_; }
+  [[nodiscard]] core::RunTime posted_at() const noexcept { return posted_at_; }
   /// How many workers were lost with it: move_to() has posted it again so often.
   [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
 
  private:
   friend class Requester;
-  core::TimePoint posted_at_;
+  core::RunTime posted_at_;
   std::uint32_t length_ = 0;
   std::uint32_t moves_ = 0;
 };
@@ -103,7 +103,7 @@ class Requester {
   /// flush() at the latest. `again`: the channel is full. `invalid_value`: it is too long.
   /// `bad_state`: not open. `now`: for SendTask::posted_at(), where somebody asks for it.
   [[nodiscard]] core::Status post(std::span<const std::byte> message, void* user_data,
-                                  core::TimePoint now = {}) noexcept {
+                                  core::RunTime now = {}) noexcept {
     const std::size_t length = message.size();
     const bool joins = !batch_.empty() && length <= BatchBuffer::kLongest &&
                        batch_.fits(static_cast<std::uint32_t>(length), batch_limit_) &&
@@ -131,7 +131,7 @@ class Requester {
   }
 
   /// When a request whose response is not released yet was posted, as post() was told.
-  [[nodiscard]] core::TimePoint posted_at(std::uint64_t sequence) noexcept {
+  [[nodiscard]] core::RunTime posted_at(std::uint64_t sequence) noexcept {
     return send(sequence).posted_at();
   }
 
@@ -220,8 +220,8 @@ class Requester {
     return awaited() < kMostAlone ? 0 : kernels::kMaxPacketPayload;
   }
   core::Status post_first(std::span<const std::byte> message, void* user_data,
-                          core::TimePoint now) noexcept;
-  void note(std::size_t length, void* user_data, core::TimePoint now) noexcept {
+                          core::RunTime now) noexcept;
+  void note(std::size_t length, void* user_data, core::RunTime now) noexcept {
     SendTask& task = send(posted_++);
     task.user_data = user_data;
     task.posted_at_ = now;

@@ -9,6 +9,18 @@ using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
 
+/// The clock of time limits, which stands still while its thread is stopped. There is one for each
+/// progress::Engine, so times of two threads are not to be compared; a type of its own keeps it
+/// apart from Clock.
+struct RunClock {
+  using duration = Clock::duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<RunClock>;
+  static constexpr bool is_steady = true;
+};
+using RunTime = RunClock::time_point;
+
 /// `seconds` as a Duration.
 constexpr Duration seconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));

@@ -28,20 +28,27 @@ constexpr std::uint32_t kTurnsPerLook = 16;
 /// and a thread that does not see it finds out for itself.
 std::atomic<bool> has_nanoseconds{true};
 
+/// An interrupted wait gives what is there: it may be that of a process that was stopped,
+/// signal(7), whose limits are judged next.
+int take_pending(int epoll, epoll_event* events, int count) {
+  return std::max(::epoll_wait(epoll, events, count, 0), 0);
+}
+
 int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout) {
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
   const timespec limit{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
   if (has_nanoseconds.load(std::memory_order_relaxed)) {
     const int ready = ::epoll_pwait2(epoll, events, count, &limit, nullptr);
-    if (ready >= 0 || errno == EINTR) return std::max(ready, 0);
+    if (ready >= 0) return ready;
+    if (errno == EINTR) return take_pending(epoll, events, count);
     if (errno != ENOSYS && errno != EPERM) core::throw_errno("epoll_pwait2");
     has_nanoseconds.store(false, std::memory_order_relaxed);
   }
   // In whole milliseconds, rounded up, so that nobody spins, and no more than fit in an int.
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  return std::max(::epoll_wait(epoll, events, count,
-                               static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX))),
-                  0);
+  const int ready = ::epoll_wait(epoll, events, count,
+                                 static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX)));
+  return ready >= 0 ? ready : take_pending(epoll, events, count);
 }
 
 }  // namespace
@@ -89,9 +96,8 @@ void Engine::note_unarmed_work() noexcept {
 
 bool Engine::run_once(TimePoint deadline) {
   const UsageCheck::Turn in_turn(usage_, "run_once");
-  now_ = core::Clock::now();
-  knows_time_ = true;
-  if (times_ != nullptr) end_time(now_);
+  read_clock({});
+  if (times_ != nullptr) end_time();
   // Of the turns before: the clock is not read for it after each of them.
   if (std::exchange(has_untimed_work_, false)) last_work_ = now_;
   const bool polled = poll_all();
@@ -110,10 +116,28 @@ bool Engine::run_once(TimePoint deadline) {
   return false;
 }
 
+/// Since the last reading the thread may have slept for `waited`.
+void Engine::read_clock(Duration waited) noexcept {
+  const TimePoint before = std::exchange(now_, core::Clock::now());
+  const Duration spent = now_ - before;
+  knows_time_ = true;
+  const Duration late = spent - waited;
+  run_time_ += std::exchange(uncounted_, Duration{});
+  if (late <= kLongestDelay) {
+    run_time_ += spent;
+    return;
+  }
+  // A gap that outlasts a sleep has begun within it, nobody knows when: as long before its end as
+  // it lasted after that, so that a limit that was to end the sleep is not over at once.
+  run_time_ += std::max(waited - late, Duration{});
+  uncounted_ = kLongestDelay;  // where each turn is late, limits come all the same
+  turns_to_look_ = 0;
+}
+
 /// The last turn ends, as this one begins.
-void Engine::end_time(TimePoint now) noexcept {
+void Engine::end_time() noexcept {
   const auto spent = static_cast<std::uint64_t>(
-      std::max(now - std::exchange(turn_began_, now), Duration{}).count());
+      std::max(now_ - std::exchange(turn_began_, now_), Duration{}).count());
   switch (std::exchange(turn_, Turn::polled)) {
     case Turn::polled: return times_->polling.add(spent);
     case Turn::slept: return times_->asleep.add(spent);
@@ -130,7 +154,7 @@ void Engine::end_time(TimePoint now) noexcept {
 /// What comes after a sleep is work: events, or what the deadline was for.
 void Engine::end_sleep() noexcept {
   turn_ = Turn::slept;
-  end_time(core::Clock::now());
+  end_time();
   turn_ = Turn::worked;
 }
 
@@ -180,7 +204,7 @@ bool Engine::sleep(TimePoint deadline) {
   if (!worked) worked = take_events(has_unarmed_work_ ? Duration{} : timeout);
   if (worked) turn_ = Turn::worked;
   disarm_all();
-  last_work_ = core::Clock::now();  // spin again after each sleep
+  has_untimed_work_ = true;  // spin again after each sleep
   return worked;
 }
 
@@ -230,7 +254,10 @@ void Engine::disarm_all() {
 bool Engine::take_events(Duration timeout) {
   event_count_ = static_cast<std::size_t>(
       wait_for_events(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout));
-  if (times_ != nullptr && timeout != Duration{}) end_sleep();
+  if (timeout != Duration{}) {
+    read_clock(timeout);
+    if (times_ != nullptr) end_sleep();
+  }
   for (next_event_ = 0; next_event_ < event_count_;) {
     const epoll_event event = events_[next_event_++];
     if (event.data.ptr != nullptr)

@@ -61,10 +61,21 @@ class Pollable : public core::ListNode<Pollable> {
 ///     if (!engine.progress()) wait until fd() is readable, for at most `limit`;
 ///     engine.disarm();
 ///
+/// Limits for others are judged by run_time(), a clock that stands still while the thread is
+/// stopped (SIGSTOP, a freezer, a paused machine) or is busy by itself: nobody is late because this
+/// thread was not there. run_once() finds such a gap where a turn, or the wake-up from its sleep,
+/// comes more than kLongestDelay late. In the turn that finds it the clock has not moved, and
+/// events are taken before it moves again. So what a limit is for has been looked for by the time
+/// the limit is over.
+///
 /// One thread at a time, except notify(); no turn inside a callback. Builds with assertions check
 /// that, and end the program otherwise.
 class Engine {
  public:
+  /// A turn, or a wake-up, may be this late. The rest of what it is late was lost: a busy machine's
+  /// scheduler rarely takes longer.
+  static constexpr core::Duration kLongestDelay = std::chrono::milliseconds(20);
+
   /// `times`: outlives it; none: nobody asks.
   explicit Engine(core::Duration spin = {}, EngineTimes* times = nullptr);
   Engine(const Engine&) = delete;
@@ -117,19 +128,30 @@ class Engine {
   /// Ends the sleep of run_once, or makes fd() readable. Any thread.
   void notify() noexcept;
 
-  /// The time of this turn, read at most once a turn: in run_once() at its start, in progress()
-  /// when first asked for.
+  /// The time of this turn: in run_once() that of its start, and after a sleep that of its end; in
+  /// progress() read when first asked for.
   [[nodiscard]] core::TimePoint now() noexcept {
-    if (!knows_time_) now_ = core::Clock::now();
-    knows_time_ = true;
+    if (!knows_time_) read_clock(core::Duration::max());
     return now_;
   }
+  /// The same on the clock for limits. progress() finds no gaps: its caller may sleep.
+  [[nodiscard]] core::RunTime run_time() noexcept {
+    if (!knows_time_) read_clock(core::Duration::max());
+    return run_time_;
+  }
+  /// When run_time() will be `time`, if nothing is lost until then: a deadline for run_once().
+  [[nodiscard]] core::TimePoint when(core::RunTime time) noexcept {
+    return time == core::RunTime::max() ? core::TimePoint::max() : now() + (time - run_time());
+  }
+  /// The caller has waited by itself since the last turn, as it meant to, for at most `longest`.
+  void note_wait(core::Duration longest) noexcept { read_clock(longest); }
 
  private:
   using ActiveList = core::IntrusiveList<Pollable>;
 
   void note_unarmed_work() noexcept;
-  void end_time(core::TimePoint now) noexcept;
+  void read_clock(core::Duration waited) noexcept;
+  void end_time() noexcept;
   void end_sleep() noexcept;
   void control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler);
   bool end_turn(bool worked, bool look);
@@ -145,11 +167,13 @@ class Engine {
   core::Fd wake_;
   core::Duration spin_;
   EngineTimes* times_;
-  core::TimePoint turn_began_ = core::Clock::now();  ///< for times_, as is the next
+  core::TimePoint now_ = core::Clock::now();
+  core::RunTime run_time_{now_.time_since_epoch()};
+  core::Duration uncounted_{};  ///< of the last gap, for run_time_ once events were taken
+  bool knows_time_ = false;     ///< now_ is of this turn; reading the clock costs as much as a turn
+  core::TimePoint turn_began_ = now_;  ///< for times_, as is the next
   enum class Turn : std::uint8_t { polled, worked, slept } turn_ = Turn::polled;
-  core::TimePoint now_;
-  bool knows_time_ = false;  ///< now_ is of this turn; reading the clock costs as much as a turn
-  core::TimePoint last_work_ = core::Clock::now();
+  core::TimePoint last_work_ = now_;
   bool has_untimed_work_ = false;  ///< since last_work_
   std::uint32_t turns_to_look_ = 0;
   bool armed_ = false;             ///< the pollables are armed

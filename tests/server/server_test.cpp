@@ -52,7 +52,7 @@ class TestWorker final : comch::WorkerSession::Observer {
 
   void turn() {
     engine_.run_once(core::Clock::now() + std::chrono::milliseconds(1));
-    if (core::Clock::now() >= session_->next_tick()) session_->tick(core::Clock::now());
+    if (engine_.now() >= session_->next_tick()) session_->tick(engine_.run_time());
     if (channels_.empty() || hangs) return;
     while (kernels::serve(kernels::SingleLane{}, channels_.front().channel->view(), sequence_,
                           kernels::Reverse{}, staging_) != kernels::Outcome::nothing) {

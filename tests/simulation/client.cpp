@@ -38,10 +38,10 @@ class Client {
         lies_after_(lies ? kernel->random.below(left_) + 1 : 0) {}
 
   void run() {
-    const Time deadline = kernel->now + kPatience;
+    const Time deadline = now() + kPatience;
     while (!ended_ && (left_ != 0 || !awaited_.empty() || !output_.empty())) {
-      if (kernel->now >= deadline) return wrong("is not answered");
-      if (kernel->now - moved_ > kLongestStall && is_calm_since(kernel->now - kLongestStall)) {
+      if (now() >= deadline) return wrong("is not answered");
+      if (now() - moved_ > kLongestStall && is_calm_since(now() - kLongestStall)) {
         return wrong("is left alone while a worker is there");
       }
       ask();
@@ -83,7 +83,7 @@ class Client {
         output_ += kernel->random.one_in(2) ? frame_of(4, std::string(load_.longest + 1, 'x'))
                                             : frame_of(5, "not for a server");
         if (kernel->random.one_in(2)) output_ += std::string(kernel->random.below(200'000), 'y');
-        awaited_.push_back({{}, kernel->now, 0});
+        awaited_.push_back({{}, now(), 0});
         return;
       }
       const std::uint64_t most =
@@ -92,8 +92,7 @@ class Client {
       for (char& byte : payload) byte = static_cast<char>(kernel->random.next());
       output_ += frame_of(4, payload);
       asked_bytes_ += protocol::kFrameHeaderSize + payload.size();
-      awaited_.push_back(
-          {std::string(payload.rbegin(), payload.rend()), kernel->now, asked_bytes_});
+      awaited_.push_back({std::string(payload.rbegin(), payload.rend()), now(), asked_bytes_});
     }
   }
 
@@ -101,7 +100,7 @@ class Client {
     const auto sent = ::send(fd_.get(), output_.data(), output_.size(), MSG_NOSIGNAL);
     if (sent < 0) return errno == EAGAIN ? void() : end("sending");
     output_.erase(0, static_cast<std::size_t>(sent));
-    moved_ = kernel->now;
+    moved_ = now();
     if (output_.empty() && left_ == 0 && half_closes_ && !lied_) {
       half_closed_ = true;
       ::shutdown(fd_.get(), SHUT_WR);
@@ -114,7 +113,7 @@ class Client {
     if (count < 0 && errno == EAGAIN) return;
     if (count <= 0) return end("receiving", count == 0);
     input_.append(bytes.data(), static_cast<std::size_t>(count));
-    moved_ = kernel->now;
+    moved_ = now();
     while (!ended_) {
       const auto frame = protocol::parse_frame(std::as_bytes(std::span(input_)), 1U << 24U);
       if (frame.state == protocol::FrameView::State::incomplete) return;
@@ -151,6 +150,10 @@ class Client {
     if (code == protocol::Refusal::shutting_down && load_.server_ends_at < began_) return false;
     return load_.fleet == nullptr ? load_.may_be_refused : load_.fleet->may_refuse(code, asked);
   }
+  /// The server's time: while it is paused, nobody owes anything.
+  [[nodiscard]] Time now() const {
+    return load_.fleet != nullptr ? load_.fleet->now() : kernel->now;
+  }
   [[nodiscard]] bool is_calm_since(Time time) const {
     return load_.fleet != nullptr && load_.fleet->calm_since(time);
   }
@@ -159,7 +162,8 @@ class Client {
   void check_answered() {
     const auto socket = self_socket();
     if (slow_ || lied_ || awaited_.empty() || awaited_.front().end > socket->marked) return;
-    if (is_calm_since(socket->marked_at)) wrong("is not answered by a server that ends");
+    if (is_calm_since(now() - (kernel->now - socket->marked_at)))
+      wrong("is not answered by a server that ends");
   }
   [[nodiscard]] std::shared_ptr<Socket> self_socket() const {
     return kernel->current->process->get<Socket>(fd_.get());
@@ -196,7 +200,7 @@ class Client {
   };
   std::deque<Asked> awaited_;
   std::uint64_t asked_bytes_ = 0;
-  Time moved_ = kernel->now;  ///< when bytes went or came
+  Time moved_ = now();  ///< when bytes went or came
   bool half_closed_ = false;
 };
 

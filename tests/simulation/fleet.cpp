@@ -44,16 +44,16 @@ Fleet::Worker& Fleet::start(bool stands_by, bool replaces) {
 
 void Fleet::begin_service(Worker& worker) {
   if (worker.leaves || worker.may_serve || kernel->ended(*worker.process)) return;
-  changes_.push_back(kernel->now);
+  changes_.push_back(now());
   worker.may_serve = true;
-  worker.since = kernel->now;
+  worker.since = now();
 }
 
 void Fleet::end_service(Worker& worker) {
-  changes_.push_back(kernel->now);
+  changes_.push_back(now());
   if (!std::exchange(worker.may_serve, false)) return;
-  losses_.push_back(kernel->now);
-  served_.push_back({worker.since + kSettle, kernel->now});
+  losses_.push_back(now());
+  served_.push_back({worker.since + kSettle, now()});
 }
 
 void Fleet::kill(const Process& process) {
@@ -73,14 +73,13 @@ void Fleet::tell_to_leave(Worker& worker) {
 }
 
 void Fleet::freeze(Worker& worker) {
-  kernel->note("freeze", static_cast<std::uint64_t>(worker.process->pid));
   end_service(worker);
-  worker.process->frozen = true;
+  kernel->freeze(*worker.process);
 }
 
 void Fleet::thaw(Worker& worker) {
-  kernel->note("thaw", static_cast<std::uint64_t>(worker.process->pid));
-  if (!std::exchange(worker.process->frozen, false)) return;
+  if (!worker.process->frozen) return;
+  kernel->thaw(*worker.process);
   begin_service(worker);
 }
 
@@ -98,6 +97,19 @@ void Fleet::note_new_server() {
   }
 }
 
+void Fleet::note_return(bool with_workers) {
+  const Time paused = kernel->now - paused_at_;
+  lost_ += paused;
+  paused_at_ = 0;
+  if (with_workers || paused < kPatience) return;
+  for (const auto& worker : workers_) {
+    if (!worker->may_serve) continue;
+    end_service(*worker);
+    begin_service(*worker);
+    worker->since += kReturn - kSettle;
+  }
+}
+
 std::vector<Fleet::Worker*> Fleet::running() {
   std::vector<Worker*> found;
   for (const auto& worker : workers_) {
@@ -110,7 +122,7 @@ std::vector<Fleet::Worker*> Fleet::running() {
 std::vector<Fleet::Interval> Fleet::gaps_since(Time time) const {
   std::vector<Interval> served = served_;
   for (const auto& worker : workers_) {
-    if (worker->may_serve) served.push_back({worker->since + kSettle, kernel->now});
+    if (worker->may_serve) served.push_back({worker->since + kSettle, now()});
   }
   std::erase_if(served, [](const Interval& one) { return one.begin >= one.end; });
   std::ranges::sort(served, {}, &Interval::begin);
@@ -120,7 +132,7 @@ std::vector<Fleet::Interval> Fleet::gaps_since(Time time) const {
     if (one.begin > covered) gaps.push_back({covered, one.begin});
     covered = std::max(covered, one.end);
   }
-  if (covered < kernel->now) gaps.push_back({covered, kernel->now});
+  if (covered < now()) gaps.push_back({covered, now()});
   std::erase_if(gaps, [time](const Interval& gap) { return gap.end < time; });
   return gaps;
 }
@@ -145,7 +157,7 @@ bool Fleet::may_refuse(protocol::Refusal code, Time asked) const {
     case Refusal::worker_failed:
       return may_be_wrong(asked) || losses_since(asked - kSlack) >= kMostLosses;
     case Refusal::request_timed_out:
-      return kernel->now - asked >= request_timeout - kSlack && losses_since(asked - kSlack) != 0;
+      return now() - asked >= request_timeout - kSlack && losses_since(asked - kSlack) != 0;
     case Refusal::shutting_down: return !gaps_since(asked - kSlack).empty();
     default: return false;
   }

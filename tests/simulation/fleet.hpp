@@ -17,6 +17,10 @@ class Fleet {
  public:
   /// From its start, or from when it goes on, a worker has this long to attach.
   static constexpr Time kSettle = 2500 * kMillisecond;
+  /// After a pause of the server of this length a worker may have given it up. Then it has this
+  /// long to serve again: it tries once a second.
+  static constexpr Time kPatience = 3500 * kMillisecond;
+  static constexpr Time kReturn = 1500 * kMillisecond;
 
   struct Worker {
     Process* process;
@@ -44,8 +48,15 @@ class Fleet {
   }
   /// The server is another one, or was stopped: all have to attach again.
   void note_new_server();
+  /// The server is paused, with the workers or alone, and goes on.
+  void note_pause() { paused_at_ = kernel->now; }
+  void note_return(bool with_workers);
+  /// The time without that in which the server was paused: what it may judge by. All times here are
+  /// of this clock.
+  [[nodiscard]] Time now() const { return (is_paused() ? paused_at_ : kernel->now) - lost_; }
+  [[nodiscard]] bool is_paused() const { return paused_at_ != 0; }
   /// Something of a worker may be wrong for requests from now on, until `end`.
-  void note_lie(Time end) { lies_.push_back({kernel->now, end}); }
+  void note_lie(Time end) { lies_.push_back({now(), end}); }
 
   [[nodiscard]] std::vector<Worker*> running();
   /// Whether one of them may serve, now or once it has attached.
@@ -81,6 +92,8 @@ class Fleet {
   std::vector<Interval> served_{};  ///< that are over, of any worker
   std::vector<Interval> lies_{};
   std::vector<Time> losses_{};
+  Time paused_at_ = 0;  ///< 0: it is not paused
+  Time lost_ = 0;       ///< in its pauses that are over
   std::vector<Time> changes_{};
 };
 

@@ -139,6 +139,19 @@ void Scene::start_server() {
   down_since = 0;
 }
 
+void Scene::pause(Time time, bool with_workers) {
+  std::vector<Process*> paused{process};
+  for (Fleet::Worker* const worker : fleet.running()) {
+    if (with_workers && !worker->process->frozen) paused.push_back(worker->process);
+  }
+  for (Process* const each : paused) kernel.freeze(*each);
+  fleet.note_pause();
+  kernel.at(kernel.now + time, [this, paused, with_workers] {
+    for (Process* const each : paused) kernel.thaw(*each);
+    fleet.note_return(with_workers);
+  });
+}
+
 void Scene::kill_server() {
   down_since = kernel.now;
   load.server_gone_at = kernel.now;

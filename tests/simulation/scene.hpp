@@ -29,6 +29,8 @@ class Scene {
   Scene(Kernel& world, unsigned faults);
 
   void start_server();
+  /// It is frozen for that long, alone or with the workers that run.
+  void pause(Time time, bool with_workers);
   /// kill -9.
   void kill_server();
   /// As SIGTERM; whether it has ended within `limit`.

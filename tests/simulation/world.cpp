@@ -56,6 +56,7 @@ class Director {
       if (kernel_.random.one_in(3) && disturbances_ < plan_.most_disturbances) disturb();
       look_after();
     }
+    scene_.await([this] { return !scene_.fleet.is_paused(); }, 20 * kSecond);
     for (const auto& worker : scene_.fleet.all()) scene_.fleet.thaw(*worker);
     if (!kernel_.ended(*scene_.process)) return;
     scene_.start_server();
@@ -73,14 +74,20 @@ class Director {
   /// One fault, of the kinds that are allowed.
   void disturb() {
     Random& random = kernel_.random;
-    const auto kind = static_cast<unsigned>(1U << random.below(9));
+    const std::uint64_t drawn = random.below((plan_.faults & kPauses) != 0 ? 10 : 9);
+    const unsigned kind = drawn == 9 ? kPauses : 1U << drawn;
     if ((kind & plan_.faults) == 0) return;
     ++disturbances_;
     if (kind == kResets) return reset_a_client();
     if (kind == kStrangers && random.one_in(4)) {
       kernel_.start("stranger", [this] { bother(scene_.server.comch); });
     }
-    if (kind == kServers && scene_.down_since == 0 && random.one_in(12)) end_the_server();
+    const bool is_up = scene_.down_since == 0 && !scene_.fleet.is_paused();
+    if (kind == kServers && is_up && random.one_in(12)) end_the_server();
+    if (kind == kPauses && is_up && random.one_in(4)) {
+      const auto time = static_cast<Time>(random.below(random.one_in(2) ? 15'000 : 1500));
+      return scene_.pause(time * kMillisecond, random.one_in(2));
+    }
     if (kind == kReplaces && random.one_in(6) && scene_.fleet.running().size() < 6) {
       // Which one goes the server decides.
       for (Fleet::Worker* const worker : scene_.fleet.running())

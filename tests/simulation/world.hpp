@@ -19,11 +19,12 @@ enum Fault : unsigned {
   kServers = 256,    ///< the server is killed, or ends, under load
   kTrials = 512,     ///< one thing at a time, with all that is to come of it
   kCrowds = 1024,    ///< many clients, at a bound of the server's
-  // Not among those below: they are asked for.
+  // Only where they are asked for:
   kShortages = 2048,
-  kStores = 4096  ///< workers are killed between two stores
+  kStores = 4096,  ///< workers are killed between two stores
+  kPauses = 8192   ///< the server is frozen, alone or with its workers
 };
-inline constexpr unsigned kAllFaults = 2047;
+inline constexpr unsigned kAllFaults = 2047 | kPauses;
 
 /// What a seed is run with.
 struct Plan {

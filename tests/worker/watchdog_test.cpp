@@ -44,8 +44,8 @@ class WatchdogTest : public testing::Test {
 
   support::LogCapture log_;
   std::deque<channel::test::Ends> channels_ = make_channels();
-  core::TimePoint start_ = core::Clock::now();
-  Watchdog watchdog_{{channels_[0].worker.view(), channels_[1].worker.view()}, 2s};
+  core::RunTime start_ = core::RunTime{} + 1h;
+  Watchdog watchdog_{{channels_[0].worker.view(), channels_[1].worker.view()}, 2s, start_};
 
  private:
   static std::deque<channel::test::Ends> make_channels() {
@@ -182,7 +182,7 @@ TEST_F(WatchdogTest, AChannelThatWasMovedToAnotherWorkerIsNotStuckOnceItHasAnswe
 }
 
 TEST_F(WatchdogTest, SaysWhoseChannelItIs) {
-  Watchdog watchdog({channels_[0].worker.view()}, 2s, "0000:01:00.0: ");
+  Watchdog watchdog({channels_[0].worker.view()}, 2s, start_, "0000:01:00.0: ");
   post(0);
   watchdog.look(start_, {0});
   EXPECT_EQ(watchdog.look(start_ + 3s, {0}), 1U);

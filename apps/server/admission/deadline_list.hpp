@@ -11,7 +11,7 @@ class Deadline : public core::ListNode<Tag> {
  private:
   template <class, class>
   friend class DeadlineList;
-  core::TimePoint at_{};
+  core::RunTime at_{};
 };
 
 /// Elements that each have the same time from when they were started, so the first in the list is
@@ -26,7 +26,7 @@ class DeadlineList {
   [[nodiscard]] bool has(T& element) const noexcept { return List::is_linked(element); }
 
   /// Its time begins now, also if it had begun before.
-  void start(T& element, core::TimePoint now) noexcept {
+  void start(T& element, core::RunTime now) noexcept {
     if (!enabled()) return;
     List::remove(element);
     static_cast<Deadline<Tag>&>(element).at_ = now + time_;
@@ -35,11 +35,11 @@ class DeadlineList {
   void stop(T& element) noexcept { List::remove(element); }
 
   /// Takes an element whose time is over out of the list; null: there is none.
-  T* pop_due(core::TimePoint now) noexcept { return next() <= now ? list_.pop_front() : nullptr; }
-  /// When the first is due; TimePoint::max(): there is none.
-  [[nodiscard]] core::TimePoint next() noexcept {
+  T* pop_due(core::RunTime now) noexcept { return next() <= now ? list_.pop_front() : nullptr; }
+  /// When the first is due; RunTime::max(): there is none.
+  [[nodiscard]] core::RunTime next() noexcept {
     T* const first = list_.front();
-    return first != nullptr ? static_cast<Deadline<Tag>&>(*first).at_ : core::TimePoint::max();
+    return first != nullptr ? static_cast<Deadline<Tag>&>(*first).at_ : core::RunTime::max();
   }
 
  private:

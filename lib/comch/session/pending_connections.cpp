@@ -26,14 +26,14 @@ struct PendingConnections::Pending final : progress::EventHandler {
   Pending(PendingConnections& in, std::unique_ptr<ControlConnection> of)
       : owner(&in),
         connection(std::move(of)),
-        since(core::Clock::now()),
+        since(in.engine_->run_time()),
         source(net::subscriber_of(connection->source())) {}
 
   void on_events(std::uint32_t) override { owner->receive(*this); }
 
   PendingConnections* owner;
   std::unique_ptr<ControlConnection> connection;
-  core::TimePoint since;
+  core::RunTime since;
   net::IpBytes source;
   std::optional<protocol::Challenge> challenge{};  ///< where messages prove the key
   Stage stage = Stage::silent;
@@ -67,7 +67,7 @@ bool PendingConnections::admit(const net::SocketAddress& peer) {
     return false;
   }
   // A handshake by messages costs from here on, one by TLS from the peer's first message on.
-  if (!proves_by_messages_ || limits_.take(net::subscriber_of(peer), core::Clock::now()))
+  if (!proves_by_messages_ || limits_.take(net::subscriber_of(peer), engine_->run_time()))
     return true;
   log(LogLevel::warning, peer.to_string(), "is refused: too many of its network prove no key");
   return false;
@@ -159,7 +159,7 @@ bool PendingConnections::receive_proof(Pending& pending) {
     if (!*may_have_key) {
       throw Error(ErrorCode::not_permitted, "it does not know a key of this server's");
     }
-    if (!limits_.take(pending.source, core::Clock::now())) {
+    if (!limits_.take(pending.source, engine_->run_time())) {
       throw Error(ErrorCode::not_permitted, "too many of its network prove no key");
     }
     pending.stage = Stage::proving;
@@ -213,7 +213,7 @@ void PendingConnections::refuse(ControlConnection& connection, Refusal code,
   connection.refuse(code, text);
 }
 
-void PendingConnections::tick(core::TimePoint now) {
+void PendingConnections::tick(core::RunTime now) {
   accept();
   limits_.forget(now);
   for (std::size_t i = pending_.size(); i-- != 0;) {

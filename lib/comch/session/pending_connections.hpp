@@ -44,7 +44,7 @@ class PendingConnections final : progress::EventHandler {
 
   /// Accepts again where that could not be done, and drops those that have been silent for too
   /// long; to be called every second or so.
-  void tick(core::TimePoint now);
+  void tick(core::RunTime now);
 
   /// Logs that a connection is refused, and tells its peer, whose message was read: a socket that
   /// is closed with something unread takes what it sent last from its peer (tcp(7)).

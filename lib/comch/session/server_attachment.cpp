@@ -29,7 +29,7 @@ ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
       backend_(hello.backend),
       capabilities_(hello.capabilities),
       ready_(session.offer_.numa_nodes.size()),
-      began_(core::Clock::now()),
+      began_(session.engine_->run_time()),
       heard_(began_) {
   if (local_ == nullptr) randomize(token_);
 }
@@ -117,7 +117,7 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
     channel.endpoint = writes_slots()
                            ? connection.grant_slot_endpoint(request, channel.memory.endpoint().view)
                            : connection.grant_data_endpoint(request, channel.memory.depth());
-    heard_ = core::Clock::now();
+    heard_ = session_->engine_->run_time();
     if (++connected_ < channel_count() && !told_to_stop_) session_->engine_->activate(*this);
   } catch (const std::exception& error) {
     end("channel " + std::to_string(request.channel) + " cannot be attached: " + error.what());
@@ -136,7 +136,7 @@ void ServerSession::Attachment::read_messages() {
     for (int i = 0; !gone_ && i < kMessagesAtOnce; ++i) {
       const auto message = connection_->receive();
       if (!message) break;
-      heard_ = core::Clock::now();
+      heard_ = session_->engine_->run_time();
       handle(*message);
     }
   } catch (const Error& error) {
@@ -224,7 +224,7 @@ void ServerSession::Attachment::send(MessageId id, const Encode& encode) {
   }
 }
 
-void ServerSession::Attachment::tick(core::TimePoint now) {
+void ServerSession::Attachment::tick(core::RunTime now) {
   // What has come counts, also to a process that was stopped for a while.
   read_messages();
   if (gone_) return leave_if_gone();

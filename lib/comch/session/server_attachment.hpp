@@ -31,7 +31,7 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   /// Takes the connection and welcomes the worker; its channels follow, one in a turn of the
   /// engine.
   void start(std::unique_ptr<ControlConnection> connection);
-  void tick(core::TimePoint now);
+  void tick(core::RunTime now);
   void assign(std::uint32_t channels);
   void send_user_message(std::span<const std::byte> bytes);
   void start_shutdown(protocol::ShutdownReason reason);
@@ -82,8 +82,8 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   std::vector<std::shared_ptr<WorkerChannel>> channels_;  ///< those made, until it serves them
   std::size_t connected_ = 0;  ///< of a remote worker's channels, from the first on
   std::vector<bool> ready_;    ///< by channel
-  core::TimePoint began_;
-  core::TimePoint heard_;
+  core::RunTime began_;
+  core::RunTime heard_;
   std::uint64_t keep_alives_ = 0;
   UserMessages user_messages_;
   bool attached_ = false;

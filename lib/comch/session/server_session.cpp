@@ -106,8 +106,8 @@ void ServerSession::on_worker_gone(WorkerId worker, const std::string& reason) {
   if (gone.mapped()->attached()) observer_->on_worker_lost(worker);
 }
 
-void ServerSession::tick(core::TimePoint now) {
-  next_tick_ = now + offer_.keep_alive;
+void ServerSession::tick(core::RunTime now) {
+  next_tick_ = engine_->now() + offer_.keep_alive;
   pending_.tick(now);
   for_each([&](Attachment& attachment) { attachment.tick(now); });
 }

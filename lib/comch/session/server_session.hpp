@@ -59,8 +59,9 @@ class ServerSession {
   ServerSession(const ServerSession&) = delete;
   ServerSession& operator=(const ServerSession&) = delete;
 
-  /// Keep-alives and time-outs; to be called at least every next_tick().
-  void tick(core::TimePoint now);
+  /// Sends keep-alives and ends what is late by `now`, the engine's run_time(); to be called at
+  /// next_tick() or before.
+  void tick(core::RunTime now);
   [[nodiscard]] core::TimePoint next_tick() const noexcept { return next_tick_; }
 
   /// With the port that was bound, if any port was asked for.
@@ -106,7 +107,7 @@ class ServerSession {
   PendingConnections pending_;
   std::map<WorkerId, std::unique_ptr<Attachment>> attachments_;
   WorkerId last_id_ = 0;
-  core::TimePoint next_tick_{};
+  core::TimePoint next_tick_{};  ///< by the clock: after a pause, a keep-alive goes at once
   bool shutting_down_ = false;
 };
 

@@ -24,7 +24,7 @@ class SourceLimits {
   static constexpr double kRateOfAll = 200;
 
   /// Whether `source` may begin a handshake now; it costs a token if so.
-  bool take(const net::IpBytes& source, core::TimePoint now) {
+  bool take(const net::IpBytes& source, core::RunTime now) {
     if (buckets_.size() >= kMostSources) forget(now);
     Bucket& bucket = buckets_.try_emplace(source, Bucket{kBurst, now}).first->second;
     bucket.fill(kRate, kBurst, now);
@@ -43,7 +43,7 @@ class SourceLimits {
     }
   }
   /// Forgets the sources whose buckets are full again.
-  void forget(core::TimePoint now) {
+  void forget(core::RunTime now) {
     for (auto entry = buckets_.begin(); entry != buckets_.end();) {
       entry->second.fill(kRate, kBurst, now);
       entry = entry->second.tokens >= kBurst ? buckets_.erase(entry) : std::next(entry);
@@ -58,8 +58,8 @@ class SourceLimits {
  private:
   struct Bucket {
     double tokens;
-    core::TimePoint filled;
-    void fill(double rate, double burst, core::TimePoint now) noexcept {
+    core::RunTime filled;
+    void fill(double rate, double burst, core::RunTime now) noexcept {
       tokens = std::min(burst, tokens + rate * core::to_seconds(now - filled));
       filled = now;
     }

@@ -38,7 +38,7 @@ WorkerSession::WorkerSession(progress::Engine& engine, const Address& address,
       connection_(connect_as_worker(address)),
       network_(dynamic_cast<NetworkControlConnection*>(connection_.get())),
       keep_alive_(kFirstKeepAlive),
-      heard_(core::Clock::now()) {
+      heard_(engine.run_time()) {
   connection_->send(MessageId::hello, hello.encode());
   engine_->watch(connection_->fd(), EPOLLIN, *this);
 }
@@ -52,7 +52,7 @@ void WorkerSession::on_events(std::uint32_t) {
     while (!lost_) {
       auto message = connection_->receive();
       if (!message) break;
-      heard_ = core::Clock::now();
+      heard_ = engine_->run_time();
       handle(*std::move(message));
     }
   } catch (const Error& error) {
@@ -133,7 +133,6 @@ void WorkerSession::take_descriptor(ControlMessage message) {
 
   observer_->on_channels(std::exchange(channels_, {}));
   request_consumer_id();
-  heard_ = core::Clock::now();  // starting may have taken long
 }
 
 /// Before the channel's memory is made or mapped, which brings all of it into this machine's.
@@ -198,8 +197,8 @@ void WorkerSession::take_consumer_id(const std::optional<protocol::ExchangeConsu
   request_consumer_id();
 }
 
-void WorkerSession::tick(core::TimePoint now) {
-  next_tick_ = now + keep_alive_;
+void WorkerSession::tick(core::RunTime now) {
+  next_tick_ = engine_->now() + keep_alive_;
   // What has come counts, also to a process that was stopped for a while; the last of it may say
   // why the server has gone.
   on_events(0);

@@ -61,8 +61,9 @@ class WorkerSession final : progress::EventHandler {
   WorkerSession(const WorkerSession&) = delete;
   WorkerSession& operator=(const WorkerSession&) = delete;
 
-  /// Keep-alives and time-outs; to be called at least every next_tick().
-  void tick(core::TimePoint now);
+  /// Sends keep-alives and ends what is late by `now`, the engine's run_time(); to be called at
+  /// next_tick() or before.
+  void tick(core::RunTime now);
   [[nodiscard]] core::TimePoint next_tick() const noexcept { return next_tick_; }
 
   /// Asks the server to let this worker go, once its channels are another's or it has answered all:
@@ -105,8 +106,8 @@ class WorkerSession final : progress::EventHandler {
   std::uint32_t ids_requested_ = 0;  ///< of the channels, from the first on
   std::uint32_t ids_received_ = 0;
   core::Duration keep_alive_;
-  core::TimePoint heard_;
-  core::TimePoint next_tick_{};
+  core::RunTime heard_;
+  core::TimePoint next_tick_{};  ///< by the clock: after a pause, a keep-alive goes at once
   std::uint64_t keep_alives_ = 0;
   UserMessages user_messages_;
   bool attached_ = false;

@@ -119,7 +119,7 @@ void CmConnection::begin(CmExchange exchange, core::Duration limit,
     private_data_ = pack(descriptor, private_data);
   }
   exchange_ = exchange;
-  deadline_ = core::Clock::now() + limit;
+  deadline_ = engine_->run_time() + limit;
 }
 
 void CmConnection::connect(const CmAddress& to, core::Duration limit,
@@ -214,7 +214,7 @@ void CmConnection::connect_by_parameters() {
 
 int CmConnection::milliseconds_left() const noexcept {
   const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - core::Clock::now());
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - engine_->run_time());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 1 << 30));
 }
 
@@ -269,13 +269,13 @@ void CmConnection::end(const Error& why) {
 }
 
 bool CmConnection::poll() {
-  if (state_ != State::connecting || engine_->now() < deadline_) return false;
+  if (state_ != State::connecting || engine_->run_time() < deadline_) return false;
   end({ErrorCode::timed_out, "librdmacm: the peer did not answer in time"});
   return true;
 }
 
 core::Duration CmConnection::arm() {
-  return std::max(deadline_ - core::Clock::now(), core::Duration{});
+  return std::max(deadline_ - engine_->run_time(), core::Duration{});
 }
 
 }  // namespace offload::rdma

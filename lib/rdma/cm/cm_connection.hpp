@@ -138,7 +138,7 @@ class CmConnection final : CmEventHandler, progress::Pollable {
   Callbacks callbacks_;
   CmExchange exchange_ = CmExchange::descriptors;
   State state_ = State::idle;
-  core::TimePoint deadline_;
+  core::RunTime deadline_;
   std::vector<std::byte> private_data_;  ///< of this end's CM message
   std::vector<std::byte> peer_data_;
   std::optional<ConnectionDescriptor> peer_;

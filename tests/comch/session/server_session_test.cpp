@@ -268,9 +268,9 @@ TEST_F(ServerSessionTest, AStrangerThatSaysNothingKeepsNoWorkerOut) {
 
 TEST_F(ServerSessionTest, AStrangerThatSaysNothingIsDroppedInTheEnd) {
   server_engine_.run_once(Clock::now() + support::kBound);
-  server_session_->tick(Clock::now() + std::chrono::seconds(4));
+  server_session_->tick(server_engine_.run_time() + std::chrono::seconds(4));
   EXPECT_FALSE(worker_->receive());
-  server_session_->tick(Clock::now() + std::chrono::seconds(6));
+  server_session_->tick(server_engine_.run_time() + std::chrono::seconds(6));
   EXPECT_TRUE(is_closed_on(*worker_));
 }
 
@@ -292,10 +292,10 @@ TEST_F(ServerSessionTest, ManyStrangersMakeFewLinesOfLog) {
 
 TEST_F(ServerSessionTest, AWorkerThatIsNotReadyAfterAMinuteIsDropped) {
   greet_and_take_the_offer();
-  server_session_->tick(Clock::now() + std::chrono::seconds(59));
+  server_session_->tick(server_engine_.run_time() + std::chrono::seconds(59));
   exchange(0);
   EXPECT_EQ(next(*worker_).id, MessageId::exchange_consumer_id_response);
-  server_session_->tick(Clock::now() + std::chrono::seconds(61));
+  server_session_->tick(server_engine_.run_time() + std::chrono::seconds(61));
   EXPECT_TRUE(is_closed_on(*worker_));
   EXPECT_EQ(worker_events_.lost, 0);  // it never was attached
   expect_next_worker_attaches();
@@ -303,20 +303,20 @@ TEST_F(ServerSessionTest, AWorkerThatIsNotReadyAfterAMinuteIsDropped) {
 
 TEST_F(ServerSessionTest, AWorkerThatStartsForLongIsNotPressed) {
   greet_and_take_the_offer();
-  server_session_->tick(Clock::now() + 3 * kSilence);  // a GPU may take that long
+  server_session_->tick(server_engine_.run_time() + 3 * kSilence);  // a GPU may take that long
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   EXPECT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
 }
 
 TEST_F(ServerSessionTest, KeepAlivesAreSentToAnAttachedWorkerOnly) {
   greet_and_take_the_offer();
-  server_session_->tick(Clock::now());
+  server_session_->tick(server_engine_.run_time());
   EXPECT_FALSE(worker_->receive());
   for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);
   ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
   for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
   for (std::uint64_t i = 1; i <= 3; ++i) {
-    server_session_->tick(Clock::now());
+    server_session_->tick(server_engine_.run_time());
     const auto message = next(*worker_);
     EXPECT_EQ(message.id, MessageId::keep_alive);
     const auto keep_alive = KeepAlive::decode(message.payload);
@@ -327,7 +327,8 @@ TEST_F(ServerSessionTest, KeepAlivesAreSentToAnAttachedWorkerOnly) {
 
 TEST_F(ServerSessionTest, AWorkerThatDoesNotReadIsLost) {
   attach_by_hand();
-  for (int i = 0; i < 100'000 && worker_events_.lost == 0; ++i) server_session_->tick(Clock::now());
+  for (int i = 0; i < 100'000 && worker_events_.lost == 0; ++i)
+    server_session_->tick(server_engine_.run_time());
   EXPECT_EQ(worker_events_.lost, 1);
 }
 

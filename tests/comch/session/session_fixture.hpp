@@ -48,7 +48,6 @@ class ServerEvents final : public WorkerSession::Observer {
   void on_channels(std::vector<AttachedChannel> attached_channels) override {
     service = attached_channels.front().service;
     channels = std::move(attached_channels);
-    began_to_start = core::Clock::now();
     std::this_thread::sleep_for(start_time);
     if (fail_to_start) throw core::Error(core::ErrorCode::driver, "the back end is out of order");
   }
@@ -66,8 +65,7 @@ class ServerEvents final : public WorkerSession::Observer {
 
   bool fail_to_start = false;
   core::Duration start_time{};  ///< what the back end takes
-  core::TimePoint began_to_start{};
-  std::string service;  ///< of the first channel
+  std::string service;          ///< of the first channel
   std::vector<AttachedChannel> channels;
   int attached = 0;
   std::vector<std::uint32_t> assignments;

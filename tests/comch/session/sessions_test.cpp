@@ -134,7 +134,7 @@ TEST_F(SessionsOfBothSides, AServerThatGoesIsNoticed) {
   server_session_.reset();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
   EXPECT_FALSE(server_events_.refused);
-  worker_session_->tick(Clock::now() + kSilence * 2);
+  worker_session_->tick(worker_engine_.run_time() + kSilence * 2);
   EXPECT_EQ(server_events_.lost, 1);
 }
 
@@ -191,26 +191,27 @@ TEST_F(SessionsOfBothSides, TheWorkerAsksForTheShutdown) {
 
 TEST_F(SessionsOfBothSides, KeepAlivesKeepItAlive) {
   attach_one();
-  const auto start = Clock::now();
+  const auto server_start = server_engine_.run_time();
+  const auto worker_start = worker_engine_.run_time();
   for (int i = 1; i <= 3; ++i) {
     // Each side speaks; what it says arrives before the other one's patience ends.
-    server_session_->tick(start + i * kKeepAlive);
-    worker_session_->tick(start + i * kKeepAlive);
-    EXPECT_EQ(server_session_->next_tick(), start + (i + 1) * kKeepAlive);
-    EXPECT_EQ(worker_session_->next_tick(), start + (i + 1) * kKeepAlive);
+    server_session_->tick(server_start + i * kKeepAlive);
+    worker_session_->tick(worker_start + i * kKeepAlive);
+    EXPECT_EQ(server_session_->next_tick(), server_engine_.now() + kKeepAlive);
+    EXPECT_EQ(worker_session_->next_tick(), worker_engine_.now() + kKeepAlive);
     // The worker's tick has read what the server's sent.
     server_engine_.run_once(Clock::now() + support::kBound);
   }
   // Both were heard just now, in real time: a tick within the limit of that is no loss.
-  server_session_->tick(Clock::now() + kSilence - kKeepAlive);
-  worker_session_->tick(Clock::now() + kSilence - kKeepAlive);
+  server_session_->tick(server_engine_.run_time() + kSilence - kKeepAlive);
+  worker_session_->tick(worker_engine_.run_time() + kSilence - kKeepAlive);
   EXPECT_EQ(worker_events_.lost, 0);
   EXPECT_EQ(server_events_.lost, 0);
 }
 
 TEST_F(SessionsOfBothSides, ASilentWorkerIsGone) {
   attach_one();
-  server_session_->tick(Clock::now() + kSilence + kKeepAlive);
+  server_session_->tick(server_engine_.run_time() + kSilence + kKeepAlive);
   EXPECT_EQ(worker_events_.lost, 1);
   EXPECT_TRUE(log_.has("silent for too long")) << log_.text();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
@@ -219,14 +220,15 @@ TEST_F(SessionsOfBothSides, ASilentWorkerIsGone) {
 TEST_F(SessionsOfBothSides, ARefusalThatHasComeIsReadBeforeAnythingIsSent) {
   attach_one();
   server_session_->refuse(worker_events_.last.id, protocol::Refusal::worker_stuck, "nothing on 0");
-  worker_session_->tick(Clock::now());  // its connection is closed: a keep-alive would fail
+  worker_session_->tick(
+      worker_engine_.run_time());  // its connection is closed: a keep-alive would fail
   EXPECT_EQ(server_events_.lost, 1);
   EXPECT_EQ(server_events_.reason, "nothing on 0");
 }
 
 TEST_F(SessionsOfBothSides, ASilentServerIsGone) {
   attach_one();
-  worker_session_->tick(Clock::now() + kSilence + kKeepAlive);
+  worker_session_->tick(worker_engine_.run_time() + kSilence + kKeepAlive);
   EXPECT_EQ(server_events_.lost, 1);
   EXPECT_EQ(server_events_.reason, "it has been silent for too long");
 }

@@ -14,13 +14,13 @@ struct DeadlineTestElement : Deadline<DeadlineTestTag> {};
 
 class DeadlineListTest : public testing::Test {
  protected:
-  core::TimePoint start_ = core::TimePoint{} + 1h;
+  core::RunTime start_ = core::RunTime{} + 1h;
   std::array<DeadlineTestElement, 3> elements_;
 };
 
 TEST_F(DeadlineListTest, TheFirstThatWasStartedIsTheFirstDue) {
   DeadlineList<DeadlineTestElement, DeadlineTestTag> list(10s);
-  EXPECT_EQ(list.next(), core::TimePoint::max());
+  EXPECT_EQ(list.next(), core::RunTime::max());
   list.start(elements_[1], start_);
   list.start(elements_[0], start_ + 1s);
   EXPECT_EQ(list.next(), start_ + 10s);
@@ -28,7 +28,7 @@ TEST_F(DeadlineListTest, TheFirstThatWasStartedIsTheFirstDue) {
   EXPECT_EQ(list.pop_due(start_ + 10s), &elements_[1]);
   EXPECT_EQ(list.pop_due(start_ + 10s), nullptr);
   EXPECT_EQ(list.pop_due(start_ + 1h), &elements_[0]);
-  EXPECT_EQ(list.next(), core::TimePoint::max());
+  EXPECT_EQ(list.next(), core::RunTime::max());
 }
 
 TEST_F(DeadlineListTest, ANewStartBeginsAnew) {
@@ -58,7 +58,7 @@ TEST_F(DeadlineListTest, WithoutATimeNothingIsEverDue) {
   DeadlineList<DeadlineTestElement, DeadlineTestTag> list(0s);
   EXPECT_FALSE(list.enabled());
   list.start(elements_[0], start_);
-  EXPECT_EQ(list.next(), core::TimePoint::max());
+  EXPECT_EQ(list.next(), core::RunTime::max());
 }
 
 }  // namespace

@@ -148,7 +148,10 @@ inline int wait_events(int fd, epoll_event* events, int most, Time limit) {
   int count = epoll->take(events, most);
   if (count == 0 && limit > 0) {
     const Time deadline = limit > kNever - kernel->now ? kNever : kernel->now + limit;
+    kernel->current->in_epoll = true;
     kernel->wait([&] { return epoll->poll() != 0; }, deadline);
+    kernel->current->in_epoll = false;
+    if (std::exchange(kernel->current->interrupted, false)) return fails(EINTR);
     count = epoll->take(events, most);
   }
   kernel->current->events += static_cast<std::uint64_t>(count);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace offload::simulation {
 
@@ -72,6 +73,19 @@ void Kernel::signal(Process& process, int number) {
   process.signals.push_back(number);
 }
 
+void Kernel::freeze(Process& process) {
+  note("freeze", static_cast<std::uint64_t>(process.pid));
+  process.frozen = true;
+}
+
+void Kernel::thaw(Process& process) {
+  note("thaw", static_cast<std::uint64_t>(process.pid));
+  if (!std::exchange(process.frozen, false) || random.one_in(2)) return;
+  for (const auto& fiber : fibers) {
+    if (fiber->process == &process && fiber->in_epoll) fiber->interrupted = true;
+  }
+}
+
 bool Kernel::ended(const Process& process) const {
   return !process.alive || std::ranges::all_of(fibers, [&](const auto& fiber) {
     return fiber->process != &process || fiber->done;
@@ -132,7 +146,7 @@ void Kernel::run(Time limit) {
     for (const auto& fiber : fibers) {
       if (fiber->done || !fiber->process->alive || fiber->process->frozen || fiber->frozen)
         continue;
-      if (!fiber->waiting || fiber->deadline <= now || fiber->ready()) {
+      if (!fiber->waiting || fiber->interrupted || fiber->deadline <= now || fiber->ready()) {
         runnable.push_back(fiber.get());
       } else {
         next = std::min(next, fiber->deadline);

@@ -85,8 +85,10 @@ struct Fiber {
   Time deadline = kNever;
   bool waiting = false;
   bool done = false;
-  bool frozen = false;  ///< hangs, alone of its process
-  int locks = 0;        ///< mutexes that it holds
+  bool frozen = false;       ///< hangs, alone of its process
+  bool in_epoll = false;     ///< waits for events
+  bool interrupted = false;  ///< that wait ends, as its process was stopped
+  int locks = 0;             ///< mutexes that it holds
   int saved_errno = 0;
   void* exceptions[2] = {};  ///< what __cxa_get_globals() has for a thread
   std::uint64_t sleeps = 0;  ///< calls of epoll
@@ -103,6 +105,9 @@ class Kernel {
   /// As kill -9: its fibers never go on, its files are closed.
   void kill(Process& process);
   void signal(Process& process, int number);
+  /// As SIGSTOP or a freezer, and SIGCONT: waits for events may end by it, signal(7).
+  void freeze(Process& process);
+  void thaw(Process& process);
   /// Whether its threads have all ended, or it was killed.
   [[nodiscard]] bool ended(const Process& process) const;
 

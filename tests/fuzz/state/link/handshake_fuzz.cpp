@@ -153,7 +153,7 @@ class HandshakeBench {
   void pass_time(core::Duration by) {
     time_.advance(by);
     slow_ = true;
-    pending_->tick(core::Clock::now());
+    pending_->tick(engine_.run_time());
   }
 
   // ---- The worker

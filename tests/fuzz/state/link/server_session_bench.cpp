@@ -120,7 +120,7 @@ void ServerSessionBench::step() {
     case 6: break;
     case 7: {
       time_->advance(std::chrono::milliseconds(250) * script_->byte());
-      session_->tick(core::Clock::now());
+      session_->tick(engine_.run_time());
       break;
     }
     case 8: call(); break;

@@ -161,7 +161,7 @@ void WorkerSessionBench::step(bool waits) {
       break;
     case 7: {
       time_->advance(std::chrono::milliseconds(250) * script_->byte());
-      if (!waits && stage_ != Stage::lost) session_->tick(core::Clock::now());
+      if (!waits && stage_ != Stage::lost) session_->tick(engine_.run_time());
       break;
     }
     case 8:
