@@ -32,7 +32,7 @@ LONG = os.environ.get("OFFLOAD_LONG") == "1"
 # machine that does much else.
 PATIENCE = 20 + 10 * TIME_FACTOR
 
-# A client's exit status if every response was right; 3 and 4: late, as on a machine that does much else.
+# Exit statuses of a client whose responses were all right; 3, 4: late, as on a busy machine; 5: too few to tell.
 RIGHT = (0, 3, 4, 5)
 
 needs_cpu_worker = pytest.mark.skipif(
