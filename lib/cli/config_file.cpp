@@ -14,7 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/escape.hpp"
-#include "core/file.hpp"
+#include "core/fd.hpp"
 
 namespace offload::cli {
 namespace {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "core/error.hpp"
@@ -35,6 +36,11 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+/// Opens a regular file for reading. Does not block: another kind of file at that path, such as a
+/// FIFO without a writer, is an error (invalid_value). `action` begins the message, as in "cannot
+/// read the key file k". Throws Error. Any thread.
+Fd open_regular_file(const std::string& path, const std::string& action);
 
 /// Raises this process's soft limit of open files (RLIMIT_NOFILE) to the hard limit. Returns it,
 /// 2^30 at most. Throws Error.

@@ -3,9 +3,16 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 #include <type_traits>
+
+#include "core/error.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace offload::core {
 namespace {
@@ -112,6 +119,26 @@ TEST(FdDeathTest, TheDescriptorLimitIsRaisedToTheHardOne) {
     return raised == 100 && limit.rlim_cur == 100 ? 0 : 1;
   };
   EXPECT_EXIT(std::_Exit(raised_as_far_as_it_may()), testing::ExitedWithCode(0), "");
+}
+
+TEST(OpenRegularFile, ReadsOne) {
+  const support::TempDir folder;
+  const std::string path = folder.file("file");
+  folder.write("file", "text");
+  const Fd file = open_regular_file(path, "cannot read it");
+  std::string text(8, ' ');
+  ASSERT_EQ(::read(file.get(), text.data(), text.size()), 4);
+  EXPECT_EQ(text.substr(0, 4), "text");
+}
+
+TEST(OpenRegularFile, RefusesWhatIsNoFileWithoutWaiting) {
+  const support::TempDir folder;
+  const std::string fifo = folder.file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {fifo, folder.path(), std::string("/dev/zero")}) {
+    const auto open = [&] { static_cast<void>(open_regular_file(path, "cannot read it")); };
+    EXPECT_EQ(support::thrown_by(open).code(), ErrorCode::invalid_value) << path;
+  }
 }
 
 }  // namespace

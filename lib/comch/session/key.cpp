@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/file.hpp"
+#include "core/fd.hpp"
 
 namespace offload::comch {
 namespace {

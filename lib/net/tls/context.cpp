@@ -7,7 +7,7 @@
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 
-#include "core/file.hpp"
+#include "core/fd.hpp"
 #include "net/tls/error.hpp"
 #include "net/tls/psk.hpp"
 

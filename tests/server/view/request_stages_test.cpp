@@ -47,7 +47,9 @@ class RequestStagesTest : public test::RequestPathFixture {
       const std::uint64_t end = samples[0].ends()[stage];
       EXPECT_GE(end, begin) << kStages[stage];
       const core::Duration took(end - std::exchange(begin, end));
-      if (slow.count(kStages[stage]) != 0) EXPECT_GE(took, kPause) << kStages[stage];
+      if (slow.count(kStages[stage]) != 0) {
+        EXPECT_GE(took, kPause) << kStages[stage];
+      }
     }
   }
   static void pause() { std::this_thread::sleep_for(kPause); }

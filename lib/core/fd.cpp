@@ -1,4 +1,4 @@
-#include "core/file.hpp"
+#include "core/fd.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
