@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -15,6 +16,7 @@
 #include "apps/worker/program.hpp"
 #include "core/log.hpp"
 #include "tests/simulation/client.hpp"
+#include "tests/simulation/fleet.hpp"
 #include "tests/simulation/kernel/allocations.hpp"
 #include "tests/simulation/kernel/files.hpp"
 
@@ -199,10 +201,9 @@ class Director {
     (void)await([&] { return kernel_.now >= end; }, time / kSecond + 1);
   }
   [[nodiscard]] bool serves() const {
-    const auto found = kernel_.names.find("port " + std::to_string(kPort));
-    if (found == kernel_.names.end()) return false;
-    const auto listener = std::dynamic_pointer_cast<Listener>(found->second.lock());
-    return listener && listener->listens;
+    return std::ranges::any_of(runs_, [](const Run& run) {
+      return !run.is_worker && !run.ended && accepts_clients(*run.process);
+    });
   }
 
   /// The other side loses it, and meets another.

@@ -32,6 +32,12 @@ void freeze_threads(Process& process, const char* name, bool frozen) {
   }
 }
 
+bool accepts_clients(const Process& server) {
+  return std::ranges::any_of(kernel->fibers, [&server](const auto& fiber) {
+    return fiber->process == &server && fiber->name.starts_with("io-");
+  });
+}
+
 Fleet::Worker& Fleet::start(bool stands_by, bool replaces) {
   worker::Options options = options_;
   options.stands_by = stands_by;

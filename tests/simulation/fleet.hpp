@@ -99,5 +99,7 @@ class Fleet {
 
 /// The threads of its back end.
 void freeze_threads(Process& process, const char* name, bool frozen);
+/// Whether a server accepts clients: it listens before that, but has I/O threads only then.
+bool accepts_clients(const Process& server);
 
 }  // namespace offload::simulation

@@ -178,10 +178,7 @@ void Scene::reload(Time worker_timeout, const std::string& request_timeout) {
 }
 
 bool Scene::serves() const {
-  const auto found = kernel.names.find("port " + std::to_string(kPort));
-  if (found == kernel.names.end()) return false;
-  const auto listener = std::dynamic_pointer_cast<Listener>(found->second.lock());
-  return listener && listener->listens;
+  return accepts_clients(*process);
 }
 
 bool Scene::await(const std::function<bool()>& holds, Time limit) {
