@@ -22,18 +22,24 @@ namespace {
 
 constexpr const char* kFull = "program: cannot write standard output: No space left on device";
 
-TEST(ExitStatus, IsWhatRunReturns) {
+/// Each in a process of its own: a fork of this one lacks the thread that writes the log, if a test has started it.
+class ExitStatus : public testing::Test {
+ protected:
+  ExitStatus() { testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
+};
+
+TEST_F(ExitStatus, IsWhatRunReturns) {
   EXPECT_EXIT(end_with_output("/dev/null", [] { return fmt::print("text"), 0; }),
               testing::ExitedWithCode(0), "^$");
   EXPECT_EXIT(end_with_output("/dev/null", [] { return 7; }), testing::ExitedWithCode(7), "^$");
 }
 
-TEST(ExitStatus, IsOneAfterAnError) {
+TEST_F(ExitStatus, IsOneAfterAnError) {
   const auto fails = []() -> int { throw std::runtime_error("no luck"); };
   EXPECT_EXIT(end_with_output("/dev/null", fails), testing::ExitedWithCode(1), "program: no luck");
 }
 
-TEST(ExitStatus, AFullStandardOutputIsAnError) {
+TEST_F(ExitStatus, AFullStandardOutputIsAnError) {
   EXPECT_EXIT(end_with_output("/dev/full", [] { return fmt::print("text"), 0; }),
               testing::ExitedWithCode(1), kFull);
   // It failed before the end.
@@ -45,7 +51,7 @@ TEST(ExitStatus, AFullStandardOutputIsAnError) {
   EXPECT_EXIT(end_with_output("/dev/full", prints_much), testing::ExitedWithCode(1), kFull);
 }
 
-TEST(ExitStatus, AClosedStandardOutputMattersToWhatIsPrinted) {
+TEST_F(ExitStatus, AClosedStandardOutputMattersToWhatIsPrinted) {
   EXPECT_EXIT(end_with_output("", [] { return 0; }), testing::ExitedWithCode(0), "^$");
   EXPECT_EXIT(end_with_output("", [] { return fmt::print("text"), 0; }), testing::ExitedWithCode(1),
               "cannot write standard output: Bad file descriptor");

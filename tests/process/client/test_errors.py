@@ -99,7 +99,7 @@ def test_frames_that_are_too_long(stage):
 def test_some_frames_are_too_long(stage):
     """Of two sizes one is refused, with what was in flight behind it; the other goes on."""
     server, _ = stage.pair("--max-message-length", "1k")
-    run = load_once(stage, server, "--mix", "64:99,2k:1", "--duration", "1s", "--max-concurrent-messages",
+    run = load_once(stage, server, "--mix", "64:99,2k:1", "-i", 3000, "--max-concurrent-messages",
                     4, *COUNT, status=1)
     refused = run["errors"].pop("frame_too_long")
     assert refused > 1 and run["valid_responses"] > refused
