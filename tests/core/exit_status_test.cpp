@@ -22,7 +22,8 @@ namespace {
 
 constexpr const char* kFull = "program: cannot write standard output: No space left on device";
 
-/// Each in a process of its own: a fork of this one lacks the thread that writes the log, if a test has started it.
+/// Each in a process of its own: a fork of this one lacks the thread that writes the log, if a test
+/// has started it.
 class ExitStatus : public testing::Test {
  protected:
   ExitStatus() { testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
