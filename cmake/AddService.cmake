@@ -5,7 +5,9 @@ function(offload_add_service name source)
   add_library(${name} MODULE ${source})
   target_link_libraries(${name} PRIVATE dpu-gpu-offload::device)
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
-  if(source MATCHES "\\.cu$" AND NOT CUDA IN_LIST languages)
+  # The suite itself compiles some builds' services for CPUs only (cmake/Cuda.cmake).
+  if(source MATCHES "\\.cu$" AND (NOT CUDA IN_LIST languages
+      OR (DEFINED OFFLOAD_SAMPLE_KERNELS AND NOT OFFLOAD_SAMPLE_KERNELS)))
     set_source_files_properties(${source} PROPERTIES LANGUAGE CXX)
   endif()
   # One function is seen from outside. The CUDA runtime is the module's own, as the worker's is.

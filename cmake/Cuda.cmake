@@ -29,6 +29,12 @@ if(NOT OFFLOAD_CUDA STREQUAL "OFF")
     message(FATAL_ERROR "OFFLOAD_CUDA=ON, but no CUDA compiler was found")
   endif()
 endif()
+# Samples and example services have device code unless this build is for one machine without a GPU: it could not run
+# there, and takes a minute and a half to compile. Their sources then run on threads.
+set(OFFLOAD_SAMPLE_KERNELS ${OFFLOAD_HAVE_CUDA})
+if(OFFLOAD_ONE_ARCHITECTURE AND NOT "${CMAKE_CUDA_ARCHITECTURES_NATIVE}" MATCHES "^[0-9]+")
+  set(OFFLOAD_SAMPLE_KERNELS OFF)
+endif()
 if(OFFLOAD_HAVE_CUDA)
   message(STATUS "CUDA back end: built, with CUDA ${CMAKE_CUDA_COMPILER_VERSION}")
   # kernels/packet_access.hpp has two forms.

@@ -15,6 +15,7 @@ namespace {
 
 /// Ends the process as a main does whose standard output is `path`; closed if it is empty.
 [[noreturn]] void end_with_output(const std::string& path, const std::function<int()>& run) {
+  std::fflush(stdout);  // what googletest has printed
   ::close(STDOUT_FILENO);
   if (!path.empty() && ::open(path.c_str(), O_WRONLY) != STDOUT_FILENO) std::abort();
   std::exit(exit_status_of("program", run));
