@@ -211,8 +211,10 @@ def test_requests_cannot_be_written(stage, server):
         expect_right_answers(stage, server, hostile)
 
 
-def test_what_it_read_goes_to_its_successor(stage, server):
+def test_what_it_read_goes_to_its_successor(stage):
     """A request that a worker took and spoiled no answer of is answered by the next."""
+    server = stage.server("--worker-timeout", "20s", *SIZES)  # in which the next one starts
+    server.wait_for_log("waiting for a worker")
     with HostileWorker(server) as hostile:
         server.wait_until_listening()
         with Wire(server.port) as wire:
