@@ -86,6 +86,7 @@ LaneWork make_work(const Plan& plan, const kernels::packet::Queue* queue, const 
   work.items = items.view();
   work.templates = {plan.frames.data(), plan.lengths.data(),
                     static_cast<std::uint32_t>(plan.lengths.size())};
+  work.host = &plan.host;
   work.statistics_every = plan.statistics_every;
   work.interval_ns = plan.interval_ns;
   work.most_packets = plan.most_packets;
@@ -109,6 +110,9 @@ LaneCounts sum_of(std::span<const LaneCounts> counts) noexcept {
     sum.late_ns += read(each.late_ns);
     sum.latest_ns = std::max(sum.latest_ns, read(each.latest_ns));
     for (std::size_t i = 0; i < std::size(sum.errors); ++i) sum.errors[i] += read(each.errors[i]);
+    for (std::size_t i = 0; i < std::size(sum.martians); ++i) {
+      sum.martians[i] += read(each.martians[i]);
+    }
   }
   return sum;
 }

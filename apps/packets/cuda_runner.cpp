@@ -31,7 +31,10 @@ class CudaRunner final : public Runner {
         items_(image_.queue_count()),
         works_(image_.queue_count()),
         frames_(std::max<std::size_t>(plan.frames.size(), 1)),
-        lengths_(std::max<std::size_t>(plan.lengths.size(), 1)) {
+        lengths_(std::max<std::size_t>(plan.lengths.size(), 1)),
+        host_(1) {
+    gpu::check_cuda(cudaMemcpy(host_.get(), &plan.host, sizeof plan.host, cudaMemcpyHostToDevice),
+                    "cudaMemcpy of the host's addresses");
     std::copy(plan.frames.begin(), plan.frames.end(), frames_.get());
     std::copy(plan.lengths.begin(), plan.lengths.end(), lengths_.get());
     const auto* const queues = image_.queues();
@@ -41,6 +44,7 @@ class CudaRunner final : public Runner {
                        items_.get()[i]);
       work.templates.frames = frames_.get();
       work.templates.lengths = lengths_.get();
+      work.host = host_.get();
       work.wait_ns = kLookAtStopNs;
       semaphores_.push_back(items_.get()[i].view());
     }
@@ -89,6 +93,7 @@ class CudaRunner final : public Runner {
   gpu::PinnedArray<LaneWork> works_;
   gpu::PinnedArray<std::uint8_t> frames_;
   gpu::PinnedArray<std::uint32_t> lengths_;
+  gpu::DeviceArray<kernels::packet::HostAddresses> host_;  ///< there: it is read for each packet
   std::vector<kernels::packet::Semaphore> semaphores_;
   gpu::Stream stream_;
 };

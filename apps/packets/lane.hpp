@@ -4,6 +4,7 @@
 
 #include "kernels/group.hpp"
 #include "kernels/packet/answers.hpp"
+#include "kernels/packet/martian.hpp"
 #include "kernels/packet/queue.hpp"
 #include "kernels/packet/semaphore.hpp"
 
@@ -23,6 +24,7 @@ struct LaneCounts {
   std::uint64_t late_ns;    ///< of `send`: how long after their times packets were sent, summed up
   std::uint64_t latest_ns;  ///< and the most of it
   std::uint64_t errors[kernels::packet::kFrameErrors];
+  std::uint64_t martians[kernels::packet::kMartians];
 };
 
 /// What is handed to the CPU.
@@ -51,12 +53,13 @@ struct LaneWork {
   LaneCounts* counts;         ///< of each lane of the group
   kernels::packet::Semaphore items;
   Templates templates;
-  std::uint64_t statistics_every;  ///< packets
-  std::uint64_t interval_ns;       ///< from packet to packet of `send`; 0: as fast as it goes
-  std::uint64_t most_packets;      ///< of `send`; 0: no end
-  std::uint32_t port;              ///< of `echo`; 0: any
-  std::uint32_t batch;             ///< packets that are received at a time
-  std::uint64_t wait_ns;           ///< for packets, until the stop word is looked at anew
+  const kernels::packet::HostAddresses* host;  ///< who answers
+  std::uint64_t statistics_every;              ///< packets
+  std::uint64_t interval_ns;   ///< from packet to packet of `send`; 0: as fast as it goes
+  std::uint64_t most_packets;  ///< of `send`; 0: no end
+  std::uint32_t port;          ///< of `echo`; 0: any
+  std::uint32_t batch;         ///< packets that are received at a time
+  std::uint64_t wait_ns;       ///< for packets, until the stop word is looked at anew
 };
 
 /// A count as the CPU may read it. Relaxed: it says nothing of others.
@@ -125,6 +128,7 @@ class Lane {
   /// For rings that others of the same program hold: no wait in normal running.
   static constexpr std::uint64_t kPatience = 1'000'000'000;
   using Headers = kernels::packet::Headers;
+  using Martian = kernels::packet::Martian;
   using Packet = kernels::packet::Packet;
   using Verdict = kernels::packet::Verdict;
 
@@ -167,20 +171,36 @@ class Lane {
 
   OFFLOAD_HOST_DEVICE Verdict answer(std::uint8_t* frame, std::uint32_t length) {
     const Headers headers = kernels::packet::parse_frame(frame, length);
+    LaneCounts& counts = work_.counts[group_.lane()];
     if (headers.error != kernels::packet::FrameError::none) {
-      std::uint64_t& shown =
-          work_.counts[group_.lane()].errors[static_cast<std::uint32_t>(headers.error)];
-      show(shown, shown + 1);
+      add_one(counts.errors[static_cast<std::uint32_t>(headers.error)]);
       return Verdict::drop;
     }
-    bool answered = false;
-    if (work_.command == Command::echo) {
-      answered = make_udp_echo(frame, headers, work_.port);
-    } else if (work_.command == Command::ping) {
-      answered = make_ping_reply(frame, headers);
+    if (work_.command != Command::echo && work_.command != Command::ping) return Verdict::drop;
+    const Martian martian = why_not_answered(frame, headers);
+    if (martian != Martian::none) {
+      add_one(counts.martians[static_cast<std::uint32_t>(martian)]);
+      return Verdict::drop;
     }
-    if (answered) ++answered_;
-    return answered ? Verdict::send : Verdict::drop;
+    const bool answered = work_.command == Command::echo ? make_udp_echo(frame, headers, work_.port)
+                                                         : make_ping_reply(frame, headers);
+    if (!answered) return Verdict::drop;
+    kernels::packet::set_source(frame, work_.host->ethernet);
+    ++answered_;
+    return Verdict::send;
+  }
+
+  OFFLOAD_HOST_DEVICE Martian why_not_answered(const std::uint8_t* frame,
+                                               const Headers& headers) const {
+    if (headers.ip == 0) return Martian::none;  // neither a datagram nor a ping
+    const Martian martian = martian_of(frame, headers, *work_.host);
+    const bool is_echo = work_.command == Command::echo && headers.is_whole(kernels::packet::kUdp);
+    return martian == Martian::none && is_echo && may_loop(frame, headers) ? Martian::loop
+                                                                           : martian;
+  }
+
+  OFFLOAD_HOST_DEVICE static void add_one(std::uint64_t& shown) {
+    show(shown, shown + 1);
   }
 
   OFFLOAD_HOST_DEVICE void show_counts() {

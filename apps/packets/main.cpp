@@ -12,6 +12,7 @@
 #include "core/exit_status.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
+#include "packet/addresses.hpp"
 #include "packet/port.hpp"
 
 namespace offload::packets {
@@ -29,6 +30,11 @@ constexpr std::array kErrorNames = {
     "udp-length", "tcp-header",     "transport-checksum"};
 static_assert(kErrorNames.size() == kernels::packet::kFrameErrors);
 
+/// Indexed by Martian.
+constexpr std::array kMartianNames = {"none",   "ethernet",    "vlan", "destination",
+                                      "source", "source-port", "loop"};
+static_assert(kMartianNames.size() == kernels::packet::kMartians);
+
 nlohmann::ordered_json results_of(const Options& options, packet::Port& port, const Runner& runner,
                                   const ItemTaker& taker) {
   const LaneCounts counts = runner.counts();
@@ -36,6 +42,9 @@ nlohmann::ordered_json results_of(const Options& options, packet::Port& port, co
   nlohmann::ordered_json errors = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < kErrorNames.size(); ++i) {
     if (counts.errors[i] != 0) errors[kErrorNames.at(i)] = counts.errors[i];
+  }
+  for (std::size_t i = 0; i < kMartianNames.size(); ++i) {
+    if (counts.martians[i] != 0) errors[kMartianNames.at(i)] = counts.martians[i];
   }
   nlohmann::ordered_json rules = nlohmann::ordered_json::array();
   for (const auto& rule : port.steering().counts()) {
@@ -78,7 +87,8 @@ void print(const nlohmann::ordered_json& results) {
   std::fflush(stdout);
 }
 
-Plan plan_of(const Options& options, const FrameTemplates& templates) {
+Plan plan_of(const Options& options, const FrameTemplates& templates,
+             const kernels::packet::HostAddresses& host) {
   Plan plan;
   plan.command = options.command;
   plan.frames = templates.frames;
@@ -88,6 +98,7 @@ Plan plan_of(const Options& options, const FrameTemplates& templates) {
   plan.most_packets = options.most;
   plan.port = options.port;
   plan.batch = options.batch;
+  plan.host = host;
   return plan;
 }
 
@@ -98,6 +109,7 @@ int run(const Options& options, core::Signals& signals) {
   if (options.command == Command::send) {
     templates = make_templates(options, mac_of(options.interface));
   }
+  const packet::PortAddresses addresses = packet::read_addresses(options.interface);
   const bool is_cuda = options.backend == "cuda";
   packet::PortOptions port_options{.interface = options.interface,
                                    .queues = options.queues,
@@ -110,12 +122,18 @@ int run(const Options& options, core::Signals& signals) {
   packet::Port port(memory, port_options,
                     [&gone](packet::Port&, const core::Error& error) { gone = error.what(); });
   std::vector<packet::Rule> rules;
-  for (const auto& text : options.rules) {
+  for (const auto& text : rules_of(options, addresses.own)) {
     rules.push_back(packet::parse_rule(text, options.queues));
+  }
+  const bool answers = options.command == Command::echo || options.command == Command::ping;
+  if (answers && rules.empty()) {
+    throw core::Error(core::ErrorCode::not_found,
+                      fmt::format("{} has no address: give it one, or say which frames by --rule",
+                                  options.interface));
   }
   port.steering().set_rules(std::move(rules));
   port.connect(engine);
-  const Plan plan = plan_of(options, templates);
+  const Plan plan = plan_of(options, templates, addresses.host);
   const auto runner =
       is_cuda ? make_cuda_runner(memory, port, plan) : make_cpu_runner(memory, port, plan);
   ItemTaker taker(runner->items(), options.command == Command::capture ? options.file : "",

@@ -17,8 +17,8 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "\nRules, the first that a frame matches counts:\n"
-    "  [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type ICMP-TYPE]\n"
-    "  [flags SET/LOOKED-AT] to QUEUE[-QUEUE]|stack|drop\n"
+    "  [PROTOCOL] [vlan ID] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]]\n"
+    "  [type ICMP-TYPE] [flags SET/LOOKED-AT] to QUEUE[-QUEUE]|stack|drop\n"
     "  PROTOCOL is any, ip, ip6, udp, tcp, icmp or icmp6; flags are letters of FSRPAU or -\n\n"
     "It takes CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN. Over veth and other interfaces of software\n"
     "the sender's checksums have to be whole: ethtool -K PEER tx off.\n"
@@ -97,8 +97,9 @@ void add_of(cli::CommandLine& line, Options& options, Command command) {
     add_receiving(line, options);
   }
   if (command == Command::echo) {
-    cli::add_integer<std::uint16_t>(line, "--port", options.port, 1, 65535,
-                                    "The UDP port; also the rule, if none is said");
+    cli::add_integer<std::uint16_t>(
+        line, "--port", options.port, 1, 65535,
+        "The UDP port; also the rule, with the interface's addresses, if none is said");
   }
   if (command == Command::filter) {
     cli::add_integer<std::uint64_t>(line, "--every", options.statistics_every, 1, 1'000'000'000,
@@ -113,19 +114,27 @@ void add_of(cli::CommandLine& line, Options& options, Command command) {
   }
 }
 
-/// What a command wants if no rule is said.
-std::vector<std::string> rules_of(const Options& options) {
-  switch (options.command) {
-    case Command::count:
-      return {"udp to stack",   "tcp to stack", "icmp to stack",
-              "icmp6 to stack", "ip to stack",  "ip6 to stack"};
-    case Command::echo: return {fmt::format("udp dport {} to 0", options.port)};
-    case Command::ping: return {"icmp type 8 to 0", "icmp6 type 128 to 0"};
-    default: return {};
-  }
-}
-
 }  // namespace
+
+std::vector<std::string> rules_of(const Options& options,
+                                  const std::vector<std::string>& addresses) {
+  if (!options.rules.empty()) return options.rules;
+  if (options.command == Command::count) {
+    return {"udp to stack",   "tcp to stack", "icmp to stack",
+            "icmp6 to stack", "ip to stack",  "ip6 to stack"};
+  }
+  std::vector<std::string> rules;
+  for (const std::string& address : addresses) {
+    if (options.command == Command::echo) {
+      rules.push_back(fmt::format("udp vlan 0 dst {} dport {} to 0", address, options.port));
+    } else if (options.command == Command::ping) {
+      const bool is_v6 = address.find(':') != std::string::npos;
+      rules.push_back(fmt::format("{} vlan 0 dst {} type {} to 0", is_v6 ? "icmp6" : "icmp",
+                                  address, is_v6 ? 128 : 8));
+    }
+  }
+  return rules;
+}
 
 std::string_view name_of(Command command) noexcept {
   return kCommands.at(static_cast<std::size_t>(command)).name;
@@ -144,7 +153,6 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   for (std::size_t i = 0; i < kCommands.size(); ++i) {
     if (!commands[i]->said()) continue;
     Options& said = options.at(i);
-    if (said.rules.empty()) said.rules = rules_of(said);
     const bool takes = said.command == Command::filter || said.command == Command::capture;
     if (takes && said.rules.empty()) {
       return commands[i]->refuse("--rule is required: which frames are taken from the kernel");

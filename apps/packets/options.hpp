@@ -16,7 +16,7 @@ struct Options {
   Command command = Command::count;
   std::string interface;
   std::string backend = "cpu";
-  std::vector<std::string> rules;  ///< empty: the command's own
+  std::vector<std::string> rules;  ///< that were said
   std::uint32_t queues = 1;
   std::uint32_t frames = 2048;
   std::uint32_t batch = 32;
@@ -39,6 +39,10 @@ struct Options {
 };
 
 std::string_view name_of(Command command) noexcept;
+
+/// The rules that were said; else the command's own, for an interface with these addresses.
+std::vector<std::string> rules_of(const Options& options,
+                                  const std::vector<std::string>& addresses);
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);
 

@@ -21,6 +21,7 @@ struct Plan {
   std::uint64_t most_packets = 0;
   std::uint32_t port = 0;
   std::uint32_t batch = 32;
+  kernels::packet::HostAddresses host{};  ///< who answers
 };
 
 inline constexpr std::uint32_t kItemsLog2 = 8;  ///< items of a queue's semaphore: 256, 0.5 MiB

@@ -19,10 +19,10 @@ namespace offload::kernels {
 
 /// Raised with every change of what is here, of the channel's layout and of what the functions
 /// take.
-inline constexpr std::uint32_t kServiceInterface = 3;
+inline constexpr std::uint32_t kServiceInterface = 4;
 static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
                   sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
-                  sizeof(Batch) == 24 && sizeof(packet::DatagramWork) == 40 &&
+                  sizeof(Batch) == 24 && sizeof(packet::DatagramWork) == 48 &&
                   sizeof(packet::DatagramState) == 192,
               "modules have these too: a new size is a new kServiceInterface");
 

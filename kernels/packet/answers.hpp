@@ -29,6 +29,12 @@ OFFLOAD_HOST_DEVICE inline void swap_addresses(std::uint8_t* frame, const Header
   }
 }
 
+/// Sets the Ethernet address that a frame comes from: that of an answer to an Ethernet broadcast
+/// would be the broadcast.
+OFFLOAD_HOST_DEVICE inline void set_source(std::uint8_t* frame, const std::uint8_t* ethernet) {
+  for (std::uint32_t i = 0; i < 6; ++i) frame[6 + i] = ethernet[i];
+}
+
 /// Computes the UDP checksum anew. 0 would say that there is none, so it is sent as 0xffff.
 OFFLOAD_HOST_DEVICE inline void write_udp_checksum(std::uint8_t* frame, const Headers& headers) {
   std::uint8_t* const udp = frame + headers.transport;
@@ -39,13 +45,25 @@ OFFLOAD_HOST_DEVICE inline void write_udp_checksum(std::uint8_t* frame, const He
   store_16(udp + 6, checksum == 0 ? 0xffff : checksum);
 }
 
+/// Takes one from the hops that an IP packet has left, if it has any.
+OFFLOAD_HOST_DEVICE inline void take_hop(std::uint8_t* frame, const Headers& headers) {
+  std::uint8_t& hops = frame[headers.hops()];
+  if (hops == 0) return;
+  --hops;
+  if (headers.ethertype != kIpv4) return;
+  std::uint8_t* const ip = frame + headers.ip;
+  store_16(ip + 10, 0);
+  store_16(ip + 10, checksum_of(add_bytes(0, ip, headers.transport - headers.ip)));
+}
+
 /// A UDP datagram to port `port` (0: to any) becomes its echo, with the payload's bytes in reverse
-/// order. False: it is no such, and unchanged.
+/// order and one hop less. False: it is no such, and unchanged.
 OFFLOAD_HOST_DEVICE inline bool make_udp_echo(std::uint8_t* frame, const Headers& headers,
                                               std::uint32_t port) {
   if (!headers.is_whole(kUdp)) return false;
   if (port != 0 && headers.destination_port != port) return false;
   swap_addresses(frame, headers);
+  take_hop(frame, headers);
   std::uint8_t* const udp = frame + headers.transport;
   swap_bytes(udp, udp + 2, 2);
   std::uint8_t* const payload = frame + headers.payload;

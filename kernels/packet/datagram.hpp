@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/packet/answers.hpp"
+#include "kernels/packet/martian.hpp"
 #include "kernels/slot_batch.hpp"
 
 /// Requests in UDP datagrams (docs/wire-protocol.md): a datagram's payload is
@@ -19,6 +20,7 @@ inline constexpr std::uint32_t kWorkerFailed = 8;
 /// What a frame was.
 enum class Datagram : std::uint32_t {
   malformed,  ///< no whole datagram with right checksums, or no request
+  martian,    ///< from or to addresses that are not answered
   answered,
   refused,  ///< its answer does not fit, and another one says so
 };
@@ -27,6 +29,7 @@ enum class Datagram : std::uint32_t {
 struct DatagramAnswer {
   Datagram outcome = Datagram::malformed;
   FrameError error = FrameError::none;  ///< of a malformed one, if it is the frame that is wrong
+  Martian martian = Martian::none;      ///< of a martian
   std::uint32_t length = 0;             ///< of the answer's frame
 };
 
@@ -73,22 +76,22 @@ OFFLOAD_HOST_DEVICE inline bool is_request(const std::uint8_t* payload, std::uin
 }
 
 /// Turns the headers of a request, up to its sequence, into those of an answer with `content` bytes
-/// of frame behind the sequence; all but the UDP checksum. By one lane.
+/// of frame behind the sequence, from `ethernet`; all but the UDP checksum. By one lane.
 OFFLOAD_HOST_DEVICE inline void turn_headers(std::uint8_t* frame, Headers& headers,
-                                             std::uint32_t content) {
+                                             std::uint32_t content, const std::uint8_t* ethernet) {
   constexpr std::uint8_t kHops = 64;  // those that the request had left may not suffice
   headers.end = headers.payload + kDatagramSequence + content;
   swap_addresses(frame, headers);
+  set_source(frame, ethernet);
   std::uint8_t* const ip = frame + headers.ip;
+  frame[headers.hops()] = kHops;
   if (headers.ethertype == kIpv4) {
     store_16(ip + 2, headers.end - headers.ip);
-    ip[8] = kHops;
     store_16(ip + 10, 0);
     store_16(ip + 10, checksum_of(add_bytes(0, ip, headers.transport - headers.ip)));
   } else {
     constexpr std::uint32_t kIpv6Header = 40;
     store_16(ip + 4, headers.end - headers.ip - kIpv6Header);
-    ip[7] = kHops;
   }
   std::uint8_t* const udp = frame + headers.transport;
   swap_bytes(udp, udp + 2, 2);
@@ -100,24 +103,25 @@ OFFLOAD_HOST_DEVICE inline void turn_headers(std::uint8_t* frame, Headers& heade
 
 /// Has `service` answer the request in the frame at `in` (`length` bytes, and kSlack that can be
 /// read behind them), to a frame at `out` of at most `room` bytes, and kSlack behind them that may
-/// be written. The two do not overlap. `mtu`: bytes of an IP packet. Called by every lane of the
-/// group with the same arguments; each gets the answer, of which all is written on return.
+/// be written. The two do not overlap. `mtu`: bytes of an IP packet. `host`: who answers. Called by
+/// every lane of the group with the same arguments; each gets the answer, of which all is written
+/// on return.
 template <class Group, class Service>
 OFFLOAD_HOST_DEVICE DatagramAnswer answer_datagram(const Group& group, const Service& service,
                                                    const std::uint8_t* in, std::uint32_t length,
                                                    std::uint8_t* out, std::uint32_t room,
-                                                   std::uint32_t mtu) {
+                                                   std::uint32_t mtu, const HostAddresses& host) {
   Headers headers = detail::parse_datagram(group, in, length);
-  if (!headers.is_whole(kUdp)) return {Datagram::malformed, headers.error, 0};
-  if (!detail::is_request(in + headers.payload, headers.payload_length())) {
-    return {Datagram::malformed, FrameError::none, 0};
-  }
+  if (!headers.is_whole(kUdp)) return {Datagram::malformed, headers.error};
+  const Martian martian = martian_of(in, headers, host);
+  if (martian != Martian::none) return {Datagram::martian, FrameError::none, martian};
+  if (!detail::is_request(in + headers.payload, headers.payload_length())) return {};
   const Request request(in + headers.payload + kDatagramHeader,
                         headers.payload_length() - kDatagramHeader);
   const std::uint32_t begin = headers.payload + kDatagramHeader;
   const std::uint32_t most = room < headers.ip + mtu ? room : headers.ip + mtu;
   constexpr std::uint32_t kCode = 4;
-  if (begin + kCode > most) return {Datagram::malformed, FrameError::none, 0};
+  if (begin + kCode > most) return {};
   std::uint32_t response = service.response_length(request.length());
   const bool fits = response <= most - begin;
   if (!fits) response = kCode;
@@ -129,7 +133,7 @@ OFFLOAD_HOST_DEVICE DatagramAnswer answer_datagram(const Group& group, const Ser
   if (group.lane() == 0) {
     store_frame_header(out + headers.payload + kDatagramSequence,
                        fits ? FrameKind::response : FrameKind::error, response);
-    detail::turn_headers(out, headers, kFrameHeader + response);
+    detail::turn_headers(out, headers, kFrameHeader + response, host.ethernet);
   }
   headers.end = begin + response;
   if (fits) {
@@ -148,7 +152,8 @@ OFFLOAD_HOST_DEVICE DatagramAnswer answer_datagram(const Group& group, const Ser
   group.sync();  // all have read them
   if (group.lane() == 0) store_16(udp + 6, checksum == 0 ? 0xffff : checksum);
   group.sync();
-  return {fits ? Datagram::answered : Datagram::refused, FrameError::none, headers.end};
+  return {fits ? Datagram::answered : Datagram::refused, FrameError::none, Martian::none,
+          headers.end};
 }
 
 }  // namespace offload::kernels::packet

@@ -13,7 +13,7 @@ namespace offload::kernels::packet {
 
 /// What a group counts. It alone writes, whole words at a time; any thread may read them.
 struct alignas(64) DatagramCounts {
-  std::uint64_t datagrams;  ///< the sum of the next three
+  std::uint64_t datagrams;  ///< the sum of answered, refused, malformed and martians
   std::uint64_t answered;
   std::uint64_t refused;
   std::uint64_t malformed;
@@ -22,6 +22,7 @@ struct alignas(64) DatagramCounts {
   std::uint64_t sent_bytes;      ///< of frames with answers
   std::uint64_t busy_ns;         ///< from when datagrams were found until they were finished
   std::uint64_t poll_ns;         ///< looking for them
+  std::uint64_t martians[kMartians];  ///< by Martian
 };
 
 /// What a group is given. `AnyQueue`: Queue, or another type with its functions.
@@ -33,6 +34,7 @@ struct DatagramWorkOf {
   std::uint64_t wait_ns;  ///< for datagrams, until the stop word is looked at anew
   std::uint32_t batch;    ///< datagrams that a thread receives at a time; a warp: as it has lanes
   std::uint32_t mtu;
+  const HostAddresses* host;  ///< who answers
 };
 using DatagramWork = DatagramWorkOf<Queue>;
 
@@ -127,6 +129,10 @@ class DatagramWorker {
       if (made.error != FrameError::none) ++counted.bad_frames;
       return Verdict::drop;
     }
+    if (made.outcome == Datagram::martian) {
+      ++counted.martians[static_cast<std::uint32_t>(made.martian)];
+      return Verdict::drop;
+    }
     ++(made.outcome == Datagram::answered ? counted.answered : counted.refused);
     counted.sent_bytes += made.length;
     packet.length = made.length;
@@ -142,8 +148,8 @@ class DatagramWorker {
     group_.sync();
     const DatagramAnswer made =
         answer_datagram(group_, service_, staging_.request + shift, packet.length,
-                        staging_.answer + shift, room, work_.mtu);
-    if (made.outcome != Datagram::malformed) {
+                        staging_.answer + shift, room, work_.mtu, *work_.host);
+    if (made.length != 0) {
       copy_pieces(packet.data - shift, staging_.answer, shift + made.length);
     }
     return made;
@@ -151,7 +157,7 @@ class DatagramWorker {
     if (group_.lane() == 0) std::memcpy(staging_.request, packet.data, packet.length);
     group_.sync();
     return answer_datagram(group_, service_, staging_.request, packet.length, packet.data, room,
-                           work_.mtu);
+                           work_.mtu, *work_.host);
 #endif
   }
 
@@ -189,6 +195,9 @@ class DatagramWorker {
     show(work_.counts->refused, counted.refused);
     show(work_.counts->malformed, counted.malformed);
     show(work_.counts->bad_frames, counted.bad_frames);
+    for (std::uint32_t i = 0; i < kMartians; ++i) {
+      show(work_.counts->martians[i], counted.martians[i]);
+    }
     show(work_.counts->received_bytes, counted.received_bytes);
     show(work_.counts->sent_bytes, counted.sent_bytes);
   }

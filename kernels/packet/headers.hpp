@@ -44,6 +44,7 @@ inline constexpr std::uint32_t kIcmpv6 = 58;
 struct Headers {
   FrameError error = FrameError::none;
   std::uint32_t ethertype = 0;  ///< behind the VLAN tags
+  std::uint32_t vlan = 0;       ///< the first identifier of the tags that is not 0; 0: of no VLAN
   std::uint32_t ip = 0;         ///< where the IP header begins
   std::uint32_t protocol = 0;   ///< of IP, behind extension headers
   std::uint32_t transport = 0;  ///< where its header begins
@@ -58,6 +59,10 @@ struct Headers {
     return error == FrameError::none && !is_fragment && protocol == of;
   }
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t payload_length() const { return end - payload; }
+  /// Where the time to live, or the hop limit, of an IP packet is.
+  [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t hops() const {
+    return ip + (ethertype == kIpv4 ? 8U : 7U);
+  }
 };
 
 /// The sum of the pseudo header (RFC 768, RFC 8200 section 8.1), for `length` bytes from the
@@ -82,6 +87,8 @@ OFFLOAD_HOST_DEVICE inline bool parse_ethernet(const std::uint8_t* frame, std::u
   std::uint32_t at = kEthernetBytes - 2;
   for (std::uint32_t tags = 0;; ++tags, at += 4) {
     if (length < at + 2) return set_error(headers, FrameError::short_ethernet);
+    // The 12 low bits of a tag: its VLAN, or 0 for a priority alone.
+    if (tags != 0 && headers.vlan == 0) headers.vlan = load_16(frame + at - 2) & 0xfff;
     headers.ethertype = load_16(frame + at);
     if (headers.ethertype != 0x8100 && headers.ethertype != 0x88a8) break;  // 802.1Q, 802.1ad
     if (tags == kMostTags) return set_error(headers, FrameError::too_many_tags);

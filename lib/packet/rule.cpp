@@ -17,6 +17,7 @@
 namespace offload::packet {
 namespace {
 
+constexpr unsigned kMostVlan = 4094;           // IEEE 802.1Q: 4095 is reserved
 constexpr std::string_view kFlags = "FSRPAU";  // from bit 0 on (RFC 9293, section 3.1)
 
 std::vector<std::string_view> words_of(std::string_view text) {
@@ -154,6 +155,13 @@ bool read_field(std::string_view name, std::string_view value, offload_rule& rul
     rule.fields |= OFFLOAD_MATCH_DESTINATION_PORT;
     return read_ports(value, rule.destination_ports);
   }
+  if (name == "vlan") {
+    const auto vlan = number_of(value, kMostVlan);
+    if (!vlan) return false;
+    rule.fields |= OFFLOAD_MATCH_VLAN;
+    rule.vlan = static_cast<__u16>(*vlan);
+    return true;
+  }
   if (name == "type") {
     const auto type = number_of(value, 255);
     if (!type) return false;
@@ -177,7 +185,8 @@ Rule parse_rule(std::string_view text, unsigned queues) {
   if (words.size() % 2 == 1 && read_protocol(words.front(), rule.fields)) words = words.subspan(1);
   if (words.size() < 2 || words.size() % 2 != 0 || words[words.size() - 2] != "to") {
     refuse(
-        "not [PROTOCOL] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type ICMP-TYPE] "
+        "not [PROTOCOL] [vlan ID] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type "
+        "ICMP-TYPE] "
         "[flags SET/MASK] "
         "to QUEUE[-QUEUE]|stack|drop");
   }

@@ -5,6 +5,7 @@
 
 #include "kernels/packet/answers.hpp"
 #include "kernels/packet/datagram.hpp"
+#include "kernels/packet/martian.hpp"
 #include "kernels/services/reverse.hpp"
 #include "tests/fuzz/input.hpp"
 
@@ -45,6 +46,14 @@ void make_request(std::vector<std::uint8_t>& frame) {
   }
 }
 
+/// A host to whose Ethernet address the frame is.
+HostAddresses host_of(const std::vector<std::uint8_t>& frame) {
+  HostAddresses host{};
+  if (frame.size() >= 6) std::copy_n(frame.begin(), 6, host.ethernet);
+  host.v4_count = host.v6_count = host.broadcast_count = 1;
+  return host;
+}
+
 /// `frame` as a request to a worker that has `room` bytes for its answer.
 void answer(const std::vector<std::uint8_t>& frame, std::uint32_t room, std::uint32_t mtu) {
   const auto length = static_cast<std::uint32_t>(frame.size());
@@ -53,8 +62,11 @@ void answer(const std::vector<std::uint8_t>& frame, std::uint32_t room, std::uin
   in.resize(frame.size() + kernels::kSlack);
   std::vector<std::uint8_t> out(room + kernels::kSlack);
   const DatagramAnswer made = answer_datagram(kernels::SingleLane{}, kernels::Reverse{}, in.data(),
-                                              length, out.data(), room, mtu);
-  if (made.outcome == Datagram::malformed) return;
+                                              length, out.data(), room, mtu, host_of(frame));
+  require((made.length != 0) ==
+              (made.outcome == Datagram::answered || made.outcome == Datagram::refused),
+          "what is answered has an answer");
+  if (made.length == 0) return;
   require(made.length <= room, "an answer has room");
   const Headers asked = parse_frame(frame.data(), length);
   const Headers answered = parse_frame(out.data(), made.length);
@@ -99,6 +111,11 @@ void run(Input input) {
               headers.transport <= headers.payload && headers.ip <= headers.transport,
           "what was found lies in the frame, in its order");
 
+  if (headers.ip != 0) {
+    require(
+        static_cast<std::uint32_t>(martian_of(frame.data(), headers, host_of(frame))) < kMartians,
+        "a martian has a name");
+  }
   const std::vector<std::uint8_t> before = frame;
   const bool is_echo = make_udp_echo(frame.data(), headers, 0);
   const bool is_reply = !is_echo && make_ping_reply(frame.data(), headers);
@@ -115,6 +132,8 @@ void run(Input input) {
   // The checksum may have been left out, or 0 have been sent as 0xffff's other form.
   store_16(frame.data() + headers.transport + 6, 0);
   std::vector<std::uint8_t> expected = before;
+  take_hop(expected.data(), headers);
+  take_hop(expected.data(), headers);
   store_16(expected.data() + headers.transport + 6, 0);
   require(frame == expected, "the echo of an echo is what came first");
 }

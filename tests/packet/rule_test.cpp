@@ -58,6 +58,13 @@ TEST(Rule, TakesTcpFlags) {
   EXPECT_EQ(fields.tcp_flags_mask, 0x12);
 }
 
+TEST(Rule, TakesVlans) {
+  const auto fields = parse_rule("udp vlan 7 to 0", 1).fields;
+  EXPECT_EQ(fields.vlan, 7);
+  EXPECT_NE(fields.fields & OFFLOAD_MATCH_VLAN, 0U);
+  EXPECT_THROW(parse_rule("udp vlan 4095 to 0", 1), core::Error);
+}
+
 TEST(Rule, TakesIcmpTypes) {
   const auto fields = parse_rule("icmp type 8 to 0", 1).fields;
   EXPECT_EQ(fields.icmp_type, 8);

@@ -87,6 +87,44 @@ TEST_F(SteeringTest, CountsByRule) {
   port.stop();
 }
 
+/// Frames with the tags that are given, each of 16 bits of control.
+Bytes tagged(std::initializer_list<std::uint32_t> tags) {
+  Bytes frame = make_datagram(7, Bytes(20));
+  Bytes bytes;
+  for (const std::uint32_t tag : tags) {
+    Bytes one(4);
+    kernels::packet::store_16(one.data(), 0x8100);
+    kernels::packet::store_16(one.data() + 2, tag);
+    bytes.insert(bytes.end(), one.begin(), one.end());
+  }
+  frame.insert(frame.begin() + 12, bytes.begin(), bytes.end());
+  return frame;
+}
+
+TEST_F(SteeringTest, LooksAtVlans) {
+  const PortOptions options{.interface = "v0"};
+  FrameMemory memory({.homes = homes_of(options), .frames_per_home = 64});
+  Port port(memory, options);
+  progress::Engine engine;
+  port.connect(engine);
+  port.steering().set_rules(
+      {parse_rule("udp vlan 0 to drop", 1), parse_rule("udp vlan 7 to drop", 1)});
+  port.start();
+  veth_.write(tagged({}));
+  veth_.write(tagged({0xe000}));  // a priority alone
+  veth_.write(tagged({0x6007}));
+  veth_.write(tagged({0, 7}));
+  veth_.write(tagged({7, 8}));
+  veth_.write(tagged({8}));
+  ASSERT_TRUE(support::eventually([&] {
+    const auto counts = port.steering().counts();
+    return counts[0].packets + counts[1].packets + counts[2].packets == 6;
+  }));
+  EXPECT_EQ(port.steering().counts().at(0).packets, 2U);
+  EXPECT_EQ(port.steering().counts().at(1).packets, 3U);
+  port.stop();
+}
+
 TEST_F(SteeringTest, IsChangedWhilePacketsCome) {
   constexpr int kChanges = 50;
   const PortOptions options{.interface = "v0", .queues = 2};

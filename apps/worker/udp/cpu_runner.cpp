@@ -32,13 +32,14 @@ class CpuDatagrams final : public DatagramRunner {
   [[nodiscard]] std::string name() const override { return "cpu"; }
   [[nodiscard]] bool needs_waking() const noexcept override { return false; }
 
-  void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu) override {
+  void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu,
+             const kernels::packet::HostAddresses& host) override {
     const packet::Port* const ports[] = {&port};
     image_.emplace(memory, ports);
     counts_.resize(image_->queues().size());
     const auto spin = static_cast<std::uint64_t>(spin_.count());
     for (std::size_t i = 0; i < counts_.size(); ++i) {
-      works_.push_back({&image_->queues()[i], &stop_, &counts_[i], spin, kBatch, mtu});
+      works_.push_back({&image_->queues()[i], &stop_, &counts_[i], spin, kBatch, mtu, &host});
     }
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       threads_.emplace_back([this, i, &port] { serve(i, port); });

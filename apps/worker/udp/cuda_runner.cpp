@@ -13,6 +13,7 @@ namespace {
 
 using kernels::packet::DatagramCounts;
 using kernels::packet::DatagramWork;
+using kernels::packet::HostAddresses;
 
 /// A warp looks at its stop word between waits of so long.
 constexpr std::uint64_t kWaitNs = 1'000'000;
@@ -21,18 +22,23 @@ constexpr core::Duration kStopTime = std::chrono::seconds(3);
 
 /// What the kernel uses. Members end in reverse order: the streams first.
 struct CudaDatagramRun {
-  CudaDatagramRun(packet::FrameMemory& memory, packet::Port& port)
+  CudaDatagramRun(packet::FrameMemory& memory, packet::Port& port, const HostAddresses& addresses)
       : image(memory, port),
         stop(1),
         one(1),
         counts(image.queue_count()),
-        works(image.queue_count()) {}
+        works(image.queue_count()),
+        host(1) {
+    gpu::check_cuda(cudaMemcpy(host.get(), &addresses, sizeof addresses, cudaMemcpyHostToDevice),
+                    "cudaMemcpy of the host's addresses");
+  }
 
   gpu::PacketImage image;
   gpu::DeviceArray<std::uint32_t> stop;  ///< there, so that a look costs no PCIe transfer
   gpu::PinnedArray<std::uint32_t> one;
   gpu::PinnedArray<DatagramCounts> counts;
   gpu::PinnedArray<DatagramWork> works;
+  gpu::DeviceArray<HostAddresses> host;  ///< there: it is read for each datagram
   gpu::Stream control;
   gpu::Stream kernel;
 };
@@ -59,12 +65,14 @@ class CudaDatagrams final : public DatagramRunner {
   [[nodiscard]] std::string name() const override { return "cuda " + device_.describe(); }
   [[nodiscard]] bool needs_waking() const noexcept override { return true; }
 
-  void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu) override {
-    run_ = std::make_unique<CudaDatagramRun>(memory, port);
+  void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu,
+             const HostAddresses& host) override {
+    run_ = std::make_unique<CudaDatagramRun>(memory, port, host);
     const auto count = static_cast<std::uint32_t>(run_->image.queue_count());
     for (std::uint32_t i = 0; i < count; ++i) {
       run_->works.get()[i] = {
-          run_->image.queues() + i, run_->stop.get(), run_->counts.get() + i, kWaitNs, 0, mtu};
+          run_->image.queues() + i, run_->stop.get(), run_->counts.get() + i, kWaitNs, 0, mtu,
+          run_->host.get()};
     }
     *run_->one.get() = 1;
     gpu::check_cuda(static_cast<cudaError_t>(service_.interface().launch_datagrams(

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -11,6 +12,10 @@ namespace {
 using kernels::packet::DatagramCounts;
 using telemetry::Exposition;
 using telemetry::Labels;
+
+/// Indexed by Martian, without what only an echo drops.
+constexpr std::array kDropReasons = {"none",        "ethernet", "vlan",
+                                     "destination", "source",   "source_port"};
 
 double number(std::uint64_t value) {
   return static_cast<double>(value);
@@ -28,6 +33,10 @@ void collect_queue(Exposition& page, const Labels& labels, const DatagramCounts&
   page.counter(dropped, telemetry::with(labels, "reason", "frame"), number(counts.bad_frames));
   page.counter(dropped, telemetry::with(labels, "reason", "request"),
                number(counts.malformed - counts.bad_frames));
+  for (std::uint32_t i = 1; i < kDropReasons.size(); ++i) {
+    page.counter(dropped, telemetry::with(labels, "reason", kDropReasons.at(i)),
+                 number(counts.martians[i]));
+  }
   page.counter({"offload_udp_receive_bytes_total", "Bytes of frames that were looked at."}, labels,
                number(counts.received_bytes));
   page.counter({"offload_udp_transmit_bytes_total", "Bytes of frames with answers."}, labels,
@@ -50,6 +59,9 @@ DatagramCounts read_counts(const DatagramCounts& shown) {
   counts.bad_frames = load(shown.bad_frames);
   counts.malformed = load(shown.malformed);
   if (counts.malformed < counts.bad_frames) counts.malformed = counts.bad_frames;
+  for (std::uint32_t i = 0; i < kernels::packet::kMartians; ++i) {
+    counts.martians[i] = load(shown.martians[i]);
+  }
   counts.refused = load(shown.refused);
   counts.answered = load(shown.answered);
   counts.datagrams = load(shown.datagrams);

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <iterator>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "apps/worker/udp/runner.hpp"
 #include "core/log.hpp"
 #include "core/service_manager.hpp"
+#include "packet/addresses.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::worker {
@@ -37,15 +40,65 @@ std::unique_ptr<DatagramRunner> make_runner(const Options& options,
   return make_cpu_datagrams(options, services);
 }
 
-packet::Rule rule_of(const DatagramPlace& place, std::uint32_t queues) {
-  const std::string to = queues == 1 ? "0" : fmt::format("0-{}", queues - 1);
-  const std::string address = place.address.empty() ? "" : fmt::format("dst {} ", place.address);
-  return packet::parse_rule(fmt::format("udp {}dport {} to {}", address, place.port, to), queues);
-}
+/// The rules of a place: for its address, or for all that its interface has. What is to others is
+/// left to the kernel, which may have to forward it.
+class PlaceRules {
+ public:
+  /// Throws Error: not_found for an interface without an address.
+  PlaceRules(const Options& options, const std::string& interface)
+      : place_(*options.udp),
+        queues_(options.udp_queues),
+        interface_(interface),
+        addresses_(packet::read_addresses(interface)) {
+    if (!addresses_.own.empty()) return;
+    throw core::Error(
+        core::ErrorCode::not_found,
+        fmt::format("{} has no address; give it one (ip addr add ADDRESS/BITS dev {})", interface,
+                    interface));
+  }
+
+  /// Who answered at the start.
+  [[nodiscard]] const kernels::packet::HostAddresses& host() const { return addresses_.host; }
+
+  [[nodiscard]] std::vector<packet::Rule> rules() const {
+    std::vector<std::string> to = addresses_.own;
+    if (!place_.address.empty()) to = {place_.address};
+    if (to.size() > OFFLOAD_MOST_RULES) {
+      core::log_warning("{} has {} addresses: datagrams to the first {} are taken", interface_,
+                        to.size(), +OFFLOAD_MOST_RULES);
+      to.resize(OFFLOAD_MOST_RULES);
+    }
+    const std::string queues = queues_ == 1 ? "0" : fmt::format("0-{}", queues_ - 1);
+    std::vector<packet::Rule> rules;
+    for (const std::string& address : to) {
+      rules.push_back(packet::parse_rule(
+          fmt::format("udp vlan 0 dst {} dport {} to {}", address, place_.port, queues), queues_));
+    }
+    return rules;
+  }
+
+  /// Changes the port's rules if the interface has other addresses. Throws Error.
+  void follow(packet::Port& port) {
+    if (!place_.address.empty() || !changes_.take()) return;
+    auto own = packet::read_addresses(interface_).own;
+    if (own == addresses_.own) return;
+    addresses_.own = std::move(own);
+    port.steering().set_rules(rules());
+    core::log_info("{} has other addresses: {}", interface_, fmt::join(addresses_.own, ", "));
+  }
+
+ private:
+  const DatagramPlace& place_;
+  std::uint32_t queues_;
+  std::string interface_;
+  packet::AddressChanges changes_;  // before the first look: none is missed
+  packet::PortAddresses addresses_;
+};
 
 void log_summary(const DatagramRunner& runner, const packet::Port& port) {
   // Plain: nobody writes them any more.
   kernels::packet::DatagramCounts sum{};
+  std::uint64_t martians = 0;
   std::vector<std::uint64_t> by_queue;
   for (const auto& each : runner.counts()) {
     sum.datagrams += each.datagrams;
@@ -53,13 +106,14 @@ void log_summary(const DatagramRunner& runner, const packet::Port& port) {
     sum.refused += each.refused;
     sum.malformed += each.malformed;
     sum.bad_frames += each.bad_frames;
+    martians = std::accumulate(std::begin(each.martians), std::end(each.martians), martians);
     by_queue.push_back(each.datagrams);
   }
   const auto driver = port.statistics();
   core::log_info(
-      "{} datagrams: {} answered, {} refused, {} malformed ({} of these by their headers); {} "
-      "dropped before a queue; by queue: {}",
-      sum.datagrams, sum.answered, sum.refused, sum.malformed, sum.bad_frames,
+      "{} datagrams: {} answered, {} refused, {} malformed ({} of these by their headers), {} with "
+      "addresses that are not answered; {} dropped before a queue; by queue: {}",
+      sum.datagrams, sum.answered, sum.refused, sum.malformed, sum.bad_frames, martians,
       driver.dropped + driver.ring_full, fmt::join(by_queue, ", "));
 }
 
@@ -70,6 +124,7 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
   auto made = make_runner(options, services);
   const DatagramPlace& place = *options.udp;
   const device::Interface interface = interface_of(place);
+  PlaceRules rules(options, interface.name);
   packet::PortOptions port_options{.interface = interface.name,
                                    .queues = options.udp_queues,
                                    .wakes_driver = made->needs_waking()};
@@ -78,11 +133,11 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
   progress::Engine engine(made->needs_waking() ? kSpin : core::Duration{});
   packet::Port port(memory, port_options,
                     [&gone](packet::Port&, const core::Error& error) { gone = error.what(); });
-  port.steering().set_rules({rule_of(place, options.udp_queues)});
+  port.steering().set_rules(rules.rules());
   port.connect(engine);
   port.start();
   const auto runner = std::move(made);  // ends before what it uses, also where an error is thrown
-  runner->start(memory, port, interface.mtu);
+  runner->start(memory, port, interface.mtu, rules.host());
   core::log_info("back end: {}", runner->name());
   DatagramMetrics metrics(runner->name(), options.udp_service);
   metrics.take(*runner, port, core::Clock::now());
@@ -105,6 +160,7 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
     manager.tick(core::Clock::now());
     signal = signals.take();
     serves = runner->is_serving();
+    rules.follow(port);
     if (!view || core::Clock::now() < next_figures) continue;
     metrics.take(*runner, port, core::Clock::now());
     next_figures = core::Clock::now() + DatagramMetrics::kAge;

@@ -26,8 +26,10 @@ class DatagramRunner {
   [[nodiscard]] virtual std::string name() const = 0;
   /// Whether the engine's turns have to wake the driver: a kernel cannot.
   [[nodiscard]] virtual bool needs_waking() const noexcept = 0;
-  /// Called once, after the port's start. What it is given outlives the runner.
-  virtual void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu) = 0;
+  /// Called once, after the port's start. What it is given outlives the runner. `host`: who
+  /// answers.
+  virtual void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu,
+                     const kernels::packet::HostAddresses& host) = 0;
   /// On return nothing serves any more, which takes milliseconds; false: a kernel does not end.
   virtual bool stop() = 0;
   /// Whether all is well; false: a group has left by itself, as a ring is stuck. Throws Error if a

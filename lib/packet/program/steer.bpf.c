@@ -51,6 +51,7 @@ struct fields {
   __u8 protocol;
   __u8 tcp_flags;
   __u8 icmp_type;
+  __u16 vlan; /* the first identifier of its tags that is not 0; 0: of no VLAN */
   __u16 source_port;
   __u16 destination_port;
   __u32 source[4];
@@ -97,10 +98,11 @@ static __always_inline void parse(void* at, void* end, struct fields* fields) {
     struct tag* tag = at;
     if ((void*)(tag + 1) > end) return;
     type = tag->next;
+    if (!fields->vlan) fields->vlan = bpf_ntohs(tag->control) & 0xfff;
     at = tag + 1;
   }
   fields->family = bpf_ntohs(type);
-  fields->found = OFFLOAD_MATCH_FAMILY;
+  fields->found = OFFLOAD_MATCH_FAMILY | OFFLOAD_MATCH_VLAN;
   at = parse_ip(at, end, fields);
   if (!at) return;
   __u8* bytes = at;
@@ -131,6 +133,7 @@ static __always_inline int matches(const struct offload_rule* rule, const struct
   __u32 wanted = rule->fields;
   if ((wanted & fields->found) != wanted) return 0;
   if ((wanted & OFFLOAD_MATCH_FAMILY) && rule->family != fields->family) return 0;
+  if ((wanted & OFFLOAD_MATCH_VLAN) && rule->vlan != fields->vlan) return 0;
   if ((wanted & OFFLOAD_MATCH_PROTOCOL) && rule->protocol != fields->protocol) return 0;
   if ((wanted & OFFLOAD_MATCH_SOURCE) && !is_in(fields->source, rule->source, rule->source_mask)) {
     return 0;

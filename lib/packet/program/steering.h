@@ -22,7 +22,8 @@ enum {
   OFFLOAD_MATCH_SOURCE_PORT = 16,
   OFFLOAD_MATCH_DESTINATION_PORT = 32,
   OFFLOAD_MATCH_TCP_FLAGS = 64,
-  OFFLOAD_MATCH_ICMP_TYPE = 128
+  OFFLOAD_MATCH_ICMP_TYPE = 128,
+  OFFLOAD_MATCH_VLAN = 256
 };
 
 enum {
@@ -34,7 +35,7 @@ struct offload_rule {
   __u32 fields;
   __u16 target; /* a queue, or one of the two above */
   __u16 spread; /* so many queues from that on share the frames, by their senders; 0, 1: it alone */
-  __u16 unused;
+  __u16 vlan;   /* 0: of no VLAN */
   __u16 family; /* ethertype: 0x0800, 0x86dd */
   __u8 protocol;
   __u8 tcp_flags_mask;

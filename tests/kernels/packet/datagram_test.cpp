@@ -22,9 +22,9 @@ Answered answer_of(const Bytes& request, std::uint32_t room = 2000, std::uint32_
   Bytes in = request;
   in.resize(in.size() + kSlack, 0xaa);
   Bytes out(room + kSlack, 0xbb);
-  const auto answer =
-      answer_datagram(SingleLane{}, Service{}, in.data(),
-                      static_cast<std::uint32_t>(request.size()), out.data(), room, mtu);
+  const auto answer = answer_datagram(SingleLane{}, Service{}, in.data(),
+                                      static_cast<std::uint32_t>(request.size()), out.data(), room,
+                                      mtu, host_of_frames());
   EXPECT_LE(answer.length, room);
   out.resize(answer.length);
   return {answer, out};
@@ -85,6 +85,24 @@ TEST(Datagram, WhoseAnswerDoesNotFitIsRefused) {
     EXPECT_EQ(load_32(at + 16), 4U);
     EXPECT_EQ(load_32(at + 20), kWorkerFailed);
   }
+}
+
+TEST(Datagram, OfAMartianIsNotAnswered) {
+  const Bytes request = request_frame(20, 1, {.tags = 1, .vlan = 7});
+  const auto [answer, frame] = answer_of(request);
+  EXPECT_EQ(answer.outcome, Datagram::martian);
+  EXPECT_EQ(answer.martian, Martian::vlan);
+  EXPECT_EQ(answer.length, 0U);
+}
+
+TEST(Datagram, ToAnEthernetBroadcastIsAnsweredFromTheHostsOwnAddress) {
+  Bytes request = request_frame(20, 1);
+  std::fill_n(request.begin(), 6, std::uint8_t{0xff});
+  const auto [answer, frame] = answer_of(request);
+  ASSERT_EQ(answer.outcome, Datagram::answered);
+  EXPECT_TRUE(std::equal(frame.begin(), frame.begin() + 6, request.begin() + 6));
+  const HostAddresses host = host_of_frames();
+  EXPECT_TRUE(std::equal(std::begin(host.ethernet), std::end(host.ethernet), frame.begin() + 6));
 }
 
 TEST(Datagram, MalformedOnesAreTold) {

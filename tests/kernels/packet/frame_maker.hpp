@@ -4,13 +4,14 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/packet/headers.hpp"
+#include "kernels/packet/martian.hpp"
 
 /// Frames that are right, by code that shares nothing with what reads them but loads and stores.
 namespace offload::kernels::packet::test {
 
 struct FrameKind {
   std::uint32_t tags = 0;
+  std::uint32_t vlan = 0;  ///< of the tags; 0: they have a priority alone
   bool is_v6 = false;
   std::uint32_t protocol = kUdp;
   std::uint32_t payload = 0;     ///< bytes, of which byte i is i
@@ -18,6 +19,20 @@ struct FrameKind {
   std::uint32_t options = 0;     ///< IPv4: words
   std::uint32_t padding = 0;     ///< bytes behind the packet
 };
+
+/// The host that these frames are for.
+inline HostAddresses host_of_frames() {
+  HostAddresses host{{0, 1, 2, 3, 4, 5}, 2, 2, 2};
+  host.v4[0] = 0x0a00'0001;  // 10.0.0.1, and 10.9.1.1 of another interface
+  host.v4[1] = 0x0a09'0101;
+  host.broadcasts[0] = 0x0a00'00ff;
+  host.broadcasts[1] = 0x0a09'01ff;
+  host.v6[0][0] = 0xfd00'0000;  // fd00::1, and fd0a::1 of another one
+  host.v6[0][3] = 1;
+  host.v6[1][0] = 0xfd0a'0000;
+  host.v6[1][3] = 1;
+  return host;
+}
 
 class FrameMaker {
  public:
@@ -28,7 +43,7 @@ class FrameMaker {
     for (std::uint8_t i = 0; i < 12; ++i) bytes_.push_back(i);
     for (std::uint32_t i = 0; i < kind.tags; ++i) {
       add_16(i == 0 && kind.tags == 2 ? 0x88a8 : 0x8100);
-      add_16(100 + i);
+      add_16((i + 1) << 13 | kind.vlan);
     }
     add_16(kind.is_v6 ? kIpv6 : kIpv4);
     const std::uint32_t header = kind.protocol == kTcp ? 20 : 8;
@@ -73,6 +88,7 @@ class FrameMaker {
     std::uint8_t* const at = bytes_.data() + ip;
     at[0] = 0x60;
     store_16(at + 4, 16 * kind.extensions + length);
+    at[7] = 64;
     at[6] = static_cast<std::uint8_t>(kind.extensions != 0 ? 60U : kind.protocol);
     at[8] = at[24] = 0xfd;
     at[23] = 2;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/packet/answers.hpp"
+#include "kernels/packet/martian.hpp"
 #include "tests/kernels/packet/frame_maker.hpp"
 
 namespace offload::kernels::packet::test {
@@ -138,6 +139,34 @@ TEST(PacketHeaders, MayBeWithoutAChecksumOverIpv4Alone) {
   EXPECT_EQ(parse(frame).error, FrameError::transport_checksum);
 }
 
+TEST(PacketHeaders, SayWhichVlan) {
+  EXPECT_EQ(parse(FrameMaker::make({})).vlan, 0U);
+  for (const std::uint32_t tags : {1U, 2U}) {
+    EXPECT_EQ(parse(FrameMaker::make({.tags = tags})).vlan, 0U);
+    EXPECT_EQ(parse(FrameMaker::make({.tags = tags, .vlan = 4094})).vlan, 4094U);
+  }
+  Frame frame = FrameMaker::make({.tags = 2, .vlan = 7});
+  store_16(frame.data() + 14, 0);  // of the outer tag
+  EXPECT_EQ(parse(frame).vlan, 7U);
+}
+
+/// Two echoes of any ports: each takes a hop, so they end.
+TEST(PacketAnswers, OfTwoEchoesEnd) {
+  for (const bool is_v6 : {false, true}) {
+    Frame frame = FrameMaker::make({.is_v6 = is_v6, .payload = 8});
+    const std::size_t udp = 14 + (is_v6 ? 40 : 20);
+    store_16(frame.data() + udp, 4001);
+    store_16(frame.data() + udp + 2, 4002);
+    const auto size = static_cast<std::uint32_t>(frame.size());
+    write_udp_checksum(frame.data(), parse_headers(frame.data(), size));
+    int echoes = 0;
+    for (; echoes < 1000 && !may_loop(frame.data(), parse(frame)); ++echoes) {
+      ASSERT_TRUE(make_udp_echo(frame.data(), parse(frame), 0));
+    }
+    EXPECT_EQ(echoes, 63);
+  }
+}
+
 TEST(PacketAnswers, AreWhatWasAsked) {
   for (const FrameKind& kind : all_kinds()) {
     const Frame asked = FrameMaker::make(kind);
@@ -160,11 +189,14 @@ TEST(PacketAnswers, AreWhatWasAsked) {
     Frame payload(asked.begin() + headers.payload, asked.begin() + headers.end);
     if (is_echo) std::reverse(payload.begin(), payload.end());
     EXPECT_EQ(Frame(frame.begin() + answer.payload, frame.begin() + answer.end), payload);
-    // Back to the one who asked.
+    // Back to the one who asked, but for two hops.
     Frame again = frame;
     if (is_echo) {
       ASSERT_TRUE(make_udp_echo(again.data(), answer, 0));
-      EXPECT_EQ(again, asked);
+      Frame expected = asked;
+      take_hop(expected.data(), headers);
+      take_hop(expected.data(), headers);
+      EXPECT_EQ(again, expected);
     } else {
       EXPECT_FALSE(make_ping_reply(again.data(), answer));
     }

@@ -229,6 +229,7 @@ TYPED_TEST_P(PacketQueues, AreServedByTheWorkersLoop) {
   constexpr std::uint32_t kCount = 60;
   constexpr std::uint32_t kWireMtu = 1500;
   constexpr std::uint32_t kNoise = kCount / 5;
+  constexpr std::uint32_t kMartian = kCount / 10;
   this->make(64);
   std::vector<Bytes> requests;
   for (std::uint32_t i = 0; i < kCount; ++i) {
@@ -237,11 +238,14 @@ TYPED_TEST_P(PacketQueues, AreServedByTheWorkersLoop) {
     requests.push_back(request_frame(i * 37 % 1400, i, kind));
     this->wire().add(requests.back());
     if (i % 5 == 0) this->wire().add(Bytes(14 + i, 1));
+    if (i % 10 == 0) this->wire().add(request_frame(i, i, {.tags = 1, .vlan = 7}));
   }
   const Shared<Runner> handle(sizeof(Queue));
   *handle.template as<Queue>() = this->queue();
   const Shared<Runner> stop(sizeof(std::uint32_t));
   const Shared<Runner> counts(sizeof(DatagramCounts));
+  const Shared<Runner> host(sizeof(HostAddresses));
+  *host.template as<HostAddresses>() = host_of_frames();
   const typename Runner::Scratch staging(sizeof(DatagramStaging));
   const auto* const counted = counts.template as<DatagramCounts>();
   const DatagramWorkOf<Queue> work{handle.template as<Queue>(),
@@ -249,14 +253,16 @@ TYPED_TEST_P(PacketQueues, AreServedByTheWorkersLoop) {
                                    counts.template as<DatagramCounts>(),
                                    long_wait().nanoseconds,
                                    16,
-                                   kWireMtu};
+                                   kWireMtu,
+                                   host.template as<HostAddresses>()};
   this->wire().start();
-  this->run(1, ServeDatagrams<Queue>{work, kCount + kNoise,
+  this->run(1, ServeDatagrams<Queue>{work, kCount + kNoise + kMartian,
                                      reinterpret_cast<DatagramStaging*>(staging.data()),
                                      this->reports()});
   this->wire().drain(kCount);
   EXPECT_EQ(this->wire().stop(), "");
-  EXPECT_EQ(counted->datagrams, kCount + kNoise);
+  EXPECT_EQ(counted->datagrams, kCount + kNoise + kMartian);
+  EXPECT_EQ(counted->martians[static_cast<std::uint32_t>(Martian::vlan)], kMartian);
   EXPECT_EQ(counted->answered, kCount);
   EXPECT_EQ(counted->malformed, kNoise);
   ASSERT_EQ(this->wire().sent().size(), kCount);

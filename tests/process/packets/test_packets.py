@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from harness import BACKEND, BIN
-from veth import ADDRESS, HERE, LIMIT, PEER, THERE, Program, both_ends, namespace
+from frames import checksum, mac, udp_frame
+from harness import BACKEND, BIN, wait_until
+from veth import ADDRESS, HERE, LIMIT, PEER, THERE, Program, both_ends, link_of, namespace
 
 PROGRAM = BIN / "offload-packets"
 
@@ -25,10 +26,10 @@ def wire():
 class Packets(Program):
     """offload-packets, ready for packets; its results after end()."""
 
-    def __init__(self, tmp_path, *options):
-        self.output = tmp_path / "results.json"
-        super().__init__("ready", PROGRAM, options[0], "-i", "x0", "--output", self.output, "--backend",
-                         BACKEND, *options[1:])
+    def __init__(self, tmp_path, *options, where=HERE, interface="x0"):
+        self.output = tmp_path / f"results-{interface}.json"
+        super().__init__("ready", PROGRAM, options[0], "-i", interface, "--output", self.output, "--backend",
+                         BACKEND, *options[1:], where=where)
 
     def end(self, number=signal.SIGINT):
         super().end(number)
@@ -39,8 +40,8 @@ class Packets(Program):
 def packets(tmp_path):
     programs = []
 
-    def start(*options):
-        programs.append(Packets(tmp_path, *options))
+    def start(*options, **place):
+        programs.append(Packets(tmp_path, *options, **place))
         return programs[-1]
 
     yield start
@@ -68,7 +69,7 @@ def test_echo(packets):
     results = program.end()
     assert results["answered"] == results["packets"] == 500
     assert results["errors"] == {} and results["dropped"] == 0
-    assert results["rules"][0] == {"rule": "udp dport 4000 to 0", "packets": 500,
+    assert results["rules"][0] == {"rule": f"udp vlan 0 dst {ADDRESS} dport 4000 to 0", "packets": 500,
                                    "bytes": results["bytes"]}
 
 
@@ -91,11 +92,46 @@ def test_a_wrong_checksum_is_counted(packets):
     assert results["packets"] == 2 and results["answered"] == 1
 
 
-def checksum(data):
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return ~total & 0xffff
+class Forger:
+    """Sends datagrams to ADDRESS whose sender says that it is a port of PEER."""
+
+    def __init__(self):
+        self.ends = {"to": mac(link_of(HERE, "x0")["address"]), "by": mac(link_of(THERE, "x1")["address"]),
+                     "source": PEER, "destination": ADDRESS}
+        with namespace(THERE):
+            self.raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+            self.raw.bind(("x1", 0x0800))
+
+    def send(self, source_port, port, **more):
+        self.raw.send(udp_frame(b"round", source_port=source_port, port=port, **self.ends, **more))
+
+
+def test_what_an_echo_may_have_sent_is_not_echoed(packets):
+    program = packets("echo", "--port", "4000")
+    forger = Forger()
+    with forger.raw, udp(4000) as client:
+        for source_port in (4000, 7, 19, 1023):
+            forger.send(source_port, 4000)
+        forger.send(5000, 4000, hops=1)
+        forger.send(0, 4000)
+        forger.send(5000, 4000, tags=(7,))
+        client.send(b"right")
+        assert client.recv(100) == b"thgir"
+    results = program.end()
+    assert results["answered"] == 1 and results["errors"] == {"loop": 5, "source-port": 1}
+
+
+def test_two_echoes_end(packets):
+    """Each of them takes one of the 64 hops."""
+    received = link_of(HERE, "x0")["stats64"]["rx"]["packets"]
+    programs = [packets("echo", "--port", "4001"),
+                packets("echo", "--port", "4002", where=THERE, interface="x1")]
+    forger = Forger()
+    with forger.raw:
+        forger.send(4002, 4001)
+    wait_until(lambda: link_of(HERE, "x0")["stats64"]["rx"]["packets"] >= received + 32, "they echo", LIMIT)
+    answered = [program.end()["answered"] for program in programs]
+    assert 2 <= sum(answered) <= 63
 
 
 def test_ping(packets):
@@ -113,7 +149,9 @@ def test_ping(packets):
                 if reply[0] == 0 and reply[4:6] == body[:2]:
                     break
             assert reply[4:] == body and checksum(reply) == 0
-    assert program.end()["answered"] == 20
+    results = program.end()
+    assert results["answered"] == 20
+    assert results["rules"][0]["rule"] == f"icmp vlan 0 dst {ADDRESS} type 8 to 0"
 
 
 def test_filter(packets):
@@ -177,12 +215,9 @@ def test_send(packets):
         server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind((PEER, 5000))
     server.settimeout(LIMIT)
-    mac = subprocess.run(["ip", "-n", THERE, "-j", "link", "show", "x1"], check=True,
-                         capture_output=True, text=True, timeout=LIMIT).stdout
-    mac = json.loads(mac)[0]["address"]
     with server:
         program = packets("send", "--from", f"{ADDRESS}:6000", "--to", f"{PEER}:5000", "--to-mac",
-                          mac, "--size", "64,200", "--rate", "2000", "-n", "200")
+                          link_of(THERE, "x1")["address"], "--size", "64,200", "--rate", "2000", "-n", "200")
         for i in range(200):
             message, sender = server.recvfrom(4096)
             assert sender == (ADDRESS, 6000)

@@ -1,6 +1,5 @@
 """The mission by UDP: offload-worker --udp on one end of a wire, offload-client --udp on the other."""
 import contextlib
-import http.client
 import json
 import re
 import signal
@@ -12,13 +11,11 @@ import time
 
 import pytest
 
+from frames import checksum
 from harness import BACKEND, BIN, RIGHT, ROOT, SERVICES, TIME_FACTOR, scaled, wait_until
 from lossy_wire import LossyWire
-from veth import ADDRESS, HERE, LIMIT, PEER, THERE, Program, both_ends, namespace, run
-
-PORT = 4000
-SUMMARY = re.compile(r"(\d+) datagrams: (\d+) answered, (\d+) refused, (\d+) malformed "
-                     r"\((\d+) of these")
+from udp_worker import PORT, add_ipv6, figures_of, request, page_of, worker  # noqa: F401, a fixture
+from veth import ADDRESS, HERE, LIMIT, PEER, THERE, both_ends, namespace, run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,41 +23,9 @@ def wire():
     if not (BIN / "offload-packets").exists():
         pytest.skip("offload-worker has no --udp: no libbpf or clang")
     with both_ends():
-        for name, interface, address in ((HERE, "x0", "fd09::1"), (THERE, "x1", "fd09::2")):
-            run("ip", "-n", name, "addr", "add", f"{address}/64", "dev", interface, "nodad")
+        add_ipv6()
         run("ip", "-n", THERE, "link", "set", "lo", "up")  # to a socket of its own
         yield
-
-
-class Worker(Program):
-    """offload-worker --udp, which serves; what it counted after end()."""
-
-    def __init__(self, *options, place=f"{ADDRESS}:{PORT}"):
-        super().__init__("serving", BIN / "offload-worker", "--udp", place, "--backend", BACKEND, *options)
-
-    def end(self, number=signal.SIGTERM):
-        super().end(number)
-        names = ("datagrams", "answered", "refused", "malformed", "bad_frames")
-        return dict(zip(names, map(int, SUMMARY.search(self.log).groups())))
-
-    def kill(self):
-        self.process.kill()
-        self.process.communicate(timeout=LIMIT)
-
-
-@pytest.fixture
-def worker():
-    """Starts workers."""
-    started = []
-
-    def start(*options, **place):
-        started.append(Worker(*options, **place))
-        return started[-1]
-
-    yield start
-    for each in started:
-        if each.process.poll() is None:
-            each.kill()
 
 
 def client_command(tmp_path, *options, to=ADDRESS):
@@ -133,22 +98,6 @@ def by_queue(ports, queues, each=1):
     return counts
 
 
-def page_of(program, path="/metrics"):
-    """What --metrics says in the worker's namespace; a page is made ten times a second."""
-    port = int(re.search(r"metrics on http://127\.0\.0\.1:(\d+)/", program.log)[1])
-    with namespace(HERE):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-
-
-def figures_of(program, query=""):
-    status, text = page_of(program, "/metrics" + query)
-    assert status == 200
-    return {name: float(value) for name, value in re.findall(r"^([a-z].*) (\S+)$", text, re.MULTILINE)}
-
-
 def documented(heading):
     section = (ROOT / "docs/metrics.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     return set(re.findall(r"^\| `(\w+)` \| (?:gauge|counter) \|", section, re.MULTILINE))
@@ -168,7 +117,7 @@ def test_metrics_are_what_was_done(worker, tmp_path):
         with namespace(THERE), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.bind((PEER, port))
             stranger.sendto(b"no request", (ADDRESS, PORT))
-    rule = f'rule="udp dst {ADDRESS} dport {PORT} to 0-1"'
+    rule = f'rule="udp vlan 0 dst {ADDRESS} dport {PORT} to 0-1"'
     deadline = time.monotonic() + LIMIT
     while (now := figures_of(program))["offload_udp_datagrams_total"] < count + 3 \
             or now[f"offload_udp_rule_packets_total{{{rule}}}"] < count + 3:
@@ -231,20 +180,6 @@ def test_clients_are_spread_over_queues(worker, tmp_path):
     shares = by_queue(ports, 4, each)
     assert shares == [7 * each, 9 * each, 8 * each, 8 * each]  # as in spread_test.cpp
     assert counts[:4] == shares and not any(counts[4:])
-
-
-def request(sequence, payload, size=None, kind=4, length=None):
-    size = 12 + len(payload) if size is None else size
-    length = len(payload) if length is None else length
-    return struct.pack(">QIII", sequence, size, kind, length) + payload
-
-
-def checksum(data):
-    data += bytes(len(data) % 2)
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return ~total & 0xffff
 
 
 def ethernet_frame(payload, ip_checksum=0, udp_checksum=0, udp_length=None):

@@ -3,6 +3,7 @@ import array
 import contextlib
 import ctypes
 import fcntl
+import json
 import os
 import socket
 import struct
@@ -45,11 +46,18 @@ def send_whole_checksums(interface):
         fcntl.ioctl(control, 0x8946, request)  # SIOCETHTOOL
 
 
-class Program:
-    """A program in the namespace HERE that has said `ready`; its test is skipped without privileges."""
+def link_of(name, interface):
+    """What `ip -s link show` says of an interface."""
+    shown = subprocess.run(["ip", "-n", name, "-s", "-j", "link", "show", interface], check=True,
+                           capture_output=True, text=True, timeout=LIMIT).stdout
+    return json.loads(shown)[0]
 
-    def __init__(self, ready, *command):
-        self.process = subprocess.Popen(["ip", "netns", "exec", HERE, *command], stdout=subprocess.PIPE,
+
+class Program:
+    """A program in a namespace that has said `ready`; its test is skipped without privileges."""
+
+    def __init__(self, ready, *command, where=HERE):
+        self.process = subprocess.Popen(["ip", "netns", "exec", where, *command], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         self.log = ""
         while ready not in self.log:
@@ -69,16 +77,16 @@ class Program:
 
 
 @contextlib.contextmanager
-def both_ends():
-    """Interface x0 with ADDRESS in the namespace HERE, x1 with PEER in THERE."""
+def both_ends(*options):
+    """Interface x0 with ADDRESS in the namespace HERE, x1 with PEER in THERE; `options` of both."""
     try:
         run("ip", "netns", "add", HERE)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no network namespaces: {error}")
     try:
         run("ip", "netns", "add", THERE)
-        run("ip", "link", "add", "x0", "netns", HERE, "type", "veth", "peer", "name", "x1",
-            "netns", THERE)
+        run("ip", "link", "add", "x0", "netns", HERE, *options, "type", "veth", "peer", "name", "x1",
+            "netns", THERE, *options)
         for name, interface, address in ((HERE, "x0", ADDRESS), (THERE, "x1", PEER)):
             run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", interface)
             run("ip", "-n", name, "link", "set", interface, "up")
