@@ -14,6 +14,8 @@
 namespace offload::server {
 namespace {
 
+using protocol::Refusal;
+
 /// A flood of clients does not keep the control thread from the worker.
 constexpr int kAcceptsAtOnce = 64;
 /// How long it waits for descriptors or memory to become free.
@@ -42,7 +44,8 @@ Acceptor::Acceptor(progress::Engine& engine, Config config)
       ports_(std::move(config.ports)),
       first_reserved_fd_(config.first_reserved_fd),
       counts_(places(config.limits, first_reserved_fd_),
-              places_of_address(config.limits, places(config.limits, first_reserved_fd_))) {
+              places_of_address(config.limits, places(config.limits, first_reserved_fd_))),
+      waiting_(std::move(config.waiting)) {
   for (const Port& port : ports_) engine_->watch(port.listener.get(), EPOLLIN, *this);
 }
 
@@ -88,6 +91,10 @@ void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& po
   if (socket.get() >= first_reserved_fd_) {
     return log_turned_away(address, "the limit of open files is reached");
   }
+  if (waiting_->contains(address, engine_->now())) {
+    return turn_away(socket, address, Refusal::worker_failed,
+                     "workers were lost with a request from this address a short time ago");
+  }
   try {
     Admission admission{address, {}, accepted_};
     switch (counts_.admit(address, admission.place)) {
@@ -95,22 +102,24 @@ void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& po
         core::log_debug("client {}, {}, is let in", accepted_, std::string_view(address.text()));
         return choose_thread(port).take(std::move(socket), std::move(admission));
       case ClientCounts::Outcome::too_many:
-        return turn_away(socket, address, protocol::Refusal::too_many_clients);
+        return turn_away(socket, address, Refusal::too_many_clients,
+                         protocol::describe(Refusal::too_many_clients));
       case ClientCounts::Outcome::too_many_of_address:
-        return turn_away(socket, address, protocol::Refusal::too_many_of_address);
+        return turn_away(socket, address, Refusal::too_many_of_address,
+                         protocol::describe(Refusal::too_many_of_address));
     }
   } catch (const std::bad_alloc&) {
-    log_turned_away(address, protocol::describe(protocol::Refusal::out_of_memory));
+    log_turned_away(address, protocol::describe(Refusal::out_of_memory));
   }
 }
 
-/// It is told why, if its socket takes that at once.
-void Acceptor::turn_away(const core::Fd& socket, const net::PeerAddress& address,
-                         protocol::Refusal reason) noexcept {
+/// It is told why, if its socket takes that at once. `text`: for the log.
+void Acceptor::turn_away(const core::Fd& socket, const net::PeerAddress& address, Refusal reason,
+                         std::string_view text) noexcept {
   std::array<std::byte, protocol::kErrorFrameRoom> frame;
   const std::size_t size = protocol::store_error_frame(frame.data(), reason);
   (void)::send(socket.get(), frame.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
-  log_turned_away(address, protocol::describe(reason));
+  log_turned_away(address, text);
 }
 
 /// That with the fewest clients; of several such, in turn.

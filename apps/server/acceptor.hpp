@@ -8,6 +8,7 @@
 
 #include "apps/server/admission/client_counts.hpp"
 #include "apps/server/admission/client_limits.hpp"
+#include "apps/server/admission/waiting_addresses.hpp"
 #include "apps/server/io_thread.hpp"
 #include "core/clock.hpp"
 #include "core/fd.hpp"
@@ -34,6 +35,8 @@ class Acceptor final : progress::EventHandler {
     /// Clients get only descriptors below: the rest is for workers to attach with.
     int first_reserved_fd;
     ClientLimits limits{};
+    /// Shared with the I/O threads.
+    std::shared_ptr<WaitingAddresses> waiting = std::make_shared<WaitingAddresses>();
   };
 
   /// `engine` outlives it. Throws Error.
@@ -52,8 +55,8 @@ class Acceptor final : progress::EventHandler {
   void let_in(core::Fd socket, const net::PeerAddress& address, Port& port);
   static IoThread& choose_thread(Port& port) noexcept;
   void pause();
-  void turn_away(const core::Fd& socket, const net::PeerAddress& address,
-                 protocol::Refusal reason) noexcept;
+  void turn_away(const core::Fd& socket, const net::PeerAddress& address, protocol::Refusal reason,
+                 std::string_view text) noexcept;
   void log_turned_away(const net::PeerAddress& address, std::string_view reason) noexcept;
   void log_nobody_accepted(std::string_view reason) noexcept;
 
@@ -61,6 +64,7 @@ class Acceptor final : progress::EventHandler {
   std::vector<Port> ports_;
   int first_reserved_fd_;
   ClientCounts counts_;
+  std::shared_ptr<WaitingAddresses> waiting_;
   std::uint64_t accepted_ = 0;                      ///< the number of the last one
   core::TimePoint retry_ = core::TimePoint::max();  ///< while it is paused
   core::RateLimit turned_away_log_;

@@ -34,6 +34,10 @@ class ChannelSelector {
 
   /// The worker that the requester is with; 0: none.
   [[nodiscard]] comch::WorkerId serving() const noexcept { return serving_; }
+  /// In whose memory the requester is; that worker may be gone.
+  [[nodiscard]] const std::shared_ptr<comch::WorkerChannel>& channel() const noexcept {
+    return current_->channel;
+  }
   /// Whether requests may be posted: not without a worker, nor while the requester is to leave it.
   [[nodiscard]] bool ready() const noexcept { return serving_ != 0 && serving_ == selected_; }
 

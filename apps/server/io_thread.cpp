@@ -18,6 +18,9 @@ using protocol::Refusal;
 
 constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 
+/// How often a thread that waits for another one's retries looks whether they are over.
+constexpr core::Duration kRetryInterval = std::chrono::milliseconds(1);
+
 /// Time limits are looked at so often, or 8 times within the shortest.
 constexpr core::Duration kCheckInterval = std::chrono::seconds(1);
 
@@ -31,7 +34,8 @@ IoThread::IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> c
                     add_client(std::move(stream), std::move(admission));
                   }),
       path_(engine_, clients_, channel->memory.endpoint(), config.limits, *config_.metrics),
-      selector_(path_.requester(), std::move(channel)) {
+      selector_(path_.requester(), std::move(channel)),
+      retries_(config.retries) {
   engine_.attach(*this);
 }
 
@@ -68,8 +72,8 @@ void IoThread::add_worker(std::shared_ptr<comch::WorkerChannel> channel) {
   give_order([&](Orders& orders) { orders.added.push_back(std::move(channel)); });
 }
 
-void IoThread::remove_worker(WorkerId worker) {
-  give_order([&](Orders& orders) { orders.removed.push_back(worker); });
+void IoThread::remove_worker(WorkerId worker, comch::WorkerLoss loss) {
+  give_order([&](Orders& orders) { orders.removed.emplace_back(worker, loss); });
 }
 
 void IoThread::select_worker(WorkerId worker) {
@@ -187,7 +191,10 @@ bool IoThread::apply_orders() {
   std::optional<Orders> orders = orders_.take();
   if (!orders) return false;
   for (auto& channel : orders->added) add_channel(std::move(channel));
-  for (const WorkerId worker : orders->removed) selector_.remove(worker);
+  for (const auto& [worker, loss] : orders->removed) {
+    if (worker == selector_.serving()) loss_ = loss;
+    selector_.remove(worker);
+  }
   if (orders->selected) selector_.select(*orders->selected);
   if (orders->expired) expired_ = *orders->expired;
   if (orders->timeouts) {
@@ -220,15 +227,40 @@ void IoThread::add_channel(std::shared_ptr<comch::WorkerChannel> channel) {
 /// Moves the channel to the worker that the control thread chose, and says what became of workers.
 /// With all responses delivered.
 void IoThread::look_after_worker() {
-  if (selector_.serving() == 0) path_.refuse_suspects();
+  if (selector_.serving() == 0 && serving() != 0) note_loss();
   if (selector_.progress() || selector_.serving() != serving()) {
     serving_.store(selector_.serving(), std::memory_order_relaxed);
     path_.note_new_worker();
     next_check_ = {};
     config_.on_moved();
   }
-  path_.set_open(selector_.ready());
+  path_.set_open(!retry_suspects() && selector_.ready());
   if (selector_.has_loss() || engine_.run_time() >= next_check_) check_times();
+}
+
+/// The worker that served is gone.
+void IoThread::note_loss() {
+  const Client* const culprit = path_.note_loss(selector_.channel(), loss_);
+  if (culprit == nullptr) return;
+  const Admission& admission = culprit->admission();
+  config_.waiting->add(admission.address, engine_.now());
+  config_.metrics->culprits.add();
+  const auto address = admission.address.text();
+  const std::string text = fmt::format(
+      "client {}, {}: two workers were lost with its request, which was alone with the second. It "
+      "is refused, and nobody can connect from this address for {:.0f} s",
+      admission.number, std::string_view(address), core::to_seconds(WaitingAddresses::kTime));
+  core::log_warning("{}", text);
+  if (config_.events) config_.events->add(text);
+}
+
+/// Retries the requests with which a worker was lost. Returns whether others have to wait.
+bool IoThread::retry_suspects() {
+  using State = RetryCoordinator::State;
+  const bool suspects = path_.has_suspects();
+  const State state = retries_.update(suspects, selector_.serving() != 0, engine_.run_time());
+  if (state == State::exclusive || state == State::shared) path_.retry(state == State::exclusive);
+  return suspects || state == State::wait;
 }
 
 void IoThread::check_times() {
@@ -259,7 +291,12 @@ void IoThread::check_times() {
 /// Orders and events wake it before that.
 core::Duration IoThread::arm() {
   auto deadline = std::min(clients_.next_deadline(), handshakes_.deadline());
-  if (path_.requester().awaited() != 0) deadline = std::min(deadline, next_check_);
+  if (path_.requester().awaited() != 0 || path_.has_suspects()) {
+    deadline = std::min(deadline, next_check_);
+  }
+  if (retries_.state() == RetryCoordinator::State::wait) {
+    deadline = std::min(deadline, engine_.run_time() + kRetryInterval);
+  }
   if (deadline == core::RunTime::max()) return kLongestSleep;
   return std::clamp(deadline - engine_.run_time(), core::Duration{}, kCheckInterval);
 }

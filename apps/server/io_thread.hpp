@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "apps/server/admission/retry_coordinator.hpp"
+#include "apps/server/admission/waiting_addresses.hpp"
 #include "apps/server/channel_selector.hpp"
 #include "apps/server/client_table.hpp"
 #include "apps/server/handshakes.hpp"
@@ -54,10 +56,13 @@ class IoThread final : progress::Pollable {
     ClientLimits client_limits{};
     /// Of all threads together.
     std::shared_ptr<ClientMemory> client_memory = std::make_shared<ClientMemory>(kUnlimited, 1);
-    /// Where a stall is told, beside the log; null: nowhere.
+    /// Where a stall or a culprit is told, beside the log; null: nowhere.
     std::shared_ptr<telemetry::EventLog> events{};
     /// Of this thread alone.
     std::shared_ptr<ThreadMetrics> metrics = std::make_shared<ThreadMetrics>();
+    /// Of all threads together.
+    std::shared_ptr<RetryState> retries = std::make_shared<RetryState>();
+    std::shared_ptr<WaitingAddresses> waiting = std::make_shared<WaitingAddresses>();
   };
 
   /// `channel`: its one of the first worker that attached.
@@ -80,7 +85,7 @@ class IoThread final : progress::Pollable {
   /// A worker has attached, with this channel for the thread.
   void add_worker(std::shared_ptr<comch::WorkerChannel> channel);
   /// It is gone.
-  void remove_worker(comch::WorkerId worker);
+  void remove_worker(comch::WorkerId worker, comch::WorkerLoss loss);
   /// This one gets the requests, once the one before has answered all that it has or is gone; 0:
   /// none, requests wait.
   void select_worker(comch::WorkerId worker);
@@ -113,7 +118,7 @@ class IoThread final : progress::Pollable {
   /// From the control thread, carried out in this order.
   struct Orders {
     std::vector<std::shared_ptr<comch::WorkerChannel>> added;
-    std::vector<comch::WorkerId> removed;
+    std::vector<std::pair<comch::WorkerId, comch::WorkerLoss>> removed;
     std::optional<comch::WorkerId> selected;
     std::optional<bool> expired;
     std::optional<std::pair<core::Duration, core::Duration>> timeouts;  ///< worker, request
@@ -147,6 +152,8 @@ class IoThread final : progress::Pollable {
   void report_stall(const Work& before);
   bool apply_orders();
   void look_after_worker();
+  void note_loss();
+  [[nodiscard]] bool retry_suspects();
   void check_times();
   void add_channel(std::shared_ptr<comch::WorkerChannel> channel);
   void take_in(core::Fd socket, Admission admission);
@@ -160,6 +167,8 @@ class IoThread final : progress::Pollable {
   Handshakes handshakes_;
   RequestPath path_;
   ChannelSelector selector_;
+  RetryCoordinator retries_;
+  comch::WorkerLoss loss_{};  ///< of the last worker that served
   bool expired_ = false;
   comch::WorkerId failed_ = 0;  ///< the last worker that was reported
   core::RunTime next_check_{};

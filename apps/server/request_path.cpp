@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
 #include <utility>
 
 #include "core/status.hpp"
@@ -36,8 +37,8 @@ constexpr std::uint64_t kSampled = 64;
 /// That bytes came so long ago is not believed.
 constexpr core::Duration kLongestAgo = core::seconds(60);
 
-/// A request that has been moved so often was with four workers that were lost.
-constexpr std::uint32_t kMostMoves = 3;
+/// A request with which so many workers were lost is refused, whatever the reason of each loss.
+constexpr std::uint32_t kMostLosses = 4;
 
 }  // namespace
 
@@ -60,14 +61,20 @@ void RequestPath::set_refusal(std::optional<Refusal> reason) {
   refusal_ = reason;
   if (!reason) return;
   requester_.for_each_pending([&](channel::SendTask& request) { give_up(request, *reason); });
+  suspects_.remove_if([&](const Suspects::Request& request) {
+    give_up(*request.client, *reason);
+    return true;
+  });
   send_touched();
 }
 
 /// The slot stays taken until the worker answers, which is dropped, or is replaced.
 void RequestPath::give_up(channel::SendTask& request, Refusal reason) {
   void* const user = std::exchange(request.user_data, nullptr);
-  if (user == nullptr) return;
-  auto& client = *static_cast<Client*>(user);
+  if (user != nullptr) give_up(*static_cast<Client*>(user), reason);
+}
+
+void RequestPath::give_up(Client& client, Refusal reason) {
   client.connection().remove_requests(1);
   append_error(client, reason);
   clients_->make_ready(client);
@@ -81,12 +88,10 @@ void RequestPath::refuse_overdue(core::Duration timeout) {
   requester_.for_each_pending([&](channel::SendTask& request) {
     if (request.posted_at() <= due) give_up(request, Refusal::request_timed_out);
   });
-  send_touched();
-}
-
-void RequestPath::refuse_suspects() {
-  requester_.for_each_pending([&](channel::SendTask& request) {
-    if (request.moves() >= kMostMoves) give_up(request, Refusal::worker_failed);
+  suspects_.remove_if([&](const Suspects::Request& request) {
+    if (request.posted_at > due) return false;
+    give_up(*request.client, Refusal::request_timed_out);
+    return true;
   });
   send_touched();
 }
@@ -94,6 +99,60 @@ void RequestPath::refuse_suspects() {
 std::optional<core::RunTime> RequestPath::silent_since() {
   if (requester_.awaited() == 0) return std::nullopt;
   return std::max(last_response_, requester_.oldest().posted_at());
+}
+
+// ---- After the loss of a worker
+
+/// Without memory for them the requests stay together, and go to the next worker at once.
+const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory,
+                                     comch::WorkerLoss loss) {
+  const Retry retry = std::exchange(retry_, Retry::none);
+  if (requester_.awaited() == 0) return nullptr;
+  if (retry == Retry::exclusive && loss == comch::WorkerLoss::ended) {
+    auto* const culprit = static_cast<Client*>(requester_.oldest().user_data);
+    if (culprit != nullptr) close_culprit(*culprit);
+    return culprit;
+  }
+  try {
+    suspects_.take(requester_, memory, retry == Retry::none ? 1 : losses_ + 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  suspects_.remove_if([&](const Suspects::Request& request) {
+    if (request.losses < kMostLosses) return false;
+    give_up(*request.client, Refusal::worker_failed);
+    return true;
+  });
+  send_touched();
+  return nullptr;
+}
+
+/// Its oldest request is in the channel, and the others are suspects. They share one error frame.
+void RequestPath::close_culprit(Client& client) {
+  std::uint32_t count = 0;
+  requester_.for_each_pending([&](channel::SendTask& request) {
+    if (std::exchange(request.user_data, nullptr) != nullptr) ++count;
+  });
+  suspects_.remove_if([&](const Suspects::Request& request) {
+    const bool own = request.client == &client;
+    if (own) ++count;
+    return own;
+  });
+  count_refusal(Refusal::worker_failed);
+  client.connection().remove_requests(count);
+  client.connection().refuse(Refusal::worker_failed);
+  clients_->make_ready(client);
+}
+
+void RequestPath::retry(bool exclusive) {
+  if (suspects_.empty() || requester_.awaited() != 0) return;
+  const Suspects::Request& next = suspects_.front();
+  if (!requester_.post(next.payload, next.client, next.posted_at).ok()) return;
+  requester_.flush();
+  long_requests_.note_posted(next.payload.size(), engine_->now());
+  retry_ = exclusive ? Retry::exclusive : Retry::shared;
+  losses_ = next.losses;
+  suspects_.pop_front();
 }
 
 // ---- Requests go
@@ -207,6 +266,7 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
 bool RequestPath::deliver() {
   if (last_received_ == nullptr) return false;
   last_response_ = engine_->run_time();
+  retry_ = Retry::none;
   send_touched();
   if (sample_) record_sample();
   [[maybe_unused]] const core::Status released =

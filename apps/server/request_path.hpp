@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "apps/server/admission/long_requests.hpp"
+#include "apps/server/admission/suspects.hpp"
 #include "apps/server/client_table.hpp"
 #include "apps/server/view/thread_metrics.hpp"
 #include "channel/requester.hpp"
+#include "comch/session/worker_channel.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "kernels/services.hpp"
@@ -45,9 +48,24 @@ class RequestPath {
 
   /// Refuses the requests that were posted `timeout` ago; 0: none.
   void refuse_overdue(core::Duration timeout);
-  /// Refuses the requests with which several workers were lost: one of them may be the reason, and
-  /// would take the next one along.
-  void refuse_suspects();
+
+  // After the loss of a worker. A request that was in the channel then is a suspect: it may have
+  // crashed the worker, and would crash the next one.
+
+  /// Takes what is in the channel of the lost worker out of it, as suspects. But if that is a
+  /// suspect that was retried exclusively, and the worker did not just fall silent, this request is
+  /// the culprit: refuses it, drops the other requests of its client and closes the connection.
+  /// Returns that client, which lives until the next round, else null. `memory`: keeps the memory
+  /// of the lost worker's channel.
+  const Client* note_loss(const std::shared_ptr<const void>& memory, comch::WorkerLoss loss);
+  /// Whether there are suspects without a response. New requests are not to be posted until then.
+  [[nodiscard]] bool has_suspects() const noexcept {
+    return !suspects_.empty() || retry_ != Retry::none;
+  }
+  /// Posts the next suspect if the channel is empty. `exclusive`: no other channel of its worker
+  /// has requests.
+  void retry(bool exclusive);
+
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
   [[nodiscard]] std::optional<core::RunTime> silent_since();
   /// The requester is with another worker, who owes nothing from before now.
@@ -108,6 +126,8 @@ class RequestPath {
   void find_sample(const channel::PostRecvTask& task) noexcept;
   void record_sample() noexcept;
   void give_up(channel::SendTask& request, protocol::Refusal reason);
+  void give_up(Client& client, protocol::Refusal reason);
+  void close_culprit(Client& client);
   /// For a frame in output_, or a piece.
   void make_room() {
     if (output_.full()) send_touched();
@@ -122,6 +142,10 @@ class RequestPath {
   ThreadMetrics* metrics_;
   Limits limits_;
   channel::Requester requester_;
+  Suspects suspects_;
+  /// How the only request in the channel was posted, if it was a suspect.
+  enum class Retry : std::uint8_t { none, shared, exclusive } retry_ = Retry::none;
+  std::uint32_t losses_ = 0;  ///< of the suspect that was posted last: workers
   LongRequests long_requests_;
   net::OutputBatch output_;
   std::vector<Client*> touched_;                    ///< have output in output_

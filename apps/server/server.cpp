@@ -125,6 +125,7 @@ void Server::open_for_clients() {
   const auto client_memory = std::make_shared<ClientMemory>(
       options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory(),
       static_cast<std::uint32_t>(cpus_.size()));
+  const auto retries = std::make_shared<RetryState>();
   auto& first = early_.at(scheduler_.owners().front());
   const std::size_t each = cpus_.size() / options_.listens.size();
   for (std::uint32_t i = 0; i < cpus_.size(); ++i) {
@@ -145,7 +146,9 @@ void Server::open_for_clients() {
         options_.clients,
         client_memory,
         metrics_.events(),
-        metrics_.thread(i)};
+        metrics_.thread(i),
+        retries,
+        waiting_};
     threads_.push_back(std::make_unique<IoThread>(config, first.channels[i]));
     if (tls_) threads_.back()->set_tls(*tls_);
     threads_.back()->start();
@@ -169,8 +172,8 @@ void Server::open_ports() {
                    options_.listens[i].service, tls_ ? ", TLS" : "");
     ports.push_back({std::move(listeners_[i]), std::span(threads_).subspan(i * each, each)});
   }
-  acceptor_.emplace(engine_,
-                    Acceptor::Config{std::move(ports), first_reserved_fd_, options_.clients});
+  acceptor_.emplace(
+      engine_, Acceptor::Config{std::move(ports), first_reserved_fd_, options_.clients, waiting_});
 }
 
 // ---- Workers
@@ -220,13 +223,13 @@ void Server::on_worker_leaving(comch::WorkerId worker) {
   if (!scheduler_.served()) start_waiting(options_.worker_timeout);
 }
 
-void Server::on_worker_lost(comch::WorkerId worker) {
+void Server::on_worker_lost(comch::WorkerId worker, comch::WorkerLoss loss) {
   assigned_.erase(worker);
   released_.erase(worker);
   early_.erase(worker);
   scheduler_.remove(worker);
   metrics_.note_lost(worker);
-  for (const auto& thread : threads_) thread->remove_worker(worker);
+  for (const auto& thread : threads_) thread->remove_worker(worker, loss);
   deal_channels();
   if (!scheduler_.served()) start_waiting(options_.worker_timeout);
 }

@@ -39,7 +39,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
  private:
   void on_worker_attached(comch::AttachedWorker worker) override;
   void on_worker_leaving(comch::WorkerId worker) override;
-  void on_worker_lost(comch::WorkerId worker) override;
+  void on_worker_lost(comch::WorkerId worker, comch::WorkerLoss loss) override;
   void on_shutdown_requested() override;
   void on_events(std::uint32_t epoll_events) override;
 
@@ -74,6 +74,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   std::map<comch::WorkerId, comch::AttachedWorker> early_;
   std::optional<comch::ServerSession> link_;
   std::vector<std::unique_ptr<IoThread>> threads_;
+  std::shared_ptr<WaitingAddresses> waiting_ = std::make_shared<WaitingAddresses>();
   std::optional<Acceptor> acceptor_;              ///< in the TCP phase
   Mailbox<std::vector<WorkerFailure>> failures_;  ///< from the I/O threads
   bool expired_ = false;  ///< no worker for --worker-timeout: requests are refused

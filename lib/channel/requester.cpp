@@ -182,8 +182,7 @@ void Requester::move_to(const Endpoint& to, Wakeup wakeup) {
     if (!is_wanted(from, moving_[i])) continue;
     messages_of(slot++) = moving_[i];
     for (std::uint64_t message = from; message != from + moving_[i]; ++message) {
-      SendTask& task = send(posted_++) = send(message);
-      ++task.moves_;
+      send(posted_++) = send(message);
     }
   }
 }

@@ -21,14 +21,11 @@ class SendTask {
 
   /// When it was posted, as post() was told.
   [[nodiscard]] core::RunTime posted_at() const noexcept { return posted_at_; }
-  /// How many workers were lost with it: move_to() has posted it again so often.
-  [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
 
  private:
   friend class Requester;
   core::RunTime posted_at_;
   std::uint32_t length_ = 0;
-  std::uint32_t moves_ = 0;
 };
 
 /// A receive, posted for the next response. Completed, it holds that response, until
@@ -226,7 +223,6 @@ class Requester {
     task.user_data = user_data;
     task.posted_at_ = now;
     task.length_ = static_cast<std::uint32_t>(length);
-    task.moves_ = 0;
   }
   void post_batch() noexcept;
   void post_content(Content content) noexcept;

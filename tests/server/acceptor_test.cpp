@@ -1,6 +1,7 @@
 #include "apps/server/acceptor.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "net/socket.hpp"
+#include "tests/server/fixtures/client_fixture.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 
@@ -36,7 +38,7 @@ class AcceptorTest : public testing::Test {
     address_ = net::local_address(listener.get());
     std::vector<Acceptor::Port> ports;
     ports.push_back({std::move(listener), threads_});
-    acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd});
+    acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd, {}, waiting_});
   }
 
   core::Fd connect() { return net::start_connect(address_); }
@@ -66,6 +68,7 @@ class AcceptorTest : public testing::Test {
 
   progress::Engine engine_;
   std::vector<std::unique_ptr<IoThread>> threads_;
+  std::shared_ptr<WaitingAddresses> waiting_ = std::make_shared<WaitingAddresses>();
   net::SocketAddress address_;
   std::optional<Acceptor> acceptor_;
 };
@@ -101,6 +104,21 @@ TEST_F(AcceptorTest, TurnsAwayThoseBeyondTheDescriptorsForClients) {
   EXPECT_TRUE(turn_until([&] { return has_ended(client); }));
   EXPECT_EQ(counts(), (Counts{0, 0}));
   EXPECT_TRUE(log.has("the limit of open files is reached"));
+}
+
+TEST_F(AcceptorTest, TurnsAwayAnAddressThatWaits) {
+  open(1);
+  sockaddr_storage loopback{};
+  loopback.ss_family = AF_INET;
+  reinterpret_cast<sockaddr_in&>(loopback).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  waiting_->add(net::PeerAddress(loopback), core::Clock::now());
+  const support::LogCapture log;
+  const core::Fd client = connect();
+  test::Received received;
+  EXPECT_TRUE(turn_until([&] { return received.read(client), received.ended; }));
+  EXPECT_EQ(received.take(), test::error(protocol::Refusal::worker_failed));
+  EXPECT_EQ(counts(), Counts{0});
+  EXPECT_TRUE(log.has("workers were lost with a request from this address")) << log.text();
 }
 
 TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <csignal>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,7 +15,7 @@ using offload::kernels::ServiceSetup;
 
 /// Answers with the bytes that a table in its memory has for the request's, and counts its answers
 /// there. On a CPU alone. Options: by (added to each byte), and what a service should not do:
-/// hang-on (a first byte), pause-us, longer (bytes), throw.
+/// hang-on and die-on (a first byte), pause-us, longer (bytes), throw.
 struct Shifted {
   static constexpr const char* kName = "shifted";
   static constexpr int kNever = 256;
@@ -23,6 +24,7 @@ struct Shifted {
   std::uint64_t* answers;
   std::uint32_t longer;
   int hang_on;
+  int die_on;
   std::uint32_t pause_us;
 
   [[nodiscard]] std::uint32_t response_length(std::uint32_t length) const {
@@ -39,6 +41,7 @@ struct Shifted {
     made.answers = setup.allocate<std::uint64_t>(1);
     made.longer = static_cast<std::uint32_t>(std::stoul(setup.option("longer", "0")));
     made.hang_on = std::stoi(setup.option("hang-on", std::to_string(kNever).c_str()));
+    made.die_on = std::stoi(setup.option("die-on", std::to_string(kNever).c_str()));
     made.pause_us = static_cast<std::uint32_t>(std::stoul(setup.option("pause-us", "0")));
     return made;
   }
@@ -50,6 +53,8 @@ struct Shifted {
     while (request.length() != 0 && request.byte(0) == hang_on) {
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
+    // As a crash, but for the report of a sanitizer.
+    if (request.length() != 0 && request.byte(0) == die_on) std::raise(SIGKILL);
     if (pause_us != 0) std::this_thread::sleep_for(std::chrono::microseconds(pause_us));
     response.fill(group, [&](std::uint32_t offset) {
       Block block{};

@@ -134,7 +134,8 @@ class Client {
     if (frame.id == protocol::MessageId::error) {
       const auto code = protocol::parse_error(frame.payload).code;
       ++load_.refused;
-      if (of_the_lie ? static_cast<unsigned>(code) <= 5 : may_be_refused(code, asked.at)) return;
+      if (of_the_lie && static_cast<unsigned>(code) <= 5) return;
+      if (may_be_refused(code, asked.at)) return;
       return wrong(fmt::format("is refused: {}", protocol::describe(code)));
     }
     if (of_the_lie) return wrong("is answered where it broke the protocol");
@@ -173,6 +174,7 @@ class Client {
     ended_ = true;
     if (awaited_.empty() && left_ == 0) return;
     ++load_.lost;
+    if (load_.fleet != nullptr && load_.fleet->may_end(began_)) return;
     if (load_.server_ends_at >= began_ && in_order) return check_answered();
     if (!load_.may_be_reset && load_.server_gone_at < began_ && load_.server_ends_at < began_) {
       wrong(std::string("loses its connection ") + where);

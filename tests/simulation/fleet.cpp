@@ -12,8 +12,9 @@ namespace {
 
 /// Clocks of the server and its looks at limits are not the director's.
 constexpr Time kSlack = 200 * kMillisecond;
-/// A request with which so many workers were lost is refused.
-constexpr std::uint64_t kMostLosses = 4;
+/// A request that was alone with the second worker that was lost with it is refused. Then nobody
+/// can connect from its address for a while.
+constexpr std::uint64_t kMostLosses = 2;
 
 void run_worker(const worker::Options& options) {
   try {
@@ -160,13 +161,16 @@ bool Fleet::may_refuse(protocol::Refusal code, Time asked) const {
                });
       });
     }
-    case Refusal::worker_failed:
-      return may_be_wrong(asked) || losses_since(asked - kSlack) >= kMostLosses;
+    case Refusal::worker_failed: return may_be_wrong(asked) || may_end(asked);
     case Refusal::request_timed_out:
       return now() - asked >= request_timeout - kSlack && losses_since(asked - kSlack) != 0;
     case Refusal::shutting_down: return !gaps_since(asked - kSlack).empty();
     default: return false;
   }
+}
+
+bool Fleet::may_end(Time asked) const {
+  return losses_since(std::min(asked, now() - kAddressWaits) - kSlack) >= kMostLosses;
 }
 
 bool Fleet::may_be_wrong(Time asked) const {

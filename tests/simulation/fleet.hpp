@@ -21,6 +21,9 @@ class Fleet {
   /// long to serve again: it tries once a second.
   static constexpr Time kPatience = 3500 * kMillisecond;
   static constexpr Time kReturn = 1500 * kMillisecond;
+  /// Connections from the address of a request that was alone with lost workers are refused for
+  /// less than this.
+  static constexpr Time kAddressWaits = 31 * kSecond;
 
   struct Worker {
     Process* process;
@@ -67,6 +70,9 @@ class Fleet {
 
   /// Whether a request that was sent at `asked` may be refused so, now.
   [[nodiscard]] bool may_refuse(protocol::Refusal code, Time asked) const;
+  /// Whether its connection may be closed: workers were lost while it, or another request from its
+  /// address, was alone with them.
+  [[nodiscard]] bool may_end(Time asked) const;
   /// Whether its answer may be any bytes: its worker lied.
   [[nodiscard]] bool may_be_wrong(Time asked) const;
   /// Whether one and the same worker could serve all the time since then, and nothing happened to

@@ -45,6 +45,10 @@ class Scene {
   Fleet::Worker& one_worker();
   /// One more, which has attached.
   Fleet::Worker& one_more(bool stands_by, bool replaces = false);
+  /// Until nobody is kept from connecting for a request that was alone with lost workers.
+  void await_address() {
+    if (fleet.may_end(fleet.now())) kernel.sleep(Fleet::kAddressWaits);
+  }
   /// A new connection's requests are answered, all of them within `limit`.
   bool answers(Time limit, std::uint64_t count = 3);
 

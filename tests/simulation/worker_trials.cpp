@@ -109,25 +109,30 @@ void request_times_out(Scene& s) {
   s.fleet.request_timeout = 30 * kSecond;
 }
 
-/// Requests with which each worker is lost.
+/// Requests with which each worker is lost: the first one is alone with the second worker.
 void workers_are_lost_with_requests(Scene& s) {
   std::vector<Fleet::Worker*> workers{&s.one_worker()};
-  for (int i = 0; i < 5; ++i) workers.push_back(&s.one_more(true));
+  for (int i = 0; i < 2; ++i) workers.push_back(&s.one_more(true));
   for (Fleet::Worker* const worker : workers) s.fleet.hang(*worker, true);
   Peer peer(s.clients);
   ask_in_flight(s, peer,
                 s.kernel.random.below(std::min(s.server.max_concurrent_messages, 20U)) + 1);
-  for (int i = 0; i < 4; ++i) {
-    if (peer.receive(0)) s.fail("requests are refused before they were with four workers");
-    s.fleet.kill(*workers[static_cast<std::size_t>(i)]);
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (peer.receive(0)) s.fail("requests are refused before one was alone with a lost worker");
+    s.fleet.kill(*workers[i]);
     s.kernel.sleep(150 * kMillisecond);
   }
-  if (!all_refused(peer, peer.owed(), Refusal::worker_failed, 300 * kMillisecond)) {
-    s.fail("requests with which four workers were lost go to the fifth");
+  if (!all_refused(peer, 1, Refusal::worker_failed, 300 * kMillisecond) || !peer.ends(kSecond)) {
+    s.fail("a request with which two workers were lost goes to the third");
   }
-  s.fleet.hang(*workers[4], false);
-  s.fleet.hang(*workers[5], false);
-  if (!s.answers(kSecond)) s.fail("after four lost workers the fifth does not serve");
+  Peer newcomer(s.clients);
+  const auto frame = newcomer.receive(kSecond);
+  if (!frame || !frame->refuses(Refusal::worker_failed) || !newcomer.ends(kSecond)) {
+    s.fail("the address of a request with which two workers were lost does not wait");
+  }
+  s.fleet.hang(*workers[2], false);
+  s.await_address();
+  if (!s.answers(kSecond)) s.fail("after two lost workers the third does not serve");
 }
 
 /// More of them than are gathered for one write, some of clients that go in the middle of it.

@@ -58,6 +58,7 @@ class Director {
     }
     scene_.await([this] { return !scene_.fleet.is_paused(); }, 20 * kSecond);
     for (const auto& worker : scene_.fleet.all()) scene_.fleet.thaw(*worker);
+    scene_.await_address();
     if (!kernel_.ended(*scene_.process)) return;
     scene_.start_server();
     if (!scene_.fleet.serves()) scene_.fleet.start(false);

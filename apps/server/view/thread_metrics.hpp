@@ -55,6 +55,7 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   core::Counter requests;                        ///< whole frames that were taken
   core::Counter responses;                       ///< of the worker, good ones
   std::array<core::Counter, kRefusals> refused;  ///< error frames, by their protocol::Refusal
+  core::Counter culprits;                        ///< requests that workers were lost with
   core::Counter received;                        ///< bytes
   core::Counter transmitted;                     ///< bytes, sent or waiting for the client
   core::Counter slots;                           ///< of the channel: requests that it may have

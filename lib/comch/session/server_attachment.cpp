@@ -17,6 +17,8 @@ using protocol::Refusal;
 constexpr int kMessagesAtOnce = 64;
 /// From its greeting a worker has this long until it serves: it allocates and loads its kernels.
 constexpr core::Duration kAttachTime = std::chrono::seconds(60);
+/// A worker that was heard of within this many intervals of keep-alives ran until its end.
+constexpr int kHeardIntervals = 2;
 
 }  // namespace
 
@@ -178,7 +180,9 @@ void ServerSession::Attachment::handle(const ControlMessage& message) {
       }
       return end("it has shut down");
     case MessageId::user_message: return take_user_message(message.payload);
-    case MessageId::error: return end("it refused: " + protocol::parse_error(message.payload).text);
+    case MessageId::error:
+      given_up_ = true;
+      return end("it refused: " + protocol::parse_error(message.payload).text);
     default:
       return refuse(Refusal::misplaced_message,
                     "message " + std::to_string(static_cast<std::uint32_t>(message.id)) +
@@ -234,6 +238,7 @@ void ServerSession::Attachment::tick(core::RunTime now) {
     return;
   }
   if (now - heard_ > protocol::kSilentIntervals * session_->offer_.keep_alive) {
+    given_up_ = true;
     return drop("it has been silent for too long");
   }
   send(MessageId::keep_alive, [this] { return protocol::KeepAlive{++keep_alives_}.encode(); });
@@ -269,8 +274,16 @@ void ServerSession::Attachment::drop(const std::string& reason) {
 }
 
 void ServerSession::Attachment::refuse(Refusal code, const std::string& text) {
+  given_up_ = true;
   connection_->refuse(code, text);
   end("refused: " + text);
+}
+
+WorkerLoss ServerSession::Attachment::loss() const noexcept {
+  const auto silence = session_->engine_->run_time() - heard_;
+  return !given_up_ && silence <= kHeardIntervals * session_->offer_.keep_alive
+             ? WorkerLoss::ended
+             : WorkerLoss::given_up;
 }
 
 void ServerSession::Attachment::end(const std::string& reason) {

@@ -27,6 +27,8 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   [[nodiscard]] bool attached() const noexcept { return attached_; }
 
   [[nodiscard]] bool told_to_stop() const noexcept { return told_to_stop_; }
+  /// Once it has ended.
+  [[nodiscard]] WorkerLoss loss() const noexcept;
 
   /// Takes the connection and welcomes the worker; its channels follow, one in a turn of the
   /// engine.
@@ -88,6 +90,7 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   UserMessages user_messages_;
   bool attached_ = false;
   bool told_to_stop_ = false;
+  bool given_up_ = false;            ///< by one side: that ended it
   bool handling_ = false;            ///< a message: what is called may call this object again
   std::optional<std::string> gone_;  ///< why the attachment has ended
 };

@@ -103,7 +103,7 @@ void ServerSession::on_worker_gone(WorkerId worker, const std::string& reason) {
   const auto gone = attachments_.extract(worker);
   core::log(gone.mapped()->told_to_stop() ? core::LogLevel::info : core::LogLevel::warning,
             "worker {} is gone: {}", gone.mapped()->name(), reason);
-  if (gone.mapped()->attached()) observer_->on_worker_lost(worker);
+  if (gone.mapped()->attached()) observer_->on_worker_lost(worker, gone.mapped()->loss());
 }
 
 void ServerSession::tick(core::RunTime now) {

@@ -30,7 +30,7 @@ class ServerSession {
     /// It asks to be let go: release() is to follow, once it has answered all and has no channel.
     virtual void on_worker_leaving(WorkerId worker) = 0;
     /// It is gone: it was let go, or killed, silent, or in breach of the protocol.
-    virtual void on_worker_lost(WorkerId worker) = 0;
+    virtual void on_worker_lost(WorkerId worker, WorkerLoss loss) = 0;
     /// It asks the server to end.
     virtual void on_shutdown_requested() = 0;
     /// Its application's message, whose bytes last as long as the call. Ignored unless overridden.

@@ -14,6 +14,12 @@ namespace offload::comch {
 /// Which attachment of a worker to a server: counted from 1, never used again. 0: none.
 using WorkerId = std::uint64_t;
 
+/// How an attachment that had served ended.
+enum class WorkerLoss : std::uint8_t {
+  ended,    ///< by the worker, which was heard of shortly before: it exited or crashed
+  given_up  ///< it was silent, stuck or in breach of the protocol; it may still run
+};
+
 /// One channel of one attachment, as the server has it: memory of its own, and what carries its
 /// messages where the worker is on another machine. Made by the session, then the I/O thread's.
 struct WorkerChannel {

@@ -204,6 +204,8 @@ void WorkerSession::tick(core::RunTime now) {
   on_events(0);
   if (lost_) return;
   if (now - heard_ > protocol::kSilentIntervals * keep_alive_) {
+    // A server that was paused learns from it that this worker has not crashed.
+    connection_->refuse(protocol::Refusal::worker_unavailable, "the server has been silent");
     return lose("it has been silent for too long");
   }
   try {

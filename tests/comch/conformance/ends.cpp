@@ -88,7 +88,7 @@ void ServerSide::on_worker_leaving(WorkerId worker) {
   session->release(worker);
 }
 
-void ServerSide::on_worker_lost(WorkerId worker) {
+void ServerSide::on_worker_lost(WorkerId worker, WorkerLoss /*loss*/) {
   ++lost;
   if (next_ && next_->id == worker) next_.reset();
   if (current_ != worker) return;

@@ -79,7 +79,7 @@ class ServerSide final : ServerSession::Observer {
  private:
   void on_worker_attached(AttachedWorker worker) override;
   void on_worker_leaving(WorkerId worker) override;
-  void on_worker_lost(WorkerId worker) override;
+  void on_worker_lost(WorkerId worker, WorkerLoss loss) override;
   void on_shutdown_requested() override { ++shutdown_requests; }
   void on_user_message(WorkerId, std::span<const std::byte> bytes) override {
     user_messages.emplace_back(bytes.begin(), bytes.end());

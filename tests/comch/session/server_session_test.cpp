@@ -235,6 +235,7 @@ TEST_F(ServerSessionTest, RefusesAMalformedKeepAlive) {
   send(MessageId::keep_alive, support::bytes({1}));
   expect_refused(Refusal::length_mismatch, "malformed keep-alive");
   EXPECT_EQ(worker_events_.lost, 1);
+  EXPECT_EQ(worker_events_.last_loss, WorkerLoss::given_up);
   expect_next_worker_attaches();
 }
 

@@ -28,9 +28,10 @@ class WorkerEvents final : public ServerSession::Observer {
     last = std::move(worker);
   }
   void on_worker_leaving(WorkerId worker) override { leaving.push_back(worker); }
-  void on_worker_lost(WorkerId worker) override {
+  void on_worker_lost(WorkerId worker, WorkerLoss how) override {
     ++lost;
     last_lost = worker;
+    last_loss = how;
   }
   void on_shutdown_requested() override { ++shutdown_requests; }
 
@@ -39,6 +40,7 @@ class WorkerEvents final : public ServerSession::Observer {
   int shutdown_requests = 0;
   AttachedWorker last{};  ///< that attached
   WorkerId last_lost = 0;
+  WorkerLoss last_loss{};
   std::vector<WorkerId> leaving;
 };
 

@@ -123,6 +123,7 @@ TEST_F(SessionsOfBothSides, AWorkerThatGoesIsReplacedByTheNext) {
   attach_one();
   worker_session_.reset();
   ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+  EXPECT_EQ(worker_events_.last_loss, WorkerLoss::ended);
   EXPECT_FALSE(server_session_->done());
   attach();
   EXPECT_TRUE(run_until([&] { return worker_events_.attached == 2; }));
@@ -213,6 +214,7 @@ TEST_F(SessionsOfBothSides, ASilentWorkerIsGone) {
   attach_one();
   server_session_->tick(server_engine_.run_time() + kSilence + kKeepAlive);
   EXPECT_EQ(worker_events_.lost, 1);
+  EXPECT_EQ(worker_events_.last_loss, WorkerLoss::given_up);
   EXPECT_TRUE(log_.has("silent for too long")) << log_.text();
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
 }
@@ -231,6 +233,10 @@ TEST_F(SessionsOfBothSides, ASilentServerIsGone) {
   worker_session_->tick(worker_engine_.run_time() + kSilence + kKeepAlive);
   EXPECT_EQ(server_events_.lost, 1);
   EXPECT_EQ(server_events_.reason, "it has been silent for too long");
+  // It says so: its server may only have been paused.
+  EXPECT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
+  EXPECT_EQ(worker_events_.last_loss, WorkerLoss::given_up);
+  EXPECT_TRUE(log_.has("the server has been silent")) << log_.text();
 }
 
 }  // namespace

@@ -135,8 +135,8 @@ class ClientStreamBench {
     for (const comch::WorkerId worker : std::exchange(failed_, {})) workers_->lose(worker);
     note_losses();
   }
-  /// With the fourth that is lost its requests are refused: RequestPath::refuse_suspects().
-  void note_losses() { allowed_.worker_failed = workers_->losses() >= 4; }
+  /// A request that is alone with the second one that is lost is refused: RequestPath::note_loss().
+  void note_losses() { allowed_.worker_failed = workers_->losses() >= 2; }
   void turns(unsigned count) {
     for (unsigned i = 0; i < count; ++i) turn();
   }

@@ -46,7 +46,7 @@ void ScriptedWorkers::lose(comch::WorkerId id) {
   before_loss_();
   workers_[id - 1].lost = true;
   ++losses_;
-  thread_->remove_worker(id);
+  thread_->remove_worker(id, comch::WorkerLoss::ended);
   if (selected_ == id) select(0);
 }
 

@@ -190,6 +190,7 @@ void StreamClient::take_error(Refusal reason, const Allowed& allowed) {
   switch (reason) {
     case Refusal::worker_failed:
       require(allowed.worker_failed || answered_ < trusted_from_, "a worker has failed");
+      may_be_culprit_ = allowed.worker_failed;
       break;
     case Refusal::worker_unavailable: require(allowed.no_worker, "there is no worker"); break;
     case Refusal::shutting_down: require(allowed.draining, "it shuts down"); break;
@@ -223,7 +224,7 @@ void StreamClient::check_quiet(const Allowed& allowed) const {
     return;
   }
   const bool too_slow = allowed.passed - since_ >= allowed.output_timeout;
-  if (ended_ && (allowed.out_of_memory || allowed.draining || too_slow)) return;
+  if (ended_ && (may_be_culprit_ || allowed.out_of_memory || allowed.draining || too_slow)) return;
   require(received_.empty(), "frames come whole");
   require(!allowed.draining || ended_, "it ends when the server does");
   if (allowed.draining) return;  // what was not read before is not answered

@@ -87,6 +87,7 @@ class StreamClient {
 
   Bytes received_;
   std::size_t answered_ = 0;
+  bool may_be_culprit_ = false;  ///< workers were lost with its last request: it is closed
   std::optional<protocol::Refusal> last_word_;  ///< after which nothing may come
   bool ended_ = false;
 };

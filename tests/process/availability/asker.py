@@ -10,10 +10,11 @@ class Asker(threading.Thread):
     """A client that asks with payloads of which no two are alike, some in flight all the time, and
     checks each answer. stop() ends it and raises if anything was wrong."""
 
-    def __init__(self, port, in_flight=40, size=None, patience=60 * TIME_FACTOR):
-        """`size`: of each request, a multiple of 8; by default all up to some 600 bytes."""
+    def __init__(self, port, in_flight=40, size=None, patience=60 * TIME_FACTOR,
+                 source=None):
+        """`size`: of each request, a multiple of 8; by default all up to some 600 bytes. `source`: its address."""
         super().__init__(daemon=True)
-        self.wire = Wire(port)
+        self.wire = Wire(port, source=source)
         self.wire.socket.settimeout(patience)
         self.in_flight = in_flight
         self.size = size

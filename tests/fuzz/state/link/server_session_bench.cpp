@@ -70,7 +70,7 @@ void ServerSessionBench::on_worker_attached(comch::AttachedWorker worker) {
 void ServerSessionBench::on_worker_leaving(comch::WorkerId worker) {
   require(attached_.contains(worker), "who leaves is there");
 }
-void ServerSessionBench::on_worker_lost(comch::WorkerId worker) {
+void ServerSessionBench::on_worker_lost(comch::WorkerId worker, comch::WorkerLoss /*loss*/) {
   require(attached_.erase(worker) == 1, "who is lost was there");
 }
 void ServerSessionBench::on_user_message(comch::WorkerId worker, std::span<const std::byte> bytes) {

@@ -34,7 +34,7 @@ class ServerSessionBench final : comch::ServerSession::Observer {
 
   void on_worker_attached(comch::AttachedWorker worker) override;
   void on_worker_leaving(comch::WorkerId worker) override;
-  void on_worker_lost(comch::WorkerId worker) override;
+  void on_worker_lost(comch::WorkerId worker, comch::WorkerLoss loss) override;
   void on_shutdown_requested() override {}
   void on_user_message(comch::WorkerId worker, std::span<const std::byte> bytes) override;
 

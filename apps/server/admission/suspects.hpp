@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "channel/requester.hpp"
+#include "core/clock.hpp"
+
+namespace offload::server {
+
+class Client;
+
+/// The requests that were in a channel when its worker was lost, in their order. One of them may
+/// have crashed it. They are held back here and posted again one by one. One thread.
+class Suspects {
+ public:
+  struct Request {
+    Client* client;
+    core::RunTime posted_at;
+    std::uint32_t losses;  ///< of workers, while it was in the channel
+    std::span<const std::byte> payload;
+    std::vector<std::byte> copy;         ///< of the payload, if it is short
+    std::shared_ptr<const void> memory;  ///< in which a long payload lies
+  };
+
+  /// Takes all requests that `requester` has posted, flushed and has no response to, in front of
+  /// those that are here; there they are given up. `memory` keeps the memory that the requester is
+  /// in. `losses`: of workers with each of these. Throws std::bad_alloc; then nothing has changed.
+  void take(channel::Requester& requester, const std::shared_ptr<const void>& memory,
+            std::uint32_t losses);
+
+  [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
+  [[nodiscard]] const Request& front() const noexcept { return requests_.front(); }
+  void pop_front() noexcept { requests_.pop_front(); }
+  /// Removes those for which `predicate`(const Request&) is true, oldest first.
+  template <class Predicate>
+  void remove_if(Predicate predicate) {
+    requests_.remove_if(predicate);
+  }
+
+ private:
+  std::list<Request> requests_;
+};
+
+}  // namespace offload::server

@@ -1,0 +1,301 @@
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "apps/server/io_thread.hpp"
+#include "tests/server/fixtures/client_fixture.hpp"
+#include "tests/server/fixtures/request_path_fixture.hpp"
+#include "tests/server/fixtures/worker_fixture.hpp"
+#include "tests/support/log_capture.hpp"
+
+/// Requests that were in a channel when its worker was lost.
+namespace offload::server {
+namespace {
+
+using channel::Wakeup;
+using comch::WorkerId;
+using comch::WorkerLoss;
+using protocol::Refusal;
+using support::bytes_of;
+using test::error;
+using test::response;
+using test::send_request;
+
+net::PeerAddress address(std::uint32_t number) {
+  sockaddr_storage storage{};
+  storage.ss_family = AF_INET;
+  auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
+  v4.sin_addr.s_addr = htonl(number);
+  v4.sin_port = htons(7);
+  return net::PeerAddress(storage);
+}
+
+/// I/O threads that the test turns by hand, as it does their workers and clients.
+class SuspectsOfThreads : public testing::Test {
+ protected:
+  struct Client {
+    core::Fd socket;
+    test::Received received{};
+  };
+
+  /// One worker's channel of each thread.
+  struct Attachment {
+    WorkerId id;
+    std::deque<test::Worker> workers{};
+  };
+
+  void open(std::uint32_t count = 1) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      IoThread::Config config{
+          i,  -1,   {1000, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
+          {}, [] {}};
+      config.retries = retries_;
+      config.waiting = waiting_;
+      config.events = events_;
+      config.metrics = metrics_;
+      channels_.push_back(test::make_channel(1, Wakeup::polling));
+      threads_.push_back(std::make_unique<IoThread>(config, channels_.back()));
+      threads_.back()->open();
+    }
+    Attachment& first = attachments_.emplace_back(Attachment{1});
+    for (const auto& channel : channels_) first.workers.emplace_back(channel->memory);
+    for (const auto& thread : threads_) thread->select_worker(1);
+    turn();
+  }
+  /// The next worker attaches and gets all channels.
+  void attach() {
+    Attachment& next = attachments_.emplace_back(Attachment{attachments_.back().id + 1});
+    for (const auto& thread : threads_) {
+      auto channel = test::make_channel(next.id, Wakeup::polling);
+      next.workers.emplace_back(channel->memory);
+      thread->add_worker(std::move(channel));
+      thread->select_worker(next.id);
+    }
+    turn();
+  }
+  void lose(WorkerLoss loss = WorkerLoss::ended) {
+    for (const auto& thread : threads_) {
+      thread->remove_worker(attachments_.back().id, loss);
+      thread->select_worker(0);
+    }
+    turn();
+  }
+  /// The last worker's end of a thread's channel.
+  test::Worker& worker(std::size_t thread = 0) { return attachments_.back().workers[thread]; }
+
+  void turn() {
+    for (int i = 0; i < 10; ++i) {
+      for (const auto& thread : threads_) thread->turn({});
+    }
+  }
+
+  Client& connect(std::uint32_t from = 1, std::size_t thread = 0) {
+    auto [client, server] = test::connected_sockets();
+    threads_[thread]->take(std::move(server), {address(from), {}, from});
+    turn();
+    return clients_.emplace_back(Client{std::move(client)});
+  }
+  void ask(Client& client, const char* text) {
+    send_request(client.socket, bytes_of(text));
+    turn();
+  }
+  /// The next frame for a client, if one is there.
+  std::optional<test::Received::Frame> next(Client& client) {
+    turn();
+    client.received.read(client.socket);
+    return client.received.take();
+  }
+  /// The worker answers one request, this one; no other is there with it.
+  void expect_alone(Client& client, const char* reversed, std::size_t thread = 0) {
+    EXPECT_TRUE(worker(thread).serve()) << reversed;
+    EXPECT_FALSE(worker(thread).has_request()) << reversed;
+    EXPECT_EQ(next(client), response(bytes_of(reversed)));
+  }
+  bool ended(Client& client) { return !next(client) && client.received.ended; }
+  bool waits(std::uint32_t from) { return waiting_->contains(address(from), core::Clock::now()); }
+
+  const support::LogCapture log_;
+  std::shared_ptr<RetryState> retries_ = std::make_shared<RetryState>();
+  std::shared_ptr<WaitingAddresses> waiting_ = std::make_shared<WaitingAddresses>();
+  std::shared_ptr<telemetry::EventLog> events_ = std::make_shared<telemetry::EventLog>();
+  std::shared_ptr<ThreadMetrics> metrics_ = std::make_shared<ThreadMetrics>();
+  std::vector<std::shared_ptr<comch::WorkerChannel>> channels_;
+  std::vector<std::unique_ptr<IoThread>> threads_;
+  std::deque<Attachment> attachments_;
+  std::deque<Client> clients_;
+};
+
+TEST_F(SuspectsOfThreads, AreRetriedOneByOneBeforeAnythingElse) {
+  open();
+  Client& one = connect();
+  Client& other = connect();
+  for (const char* text : {"1st", "2nd"}) send_request(one.socket, bytes_of(text));
+  send_request(other.socket, bytes_of("3rd"));
+  turn();
+  ASSERT_TRUE(worker().has_request());
+  lose();
+  attach();
+  ask(other, "4th");
+  expect_alone(one, "ts1");
+  expect_alone(one, "dn2");
+  expect_alone(other, "dr3");
+  for (const char* text : {"5th", "6th"}) send_request(one.socket, bytes_of(text));
+  turn();
+  EXPECT_GE(worker().serve_all(), 1);
+  EXPECT_EQ(next(other), response(bytes_of("ht4")));
+  (void)worker().serve_all();  // that is where they did not come at once
+  EXPECT_EQ(next(one), response(bytes_of("ht5")));
+  EXPECT_EQ(next(one), response(bytes_of("ht6")));
+}
+
+TEST_F(SuspectsOfThreads, TheCulpritIsRefusedAndNobodyElse) {
+  open();
+  Client& before = connect(1);
+  Client& culprit = connect(2);
+  Client& behind = connect(3);
+  ask(before, "before");
+  for (int i = 0; i < 3; ++i) ask(culprit, "fatal");
+  ask(behind, "behind");
+  lose();
+  attach();
+  expect_alone(before, "erofeb");
+  ASSERT_TRUE(worker().has_request());  // the culprit's
+  lose();
+  EXPECT_EQ(next(culprit), error(Refusal::worker_failed));
+  EXPECT_TRUE(ended(culprit));
+  attach();
+  expect_alone(behind, "dniheb");
+  EXPECT_FALSE(worker().has_request());
+
+  EXPECT_TRUE(waits(2));
+  EXPECT_FALSE(waits(1) || waits(3));
+  EXPECT_EQ(metrics_->culprits.value(), 1U);
+  EXPECT_EQ(metrics_->refused[static_cast<std::size_t>(Refusal::worker_failed)].value(), 1U);
+  EXPECT_TRUE(log_.has("client 2, 0.0.0.2:7: two workers were lost")) << log_.text();
+  EXPECT_NE(events_->to_json().dump().find("client 2, 0.0.0.2:7: two workers"), std::string::npos);
+}
+
+TEST_F(SuspectsOfThreads, TheFirstLossBlamesNobody) {
+  open();
+  Client& client = connect();
+  ask(client, "alone");
+  lose();
+  attach();
+  expect_alone(client, "enola");
+  ask(client, "again");
+  lose();  // as well, since it is another request
+  attach();
+  expect_alone(client, "niaga");
+  EXPECT_EQ(metrics_->culprits.value(), 0U);
+}
+
+TEST_F(SuspectsOfThreads, ACulpritThatHasLeftWaitsAllTheSame) {
+  open();
+  Client& culprit = connect(2);
+  ask(culprit, "fatal");
+  lose();
+  culprit.socket.reset();
+  attach();
+  ASSERT_TRUE(worker().has_request());
+  lose();
+  EXPECT_TRUE(waits(2));
+  EXPECT_EQ(threads_[0]->client_count(), 0U);
+}
+
+// As of a process that was stopped, or a machine that is gone: another one may be too.
+TEST_F(SuspectsOfThreads, AWorkerThatFellSilentIsNoReasonButTheFourthIs) {
+  open();
+  Client& client = connect();
+  ask(client, "request");
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(next(client), std::nullopt);
+    ASSERT_TRUE(worker().has_request()) << i;
+    lose(WorkerLoss::given_up);
+    if (i != 3) attach();
+  }
+  EXPECT_EQ(next(client), error(Refusal::worker_failed));
+  EXPECT_FALSE(waits(1));
+  attach();
+  ask(client, "another");
+  EXPECT_TRUE(worker().serve());
+  EXPECT_EQ(next(client), response(bytes_of("rehtona")));
+}
+
+TEST_F(SuspectsOfThreads, WithoutAWorkerForTooLongAllAreRefused) {
+  open();
+  Client& client = connect();
+  for (const char* text : {"1", "2", "3"}) ask(client, text);
+  lose();
+  attach();
+  ASSERT_TRUE(worker().has_request());
+  lose(WorkerLoss::given_up);
+  threads_[0]->set_expired(true);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next(client), error(Refusal::worker_unavailable)) << i;
+  attach();
+  threads_[0]->set_expired(false);
+  EXPECT_FALSE(worker().has_request());
+  ask(client, "4");
+  EXPECT_TRUE(worker().serve());
+  EXPECT_EQ(next(client), response(bytes_of("4")));
+}
+
+// A worker serves the channels of both, so a request that is alone in one is not alone with it.
+TEST_F(SuspectsOfThreads, OneThreadRetriesWhileTheOtherWaits) {
+  open(2);
+  Client& one = connect(1, 0);
+  Client& other = connect(2, 1);
+  ask(one, "one");
+  ask(other, "other");
+  lose();
+  attach();
+  ASSERT_TRUE(worker(0).has_request());
+  EXPECT_FALSE(worker(1).has_request());
+  expect_alone(one, "eno", 0);
+  expect_alone(other, "rehto", 1);
+}
+
+TEST_F(SuspectsOfThreads, NewRequestsOfOtherThreadsWaitToo) {
+  open(2);
+  Client& one = connect(1, 0);
+  Client& other = connect(2, 1);
+  ask(one, "one");
+  lose();
+  ask(other, "other");
+  attach();
+  ASSERT_TRUE(worker(0).has_request());
+  EXPECT_FALSE(worker(1).has_request());
+  lose();
+  EXPECT_EQ(next(one), error(Refusal::worker_failed));
+  attach();
+  EXPECT_TRUE(worker(1).serve());
+  EXPECT_EQ(next(other), response(bytes_of("rehto")));
+}
+
+class SuspectsOfPath : public test::RequestPathFixture {};
+
+TEST_F(SuspectsOfPath, AreRefusedWhenTheirTimeIsOver) {
+  constexpr auto kTimeout = std::chrono::milliseconds(50);
+  open(4);
+  Peer& peer = connect();
+  for (const char* text : {"1", "2"}) send_request(peer.socket, bytes_of(text));
+  turn();
+  EXPECT_EQ(path_->note_loss(nullptr, WorkerLoss::ended), nullptr);
+  EXPECT_TRUE(path_->has_suspects());
+  path_->refuse_overdue(core::seconds(60));
+  EXPECT_TRUE(path_->has_suspects());
+  std::this_thread::sleep_for(2 * kTimeout);
+  engine_.note_wait(2 * kTimeout);
+  turn();
+  path_->refuse_overdue(kTimeout);
+  EXPECT_FALSE(path_->has_suspects());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(next(peer), error(Refusal::request_timed_out));
+}
+
+}  // namespace
+}  // namespace offload::server
