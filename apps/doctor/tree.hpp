@@ -15,6 +15,8 @@ class Tree {
   /// `root`: "" for this machine.
   explicit Tree(std::string root) : root_(std::move(root)) {}
 
+  [[nodiscard]] const std::string& root() const noexcept { return root_; }
+
   /// The first 64 KiB of a file, without blanks at its end.
   [[nodiscard]] std::optional<std::string> read(const std::string& path) const;
   /// The same of a file that is no text: as it is, empty if it cannot be read.

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "apps/packets/runner.hpp"
+#include "core/process/thread.hpp"
 #include "packet/image.hpp"
 
 namespace offload::packets {
@@ -32,7 +34,7 @@ class CpuRunner final : public Runner {
 
   void start() override {
     for (std::size_t i = 0; i < works_.size(); ++i) {
-      threads_.emplace_back([this, i] {
+      threads_.push_back(core::start_thread<std::jthread>(fmt::format("lane-{}", i), [this, i] {
         const kernels::SingleLane group;
         Lane<kernels::SingleLane>(group, works_[i]).run([this, i](bool had_work) {
           port_.wake(i);
@@ -41,7 +43,7 @@ class CpuRunner final : public Runner {
           ::poll(&readable, 1, kSleepMs);
         });
         left_.fetch_add(1, std::memory_order_release);
-      });
+      }));
     }
   }
   void stop() override {

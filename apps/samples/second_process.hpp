@@ -4,12 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::samples {
 
@@ -25,7 +27,8 @@ class SecondProcess {
     socket_ = core::Fd(ends[0]);
     const core::Fd there(ends[1]);
     std::fflush(stdout);  // once, and not by each process
-    process_ = core::check_errno(::fork(), "fork");
+    process_ = ::fork();
+    if (process_ < 0) core::throw_thread_error("cannot start a second process", errno);
     if (process_ != 0) return;
     ::alarm(kLimitSeconds);
     try {

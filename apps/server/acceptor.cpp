@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
@@ -20,6 +19,9 @@ using protocol::Refusal;
 constexpr int kAcceptsAtOnce = 64;
 /// How long it waits for descriptors or memory to become free.
 constexpr core::Duration kRetryInterval = std::chrono::milliseconds(100);
+/// How long it says that it has no room. Balancers ask once a second or so, and send no client that
+/// could find out whether there is room again.
+constexpr core::Duration kFullTime = std::chrono::seconds(5);
 
 /// The machine has no descriptor or no memory left: the client stays in the backlog.
 bool is_exhaustion(int error) noexcept {
@@ -65,6 +67,10 @@ void Acceptor::tick(core::TimePoint now) {
   }
 }
 
+bool Acceptor::has_room() const noexcept {
+  return retry_ == core::TimePoint::max() && core::Clock::now() >= full_until_;
+}
+
 void Acceptor::on_events(std::uint32_t) {
   for (Port& port : ports_) accept_at(port);
 }
@@ -77,7 +83,7 @@ void Acceptor::accept_at(Port& port) {
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
       if (is_exhaustion(errno)) {
-        log_nobody_accepted(std::generic_category().message(errno));
+        log_nobody_accepted(core::describe_errno(errno));
         pause();
       }
       return;  // nobody, or one who has left: the others make the socket readable
@@ -89,6 +95,7 @@ void Acceptor::accept_at(Port& port) {
 void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& port) {
   ++accepted_;
   if (socket.get() >= first_reserved_fd_) {
+    full_until_ = engine_->now() + kFullTime;
     return log_turned_away(address, "the limit of open files is reached");
   }
   if (waiting_->contains(address, engine_->now())) {
@@ -102,6 +109,7 @@ void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& po
         core::log_debug("client {}, {}, is let in", accepted_, std::string_view(address.text()));
         return choose_thread(port).take(std::move(socket), std::move(admission));
       case ClientCounts::Outcome::too_many:
+        full_until_ = engine_->now() + kFullTime;
         return turn_away(socket, address, Refusal::too_many_clients,
                          protocol::describe(Refusal::too_many_clients));
       case ClientCounts::Outcome::too_many_of_address:

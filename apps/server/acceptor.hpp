@@ -48,6 +48,9 @@ class Acceptor final : progress::EventHandler {
   [[nodiscard]] core::TimePoint next_tick() const noexcept { return retry_; }
   /// Accepts again where descriptors or memory had run out.
   void tick(core::TimePoint now);
+  /// Returns false while no client can be accepted, and for some seconds after one was turned away
+  /// because there was no place for any.
+  [[nodiscard]] bool has_room() const noexcept;
 
  private:
   void on_events(std::uint32_t epoll_events) override;
@@ -67,6 +70,7 @@ class Acceptor final : progress::EventHandler {
   std::shared_ptr<WaitingAddresses> waiting_;
   std::uint64_t accepted_ = 0;                      ///< the number of the last one
   core::TimePoint retry_ = core::TimePoint::max();  ///< while it is paused
+  core::TimePoint full_until_{};                    ///< what has_room() says
   core::RateLimit turned_away_log_;
 };
 

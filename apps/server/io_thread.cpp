@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/probe.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::server {
 
@@ -45,9 +46,8 @@ IoThread::~IoThread() {
 
 void IoThread::start() {
   std::promise<void> started;
-  thread_ = std::thread([this, &started] {
+  thread_ = core::start_thread("io-" + std::to_string(config_.index), [this, &started] {
     try {
-      core::name_this_thread(("io-" + std::to_string(config_.index)).c_str());
       if (config_.cpu >= 0) core::pin_this_thread(config_.cpu);
       open();
       started.set_value();

@@ -1,5 +1,7 @@
 #include "apps/server/server.hpp"
 
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 
 #include "apps/server/admission/reserved_descriptors.hpp"
 #include "core/cpu.hpp"
+#include "core/error.hpp"
 #include "core/escape.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
@@ -119,12 +122,27 @@ void Server::turn(core::RunTime deadline) {
     manager_.status("has no worker: refuses requests");
   }
   metrics_.note_turn(now, !threads_.empty() && scheduler_.served(), shutdown_requested_);
+  if (acceptor_) metrics_.note_room(acceptor_->has_room());
+}
+
+/// The next descriptor is the lowest that is free: it has to be one that clients may have.
+void Server::require_room_for_clients() const {
+  const core::Fd next(core::check_errno(::fcntl(listeners_.front().get(), F_DUPFD_CLOEXEC, 0),
+                                        "cannot open one more descriptor"));
+  if (next.get() < first_reserved_fd_) return;
+  const int limit = core::raise_descriptor_limit();
+  throw core::Error(core::ErrorCode::no_memory,
+                    fmt::format("the limit of {} open files (ulimit -n) leaves none for clients: "
+                                "{} are open, and {} are kept for workers",
+                                limit, next.get(), limit - first_reserved_fd_));
 }
 
 void Server::open_for_clients() {
-  const auto client_memory = std::make_shared<ClientMemory>(
-      options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory(),
-      static_cast<std::uint32_t>(cpus_.size()));
+  const std::uint64_t memory =
+      options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory();
+  core::log_info("clients may hold {} MiB in unfinished requests and responses", memory >> 20U);
+  const auto client_memory =
+      std::make_shared<ClientMemory>(memory, static_cast<std::uint32_t>(cpus_.size()));
   const auto retries = std::make_shared<RetryState>();
   auto& first = early_.at(scheduler_.owners().front());
   const std::size_t each = cpus_.size() / options_.listens.size();
@@ -164,6 +182,7 @@ void Server::open_for_clients() {
 }
 
 void Server::open_ports() {
+  require_room_for_clients();
   const std::size_t each = threads_.size() / listeners_.size();
   std::vector<Acceptor::Port> ports;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {

@@ -18,6 +18,7 @@
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::worker {
 namespace {
@@ -68,6 +69,7 @@ class SpawnAttributes {
     sigemptyset(&none);
     sigset_t by_default = none;
     sigaddset(&by_default, SIGPIPE);
+    sigaddset(&by_default, SIGXFSZ);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
     ::posix_spawnattr_setsigdefault(&attributes_, &by_default);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
@@ -135,9 +137,10 @@ pid_t spawn(std::vector<std::string> command, const PrivateFolder& folder, int o
   const SpawnAttributes attributes;
   auto variables = environment_in(folder.path());
   pid_t process = -1;
-  check_spawn(::posix_spawn(&process, command.front().c_str(), actions.get(), attributes.get(),
-                            pointers_to(command).data(), pointers_to(variables).data()),
-              command.front().c_str());
+  const int status =
+      ::posix_spawn(&process, command.front().c_str(), actions.get(), attributes.get(),
+                    pointers_to(command).data(), pointers_to(variables).data());
+  if (status != 0) core::throw_thread_error("cannot start " + command.front(), status);
   return process;
 }
 

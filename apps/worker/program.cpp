@@ -8,8 +8,8 @@
 #include <exception>
 
 #include "apps/worker/service_source.hpp"
-#include "core/cpu.hpp"
 #include "core/log.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::worker {
 namespace {
@@ -103,10 +103,8 @@ ExitStatus Program::run() {
 
 void Program::start_workers() {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i].thread = std::thread([this, i] {
-      core::name_this_thread(("control-" + std::to_string(i)).c_str());
-      run_worker(workers_[i]);
-    });
+    workers_[i].thread =
+        core::start_thread("control-" + std::to_string(i), [this, i] { run_worker(workers_[i]); });
   }
 }
 

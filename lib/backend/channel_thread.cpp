@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/cpu.hpp"
+#include "core/process/thread.hpp"
 #include "kernels/packet_access.hpp"
 
 namespace offload::backend {
@@ -28,6 +28,10 @@ ChannelThread::ChannelThread(const channel::SharedChannel& channel, core::Durati
   engine_.watch(waiter_.fd(), EPOLLIN | EPOLLET, *this);
 }
 
+void ChannelThread::start() {
+  thread_ = core::start_thread("worker-" + std::to_string(channel_->index()), [this] { run(); });
+}
+
 void ChannelThread::stop() {
   stop_.store(true, std::memory_order_relaxed);  // notify() wakes the thread and orders this
   engine_.notify();
@@ -35,7 +39,6 @@ void ChannelThread::stop() {
 }
 
 void ChannelThread::run() {
-  core::name_this_thread(("worker-" + std::to_string(channel_->index())).c_str());
   on_start();
   while (!stop_.load(std::memory_order_relaxed)) {
     const bool worked = engine_.run_once(core::Clock::now() + kLongestSleep);

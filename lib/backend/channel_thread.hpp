@@ -25,9 +25,8 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
 
-  void start() {
-    thread_ = std::thread([this] { run(); });
-  }
+  /// Throws Error.
+  void start();
   /// Ends the thread after its present turn. Waits for that.
   void stop();
 

@@ -4,10 +4,34 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
 #include <mutex>
 #include <string>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
+
+// In place of libnuma's own functions, which print to standard error between the lines of a log in
+// JSON: numa(3).
+
+// NOLINTNEXTLINE(readability-non-const-parameter): the declaration is numa.h's
+extern "C" void numa_error(char* where) {
+  offload::core::log_warning("memory is not bound to a NUMA node: {}: {}", where,
+                             offload::core::describe_errno(errno));
+}
+
+// NOLINTNEXTLINE(cert-dcl50-cpp,readability-non-const-parameter): the declaration is numa.h's
+extern "C" void numa_warn(int, char* format, ...) {
+  std::array<char, 256> line{};
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line.data(), line.size(), format, arguments);
+  va_end(arguments);
+  offload::core::log_warning("libnuma: {}", line.data());
+}
 
 namespace offload::core {
 

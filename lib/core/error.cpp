@@ -1,5 +1,7 @@
 #include "core/error.hpp"
 
+#include <sys/resource.h>
+
 #include <iterator>
 #include <system_error>
 
@@ -79,6 +81,28 @@ constexpr Words kWords[] = {
 };
 static_assert(std::size(kWords) == static_cast<std::size_t>(ErrorCode::unexpected) + 1);
 
+/// What a user can change where a system call failed because of a resource limit of this process;
+/// empty if that limit is not set.
+std::string limit_behind(int errnum) {
+  struct Known {
+    int errnum;
+    __rlimit_resource_t resource;
+    const char* unit;
+    const char* option;
+  };
+  static constexpr Known kKnown[] = {{EMFILE, RLIMIT_NOFILE, "", "-n"},
+                                     {EFBIG, RLIMIT_FSIZE, " bytes", "-f"},
+                                     {ENOMEM, RLIMIT_AS, " bytes of address space", "-v"}};
+  for (const Known& known : kKnown) {
+    rlimit limit{};
+    if (known.errnum != errnum || ::getrlimit(known.resource, &limit) != 0) continue;
+    if (limit.rlim_cur == RLIM_INFINITY) return {};
+    return " (the limit is " + std::to_string(limit.rlim_cur) + known.unit + ", ulimit " +
+           known.option + ")";
+  }
+  return {};
+}
+
 const Words& words_of(ErrorCode code) noexcept {
   static constexpr Words kUnknown = {"unknown", "no code of this library"};
   const auto index = static_cast<std::size_t>(code);
@@ -102,7 +126,7 @@ void throw_bad_state(std::string_view object, std::string_view state, std::strin
 }
 
 std::string describe_errno(int errnum) {
-  return std::generic_category().message(errnum);
+  return std::generic_category().message(errnum) + limit_behind(errnum);
 }
 
 void throw_errno(const std::string& action, int errnum) {

@@ -1,12 +1,15 @@
 #include "core/exit_status.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
-#include <stdio_ext.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <system_error>
 
 #include "core/error.hpp"
@@ -30,22 +33,42 @@ void require_stack() {
                           limit.rlim_cur / 1024, kLeastStack));
 }
 
+/// Opens /dev/null in place of the descriptors 0 to 2 that are closed: the next file or socket
+/// would get such a number, and what is printed would go there. The access modes are the wrong
+/// ones, so that reading and writing fail with EBADF, as on a closed descriptor.
+void occupy_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    check_errno(::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY),
+                "cannot open /dev/null in place of a closed standard descriptor");
+  }
+}
+
 /// Throws Error if not all that was printed could be written.
 void close_standard_output() {
   const bool had_failed = std::ferror(stdout) != 0;
-  const bool has_pending = ::__fpending(stdout) != 0;
   errno = 0;
-  const bool fails = std::fclose(stdout) != 0;
-  // A standard output that was closed from the start is no fault of a program that prints nothing.
-  if (!had_failed && (!fails || (errno == EBADF && !has_pending))) return;
+  if (std::fclose(stdout) == 0 && !had_failed) return;
   if (errno != 0) throw_errno(kCannotWrite);
   throw Error(ErrorCode::io_failed, kCannotWrite);
+}
+
+void print_out_of_memory(const std::string& program) noexcept {
+  try {
+    print_error(program, describe_errno(ENOMEM));
+  } catch (const std::bad_alloc&) {
+    print_error(program, "out of memory");
+  }
 }
 
 }  // namespace
 
 int exit_status_of(const std::string& program, const std::function<int()>& run) noexcept {
   try {
+    occupy_standard_descriptors();
+    // A write beyond RLIMIT_FSIZE fails with EFBIG, which is reported, and does not end the
+    // process.
+    std::signal(SIGXFSZ, SIG_IGN);
     require_stack();
     const int status = run();
     close_standard_output();
@@ -53,8 +76,11 @@ int exit_status_of(const std::string& program, const std::function<int()>& run) 
   } catch (const std::system_error& error) {
     // fmt::print() throws it, and does not say for which file.
     const bool is_output = std::ferror(stdout) != 0;
-    print_error(program, is_output ? fmt::format("{}: {}", kCannotWrite, error.code().message())
+    print_error(program, is_output ? fmt::format("{}: {}", kCannotWrite,
+                                                 describe_errno(error.code().value()))
                                    : std::string(error.what()));
+  } catch (const std::bad_alloc&) {
+    print_out_of_memory(program);
   } catch (const std::exception& error) {
     print_error(program, error.what());
   }

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/error.hpp"
 #include "core/log_levels.hpp"
 #include "core/log_queue.hpp"
 
@@ -198,8 +199,13 @@ void flush_log() noexcept {
 void print_error(const std::string& program, std::string_view text) noexcept {
   try {
     const bool plain = current_format.load(std::memory_order_relaxed) == LogFormat::text;
-    queue_of(program).append(plain ? fmt::format("{}: {}\n", program, text)
-                                   : line_of(program, spdlog::level::err, text));
+    const std::string line =
+        plain ? fmt::format("{}: {}\n", program, text) : line_of(program, spdlog::level::err, text);
+    try {
+      queue_of(program).append(line);
+    } catch (const Error&) {  // no thread can be started to write it
+      (void)!::write(STDERR_FILENO, line.data(), line.size());
+    }
   } catch (...) {
     return;
   }

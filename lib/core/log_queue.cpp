@@ -8,12 +8,9 @@
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
-#include "core/cpu.hpp"
-#include "core/error.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::core {
 namespace {
@@ -111,15 +108,9 @@ LogQueue::LogQueue(int fd, std::size_t capacity, Notice notice)
   state_->capacity = capacity;
   state_->notice = std::move(notice);
   state_->pending.reserve(capacity);
-  try {
-    const SignalsBlocked blocked;
-    std::thread([state = state_] {
-      name_this_thread("log");
-      state->run();
-    }).detach();  // it may hang in a write when the process ends
-  } catch (const std::system_error& error) {
-    throw_errno("start the log's thread", error.code().value());
-  }
+  const SignalsBlocked blocked;
+  // It may hang in a write when the process ends.
+  start_thread("log", [state = state_] { state->run(); }).detach();
 }
 
 LogQueue::~LogQueue() {

@@ -99,8 +99,13 @@ void Socket::bind(FrameMemory& memory, const SocketPlace& place) const {
   while (::bind(fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int errnum = errno;
     if (errnum != EBUSY || core::Clock::now() >= deadline) {
-      throw_port_error(
-          fmt::format("binding to queue {} of {}", place.hardware_queue, place.interface), errnum);
+      const auto action =
+          fmt::format("binding to queue {} of {}", place.hardware_queue, place.interface);
+      if (errnum != EINVAL) throw_port_error(action, errnum);
+      throw core::Error(core::ErrorCode::invalid_value,
+                        fmt::format("{}: {}; ethtool -l {} shows how many queues the interface has",
+                                    action, core::describe_errno(errnum), place.interface),
+                        {core::Cause::Domain::system, errnum});
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -3,9 +3,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
+#include <linux/if_link.h>
 
 #include <cstdarg>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
@@ -16,6 +18,9 @@
 namespace offload::packet {
 namespace {
 
+/// The reason for a refusal in the kernel's words, of the last call on this thread that had one.
+thread_local std::string kernel_reason;
+
 /// libbpf's own lines: what it finds wrong comes as an Error too, with what is to be done.
 int log_line(libbpf_print_level level, const char* format, va_list arguments) {
   if (level == LIBBPF_DEBUG) return 0;
@@ -24,6 +29,9 @@ int log_line(libbpf_print_level level, const char* format, va_list arguments) {
   std::string text(line);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   core::log_debug("libbpf: {}", text);
+  constexpr std::string_view kReason = "Kernel error message: ";
+  const std::size_t at = text.find(kReason);
+  if (at != std::string::npos) kernel_reason = text.substr(at + kReason.size());
   return length;
 }
 
@@ -71,7 +79,24 @@ void Steering::attach() {
                       fmt::format("{} has an XDP program of another process (ip link show {})",
                                   interface_, interface_));
   }
-  throw_port_error(fmt::format("attaching the XDP program to {}", interface_), errnum);
+  const std::string action = fmt::format("attaching the XDP program to {}", interface_);
+  if (errnum == EPERM || errnum == EACCES) throw_port_error(action, errnum);
+  const std::string reason = refusal_of(::bpf_program__fd(program));
+  if (reason.empty()) throw_port_error(action, errnum);
+  throw core::Error(core::ErrorCode::not_supported,
+                    fmt::format("{}: {} ({})", action, reason, core::describe_errno(errnum)),
+                    {core::Cause::Domain::system, errnum});
+}
+
+/// Why the driver refuses the program, such as too long an MTU or too few queues: a link's system
+/// call has an errno alone, and the older way by netlink has the reason too.
+std::string Steering::refusal_of(int program) const {
+  const auto index = static_cast<int>(interface_index_);
+  kernel_reason.clear();
+  if (::bpf_xdp_attach(index, program, XDP_FLAGS_UPDATE_IF_NOEXIST, nullptr) == 0) {
+    ::bpf_xdp_detach(index, 0, nullptr);
+  }
+  return kernel_reason;
 }
 
 void Steering::detach() noexcept {

@@ -53,6 +53,7 @@ class Steering {
   };
   [[nodiscard]] int map(const char* name) const;
   void clear_counters(std::uint32_t slot) const;
+  [[nodiscard]] std::string refusal_of(int program) const;
 
   std::string interface_;
   unsigned interface_index_;

@@ -2,10 +2,12 @@
 
 #include <microhttpd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::telemetry {
 namespace {
@@ -61,11 +63,13 @@ MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const
 }  // namespace
 
 HttpServer::HttpServer(core::Fd listener, Handler handler) : handler_(std::move(handler)) {
+  errno = 0;
   daemon_.reset(MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, nullptr, nullptr, &handle, this,
       MHD_OPTION_LISTEN_SOCKET, listener.get(), MHD_OPTION_NOTIFY_COMPLETED, &end_of_request, this,
       MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kPatience,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestMemory, MHD_OPTION_END));
+  if (!daemon_ && errno != 0) core::throw_thread_error("libmicrohttpd does not start", errno);
   if (!daemon_) throw core::Error(core::ErrorCode::driver, "libmicrohttpd does not start");
   (void)listener.release();  // the daemon closes it
 }

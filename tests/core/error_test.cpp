@@ -1,6 +1,7 @@
 #include "core/error.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <set>
 #include <string>
@@ -57,6 +58,23 @@ TEST(Error, EveryErrnoThatMattersHasItsKind) {
 TEST(Error, TextSaysWhatWasDoneAndWhy) {
   const auto error = thrown_by([] { throw_errno("cannot open /x", ENOENT); });
   EXPECT_STREQ(error.what(), "cannot open /x: No such file or directory");
+}
+
+TEST(Error, TextNamesTheLimitOfThisProcess) {
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_EQ(describe_errno(EMFILE),
+            "Too many open files (the limit is " + std::to_string(files.rlim_cur) + ", ulimit -n)");
+  rlimit size{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &size), 0);
+  const rlimit smaller{1U << 20, size.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &smaller), 0);
+  const std::string limited = describe_errno(EFBIG);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &size), 0);
+  EXPECT_EQ(limited, "File too large (the limit is 1048576 bytes, ulimit -f)");
+  if (size.rlim_cur == RLIM_INFINITY) {
+    EXPECT_EQ(describe_errno(EFBIG), "File too large");
+  }
 }
 
 TEST(Error, CheckErrnoPassesResultsThrough) {

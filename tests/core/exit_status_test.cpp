@@ -3,12 +3,17 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
+
+#include "tests/support/temp_dir.hpp"
 
 namespace offload::core {
 namespace {
@@ -57,6 +62,40 @@ TEST_F(ExitStatus, AClosedStandardOutputMattersToWhatIsPrinted) {
   EXPECT_EXIT(end_with_output("", [] { return 0; }), testing::ExitedWithCode(0), "^$");
   EXPECT_EXIT(end_with_output("", [] { return fmt::print("text"), 0; }), testing::ExitedWithCode(1),
               "cannot write standard output: Bad file descriptor");
+}
+
+TEST_F(ExitStatus, NoFileTakesTheNumberOfAClosedDescriptor) {
+  const auto end_without = [](const std::function<int()>& run) {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
+    std::exit(exit_status_of("program", run));
+  };
+  EXPECT_EXIT(end_without([] { return ::open("/dev/null", O_RDWR) > STDERR_FILENO ? 7 : 1; }),
+              testing::ExitedWithCode(7), "^$");
+  const auto use = [] {
+    char byte = 0;
+    if (::read(STDIN_FILENO, &byte, 1) != -1 || errno != EBADF) return 1;
+    if (::write(STDOUT_FILENO, &byte, 1) != -1 || errno != EBADF) return 1;
+    return ::write(STDERR_FILENO, &byte, 1) == -1 && errno == EBADF ? 7 : 1;
+  };
+  EXPECT_EXIT(end_without(use), testing::ExitedWithCode(7), "^$");
+}
+
+TEST_F(ExitStatus, AFileThatMayNotGrowIsAnError) {
+  const support::TempDir folder;
+  folder.write("out", "");
+  const auto prints = [] {
+    const rlimit bytes{1024, 1024};
+    ::setrlimit(RLIMIT_FSIZE, &bytes);
+    return fmt::print("{}", std::string(2000, 'x')), 0;
+  };
+  EXPECT_EXIT(end_with_output(folder.file("out"), prints), testing::ExitedWithCode(1),
+              "cannot write standard output: File too large .the limit is 1024 bytes, ulimit -f.");
+}
+
+TEST_F(ExitStatus, NoMemoryIsAnError) {
+  const auto fails = []() -> int { throw std::bad_alloc(); };
+  EXPECT_EXIT(end_with_output("/dev/null", fails), testing::ExitedWithCode(1),
+              "program: Cannot allocate memory");
 }
 
 }  // namespace

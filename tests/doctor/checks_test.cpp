@@ -90,6 +90,26 @@ TEST_F(Checks, Limits) {
   EXPECT_EQ(finding.found, "8192 KiB at most");
 }
 
+TEST_F(Checks, MemoryAndThreadsOfTheControlGroup) {
+  EXPECT_EQ(one(check_memory(machine_.tree())).severity, Severity::good);
+  EXPECT_EQ(one(check_threads(machine_.tree())).severity, Severity::good);
+  machine_.write("/proc/self/mountinfo",
+                 "35 25 0:31 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n");
+  machine_.write("/proc/self/cgroup", "0::/a.slice/b.service\n");
+  machine_.write("/sys/fs/cgroup/a.slice/memory.max", "67108864\n");
+  machine_.write("/sys/fs/cgroup/a.slice/pids.max", "16\n");
+  const auto memory = one(check_memory(machine_.tree()));
+  EXPECT_EQ(memory.severity, Severity::warning);
+  EXPECT_EQ(memory.found, "64 MiB at most: /sys/fs/cgroup/a.slice/memory.max");
+  const auto threads = one(check_threads(machine_.tree()));
+  EXPECT_EQ(threads.severity, Severity::warning);
+  EXPECT_EQ(threads.found, "16 at most: /sys/fs/cgroup/a.slice/pids.max");
+  machine_.write("/sys/fs/cgroup/a.slice/memory.max", "4294967296\n");
+  machine_.write("/sys/fs/cgroup/a.slice/pids.max", "4096\n");
+  EXPECT_EQ(one(check_memory(machine_.tree())).severity, Severity::good);
+  EXPECT_EQ(one(check_threads(machine_.tree())).severity, Severity::good);
+}
+
 TEST_F(Checks, WhatTheKernelHas) {
   machine_.write("/proc/net/protocols", "protocol  size\nXDP       1024\nTCP  2048\n");
   EXPECT_EQ(one(check_af_xdp(machine_.tree())).severity, Severity::good);

@@ -104,6 +104,7 @@ TEST_F(AcceptorTest, TurnsAwayThoseBeyondTheDescriptorsForClients) {
   EXPECT_TRUE(turn_until([&] { return has_ended(client); }));
   EXPECT_EQ(counts(), (Counts{0, 0}));
   EXPECT_TRUE(log.has("the limit of open files is reached"));
+  EXPECT_FALSE(acceptor_->has_room());
 }
 
 TEST_F(AcceptorTest, TurnsAwayAnAddressThatWaits) {
@@ -137,10 +138,12 @@ TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {
   });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_TRUE(paused);
+  EXPECT_FALSE(acceptor_->has_room());
   EXPECT_EQ(counts(), Counts{0});
   EXPECT_FALSE(has_ended(client));
   EXPECT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
   EXPECT_EQ(acceptor_->next_tick(), core::TimePoint::max());
+  EXPECT_TRUE(acceptor_->has_room());
 }
 
 TEST_F(AcceptorTest, WhoWasAcceptedIsDrainedThoughNotTakenYet) {

@@ -15,6 +15,7 @@
 #include "apps/client/load/load_thread.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::client {
 namespace {
@@ -170,7 +171,6 @@ LoadThreads make_threads(const Options& options, const RunSetting& setting, cons
 }
 
 void run_thread(LoadThread& thread, RunControl& control, bool stop_on_fault) {
-  core::name_this_thread("load");
   thread.run(control.wait_for_start());
   if (stop_on_fault && !thread.fault().empty()) control.stop();
   control.thread_done();
@@ -192,9 +192,10 @@ class Running {
   /// stopped.
   void create(const LoadThreads& loads, bool stop_on_fault) try {
     for (const auto& load : loads) {
-      threads_.emplace_back([&load = *load, &control = control_, stop_on_fault] {
-        run_thread(load, control, stop_on_fault);
-      });
+      threads_.push_back(
+          core::start_thread("load", [&load = *load, &control = control_, stop_on_fault] {
+            run_thread(load, control, stop_on_fault);
+          }));
     }
   } catch (...) {
     control_.stop();

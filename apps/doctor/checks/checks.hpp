@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,8 @@ Findings check_kernel(const Tree& tree);
 Findings check_clock(const Tree& tree);
 Findings check_governor(const Tree& tree);
 Findings check_open_files(const Tree& tree);
+Findings check_memory(const Tree& tree);
+Findings check_threads(const Tree& tree);
 Findings check_huge_pages(const Tree& tree);
 Findings check_listen_backlog(const Tree& tree);
 Findings check_af_xdp(const Tree& tree);
@@ -51,14 +52,5 @@ struct PciDevice {
 std::vector<PciDevice> gpus_of(const Tree& tree);
 /// RDMA devices that are on a PCI bus.
 std::vector<PciDevice> cards_of(const Tree& tree);
-
-/// A line of /proc/self/limits, in its unit.
-struct Limit {
-  bool is_known;
-  bool is_unlimited;
-  std::uint64_t value;
-};
-/// `is_hard`: the highest that a process may set, not what it has set.
-Limit limit_of(const Tree& tree, const std::string& name, bool is_hard);
 
 }  // namespace offload::doctor

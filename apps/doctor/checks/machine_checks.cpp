@@ -7,12 +7,18 @@
 #include <sstream>
 
 #include "apps/doctor/checks/checks.hpp"
+#include "core/process/limits.hpp"
 
 namespace offload::doctor {
 namespace {
 
 /// What a server of thousands of clients opens.
 constexpr std::uint64_t kOpenFiles = 65'536;
+/// A client of a server takes some 4 KiB.
+constexpr std::uint64_t kMemory = kOpenFiles * 4096;
+/// Server and worker have a thread for each channel, which is one for each of 64 processors here;
+/// drivers have their own.
+constexpr std::uint64_t kThreads = 128;
 /// The server's own backlog; the kernel cuts it to its limit.
 constexpr std::int64_t kBacklog = 4096;
 
@@ -31,23 +37,6 @@ std::optional<Version> version_of(const std::string& text) {
 }
 
 }  // namespace
-
-Limit limit_of(const Tree& tree, const std::string& name, bool is_hard) {
-  std::istringstream lines(tree.read("/proc/self/limits").value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with(name + " ")) continue;
-    std::istringstream words(line.substr(name.size()));
-    std::string soft;
-    std::string hard;
-    words >> soft >> hard;
-    const std::string& word = is_hard ? hard : soft;
-    if (word == "unlimited") return {true, true, 0};
-    std::uint64_t value = 0;
-    const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (read.ec == std::errc{}) return {true, false, value};
-  }
-  return {false, false, 0};
-}
 
 Findings check_kernel(const Tree& tree) {
   const auto release = tree.read("/proc/sys/kernel/osrelease");
@@ -97,14 +86,39 @@ Findings check_governor(const Tree& tree) {
 }
 
 Findings check_open_files(const Tree& tree) {
-  const Limit limit = limit_of(tree, "Max open files", true);
-  if (!limit.is_known) return {{Severity::note, "open files", "unknown", "", ""}};
-  if (limit.is_unlimited) return {{Severity::good, "open files", "unlimited", "", ""}};
-  const std::string found = fmt::format("{} at most", limit.value);
-  if (limit.value >= kOpenFiles) return {{Severity::good, "open files", found, "", ""}};
+  const auto limit = core::resource_limit("Max open files", true, tree.root());
+  if (!limit) return {{Severity::note, "open files", "unknown", "", ""}};
+  if (*limit == core::kUnlimited) return {{Severity::good, "open files", "unlimited", "", ""}};
+  const std::string found = fmt::format("{} at most", *limit);
+  if (*limit >= kOpenFiles) return {{Severity::good, "open files", found, "", ""}};
   return {{Severity::warning, "open files", found,
            fmt::format("{} or more: each client of a server is one", kOpenFiles),
            "LimitNOFILE= of the unit, or nofile in /etc/security/limits.conf"}};
+}
+
+Findings check_memory(const Tree& tree) {
+  const auto limits = core::memory_limits(tree.root());
+  if (limits.empty()) return {{Severity::good, "memory", "no limit", "", ""}};
+  const std::string found =
+      fmt::format("{} MiB at most: {}", limits.front().value >> 20U, limits.front().source);
+  if (limits.front().value >= kMemory) return {{Severity::good, "memory", found, "", ""}};
+  return {{Severity::warning, "memory", found,
+           fmt::format("{} MiB or more: the kernel kills a process beyond a group's limit",
+                       kMemory >> 20U),
+           "MemoryMax= of the unit, the container's limit, or ulimit -v"}};
+}
+
+Findings check_threads(const Tree& tree) {
+  const auto limits = core::thread_limits(tree.root());
+  if (limits.empty()) return {{Severity::good, "threads", "no limit", "", ""}};
+  const std::string found =
+      fmt::format("{} at most: {}", limits.front().value, limits.front().source);
+  if (limits.front().value >= kThreads) return {{Severity::good, "threads", found, "", ""}};
+  return {{Severity::warning, "threads", found,
+           fmt::format("{} or more: server and worker have one for each channel, and drivers their "
+                       "own",
+                       kThreads),
+           "TasksMax= of the unit, the container's limit of pids, or ulimit -u"}};
 }
 
 Findings check_huge_pages(const Tree& tree) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/doctor/checks/checks.hpp"
+#include "core/process/limits.hpp"
 
 namespace offload::doctor {
 namespace {
@@ -98,11 +99,11 @@ Findings check_rdma_nodes(const Tree& tree) {
 }
 
 Findings check_locked_memory(const Tree& tree) {
-  const Limit limit = limit_of(tree, "Max locked memory", true);
-  if (!limit.is_known) return {{Severity::note, "locked memory", "unknown", "", ""}};
-  if (limit.is_unlimited) return {{Severity::good, "locked memory", "unlimited", "", ""}};
-  const std::string found = fmt::format("{} KiB at most", limit.value >> 10U);
-  if (limit.value >= kLockedBytes) return {{Severity::good, "locked memory", found, "", ""}};
+  const auto limit = core::resource_limit("Max locked memory", true, tree.root());
+  if (!limit) return {{Severity::note, "locked memory", "unknown", "", ""}};
+  if (*limit == core::kUnlimited) return {{Severity::good, "locked memory", "unlimited", "", ""}};
+  const std::string found = fmt::format("{} KiB at most", *limit >> 10U);
+  if (*limit >= kLockedBytes) return {{Severity::good, "locked memory", found, "", ""}};
   const bool matters = !tree.names(kRdmaDevices).empty();
   return {{matters ? Severity::warning : Severity::note, "locked memory", found,
            "unlimited: memory that an RDMA device reaches is locked",

@@ -7,6 +7,7 @@
 #include "apps/rdma/device/lane_body.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::rdma_tool {
 namespace {
@@ -27,10 +28,10 @@ class CpuLauncher final : public LaneLauncher {
   void start(std::span<LaneRun> runs) override {
     finished_.store(0, std::memory_order_relaxed);  // the threads' start orders it
     for (LaneRun& run : runs) {
-      threads_.emplace_back([this, &run] {
+      threads_.push_back(core::start_thread("lane", [this, &run] {
         run_lane(kernels::SingleLane{}, run);
         finished_.fetch_add(1, std::memory_order_release);
-      });
+      }));
     }
   }
   [[nodiscard]] bool finished() override {

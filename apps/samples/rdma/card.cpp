@@ -4,6 +4,7 @@
 #include <span>
 #include <thread>
 
+#include "core/process/thread.hpp"
 #include "tests/support/card_model/card.hpp"
 
 namespace offload::samples {
@@ -41,7 +42,7 @@ void Card::connect(const QueuePair& one, const QueuePair& other) {
 }
 
 void Card::start() {
-  state_->thread = std::thread([this] {
+  state_->thread = core::start_thread("card", [this] {
     while (!state_->stop.load(std::memory_order_relaxed)) {
       if (!state_->model.progress()) std::this_thread::yield();
     }

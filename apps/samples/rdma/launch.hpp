@@ -12,6 +12,7 @@
 
 #include "apps/samples/rdma/card.hpp"
 #include "core/exit_status.hpp"
+#include "core/process/thread.hpp"
 #include "kernels/group.hpp"
 #include "kernels/rdma/wait.hpp"
 #if defined(__CUDACC__)
@@ -95,11 +96,14 @@ void run_blocks(unsigned blocks, const Body& body) {
     return;
   }
 #endif
-  std::vector<std::thread> threads;
+  struct Threads : std::vector<std::thread> {
+    ~Threads() {
+      for (std::thread& thread : *this) thread.join();
+    }
+  } threads;
   for (unsigned block = 0; block < blocks; ++block) {
-    threads.emplace_back([=] { body(kernels::SingleLane{}, block); });
+    threads.push_back(core::start_thread("block", [=] { body(kernels::SingleLane{}, block); }));
   }
-  for (std::thread& thread : threads) thread.join();
 }
 
 /// The body of a sample's main: prints what `run`() says, the exit status is 0 if `ok` is set.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/clock.hpp"
 
@@ -17,8 +18,8 @@ struct ClientLimits {
   core::Duration output_timeout = core::seconds(120);  ///< --client-timeout; 0: never
 };
 
-/// A quarter of what this process can have: of the machine's memory, or of the limit of its control
-/// group (v2) or its address space (RLIMIT_AS), whichever is least. Bytes.
-std::uint64_t suitable_client_memory();
+/// Returns a quarter of the memory that this process can have, in bytes: of the machine's memory,
+/// or of the lowest limit (core::memory_limits). `root`: as there.
+std::uint64_t suitable_client_memory(const std::string& root = {});
 
 }  // namespace offload::server

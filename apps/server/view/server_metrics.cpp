@@ -207,6 +207,7 @@ telemetry::Condition ServerMetrics::readiness() const {
   if (draining_.load(std::memory_order_relaxed)) return {false, "the server leaves"};
   if (drained_.load(std::memory_order_relaxed)) return {false, "drained by a command"};
   if (!served_.load(std::memory_order_relaxed)) return {false, "no worker answers"};
+  if (full_.load(std::memory_order_relaxed)) return {false, "there is no room for another client"};
   return {true, "a worker answers"};
 }
 

@@ -49,6 +49,8 @@ class ServerMetrics final : public telemetry::Source {
   void note_reload() noexcept { work_[0].reloads += 1; }
   /// Whether a command has taken it out of what balancers choose from.
   void note_drained(bool drained);
+  /// Whether there is room for another client.
+  void note_room(bool has_room) noexcept { full_.store(!has_room, std::memory_order_relaxed); }
 
   /// After so long without a turn the control thread is not well.
   static constexpr core::Duration kLongestTurn = core::seconds(5);
@@ -90,6 +92,7 @@ class ServerMetrics final : public telemetry::Source {
   std::atomic<bool> served_{false};  ///< relaxed, as is the next: each is told by itself
   std::atomic<bool> draining_{false};
   std::atomic<bool> drained_{false};
+  std::atomic<bool> full_{false};
   core::Counter attaches_;
   core::Counter losses_;
   std::shared_ptr<telemetry::EventLog> events_ = std::make_shared<telemetry::EventLog>();

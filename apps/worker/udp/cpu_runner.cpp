@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/worker/udp/runner.hpp"
-#include "core/cpu.hpp"
+#include "core/process/thread.hpp"
 #include "packet/image.hpp"
 
 namespace offload::worker {
@@ -42,7 +42,8 @@ class CpuDatagrams final : public DatagramRunner {
       works_.push_back({&image_->queues()[i], &stop_, &counts_[i], spin, kBatch, mtu, &host});
     }
     for (std::size_t i = 0; i < counts_.size(); ++i) {
-      threads_.emplace_back([this, i, &port] { serve(i, port); });
+      threads_.push_back(core::start_thread<std::jthread>(fmt::format("udp-{}", i),
+                                                          [this, i, &port] { serve(i, port); }));
     }
   }
   bool stop() override {
@@ -56,7 +57,6 @@ class CpuDatagrams final : public DatagramRunner {
 
  private:
   void serve(std::size_t i, packet::Port& port) {
-    core::name_this_thread(fmt::format("udp-{}", i).c_str());
     const auto staging = std::make_unique<DatagramStaging>();
     DatagramState state;
     // Its fill ring is that of all queues of the hardware queue.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comch/proxy/own_channel.hpp"
-#include "core/cpu.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::comch {
 namespace {
@@ -39,7 +39,7 @@ void ServerProxy::open(channel::Wakeup wakeup) {
 void ServerProxy::start(channel::Wakeup wakeup, std::function<void()> on_failure) {
   on_failure_ = std::move(on_failure);
   open(wakeup);
-  thread_ = std::thread([this] { run(); });
+  thread_ = core::start_thread("relay-" + std::to_string(channel_->index()), [this] { run(); });
 }
 
 bool ServerProxy::on_received(const protocol::DataHeader& header,
@@ -69,7 +69,6 @@ void ServerProxy::on_sent(std::size_t count) {
 }
 
 void ServerProxy::run() {
-  core::name_this_thread(("relay-" + std::to_string(channel_->index())).c_str());
   while (!stop_.load(std::memory_order_relaxed) && failure() == nullptr) {
     turn(engine_.now() + kLongestSleep);
   }

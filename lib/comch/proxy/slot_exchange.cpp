@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comch/proxy/own_channel.hpp"
-#include "core/cpu.hpp"
+#include "core/process/thread.hpp"
 
 namespace offload::comch {
 namespace {
@@ -33,11 +33,10 @@ SlotExchange::~SlotExchange() {
 void SlotExchange::start(channel::Wakeup, std::function<void()> on_failure) {
   on_failure_ = std::move(on_failure);
   path_->start();
-  thread_ = std::thread([this] { run(); });
+  thread_ = core::start_thread("slots-" + std::to_string(channel_->index()), [this] { run(); });
 }
 
 void SlotExchange::run() {
-  core::name_this_thread(("slots-" + std::to_string(channel_->index())).c_str());
   while (!stop_.load(std::memory_order_relaxed) && failure() == nullptr) {
     engine_.run_once(engine_.now() + kLongestSlotSleep);
   }

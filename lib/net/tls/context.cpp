@@ -27,8 +27,9 @@ constexpr const char* kPskCipherSuites = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_PO
 /// server compute for milliseconds a connection.
 constexpr const char* kGroups = "X25519:P-256:P-384";
 
-/// OpenSSL would ask for a passphrase at the terminal.
-int no_passphrase(char*, int, int, void*) {
+/// OpenSSL would ask for a passphrase at the terminal. `asked`: a bool that says that it wants one.
+int no_passphrase(char*, int, int, void* asked) {
+  *static_cast<bool*>(asked) = true;
   return -1;
 }
 
@@ -53,8 +54,16 @@ void use_private_key(SSL_CTX* context, const std::string& path) {
   }
   const std::unique_ptr<BIO, decltype(&::BIO_free_all)> file(::BIO_new_fd(fd.get(), BIO_NOCLOSE),
                                                              &::BIO_free_all);
+  bool has_passphrase = false;
   const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(
-      ::PEM_read_bio_PrivateKey(file.get(), nullptr, &no_passphrase, nullptr), &::EVP_PKEY_free);
+      ::PEM_read_bio_PrivateKey(file.get(), nullptr, &no_passphrase, &has_passphrase),
+      &::EVP_PKEY_free);
+  if (has_passphrase) {
+    ::ERR_clear_error();
+    throw Error(ErrorCode::not_supported,
+                action + ": it has a passphrase; remove it with openssl pkey -in " + path +
+                    " -out NEW_FILE");
+  }
   if (!key) throw_openssl_error(action);
   require(::SSL_CTX_use_PrivateKey(context, key.get()), action);
 }

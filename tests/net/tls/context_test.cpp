@@ -1,8 +1,12 @@
 #include "net/tls/context.hpp"
 
+#include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <fstream>
+#include <memory>
 
 #include "tests/net/tls/tls_pair.hpp"
 #include "tests/support/certificates.hpp"
@@ -91,6 +95,27 @@ TEST_F(TlsContextTest, FilesThatAreNotWhatTheyShouldBe) {
   fails(server_, "/nowhere/ca", "/nowhere/ca");
   fails({server_.chain_file, client_.key_file}, "", client_.key_file);
   fails({server_.key_file, server_.key_file}, "", server_.key_file);
+}
+
+TEST_F(TlsContextTest, APrivateKeyWithAPassphrase) {
+  const auto close = [](FILE* file) { std::fclose(file); };
+  const auto open = [&](const char* mode) {
+    return std::unique_ptr<FILE, decltype(close)>(std::fopen(server_.key_file.c_str(), mode),
+                                                  close);
+  };
+  const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(
+      ::PEM_read_PrivateKey(open("re").get(), nullptr, nullptr, nullptr), &::EVP_PKEY_free);
+  std::string passphrase = "secret";
+  ASSERT_EQ(::PEM_write_PKCS8PrivateKey(open("we").get(), key.get(), ::EVP_aes_128_cbc(),
+                                        passphrase.data(), static_cast<int>(passphrase.size()),
+                                        nullptr, nullptr),
+            1);
+  const auto error = thrown_by([&] { (void)TlsContext::server(server_); });
+  EXPECT_EQ(error.code(), ErrorCode::not_supported);
+  EXPECT_EQ(std::string(error.what()), "cannot use the private key " + server_.key_file +
+                                           ": it has a passphrase; remove it with openssl pkey "
+                                           "-in " +
+                                           server_.key_file + " -out NEW_FILE");
 }
 
 TEST_F(TlsContextTest, ACopyOutlivesTheFirst) {

@@ -22,7 +22,9 @@ struct Call {
 };
 constexpr Call kCalls[] = {
     {"epoll_pwait2", SYS_epoll_pwait2},
+    {"mbind", SYS_mbind},
     {"pidfd_open", SYS_pidfd_open},
+    {"set_mempolicy", SYS_set_mempolicy},
 };
 
 const Call* call_of(const char* name) {
@@ -51,7 +53,7 @@ int main(int argc, char** argv) {
   const Call* const call = argc < 4 ? nullptr : call_of(argv[1]);
   const int errnum = argc < 4 ? 0 : std::atoi(argv[2]);
   if (call == nullptr || errnum <= 0) {
-    std::fputs("usage: deny_syscall epoll_pwait2|pidfd_open ERRNO PROGRAM [ARGUMENT...]\n", stderr);
+    std::fputs("usage: deny_syscall NAME ERRNO PROGRAM [ARGUMENT...]\n", stderr);
     return 2;
   }
   if (!deny(call->number, static_cast<unsigned>(errnum))) {

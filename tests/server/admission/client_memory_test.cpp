@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <thread>
 #include <vector>
 
 #include "apps/server/admission/client_limits.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace offload::server {
 namespace {
@@ -81,6 +83,16 @@ TEST(ClientMemory, ManyThreadsNeverHaveMoreThanThereIs) {
 TEST(ClientMemory, ASuitableBudgetIsAPartOfTheMachine) {
   EXPECT_GT(suitable_client_memory(), std::uint64_t{1} << 20);
   EXPECT_LT(suitable_client_memory(), std::uint64_t{1} << 50);
+}
+
+TEST(ClientMemory, ASuitableBudgetIsAPartOfTheLowestLimit) {
+  const support::TempDir machine;
+  std::filesystem::create_directories(machine.file("proc/self"));
+  std::filesystem::create_directories(machine.file("groups/a"));
+  machine.write("proc/self/mountinfo", "35 25 0:31 / /groups rw shared:9 - cgroup2 cgroup2 rw\n");
+  machine.write("proc/self/cgroup", "0::/a\n");
+  machine.write("groups/a/memory.max", "4194304\n");
+  EXPECT_EQ(suitable_client_memory(machine.path()), 1U << 20);
 }
 
 }  // namespace
