@@ -158,7 +158,7 @@ int run(const Options& options, const std::vector<std::string>& command_line,
         core::Signals& signals) {
   cli::start_log("offload-client", options.log);
   Results results(options);
-  const Load load(options);  // older results stay if there is something wrong with it
+  const Load load(options, signals);  // older results stay if there is something wrong with it
   Campaign campaign;
   std::optional<ServerFigures> before;
   if (!options.scrape.empty()) before = scrape(options.scrape);

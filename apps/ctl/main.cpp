@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "apps/ctl/options.hpp"
+#include "core/escape.hpp"
 #include "core/exit_status.hpp"
 #include "core/log.hpp"
 #include "net/http_client.hpp"
@@ -20,7 +21,7 @@ int run(const offload::ctl::Options& options) {
         {"http://offload/" + options.command, options.socket, options.argument, options.changes},
         kLimit);
     const bool good = answer.status == 200;
-    std::fputs(answer.body.c_str(), good ? stdout : stderr);
+    std::fputs(core::printable(answer.body).c_str(), good ? stdout : stderr);
     return good ? 0 : 1;
   } catch (const std::exception& error) {
     core::print_error("offload-ctl", fmt::format("unix:{}: {}", options.socket, error.what()));

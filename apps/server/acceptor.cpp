@@ -45,6 +45,7 @@ Acceptor::Acceptor(progress::Engine& engine, Config config)
     : engine_(&engine),
       ports_(std::move(config.ports)),
       first_reserved_fd_(config.first_reserved_fd),
+      tls_(config.tls),
       counts_(places(config.limits, first_reserved_fd_),
               places_of_address(config.limits, places(config.limits, first_reserved_fd_))),
       waiting_(std::move(config.waiting)) {
@@ -121,12 +122,15 @@ void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& po
   }
 }
 
-/// It is told why, if its socket takes that at once. `text`: for the log.
+/// It is told why, if its socket takes that at once; not before a TLS handshake, where it could not
+/// read that. `text`: for the log.
 void Acceptor::turn_away(const core::Fd& socket, const net::PeerAddress& address, Refusal reason,
                          std::string_view text) noexcept {
-  std::array<std::byte, protocol::kErrorFrameRoom> frame;
-  const std::size_t size = protocol::store_error_frame(frame.data(), reason);
-  (void)::send(socket.get(), frame.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (!tls_) {
+    std::array<std::byte, protocol::kErrorFrameRoom> frame;
+    const std::size_t size = protocol::store_error_frame(frame.data(), reason);
+    (void)::send(socket.get(), frame.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
   log_turned_away(address, text);
 }
 

@@ -24,7 +24,7 @@ namespace offload::server {
 /// on one thread while another has none. Control thread only.
 class Acceptor final : progress::EventHandler {
  public:
-  /// A listening socket, and who serves those that come there.
+  /// A listening socket, and who serves those that come there. Several may have the same threads.
   struct Port {
     core::Fd listener;                                   ///< listens already
     std::span<const std::unique_ptr<IoThread>> threads;  ///< one at least, which outlive this
@@ -35,6 +35,7 @@ class Acceptor final : progress::EventHandler {
     /// Clients get only descriptors below: the rest is for workers to attach with.
     int first_reserved_fd;
     ClientLimits limits{};
+    bool tls = false;  ///< clients speak it: an error frame would be no TLS
     /// Shared with the I/O threads.
     std::shared_ptr<WaitingAddresses> waiting = std::make_shared<WaitingAddresses>();
   };
@@ -66,6 +67,7 @@ class Acceptor final : progress::EventHandler {
   progress::Engine* engine_;
   std::vector<Port> ports_;
   int first_reserved_fd_;
+  bool tls_;
   ClientCounts counts_;
   std::shared_ptr<WaitingAddresses> waiting_;
   std::uint64_t accepted_ = 0;                      ///< the number of the last one

@@ -87,8 +87,8 @@ void add_ports(cli::CommandLine& line, Options& options) {
 void add_tcp(cli::CommandLine& line, Options& options) {
   add_ports(line, options);
   cli::add_text(line, "--listen-address", options.listen_address,
-                "Where clients connect to: a name, an IPv4 or an IPv6 address. Anything but "
-                "loopback opens the server to the network")
+                "Where clients connect to: a name, with all its addresses, an IPv4 or an IPv6 "
+                "address. Anything but loopback opens the server to the network")
       .type_name("ADDRESS")
       .default_str(options.listen_address);
   const auto threads = cli::add_integer<std::uint32_t>(

@@ -16,7 +16,7 @@
 #include "core/escape.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
-#include "net/socket.hpp"
+#include "net/every_address.hpp"
 
 namespace offload::server {
 namespace {
@@ -73,10 +73,12 @@ Server::Server(const Options& options, core::Signals& signals)
   // From the start, although clients are accepted once there is a worker: on a port that is bound
   // and does not listen, a program of another user may listen and take the clients' requests.
   for (const Listen& listen : options_.listens) {
-    listeners_.push_back(net::listen_tcp(
-        net::resolve(options_.listen_address, listen.port, true).front(), kListenBacklog));
-    net::set_dead_peer_timeout(listeners_.back().get(), options_.clients.output_timeout);
-    if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listeners_.back().get());
+    listeners_.push_back(net::listen_tcp_at_each(
+        net::resolve(options_.listen_address, listen.port, true), kListenBacklog));
+    for (const core::Fd& listener : listeners_.back()) {
+      net::set_dead_peer_timeout(listener.get(), options_.clients.output_timeout);
+      if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listener.get());
+    }
   }
   link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
@@ -186,13 +188,16 @@ void Server::open_ports() {
   const std::size_t each = threads_.size() / listeners_.size();
   std::vector<Acceptor::Port> ports;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
-    core::log_info("listening on {} with {} threads, service {}{}",
-                   net::local_address(listeners_[i].get()).to_string(), each,
-                   options_.listens[i].service, tls_ ? ", TLS" : "");
-    ports.push_back({std::move(listeners_[i]), std::span(threads_).subspan(i * each, each)});
+    for (core::Fd& listener : listeners_[i]) {
+      core::log_info("listening on {} with {} threads, service {}{}",
+                     net::local_address(listener.get()).to_string(), each,
+                     options_.listens[i].service, tls_ ? ", TLS" : "");
+      ports.push_back({std::move(listener), std::span(threads_).subspan(i * each, each)});
+    }
   }
-  acceptor_.emplace(
-      engine_, Acceptor::Config{std::move(ports), first_reserved_fd_, options_.clients, waiting_});
+  acceptor_.emplace(engine_,
+                    Acceptor::Config{std::move(ports), first_reserved_fd_, options_.clients,
+                                     tls_.has_value(), waiting_});
 }
 
 // ---- Workers

@@ -67,7 +67,8 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   ServerMetrics metrics_;
   progress::Engine engine_{{}, &metrics_.control()};
   std::optional<net::TlsContext> tls_;  ///< of the clients' port
-  std::vector<core::Fd> listeners_;     ///< by port; the acceptor's once that is there
+  /// By port, one for each address; the acceptor's once that is there.
+  std::vector<std::vector<core::Fd>> listeners_;
   ChannelScheduler scheduler_;
   std::map<comch::WorkerId, std::uint32_t> assigned_;  ///< channels, as each worker was told
   std::set<comch::WorkerId> released_;                 ///< were told to stop

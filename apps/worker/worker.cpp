@@ -19,6 +19,8 @@ using core::ErrorCode;
 constexpr std::uint32_t kMostChannels = 1024;
 constexpr core::Duration kFirstRetry = std::chrono::milliseconds(10);
 constexpr core::Duration kLongestRetry = std::chrono::seconds(1);
+/// The interval at which the log says why this worker cannot attach, while the reason is the same.
+constexpr core::Duration kReasonInterval = std::chrono::seconds(10);
 /// The interval of checks of the back end.
 constexpr core::Duration kWatchInterval = std::chrono::milliseconds(250);
 /// The time for the back end to stop; a GPU's warps read the stop word within microseconds.
@@ -115,30 +117,41 @@ bool Worker::connect() {
     if (new_settings_) settings_ = *std::exchange(new_settings_, std::nullopt);
   }
   const auto deadline = engine_.run_time() + settings_.connect_timeout;
+  logged_reason_.clear();
   for (core::Duration wait = kFirstRetry; !finished_ && !leaving();
        wait = std::min(2 * wait, kLongestRetry)) {
+    core::LogLevel level = core::LogLevel::info;
     try {
+      reason_ = "the server sends no channels";
       if (await_channels(deadline)) return true;
     } catch (const Error& error) {
       if (failure_ || !may_come(error)) throw;
-      const bool unproven = error.code() == ErrorCode::connection_aborted;
-      const bool is_new = unproven && std::exchange(last_refusal_, error.what()) != error.what();
-      core::log(is_new ? core::LogLevel::warning : core::LogLevel::debug, "{}{}", prefix_,
-                error.what());
+      reason_ = error.what();
+      if (error.code() == ErrorCode::connection_aborted) level = core::LogLevel::warning;
     }
     link_.reset();
     engine_.note_wait(kAttemptTime);
     if (engine_.run_time() >= deadline) {
       throw Error(ErrorCode::timed_out,
-                  fmt::format("no server let this worker in on {} for {} s", options_.comch,
-                              core::to_seconds(settings_.connect_timeout)));
+                  fmt::format("no server let this worker in on {} for {} s: {}", options_.comch,
+                              core::to_seconds(settings_.connect_timeout), reason_));
     }
+    if (!leaving() && !told_to_stop_) log_reason(level);
     const auto retry_at = std::min(deadline, engine_.run_time() + wait);
     while (!finished_ && !leaving() && engine_.run_time() < retry_at) {
       engine_.run_once(engine_.when(retry_at));
     }
   }
   return false;
+}
+
+/// Logs reason_ at `level` if it is new, or was logged kReasonInterval ago; else for debugging.
+void Worker::log_reason(core::LogLevel level) {
+  const bool is_due = reason_ != logged_reason_ || engine_.run_time() >= log_reason_at_;
+  core::log(is_due ? level : core::LogLevel::debug, "{}{}", prefix_, reason_);
+  if (!is_due) return;
+  logged_reason_ = reason_;
+  log_reason_at_ = engine_.run_time() + kReasonInterval;
 }
 
 /// One attempt: whether the channels are there. Until then a loss is one more reason to try again.
@@ -331,14 +344,11 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
   }
   counts_->attached.set(0);
   if (failure_) return;  // the back end's; the server has been told
-  if (refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down) {
-    if (reason != last_refusal_) {
-      core::log_info("{}the server cannot take this worker yet: {}", session_, reason);
-    }
-    last_refusal_ = reason;
-  } else if (refused == protocol::Refusal::worker_stuck) {
+  const bool takes_it_later =
+      refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down;
+  if (refused == protocol::Refusal::worker_stuck) {
     core::log_error("{}the server has given this worker up: {}", session_, reason);
-  } else if (refused) {
+  } else if (refused && !takes_it_later) {
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
   } else {
@@ -346,10 +356,11 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
     const auto broken = std::find_if(channels_.begin(), channels_.end(), [](const auto& attached) {
       return attached.link && attached.link->failure() != nullptr;
     });
-    // One that goes before it has offered its channels is one more attempt that came to nothing.
-    core::log(watchdog_ ? core::LogLevel::warning : core::LogLevel::info,
-              "{}the server is gone: {}", session_,
-              broken != channels_.end() ? *broken->link->failure() : reason);
+    reason_ =
+        (takes_it_later ? "the server cannot take this worker yet: " : "the server is gone: ") +
+        (broken != channels_.end() ? *broken->link->failure() : reason);
+    // Before it has offered its channels, this is one more attempt that failed: connect() logs it.
+    if (watchdog_) core::log_warning("{}{}", session_, reason_);
   }
 }
 

@@ -74,6 +74,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
 
   WorkerEnd attach_and_serve();
   bool connect();
+  void log_reason(core::LogLevel level);
   bool await_channels(core::RunTime deadline);
   void serve();
   void begin_to_leave();
@@ -100,9 +101,11 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   std::shared_ptr<WorkerCounts> counts_ = std::make_shared<WorkerCounts>();
   std::optional<Watchdog> watchdog_;
   std::optional<comch::WorkerSession> link_;
-  std::string last_refusal_;    ///< logged once, not at each attempt
-  std::exception_ptr failure_;  ///< thrown by the back end in on_channels(), or a refusal
-  bool replaces_;               ///< until it has attached: then it has taken another's place
+  std::string reason_;           ///< why the last attempt to attach failed
+  std::string logged_reason_;    ///< of those of this connect()
+  core::RunTime log_reason_at_;  ///< or when it is another one
+  std::exception_ptr failure_;   ///< thrown by the back end in on_channels(), or a refusal
+  bool replaces_;                ///< until it has attached: then it has taken another's place
   bool lost_ = false;
   bool told_to_stop_ = false;              ///< by the server of this session
   bool finished_ = false;                  ///< and to end

@@ -1,5 +1,8 @@
 #include "channel/channel_memory.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +79,19 @@ std::unique_ptr<MemoryRegion> import(const std::string& name, std::span<const st
       new MemoryRegion(memory::import_region(name, blob, std::move(fds))));
 }
 
+/// Opens an end of a doorbell again, so that the open file is this process's alone: the peer that
+/// passed the descriptor shares its open file, and could make that block. `access`: O_RDONLY or
+/// O_WRONLY. Throws Error.
+core::Fd open_again(const core::Fd& bell, int access) {
+  struct stat status {};
+  core::check_errno(::fstat(bell.get(), &status), "a channel's doorbell");
+  // Opening something else may block, or do anything.
+  if (!S_ISFIFO(status.st_mode)) throw Error(ErrorCode::bad_message, "a doorbell is not a pipe");
+  const std::string path = "/proc/self/fd/" + std::to_string(bell.get());
+  return core::Fd(core::check_errno(::open(path.c_str(), access | O_NONBLOCK | O_CLOEXEC),
+                                    "cannot open a channel's doorbell again, by " + path));
+}
+
 }  // namespace
 
 ChannelMemory::ChannelMemory(std::uint32_t index, std::uint32_t depth,
@@ -119,8 +135,8 @@ ImportedChannel::ImportedChannel(const protocol::ChannelDescriptor& descriptor, 
       requests_(import(name_of(index_, "requests"), descriptor.access, std::move(fds[0]))),
       responses_(
           import(name_of(index_, "responses"), descriptor.response_access, std::move(fds[1]))),
-      request_bell_(std::move(fds[2])),
-      response_bell_(std::move(fds[3])),
+      request_bell_(open_again(fds[2], O_RDONLY)),
+      response_bell_(open_again(fds[3], O_WRONLY)),
       view_(view_of(*requests_, *responses_, checked_layout(descriptor, *requests_, *responses_))),
       // Relaxed: the control channel orders it after the server's store.
       first_(__atomic_load_n(&view_.request_header().consumed, __ATOMIC_RELAXED)),

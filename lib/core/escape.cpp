@@ -74,4 +74,24 @@ std::string escaped(std::string_view text) {
   return shown;
 }
 
+std::string printable(std::string_view text) {
+  std::string shown;
+  for (std::size_t at = 0; at != text.size();) {
+    const Character next = first_of(text.substr(at));
+    const std::size_t bytes = std::max<std::size_t>(next.bytes, 1);
+    const bool as_it_is =
+        is_shown(next.code) || next.code == '\n' || next.code == '\t' || next.code == '\\';
+    if (next.bytes == 0) {
+      shown += "\\ufffd";
+    } else if (as_it_is) {
+      shown += text.substr(at, bytes);
+    } else {
+      const std::string digits = hexadecimal(next.code);  // of the basic plane: four at most
+      shown += "\\u" + std::string(4 - digits.size(), '0') + digits;
+    }
+    at += bytes;
+  }
+  return shown;
+}
+
 }  // namespace offload::core

@@ -16,4 +16,9 @@ inline constexpr std::size_t kLongestShown = 256;
 /// \u{202e}. What is longer than kLongestShown bytes is cut and ends in "...".
 std::string escaped(std::string_view text);
 
+/// The same for text of many lines that a person or a program reads, such as JSON or metrics: all
+/// of it, with its newlines, tabs and backslashes. Escaped is the rest of what escaped() does not
+/// show, as \u001b, which in JSON is the same character; for a byte that is no UTF-8 stands \ufffd.
+std::string printable(std::string_view text);
+
 }  // namespace offload::core

@@ -2,7 +2,11 @@
 
 #include <curl/curl.h>
 #include <fmt/core.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
 
@@ -26,6 +30,44 @@ std::size_t append(const char* bytes, std::size_t size, std::size_t count, void*
   return size * count;
 }
 
+/// Who is at the other end of a UNIX socket.
+struct Peer {
+  const std::string* path;
+  curl_socket_t socket = CURL_SOCKET_BAD;
+  std::string refusal{};  ///< why it is not trusted
+};
+
+bool owns_folder(unsigned user, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  struct stat status {};
+  return ::stat(folder.c_str(), &status) == 0 && status.st_uid == user &&
+         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+int note_socket(void* peer, curl_socket_t socket, curlsocktype) {
+  static_cast<Peer*>(peer)->socket = socket;
+  return CURL_SOCKOPT_OK;
+}
+
+/// Checks the peer once it is connected, before anything is sent.
+int check_peer(void* self, char*, char*, int, int) {
+  Peer& peer = *static_cast<Peer*>(self);
+  ucred owner{};
+  socklen_t size = sizeof owner;
+  if (::getsockopt(peer.socket, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) {
+    peer.refusal = "cannot tell whose socket it is: " + core::describe_errno(errno);
+    return CURL_PREREQFUNC_ABORT;
+  }
+  const unsigned self_id = ::geteuid();
+  if (owner.uid == self_id || owner.uid == 0) return CURL_PREREQFUNC_OK;
+  if (self_id == 0 && owns_folder(owner.uid, *peer.path)) return CURL_PREREQFUNC_OK;
+  peer.refusal =
+      fmt::format("the socket belongs to user {}, process {}; only user {} and root are trusted",
+                  owner.uid, owner.pid, self_id);
+  return CURL_PREREQFUNC_ABORT;
+}
+
 std::string url_of(CURL* curl, const HttpQuestion& question) {
   if (question.value.empty()) return question.url;
   const std::unique_ptr<char, End> value(
@@ -40,10 +82,15 @@ HttpAnswer ask(const HttpQuestion& question, core::Duration limit) {
   const std::unique_ptr<CURL, End> curl(curl_easy_init());
   if (!curl) throw core::Error(core::ErrorCode::no_memory, "libcurl does not start");
   HttpAnswer answer{};
+  Peer peer{&question.unix_socket};
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   curl_easy_setopt(curl.get(), CURLOPT_URL, url_of(curl.get(), question).c_str());
   if (!question.unix_socket.empty()) {
     curl_easy_setopt(curl.get(), CURLOPT_UNIX_SOCKET_PATH, question.unix_socket.c_str());
+    curl_easy_setopt(curl.get(), CURLOPT_SOCKOPTFUNCTION, &note_socket);
+    curl_easy_setopt(curl.get(), CURLOPT_SOCKOPTDATA, &peer);
+    curl_easy_setopt(curl.get(), CURLOPT_PREREQFUNCTION, &check_peer);
+    curl_easy_setopt(curl.get(), CURLOPT_PREREQDATA, &peer);
   }
   curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http");
   curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");  // whatever the environment says
@@ -56,6 +103,7 @@ HttpAnswer ask(const HttpQuestion& question, core::Duration limit) {
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, 0L);
   }
   const CURLcode result = curl_easy_perform(curl.get());
+  if (!peer.refusal.empty()) throw core::Error(core::ErrorCode::not_permitted, peer.refusal);
   if (result != CURLE_OK) {
     throw core::Error(core::ErrorCode::not_connected, curl_easy_strerror(result));
   }

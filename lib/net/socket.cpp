@@ -1,6 +1,7 @@
 #include "net/socket.hpp"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -81,7 +82,7 @@ bool SocketAddress::is_loopback() const noexcept {
 }
 
 std::string SocketAddress::host() const {
-  std::array<char, INET6_ADDRSTRLEN> host{};
+  std::array<char, INET6_ADDRSTRLEN + IF_NAMESIZE> host{};  // "fe80::1%eth0"
   if (::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
     return "?";
   }
@@ -111,7 +112,11 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, 
     SocketAddress address;
     std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
     address.size = entry->ai_addrlen;
-    addresses.push_back(address);
+    // A hosts file with two lines of a name may give an address twice.
+    const bool is_there = std::ranges::any_of(addresses, [&](const SocketAddress& other) {
+      return std::memcmp(&other.storage, &address.storage, sizeof address.storage) == 0;
+    });
+    if (!is_there) addresses.push_back(address);
   }
   return addresses;
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "net/own_file.hpp"
 
 namespace offload::net {
 namespace {
@@ -42,7 +43,7 @@ void remove_stale(const std::string& path) {
   if (result == 0 || errno != ECONNREFUSED) {
     throw Error(ErrorCode::in_use, path + ": another program listens there");
   }
-  check_errno(::unlink(path.c_str()), "cannot remove " + path);
+  remove_same_file(path, status);  // if another program was quicker, bind() fails
 }
 
 }  // namespace

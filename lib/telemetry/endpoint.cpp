@@ -1,7 +1,10 @@
 #include "telemetry/endpoint.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <strings.h>
+
 #include <charconv>
-#include <string_view>
 #include <utility>
 
 #include "cli/options.hpp"
@@ -23,6 +26,16 @@ std::optional<Endpoint> Endpoint::parse(const std::string& text) {
   const auto [rest, error] = std::from_chars(text.data() + port, end, endpoint.port);
   if (endpoint.host.empty() || error != std::errc{} || rest != end) return std::nullopt;
   return endpoint;
+}
+
+bool Endpoint::is_named_by(std::string_view host_header) const {
+  const bool bracketed = host_header.starts_with('[');
+  if (bracketed) host_header.remove_prefix(1);
+  const std::string name(host_header.substr(0, host_header.find(bracketed ? ']' : ':')));
+  in6_addr address{};  // has room for both
+  if (::inet_pton(bracketed ? AF_INET6 : AF_INET, name.c_str(), &address) == 1) return true;
+  return ::strcasecmp(name.c_str(), "localhost") == 0 ||
+         ::strcasecmp(name.c_str(), host.c_str()) == 0;
 }
 
 void add_metrics_option(cli::CommandLine& line, std::optional<Endpoint>& endpoint) {

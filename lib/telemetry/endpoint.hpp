@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace offload::cli {
 class CommandLine;
@@ -17,6 +18,11 @@ struct Endpoint {
 
   /// "PORT", "ADDRESS:PORT", "[ADDRESS]:PORT"; nothing for what is none of these.
   static std::optional<Endpoint> parse(const std::string& text);
+
+  /// Whether the Host header of a request (RFC 9110 7.2: "NAME", "NAME:PORT") is an IP address,
+  /// "localhost" or `host`. A page of a stranger can have a browser ask under any other name, whose
+  /// address the stranger decides (DNS rebinding), and read what it is answered.
+  [[nodiscard]] bool is_named_by(std::string_view host_header) const;
 };
 
 /// --metrics, into `endpoint`.

@@ -45,29 +45,33 @@ void end_of_request(void* self, MHD_Connection*, void** state, MHD_RequestTermin
 /// ends its connection, as there may be a body, which nobody wants.
 MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const char* method,
                   const char*, const char*, std::size_t* body, void** state) {
-  const bool may_have_body = std::string_view(method) != MHD_HTTP_METHOD_GET;
+  const std::string_view name(method);
+  const bool may_have_body = name != MHD_HTTP_METHOD_GET && name != MHD_HTTP_METHOD_HEAD;
   if (*state == nullptr) {
     *state = &is_known;
     static_cast<HttpServer*>(self)->begin_request();
     if (!may_have_body) return MHD_YES;
   }
   if (*body != 0) return MHD_NO;
-  const auto argument = [&](const char* name) {
-    const char* const value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+  const auto value_of = [&](MHD_ValueKind kind, const char* key) {
+    const char* const value = MHD_lookup_connection_value(connection, kind, key);
     return value == nullptr ? std::string_view() : std::string_view(value);
   };
-  const HttpRequest request{method, url, argument("per_thread") == "1", argument("value")};
+  const HttpRequest request{name, url, value_of(MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+                            value_of(MHD_GET_ARGUMENT_KIND, "per_thread") == "1",
+                            value_of(MHD_GET_ARGUMENT_KIND, "value")};
   return send_response(connection, static_cast<HttpServer*>(self)->answer(request));
 }
 
 }  // namespace
 
-HttpServer::HttpServer(core::Fd listener, Handler handler) : handler_(std::move(handler)) {
+HttpServer::HttpServer(core::Fd listener, Handler handler, unsigned most)
+    : handler_(std::move(handler)) {
   errno = 0;
   daemon_.reset(MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, nullptr, nullptr, &handle, this,
       MHD_OPTION_LISTEN_SOCKET, listener.get(), MHD_OPTION_NOTIFY_COMPLETED, &end_of_request, this,
-      MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kPatience,
+      MHD_OPTION_CONNECTION_LIMIT, most, MHD_OPTION_CONNECTION_TIMEOUT, kPatience,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestMemory, MHD_OPTION_END));
   if (!daemon_ && errno != 0) core::throw_thread_error("libmicrohttpd does not start", errno);
   if (!daemon_) throw core::Error(core::ErrorCode::driver, "libmicrohttpd does not start");

@@ -16,6 +16,7 @@ namespace offload::telemetry {
 struct HttpRequest {
   std::string_view method;
   std::string_view path;
+  std::string_view host;   ///< the header of that name; empty: there is none
   bool per_thread;         ///< ?per_thread=1
   std::string_view value;  ///< ?value=..., unescaped; empty without it
 };
@@ -24,7 +25,7 @@ struct HttpResponse {
   unsigned status;
   const char* content_type;
   std::string body;
-  const char* allowed = "GET";  ///< the methods that a refused one could have been
+  const char* allowed = "GET, HEAD";  ///< the methods that a refused one could have been
 };
 
 /// A small HTTP server for requests without a body, on one epoll and a thread of its own
@@ -41,8 +42,9 @@ class HttpServer {
   /// What it takes of the process, with the listener and its epoll.
   static constexpr int kDescriptors = static_cast<int>(kMostConnections) + 4;
 
-  /// `listener`: bound and listening, TCP or UNIX, non-blocking. Throws Error.
-  HttpServer(core::Fd listener, Handler handler);
+  /// `listener`: bound and listening, TCP or UNIX, non-blocking. `most`: connections at a time.
+  /// Throws Error.
+  HttpServer(core::Fd listener, Handler handler, unsigned most = kMostConnections);
   /// Takes no more connections, and ends the thread once those who asked have their answers, within
   /// a second.
   ~HttpServer();

@@ -1,14 +1,15 @@
 #include "telemetry/view.hpp"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "core/escape.hpp"
 #include "core/log.hpp"
+#include "net/every_address.hpp"
 #include "net/unix_socket.hpp"
 #include "telemetry/live_page.hpp"
 #include "telemetry/process_metrics.hpp"
@@ -35,13 +36,22 @@ HttpResponse say(const Condition& condition) {
 
 View::View(const Endpoint& endpoint, std::string program, const Source& source)
     : program_(std::move(program)), source_(&source) {
-  core::Fd listener =
-      net::listen_tcp(net::resolve(endpoint.host, endpoint.port, true).front(), kBacklog);
-  address_ = net::local_address(listener.get());
-  serve(std::move(listener));
-  core::log_info("metrics on http://{}/metrics", address_.to_string());
-  if (!address_.is_loopback()) {
-    core::log_warning("{} shows the metrics to the network, unencrypted", address_.to_string());
+  auto listeners =
+      net::listen_tcp_at_each(net::resolve(endpoint.host, endpoint.port, true), kBacklog);
+  address_ = net::local_address(listeners.front().get());
+  if (std::ranges::all_of(listeners, [](const core::Fd& listener) {
+        return net::local_address(listener.get()).is_loopback();
+      })) {
+    named_ = endpoint;
+  }
+  const auto most = static_cast<unsigned>(HttpServer::kMostConnections / listeners.size());
+  for (core::Fd& listener : listeners) {
+    const net::SocketAddress address = net::local_address(listener.get());
+    serve(std::move(listener), std::max(most, 1U));
+    core::log_info("metrics on http://{}/metrics", address.to_string());
+    if (!address.is_loopback()) {
+      core::log_warning("{} shows the metrics to the network, unencrypted", address.to_string());
+    }
   }
 }
 
@@ -49,25 +59,30 @@ View::View(const std::string& path, std::string program, const Source& source,
            CommandQueue& commands)
     : program_(std::move(program)), source_(&source), commands_(&commands) {
   core::Fd listener = net::listen_unix(path, kBacklog);
-  path_ = path;
-  serve(std::move(listener));
-  core::log_info("commands are taken at unix:{}", path_);
+  file_.emplace(path);
+  serve(std::move(listener), HttpServer::kMostConnections);
+  core::log_info("commands are taken at unix:{}", path);
 }
 
 View::~View() {
-  server_.reset();
-  if (!path_.empty()) ::unlink(path_.c_str());
+  file_.reset();  // before its socket is closed
 }
 
-void View::serve(core::Fd listener) {
-  server_ = std::make_unique<HttpServer>(
-      std::move(listener), [this](const HttpRequest& request) { return answer(request); });
+void View::serve(core::Fd listener, unsigned most_connections) {
+  servers_.push_back(std::make_unique<HttpServer>(
+      std::move(listener), [this](const HttpRequest& request) { return answer(request); },
+      most_connections));
 }
 
 HttpResponse View::answer(const HttpRequest& request) {
+  const std::lock_guard lock(mutex_);
+  if (named_ && !request.host.empty() && !named_->is_named_by(request.host)) {
+    return {421, kText,
+            "the Host header is neither an IP address nor localhost nor the name of --metrics\n"};
+  }
   if (request.method == "POST" && commands_ != nullptr) return command(request);
-  if (request.method != "GET") {
-    const char* const allowed = commands_ == nullptr ? "GET" : "GET, POST";
+  if (request.method != "GET" && request.method != "HEAD") {
+    const char* const allowed = commands_ == nullptr ? "GET, HEAD" : "GET, HEAD, POST";
     return {405, kText, fmt::format("allowed: {}\n", allowed), allowed};
   }
   if (request.path == "/healthz") return say(source_->health());

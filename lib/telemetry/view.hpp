@@ -2,10 +2,14 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/clock.hpp"
+#include "net/own_file.hpp"
 #include "net/socket.hpp"
 #include "telemetry/command_queue.hpp"
 #include "telemetry/endpoint.hpp"
@@ -48,8 +52,10 @@ class View {
  public:
   static constexpr core::Duration kPageAge = std::chrono::milliseconds(100);
 
-  /// Listens on TCP, and takes GET alone. `source` outlives it. `program`: its name. Throws Error
-  /// if it cannot listen there.
+  /// Listens on TCP, at each address of the endpoint's name, and takes GET and HEAD alone. If only
+  /// this machine can connect, a request has to name it as Endpoint::is_named_by() says, else it is
+  /// answered with 421. `source` outlives it. `program`: its name. Throws Error if it cannot listen
+  /// there.
   View(const Endpoint& endpoint, std::string program, const Source& source);
   /// Listens at a UNIX socket, which it removes at its end, for this user and root. Takes commands
   /// as well: POST /NAME?value=ARGUMENT goes to `commands`, which outlives it. Throws Error.
@@ -58,7 +64,7 @@ class View {
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
-  /// Of the first kind.
+  /// Of the first kind: the first.
   [[nodiscard]] const net::SocketAddress& address() const noexcept { return address_; }
 
  private:
@@ -67,7 +73,7 @@ class View {
     std::string text{};
   };
 
-  void serve(core::Fd listener);
+  void serve(core::Fd listener, unsigned most_connections);
   [[nodiscard]] HttpResponse answer(const HttpRequest& request);
   [[nodiscard]] HttpResponse command(const HttpRequest& request);
   const std::string& page(bool per_thread);
@@ -79,13 +85,15 @@ class View {
   std::string program_;
   const Source* source_;
   CommandQueue* commands_ = nullptr;  ///< null: it takes none
-  std::string path_;                  ///< of the UNIX socket; empty: it has none
+  std::optional<net::OwnFile> file_;  ///< of the UNIX socket
+  std::optional<Endpoint> named_;     ///< a request has to name it
   std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
-  std::array<Page, 2> pages_;  ///< summed, and per thread; the server's thread's, as is the next
+  std::mutex mutex_;           ///< of the servers' threads
+  std::array<Page, 2> pages_;  ///< summed, and per thread; under the mutex, as is the next
   Page status_;
   Page trace_;
   net::SocketAddress address_;
-  std::unique_ptr<HttpServer> server_;  ///< ends before what it reads
+  std::vector<std::unique_ptr<HttpServer>> servers_;  ///< by address; end before what they read
 };
 
 }  // namespace offload::telemetry

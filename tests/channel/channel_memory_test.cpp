@@ -2,11 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "memory/region_blob.hpp"
@@ -186,6 +191,35 @@ TEST_F(ChannelMemoryTest, RefusesWhatIsNoMemory) {
   auto fds = test::passed_fds(memory_);
   std::swap(fds[0], fds[2]);
   EXPECT_THROW(ImportedChannel(good_, std::move(fds)), core::Error);
+}
+
+// The peer that passed the descriptors shares their open files, and makes these block: a read of an
+// empty pipe and a ring of a full one would never end.
+TEST_F(ChannelMemoryTest, ThePeerThatPassedADoorbellCannotMakeItBlock) {
+  const ImportedChannel import(good_, test::passed_fds(memory_));
+  const int waiting = memory_.fds()[2];
+  const int ringing = memory_.fds()[3];
+  const std::vector<std::byte> much(1 << 20);
+  while (::write(ringing, much.data(), much.size()) > 0) continue;
+  ASSERT_EQ(errno, EAGAIN);
+  for (const int fd : {waiting, ringing}) {
+    ASSERT_EQ(::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+  }
+  ::alarm(30);  // ends the program in place of waiting for ever
+  import.waiter().drain();
+  import.view().response_header().responses.armed = 1;
+  import.ringer().ring();
+  ::alarm(0);
+  EXPECT_EQ(import.view().response_header().responses.armed, 0U);
+}
+
+TEST_F(ChannelMemoryTest, RefusesADoorbellThatIsNoPipe) {
+  for (const std::size_t bell : {2U, 3U}) {
+    auto fds = test::passed_fds(memory_);
+    fds[bell] = core::Fd(::eventfd(0, EFD_CLOEXEC));
+    EXPECT_EQ(thrown_by([&] { ImportedChannel(good_, std::move(fds)); }).code(),
+              ErrorCode::bad_message);
+  }
 }
 
 }  // namespace

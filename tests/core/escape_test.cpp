@@ -68,5 +68,19 @@ TEST(Escape, WhateverComesOnlyPrintableBytesGo) {
   }
 }
 
+TEST(Printable, LinesTabsAndBackslashesStay) {
+  const std::string text = "# HELP a \"b\"\n{\"c\":\t\"\\u00e9 \u00e9\"}\n";
+  EXPECT_EQ(printable(text), text);
+  EXPECT_EQ(printable(std::string(5000, 'x')), std::string(5000, 'x'));  // nothing is cut
+}
+
+TEST(Printable, WhatCommandsATerminalIsEscapedAsInJson) {
+  EXPECT_EQ(printable("\x1b]0;owned\x07\r\n"), "\\u001b]0;owned\\u0007\\u000d\n");
+  EXPECT_EQ(printable("\u009b2J\x7f"), "\\u009b2J\\u007f");
+  EXPECT_EQ(printable("\xff"), "\\ufffd");
+  // NOLINTNEXTLINE(misc-misleading-bidirectional): it is what is escaped
+  EXPECT_EQ(printable("\u202e"), "\\u202e");
+}
+
 }  // namespace
 }  // namespace offload::core

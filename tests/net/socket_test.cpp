@@ -147,6 +147,12 @@ TEST(SocketAddress, AsText) {
   EXPECT_EQ(SocketAddress{}.to_string(), "?");
 }
 
+TEST(SocketAddress, ALinkLocalOneKeepsItsScope) {
+  const auto address = loopback("fe80::1%lo", 9);
+  EXPECT_EQ(address.host(), "fe80::1%lo");
+  EXPECT_EQ(loopback(address.host(), 9).to_string(), "[fe80::1%lo]:9");
+}
+
 TEST(SocketAddress, PortOfBothFamilies) {
   for (const char* host : {"127.0.0.1", "::1"}) {
     EXPECT_EQ(loopback(host, 0x1234).port(), 0x1234);

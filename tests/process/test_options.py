@@ -202,7 +202,7 @@ def test_what_the_client_does_not_take(stage, options, hints):
 
 
 def test_an_address_that_does_not_resolve(stage):
-    client = stage.program(CLIENT, "-s", "no-such-host.invalid")
+    client = stage.program(CLIENT, "-s", "no-such-host.invalid", "--connect-timeout", "100ms")
     assert client.wait() == 1
     assert "cannot resolve 'no-such-host.invalid'" in client.log
 

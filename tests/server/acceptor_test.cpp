@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
@@ -21,10 +23,13 @@ constexpr std::uint32_t kDepth = 2;
 constexpr std::uint32_t kLongest = 64;
 constexpr int kBacklog = 64;
 
+using Counts = std::vector<std::uint64_t>;
+
 /// I/O threads without a worker, and an acceptor whose control thread the test plays.
 class AcceptorTest : public testing::Test {
  protected:
-  void open(std::size_t threads, int first_reserved_fd = 1 << 20) {
+  void open(std::size_t threads, int first_reserved_fd = 1 << 20, const ClientLimits& limits = {},
+            bool tls = false) {
     for (std::uint32_t i = 0; i < threads; ++i) {
       const IoThread::Config config{
           i,  -1, {kLongest, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
@@ -38,7 +43,26 @@ class AcceptorTest : public testing::Test {
     address_ = net::local_address(listener.get());
     std::vector<Acceptor::Port> ports;
     ports.push_back({std::move(listener), threads_});
-    acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd, {}, waiting_});
+    acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls,
+                                                waiting_});
+  }
+
+  /// What a client beyond --max-clients is sent.
+  std::string sent_to_one_too_many(bool tls) {
+    ClientLimits limits;
+    limits.connections = 1;
+    open(1, 1 << 20, limits, tls);
+    const core::Fd first = connect();
+    EXPECT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
+    const core::Fd second = connect();
+    std::string sent;
+    EXPECT_TRUE(turn_until([&] {
+      std::array<char, 256> bytes{};
+      const auto count = ::recv(second.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (count > 0) sent.append(bytes.data(), static_cast<std::size_t>(count));
+      return count == 0 || (count < 0 && errno == ECONNRESET);
+    }));
+    return sent;
   }
 
   core::Fd connect() { return net::start_connect(address_); }
@@ -72,8 +96,6 @@ class AcceptorTest : public testing::Test {
   net::SocketAddress address_;
   std::optional<Acceptor> acceptor_;
 };
-
-using Counts = std::vector<std::uint64_t>;
 
 TEST_F(AcceptorTest, SpreadsClientsEvenly) {
   open(3);
@@ -120,6 +142,15 @@ TEST_F(AcceptorTest, TurnsAwayAnAddressThatWaits) {
   EXPECT_EQ(received.take(), test::error(protocol::Refusal::worker_failed));
   EXPECT_EQ(counts(), Counts{0});
   EXPECT_TRUE(log.has("workers were lost with a request from this address")) << log.text();
+}
+
+TEST_F(AcceptorTest, TellsOneTooManyWhy) {
+  EXPECT_NE(sent_to_one_too_many(/*tls=*/false).find("clients"), std::string::npos);
+}
+
+// Before its handshake a client of TLS could not read that, and would report bytes that are no TLS.
+TEST_F(AcceptorTest, TellsNothingWhereClientsSpeakTls) {
+  EXPECT_EQ(sent_to_one_too_many(/*tls=*/true), "");
 }
 
 TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {

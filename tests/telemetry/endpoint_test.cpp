@@ -30,5 +30,23 @@ TEST(Endpoint, AnythingElseIsNone) {
   }
 }
 
+TEST(Endpoint, IsNamedByAddressesAndItsOwnName) {
+  const Endpoint endpoint{"DPU.example", 9100};
+  for (const char* host : {"127.0.0.1", "127.0.0.1:9100", "10.0.0.1:80", "[::1]", "[::1]:9100",
+                           "localhost", "LocalHost:9100", "dpu.example", "dpu.example:9100"}) {
+    EXPECT_TRUE(endpoint.is_named_by(host)) << host;
+  }
+}
+
+TEST(Endpoint, IsNotNamedByNamesOfOthers) {
+  const Endpoint endpoint{"dpu.example", 9100};
+  for (const char* host :
+       {"", ":9100", "evil.example", "dpu.example.evil.example", "127.0.0.1.evil.example",
+        "localhost.evil.example:9100", "127.0.0", "[evil.example]", "[127.0.0.1]", "::1",
+        "127.0.0.1@evil.example", " 127.0.0.1"}) {
+    EXPECT_FALSE(endpoint.is_named_by(host)) << host;
+  }
+}
+
 }  // namespace
 }  // namespace offload::telemetry

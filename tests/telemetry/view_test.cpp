@@ -5,9 +5,12 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "telemetry/trace.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace offload::telemetry {
 namespace {
@@ -33,8 +36,9 @@ class Program final : public Source {
 
 class ViewTest : public testing::Test {
  protected:
-  [[nodiscard]] core::Fd connect() const {
-    core::Fd socket = net::start_connect(view_.address());
+  [[nodiscard]] core::Fd connect() const { return connect_to(view_); }
+  static core::Fd connect_to(const View& view) {
+    core::Fd socket = net::start_connect(view.address());
     pollfd writable{socket.get(), POLLOUT, 0};
     EXPECT_EQ(::poll(&writable, 1, 10'000), 1);
     EXPECT_EQ(net::connect_result(socket.get()), 0);
@@ -56,9 +60,15 @@ class ViewTest : public testing::Test {
       all.append(chunk, static_cast<std::size_t>(count));
     }
   }
-  [[nodiscard]] std::string ask(const std::string& path, const std::string& method = "GET") const {
-    const core::Fd socket = connect();
-    send(socket, method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  [[nodiscard]] std::string ask(const std::string& path, const std::string& method = "GET",
+                                const std::string& host = "localhost") const {
+    return ask_of(view_, path, method, host);
+  }
+  static std::string ask_of(const View& view, const std::string& path, const std::string& method,
+                            const std::string& host) {
+    const core::Fd socket = connect_to(view);
+    send(socket,
+         method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
     return receive(socket);
   }
   static bool has(const std::string& text, const std::string& part) {
@@ -125,14 +135,64 @@ TEST_F(ViewTest, ThePageLoadsNothingFromElsewhere) {
   EXPECT_TRUE(has(answer, "</html>"));
 }
 
-TEST_F(ViewTest, TakesGetAloneAndKnowsItsPaths) {
-  for (const char* method : {"POST", "PUT", "DELETE", "HEAD", "BREW"}) {
+TEST_F(ViewTest, TakesGetAndHeadAloneAndKnowsItsPaths) {
+  for (const char* method : {"POST", "PUT", "DELETE", "BREW"}) {
     const auto answer = ask("/metrics", method);
     EXPECT_TRUE(has(answer, "HTTP/1.1 405")) << answer;
-    EXPECT_TRUE(has(answer, "Allow: GET"));
+    EXPECT_TRUE(has(answer, "Allow: GET, HEAD\r\n"));
   }
   EXPECT_TRUE(has(ask("/nothing"), "HTTP/1.1 404"));
   EXPECT_EQ(program_.pages, 0);
+}
+
+TEST_F(ViewTest, HeadIsGetWithoutABody) {
+  const auto get = ask("/readyz");
+  const auto head = ask("/readyz", "HEAD");
+  EXPECT_TRUE(has(head, "HTTP/1.1 503"));
+  EXPECT_TRUE(has(head, "Content-Length: 10\r\n")) << head;
+  EXPECT_TRUE(head.ends_with("\r\n\r\n"));
+  EXPECT_TRUE(get.ends_with("\r\n\r\nno worker\n"));
+}
+
+// The page of a stranger's name that has this machine's address (DNS rebinding).
+TEST_F(ViewTest, AnswersNobodyWhoAsksForAnotherHost) {
+  for (const char* path : {"/status", "/metrics", "/trace", "/", "/healthz"}) {
+    const auto answer = ask(path, "GET", "evil.example:80");
+    EXPECT_TRUE(has(answer, "HTTP/1.1 421")) << answer;
+    EXPECT_FALSE(has(answer, "a-program"));
+  }
+  EXPECT_EQ(program_.pages, 0);
+  const auto port = std::to_string(view_.address().port());
+  for (const auto& host : {"127.0.0.1:" + port, std::string("[::1]:") + port}) {
+    EXPECT_TRUE(has(ask("/status", "GET", host), "HTTP/1.1 200")) << host;
+  }
+}
+
+// Its metrics are the network's to read, by the name that a scraper has for this machine.
+TEST_F(ViewTest, OfTheNetworkIsAskedByAnyName) {
+  const View view(Endpoint{"0.0.0.0", 0}, "a-program", program_);
+  EXPECT_TRUE(has(ask_of(view, "/status", "GET", "gpu1.cluster.example"), "HTTP/1.1 200"));
+}
+
+class AdminTest : public testing::Test {
+ protected:
+  support::TempDir folder_;
+  std::string door_ = folder_.file("door");
+  Program program_;
+  CommandQueue commands_{[] {}};
+};
+
+TEST_F(AdminTest, TheSocketGoesWithIt) {
+  { const View view(door_, "a-program", program_, commands_); }
+  EXPECT_FALSE(std::filesystem::exists(door_));
+}
+
+TEST_F(AdminTest, AnothersSocketInItsPlaceStays) {
+  std::optional<View> view(std::in_place, door_, "a-program", program_, commands_);
+  std::filesystem::remove(door_);
+  const View another(door_, "another-program", program_, commands_);
+  view.reset();
+  EXPECT_TRUE(std::filesystem::exists(door_));
 }
 
 TEST_F(ViewTest, RequestsThatAreHalfSentKeepNobodyWaiting) {
@@ -143,7 +203,7 @@ TEST_F(ViewTest, RequestsThatAreHalfSentKeepNobodyWaiting) {
   }
   EXPECT_TRUE(has(ask("/healthz"), "HTTP/1.1 200"));
   // And are answered once they are whole.
-  send(halves.front(), "st: x\r\nConnection: close\r\n\r\n");
+  send(halves.front(), "st: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_TRUE(has(receive(halves.front()), "pages_total"));
 }
 

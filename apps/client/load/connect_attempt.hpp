@@ -13,7 +13,7 @@ namespace offload::client {
 
 /// Whom a run's connections go to. Immutable once made: all threads read it.
 struct Target {
-  std::vector<net::SocketAddress> addresses;  ///< of the same server, at least one
+  std::vector<net::SocketAddress> addresses;  ///< of the same server
   std::optional<net::TlsContext> tls;         ///< the connections speak it
 };
 

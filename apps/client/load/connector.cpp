@@ -1,7 +1,10 @@
 #include "apps/client/load/connector.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "core/error.hpp"
@@ -12,6 +15,33 @@ namespace offload::client {
 using core::Clock;
 using core::Duration;
 using core::TimePoint;
+
+namespace {
+
+constexpr const char* kTimeIsOver = " (--connect-timeout is over)";
+
+}  // namespace
+
+std::vector<net::SocketAddress> resolve_by(TimePoint deadline, const std::string& host,
+                                           std::uint16_t port, const core::Signals& signals) {
+  Duration pause = kFirstPause;
+  for (bool first = true;; first = false) {
+    try {
+      return net::resolve(host, port, false);
+    } catch (const core::Error& error) {
+      const TimePoint now = Clock::now();
+      if (now >= deadline) {
+        throw core::Error(error.code(), std::string(error.what()) + kTimeIsOver);
+      }
+      if (first) core::log_info("waiting for the server: {}", error.what());
+      const auto wait =
+          std::chrono::ceil<std::chrono::milliseconds>(std::min(pause, deadline - now));
+      pollfd signal{signals.fd(), POLLIN, 0};
+      if (::poll(&signal, 1, static_cast<int>(wait.count())) > 0) return {};
+      pause = std::min(pause * 2, kLongestPause);
+    }
+  }
+}
 
 Connector::Connector(const Target& target, TimePoint deadline, const core::Signals& signals)
     : target_(target), deadline_(deadline) {
@@ -33,8 +63,7 @@ net::Stream Connector::connect() {
     if (stream.valid() || interrupted_.raised()) return stream;
     if (first) core::log_info("waiting for the server: {}", reason_);
     const TimePoint now = Clock::now();
-    if (now >= deadline_)
-      throw core::Error(core::ErrorCode::timed_out, reason_ + " (--connect-timeout is over)");
+    if (now >= deadline_) throw core::Error(core::ErrorCode::timed_out, reason_ + kTimeIsOver);
     wait(interrupted_, std::min(now + pause, deadline_));
     if (interrupted_.raised()) return {};
     pause = std::min(pause * 2, kLongestPause);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "apps/client/load/connect_attempt.hpp"
 #include "apps/client/load/event_flag.hpp"
@@ -12,6 +14,12 @@
 #include "progress/engine.hpp"
 
 namespace offload::client {
+
+/// The addresses of a server's name, which is asked for again until `deadline` while it is unknown:
+/// a server that is about to start may not have its name yet. None if a signal arrives first, which
+/// is left for `signals.take()`. Throws core::Error (not_found): the last attempt's.
+std::vector<net::SocketAddress> resolve_by(core::TimePoint deadline, const std::string& host,
+                                           std::uint16_t port, const core::Signals& signals);
 
 /// The opener of a run's first connections, one after the other. One thread.
 class Connector {

@@ -310,20 +310,24 @@ Duration duration_of(const RunResult& result, const Options& options, TimePoint 
 
 }  // namespace
 
-Load::Load(const Options& options)
+Load::Load(const Options& options, const core::Signals& signals)
     : schedule(options.schedule.empty() ? std::nullopt
                                         : std::optional(Schedule::read(options.schedule))),
       pool(make_pool(options, schedule)),
-      target{net::resolve(options.server_address, options.server_port, false), make_tls(options)} {}
+      target{resolve_by(Clock::now() + options.connect_timeout, options.server_address,
+                        options.server_port, signals),
+             make_tls(options)} {}
 
 RunResult run_load(const Options& options, const RunSetting& setting, const Load& load,
                    core::Signals& signals, const RunObserver& observer) {
   RunResult result;
   result.setting = setting;
   result.udp = options.udp;
-  Connected connected = options.udp
-                            ? open_all(options, setting, load)
+  Connected connected;
+  if (!load.target.addresses.empty()) {
+    connected = options.udp ? open_all(options, setting, load)
                             : connect_all(options, load.target, signals, result.total->connect);
+  }
   if (connected.streams.size() + connected.missing < connection_count(options)) {
     result.interrupted = signals.take() != 0;
     result.verdict = verdict_of(result, options, load);

@@ -15,8 +15,11 @@ namespace offload::client {
 
 /// What the runs of a command have in common, made once.
 struct Load {
-  /// Throws Error: for a server's name that is none, a file that cannot be read, ...
-  explicit Load(const Options& options);
+  /// Waits for the server's name to be known, for --connect-timeout; if a signal comes first, the
+  /// target has no address. Throws Error: for a name that stays unknown, a file that cannot be
+  /// read,
+  /// ...
+  Load(const Options& options, const core::Signals& signals);
 
   std::optional<Schedule> schedule;
   RequestPool pool;

@@ -1,8 +1,10 @@
 #include "rdma/cm/cm_id.hpp"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace offload::rdma {
@@ -12,6 +14,12 @@ NativeCmId create(rdma_event_channel* channel) {
   rdma_cm_id* id = nullptr;
   check(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), "use librdmacm");
   return {id, "an identifier of librdmacm"};
+}
+
+/// An interface's index by its name or number (RFC 4007 11.2); 0: there is none.
+std::uint32_t scope_of(const std::string& zone) {
+  const unsigned index = ::if_nametoindex(zone.c_str());
+  return index != 0 ? index : static_cast<std::uint32_t>(std::strtoul(zone.c_str(), nullptr, 10));
 }
 
 CmEvent copy_of(const rdma_cm_event& event) {
@@ -32,16 +40,22 @@ sockaddr_storage CmAddress::native() const {
   sockaddr_storage storage{};
   auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
   auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
-  if (::inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
+  const std::size_t end = address.find('%');
+  const bool has_scope = end != std::string::npos;
+  if (!has_scope && ::inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
     v4.sin_family = AF_INET;
     v4.sin_port = htons(port);
-  } else if (::inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(port);
-  } else {
-    throw core::Error(core::ErrorCode::invalid_value,
-                      "'" + address + "' is no IPv4 or IPv6 address");
+    return storage;
   }
+  const std::uint32_t scope = has_scope ? scope_of(address.substr(end + 1)) : 0;
+  if (::inet_pton(AF_INET6, address.substr(0, end).c_str(), &v6.sin6_addr) != 1 ||
+      (has_scope && scope == 0)) {
+    throw core::Error(core::ErrorCode::invalid_value,
+                      "'" + address + "' is no IPv4 or IPv6 address of this machine's networks");
+  }
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(port);
+  v6.sin6_scope_id = scope;
   return storage;
 }
 

@@ -16,12 +16,13 @@
 /// librdmacm's identifiers, events, addresses and routes (rdma_cm(7)).
 namespace offload::rdma {
 
-/// An address to listen or connect at: a numeric IPv4 or IPv6 address, and a port.
+/// An address to listen or connect at: a numeric IPv4 or IPv6 address, with the scope of a
+/// link-local one ("fe80::1%eth0"), and a port.
 struct CmAddress {
   std::string address;
   std::uint16_t port = 0;
 
-  /// Throws Error (invalid_value) for a name.
+  /// Throws Error (invalid_value) for a name, or a scope that is not there.
   [[nodiscard]] sockaddr_storage native() const;
 };
 

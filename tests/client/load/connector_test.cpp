@@ -86,6 +86,36 @@ TEST(Connector, MakesOneAttemptWhateverTheDeadline) {
   EXPECT_TRUE(connector.connect().valid());
 }
 
+// Names that cannot be asked for: the tests send nothing to a name server.
+const std::string kNoName(64, 'x');
+
+TEST(ResolveBy, GivesUpAtItsDeadlineWithTheLastReason) {
+  const core::Signals signals;
+  const auto begin = Clock::now();
+  const auto error =
+      support::thrown_by([&] { (void)resolve_by(begin + 100ms, kNoName, 1, signals); });
+  EXPECT_EQ(error.code(), core::ErrorCode::not_found);
+  EXPECT_NE(std::string(error.what()).find("cannot resolve"), std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("(--connect-timeout is over)"), std::string::npos);
+  EXPECT_GE(Clock::now() - begin, 100ms);
+}
+
+TEST(ResolveBy, AsksOnceWhateverTheDeadline) {
+  const core::Signals signals;
+  EXPECT_EQ(resolve_by(Clock::now() - 1s, "127.0.0.1", 7, signals).front().port(), 7);
+}
+
+TEST(ResolveByDeathTest, ASignalEndsTheWaitAndIsLeftToBeTaken) {
+  EXPECT_EXIT(
+      {
+        core::Signals signals;
+        ::kill(::getpid(), SIGTERM);
+        const auto addresses = resolve_by(Clock::now() + 10 * kBound, kNoName, 1, signals);
+        std::_Exit(addresses.empty() && signals.take() == SIGTERM ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 // In a process of its own: a signal's mask and action are the process's.
 TEST(ConnectorDeathTest, ASignalEndsTheWaitAndIsLeftToBeTaken) {
   EXPECT_EXIT(

@@ -214,7 +214,8 @@ def test_a_folder_that_somebody_else_made(stage, program, folder):
     ended = as_nobody(stage, program, "--backend", "cpu") if program == "offload-worker" else \
         as_nobody(stage, program, "-p", 0)
     assert ended.wait() == 1
-    assert f"{folder} is not a folder of this user's alone" in ended.log
+    assert f"{folder} is not a folder of this user's alone: it belongs to user 0, this is user {NOBODY}" in ended.log
+    assert "OFFLOAD_RUNTIME_DIR" in ended.log
 
 
 @as_root

@@ -2,6 +2,7 @@
 crashes nor hangs."""
 import contextlib
 import os
+import re
 import struct
 
 import pytest
@@ -227,6 +228,35 @@ def test_a_server_that_falls_silent(stage, server, attached):
     expect_recovery(server, worker)
 
 
+def test_a_server_that_makes_the_workers_doorbell_block(stage, server):
+    """It has the ends that it passed, too: fills one, and makes both block. The worker serves all the same."""
+    worker = stage.worker()
+    server.attach()
+    os.set_blocking(server.bells[1], False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(server.bells[1], bytes(4096))
+    for bell in server.bells:
+        os.set_blocking(bell, True)
+    for sequence in range(3):
+        struct.pack_into("=I", server.memory.responses, 128, 1)  # armed: the worker rings
+        server.memory.write(sequence, b"sense", response=False)
+        server.ring()
+        assert wait_until(lambda at=sequence: server.memory.read(at, response=True), "an answer") == (0, b"esnes")
+    server.control.send(START_SHUTDOWN, RELEASED)
+    server.control.expect(SHUTDOWN_COMPLETE)
+    assert worker.wait() == 0
+
+
+def test_a_doorbell_that_is_no_pipe(stage, server):
+    worker = stage.worker()
+    server.accept().send(WELCOME, welcome())
+    with plain_file(stage.folder) as file:
+        server.control.send(DESCRIPTOR, server.descriptor(), [*server.fds()[:3], file])
+        expect_complaint(server, worker, "a doorbell is not a pipe")
+    expect_recovery(server, worker)
+
+
 def test_a_server_that_never_lets_the_worker_in(stage, server):
     """It keeps saying that it is alive, and no more: the worker's patience has an end."""
     worker = stage.worker("--connect-timeout", "1s")
@@ -239,7 +269,7 @@ def test_a_server_that_never_lets_the_worker_in(stage, server):
         return not worker.alive
     wait_until(tell, "the worker gives up")
     assert worker.wait() == 1
-    assert "no server let this worker in" in worker.log
+    assert re.search(r"no server let this worker in on \S+ for 1 s: the server sends no channels", worker.log)
 
 
 def test_a_server_that_ends_before_it_began(stage, server):

@@ -1,10 +1,14 @@
 """--admin and offload-ctl: commands to programs that run, and who may give them."""
+import contextlib
 import json
+import os
+import socket
 import stat
 import subprocess
+import threading
 
 import pytest
-from harness import BIN, TIME_FACTOR, needs_cpu_worker, wait_until
+from harness import BIN, PATIENCE, TIME_FACTOR, needs_cpu_worker, wait_until
 from wire import Wire, frame, payloads
 
 
@@ -129,3 +133,73 @@ def test_a_door_that_is_taken_is_an_error(pair, stage, doors):  # pylint: disabl
     worker = stage.worker("--admin", f"unix:{doors[0]}")
     assert worker.wait() == 1
     assert "another program listens there" in worker.log
+
+
+NOBODY = 65534
+EVIL = b"\x1b]0;owned\x07\x1b[2J\xff\tall is well\n"
+SHOWN = r"\u001b]0;owned\u0007\u001b[2J\ufffd" + "\tall is well\n"
+
+
+@contextlib.contextmanager
+def strange_door(path, user):
+    """A socket of `user` that anybody may connect to; answers once, with text that commands a terminal."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    path.chmod(0o777)
+    asked = []
+
+    def answer():
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(PATIENCE)
+            asked.append(connection.recv(4096))
+            if asked[-1]:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(EVIL) + EVIL)
+
+    listener.settimeout(PATIENCE)
+    own = os.geteuid()
+    os.seteuid(user)  # a socket belongs to the user who calls listen()
+    listener.listen()
+    os.seteuid(own)
+    thread = threading.Thread(target=answer)
+    thread.start()
+    yield asked
+    thread.join(PATIENCE)
+    listener.close()
+
+
+def test_what_a_program_says_commands_no_terminal(stage):
+    with strange_door(stage.folder / "door", os.geteuid()) as asked:
+        assert ctl(stage.folder / "door", "status") == (0, SHOWN)
+    assert asked[0].startswith(b"GET /status ")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_the_door_of_another_user_is_told_nothing(stage):
+    stage.folder.chmod(0o1777)
+    with strange_door(stage.folder / "door", NOBODY) as asked:
+        status, said = ctl(stage.folder / "door", "detach", 1)
+    assert status == 1 and asked == [b""]
+    assert f"the socket belongs to user {NOBODY}" in said and "only user 0 and root are trusted" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_root_trusts_a_service_in_the_services_own_folder(stage):
+    """As the unit's: its user is another, and its folder that user's alone to write."""
+    folder = stage.folder / "service"
+    folder.mkdir(mode=0o755)
+    os.chown(folder, NOBODY, NOBODY)
+    with strange_door(folder / "door", NOBODY) as asked:
+        assert ctl(folder / "door", "health")[0] == 0
+    assert asked[0].startswith(b"GET /healthz ")
+
+
+def test_a_door_in_place_of_its_own_stays(stage):
+    door = stage.folder / "door"
+    first = stage.server("--admin", f"unix:{door}")
+    first.wait_for_log("commands are taken")
+    door.unlink()
+    stage.server("--admin", f"unix:{door}", comch=stage.folder / "second.sock").wait_for_log(
+        "commands are taken")
+    assert first.terminate() == 0
+    assert ctl(door, "health")[0] == 0

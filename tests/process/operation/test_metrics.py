@@ -21,11 +21,11 @@ def port_of(program):
     return int(program.wait_for_log(r"metrics on http://127\.0\.0\.1:(\d+)/metrics")[1])
 
 
-def ask(program, path, method="GET"):
+def ask(program, path, method="GET", host="localhost"):
     """Status and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port_of(program), timeout=PATIENCE)
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers={"Host": host})
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
     finally:
@@ -239,6 +239,21 @@ def test_nothing_can_be_changed(pair):
     for program in pair:
         for method in ("POST", "PUT", "DELETE"):
             assert ask(program, "/metrics", method)[0] == 405
+
+
+def test_head_is_answered_as_get(pair):
+    for program in pair:
+        for path in ("/metrics", "/healthz", "/status", "/"):
+            assert ask(program, path, "HEAD") == (200, "")
+
+
+def test_a_page_of_another_name_reads_nothing(pair):
+    """DNS rebinding: a stranger's name with the address of this machine."""
+    for program in pair:
+        for path in ("/status", "/metrics", "/trace"):
+            assert ask(program, path, host="evil.example")[0] == 421
+        for host in ("localhost", f"127.0.0.1:{port_of(program)}", "[::1]:80"):
+            assert ask(program, "/status", host=host)[0] == 200
 
 
 @pytest.mark.parametrize("name", ["offload-server", "offload-worker"])

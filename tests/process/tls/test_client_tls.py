@@ -117,6 +117,16 @@ def test_clients_need_a_certificate_if_the_server_says_so(stage, ours, others, c
     stage.run_client(server, *trusting(ours), *own(client_certificate), "-i", 10)
 
 
+def test_one_too_many_is_told_nothing_before_its_handshake(stage, ours, certificate):
+    """A frame of the protocol would be bytes that are no TLS."""
+    server, _ = stage.pair(*own(certificate), "--max-clients", 1)
+    with TlsWire(server.port, ours) as wire:
+        wire.ask([b"the only one"])
+        with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as late:
+            assert late.recv(1) == b""
+        server.wait_for_log("is turned away")
+
+
 def test_who_does_not_speak_tls_at_a_port_that_does(stage, ours, certificate):
     server, _ = stage.pair(*own(certificate))
     client = stage.client(server, "-i", 1)

@@ -2,8 +2,10 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 
 #include <cstring>
+#include <string>
 
 #include "tests/support/thrown.hpp"
 
@@ -23,8 +25,21 @@ TEST(CmAddress, BecomesASocketAddress) {
   EXPECT_EQ(reinterpret_cast<const sockaddr_in6&>(v6).sin6_addr.s6_addr[15], 1);
 }
 
+TEST(CmAddress, ALinkLocalOneKeepsItsScope) {
+  const unsigned loopback = ::if_nametoindex("lo");
+  ASSERT_NE(loopback, 0U);
+  for (const std::string& zone : {std::string("lo"), std::to_string(loopback)}) {
+    const sockaddr_storage address = CmAddress{"fe80::1%" + zone, 1}.native();
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    EXPECT_EQ(v6.sin6_addr.s6_addr[15], 1);
+    EXPECT_EQ(v6.sin6_scope_id, loopback);
+    EXPECT_EQ(v6.sin6_port, htons(1));
+  }
+}
+
 TEST(CmAddress, ANameIsRefused) {
-  for (const char* const text : {"", "host", "10.0.0", "10.0.0.1:7", "::g"}) {
+  for (const char* const text :
+       {"", "host", "10.0.0", "10.0.0.1:7", "::g", "fe80::1%", "fe80::1%nosuch", "10.0.0.1%lo"}) {
     EXPECT_EQ(thrown_by([&] {
                 static_cast<void>(CmAddress{text, 1}.native());
               }).code(),

@@ -9,6 +9,10 @@ constexpr std::initializer_list<int> kNoErrors{};
 constexpr std::initializer_list<int> kDuplicateErrors{EMFILE};
 constexpr std::initializer_list<int> kSealErrors{EBUSY, EPERM};
 
+static bool is_pipe(int fd) {
+  return is_ours(fd) && (self().get<PipeReader>(fd) || self().get<PipeWriter>(fd));
+}
+
 extern "C" {
 
 // ---- Files and memory
@@ -32,6 +36,11 @@ int open(const char* path, int flags, ...) {
     }
     return real < 0 ? real : self().add(std::make_shared<RealFile>(real));
   }
+  // An end of a doorbell that was passed.
+  if (is_pipe(fd)) {
+    const Call call("open", {EMFILE, ENFILE, ENOMEM, EACCES});
+    return call.refused() ? call.refusal() : self().add(self().get<Object>(fd));
+  }
   if (!is_path(path)) return OFFLOAD_LIBC(open)(path, flags, mode);
   const Call call("open", {EMFILE, ENFILE, ENOMEM, EACCES, ENOSPC});
   if (call.refused()) return call.refusal();
@@ -53,9 +62,11 @@ int lstat(const char* path, struct stat* status) {
   if (!is_path(path)) return OFFLOAD_LIBC(lstat)(path, status);
   const Call call("lstat", {ENOMEM, EACCES});
   if (call.refused()) return call.refusal();
-  if (!kernel->names.contains(path)) return fails(ENOENT);
+  const auto there = kernel->names.find(path);
+  if (there == kernel->names.end()) return fails(ENOENT);
   *status = {};
   status->st_mode = S_IFSOCK;
+  status->st_ino = reinterpret_cast<ino_t>(there->second.lock().get());
   return 0;
 }
 int unlink(const char* path) {
@@ -82,6 +93,7 @@ int fstat(int fd, struct stat* status) {
   if (call.refused()) return call.refusal();
   const auto file = self().get<RealFile>(fd);
   *status = {};
+  if (is_pipe(fd)) status->st_mode = S_IFIFO;
   return file ? OFFLOAD_LIBC(fstat)(file->real, status) : 0;
 }
 int ftruncate(int fd, off_t size) {

@@ -58,7 +58,7 @@ void remove_stale(const Address& address) {
   if (try_connect(probe.get(), address) != ECONNREFUSED) {
     throw Error(ErrorCode::in_use, address.to_string() + ": another server listens there");
   }
-  ::unlink(address.path.c_str());
+  net::remove_same_file(address.path, status);
 }
 
 /// With the folder of its path, if that is ours to make.
@@ -126,9 +126,9 @@ class UnixListener final : public Listener {
     // A socket file gets the mode that its socket has when it is bound: right from the start.
     check_errno(::fchmod(fd_.get(), address.insecure ? 0666 : 0600), action);
     check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), action);
+    file_.emplace(address.path);
     check_errno(::listen(fd_.get(), kLocalBacklog), action);
   }
-  ~UnixListener() override { ::unlink(address().path.c_str()); }
 
   std::unique_ptr<ControlConnection> accept() override {
     while (true) {
@@ -154,16 +154,18 @@ class UnixListener final : public Listener {
  private:
   PathLock lock_;
   core::Fd fd_;
+  std::optional<net::OwnFile> file_;
   core::RateLimit waiting_log_;
 };
 
 }  // namespace
 
-PathLock::PathLock(const Address& address) : path_(address.path + ".lock") {
-  const std::string action = "cannot lock " + address.to_string() + " with " + path_;
+PathLock::PathLock(const Address& address) {
+  const std::string path = address.path + ".lock";
+  const std::string action = "cannot lock " + address.to_string() + " with " + path;
   while (true) {
-    core::Fd fd(check_errno(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600),
-                            action));
+    core::Fd fd(
+        check_errno(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), action));
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) core::throw_errno(action);
       throw Error(ErrorCode::in_use, address.to_string() + ": another server listens there");
@@ -172,15 +174,13 @@ PathLock::PathLock(const Address& address) : path_(address.path + ".lock") {
     struct stat locked {};
     struct stat there {};
     check_errno(::fstat(fd.get(), &locked), action);
-    if (::stat(path_.c_str(), &there) == 0 && there.st_ino == locked.st_ino) {
+    if (::stat(path.c_str(), &there) == 0 && there.st_dev == locked.st_dev &&
+        there.st_ino == locked.st_ino) {
       fd_ = std::move(fd);
+      file_.emplace(path, locked);
       return;
     }
   }
-}
-
-PathLock::~PathLock() {
-  ::unlink(path_.c_str());  // still locked
 }
 
 std::unique_ptr<ControlConnection> connect_local(const Address& address) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "comch/transport/control_connection.hpp"
+#include "net/own_file.hpp"
 
 namespace offload::comch {
 
@@ -25,11 +27,10 @@ class PathLock {
   explicit PathLock(const Address& address);
   PathLock(const PathLock&) = delete;
   PathLock& operator=(const PathLock&) = delete;
-  ~PathLock();
 
  private:
-  std::string path_;
   core::Fd fd_;
+  std::optional<net::OwnFile> file_;  ///< goes while it is still locked
 };
 
 }  // namespace offload::comch

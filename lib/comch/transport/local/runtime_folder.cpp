@@ -14,11 +14,20 @@ namespace {
 
 constexpr mode_t kOwnersAlone = 0700;
 
-/// Whether it is a folder, and not a link to one, that is this user's alone.
-bool is_private(const std::string& folder) {
+/// Why what is at `folder` is not a folder of this user's alone, or nothing; empty if it is one.
+std::string why_not_private(const std::string& folder) {
   struct stat status {};
-  return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == ::geteuid() && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  if (::lstat(folder.c_str(), &status) != 0) return core::describe_errno(errno);
+  if (!S_ISDIR(status.st_mode)) return "it is not a folder";
+  if (status.st_uid != ::geteuid()) {
+    return "it belongs to user " + std::to_string(status.st_uid) + ", this is user " +
+           std::to_string(::geteuid());
+  }
+  return (status.st_mode & (S_IRWXG | S_IRWXO)) == 0 ? "" : "others may use it (chmod 700)";
+}
+
+bool is_private(const std::string& folder) {
+  return why_not_private(folder).empty();
 }
 
 bool is_in(const std::string& path, const std::string& folder) {
@@ -49,11 +58,15 @@ void make_runtime_folder(const std::string& path) {
 
 void check_runtime_folder(const std::string& path) {
   const std::string folder = runtime_folder();
-  if (!is_in(path, folder) || ::access(folder.c_str(), F_OK) != 0 || is_private(folder)) return;
+  struct stat status {};
+  if (!is_in(path, folder) || ::lstat(folder.c_str(), &status) != 0) return;  // a link counts
+  const std::string why = why_not_private(folder);
+  if (why.empty()) return;
   throw core::Error(core::ErrorCode::not_permitted,
-                    folder +
-                        " is not a folder of this user's alone (chmod 700), so others could "
-                        "take the server's place: choose another place with --comch unix:PATH");
+                    folder + " is not a folder of this user's alone: " + why +
+                        ". Another user could take the server's place there. Remove it, or set "
+                        "OFFLOAD_RUNTIME_DIR for server and worker to a folder that is this user's "
+                        "alone, or choose another place with --comch unix:PATH");
 }
 
 }  // namespace offload::comch

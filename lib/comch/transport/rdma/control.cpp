@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "device/device.hpp"
-#include "net/socket.hpp"
+#include "net/every_address.hpp"
 
 namespace offload::comch {
 namespace {
@@ -37,12 +37,12 @@ rdma::ConnectionOptions control_options(const rdma::PathOptions& path) {
 
 }  // namespace
 
-rdma::CmAddress cm_address_of(const Address& address, bool passive) {
+std::vector<net::SocketAddress> socket_addresses_of(const Address& address, bool passive) {
   if (const std::string why = device::list_rdma_devices().why_none; !why.empty()) {
     throw Error(ErrorCode::not_supported, address.to_string() + ": " + why);
   }
   address.require_key();
-  return {net::resolve(address.host, address.port, passive).front().host(), address.port};
+  return net::resolve(address.host, address.port, passive);
 }
 
 RdmaControlConnection::RdmaControlConnection(std::shared_ptr<Adapter> adapter,
@@ -128,9 +128,10 @@ typename progress::TaskPool<Task>::Callbacks RdmaControlConnection::callbacks() 
           this};
 }
 
-void RdmaControlConnection::connect(const rdma::CmAddress& to) {
-  link_.connect(to, kHandshakeTime);
-  const auto deadline = core::Clock::now() + 2 * kHandshakeTime;  // the link has its own
+void RdmaControlConnection::connect(const rdma::CmAddress& to, core::Duration limit) {
+  server_ = to;
+  link_.connect(to, limit);
+  const auto deadline = core::Clock::now() + 2 * limit;  // the link has its own
   while (link_.state() == rdma::CmConnection::State::connecting && core::Clock::now() < deadline) {
     engine_.run_once(deadline);
   }
@@ -140,9 +141,9 @@ void RdmaControlConnection::connect(const rdma::CmAddress& to) {
 }
 
 std::unique_ptr<NetworkControlConnection> RdmaControlConnection::connect_another(
-    const Address& address) const {
+    const Address&) const {
   auto connection = std::make_unique<RdmaControlConnection>(adapter_, path_, peer_name_);
-  connection->connect(cm_address_of(address, false));
+  connection->connect(server_, kHandshakeTime);  // the name may be that of several servers
   return connection;
 }
 
@@ -230,13 +231,19 @@ std::optional<ControlMessage> RdmaControlConnection::receive() {
 }
 
 std::unique_ptr<ControlConnection> connect_rdma(const Address& address) {
-  const rdma::CmAddress to = cm_address_of(address, false);
-  const rdma::Route route = rdma::route_to(to, kHandshakeTime);
-  auto connection = std::make_unique<RdmaControlConnection>(std::make_shared<Adapter>(route.device),
-                                                            path_of(route), address.to_string());
-  connection->log_device_events();
-  connection->connect(to);
-  return connection;
+  return net::connect_to_any(socket_addresses_of(address, false),
+                             core::Clock::now() + 2 * kHandshakeTime,
+                             [&](const net::SocketAddress& at, core::TimePoint until) {
+                               const rdma::CmAddress to = cm_address_of(at);
+                               const core::Duration step = (until - core::Clock::now()) / 2;
+                               const rdma::Route route = rdma::route_to(to, step);
+                               auto connection = std::make_unique<RdmaControlConnection>(
+                                   std::make_shared<Adapter>(route.device), path_of(route),
+                                   address.to_string() + " at " + at.to_string());
+                               connection->log_device_events();
+                               connection->connect(to, step);
+                               return std::unique_ptr<ControlConnection>(std::move(connection));
+                             });
 }
 
 }  // namespace offload::comch

@@ -25,9 +25,13 @@ std::unique_ptr<ControlConnection> connect_rdma(const Address& address);
 /// Throws Error: not_supported, not_permitted as connect_rdma, in_use.
 std::unique_ptr<Listener> listen_rdma(const Address& address);
 
-/// `address` for librdmacm. `passive`: to listen. Throws Error: not_supported where there is no
-/// RDMA device, not_permitted without a key, not_found.
-rdma::CmAddress cm_address_of(const Address& address, bool passive);
+/// The socket addresses of `address`. `passive`: to listen. Throws Error: not_supported where there
+/// is no RDMA device, not_permitted without a key, not_found.
+std::vector<net::SocketAddress> socket_addresses_of(const Address& address, bool passive);
+/// `address` for librdmacm, with its scope if it is a link-local one.
+inline rdma::CmAddress cm_address_of(const net::SocketAddress& address) {
+  return {address.host(), address.port()};
+}
 
 /// A control connection over RDMA: a SEND for each message. It has an engine of its own, whose
 /// descriptor stands for it as a socket's would.
@@ -39,8 +43,8 @@ class RdmaControlConnection final : public NetworkControlConnection {
   /// What was sent is given some time to arrive.
   ~RdmaControlConnection() override;
 
-  /// Waits until it is connected. Throws Error.
-  void connect(const rdma::CmAddress& to);
+  /// Waits until it is connected, for about `limit`. Throws Error.
+  void connect(const rdma::CmAddress& to, core::Duration limit);
   /// Throws Error.
   void accept(rdma::ConnectRequest request) {
     link_.accept(std::move(request), kHandshakeTime);
@@ -95,6 +99,7 @@ class RdmaControlConnection final : public NetworkControlConnection {
   std::shared_ptr<Adapter> adapter_;
   rdma::PathOptions path_;
   std::string peer_name_;
+  rdma::CmAddress server_;  ///< that it is connected to
   net::SocketAddress source_;
   bool is_server_ = false;
   bool abandoned_ = false;

@@ -1,9 +1,11 @@
 #include <deque>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "comch/transport/rdma/control.hpp"
 #include "core/error.hpp"
+#include "net/every_address.hpp"
 
 namespace offload::comch {
 namespace {
@@ -15,9 +17,15 @@ class RdmaListener final : public Listener {
  public:
   explicit RdmaListener(const Address& address)
       : Listener(address),
-        listener_(engine_, cm_address_of(address, true),
-                  [this](rdma::ConnectRequest request) { take(std::move(request)); }) {
-    set_port(listener_.port());
+        listeners_(net::listen_at_each(
+            socket_addresses_of(address, true),
+            [this](const net::SocketAddress& at) {
+              return std::make_unique<rdma::CmListener>(
+                  engine_, cm_address_of(at),
+                  [this](rdma::ConnectRequest request) { take(std::move(request)); });
+            },
+            [](const auto& listener) { return listener->port(); })) {
+    set_port(listeners_.front()->port());
   }
 
   std::unique_ptr<ControlConnection> accept() override {
@@ -71,7 +79,7 @@ class RdmaListener final : public Listener {
   progress::Engine engine_;
   std::map<std::string, Entry> adapters_;  ///< by device
   std::deque<std::unique_ptr<ControlConnection>> arrived_;
-  rdma::CmListener listener_;
+  std::vector<std::unique_ptr<rdma::CmListener>> listeners_;  ///< one for each address
   bool armed_ = false;
 };
 

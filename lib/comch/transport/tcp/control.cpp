@@ -1,17 +1,20 @@
 #include "comch/transport/tcp/control.hpp"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <vector>
 
 #include "comch/transport/tcp/data.hpp"
 #include "comch/transport/tcp/pre_shared_keys.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "net/socket.hpp"
+#include "net/every_address.hpp"
 
 namespace offload::comch {
 namespace {
@@ -26,12 +29,22 @@ constexpr int kBacklog = 1024;
 /// is taken for dead. Beside it net turns SO_KEEPALIVE on, for connections that send nothing.
 constexpr core::Duration kDeadPeerTimeout = std::chrono::seconds(15);
 
-core::Fd connect_socket(const Address& address) {
-  core::Fd fd = net::start_connect(net::resolve(address.host, address.port, false).front());
-  const std::string action = "cannot connect to " + address.to_string();
-  pollfd poll{fd.get(), POLLOUT, 0};
-  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(kHandshakeTime);
-  if (::poll(&poll, 1, static_cast<int>(limit.count())) == 0) {
+/// Waits for an event of poll(2). Returns whether it came before `until`.
+bool wait_for(short event, int fd, core::TimePoint until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - core::Clock::now());
+  pollfd poll{fd, event, 0};
+  return left.count() > 0 && ::poll(&poll, 1, static_cast<int>(left.count())) != 0;
+}
+
+/// Returns when a step of connecting that begins now has to end.
+core::TimePoint end_of_step(core::TimePoint until) {
+  return std::min(until, core::Clock::now() + kHandshakeTime);
+}
+
+core::Fd connect_socket(const net::SocketAddress& to, const std::string& action,
+                        core::TimePoint until) {
+  core::Fd fd = net::start_connect(to);
+  if (!wait_for(POLLOUT, fd.get(), until)) {
     throw Error(ErrorCode::timed_out, action + ": no answer");
   }
   if (const int error = net::connect_result(fd.get()); error != 0) core::throw_errno(action, error);
@@ -39,21 +52,36 @@ core::Fd connect_socket(const Address& address) {
   return fd;
 }
 
-Stream connect_tcp_stream(const Address& address) {
-  address.require_key();
-  core::Fd fd = connect_socket(address);
+Stream connect_to(const net::SocketAddress& to, const Address& address, core::TimePoint until) {
+  const std::string name = address.to_string() + " at " + to.to_string();
+  core::Fd fd = connect_socket(to, "cannot connect to " + name, end_of_step(until));
   if (!address.takes_key()) return Stream(std::move(fd));
   Stream stream(std::move(fd), worker_context(*address.keys));
-  const auto deadline = core::Clock::now() + kHandshakeTime;
+  const auto deadline = end_of_step(until);
   while (!stream.handshake()) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - core::Clock::now()).count();
-    pollfd poll{stream.fd(), static_cast<short>(stream.wants_to_send() ? POLLOUT : POLLIN), 0};
-    if (left <= 0 || ::poll(&poll, 1, static_cast<int>(left)) == 0) {
-      throw Error(ErrorCode::timed_out, address.to_string() + " proves no key in time");
+    if (!wait_for(stream.wants_to_send() ? POLLOUT : POLLIN, stream.fd(), deadline)) {
+      throw Error(ErrorCode::timed_out, name + " proves no key in time");
     }
   }
   return stream;
+}
+
+/// Connects to the first address at which a server answers and, where a key is taken, proves it.
+Stream connect_tcp_stream(const Address& address) {
+  address.require_key();
+  return net::connect_to_any(net::resolve(address.host, address.port, false),
+                             core::Clock::now() + 2 * kHandshakeTime,
+                             [&](const net::SocketAddress& to, core::TimePoint until) {
+                               return connect_to(to, address, until);
+                             });
+}
+
+/// Returns `address` with the host and port of `peer`: its name may be that of several servers.
+Address narrowed(Address address, const net::SocketAddress& peer) {
+  if (peer.family() != AF_INET && peer.family() != AF_INET6) return address;
+  address.host = peer.family() == AF_INET6 ? "[" + peer.host() + "]" : peer.host();
+  address.port = peer.port();
+  return address;
 }
 
 class StreamControlConnection final : public NetworkControlConnection {
@@ -106,7 +134,7 @@ class StreamControlConnection final : public NetworkControlConnection {
   }
   [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const override {
-    return make_stream_connection(connect_(address), connect_);
+    return make_stream_connection(connect_(narrowed(address, source())), connect_);
   }
 
  private:
@@ -142,16 +170,37 @@ class TcpListener final : public Listener {
  public:
   explicit TcpListener(const Address& address)
       : Listener(address),
-        fd_(net::listen_tcp(net::resolve(address.host, address.port, true).front(), kBacklog)) {
+        sockets_(
+            net::listen_tcp_at_each(net::resolve(address.host, address.port, true), kBacklog)) {
     address.require_key();
-    set_port(net::local_address(fd_.get()).port());
+    set_port(net::local_address(sockets_.front().get()).port());
+    if (sockets_.size() == 1) return;
+    epoll_ = core::Fd(core::check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
+    for (const core::Fd& socket : sockets_) {
+      epoll_event event{EPOLLIN, {}};
+      core::check_errno(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event),
+                        "epoll_ctl");
+    }
   }
 
+  /// Takes connections of the sockets in turn, so that none keeps the others waiting.
   std::unique_ptr<ControlConnection> accept() override {
+    for (std::size_t tried = 0; tried < sockets_.size(); ++tried) {
+      auto connection = accept_at(sockets_[next_++ % sockets_.size()].get());
+      if (connection) return connection;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] int fd() const noexcept override {
+    return epoll_.valid() ? epoll_.get() : sockets_.front().get();
+  }
+
+ private:
+  std::unique_ptr<ControlConnection> accept_at(int socket) {
     while (true) {
       net::SocketAddress peer;
       peer.size = sizeof peer.storage;
-      core::Fd fd(::accept4(fd_.get(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
+      core::Fd fd(::accept4(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
                             SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd.valid()) {
         if (errno == ECONNABORTED || errno == EINTR) continue;
@@ -169,9 +218,6 @@ class TcpListener final : public Listener {
                                     address().keys);
     }
   }
-  [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
-
- private:
   /// Made anew when the keys were read again.
   const net::TlsContext& context() {
     const unsigned generation = address().keys->generation();
@@ -180,7 +226,9 @@ class TcpListener final : public Listener {
     return *context_;
   }
 
-  core::Fd fd_;
+  std::vector<core::Fd> sockets_;  ///< one for each address
+  core::Fd epoll_;                 ///< of several sockets; readable while one of them is
+  std::size_t next_ = 0;
   std::optional<net::TlsContext> context_;
   unsigned generation_ = 0;  ///< of the keys in it
   core::RateLimit waiting_log_;

@@ -53,6 +53,15 @@ TEST_F(LocalListener, SocketFileGoesWithIt) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
+TEST_F(LocalListener, AnothersSocketFileInItsPlaceStays) {
+  {
+    const auto listener = listen_local(address_);
+    std::filesystem::remove(path_);
+    leave_stale_socket();
+  }
+  EXPECT_TRUE(std::filesystem::exists(path_));
+}
+
 TEST_F(LocalListener, TakesOverFromAServerThatWasKilled) {
   leave_stale_socket();
   ASSERT_TRUE(std::filesystem::exists(path_));

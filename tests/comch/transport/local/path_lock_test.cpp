@@ -34,6 +34,15 @@ TEST_F(PathLocks, AFileThatAKilledHolderLeftLocksNothing) {
   const PathLock lock(address_);
 }
 
+TEST_F(PathLocks, AnothersFileInItsPlaceStays) {
+  {
+    const PathLock lock(address_);
+    std::filesystem::remove(file_);
+    std::ofstream(file_) << "";
+  }
+  EXPECT_TRUE(std::filesystem::exists(file_));
+}
+
 TEST_F(PathLocks, DoesNotFollowASymbolicLink) {
   std::filesystem::create_symlink(dir_.file("elsewhere"), file_);
   EXPECT_THROW(const PathLock lock(address_), core::Error);

@@ -88,6 +88,27 @@ TEST_F(RuntimeFolder, ThatOthersMayWriteToIsRefusedByBothSides) {
   EXPECT_EQ(connecting.code(), core::ErrorCode::not_permitted);
 }
 
+TEST_F(RuntimeFolder, ARefusalSaysWhatIsWrongAndWhatToDo) {
+  const std::string folder = dir_.file("folder");
+  ::setenv("OFFLOAD_RUNTIME_DIR", folder.c_str(), 1);
+  const auto refusal = [&] {
+    return std::string(
+        support::thrown_by([&] { check_runtime_folder(folder + "/x.sock"); }).what());
+  };
+  std::filesystem::create_symlink(dir_.file("not there"), folder);
+  EXPECT_NE(refusal().find("it is not a folder"), std::string::npos);
+  std::filesystem::remove(folder);
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0750), 0);
+  EXPECT_NE(refusal().find("others may use it (chmod 700)"), std::string::npos);
+  EXPECT_NE(refusal().find("OFFLOAD_RUNTIME_DIR"), std::string::npos);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
+    EXPECT_NE(refusal().find("it belongs to user 65534, this is user 0"), std::string::npos);
+  }
+  ::unsetenv("OFFLOAD_RUNTIME_DIR");
+}
+
 // Else a worker that comes before its server would have to be allowed to make it.
 TEST_F(RuntimeFolder, IsNotMadeByWhoConnects) {
   ::setenv("OFFLOAD_RUNTIME_DIR", dir_.file("nothing yet").c_str(), 1);

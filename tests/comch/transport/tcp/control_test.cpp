@@ -160,6 +160,21 @@ TEST(TcpListener, InsecureItHasNoTls) {
   EXPECT_TRUE(support::eventually([&] { return listener->accept() != nullptr; }));
 }
 
+// The name in the address may be that of several servers.
+TEST(TcpListener, AnotherConnectionIsToTheSameServer) {
+  Address address = Address::parse("tcp:127.0.0.1:0");
+  address.insecure = true;
+  const auto listener = listen_tcp(address);
+  const auto other = listen_tcp(address);
+  const auto client = connect_tcp(listener->address());
+  std::unique_ptr<ControlConnection> server;
+  ASSERT_TRUE(support::eventually([&] { return (server = listener->accept()) != nullptr; }));
+  const auto another =
+      dynamic_cast<NetworkControlConnection&>(*client).connect_another(other->address());
+  EXPECT_TRUE(support::eventually([&] { return listener->accept() != nullptr; }));
+  EXPECT_EQ(other->accept(), nullptr);
+}
+
 // A peer whose machine is gone sends no reset.
 TEST(TcpListener, BothEndsNoticeADeadPeer) {
   const auto listener = listen_tcp(loopback());

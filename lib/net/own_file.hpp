@@ -1,0 +1,34 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+#include <utility>
+
+namespace offload::net {
+
+/// Removes `path` if that is still the file which `file` was read of (device and inode). Returns
+/// whether it did.
+bool remove_same_file(const std::string& path, const struct stat& file) noexcept;
+
+/// A file that this process has made, such as that of a UNIX socket. Removes it at its end, and
+/// nothing that another program has put in its place. To end before what keeps the file open: until
+/// then no other file gets its inode.
+class OwnFile {
+ public:
+  /// The file that is at `path` now. Throws Error if there is none.
+  explicit OwnFile(std::string path);
+  /// The file at `path` that `file` was read of.
+  OwnFile(std::string path, const struct stat& file) : path_(std::move(path)), file_(file) {}
+  OwnFile(const OwnFile&) = delete;
+  OwnFile& operator=(const OwnFile&) = delete;
+  ~OwnFile() { remove_same_file(path_, file_); }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+  struct stat file_ {};
+};
+
+}  // namespace offload::net

@@ -1,0 +1,158 @@
+#include "net/every_address.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <string>
+
+#include "tests/support/log_capture.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::net {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+using support::thrown_by;
+
+/// Of TEST-NET-1 (RFC 5737): no machine has it.
+constexpr const char* kElsewhere = "192.0.2.1";
+
+std::vector<SocketAddress> addresses_of(const std::vector<std::string>& hosts,
+                                        std::uint16_t port = 0) {
+  std::vector<SocketAddress> addresses;
+  for (const std::string& host : hosts) addresses.push_back(resolve(host, port, true).front());
+  return addresses;
+}
+
+bool takes_connections(const SocketAddress& address) {
+  const core::Fd client = start_connect(address);
+  pollfd writable{client.get(), POLLOUT, 0};
+  return ::poll(&writable, 1, 20'000) == 1 && connect_result(client.get()) == 0;
+}
+
+TEST(ListenAtEach, AddressWithOnePort) {
+  const auto sockets = listen_tcp_at_each(addresses_of({"127.0.0.2", "127.0.0.3"}), 8);
+  ASSERT_EQ(sockets.size(), 2U);
+  const auto first = local_address(sockets[0].get());
+  const auto second = local_address(sockets[1].get());
+  EXPECT_EQ(first.host(), "127.0.0.2");
+  EXPECT_EQ(second.host(), "127.0.0.3");
+  EXPECT_EQ(second.port(), first.port());
+  EXPECT_TRUE(takes_connections(first));
+  EXPECT_TRUE(takes_connections(second));
+}
+
+TEST(ListenAtEach, AddressOfAnotherMachineIsSkippedWithAWarning) {
+  const support::LogCapture log;
+  for (const auto& hosts : {std::vector<std::string>{kElsewhere, "127.0.0.2"},
+                            std::vector<std::string>{"127.0.0.2", kElsewhere}}) {
+    const auto sockets = listen_tcp_at_each(addresses_of(hosts), 8);
+    ASSERT_EQ(sockets.size(), 1U);
+    EXPECT_EQ(local_address(sockets[0].get()).host(), "127.0.0.2");
+    EXPECT_TRUE(log.has("warning: cannot listen on 192.0.2.1:")) << log.text();
+    EXPECT_TRUE(log.has("this address is skipped"));
+  }
+}
+
+TEST(ListenAtEach, AddressOfAnotherMachineAloneIsAnError) {
+  const support::LogCapture log;
+  const auto error = thrown_by([] { (void)listen_tcp_at_each(addresses_of({kElsewhere}), 8); });
+  EXPECT_EQ(error.system_errno(), EADDRNOTAVAIL);
+  EXPECT_FALSE(log.has("skipped"));
+}
+
+// Who has the port at one address could take the requests of those who come there.
+TEST(ListenAtEach, APortThatIsTakenAtOneAddressIsAnError) {
+  const core::Fd taken = listen_tcp(addresses_of({"127.0.0.3"}).front(), 1);
+  const std::uint16_t port = local_address(taken.get()).port();
+  const auto error = thrown_by([&] {
+    (void)listen_tcp_at_each(addresses_of({"127.0.0.2", "127.0.0.3"}, port), 8);
+  });
+  EXPECT_EQ(error.code(), ErrorCode::in_use);
+}
+
+/// Listens at nothing; the port that it is given first for port 0 is taken at the second address.
+class Ports {
+ public:
+  std::uint16_t listen(const SocketAddress& address) {
+    if (address.port() == 0) return ++last_;
+    ++calls_;
+    if (address.port() <= taken_) throw Error(ErrorCode::in_use, "it is taken");
+    return address.port();
+  }
+  explicit Ports(std::uint16_t taken) : taken_(taken) {}
+
+  [[nodiscard]] int calls() const noexcept { return calls_; }
+
+ private:
+  std::uint16_t taken_;
+  std::uint16_t last_ = 0;
+  int calls_ = 0;
+};
+
+TEST(ListenAtEach, AFreePortOfTheFirstThatIsTakenAtTheSecondIsChangedForAnother) {
+  const auto listen_with = [](Ports& ports) {
+    return listen_at_each(
+        addresses_of({"127.0.0.2", "127.0.0.3"}),
+        [&](const SocketAddress& address) { return ports.listen(address); },
+        [](std::uint16_t port) { return port; });
+  };
+  Ports some_taken(3);
+  EXPECT_EQ(listen_with(some_taken), (std::vector<std::uint16_t>{4, 4}));
+  Ports all_taken(1000);
+  EXPECT_EQ(thrown_by([&] { (void)listen_with(all_taken); }).code(), ErrorCode::in_use);
+  EXPECT_EQ(all_taken.calls(), kMostPorts);
+}
+
+/// What connecting to each address came to.
+std::string connect(const std::vector<std::string>& results, std::string* asked = nullptr) {
+  const auto deadline = core::Clock::now() + core::seconds(60);
+  return connect_to_any(results, deadline, [&](const std::string& result, core::TimePoint until) {
+    EXPECT_LE(until, deadline);
+    if (asked != nullptr) *asked += result + ";";
+    if (result == "nowhere") {
+      throw Error(ErrorCode::operating_system, result,
+                  {core::Cause::Domain::system, EADDRNOTAVAIL});
+    }
+    if (result != "there") throw Error(ErrorCode::not_connected, result);
+    return result;
+  });
+}
+
+TEST(ConnectToAny, TakesTheFirstThatIsThere) {
+  std::string asked;
+  EXPECT_EQ(connect({"refused", "there", "there"}, &asked), "there");
+  EXPECT_EQ(asked, "refused;there;");
+}
+
+TEST(ConnectToAny, GivesTheLastReason) {
+  EXPECT_STREQ(thrown_by([] { connect({"refused", "silent"}); }).what(), "silent");
+}
+
+// A worker ends for an address that its machine cannot have, and tries again for another reason.
+TEST(ConnectToAny, AnAddressOfNoUseHereIsTheReasonOnlyIfThereIsNoOther) {
+  EXPECT_STREQ(thrown_by([] { connect({"refused", "nowhere"}); }).what(), "refused");
+  EXPECT_STREQ(thrown_by([] { connect({"nowhere", "refused"}); }).what(), "refused");
+  EXPECT_STREQ(thrown_by([] { connect({"nowhere"}); }).what(), "nowhere");
+}
+
+TEST(ConnectToAny, SharesTheTimeThatIsLeft) {
+  const auto deadline = core::Clock::now() + core::seconds(60);
+  std::vector<core::TimePoint> ends;
+  const auto note = [&](int, core::TimePoint until) -> int {
+    ends.push_back(until);
+    throw Error(ErrorCode::timed_out, "late");
+  };
+  EXPECT_EQ(thrown_by([&] { connect_to_any(std::vector<int>(3), deadline, note); }).code(),
+            ErrorCode::timed_out);
+  ASSERT_EQ(ends.size(), 3U);
+  EXPECT_LE(ends[0], deadline - core::seconds(40));  // a third of what was left
+  EXPECT_LE(ends[1], deadline - core::seconds(30));  // half of it
+  EXPECT_LE(ends[2], deadline);
+}
+
+}  // namespace
+}  // namespace offload::net
