@@ -114,6 +114,7 @@ void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& po
         return turn_away(socket, address, Refusal::too_many_clients,
                          protocol::describe(Refusal::too_many_clients));
       case ClientCounts::Outcome::too_many_of_address:
+        net::limited_sources.add(net::Door::clients);
         return turn_away(socket, address, Refusal::too_many_of_address,
                          protocol::describe(Refusal::too_many_of_address));
     }

@@ -1,9 +1,11 @@
 #include "apps/server/client_table.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "core/probe.hpp"
+#include "net/source/make_room.hpp"
 
 namespace offload::server {
 namespace {
@@ -22,6 +24,8 @@ constexpr std::size_t kKeptFrames = 16;
 constexpr core::Duration kLingerTime = std::chrono::seconds(1);
 /// How soon it is looked again for clients that hold too much, when there were none.
 constexpr core::Duration kShedInterval = std::chrono::milliseconds(10);
+/// Idle clients that are ended at once: that costs some 10 us each.
+constexpr std::size_t kEndedAtOnce = 256;
 
 std::size_t receive_size(std::size_t longest_frame) {
   return std::clamp(2 * longest_frame, kReceiveSize, kLongestReceiveSize);
@@ -55,6 +59,7 @@ Client& ClientTable::add(net::Stream stream, Admission admission) {
                                               buffers_, block_size_, *this));
   Client& added = *clients_.back();
   added.index_ = clients_.size() - 1;
+  if (added.counts_for_tls_) ++tls_clients_;
   idle_.start(added, engine_->run_time());
   return added;
 }
@@ -69,6 +74,7 @@ void ClientTable::drain() {
 void ClientTable::erase(Client& client) {
   metrics_->closed[static_cast<std::size_t>(client.connection().end())].add();
   OFFLOAD_PROBE1(close, static_cast<int>(client.connection().end()));
+  uncount_tls(client);
   const std::size_t index = client.index_;
   std::swap(clients_[index], clients_.back());
   clients_[index]->index_ = index;
@@ -137,10 +143,8 @@ bool ClientTable::close_overdue() {
     }
   }
   while (Client* const client = idle_.pop_due(now)) {
-    const Connection& connection = client->connection();
-    if (connection.state() != ConnectionState::open) continue;
-    if (connection.in_flight() != 0 || connection.readable() || client->holds_frames_ ||
-        !connection.backlog().empty()) {
+    if (client->connection().state() != ConnectionState::open) continue;
+    if (!client->is_quiet()) {
       idle_.start(*client, now);
     } else {
       disconnect(*client, Refusal::idle_timed_out);
@@ -186,12 +190,17 @@ void ClientTable::shed() noexcept {
   std::size_t threshold = 0;
   for (const auto& client : clients_) threshold = std::max(threshold, client->holds());
   const std::uint64_t enough = memory_.allowed() - memory_.allowed() / 8;
-  if (buffers_.lent() <= enough) return (void)memory_.set_held(buffers_.lent());
-  const std::uint64_t share =
-      (buffers_.lent() - enough) / std::max<std::size_t>(clients_.size(), 1);
+  if (held() <= enough) return (void)memory_.set_held(held());
+  // TLS may have half of it, the other half is for messages.
+  if (held_by_tls() > enough / 2 &&
+      end_quiet((std::min(held() - enough, held_by_tls() - enough / 2)) / kTlsMemory + 1)) {
+    next_shed_ = engine_->now() + kShedInterval;
+    return;
+  }
+  const std::uint64_t share = (held() - enough) / std::max<std::size_t>(clients_.size(), 1);
   for (; threshold > share; threshold /= 2) {
     for (const auto& client : clients_) {
-      if (buffers_.lent() <= enough) return (void)memory_.set_held(buffers_.lent());
+      if (held() <= enough) return (void)memory_.set_held(held());
       const Connection& connection = client->connection();
       if (client->holds() < threshold) continue;
       if (connection.backlog().empty()) {
@@ -202,6 +211,27 @@ void ClientTable::shed() noexcept {
     }
   }
   next_shed_ = engine_->now() + kShedInterval;
+}
+
+/// Ends up to `count` quiet clients in TLS of the sources that have the most of these, those first
+/// that have sent nothing for the longest time. Their memory counts as free from now on, although
+/// they have it for up to kLingerTime. Returns whether there were any.
+bool ClientTable::end_quiet(std::size_t count) noexcept try {
+  std::vector<Client*> quiet;
+  for (const auto& client : clients_) {
+    if (client->counts_for_tls_ && client->is_quiet()) quiet.push_back(client.get());
+  }
+  std::ranges::sort(quiet, {}, &Client::read_at);
+  const auto source_of = [](const Client& client) { return client.admission().address.source(); };
+  for (Client* const client :
+       net::choose_to_make_room(quiet, std::min(count, kEndedAtOnce), source_of)) {
+    net::limited_sources.add(net::Door::clients);
+    disconnect(*client, Refusal::out_of_memory);
+    uncount_tls(*client);
+  }
+  return !quiet.empty();
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 }  // namespace offload::server

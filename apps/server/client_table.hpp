@@ -52,6 +52,7 @@ class Client final : public FairQueueEntry,
          memory::BlockCache& buffers, std::size_t block_size, ClientTable& table)
       : table_(&table),
         admission_(std::move(admission)),
+        counts_for_tls_(stream.is_tls()),
         connection_(std::move(stream), engine, buffers, block_size, *this) {}
 
   [[nodiscard]] Connection& connection() noexcept { return connection_; }
@@ -85,6 +86,12 @@ class Client final : public FairQueueEntry,
     frame_read_ = read_at_;
     frame_came_ = came_at_;
   }
+  /// Whether all its requests are answered and it has read the responses: nothing is to be done for
+  /// it until it sends more.
+  [[nodiscard]] bool is_quiet() const noexcept {
+    return connection_.in_flight() == 0 && !connection_.readable() && !holds_frames_ &&
+           connection_.backlog().empty();
+  }
   /// Memory that waits for the client alone: for the rest of a frame, or for it to read.
   [[nodiscard]] std::size_t holds() const noexcept {
     return connection_.backlog().held() + (holds_frames_ ? 0 : connection_.input().held());
@@ -101,6 +108,7 @@ class Client final : public FairQueueEntry,
   net::WallTime came_at_{};
   net::WallTime frame_came_{};
   std::uint64_t unsent_until_ = 0;  ///< what is to be sent within the time: Backlog::appended()
+  bool counts_for_tls_;             ///< in ClientTable::tls_clients_
   Connection connection_;
 };
 
@@ -134,7 +142,7 @@ class ClientTable {
     const bool worked = queue_.run_round([&path] { return path.has_room(); },
                                          [&](Client& client) { return tend(client, path); },
                                          [&](Client& client) { return serve(client, path); });
-    if (worked && !memory_.set_held(buffers_.lent())) shed();
+    if (worked) check_memory();
     return worked;
   }
 
@@ -145,6 +153,10 @@ class ClientTable {
   /// When close_overdue() is due; RunTime::max(): there is nobody to close.
   [[nodiscard]] core::RunTime next_deadline() noexcept;
   void clear() noexcept { clients_.clear(); }
+  /// Counts what clients hold that are not here yet: those whose handshake is under way, bytes.
+  void set_held_by_handshakes(std::size_t bytes) noexcept {
+    if (std::exchange(held_by_handshakes_, bytes) != bytes) check_memory();
+  }
 
   /// Says in the log, for at most one client a second, why it is.
   void log_disconnected(const Client& client, std::string_view reason) noexcept;
@@ -163,7 +175,19 @@ class ClientTable {
   void set_deadlines(Client& client, bool consumed) noexcept;
   void disconnect(Client& client, protocol::Refusal reason) noexcept;
   void drop(Client& client, ConnectionEnd end, std::string_view reason) noexcept;
+  void check_memory() noexcept {
+    if (!memory_.set_held(held())) shed();
+  }
+  /// Of TLS, beside the buffers, bytes.
+  [[nodiscard]] std::uint64_t held_by_tls() const noexcept {
+    return tls_clients_ * kTlsMemory + held_by_handshakes_;
+  }
+  [[nodiscard]] std::uint64_t held() const noexcept { return buffers_.lent() + held_by_tls(); }
   void shed() noexcept;
+  bool end_quiet(std::size_t count) noexcept;
+  void uncount_tls(Client& client) noexcept {
+    if (std::exchange(client.counts_for_tls_, false)) --tls_clients_;
+  }
   void erase(Client& client);
 
   progress::Engine* engine_;
@@ -171,6 +195,8 @@ class ClientTable {
   memory::BlockCache buffers_;
   std::size_t block_size_;
   ThreadMemory memory_;
+  std::size_t tls_clients_ = 0;
+  std::size_t held_by_handshakes_ = 0;
   core::TimePoint next_shed_{};
   FairQueue<Client> queue_;
   DeadlineList<Client, Lingering> lingering_;

@@ -1,8 +1,12 @@
 #include "apps/server/handshakes.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 #include <utility>
+
+#include "net/source/make_room.hpp"
 
 namespace offload::server {
 namespace {
@@ -10,6 +14,8 @@ namespace {
 /// As for clients that were refused: to close at once, with bytes unread, would make the kernel
 /// reset the connection and take the alert from the client.
 constexpr core::Duration kAlertTime = std::chrono::seconds(1);
+/// Of the most clients so many make room at once, as it takes a look at all of them.
+constexpr std::size_t kShareThatMakesRoom = 64;
 
 /// Takes what the client still sends. Returns whether it has closed.
 bool discard(int socket) {
@@ -37,16 +43,61 @@ Handshakes::Client::~Client() {
 }
 
 void Handshakes::Client::on_events(std::uint32_t) {
-  if (!core::IntrusiveList<Client, Ready>::is_linked(*this)) owner->ready_.push_back(*this);
+  owner->make_ready(*this);
 }
 
-Handshakes::Handshakes(progress::Engine& engine, OnDone on_done, core::Duration time)
-    : engine_(&engine), on_done_(std::move(on_done)), time_(time) {}
+Handshakes::Handshakes(progress::Engine& engine, OnDone on_done, core::Duration time,
+                       std::size_t most)
+    : engine_(&engine), on_done_(std::move(on_done)), time_(time), most_(most) {}
 
 void Handshakes::add(core::Fd socket, Admission admission) {
   clients_.push_back(std::make_unique<Client>(std::move(socket), std::move(admission), *this));
   clients_.back()->index = clients_.size() - 1;
   under_way_.push_back(*clients_.back());
+  if (clients_.size() > most_) make_room();
+}
+
+/// Closes those that wait for their peer, the oldest first, then those that wait for their turn,
+/// the last first, of the sources that have the most.
+void Handshakes::make_room() {
+  std::vector<Client*> all;
+  std::vector<Client*> ready;
+  for (auto* const list : {&failed_, &under_way_}) {
+    for (Client* client = list->front(); client != nullptr; client = list->next(*client)) {
+      (ready_.has(*client) ? ready : all).push_back(client);
+    }
+  }
+  all.insert(all.end(), ready.rbegin(), ready.rend());
+  const auto source_of = [](const Client& client) { return client.admission.address.source(); };
+  for (Client* const client :
+       net::choose_to_make_room(all, most_ / kShareThatMakesRoom + 1, source_of)) {
+    net::limited_sources.add(net::Door::tls);
+    if (limit_log_.allow(engine_->now())) {
+      core::log_warning(
+          "client {}, {}, makes room for another in its TLS handshake: its address has the most of "
+          "{} ({} more like this were not logged)",
+          client->admission.number, std::string_view(client->admission.address.text()),
+          clients_.size(), limit_log_.suppressed());
+    }
+    remove(*client);
+  }
+}
+
+void Handshakes::make_ready(Client& client) noexcept {
+  if (ready_.has(client)) return;
+  try {
+    ready_.push_back(client.admission.address.source(), client);
+  } catch (const std::bad_alloc&) {
+    give_up(client, {});
+  }
+}
+
+/// Closes it after `time`.
+void Handshakes::give_up(Client& client, core::Duration time) noexcept {
+  client.failed = true;
+  client.deadline = engine_->run_time() + time;
+  core::IntrusiveList<Client, Due>::remove(client);
+  failed_.push_back(client);
 }
 
 core::RunTime Handshakes::deadline() noexcept {
@@ -90,12 +141,9 @@ void Handshakes::go_on(Client& client) {
     }
     case net::TlsHandshake::failed:
       log_failure(client, client.stream.describe_error(EPROTO));
-      client.failed = true;
       client.stream.end_sending();
-      client.deadline = engine_->run_time() + kAlertTime;
-      core::IntrusiveList<Client, Due>::remove(client);
-      failed_.push_back(client);
-      ready_.push_back(client);
+      give_up(client, kAlertTime);
+      make_ready(client);
   }
 }
 
@@ -114,7 +162,7 @@ std::unique_ptr<Handshakes::Client> Handshakes::remove(Client& client) {
   clients_[index]->index = index;
   auto removed = std::move(clients_.back());
   clients_.pop_back();
-  core::IntrusiveList<Client, Ready>::remove(client);
+  ready_.remove(client);
   core::IntrusiveList<Client, Due>::remove(client);
   return removed;
 }

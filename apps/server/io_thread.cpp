@@ -25,15 +25,27 @@ constexpr core::Duration kRetryInterval = std::chrono::milliseconds(1);
 /// Time limits are looked at so often, or 8 times within the shortest.
 constexpr core::Duration kCheckInterval = std::chrono::seconds(1);
 
+namespace {
+
+/// Handshakes may have a quarter of the thread's share of memory, and go on with the least.
+std::size_t most_handshakes(std::uint64_t share) {
+  constexpr std::uint64_t kLeast = 4;
+  return static_cast<std::size_t>(std::max(share / 4 / Handshakes::kMemory, kLeast));
+}
+
+}  // namespace
+
 IoThread::IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> channel)
     : config_(config),
       engine_(config.spin, &config_.metrics->times),
       clients_(engine_, config.limits.max_message_length, config.client_limits,
                *config_.client_memory, *config_.metrics),
-      handshakes_(engine_,
-                  [this](net::Stream stream, Admission admission) {
-                    add_client(std::move(stream), std::move(admission));
-                  }),
+      handshakes_(
+          engine_,
+          [this](net::Stream stream, Admission admission) {
+            add_client(std::move(stream), std::move(admission));
+          },
+          Handshakes::kTime, most_handshakes(config_.client_memory->share())),
       path_(engine_, clients_, channel->memory.endpoint(), config.limits, *config_.metrics),
       selector_(path_.requester(), std::move(channel)),
       retries_(config.retries) {
@@ -140,6 +152,7 @@ bool IoThread::poll() {
   worked = apply_orders() || worked;
   look_after_worker();
   worked = handshakes_.turn() || worked;
+  clients_.set_held_by_handshakes(handshakes_.held());
   if (clients_.serve_round(path_)) {
     path_.end_round();
     worked = true;

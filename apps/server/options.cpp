@@ -191,7 +191,7 @@ void add_clients(cli::CommandLine& line, ClientLimits& limits) {
     return bytes && *bytes >= kLeastClientMemory ? bytes : std::nullopt;
   };
   cli::add(line, "--client-memory", limits.memory, read_bytes, "a size from 1m, such as 512m or 4g",
-           "What all clients together may hold in unfinished requests and unread responses; "
+           "What all clients together may hold in unfinished requests, unread responses and TLS; "
            "beyond it those that hold the most are disconnected")
       .type_name("BYTES")
       .default_str("a quarter of what the process can have");

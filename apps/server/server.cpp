@@ -129,8 +129,9 @@ void Server::turn(core::RunTime deadline) {
 
 /// The next descriptor is the lowest that is free: it has to be one that clients may have.
 void Server::require_room_for_clients() const {
-  const core::Fd next(core::check_errno(::fcntl(listeners_.front().get(), F_DUPFD_CLOEXEC, 0),
-                                        "cannot open one more descriptor"));
+  const core::Fd next(
+      core::check_errno(::fcntl(listeners_.front().front().get(), F_DUPFD_CLOEXEC, 0),
+                        "cannot open one more descriptor"));
   if (next.get() < first_reserved_fd_) return;
   const int limit = core::raise_descriptor_limit();
   throw core::Error(core::ErrorCode::no_memory,
@@ -195,9 +196,8 @@ void Server::open_ports() {
       ports.push_back({std::move(listener), std::span(threads_).subspan(i * each, each)});
     }
   }
-  acceptor_.emplace(engine_,
-                    Acceptor::Config{std::move(ports), first_reserved_fd_, options_.clients,
-                                     tls_.has_value(), waiting_});
+  acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd_,
+                                              options_.clients, tls_.has_value(), waiting_});
 }
 
 // ---- Workers

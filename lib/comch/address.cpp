@@ -37,9 +37,7 @@ std::string examples(bool shares_memory) {
 std::string parse_path(std::string_view text, Address& address) {
   constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (text.empty()) return "has no path";
-  if (text.size() > kLongest) {
-    return "has a path longer than " + std::to_string(kLongest) + " bytes";
-  }
+  if (text.size() > kLongest) return fmt::format("has a path longer than {} bytes", kLongest);
   address.path = text;
   return {};
 }

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "net/source/source.hpp"
+
 namespace offload::net {
 
 /// The address of a TCP peer in 18 bytes: an IPv6 address, or an IPv4 one mapped into it, and the
@@ -25,16 +27,11 @@ class PeerAddress {
   };
   [[nodiscard]] Text text() const noexcept;
 
-  /// What one owner has: an IPv4 address, or the /64 of an IPv6 one (RFC 6177: a site gets no less
-  /// than that).
-  using Network = std::array<std::uint8_t, 16>;
-  [[nodiscard]] Network network() const noexcept;
+  [[nodiscard]] Source source() const noexcept { return source_of(ip_); }
 
  private:
-  [[nodiscard]] bool is_v4() const noexcept;
-
-  std::array<std::uint8_t, 16> ip_{};  ///< as in6_addr
-  std::uint16_t port_ = 0;             ///< 0: unknown
+  IpBytes ip_{};
+  std::uint16_t port_ = 0;  ///< 0: unknown
 };
 
 }  // namespace offload::net

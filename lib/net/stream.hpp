@@ -30,6 +30,7 @@ class Stream {
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] bool valid() const noexcept { return socket_.valid(); }
+  [[nodiscard]] bool is_tls() const noexcept { return tls_ != nullptr; }
 
   /// As TlsStream; a plain stream is done.
   TlsHandshake handshake() { return tls_ ? tls_->handshake() : TlsHandshake::done; }

@@ -108,7 +108,7 @@ PortAddresses read_addresses(const std::string& interface) {
   ifaddrs* first = nullptr;
   core::check_errno(::getifaddrs(&first), "getifaddrs");
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(first, &::freeifaddrs);
-  Collection collection(interface);
+  Collection collection;
   for (const bool is_own : {true, false}) {
     for (const int family : {AF_PACKET, AF_INET, AF_INET6}) {
       for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -8,6 +11,8 @@
 #include <string_view>
 
 #include "core/fd.hpp"
+#include "core/intrusive_list.hpp"
+#include "core/log.hpp"
 
 struct MHD_Daemon;
 
@@ -29,22 +34,25 @@ struct HttpResponse {
 };
 
 /// A small HTTP server for requests without a body, on one epoll and a thread of its own
-/// (libmicrohttpd). Who sends half of a request, or reads nothing, is dropped after kPatience and
-/// keeps nobody else waiting.
+/// (libmicrohttpd). A peer that sends half of a request, or reads nothing, keeps nobody else
+/// waiting: where there are too many connections the source that has the most loses one, first one
+/// that has no request under way, the oldest of these.
 class HttpServer {
  public:
   /// Called on the server's thread, for any method. What it throws is answered with 500.
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
 
-  /// Connections at a time; and how long one may do nothing, in seconds.
+  /// Connections at a time; and how long one may do nothing, in seconds. One whose request has not
+  /// come whole within that time ends as soon as another connection comes.
   static constexpr unsigned kMostConnections = 128;
   static constexpr unsigned kPatience = 10;
   /// What it takes of the process, with the listener and its epoll.
   static constexpr int kDescriptors = static_cast<int>(kMostConnections) + 4;
 
-  /// `listener`: bound and listening, TCP or UNIX, non-blocking. `most`: connections at a time.
-  /// Throws Error.
-  HttpServer(core::Fd listener, Handler handler, unsigned most = kMostConnections);
+  /// `listener`: bound and listening, TCP or UNIX, non-blocking. `most` and `patience`: in place of
+  /// kMostConnections and kPatience. Throws Error.
+  HttpServer(core::Fd listener, Handler handler, unsigned most = kMostConnections,
+             unsigned patience = kPatience);
   /// Takes no more connections, and ends the thread once those who asked have their answers, within
   /// a second.
   ~HttpServer();
@@ -54,15 +62,30 @@ class HttpServer {
   // For libmicrohttpd's calls, on its thread.
 
   [[nodiscard]] HttpResponse answer(const HttpRequest& request) noexcept;
-  void begin_request();
-  void end_request();
+  /// A connection of libmicrohttpd's.
+  struct Connection;
+  void begin_request(Connection* connection);
+  void end_request(Connection* connection);
+  /// Null if there is no memory for it: it is shut down.
+  Connection* add(int socket, const sockaddr* peer) noexcept;
+  void remove(Connection* connection) noexcept;
 
  private:
+  void make_room();
+  static void move(Connection* connection, core::IntrusiveList<Connection>& to) noexcept;
+  void shut_down(Connection& connection, std::string_view reason) noexcept;
+
   struct Stop {
     void operator()(MHD_Daemon* daemon) const noexcept;
   };
 
   Handler handler_;
+  unsigned most_;
+  core::Duration patience_;
+  core::IntrusiveList<Connection> idle_;  ///< without a request, the oldest first
+  core::IntrusiveList<Connection> busy_;  ///< the same, with one
+  std::size_t connections_ = 0;           ///< in both lists: those that were not shut down
+  core::RateLimit log_limit_;
   std::mutex mutex_;
   std::condition_variable answered_;
   unsigned under_way_ = 0;  ///< requests that came and are not answered; under the mutex

@@ -10,6 +10,7 @@
 #include "core/escape.hpp"
 #include "core/log.hpp"
 #include "net/every_address.hpp"
+#include "net/source/source.hpp"
 #include "net/unix_socket.hpp"
 #include "telemetry/live_page.hpp"
 #include "telemetry/process_metrics.hpp"
@@ -18,7 +19,8 @@
 namespace offload::telemetry {
 namespace {
 
-constexpr int kBacklog = 128;
+/// Connections that wait to be accepted, of all sources; the kernel's own limit may be lower.
+constexpr int kBacklog = 4096;
 constexpr const char* kText = "text/plain; charset=utf-8";
 constexpr const char* kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
@@ -123,6 +125,12 @@ std::string View::make_page(bool per_thread) const {
   Exposition page(per_thread);
   add_build_info(page, program_);
   add_process(page, started_);
+  for (std::size_t door = 0; door < net::kDoors.size(); ++door) {
+    page.counter({"offload_limited_connections_total",
+                  "Connections that were refused or ended because of how many their address had."},
+                 {{"door", net::kDoors[door]}},
+                 static_cast<double>(net::limited_sources.count(static_cast<net::Door>(door))));
+  }
   source_->collect(page);
   return page.text();
 }

@@ -66,6 +66,7 @@ TEST_F(ExitStatus, AClosedStandardOutputMattersToWhatIsPrinted) {
 
 TEST_F(ExitStatus, NoFileTakesTheNumberOfAClosedDescriptor) {
   const auto end_without = [](const std::function<int()>& run) {
+    std::fflush(stdout);  // what the test's main() has printed
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
     std::exit(exit_status_of("program", run));
   };

@@ -45,12 +45,5 @@ TEST(AddressRange, NothingElse) {
   }
 }
 
-TEST(SubscriberOf, IsAnIpv4AddressOrTheFirstHalfOfAnIpv6One) {
-  EXPECT_EQ(subscriber_of(address("2001:db8::1")), subscriber_of(address("2001:db8::ffff:1:2")));
-  EXPECT_NE(subscriber_of(address("2001:db8::1")), subscriber_of(address("2001:db8:0:1::1")));
-  EXPECT_NE(subscriber_of(address("10.0.0.1")), subscriber_of(address("10.0.0.2")));
-  EXPECT_EQ(subscriber_of(address("10.0.0.1")), subscriber_of(address("::ffff:10.0.0.1")));
-}
-
 }  // namespace
 }  // namespace offload::net

@@ -34,13 +34,13 @@ TEST(PeerAddress, OfAnotherFamilyIsUnknown) {
 
 TEST(PeerAddress, AnIpv4AddressIsTheSameWhereItIsMapped) {
   EXPECT_EQ(text(address("::ffff:10.0.0.1", 1)), "10.0.0.1:1");
-  EXPECT_EQ(address("::ffff:10.0.0.1", 1).network(), address("10.0.0.1", 2).network());
+  EXPECT_EQ(address("::ffff:10.0.0.1", 1).source(), address("10.0.0.1", 2).source());
 }
 
-TEST(PeerAddress, ANetworkIsAnIpv4AddressOrASlash64) {
-  EXPECT_NE(address("10.0.0.1", 1).network(), address("10.0.0.2", 1).network());
-  EXPECT_EQ(address("2001:db8::1", 1).network(), address("2001:db8::ffff:1", 2).network());
-  EXPECT_NE(address("2001:db8::1", 1).network(), address("2001:db8:0:1::1", 1).network());
+TEST(PeerAddress, ASourceIsAnIpv4AddressOrASlash64) {
+  EXPECT_NE(address("10.0.0.1", 1).source(), address("10.0.0.2", 1).source());
+  EXPECT_EQ(address("2001:db8::1", 1).source(), address("2001:db8::ffff:1", 2).source());
+  EXPECT_NE(address("2001:db8::1", 1).source(), address("2001:db8:0:1::1", 1).source());
 }
 
 }  // namespace

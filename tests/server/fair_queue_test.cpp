@@ -137,10 +137,10 @@ void run(FairQueue<Stream>& queue, int rounds) {
 }
 
 TEST(FairQueueBytes, LongAndShortRequestsGetTheSame) {
-  constexpr std::size_t kLongest = std::size_t{16} << 20;
+  constexpr std::size_t kLongestRequest = std::size_t{16} << 20;
   FairQueue<Stream> queue(kQuantum);
   std::array<Stream, 4> streams;
-  const std::array<std::size_t, 4> lengths{12, 1000, 300'000, kLongest};
+  const std::array<std::size_t, 4> lengths{12, 1000, 300'000, kLongestRequest};
   for (std::size_t i = 0; i < streams.size(); ++i) {
     streams[i].length = lengths[i];
     queue.make_waiting(streams[i], false);
@@ -148,10 +148,10 @@ TEST(FairQueueBytes, LongAndShortRequestsGetTheSame) {
   run(queue, 10'000);
   for (const Stream& stream : streams) {
     EXPECT_NEAR(static_cast<double>(stream.had), static_cast<double>(streams[0].had),
-                static_cast<double>(kLongest + 2 * kQuantum))
+                static_cast<double>(kLongestRequest + 2 * kQuantum))
         << stream.length;
   }
-  EXPECT_GT(streams[0].had, 4 * kLongest);
+  EXPECT_GT(streams[0].had, 4 * kLongestRequest);
 }
 
 TEST(FairQueueBytes, ARoundEndsThoughThereIsRoom) {

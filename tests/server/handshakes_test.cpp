@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
+#include <tuple>
 
+#include "net/socket.hpp"
 #include "tests/net/tls/tls_pair.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
@@ -20,10 +23,19 @@ class HandshakesTest : public testing::Test {
   HandshakesTest() { handshakes_.set_context(TlsContext::psk_server({key_})); }
 
   /// A client's end, whose server's end is added.
-  core::Fd add() {
+  core::Fd add() { return add(handshakes_, "10.0.0.1"); }
+  /// The same, of that address.
+  static core::Fd add(Handshakes& to, const std::string& address) {
     auto [here, there] = net::TlsPair::make_sockets();
-    handshakes_.add(std::move(here));
+    Admission admission;
+    admission.address = net::PeerAddress(net::resolve(address, 1, false).front().storage);
+    to.add(std::move(here), std::move(admission));
     return std::move(there);
+  }
+  /// What recv(2) says of a client's socket: 0 if it was closed, -1 if nothing came.
+  static ssize_t peek(const core::Fd& socket) {
+    std::byte byte{};
+    return ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   }
   /// Takes events and turns until there is nothing to do.
   void run() {
@@ -68,6 +80,59 @@ TEST_F(HandshakesTest, OneStepATurn) {
   int turns = 0;
   while (handshakes_.turn()) ++turns;
   EXPECT_EQ(turns, 5);
+}
+
+TEST_F(HandshakesTest, SourcesTakeTurns) {
+  std::vector<core::Fd> sockets;
+  std::vector<std::unique_ptr<TlsStream>> clients;
+  const auto begin = [&](const std::string& address) {
+    sockets.push_back(add(handshakes_, address));
+    clients.push_back(std::make_unique<TlsStream>(client_context_, sockets.back().get()));
+    std::ignore = clients.back()->handshake();
+    engine_.run_once(engine_.now());
+  };
+  for (int i = 0; i < 20; ++i) begin("10.0.0.1");
+  begin("10.0.0.2");
+  EXPECT_LT(peek(sockets.back()), 0);
+  EXPECT_TRUE(handshakes_.turn());
+  EXPECT_TRUE(handshakes_.turn());
+  EXPECT_GT(peek(sockets.back()), 0);
+}
+
+TEST_F(HandshakesTest, TheSourceThatHasTheMostMakesRoom) {
+  const support::LogCapture log;
+  const std::uint64_t limited = net::limited_sources.count(net::Door::tls);
+  Handshakes few{engine_, [](net::Stream, const Admission&) {}, Handshakes::kTime, 4};
+  few.set_context(TlsContext::psk_server({key_}));
+  std::vector<core::Fd> flood;
+  const core::Fd first = add(few, "10.0.0.2");
+  for (int i = 0; i < 20; ++i) flood.push_back(add(few, "10.0.0.1"));
+  const core::Fd last = add(few, "10.0.0.3");
+  EXPECT_EQ(few.size(), 4U);
+  EXPECT_EQ(few.held(), 4 * Handshakes::kMemory);
+  EXPECT_LT(peek(first), 0);
+  EXPECT_LT(peek(last), 0);
+  for (std::size_t i = 0; i < 18; ++i) EXPECT_EQ(peek(flood[i]), 0) << i;
+  EXPECT_LT(peek(flood[18]), 0);
+  EXPECT_LT(peek(flood[19]), 0);
+  EXPECT_EQ(net::limited_sources.count(net::Door::tls) - limited, 18U);
+  EXPECT_TRUE(log.has("10.0.0.1:1, makes room for another in its TLS handshake")) << log.text();
+}
+
+// Its peer has done its part, and waits for this end.
+TEST_F(HandshakesTest, OneThatIsReadyMakesRoomAfterThoseThatWaitForTheirPeer) {
+  Handshakes few{engine_, [](net::Stream, const Admission&) {}, Handshakes::kTime, 2};
+  few.set_context(TlsContext::psk_server({key_}));
+  const core::Fd ready = add(few, "10.0.0.1");
+  const core::Fd silent = add(few, "10.0.0.1");
+  engine_.run_once(engine_.now());
+  while (few.turn()) continue;  // both could be written to: the first event of all
+  TlsStream client(client_context_, ready.get());
+  std::ignore = client.handshake();
+  engine_.run_once(engine_.now());
+  const core::Fd last = add(few, "10.0.0.1");
+  EXPECT_EQ(peek(silent), 0);
+  EXPECT_LT(peek(ready), 0);
 }
 
 TEST_F(HandshakesTest, OneThatFailsIsToldWhyAndLeftToClose) {

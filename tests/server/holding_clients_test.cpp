@@ -1,9 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "apps/server/client_table.hpp"
+#include "net/socket.hpp"
+#include "tests/net/tls/tls_pair.hpp"
 #include "tests/server/fixtures/client_fixture.hpp"
 #include "tests/support/eventually.hpp"
 
@@ -31,6 +37,23 @@ class HoldingClientsTest : public testing::Test {
     Client& added = table_->add(std::move(server));
     turn();
     return added;
+  }
+  /// A client in TLS, of that address, whose handshake is done.
+  std::unique_ptr<net::TlsStream> add_tls(const std::string& address) {
+    auto [client, server] = net::TlsPair::make_sockets();
+    sockets_.push_back(std::move(client));
+    net::Stream stream(std::move(server), net::TlsContext::psk_server({key_}));
+    auto peer =
+        std::make_unique<net::TlsStream>(net::TlsContext::psk_client(key_), sockets_.back().get());
+    for (int step = 0; step < 4; ++step) {
+      (void)peer->handshake();
+      (void)stream.handshake();
+    }
+    Admission admission;
+    admission.address = net::PeerAddress(net::resolve(address, 1, false).front().storage);
+    table_->add(std::move(stream), std::move(admission));
+    turn();
+    return peer;
   }
   void turn() {
     engine_.run_once(core::TimePoint{});
@@ -78,6 +101,7 @@ class HoldingClientsTest : public testing::Test {
     return frame ? static_cast<std::uint32_t>(protocol::parse_error(frame->payload).code) : 0;
   }
 
+  const net::PreSharedKey key_{"key", support::random_bytes(32, 1)};
   progress::Engine engine_;
   Nothing path_;
   std::optional<ClientMemory> memory_;
@@ -141,6 +165,45 @@ TEST_F(HoldingClientsTest, BeyondTheBudgetTheLargestAreEnded) {
   test::Received small;
   small.read(sockets_[0]);
   EXPECT_FALSE(small.ended);
+}
+
+// A connection in TLS holds memory although it says nothing.
+TEST_F(HoldingClientsTest, BeyondTheBudgetQuietOnesInTlsOfTheSourceThatHasTheMostAreEnded) {
+  constexpr std::size_t kBudget = 1 << 20;
+  open({}, kBudget);
+  Client& plain = add();
+  begin(0, 1000);
+  std::vector<std::unique_ptr<net::TlsStream>> few;
+  std::vector<std::unique_ptr<net::TlsStream>> many;
+  for (int i = 0; i < 3; ++i) few.push_back(add_tls("10.0.0.2"));
+  std::array<std::byte, 1000> room;
+  const auto has_ended = [&](auto& peer) { return peer->receive(room) > 0; };
+  while (many.size() < 2 * kBudget / kTlsMemory &&
+         (many.empty() || !(turn(), has_ended(many.front())))) {
+    many.push_back(add_tls("10.0.0.1"));
+  }
+  EXPECT_LE((many.size() + few.size() - 1) * kTlsMemory, kBudget);
+  EXPECT_EQ(protocol::parse_error(std::span(room).subspan(protocol::kFrameHeaderSize)).code,
+            protocol::Refusal::out_of_memory);
+  turn();
+  const auto ended = std::ranges::count_if(many, has_ended) + 1;
+  EXPECT_GE(ended, static_cast<std::ptrdiff_t>(kBudget / 8 / kTlsMemory));
+  EXPECT_LT(ended, static_cast<std::ptrdiff_t>(many.size() / 2));
+  EXPECT_EQ(std::ranges::count_if(few, has_ended), 0);
+  EXPECT_EQ(plain.connection().state(), ConnectionState::open);
+}
+
+TEST_F(HoldingClientsTest, HandshakesCountAsHeld) {
+  open({}, 1 << 20);
+  for (int i = 0; i < 4; ++i) add();
+  for (std::size_t i = 0; i < 4; ++i) begin(i, 100'000);
+  table_->set_held_by_handshakes(400'000);
+  EXPECT_EQ(metrics_.closed[static_cast<std::size_t>(ConnectionEnd::memory)].value(), 0U);
+  table_->set_held_by_handshakes(1'000'000);
+  turn();
+  test::Received first;
+  first.read(sockets_[0]);
+  EXPECT_TRUE(first.ended);
 }
 
 // The rest of its frame is there, and waits in the kernel for room in the channel.

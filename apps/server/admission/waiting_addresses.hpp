@@ -10,7 +10,7 @@
 
 namespace offload::server {
 
-/// The networks (PeerAddress::network) whose new connections are refused for a while, because a
+/// The sources (net::Source) whose new connections are refused for a while, because a
 /// request from there crashed workers. Any thread. Nothing allocates.
 class WaitingAddresses {
  public:
@@ -24,20 +24,20 @@ class WaitingAddresses {
   /// From `now` on new connections from there are refused for kTime.
   void add(const net::PeerAddress& address, core::TimePoint now) {
     const std::lock_guard lock(mutex_);
-    entries_[next_++ % kMost] = {address.network(), now + kTime};
+    entries_[next_++ % kMost] = {address.source(), now + kTime};
   }
 
   [[nodiscard]] bool contains(const net::PeerAddress& address, core::TimePoint now) const {
-    const auto network = address.network();
+    const net::Source source = address.source();
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(entries_, [&](const Entry& entry) {
-      return now < entry.until && entry.network == network;
+      return now < entry.until && entry.source == source;
     });
   }
 
  private:
   struct Entry {
-    net::PeerAddress::Network network{};
+    net::Source source{};
     core::TimePoint until = core::TimePoint::min();
   };
 

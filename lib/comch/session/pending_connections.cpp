@@ -6,6 +6,7 @@
 #include "comch/session/handshake.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
+#include "net/source/make_room.hpp"
 
 namespace offload::comch {
 namespace {
@@ -27,14 +28,14 @@ struct PendingConnections::Pending final : progress::EventHandler {
       : owner(&in),
         connection(std::move(of)),
         since(in.engine_->run_time()),
-        source(net::subscriber_of(connection->source())) {}
+        source(net::source_of(connection->source().storage)) {}
 
   void on_events(std::uint32_t) override { owner->receive(*this); }
 
   PendingConnections* owner;
   std::unique_ptr<ControlConnection> connection;
   core::RunTime since;
-  net::IpBytes source;
+  net::Source source;
   std::optional<protocol::Challenge> challenge{};  ///< where messages prove the key
   Stage stage = Stage::silent;
 };
@@ -67,8 +68,9 @@ bool PendingConnections::admit(const net::SocketAddress& peer) {
     return false;
   }
   // A handshake by messages costs from here on, one by TLS from the peer's first message on.
-  if (!proves_by_messages_ || limits_.take(net::subscriber_of(peer), engine_->run_time()))
+  if (!proves_by_messages_ || limits_.take(net::source_of(peer.storage), engine_->run_time()))
     return true;
+  net::limited_sources.add(net::Door::control);
   log(LogLevel::warning, peer.to_string(), "is refused: too many of its network prove no key");
   return false;
 }
@@ -107,25 +109,18 @@ void PendingConnections::take_in(std::unique_ptr<ControlConnection> connection) 
 /// Drops one of those without a proof: of the source that has the most of them, in the order of
 /// their stages, the oldest first. False if there is none.
 bool PendingConnections::make_room() {
-  const auto unproven = [](const auto& pending) { return pending->stage != Stage::proven; };
-  const Pending* victim = nullptr;
-  std::size_t most = 0;
+  std::vector<Pending*> unproven;
   for (const auto& pending : pending_) {
-    if (!unproven(pending)) continue;
-    const auto count =
-        static_cast<std::size_t>(std::ranges::count_if(pending_, [&](const auto& other) {
-          return unproven(other) && other->source == pending->source;
-        }));
-    const bool comes_first =
-        victim == nullptr || count > most || (count == most && pending->stage < victim->stage);
-    if (!comes_first) continue;
-    most = count;
-    victim = pending.get();
+    if (pending->stage != Stage::proven) unproven.push_back(pending.get());
   }
-  if (victim == nullptr) return false;
-  log(LogLevel::warning, victim->connection->peer_name(),
+  std::ranges::stable_sort(unproven, {}, &Pending::stage);
+  const auto chosen =
+      net::choose_to_make_room(unproven, 1, [](const Pending& pending) { return pending.source; });
+  if (chosen.empty()) return false;
+  log(LogLevel::warning, chosen.front()->connection->peer_name(),
       "makes room for another: it has proven nothing yet");
-  drop(*victim);
+  net::limited_sources.add(net::Door::control);
+  drop(*chosen.front());
   return true;
 }
 
@@ -160,6 +155,7 @@ bool PendingConnections::receive_proof(Pending& pending) {
       throw Error(ErrorCode::not_permitted, "it does not know a key of this server's");
     }
     if (!limits_.take(pending.source, engine_->run_time())) {
+      net::limited_sources.add(net::Door::control);
       throw Error(ErrorCode::not_permitted, "too many of its network prove no key");
     }
     pending.stage = Stage::proving;

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "comch/session/source_limits.hpp"
 #include "comch/transport/control_connection.hpp"
 #include "core/log.hpp"
+#include "net/source/source_limits.hpp"
 #include "progress/engine.hpp"
 
 namespace offload::comch {
@@ -19,8 +19,8 @@ namespace offload::comch {
 /// Anybody may connect over a network, so what strangers can take has bounds: so many connections
 /// at once (kMost), of which the source with the most loses one for the next, who has said nothing
 /// before who is proving a key; a few handshakes a second for each source and for all
-/// (SourceLimits), which what cannot be a holder of the key never gets to; kGreetTime for the first
-/// message. Who has proven the key makes room for nobody.
+/// (net::SourceLimits), which what cannot be a holder of the key never gets to; kGreetTime for the
+/// first message. Who has proven the key makes room for nobody.
 ///
 /// One thread: the engine's.
 class PendingConnections final : progress::EventHandler {
@@ -72,7 +72,7 @@ class PendingConnections final : progress::EventHandler {
   bool proves_by_messages_;  ///< session/handshake.hpp
   bool proves_by_tls_;
   protocol::InstanceId instance_{};  ///< this server's
-  SourceLimits limits_;
+  net::SourceLimits limits_;
   std::vector<std::unique_ptr<Pending>> pending_;
   core::RateLimit log_limit_;
 };

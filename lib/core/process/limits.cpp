@@ -159,7 +159,7 @@ std::optional<std::uint64_t> resource_limit(const std::string& name, bool is_har
                                             const std::string& root) {
   std::ifstream lines(root + "/proc/self/limits");
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with(name + " ")) continue;
+    if (!line.starts_with(name + "  ")) continue;  // in columns
     std::istringstream words(line.substr(name.size()));
     std::string soft;
     std::string hard;

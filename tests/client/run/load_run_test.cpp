@@ -70,7 +70,7 @@ Options options_for(const ReversingServer& server) {
 }
 
 RunResult run(const Options& options, core::Signals& signals) {
-  const Load load(options);
+  const Load load(options, signals);
   return run_load(options, {options.rate, options.max_concurrent_messages}, load, signals, {});
 }
 

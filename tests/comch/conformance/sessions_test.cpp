@@ -330,7 +330,7 @@ TEST_P(Sessions, WhoProvesNothingIsNotLetIn) {
 TEST_P(Sessions, WhoProvesTheKeyMayConnectAsOftenAsItLikes) {
   const Address address = server_->address();
   if (!has_proofs(address)) GTEST_SKIP() << "no messages prove a key";
-  for (int i = 0; i < 3 * static_cast<int>(SourceLimits::kBurst); ++i) {
+  for (int i = 0; i < 3 * static_cast<int>(net::SourceLimits::kBurst); ++i) {
     ASSERT_NO_THROW(static_cast<void>(connect_as_worker(address))) << i;
   }
 }

@@ -190,7 +190,7 @@ TEST_F(PendingOverTcp, ASourceThatProvesNothingHasFewHandshakes) {
     EXPECT_EQ(worker.get(), core::ErrorCode::connection_aborted);
   }
   std::vector<core::Fd> replays;
-  for (int i = 0; i < 2 * static_cast<int>(SourceLimits::kBurst); ++i) {
+  for (int i = 0; i < 2 * static_cast<int>(net::SourceLimits::kBurst); ++i) {
     replays.push_back(connect_silent());
     send(replays.back(), first);
   }

@@ -30,26 +30,27 @@ TEST(StartThread, HasItsNameAndCallsTheBody) {
   EXPECT_TRUE(ran);
 }
 
+/// Exits with 7 if the error says that there are too few resources.
+[[noreturn]] void start_threads_without_addresses() {
+  // No addresses are left for the stack of a thread.
+  const rlimit few{64U << 20, 64U << 20};
+  ::setrlimit(RLIMIT_AS, &few);
+  try {
+    for (int i = 0; i < 1000; ++i) start_thread("io-7", [] { ::pause(); }).detach();
+  } catch (const Error& error) {
+    std::fputs(error.what(), stderr);
+    std::_Exit(error.code() == ErrorCode::no_memory && error.system_errno() == EAGAIN ? 7 : 1);
+  }
+  std::_Exit(2);
+}
+
 TEST(StartThread, AnErrorNamesTheThreadAndTheLimits) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer has an address space of its own";
 #endif
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(
-      {
-        // No addresses are left for the stack of a thread.
-        const rlimit few{64U << 20, 64U << 20};
-        ::setrlimit(RLIMIT_AS, &few);
-        try {
-          for (int i = 0; i < 1000; ++i) start_thread("io-7", [] { ::pause(); }).detach();
-        } catch (const Error& error) {
-          std::fputs(error.what(), stderr);
-          std::_Exit(error.code() == ErrorCode::no_memory && error.system_errno() == EAGAIN ? 7
-                                                                                            : 1);
-        }
-        std::_Exit(2);
-      },
-      testing::ExitedWithCode(7),
+      start_threads_without_addresses(), testing::ExitedWithCode(7),
       "cannot start thread io-7: Resource temporarily unavailable; .*limit of addresses: 67108864 "
       "bytes \\(ulimit -v\\)");
 }

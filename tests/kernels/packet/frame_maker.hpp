@@ -11,18 +11,20 @@ namespace offload::kernels::packet::test {
 
 struct FrameKind {
   std::uint32_t tags = 0;
-  std::uint32_t vlan = 0;  ///< of the tags; 0: they have a priority alone
   bool is_v6 = false;
   std::uint32_t protocol = kUdp;
   std::uint32_t payload = 0;     ///< bytes, of which byte i is i
   std::uint32_t extensions = 0;  ///< IPv6: destination options of 16 bytes each
   std::uint32_t options = 0;     ///< IPv4: words
   std::uint32_t padding = 0;     ///< bytes behind the packet
+  std::uint32_t vlan = 0;        ///< of the tags; 0: they have a priority alone
 };
 
 /// The host that these frames are for.
 inline HostAddresses host_of_frames() {
-  HostAddresses host{{0, 1, 2, 3, 4, 5}, 2, 2, 2};
+  HostAddresses host{};
+  for (std::uint8_t i = 0; i < 6; ++i) host.ethernet[i] = i;
+  host.v4_count = host.broadcast_count = host.v6_count = 2;
   host.v4[0] = 0x0a00'0001;  // 10.0.0.1, and 10.9.1.1 of another interface
   host.v4[1] = 0x0a09'0101;
   host.broadcasts[0] = 0x0a00'00ff;

@@ -94,7 +94,7 @@ TEST(Martians, AreOfVlans) {
   for (const bool is_v6 : {false, true}) {
     for (const std::uint32_t tags : {1U, 2U}) {
       EXPECT_EQ(martian_in(FrameMaker::make({.tags = tags, .is_v6 = is_v6})), Martian::none);
-      EXPECT_EQ(martian_in(FrameMaker::make({.tags = tags, .vlan = 7, .is_v6 = is_v6})),
+      EXPECT_EQ(martian_in(FrameMaker::make({.tags = tags, .is_v6 = is_v6, .vlan = 7})),
                 Martian::vlan);
     }
   }
@@ -124,8 +124,9 @@ TEST(Martians, HaveSourceRoutes) {
   EXPECT_EQ(martian_with_options({7, 3, 4, 131, 7, 4, 10, 0, 0, 9}), Martian::destination);
   EXPECT_EQ(martian_with_options({137, 7, 4, 10, 0, 0, 9}), Martian::destination);
   EXPECT_EQ(martian_with_options({1, 131, 11, 12}), Martian::destination);  // used up
-  for (const std::uint8_t length : {0, 1, 13, 255}) {
-    EXPECT_EQ(martian_with_options({7, length}), Martian::destination) << length;
+  for (const unsigned length : {0U, 1U, 13U, 255U}) {
+    EXPECT_EQ(martian_with_options({7, static_cast<std::uint8_t>(length)}), Martian::destination)
+        << length;
   }
   EXPECT_EQ(martian_with_options({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 7}), Martian::destination);
 }

@@ -22,17 +22,17 @@ class Authority:
                       "-noenc", "-keyout", self._key, "-out", self.ca, "-subj", f"/CN={name}",
                       "-days", 2, "-addext", "keyUsage=critical,keyCertSign")
 
-    def issue(self, name, names, days=1):
-        """The files of a certificate for `names` and of its key."""
-        request, certificate, key, extra = (self._folder / f"{self._name}-{name}.{kind}"
-                                            for kind in ("csr", "pem", "key", "ext"))
-        self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
-                      "-keyout", key, "-out", request, "-subj", f"/CN={name}")
+    def issue(self, name, names, days=1, key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
+        """The files of a certificate for `names` and of its key. `key`: what openssl -newkey takes."""
+        request, certificate, own_key, extra = (self._folder / f"{self._name}-{name}.{kind}"
+                                                for kind in ("csr", "pem", "key", "ext"))
+        self._openssl("req", "-newkey", *key, "-noenc", "-keyout", own_key, "-out", request,
+                      "-subj", f"/CN={name}")
         extra.write_text(f"subjectAltName={names}\nauthorityKeyIdentifier=keyid\n")
         self._openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
                       "-CAcreateserial", "-days", days, "-extfile", extra, "-out", certificate)
-        key.chmod(0o600)
-        return certificate, key
+        own_key.chmod(0o600)
+        return certificate, own_key
 
     @staticmethod
     def _openssl(*words):

@@ -34,9 +34,7 @@ class TlsWire(Wire):
         context = ssl.create_default_context(cafile=authority.ca)
         if certificate:
             context.load_cert_chain(*certificate)
-        self._stream.close()
-        self.socket = context.wrap_socket(self.socket, server_hostname="server.test")
-        self._stream = self.socket.makefile("rb", buffering=1 << 16)
+        self.use(context.wrap_socket(self.socket, server_hostname="server.test"))
 
 
 def expect_refused(stage, server, *options, why):

@@ -74,7 +74,7 @@ TEST_F(ClientCountsTest, ThoseThatAreGoneAreForgotten) {
               Outcome::let_in);
     if (places_.size() > 20) places_.erase(places_.begin());
   }
-  EXPECT_LT(counts.networks(), 200U);
+  EXPECT_LT(counts.sources(), 200U);
 }
 
 // The counts forget many networks meanwhile.
@@ -87,7 +87,7 @@ TEST_F(ClientCountsTest, OneThatIsThereIsNotForgotten) {
         address_of("10.1." + std::to_string(i / 250) + "." + std::to_string(i % 250)),
         gone_at_once);
   }
-  EXPECT_LT(counts.networks(), 200U);
+  EXPECT_LT(counts.sources(), 200U);
   EXPECT_EQ(admit(counts, "10.0.0.1"), Outcome::too_many_of_address);
 }
 

@@ -101,7 +101,7 @@ TEST_F(RdmaStrangers, ThatDoNotAnswerAreNotWaitedFor) {
 
 // All are made before the first connects: a busy machine makes so few a second as are let in.
 TEST_F(RdmaStrangers, AreFewOfOneAddressAndThenRejected) {
-  constexpr auto kStrangers = static_cast<std::size_t>(3 * SourceLimits::kBurst);
+  constexpr auto kStrangers = static_cast<std::size_t>(3 * net::SourceLimits::kBurst);
   std::list<Deaf> strangers;
   while (strangers.size() < kStrangers) strangers.emplace_back(at_);
   for (Deaf& stranger : strangers) stranger.connect(at_);

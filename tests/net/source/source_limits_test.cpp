@@ -1,14 +1,14 @@
-#include "comch/session/source_limits.hpp"
+#include "net/source/source_limits.hpp"
 
 #include <gtest/gtest.h>
 
-namespace offload::comch {
+namespace offload::net {
 namespace {
 
 constexpr core::Duration kSecond = std::chrono::seconds(1);
 
-net::IpBytes source(int number) {
-  net::IpBytes bytes{};
+Source source(int number) {
+  Source bytes{};
   bytes[0] = static_cast<std::byte>(number);
   bytes[1] = static_cast<std::byte>(number >> 8);
   return bytes;
@@ -59,4 +59,4 @@ TEST_F(Limits, SourcesAreForgotten) {
 }
 
 }  // namespace
-}  // namespace offload::comch
+}  // namespace offload::net

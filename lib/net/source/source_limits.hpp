@@ -6,9 +6,9 @@
 #include <map>
 
 #include "core/clock.hpp"
-#include "net/address_range.hpp"
+#include "net/source/source.hpp"
 
-namespace offload::comch {
+namespace offload::net {
 
 /// How many handshakes a source of connections may begin without proving a key: a token bucket for
 /// each (an IPv4 address, or the first 64 bits of an IPv6 one), and one for all together. What
@@ -24,7 +24,7 @@ class SourceLimits {
   static constexpr double kRateOfAll = 200;
 
   /// Whether `source` may begin a handshake now; it costs a token if so.
-  bool take(const net::IpBytes& source, core::RunTime now) {
+  bool take(const Source& source, core::RunTime now) {
     if (buckets_.size() >= kMostSources) forget(now);
     Bucket& bucket = buckets_.try_emplace(source, Bucket{kBurst, now}).first->second;
     bucket.fill(kRate, kBurst, now);
@@ -35,7 +35,7 @@ class SourceLimits {
     return true;
   }
   /// It has proven a key.
-  void give_back(const net::IpBytes& source) {
+  void give_back(const Source& source) {
     all_.tokens = std::min(all_.tokens + 1, kBurstOfAll);
     const auto bucket = buckets_.find(source);
     if (bucket != buckets_.end()) {
@@ -65,8 +65,8 @@ class SourceLimits {
     }
   };
 
-  std::map<net::IpBytes, Bucket> buckets_;
+  std::map<Source, Bucket> buckets_;
   Bucket all_{kBurstOfAll, {}};
 };
 
-}  // namespace offload::comch
+}  // namespace offload::net

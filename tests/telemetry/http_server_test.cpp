@@ -1,0 +1,114 @@
+#include "telemetry/http_server.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <cstring>
+#include <vector>
+
+#include "net/socket.hpp"
+#include "net/source/source.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace offload::telemetry {
+namespace {
+
+constexpr const char* kHalf = "GET / HTTP/1.1\r\nX: ";
+
+class HttpServerTest : public testing::Test {
+ protected:
+  explicit HttpServerTest(unsigned patience = HttpServer::kPatience) {
+    core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 1024);
+    address_ = net::local_address(listener.get());
+    server_.emplace(
+        std::move(listener),
+        [](const HttpRequest&) {
+          return HttpResponse{200, "text/plain", "here"};
+        },
+        HttpServer::kMostConnections, patience);
+  }
+  /// A connection from an address of loopback.
+  [[nodiscard]] core::Fd connect(const std::string& from) const {
+    core::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const net::SocketAddress local = net::resolve(from, 0, false).front();
+    EXPECT_EQ(::bind(socket.get(), local.get(), local.size), 0);
+    EXPECT_EQ(::connect(socket.get(), address_.get(), address_.size), 0);
+    return socket;
+  }
+  static void send(const core::Fd& socket, const std::string& text) {
+    (void)::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
+  }
+  static bool has_ended(const core::Fd& socket) {
+    char byte = 0;
+    const ssize_t count = ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN);
+  }
+  /// Whether `rest` makes a request whole that is answered.
+  static bool is_answered(const core::Fd& socket, const std::string& rest) {
+    send(socket, rest);
+    pollfd readable{socket.get(), POLLIN, 0};
+    char line[12] = {};
+    return ::poll(&readable, 1, 20'000) == 1 &&
+           ::recv(socket.get(), line, sizeof line, MSG_WAITALL) == sizeof line &&
+           std::memcmp(line, "HTTP/1.1 200", sizeof line) == 0;
+  }
+  std::vector<core::Fd> hold(unsigned count, const std::string& from) const {
+    std::vector<core::Fd> held;
+    for (unsigned i = 0; i < count; ++i) {
+      held.push_back(connect(from));
+      send(held.back(), kHalf);
+    }
+    return held;
+  }
+
+  const support::LogCapture log_;
+  net::SocketAddress address_;
+  std::optional<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, TheSourceThatHasTheMostMakesRoom) {
+  const std::uint64_t limited = net::limited_sources.count(net::Door::http);
+  const core::Fd first = connect("127.0.0.3");
+  send(first, kHalf);
+  const auto flood = hold(2 * HttpServer::kMostConnections, "127.0.0.2");
+  EXPECT_TRUE(is_answered(connect("127.0.0.4"), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_TRUE(is_answered(first, "\r\nHost: x\r\n\r\n"));
+  EXPECT_TRUE(support::eventually([&] { return has_ended(flood.front()); }));
+  EXPECT_FALSE(has_ended(flood.back()));
+  EXPECT_GE(net::limited_sources.count(net::Door::http), limited + HttpServer::kMostConnections);
+  EXPECT_TRUE(log_.has("makes room for another, as its address has the most")) << log_.text();
+}
+
+TEST_F(HttpServerTest, TheSameSourceIsServedToo) {
+  const auto flood = hold(2 * HttpServer::kMostConnections, "127.0.0.2");
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(is_answered(connect("127.0.0.2"), "GET / HTTP/1.1\r\nHost: x\r\n\r\n")) << i;
+  }
+}
+
+class HttpServerWithoutPatience : public HttpServerTest {
+ protected:
+  HttpServerWithoutPatience() : HttpServerTest(1) {}
+};
+
+// Each byte of it starts libmicrohttpd's own limit anew.
+TEST_F(HttpServerWithoutPatience, ARequestThatTricklesEndsOnceAnotherComes) {
+  const core::Fd trickling = connect("127.0.0.2");
+  send(trickling, kHalf);
+  EXPECT_TRUE(support::eventually(
+      [&] {
+        EXPECT_TRUE(is_answered(connect("127.0.0.3"), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+        return has_ended(trickling);
+      },
+      [&] {
+        pollfd waits{trickling.get(), POLLIN, 0};
+        ::poll(&waits, 1, 100);
+        send(trickling, "a");
+      }));
+  EXPECT_TRUE(log_.has("its request has not come in time")) << log_.text();
+}
+
+}  // namespace
+}  // namespace offload::telemetry
