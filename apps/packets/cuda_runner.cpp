@@ -58,6 +58,8 @@ class CudaRunner final : public Runner {
   }
 
   void start() override {
+    // The kernel's stream is non-blocking: it does not wait for the copies before.
+    gpu::StreamRef(cudaStreamLegacy).sync();
     gpu::check_cuda(launch_lanes(works_.get(), image_.queue_count(), stream_.get()), "launch");
   }
   void stop() override {

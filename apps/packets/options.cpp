@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <ranges>
 
 #include "cli/options.hpp"
+#include "core/log.hpp"
 #include "packet/program/steering.h"
 
 namespace offload::packets {
@@ -124,7 +126,11 @@ std::vector<std::string> rules_of(const Options& options,
             "icmp6 to stack", "ip to stack",  "ip6 to stack"};
   }
   std::vector<std::string> rules;
-  for (const std::string& address : addresses) {
+  if (addresses.size() > OFFLOAD_MOST_RULES) {
+    core::log_warning("{} has {} addresses: packets to the first {} are taken", options.interface,
+                      addresses.size(), +OFFLOAD_MOST_RULES);
+  }
+  for (const std::string& address : addresses | std::views::take(OFFLOAD_MOST_RULES)) {
     if (options.command == Command::echo) {
       rules.push_back(fmt::format("udp vlan 0 dst {} dport {} to 0", address, options.port));
     } else if (options.command == Command::ping) {

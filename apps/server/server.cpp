@@ -89,6 +89,7 @@ Server::Server(const Options& options, core::Signals& signals)
   if (!options_.admin.empty()) {
     admin_.emplace(options_.admin, "offload-server", metrics_, commands_);
   }
+  require_room_for_clients();  // now, as where there are too few for a worker there never is one
 }
 
 Server::~Server() {

@@ -54,6 +54,7 @@ struct Headers {
   std::uint32_t destination_port = 0;
   std::uint32_t tcp_flags = 0;
   bool is_fragment = false;  ///< not a whole packet: its transport is not looked into
+  bool has_route = false;    ///< IPv6: a routing header says that it is to go on from here
 
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool is_whole(std::uint32_t of) const {
     return error == FrameError::none && !is_fragment && protocol == of;
@@ -136,6 +137,7 @@ OFFLOAD_HOST_DEVICE inline bool skip_extensions(const std::uint8_t* frame, Heade
     headers.transport = headers.payload = headers.transport + bytes;
     // One that is a whole packet all the same (RFC 6946) is taken for a fragment too.
     if (kind == 44) headers.is_fragment = true;
+    if (kind == 43 && header[3] != 0) headers.has_route = true;
     if (headers.is_fragment) return true;
   }
 }

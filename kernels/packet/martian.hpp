@@ -55,7 +55,7 @@ OFFLOAD_HOST_DEVICE inline bool is_in(std::uint32_t address, const std::uint32_t
 
 OFFLOAD_HOST_DEVICE inline bool is_unicast_v4(std::uint32_t address, const HostAddresses& host) {
   const std::uint32_t net = address >> 24;
-  return net != 0 && net != 127 && net >> 4 != 14 && address != 0xffff'ffff &&
+  return address != 0 && net != 127 && net >> 4 != 14 && address != 0xffff'ffff &&
          !is_in(address, host.broadcasts, host.broadcast_count);
 }
 
@@ -121,6 +121,7 @@ OFFLOAD_HOST_DEVICE inline Martian martian_of(const std::uint8_t* frame, const H
   }
   if (headers.vlan != 0) return Martian::vlan;
   const std::uint8_t* const ip = frame + headers.ip;
+  if (headers.has_route) return Martian::destination;
   const Martian found = headers.ethertype == kIpv4 ? detail::martian_v4(ip, (ip[0] & 15U) * 4, host)
                                                    : detail::martian_v6(ip, host);
   if (found != Martian::none) return found;

@@ -19,8 +19,10 @@
 
 // NOLINTNEXTLINE(readability-non-const-parameter): the declaration is numa.h's
 extern "C" void numa_error(char* where) {
+  const int error = errno;
   offload::core::log_warning("memory is not bound to a NUMA node: {}: {}", where,
-                             offload::core::describe_errno(errno));
+                             offload::core::describe_errno(error));
+  errno = error;
 }
 
 // NOLINTNEXTLINE(cert-dcl50-cpp,readability-non-const-parameter): the declaration is numa.h's

@@ -15,7 +15,8 @@ SocketAddress with_port(const SocketAddress& address, std::uint16_t port) noexce
 
 bool is_of_no_use_here(const core::Error& error) noexcept {
   const int errnum = error.system_errno();
-  return errnum == EADDRNOTAVAIL || errnum == EAFNOSUPPORT || errnum == ENODEV;
+  return errnum == EADDRNOTAVAIL || errnum == EAFNOSUPPORT || errnum == ENODEV ||
+         errnum == ENETUNREACH;
 }
 
 std::vector<core::Fd> listen_tcp_at_each(const std::vector<SocketAddress>& addresses, int backlog) {

@@ -69,12 +69,12 @@ class Collection {
     HostAddresses& host = found_.host;
     const std::uint32_t address = v4_of(one.ifa_addr);
     add_word(host.v4, host.v4_count, address);
-    // As the kernel's routes have them: that of the subnet, and another one that was given.
+    // Of an address with a peer the subnet is the peer's, which getifaddrs(3) has in the place of
+    // the broadcast address.
     const std::uint32_t mask = one.ifa_netmask == nullptr ? ~0U : v4_of(one.ifa_netmask);
-    if (~mask > 1) add_word(host.broadcasts, host.broadcast_count, address | ~mask);
-    if ((one.ifa_flags & IFF_BROADCAST) == 0 || one.ifa_broadaddr == nullptr) return;
-    const std::uint32_t given = v4_of(one.ifa_broadaddr);
-    if (given != address) add_word(host.broadcasts, host.broadcast_count, given);
+    const bool has_other = (one.ifa_flags & IFF_BROADCAST) != 0 && one.ifa_broadaddr != nullptr;
+    const std::uint32_t of_subnet = has_other ? v4_of(one.ifa_broadaddr) : address;
+    if (~mask > 1) add_word(host.broadcasts, host.broadcast_count, of_subnet | ~mask);
   }
 
   void add_word(std::uint32_t* list, std::uint32_t& count, std::uint32_t word) {
@@ -128,7 +128,7 @@ AddressChanges::AddressChanges()
           "socket(AF_NETLINK)")) {
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
-  address.nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+  address.nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_LINK;
   core::check_errno(
       ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
       "bind(AF_NETLINK)");

@@ -18,12 +18,13 @@ struct PortAddresses {
 /// for, the interface's own come first, and the log says so. Throws Error.
 PortAddresses read_addresses(const std::string& interface);
 
-/// Tells that addresses of this host have changed (rtnetlink(7)). One thread.
+/// Tells that addresses of this host may have changed, or something else of its interfaces
+/// (rtnetlink(7)). One thread.
 class AddressChanges {
  public:
   /// Throws Error.
   AddressChanges();
-  /// Whether one has changed since the last call, or since the constructor. Does not block.
+  /// Whether that was so since the last call, or since the constructor. Does not block.
   bool take() noexcept;
 
  private:

@@ -75,6 +75,8 @@ class CudaDatagrams final : public DatagramRunner {
           run_->host.get()};
     }
     *run_->one.get() = 1;
+    // The kernel's stream is non-blocking: it does not wait for the copies before.
+    gpu::StreamRef(cudaStreamLegacy).sync();
     gpu::check_cuda(static_cast<cudaError_t>(service_.interface().launch_datagrams(
                         service_.get(), run_->works.get(), count, run_->kernel.get())),
                     "launch of the kernel for datagrams");

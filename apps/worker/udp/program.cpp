@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <iterator>
 #include <numeric>
@@ -14,6 +15,7 @@
 #include "apps/worker/service_source.hpp"
 #include "apps/worker/udp/metrics.hpp"
 #include "apps/worker/udp/runner.hpp"
+#include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/service_manager.hpp"
 #include "packet/addresses.hpp"
@@ -77,12 +79,17 @@ class PlaceRules {
     return rules;
   }
 
-  /// Changes the port's rules if the interface has other addresses. Throws Error.
+  /// Changes the port's rules if the interface has other addresses. Throws Error, not_connected if
+  /// its Ethernet address is another one: device functions have that from the start.
   void follow(packet::Port& port) {
-    if (!place_.address.empty() || !changes_.take()) return;
-    auto own = packet::read_addresses(interface_).own;
-    if (own == addresses_.own) return;
-    addresses_.own = std::move(own);
+    if (!changes_.take()) return;
+    auto found = packet::read_addresses(interface_);
+    if (!std::ranges::equal(found.host.ethernet, addresses_.host.ethernet)) {
+      throw core::Error(core::ErrorCode::not_connected,
+                        fmt::format("the Ethernet address of {} has changed", interface_));
+    }
+    if (!place_.address.empty() || found.own == addresses_.own) return;
+    addresses_.own = std::move(found.own);
     port.steering().set_rules(rules());
     core::log_info("{} has other addresses: {}", interface_, fmt::join(addresses_.own, ", "));
   }

@@ -85,7 +85,7 @@ def test_a_report_that_may_not_grow(stage, tmp_path):
 @needs_cpu_worker
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", ["server", "worker", "client"])
-def test_threads(stage, group, name, count):
+def test_threads(group, stage, name, count):
     """A program that gets fewer threads than it wants says so and fails; it does not serve in part."""
     wrapper, file = threads(group, count)
     of = {"server": [], "worker": [], "client": []} | {name: wrapper}
@@ -103,6 +103,7 @@ def test_threads(stage, group, name, count):
                            and "serves" in server.log, "the limited program ends or serves")
         ended = programs[name].process.poll() is not None
     limited = programs[name]
+    assert ended or count > 1, "each program has more than one thread"
     if ended and limited.wait() not in RIGHT:
         assert limited.process.returncode == 1, limited.log
         assert re.search(rf"Resource temporarily unavailable; limits of threads: .*{count} \({file}\)", limited.log)
@@ -110,7 +111,7 @@ def test_threads(stage, group, name, count):
 
 # ---- Memory
 
-def test_the_budget_of_clients_follows_the_control_group(stage, group):
+def test_the_budget_of_clients_follows_the_control_group(group, stage):
     wrapper, file = group("memory", ("memory.limit_in_bytes", "memory.max"), 256 * MEGABYTE)
     server = stage.server(wrapper=wrapper)
     stage.worker()
@@ -166,4 +167,4 @@ def test_closed_standard_descriptors(stage):
     client = stage.program("offload-client", "-s", "127.0.0.1", "-p", port, "-i", 10,
                            wrapper=["sh", "-c", 'exec "$@" >&-', "sh"])
     assert client.wait() == 1
-    assert "offload-client: cannot write standard output: Bad file descriptor" in client.log
+    assert "offload-client: cannot write standard output" in client.log

@@ -231,8 +231,8 @@ std::optional<ControlMessage> RdmaControlConnection::receive() {
 }
 
 std::unique_ptr<ControlConnection> connect_rdma(const Address& address) {
-  return net::connect_to_any(socket_addresses_of(address, false),
-                             core::Clock::now() + 2 * kHandshakeTime,
+  const auto addresses = socket_addresses_of(address, false);
+  return net::connect_to_any(addresses, core::Clock::now() + 2 * kHandshakeTime,
                              [&](const net::SocketAddress& at, core::TimePoint until) {
                                const rdma::CmAddress to = cm_address_of(at);
                                const core::Duration step = (until - core::Clock::now()) / 2;

@@ -69,8 +69,8 @@ Stream connect_to(const net::SocketAddress& to, const Address& address, core::Ti
 /// Connects to the first address at which a server answers and, where a key is taken, proves it.
 Stream connect_tcp_stream(const Address& address) {
   address.require_key();
-  return net::connect_to_any(net::resolve(address.host, address.port, false),
-                             core::Clock::now() + 2 * kHandshakeTime,
+  const auto addresses = net::resolve(address.host, address.port, false);
+  return net::connect_to_any(addresses, core::Clock::now() + 2 * kHandshakeTime,
                              [&](const net::SocketAddress& to, core::TimePoint until) {
                                return connect_to(to, address, until);
                              });
