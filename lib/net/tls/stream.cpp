@@ -90,6 +90,13 @@ TlsHandshake TlsStream::handshake() {
     return TlsHandshake::failed;
   }
   kernel_sends_ = BIO_get_ktls_send(::SSL_get_wbio(ssl_.get()));
+  // OpenSSL 3.5 loses what it has read ahead when the peer renews its keys, if kernel TLS is wanted
+  // at that moment.
+  if (kernel_sends_ || kernel_receives()) {
+    SSL_set_read_ahead(ssl_.get(), 0);
+  } else {
+    ::SSL_clear_options(ssl_.get(), SSL_OP_ENABLE_KTLS);
+  }
   // The last message of the handshake may have had data behind it.
   has_pending_ = ::SSL_has_pending(ssl_.get()) == 1;
   ::SSL_set_msg_callback(ssl_.get(), &on_message);
@@ -204,9 +211,17 @@ ssize_t TlsStream::end_of_call(int result) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE: errno = EAGAIN; return -1;
     case SSL_ERROR_ZERO_RETURN: return 0;
-    case SSL_ERROR_SYSCALL:
-      if (errnum != 0 && ::ERR_peek_error() == 0) return fail(core::describe_errno(errnum), errnum);
+    case SSL_ERROR_SYSCALL: {
+      // OpenSSL 3.2 and later put the error of the system call into their queue.
+      const unsigned long error = ::ERR_peek_error();
+      const int queued = ERR_SYSTEM_ERROR(error) ? ERR_GET_REASON(error) : 0;
+      const int of_system = error == 0 ? errnum : queued;
+      if (of_system != 0) {
+        ::ERR_clear_error();
+        return fail(core::describe_errno(of_system), of_system);
+      }
       [[fallthrough]];
+    }
     default: {
       const auto reason = ERR_GET_REASON(::ERR_peek_error());
       const bool gone = reason == SSL_R_UNEXPECTED_EOF_WHILE_READING;
