@@ -48,7 +48,7 @@ IoThread::IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> c
           Handshakes::kTime, most_handshakes(config_.client_memory->share())),
       path_(engine_, clients_, channel->memory.endpoint(), config.limits, *config_.metrics),
       selector_(path_.requester(), std::move(channel)),
-      retries_(config.retries) {
+      retries_(config.retries, config.index) {
   engine_.attach(*this);
 }
 
@@ -174,7 +174,9 @@ void IoThread::publish() {
   if (metrics.times.stalls.value() != stalls_) report_stall(before);
   metrics.connections.set(clients_.size() + handshakes_.size());
   metrics.responses.set(path_.answered_well());
-  metrics.in_flight.set(path_.requester().awaited());
+  const std::uint64_t awaited = path_.requester().awaited();
+  metrics.in_flight.set(awaited);
+  retries_.publish(awaited != 0 && selector_.serving() != 0);
   const core::TimePoint now = engine_.now();
   if (full_since_) {
     metrics.channel_full.add(static_cast<std::uint64_t>((now - *full_since_).count()));
@@ -207,6 +209,7 @@ bool IoThread::apply_orders() {
   for (const auto& [worker, loss] : orders->removed) {
     if (worker == selector_.serving()) loss_ = loss;
     selector_.remove(worker);
+    retries_.note_loss(engine_.run_time());
   }
   if (orders->selected) selector_.select(*orders->selected);
   if (orders->expired) expired_ = *orders->expired;
@@ -244,6 +247,7 @@ void IoThread::look_after_worker() {
   if (selector_.progress() || selector_.serving() != serving()) {
     serving_.store(selector_.serving(), std::memory_order_relaxed);
     path_.note_new_worker();
+    retries_.note_move(engine_.run_time());
     next_check_ = {};
     config_.on_moved();
   }
@@ -253,11 +257,20 @@ void IoThread::look_after_worker() {
 
 /// The worker that served is gone.
 void IoThread::note_loss() {
-  const Client* const culprit = path_.note_loss(selector_.channel(), loss_);
+  const bool blame = loss_ == comch::WorkerLoss::ended && retries_.was_alone();
+  const Client* const culprit = path_.note_loss(selector_.channel(), blame);
   if (culprit == nullptr) return;
-  const Admission& admission = culprit->admission();
-  config_.waiting->add(admission.address, engine_.now());
+  config_.waiting->add(culprit->admission().address, engine_.now());
   config_.metrics->culprits.add();
+  try {
+    report_culprit(culprit->admission());
+  } catch (const std::bad_alloc&) {
+    core::log_warning("client {} is refused: two workers were lost with its request",
+                      culprit->admission().number);
+  }
+}
+
+void IoThread::report_culprit(const Admission& admission) {
   const auto address = admission.address.text();
   const std::string text = fmt::format(
       "client {}, {}: two workers were lost with its request, which was alone with the second. It "
@@ -272,7 +285,7 @@ bool IoThread::retry_suspects() {
   using State = RetryCoordinator::State;
   const bool suspects = path_.has_suspects();
   const State state = retries_.update(suspects, selector_.serving() != 0, engine_.run_time());
-  if (state == State::exclusive || state == State::shared) path_.retry(state == State::exclusive);
+  if ((state == State::exclusive || state == State::shared) && path_.retry()) retries_.note_retry();
   return suspects || state == State::wait;
 }
 

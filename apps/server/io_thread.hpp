@@ -153,6 +153,7 @@ class IoThread final : progress::Pollable {
   bool apply_orders();
   void look_after_worker();
   void note_loss();
+  void report_culprit(const Admission& admission);
   [[nodiscard]] bool retry_suspects();
   void check_times();
   void add_channel(std::shared_ptr<comch::WorkerChannel> channel);

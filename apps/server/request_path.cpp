@@ -104,17 +104,16 @@ std::optional<core::RunTime> RequestPath::silent_since() {
 // ---- After the loss of a worker
 
 /// Without memory for them the requests stay together, and go to the next worker at once.
-const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory,
-                                     comch::WorkerLoss loss) {
-  const Retry retry = std::exchange(retry_, Retry::none);
+const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory, bool blame) {
+  const bool retried = std::exchange(retried_, false);
   if (requester_.awaited() == 0) return nullptr;
-  if (retry == Retry::exclusive && loss == comch::WorkerLoss::ended) {
+  if (retried && blame) {
     auto* const culprit = static_cast<Client*>(requester_.oldest().user_data);
     if (culprit != nullptr) close_culprit(*culprit);
     return culprit;
   }
   try {
-    suspects_.take(requester_, memory, retry == Retry::none ? 1 : losses_ + 1);
+    suspects_.take(requester_, memory, retried ? losses_ + 1 : 1);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -144,15 +143,16 @@ void RequestPath::close_culprit(Client& client) {
   clients_->make_ready(client);
 }
 
-void RequestPath::retry(bool exclusive) {
-  if (suspects_.empty() || requester_.awaited() != 0) return;
+bool RequestPath::retry() {
+  if (suspects_.empty() || requester_.awaited() != 0) return false;
   const Suspects::Request& next = suspects_.front();
-  if (!requester_.post(next.payload, next.client, next.posted_at).ok()) return;
+  if (!requester_.post(next.payload, next.client, next.posted_at).ok()) return false;
   requester_.flush();
   long_requests_.note_posted(next.payload.size(), engine_->now());
-  retry_ = exclusive ? Retry::exclusive : Retry::shared;
+  retried_ = true;
   losses_ = next.losses;
   suspects_.pop_front();
+  return true;
 }
 
 // ---- Requests go
@@ -266,7 +266,7 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
 bool RequestPath::deliver() {
   if (last_received_ == nullptr) return false;
   last_response_ = engine_->run_time();
-  retry_ = Retry::none;
+  retried_ = false;
   send_touched();
   if (sample_) record_sample();
   [[maybe_unused]] const core::Status released =

@@ -53,18 +53,15 @@ class RequestPath {
   // crashed the worker, and would crash the next one.
 
   /// Takes what is in the channel of the lost worker out of it, as suspects. But if that is a
-  /// suspect that was retried exclusively, and the worker did not just fall silent, this request is
-  /// the culprit: refuses it, drops the other requests of its client and closes the connection.
-  /// Returns that client, which lives until the next round, else null. `memory`: keeps the memory
-  /// of the lost worker's channel.
-  const Client* note_loss(const std::shared_ptr<const void>& memory, comch::WorkerLoss loss);
+  /// suspect that was retried, and `blame`, this request is the culprit: refuses it, drops the
+  /// other requests of its client and closes the connection. Returns that client, which lives until
+  /// the next round, else null. `memory`: keeps the memory of the lost worker's channel. `blame`:
+  /// the worker ended by itself, and no other channel had requests with it.
+  const Client* note_loss(const std::shared_ptr<const void>& memory, bool blame);
   /// Whether there are suspects without a response. New requests are not to be posted until then.
-  [[nodiscard]] bool has_suspects() const noexcept {
-    return !suspects_.empty() || retry_ != Retry::none;
-  }
-  /// Posts the next suspect if the channel is empty. `exclusive`: no other channel of its worker
-  /// has requests.
-  void retry(bool exclusive);
+  [[nodiscard]] bool has_suspects() const noexcept { return !suspects_.empty() || retried_; }
+  /// Posts the next suspect if the channel is empty. Returns whether it did.
+  bool retry();
 
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
   [[nodiscard]] std::optional<core::RunTime> silent_since();
@@ -143,8 +140,7 @@ class RequestPath {
   Limits limits_;
   channel::Requester requester_;
   Suspects suspects_;
-  /// How the only request in the channel was posted, if it was a suspect.
-  enum class Retry : std::uint8_t { none, shared, exclusive } retry_ = Retry::none;
+  bool retried_ = false;      ///< the only request in the channel is a suspect
   std::uint32_t losses_ = 0;  ///< of the suspect that was posted last: workers
   LongRequests long_requests_;
   net::OutputBatch output_;

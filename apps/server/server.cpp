@@ -147,7 +147,7 @@ void Server::open_for_clients() {
   core::log_info("clients may hold {} MiB in unfinished requests and responses", memory >> 20U);
   const auto client_memory =
       std::make_shared<ClientMemory>(memory, static_cast<std::uint32_t>(cpus_.size()));
-  const auto retries = std::make_shared<RetryState>();
+  const auto retries = std::make_shared<RetryState>(cpus_.size());
   auto& first = early_.at(scheduler_.owners().front());
   const std::size_t each = cpus_.size() / options_.listens.size();
   for (std::uint32_t i = 0; i < cpus_.size(); ++i) {

@@ -30,10 +30,12 @@ class AcceptorTest : public testing::Test {
  protected:
   void open(std::size_t threads, int first_reserved_fd = 1 << 20, const ClientLimits& limits = {},
             bool tls = false) {
+    const auto retries = std::make_shared<RetryState>(threads);
     for (std::uint32_t i = 0; i < threads; ++i) {
-      const IoThread::Config config{
+      IoThread::Config config{
           i,  -1, {kLongest, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
           {}, {}};
+      config.retries = retries;
       threads_.push_back(std::make_unique<IoThread>(
           config, std::shared_ptr<comch::WorkerChannel>(new comch::WorkerChannel{
                       1, channel::Wakeup::none, {i, kDepth, kLongest, -1}})));
@@ -43,8 +45,8 @@ class AcceptorTest : public testing::Test {
     address_ = net::local_address(listener.get());
     std::vector<Acceptor::Port> ports;
     ports.push_back({std::move(listener), threads_});
-    acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls,
-                                                waiting_});
+    acceptor_.emplace(engine_,
+                      Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls, waiting_});
   }
 
   /// What a client beyond --max-clients is sent.

@@ -30,9 +30,8 @@ class WaitingAddresses {
   [[nodiscard]] bool contains(const net::PeerAddress& address, core::TimePoint now) const {
     const net::Source source = address.source();
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(entries_, [&](const Entry& entry) {
-      return now < entry.until && entry.source == source;
-    });
+    return std::ranges::any_of(
+        entries_, [&](const Entry& entry) { return now < entry.until && entry.source == source; });
   }
 
  private:

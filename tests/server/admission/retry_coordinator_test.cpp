@@ -13,9 +13,15 @@ constexpr core::RunTime kNow{std::chrono::hours(1)};
 
 class RetryCoordinatorTest : public testing::Test {
  protected:
-  std::shared_ptr<RetryState> all_ = std::make_shared<RetryState>();
-  RetryCoordinator one_{all_};
-  RetryCoordinator other_{all_};
+  static constexpr RetryState::Times kTimes{.settle = std::chrono::milliseconds(20),
+                                            .longest_wait = std::chrono::milliseconds(100)};
+  void lose() {
+    for (RetryCoordinator* const each : {&one_, &other_}) each->note_loss(kNow - kTimes.settle);
+  }
+
+  std::shared_ptr<RetryState> all_ = std::make_shared<RetryState>(2, kTimes);
+  RetryCoordinator one_{all_, 0};
+  RetryCoordinator other_{all_, 1};
 };
 
 TEST_F(RetryCoordinatorTest, WithoutSuspectsAllAreIdle) {
@@ -24,6 +30,7 @@ TEST_F(RetryCoordinatorTest, WithoutSuspectsAllAreIdle) {
 }
 
 TEST_F(RetryCoordinatorTest, OneRetriesWhileTheOthersWait) {
+  lose();
   EXPECT_EQ(one_.update(true, true, kNow), State::exclusive);
   EXPECT_EQ(other_.update(false, true, kNow), State::wait);
   EXPECT_EQ(other_.update(true, true, kNow), State::wait);
@@ -35,6 +42,7 @@ TEST_F(RetryCoordinatorTest, OneRetriesWhileTheOthersWait) {
 }
 
 TEST_F(RetryCoordinatorTest, WithoutAWorkerItKeepsNobodyFromRetrying) {
+  lose();
   EXPECT_EQ(one_.update(true, true, kNow), State::exclusive);
   EXPECT_EQ(other_.update(true, true, kNow), State::wait);
   EXPECT_EQ(one_.update(true, false, kNow), State::idle);
@@ -47,14 +55,16 @@ TEST_F(RetryCoordinatorTest, AThreadWithoutSuspectsWaitsFromTheLossOn) {
   EXPECT_EQ(one_.update(true, false, kNow), State::idle);
   EXPECT_EQ(other_.update(false, false, kNow), State::idle);
   const auto later = kNow + core::seconds(5);
+  for (RetryCoordinator* const each : {&one_, &other_}) each->note_move(later);
   EXPECT_EQ(other_.update(false, true, later), State::wait);
   EXPECT_EQ(one_.update(true, true, later), State::exclusive);
 }
 
 TEST_F(RetryCoordinatorTest, NobodyWaitsForLong) {
+  lose();
   EXPECT_EQ(one_.update(true, true, kNow), State::exclusive);
   EXPECT_EQ(other_.update(true, true, kNow), State::wait);
-  const auto later = kNow + RetryCoordinator::kLongestWait;
+  const auto later = kNow - kTimes.settle + kTimes.longest_wait;
   EXPECT_EQ(other_.update(true, true, later - core::Duration(1)), State::wait);
   EXPECT_EQ(other_.update(true, true, later), State::shared);
   EXPECT_EQ(one_.update(true, true, later), State::exclusive);
@@ -62,8 +72,45 @@ TEST_F(RetryCoordinatorTest, NobodyWaitsForLong) {
   EXPECT_EQ(other_.update(true, true, later), State::exclusive);
 }
 
+// Two workers of one process are lost one after the other.
+TEST_F(RetryCoordinatorTest, NobodyRetriesRightAfterALoss) {
+  one_.note_loss(kNow);
+  EXPECT_EQ(one_.update(true, true, kNow), State::wait);
+  one_.note_loss(kNow + core::Duration(5));
+  EXPECT_EQ(one_.update(true, true, kNow + kTimes.settle), State::wait);
+  EXPECT_EQ(one_.update(true, true, kNow + kTimes.settle + core::Duration(5)), State::exclusive);
+}
+
+TEST_F(RetryCoordinatorTest, AThreadIsNotExclusiveWhileAnotherHasRequests) {
+  lose();
+  other_.publish(true);
+  EXPECT_EQ(one_.update(true, true, kNow), State::wait);
+  EXPECT_EQ(one_.update(true, true, kNow + kTimes.longest_wait), State::shared);
+  one_.note_retry();
+  EXPECT_FALSE(one_.was_alone());
+  other_.publish(false);
+  EXPECT_EQ(one_.update(true, true, kNow + kTimes.longest_wait), State::exclusive);
+  EXPECT_FALSE(one_.was_alone());
+  one_.note_retry();
+  EXPECT_TRUE(one_.was_alone());
+}
+
+TEST_F(RetryCoordinatorTest, ARequestIsNotAloneOnceAnotherThreadHasHadRequests) {
+  lose();
+  EXPECT_EQ(one_.update(true, true, kNow), State::exclusive);
+  one_.note_retry();
+  one_.publish(true);
+  EXPECT_TRUE(one_.was_alone());
+  other_.publish(true);
+  EXPECT_FALSE(one_.was_alone());
+  other_.publish(false);
+  EXPECT_EQ(one_.update(true, true, kNow), State::exclusive);
+  EXPECT_FALSE(one_.was_alone());
+}
+
 TEST_F(RetryCoordinatorTest, AThreadThatEndsRetriesNoMore) {
-  std::optional<RetryCoordinator> ends(std::in_place, all_);
+  lose();
+  std::optional<RetryCoordinator> ends(std::in_place, all_, 0);
   EXPECT_EQ(ends->update(true, true, kNow), State::exclusive);
   EXPECT_EQ(other_.update(false, true, kNow), State::wait);
   ends.reset();

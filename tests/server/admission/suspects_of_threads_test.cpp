@@ -79,12 +79,22 @@ class SuspectsOfThreads : public testing::Test {
     }
     turn();
   }
+  /// The last worker is lost.
   void lose(WorkerLoss loss = WorkerLoss::ended) {
     for (const auto& thread : threads_) {
       thread->remove_worker(attachments_.back().id, loss);
       thread->select_worker(0);
     }
     turn();
+  }
+  /// The first worker is lost.
+  void lose_first() {
+    for (const auto& thread : threads_) thread->remove_worker(1, WorkerLoss::ended);
+    turn();
+  }
+  /// To be called before open().
+  void set_times(const RetryState::Times& times) {
+    retries_ = std::make_shared<RetryState>(kMostThreads, times);
   }
   /// The last worker's end of a thread's channel.
   test::Worker& worker(std::size_t thread = 0) { return attachments_.back().workers[thread]; }
@@ -120,8 +130,12 @@ class SuspectsOfThreads : public testing::Test {
   bool ended(Client& client) { return !next(client) && client.received.ended; }
   bool waits(std::uint32_t from) { return waiting_->contains(address(from), core::Clock::now()); }
 
+  static constexpr std::size_t kMostThreads = 2;
+  /// Nothing depends on how long the test takes.
+  static constexpr RetryState::Times kTimes{.settle = {}, .longest_wait = std::chrono::hours(1)};
+
   const support::LogCapture log_;
-  std::shared_ptr<RetryState> retries_ = std::make_shared<RetryState>();
+  std::shared_ptr<RetryState> retries_ = std::make_shared<RetryState>(kMostThreads, kTimes);
   std::shared_ptr<WaitingAddresses> waiting_ = std::make_shared<WaitingAddresses>();
   std::shared_ptr<telemetry::EventLog> events_ = std::make_shared<telemetry::EventLog>();
   std::shared_ptr<ThreadMetrics> metrics_ = std::make_shared<ThreadMetrics>();
@@ -277,6 +291,69 @@ TEST_F(SuspectsOfThreads, NewRequestsOfOtherThreadsWaitToo) {
   EXPECT_EQ(next(other), response(bytes_of("rehto")));
 }
 
+// As its process had two attachments.
+TEST_F(SuspectsOfThreads, AWorkerThatEndsRightAfterAnotherIsNoReason) {
+  set_times({.settle = std::chrono::hours(1), .longest_wait = std::chrono::hours(2)});
+  open();
+  Client& client = connect();
+  ask(client, "request");
+  attach();
+  lose_first();
+  EXPECT_FALSE(worker().has_request());
+  lose();
+  EXPECT_EQ(metrics_->culprits.value(), 0U);
+  EXPECT_EQ(next(client), std::nullopt);
+  EXPECT_FALSE(client.received.ended);
+}
+
+TEST_F(SuspectsOfThreads, ARequestIsNoCulpritOnceAnotherThreadHasGoneOn) {
+  set_times({.settle = {}, .longest_wait = {}});
+  open(2);
+  Client& one = connect(1, 0);
+  Client& other = connect(2, 1);
+  ask(one, "one");
+  lose();
+  attach();
+  ASSERT_TRUE(worker(0).has_request());
+  ask(other, "other");
+  ASSERT_TRUE(worker(1).has_request());
+  lose();
+  EXPECT_EQ(metrics_->culprits.value(), 0U);
+  attach();
+  const auto serve = [&] { return worker(0).serve_all() + worker(1).serve_all(); };
+  for (int served = serve(); served < 2; served += serve()) turn();
+  EXPECT_EQ(next(one), response(bytes_of("eno")));
+  EXPECT_EQ(next(other), response(bytes_of("rehto")));
+}
+
+TEST_F(SuspectsOfThreads, AreNotAloneWithAWorkerThatServesAnotherThread) {
+  for (const bool waits : {true, false}) {
+    if (!waits) set_times({.settle = {}, .longest_wait = {}});
+    threads_.clear();
+    channels_.clear();
+    attachments_.clear();
+    open(2);
+    Client& one = connect(1, 0);
+    Client& other = connect(2, 1);
+    attach();
+    threads_[0]->select_worker(1);
+    turn();
+    ask(one, "one");
+    ask(other, "other");
+    threads_[0]->select_worker(2);
+    lose_first();
+    ASSERT_TRUE(worker(1).has_request());
+    EXPECT_NE(worker(0).has_request(), waits);
+    if (waits) {
+      expect_alone(other, "rehto", 1);
+      expect_alone(one, "eno", 0);
+    } else {
+      lose();
+      EXPECT_EQ(metrics_->culprits.value(), 0U);
+    }
+  }
+}
+
 class SuspectsOfPath : public test::RequestPathFixture {};
 
 TEST_F(SuspectsOfPath, AreRefusedWhenTheirTimeIsOver) {
@@ -285,7 +362,7 @@ TEST_F(SuspectsOfPath, AreRefusedWhenTheirTimeIsOver) {
   Peer& peer = connect();
   for (const char* text : {"1", "2"}) send_request(peer.socket, bytes_of(text));
   turn();
-  EXPECT_EQ(path_->note_loss(nullptr, WorkerLoss::ended), nullptr);
+  EXPECT_EQ(path_->note_loss(nullptr, /*blame=*/true), nullptr);
   EXPECT_TRUE(path_->has_suspects());
   path_->refuse_overdue(core::seconds(60));
   EXPECT_TRUE(path_->has_suspects());
