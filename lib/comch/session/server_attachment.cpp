@@ -148,7 +148,7 @@ void ServerSession::Attachment::read_messages() {
       end(error.what());
     }
   } catch (const std::exception& error) {  // no memory for it: the others go on
-    end(error.what());
+    give_up(error.what());
   }
   handling_ = false;
 }
@@ -170,6 +170,7 @@ void ServerSession::Attachment::handle(const ControlMessage& message) {
       return session_->observer_->on_shutdown_requested();
     case MessageId::detach:
       if (!message.payload.empty()) return refuse(Refusal::length_mismatch, "malformed detach");
+      given_up_ = true;  // it ends when it has waited for long enough, whatever it still has
       // Before it serves, there is nothing to be waited for.
       if (!attached_) return start_shutdown(protocol::ShutdownReason::released);
       core::log_info("worker {} asks to be let go", name_);
@@ -178,11 +179,10 @@ void ServerSession::Attachment::handle(const ControlMessage& message) {
       if (!message.payload.empty()) {
         return refuse(Refusal::length_mismatch, "malformed end of shutdown");
       }
-      return end("it has shut down");
+      return give_up("it has shut down");
     case MessageId::user_message: return take_user_message(message.payload);
     case MessageId::error:
-      given_up_ = true;
-      return end("it refused: " + protocol::parse_error(message.payload).text);
+      return give_up("it refused: " + protocol::parse_error(message.payload).text);
     default:
       return refuse(Refusal::misplaced_message,
                     "message " + std::to_string(static_cast<std::uint32_t>(message.id)) +
@@ -238,7 +238,6 @@ void ServerSession::Attachment::tick(core::RunTime now) {
     return;
   }
   if (now - heard_ > protocol::kSilentIntervals * session_->offer_.keep_alive) {
-    given_up_ = true;
     return drop("it has been silent for too long");
   }
   send(MessageId::keep_alive, [this] { return protocol::KeepAlive{++keep_alives_}.encode(); });
@@ -257,7 +256,7 @@ void ServerSession::Attachment::send_user_message(std::span<const std::byte> byt
 }
 
 void ServerSession::Attachment::start_shutdown(protocol::ShutdownReason reason) {
-  told_to_stop_ = true;
+  told_to_stop_ = given_up_ = true;
   session_->engine_->deactivate(*this);  // no channel is to follow
   send(MessageId::start_shutdown, [=] { return protocol::StartShutdown{reason}.encode(); });
   leave_if_gone();
@@ -268,15 +267,16 @@ void ServerSession::Attachment::refuse_and_drop(Refusal code, const std::string&
   leave_if_gone();
 }
 
+/// But if the worker has ended, that is the reason: its data connections end with it.
 void ServerSession::Attachment::drop(const std::string& reason) {
-  end(reason);
+  if (!handling_) read_messages();
+  give_up(reason);
   leave_if_gone();
 }
 
 void ServerSession::Attachment::refuse(Refusal code, const std::string& text) {
-  given_up_ = true;
   connection_->refuse(code, text);
-  end("refused: " + text);
+  give_up("refused: " + text);
 }
 
 WorkerLoss ServerSession::Attachment::loss() const noexcept {
@@ -288,6 +288,12 @@ WorkerLoss ServerSession::Attachment::loss() const noexcept {
 
 void ServerSession::Attachment::end(const std::string& reason) {
   if (!gone_) gone_ = reason;
+}
+
+/// It did not end by itself, or said so before.
+void ServerSession::Attachment::give_up(const std::string& reason) {
+  if (!gone_) given_up_ = true;
+  end(reason);
 }
 
 /// Destroys this object if it is.

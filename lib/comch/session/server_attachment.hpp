@@ -71,6 +71,7 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   void send(protocol::MessageId id, const Encode& encode);
   void refuse(protocol::Refusal code, const std::string& text);
   void end(const std::string& reason);
+  void give_up(const std::string& reason);
   void leave_if_gone();
 
   ServerSession* session_;
@@ -90,7 +91,7 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   UserMessages user_messages_;
   bool attached_ = false;
   bool told_to_stop_ = false;
-  bool given_up_ = false;            ///< by one side: that ended it
+  bool given_up_ = false;            ///< by one side: its end is no crash
   bool handling_ = false;            ///< a message: what is called may call this object again
   std::optional<std::string> gone_;  ///< why the attachment has ended
 };

@@ -17,7 +17,7 @@ using WorkerId = std::uint64_t;
 /// How an attachment that had served ended.
 enum class WorkerLoss : std::uint8_t {
   ended,    ///< by the worker, which was heard of shortly before: it exited or crashed
-  given_up  ///< it was silent, stuck or in breach of the protocol; it may still run
+  given_up  ///< it was to leave, or was silent, stuck or in breach of the protocol
 };
 
 /// One channel of one attachment, as the server has it: memory of its own, and what carries its

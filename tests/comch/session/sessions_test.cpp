@@ -130,6 +130,36 @@ TEST_F(SessionsOfBothSides, AWorkerThatGoesIsReplacedByTheNext) {
   EXPECT_TRUE(run_until([&] { return server_events_.attached == 2; }));
 }
 
+TEST_F(SessionsOfBothSides, AWorkerThatEndsOnceItWasToLeaveHasNotCrashed) {
+  for (const bool told : {false, true}) {
+    worker_events_ = {};
+    told ? attach() : attach_one();
+    ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+    if (told) {
+      server_session_->release(worker_events_.last.id);
+    } else {
+      worker_session_->request_detach();
+      ASSERT_TRUE(run_until([&] { return !worker_events_.leaving.empty(); }));
+    }
+    worker_session_.reset();
+    ASSERT_TRUE(run_until([&] { return worker_events_.lost == 1; })) << told;
+    EXPECT_EQ(worker_events_.last_loss, WorkerLoss::given_up) << told;
+  }
+}
+
+TEST_F(SessionsOfBothSides, AWorkerThatTheServerDropsHasCrashedOnlyIfItHasEnded) {
+  for (const bool ended : {false, true}) {
+    worker_events_ = {};
+    ended ? attach() : attach_one();
+    ASSERT_TRUE(run_until([&] { return worker_events_.attached == 1; }));
+    if (ended) worker_session_.reset();
+    server_session_->drop(worker_events_.last.id, "its data connection has ended");
+    EXPECT_EQ(worker_events_.lost, 1);
+    EXPECT_EQ(worker_events_.last_loss, ended ? WorkerLoss::ended : WorkerLoss::given_up);
+    worker_session_.reset();
+  }
+}
+
 TEST_F(SessionsOfBothSides, AServerThatGoesIsNoticed) {
   attach_one();
   server_session_.reset();
