@@ -285,7 +285,10 @@ bool IoThread::retry_suspects() {
   using State = RetryCoordinator::State;
   const bool suspects = path_.has_suspects();
   const State state = retries_.update(suspects, selector_.serving() != 0, engine_.run_time());
-  if ((state == State::exclusive || state == State::shared) && path_.retry()) retries_.note_retry();
+  if ((state == State::exclusive || state == State::shared) &&
+      path_.retry(retries_.hurries(engine_.run_time()))) {
+    retries_.note_retry();
+  }
   return suspects || state == State::wait;
 }
 

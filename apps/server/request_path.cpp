@@ -88,11 +88,6 @@ void RequestPath::refuse_overdue(core::Duration timeout) {
   requester_.for_each_pending([&](channel::SendTask& request) {
     if (request.posted_at() <= due) give_up(request, Refusal::request_timed_out);
   });
-  suspects_.remove_if([&](const Suspects::Request& request) {
-    if (request.posted_at > due) return false;
-    give_up(*request.client, Refusal::request_timed_out);
-    return true;
-  });
   send_touched();
 }
 
@@ -105,15 +100,17 @@ std::optional<core::RunTime> RequestPath::silent_since() {
 
 /// Without memory for them the requests stay together, and go to the next worker at once.
 const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory, bool blame) {
-  const bool retried = std::exchange(retried_, false);
+  const bool alone = std::exchange(alone_, false);
+  const std::uint64_t received = requester_.posted() - requester_.awaited();
+  const bool again = received < std::exchange(retried_until_, 0);
   if (requester_.awaited() == 0) return nullptr;
-  if (retried && blame) {
+  if (alone && blame) {
     auto* const culprit = static_cast<Client*>(requester_.oldest().user_data);
     if (culprit != nullptr) close_culprit(*culprit);
     return culprit;
   }
   try {
-    suspects_.take(requester_, memory, retried ? losses_ + 1 : 1);
+    suspects_.take(requester_, memory, again ? losses_ + 1 : 1, engine_->run_time());
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -143,15 +140,22 @@ void RequestPath::close_culprit(Client& client) {
   clients_->make_ready(client);
 }
 
-bool RequestPath::retry() {
-  if (suspects_.empty() || requester_.awaited() != 0) return false;
-  const Suspects::Request& next = suspects_.front();
-  if (!requester_.post(next.payload, next.client, next.posted_at).ok()) return false;
+bool RequestPath::retry(bool together) {
+  bool posted = false;
+  while (!suspects_.empty()) {
+    const Suspects::Request& next = suspects_.front();
+    const bool joins = together && next.losses == 1 && (!alone_ || losses_ == 1);
+    if (!joins && requester_.awaited() != 0) break;
+    if (!requester_.post(next.payload, next.client, engine_->run_time() - next.age).ok()) break;
+    long_requests_.note_posted(next.payload.size(), engine_->now());
+    alone_ = !joins;
+    losses_ = next.losses;
+    suspects_.pop_front();
+    posted = true;
+  }
+  if (!posted) return false;
+  retried_until_ = requester_.posted();
   requester_.flush();
-  long_requests_.note_posted(next.payload.size(), engine_->now());
-  retried_ = true;
-  losses_ = next.losses;
-  suspects_.pop_front();
   return true;
 }
 
@@ -266,7 +270,7 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
 bool RequestPath::deliver() {
   if (last_received_ == nullptr) return false;
   last_response_ = engine_->run_time();
-  retried_ = false;
+  alone_ = false;
   send_touched();
   if (sample_) record_sample();
   [[maybe_unused]] const core::Status released =

@@ -59,9 +59,11 @@ class RequestPath {
   /// the worker ended by itself, and no other channel had requests with it.
   const Client* note_loss(const std::shared_ptr<const void>& memory, bool blame);
   /// Whether there are suspects without a response. New requests are not to be posted until then.
-  [[nodiscard]] bool has_suspects() const noexcept { return !suspects_.empty() || retried_; }
-  /// Posts the next suspect if the channel is empty. Returns whether it did.
-  bool retry();
+  [[nodiscard]] bool has_suspects() const noexcept { return !suspects_.empty() || alone_; }
+  /// Posts the next suspect if the channel is empty. `together`: also beside others, and as many as
+  /// have room; but one with which two workers were lost is always alone. Returns whether it
+  /// posted.
+  bool retry(bool together);
 
   /// Since when the worker owes a response, and none has come; nothing if it owes none.
   [[nodiscard]] std::optional<core::RunTime> silent_since();
@@ -140,8 +142,9 @@ class RequestPath {
   Limits limits_;
   channel::Requester requester_;
   Suspects suspects_;
-  bool retried_ = false;      ///< the only request in the channel is a suspect
-  std::uint32_t losses_ = 0;  ///< of the suspect that was posted last: workers
+  bool alone_ = false;               ///< the only request in the channel is a suspect
+  std::uint32_t losses_ = 0;         ///< of the suspect that was posted last: workers
+  std::uint64_t retried_until_ = 0;  ///< the requester's posted(), right after that one
   LongRequests long_requests_;
   net::OutputBatch output_;
   std::vector<Client*> touched_;                    ///< have output in output_

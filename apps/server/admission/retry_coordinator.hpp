@@ -23,6 +23,9 @@ struct RetryState {
     /// A crash follows its request within milliseconds. A request that takes longer, or makes its
     /// worker hang, does not keep the other channels waiting.
     core::Duration longest_wait = std::chrono::milliseconds(100);
+    /// A channel may have thousands of requests, and one by one they take long. After a loss that
+    /// was no crash this bounds the gap.
+    core::Duration longest_alone = core::seconds(1);
   };
 
   explicit RetryState(std::size_t thread_count, const Times& limits)
@@ -77,6 +80,11 @@ class RetryCoordinator {
   void publish(bool awaits) noexcept {
     if (std::exchange(awaits_, awaits) == awaits) return;
     own_->count.store(own_->count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  /// Whether suspects with which one worker was lost are to be posted together.
+  [[nodiscard]] bool hurries(core::RunTime now) const noexcept {
+    return now - waits_since_ >= all_->times.longest_alone;
   }
 
   /// A suspect was posted in this turn.

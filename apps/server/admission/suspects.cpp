@@ -63,14 +63,18 @@ class SlotReader {
 }  // namespace
 
 void Suspects::take(channel::Requester& requester, const std::shared_ptr<const void>& memory,
-                    std::uint32_t losses) {
+                    std::uint32_t losses, core::RunTime now) {
   SlotReader reader(requester.slots());
   std::list<Request> taken;
   requester.for_each_pending([&](channel::SendTask& request) {
     const auto payload = reader.next();
     if (request.user_data == nullptr) return;
-    Request& added = taken.emplace_back(Request{
-        static_cast<Client*>(request.user_data), request.posted_at(), losses, payload, {}, {}});
+    Request& added = taken.emplace_back(Request{static_cast<Client*>(request.user_data),
+                                                now - request.posted_at(),
+                                                losses,
+                                                payload,
+                                                {},
+                                                {}});
     if (payload.size() <= channel::BatchBuffer::kLongest) {
       added.copy.assign(payload.begin(), payload.end());
       added.payload = added.copy;

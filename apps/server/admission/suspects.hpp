@@ -15,12 +15,12 @@ namespace offload::server {
 class Client;
 
 /// The requests that were in a channel when its worker was lost, in their order. One of them may
-/// have crashed it. They are held back here and posted again one by one. One thread.
+/// have crashed it. They are held back here until they are posted again. One thread.
 class Suspects {
  public:
   struct Request {
     Client* client;
-    core::RunTime posted_at;
+    core::Duration age;    ///< how long it was with workers
     std::uint32_t losses;  ///< of workers, while it was in the channel
     std::span<const std::byte> payload;
     std::vector<std::byte> copy;         ///< of the payload, if it is short
@@ -31,7 +31,7 @@ class Suspects {
   /// those that are here; there they are given up. `memory` keeps the memory that the requester is
   /// in. `losses`: of workers with each of these. Throws std::bad_alloc; then nothing has changed.
   void take(channel::Requester& requester, const std::shared_ptr<const void>& memory,
-            std::uint32_t losses);
+            std::uint32_t losses, core::RunTime now);
 
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
   [[nodiscard]] const Request& front() const noexcept { return requests_.front(); }

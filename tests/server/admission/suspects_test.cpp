@@ -15,6 +15,7 @@ using support::random_bytes;
 
 constexpr std::uint32_t kDepth = 16;
 constexpr std::uint32_t kLongest = 3000;
+constexpr core::RunTime kTaken{std::chrono::hours(1)};
 
 class SuspectsTest : public testing::Test {
  protected:
@@ -30,13 +31,13 @@ class SuspectsTest : public testing::Test {
                           core::RunTime(core::seconds(static_cast<int>(messages_.size()))))
                     .ok());
   }
-  void take(std::uint32_t losses = 1) { suspects_.take(requester_, memory_, losses); }
+  void take(std::uint32_t losses = 1) { suspects_.take(requester_, memory_, losses, kTaken); }
   /// Expects that the next one is message `number`, and removes it.
   void expect_next(std::size_t number, std::uint32_t losses = 1) {
     ASSERT_FALSE(suspects_.empty()) << number;
     const Suspects::Request& next = suspects_.front();
     EXPECT_EQ(next.client, client(number));
-    EXPECT_EQ(next.posted_at, core::RunTime(core::seconds(static_cast<int>(number + 1))));
+    EXPECT_EQ(next.age, kTaken - core::RunTime(core::seconds(static_cast<int>(number + 1))));
     EXPECT_EQ(next.losses, losses);
     EXPECT_EQ(copy_of(next.payload), messages_[number]) << number;
     suspects_.pop_front();
