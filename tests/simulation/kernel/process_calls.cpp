@@ -46,6 +46,10 @@ int open(const char* path, int flags, ...) {
   if (call.refused()) return call.refusal();
   return self().add(std::make_shared<EventFd>());  // the lock beside a path
 }
+// As which a hardened program calls it where the flags are no constant.
+int __open_2(const char* path, int flags) {  // NOLINT(bugprone-reserved-identifier)
+  return open(path, flags, mode_t{});
+}
 int flock(int fd, int operation) {
   if (!is_ours(fd)) return OFFLOAD_LIBC(flock)(fd, operation);
   const Call call("flock", {EWOULDBLOCK, ENOLCK, EINTR});
