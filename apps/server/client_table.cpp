@@ -59,6 +59,7 @@ Client& ClientTable::add(net::Stream stream, Admission admission) {
                                               buffers_, block_size_, *this));
   Client& added = *clients_.back();
   added.index_ = clients_.size() - 1;
+  added.read_at_ = engine_->now();
   if (added.counts_for_tls_) ++tls_clients_;
   idle_.start(added, engine_->run_time());
   return added;
@@ -191,16 +192,18 @@ void ClientTable::shed() noexcept {
   for (const auto& client : clients_) threshold = std::max(threshold, client->holds());
   const std::uint64_t enough = memory_.allowed() - memory_.allowed() / 8;
   if (held() <= enough) return (void)memory_.set_held(held());
-  // TLS may have half of it, the other half is for messages.
-  if (held_by_tls() > enough / 2 &&
-      end_quiet((std::min(held() - enough, held_by_tls() - enough / 2)) / kTlsMemory + 1)) {
-    next_shed_ = engine_->now() + kShedInterval;
-    return;
-  }
-  const std::uint64_t share = (held() - enough) / std::max<std::size_t>(clients_.size(), 1);
+  // TLS may have half of it, the other half is for messages: within theirs they do not pay for TLS.
+  const bool tls_pays =
+      held_by_tls() > enough / 2 &&
+      end_quiet(std::min(held() - enough, held_by_tls() - enough / 2) / kTlsMemory + 1);
+  const auto is_done = [&] {
+    return held() <= enough || (tls_pays && buffers_.lent() <= enough / 2);
+  };
+  const std::uint64_t share =
+      (held() - std::min(held(), enough)) / std::max<std::size_t>(clients_.size(), 1);
   for (; threshold > share; threshold /= 2) {
     for (const auto& client : clients_) {
-      if (held() <= enough) return (void)memory_.set_held(held());
+      if (is_done()) break;
       const Connection& connection = client->connection();
       if (client->holds() < threshold) continue;
       if (connection.backlog().empty()) {
@@ -210,16 +213,20 @@ void ClientTable::shed() noexcept {
       }
     }
   }
+  if (held() <= enough) return (void)memory_.set_held(held());
   next_shed_ = engine_->now() + kShedInterval;
 }
 
 /// Ends up to `count` quiet clients in TLS of the sources that have the most of these, those first
-/// that have sent nothing for the longest time. Their memory counts as free from now on, although
-/// they have it for up to kLingerTime. Returns whether there were any.
+/// that have sent nothing for the longest time. Their memory counts as free from now on: the next
+/// round frees it. Returns whether there were any.
 bool ClientTable::end_quiet(std::size_t count) noexcept try {
   std::vector<Client*> quiet;
   for (const auto& client : clients_) {
-    if (client->counts_for_tls_ && client->is_quiet()) quiet.push_back(client.get());
+    if (client->counts_for_tls_ && client->is_quiet() &&
+        client->connection().state() == ConnectionState::open) {
+      quiet.push_back(client.get());
+    }
   }
   std::ranges::sort(quiet, {}, &Client::read_at);
   const auto source_of = [](const Client& client) { return client.admission().address.source(); };

@@ -69,7 +69,7 @@ class Client final : public FairQueueEntry,
   [[nodiscard]] bool turn_is_over() const noexcept {
     return connection_.input().consumed() >= turn_end_;
   }
-  /// In which turn the last bytes were read that came from it.
+  /// In which turn the last bytes were read that came from it; at first, in which it came.
   [[nodiscard]] core::TimePoint read_at() const noexcept { return read_at_; }
   /// When these bytes came to this machine, and the first ones of the frame that its input begins
   /// with; {}: not known.
@@ -258,6 +258,7 @@ void ClientTable::end_turn(Client& client, Path& path) {
     make_ready(client);
   } else if (connection.finishing()) {
     path.finish(client);
+    if (!connection.is_tls()) uncount_tls(client);
     if (connection.state() == Connection::State::lingering)
       lingering_.start(client, engine_->run_time());
   }

@@ -142,7 +142,11 @@ void Connection::finish(net::OutputBatch& output) {
     output.commit(chain_, protocol::store_error_frame(output.room(), reason_));
     apply(ConnectionEvent::refusal_sent);
     send(output);
-    if (!finishing()) return;  // a slow client: the rest goes when it reads
+    if (!finishing()) {
+      // A slow client: the rest goes when it reads. One that is to make room has no time for that.
+      if (reason_ == protocol::Refusal::out_of_memory) close();
+      return;
+    }
   }
   if (end_of_file_) {
     stream_.close_notify();

@@ -103,6 +103,8 @@ class Connection final : progress::EventHandler {
   /// Whether there was no memory for what it sends, or is sent: then it is closed. Says so once.
   [[nodiscard]] bool take_out_of_memory() noexcept { return std::exchange(out_of_memory_, false); }
 
+  /// Whether it has memory of TLS: until all is sent.
+  [[nodiscard]] bool is_tls() const noexcept { return stream_.is_tls(); }
   /// Stops reading; after all answers, sends an error frame and closes.
   void refuse(protocol::Refusal reason) noexcept;
   /// Stops reading; after all answers, closes.

@@ -70,9 +70,11 @@ class Stream {
   void close_notify() noexcept {
     if (tls_) tls_->close_notify();
   }
-  /// Sends no more: shutdown(2). What the peer sends can still be received.
+  /// Sends no more: shutdown(2), and frees what TLS holds. What the peer still sends can be taken
+  /// from fd() as it comes.
   void end_sending() noexcept {
     close_notify();
+    tls_.reset();
     ::shutdown(fd(), SHUT_WR);
   }
   /// Gives up the socket of a plain one.

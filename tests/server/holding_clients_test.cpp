@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 
 #include <algorithm>
 #include <array>
@@ -20,10 +21,22 @@ namespace {
 struct Nothing {
   bool has_room() const { return room; }
   bool take_frames(Client&) { return true; }
-  void finish(Client& client) { client.connection().finish(gather); }
+  void finish(Client& client) {
+    client.connection().finish(gather);
+    gather.reset();
+  }
   bool room = true;
   net::OutputBatch gather{8, 512};
 };
+
+/// How many connections of OpenSSL's there are, of those that were made since the first call.
+std::ptrdiff_t count_ssl() {
+  static std::ptrdiff_t count = 0;
+  [[maybe_unused]] static const int index = SSL_get_ex_new_index(
+      0, nullptr, [](void*, void*, CRYPTO_EX_DATA*, int, long, void*) { ++count; }, nullptr,
+      [](void*, void*, CRYPTO_EX_DATA*, int, long, void*) { --count; });
+  return count;
+}
 
 class HoldingClientsTest : public testing::Test {
  protected:
@@ -42,6 +55,7 @@ class HoldingClientsTest : public testing::Test {
   std::unique_ptr<net::TlsStream> add_tls(const std::string& address) {
     auto [client, server] = net::TlsPair::make_sockets();
     sockets_.push_back(std::move(client));
+    last_tls_ = server.get();
     net::Stream stream(std::move(server), net::TlsContext::psk_server({key_}));
     auto peer =
         std::make_unique<net::TlsStream>(net::TlsContext::psk_client(key_), sockets_.back().get());
@@ -108,6 +122,7 @@ class HoldingClientsTest : public testing::Test {
   ThreadMetrics metrics_;
   std::optional<ClientTable> table_;
   std::vector<core::Fd> sockets_;
+  int last_tls_ = -1;  ///< the server's socket of the last client in TLS
 };
 
 TEST_F(HoldingClientsTest, AFewBytesHoldAFew) {
@@ -191,6 +206,71 @@ TEST_F(HoldingClientsTest, BeyondTheBudgetQuietOnesInTlsOfTheSourceThatHasTheMos
   EXPECT_LT(ended, static_cast<std::ptrdiff_t>(many.size() / 2));
   EXPECT_EQ(std::ranges::count_if(few, has_ended), 0);
   EXPECT_EQ(plain.connection().state(), ConnectionState::open);
+}
+
+// Every second one takes nothing, so that it cannot be told why it is ended.
+TEST_F(HoldingClientsTest, ClientsInTlsThatWereEndedHoldNoMoreOfIt) {
+  constexpr std::size_t kBudget = 1 << 20;
+  open({}, kBudget);
+  const auto before = count_ssl();
+  std::vector<std::unique_ptr<net::TlsStream>> peers;
+  while (peers.size() < 3 * kBudget / kTlsMemory) {
+    peers.push_back(add_tls("10.0.0.1"));
+    const std::array<std::byte, 4096> words{};
+    while (peers.size() % 2 == 0 &&
+           ::send(last_tls_, words.data(), words.size(), MSG_NOSIGNAL) > 0) {
+    }
+    for (int i = 0; i < 3; ++i) turn();
+    const auto at_server = static_cast<std::size_t>(count_ssl() - before) - peers.size();
+    ASSERT_LE(at_server * kTlsMemory, kBudget) << peers.size();
+  }
+}
+
+// Each look for clients that hold too much finds some in TLS to end.
+TEST_F(HoldingClientsTest, NewcomersInTlsDoNotKeepTheLargestHolder) {
+  constexpr std::size_t kBudget = 2 << 20;
+  constexpr std::size_t kPiece = 256 << 10;
+  open({}, kBudget);
+  Client& holder = add();
+  holder.connection().add_request();  // it stays in the table when it is closed
+  std::vector<std::unique_ptr<net::TlsStream>> peers;
+  while (peers.size() * kTlsMemory <= kBudget / 2) peers.push_back(add_tls("10.0.0.1"));
+  const auto is_open = [&] { return holder.connection().state() == ConnectionState::open; };
+  for (std::size_t held = 0; held < 4 * kBudget && is_open(); held += kPiece) {
+    answer(holder, kPiece);
+    peers.push_back(add_tls("10.0.0.1"));
+  }
+  EXPECT_FALSE(is_open());
+  holder.connection().remove_requests(1);
+}
+
+// Messages that hold less than their half are left alone while there is TLS to end.
+TEST_F(HoldingClientsTest, TlsBeyondItsHalfMakesRoomByItself) {
+  constexpr std::size_t kBudget = 1 << 20;
+  open({}, kBudget);
+  Client& holder = add();
+  begin(0, 250'000);
+  std::vector<std::unique_ptr<net::TlsStream>> peers;
+  while (peers.size() < 3 * kBudget / kTlsMemory) peers.push_back(add_tls("10.0.0.1"));
+  EXPECT_EQ(holder.connection().state(), ConnectionState::open);
+}
+
+// One that is new has said nothing for a shorter time than one that is quiet.
+TEST_F(HoldingClientsTest, OfASourceInTlsTheOldestQuietOnesAreEndedFirst) {
+  constexpr std::size_t kBudget = 1 << 20;
+  open({}, kBudget);
+  std::array<std::byte, 1000> room;
+  const auto old = add_tls("10.0.0.1");
+  const support::Bytes word = front(13);
+  ASSERT_EQ(old->send(word), 13);
+  turn();
+  std::vector<std::unique_ptr<net::TlsStream>> others;
+  while (others.size() < 2 * kBudget / kTlsMemory && old->receive(room) <= 0) {
+    others.push_back(add_tls("10.0.0.1"));
+    turn();
+  }
+  ASSERT_FALSE(others.empty());
+  EXPECT_LE(others.back()->receive(room), 0);
 }
 
 TEST_F(HoldingClientsTest, HandshakesCountAsHeld) {
