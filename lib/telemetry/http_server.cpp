@@ -129,7 +129,7 @@ HttpServer::Connection* HttpServer::add(int socket, const sockaddr* peer) noexce
   idle_.push_back(*added);
   ++connections_;
   try {
-    make_room();
+    make_room(*added);
   } catch (const std::bad_alloc&) {
     shut_down(*added, "there is no memory to choose another");
   }
@@ -142,8 +142,9 @@ void HttpServer::remove(Connection* connection) noexcept {
   delete connection;
 }
 
-/// For one more, so that libmicrohttpd goes on to accept: it stops at that many.
-void HttpServer::make_room() {
+/// For one more after `newest`, so that libmicrohttpd goes on to accept: it stops at that many.
+/// `newest` is the last of its source to pay: others of it had their chance.
+void HttpServer::make_room(Connection& newest) {
   const core::TimePoint now = core::Clock::now();
   while (idle_.front()->since + patience_ < now) {
     shut_down(*idle_.front(), "its request has not come in time");
@@ -152,9 +153,10 @@ void HttpServer::make_room() {
   std::vector<Connection*> all;
   for (auto* const list : {&idle_, &busy_}) {
     for (Connection* each = list->front(); each != nullptr; each = list->next(*each)) {
-      all.push_back(each);
+      if (each != &newest) all.push_back(each);
     }
   }
+  all.push_back(&newest);
   const auto source_of = [](const Connection& of) { return of.peer.source(); };
   net::limited_sources.add(net::Door::http);
   shut_down(*net::choose_to_make_room(all, 1, source_of).front(),

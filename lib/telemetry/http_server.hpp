@@ -36,7 +36,7 @@ struct HttpResponse {
 /// A small HTTP server for requests without a body, on one epoll and a thread of its own
 /// (libmicrohttpd). A peer that sends half of a request, or reads nothing, keeps nobody else
 /// waiting: where there are too many connections the source that has the most loses one, first one
-/// that has no request under way, the oldest of these.
+/// that has no request under way, the oldest of these, and last the one that has just come.
 class HttpServer {
  public:
   /// Called on the server's thread, for any method. What it throws is answered with 500.
@@ -71,7 +71,7 @@ class HttpServer {
   void remove(Connection* connection) noexcept;
 
  private:
-  void make_room();
+  void make_room(Connection& newest);
   static void move(Connection* connection, core::IntrusiveList<Connection>& to) noexcept;
   void shut_down(Connection& connection, std::string_view reason) noexcept;
 

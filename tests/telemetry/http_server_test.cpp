@@ -19,15 +19,19 @@ constexpr const char* kHalf = "GET / HTTP/1.1\r\nX: ";
 
 class HttpServerTest : public testing::Test {
  protected:
-  explicit HttpServerTest(unsigned patience = HttpServer::kPatience) {
+  explicit HttpServerTest(unsigned most = HttpServer::kMostConnections,
+                          unsigned patience = HttpServer::kPatience) {
     core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 1024);
+    const int small = 4096;  // of each connection's output: a long answer does not fit
+    EXPECT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
     address_ = net::local_address(listener.get());
     server_.emplace(
         std::move(listener),
-        [](const HttpRequest&) {
-          return HttpResponse{200, "text/plain", "here"};
+        [](const HttpRequest& request) {
+          return HttpResponse{200, "text/plain",
+                              std::string(request.path == "/long" ? 1 << 23 : 1, 'x')};
         },
-        HttpServer::kMostConnections, patience);
+        most, patience);
   }
   /// A connection from an address of loopback.
   [[nodiscard]] core::Fd connect(const std::string& from) const {
@@ -88,9 +92,25 @@ TEST_F(HttpServerTest, TheSameSourceIsServedToo) {
   }
 }
 
+class HttpServerWithFewPlaces : public HttpServerTest {
+ protected:
+  static constexpr unsigned kMost = 8;
+  HttpServerWithFewPlaces() : HttpServerTest(kMost) {}
+};
+
+// They ask, and do not read: only the newcomer has no request under way.
+TEST_F(HttpServerWithFewPlaces, TheSameSourceIsServedBesideItsRequestsUnderWay) {
+  std::vector<core::Fd> held;
+  while (held.size() < 2 * kMost) {
+    held.push_back(connect("127.0.0.2"));
+    ASSERT_TRUE(is_answered(held.back(), "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")) << held.size();
+  }
+  EXPECT_TRUE(is_answered(connect("127.0.0.2"), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+}
+
 class HttpServerWithoutPatience : public HttpServerTest {
  protected:
-  HttpServerWithoutPatience() : HttpServerTest(1) {}
+  HttpServerWithoutPatience() : HttpServerTest(HttpServer::kMostConnections, 1) {}
 };
 
 // Each byte of it starts libmicrohttpd's own limit anew.
