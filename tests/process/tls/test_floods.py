@@ -1,22 +1,27 @@
-"""One address floods a port with all that it can: clients of another address are served at their first
-attempt, probes are answered, and memory stays within the budget."""
+"""One address floods one of the five doors with all that it can: each newcomer of another address is served, probes
+are answered, and memory stays within the budget."""
 import http.client
 import re
 import socket
 import ssl
 import subprocess
 import sys
-import time
 
 import pytest
 
 from certificates import needs_openssl, own
-from harness import PATIENCE, SANITIZE, TIME_FACTOR, free_port, needs_cpu_worker, scaled, wait_until
+from harness import (BIN, PATIENCE, ROOT, SANITIZE, TIME_FACTOR, free_port, needs_cpu_worker, resident_bytes, scaled,
+                     wait_until)
 from wire import RESPONSE, Wire, frame
+
+sys.path.insert(0, str(ROOT / "tests/process/packets"))
+from udp_worker import PORT, page_of, request, worker  # noqa: E402, F401, after the line above; a fixture
+from veth import ADDRESS, HERE, PEER, THERE, both_ends, namespace, run  # noqa: E402
 
 pytestmark = [needs_openssl, needs_cpu_worker]
 
 HOSTILE, HONEST = "127.0.0.2", "127.0.0.3"
+NEWCOMER = "10.9.0.3"  # on the wire, where the hostile address is PEER
 MEGABYTE = 1 << 20
 BUDGET = 8 * MEGABYTE
 # What the program takes beside what it counts, as it works: heaps of threads, buffers of its own.
@@ -40,7 +45,7 @@ try:
 except ssl.SSLWantReadError:
     pass
 words = {"silent": b"", "hello": mouth.read(), "tls": b"", "http": b"GET /healthz HTTP/1.1\\r\\nX: "}[kind]
-held, count, began, told = collections.deque(), 0, time.monotonic(), 0
+held, began, told = collections.deque(), time.monotonic(), False
 while True:
     s = socket.socket()
     try:
@@ -51,27 +56,43 @@ while True:
             s = context.wrap_socket(s)
         s.send(words)
         held.append(s)
-        count += 1
     except OSError:
         s.close()
     if len(held) > most:
         held.popleft().close()
-    now = time.monotonic()
-    if now - told > 0.2 and (len(held) == most or now - began > 3):
-        told = now
-        print(count / (now - began), flush=True)
+    if not told and (len(held) == most or time.monotonic() - began > 3):
+        told = True
+        print("It floods.", flush=True)
+"""
+
+# Sends the words WORDS in datagrams as fast as it can, from many ports.
+FLOOD_OF_DATAGRAMS = """
+import itertools, socket, sys
+source, address, port, words = sys.argv[1], sys.argv[2], int(sys.argv[3]), bytes.fromhex(sys.argv[4])
+sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(64)]
+for s in sockets:
+    s.bind((source, 0))
+    s.connect((address, port))
+    s.setblocking(False)
+for number, s in enumerate(itertools.cycle(sockets)):
+    try:
+        s.send(words)
+    except OSError:
+        pass
+    if number == 10000:
+        print("It floods.", flush=True)
 """
 
 
 class Flood:
-    """A program that floods `port`, from when it has what it holds."""
+    """A program that floods, from when it says that it does."""
 
-    def __init__(self, port, kind):
-        self._process = subprocess.Popen([sys.executable, "-ISc", FLOOD, HOSTILE, str(port), kind, str(HELD)],
+    def __init__(self, program, *arguments):
+        self._process = subprocess.Popen([sys.executable, "-ISc", program, *map(str, arguments)],
                                          stdout=subprocess.PIPE, text=True)
 
     def __enter__(self):
-        self.rate = float(self._process.stdout.readline())
+        assert self._process.stdout.readline() == "It floods.\n"
         return self
 
     def __exit__(self, *_):
@@ -87,15 +108,13 @@ def fixture_slow_certificate(ours):
 
 
 def ask(port, context):
-    """A new client's request and its answer: the seconds that they took."""
-    began = time.monotonic()
+    """A new client's request and its answer."""
     with Wire(port, source=HONEST) as wire:
         plain = wire.socket
         if context:
             wire.use(context.wrap_socket(plain, server_hostname="server.test"))
         wire.send(frame(b"hello"))
         assert wire.receive() == (RESPONSE, b"olleh")
-    return time.monotonic() - began
 
 
 def probe(port, path="/healthz"):
@@ -131,10 +150,9 @@ def test_one_address_does_not_keep_others_out(stage, ours, slow_certificate, doo
     context = ssl.create_default_context(cafile=ours.ca) if tls else None
     ask(port, context)
     before = server.resident_bytes()
-    with Flood({"http": metrics, "control": control}.get(door, port), kind) as flood:
-        times = []
+    with Flood(FLOOD, HOSTILE, {"http": metrics, "control": control}.get(door, port), kind, HELD):
         for _ in range(NEWCOMERS):
-            times.append(ask(port, context))
+            ask(port, context)
             assert "the control thread turned" in probe(metrics)
             probe(metrics, "/readyz")
             if not any(SANITIZE):
@@ -142,8 +160,50 @@ def test_one_address_does_not_keep_others_out(stage, ours, slow_certificate, doo
         if door == "control":
             stage.program("offload-worker", *comch, "--backend", "cpu")
             server.wait_for_log("is ready", count=2, seconds=30 * TIME_FACTOR)
-        held = server.resident_bytes() - before
         wait_until(lambda: limited(metrics, door if kind != "tls" else "clients") > 0, "the flood is counted")
-    print(f"{door}, {kind}: {flood.rate:.0f}/s; a new client was served after {min(times):.3f} to {max(times):.3f} s, "
-          f"{held / MEGABYTE:.1f} MiB more")
     server.wait_for_log(rf"{HOSTILE}:\d+.*(makes room for another|is turned away|is disconnected)")
+
+
+@pytest.fixture(name="wire")
+def fixture_wire():
+    """PEER and NEWCOMER at its other end."""
+    if not (BIN / "offload-packets").exists():
+        pytest.skip("offload-worker has no --udp: no libbpf or clang")
+    with both_ends():
+        run("ip", "-n", HERE, "link", "set", "lo", "up")  # for the worker's metrics
+        run("ip", "-n", THERE, "addr", "add", f"{NEWCOMER}/24", "dev", "x1")
+        yield
+
+
+def ask_by_datagrams(number):
+    """A new client's request, repeated until it has its answer, as nothing else makes up for a lost one."""
+    payload = b"newcomer %d" % number
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind((NEWCOMER, 0))
+        s.connect((ADDRESS, PORT))
+        s.settimeout(0.1)
+
+        def answer():
+            s.send(request(number, payload))
+            try:
+                return s.recv(2048)
+            except TimeoutError:
+                return None
+
+        assert wait_until(answer, "a newcomer's answer") == request(number, payload[::-1], kind=RESPONSE)
+
+
+@pytest.mark.parametrize("words", [request(7, b"of the flood"), b"\xff" * 64], ids=["requests", "garbage"])
+def test_datagrams_of_one_address_do_not_keep_others_out(wire, worker, words):  # noqa: F811
+    program = worker("--metrics", "0")
+    with namespace(THERE):
+        ask_by_datagrams(0)
+        before = resident_bytes(program.process.pid)
+        with Flood(FLOOD_OF_DATAGRAMS, PEER, ADDRESS, PORT, words.hex()):
+            for number in range(NEWCOMERS):
+                ask_by_datagrams(1 + number)
+                for path in ("/healthz", "/readyz"):
+                    assert page_of(program, path)[0] == 200
+                if not any(SANITIZE):
+                    assert resident_bytes(program.process.pid) - before < BESIDE
+    assert program.end()["answered"] > NEWCOMERS
