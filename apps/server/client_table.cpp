@@ -59,7 +59,6 @@ Client& ClientTable::add(net::Stream stream, Admission admission) {
                                               buffers_, block_size_, *this));
   Client& added = *clients_.back();
   added.index_ = clients_.size() - 1;
-  added.read_at_ = engine_->now();
   if (added.counts_for_tls_) ++tls_clients_;
   idle_.start(added, engine_->run_time());
   return added;

@@ -69,7 +69,7 @@ class Client final : public FairQueueEntry,
   [[nodiscard]] bool turn_is_over() const noexcept {
     return connection_.input().consumed() >= turn_end_;
   }
-  /// In which turn the last bytes were read that came from it; at first, in which it came.
+  /// In which turn the last bytes were read that came from it.
   [[nodiscard]] core::TimePoint read_at() const noexcept { return read_at_; }
   /// When these bytes came to this machine, and the first ones of the frame that its input begins
   /// with; {}: not known.

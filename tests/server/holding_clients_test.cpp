@@ -255,24 +255,6 @@ TEST_F(HoldingClientsTest, TlsBeyondItsHalfMakesRoomByItself) {
   EXPECT_EQ(holder.connection().state(), ConnectionState::open);
 }
 
-// One that is new has said nothing for a shorter time than one that is quiet.
-TEST_F(HoldingClientsTest, OfASourceInTlsTheOldestQuietOnesAreEndedFirst) {
-  constexpr std::size_t kBudget = 1 << 20;
-  open({}, kBudget);
-  std::array<std::byte, 1000> room;
-  const auto old = add_tls("10.0.0.1");
-  const support::Bytes word = front(13);
-  ASSERT_EQ(old->send(word), 13);
-  turn();
-  std::vector<std::unique_ptr<net::TlsStream>> others;
-  while (others.size() < 2 * kBudget / kTlsMemory && old->receive(room) <= 0) {
-    others.push_back(add_tls("10.0.0.1"));
-    turn();
-  }
-  ASSERT_FALSE(others.empty());
-  EXPECT_LE(others.back()->receive(room), 0);
-}
-
 TEST_F(HoldingClientsTest, HandshakesCountAsHeld) {
   open({}, 1 << 20);
   for (int i = 0; i < 4; ++i) add();
