@@ -66,11 +66,6 @@ def free_port():
     raise AssertionError("no port of loopback is free")
 
 
-def resident_bytes(pid):
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
-
-
 def wait_until(condition, what, seconds=PATIENCE):
     """What `condition()` returns as soon as that is true; an error that names `what` if it does
     not come to be in time."""
@@ -202,7 +197,8 @@ class Program:
         return stat[stat.rindex(")") + 2:].split()
 
     def resident_bytes(self):
-        return resident_bytes(self.pid)
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))

@@ -10,18 +10,18 @@ import sys
 import pytest
 
 from certificates import needs_openssl, own
-from harness import (BIN, PATIENCE, ROOT, SANITIZE, TIME_FACTOR, free_port, needs_cpu_worker, resident_bytes, scaled,
-                     wait_until)
+from harness import BIN, PATIENCE, ROOT, SANITIZE, TIME_FACTOR, free_port, needs_cpu_worker, scaled, wait_until
 from wire import RESPONSE, Wire, frame
 
 sys.path.insert(0, str(ROOT / "tests/process/packets"))
-from udp_worker import PORT, page_of, request, worker  # noqa: E402, F401, after the line above; a fixture
+from udp_worker import PORT, figures_of, page_of, request, worker  # noqa: E402, F401, after the line above; a fixture
 from veth import ADDRESS, HERE, PEER, THERE, both_ends, namespace, run  # noqa: E402
 
 pytestmark = [needs_openssl, needs_cpu_worker]
 
 HOSTILE, HONEST = "127.0.0.2", "127.0.0.3"
 NEWCOMER = "10.9.0.3"  # on the wire, where the hostile address is PEER
+RESIDENT = "process_resident_memory_bytes"
 MEGABYTE = 1 << 20
 BUDGET = 8 * MEGABYTE
 # What the program takes beside what it counts, as it works: heaps of threads, buffers of its own.
@@ -198,12 +198,12 @@ def test_datagrams_of_one_address_do_not_keep_others_out(wire, worker, words):  
     program = worker("--metrics", "0")
     with namespace(THERE):
         ask_by_datagrams(0)
-        before = resident_bytes(program.process.pid)
+        before = figures_of(program)[RESIDENT]
         with Flood(FLOOD_OF_DATAGRAMS, PEER, ADDRESS, PORT, words.hex()):
             for number in range(NEWCOMERS):
                 ask_by_datagrams(1 + number)
                 for path in ("/healthz", "/readyz"):
                     assert page_of(program, path)[0] == 200
                 if not any(SANITIZE):
-                    assert resident_bytes(program.process.pid) - before < BESIDE
+                    assert figures_of(program)[RESIDENT] - before < BESIDE
     assert program.end()["answered"] > NEWCOMERS
