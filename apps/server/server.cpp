@@ -1,6 +1,5 @@
 #include "apps/server/server.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/socket.h>
 
@@ -89,7 +88,8 @@ Server::Server(const Options& options, core::Signals& signals)
   if (!options_.admin.empty()) {
     admin_.emplace(options_.admin, "offload-server", metrics_, commands_);
   }
-  require_room_for_clients();  // now, as where there are too few for a worker there never is one
+  // Now, as where there are too few for a worker there never is one.
+  require_room_for_clients(first_reserved_fd_);
 }
 
 Server::~Server() {
@@ -126,19 +126,6 @@ void Server::turn(core::RunTime deadline) {
   }
   metrics_.note_turn(now, !threads_.empty() && scheduler_.served(), shutdown_requested_);
   if (acceptor_) metrics_.note_room(acceptor_->has_room());
-}
-
-/// The next descriptor is the lowest that is free: it has to be one that clients may have.
-void Server::require_room_for_clients() const {
-  const core::Fd next(
-      core::check_errno(::fcntl(listeners_.front().front().get(), F_DUPFD_CLOEXEC, 0),
-                        "cannot open one more descriptor"));
-  if (next.get() < first_reserved_fd_) return;
-  const int limit = core::raise_descriptor_limit();
-  throw core::Error(core::ErrorCode::no_memory,
-                    fmt::format("the limit of {} open files (ulimit -n) leaves none for clients: "
-                                "{} are open, and {} are kept for workers",
-                                limit, next.get(), limit - first_reserved_fd_));
 }
 
 void Server::open_for_clients() {
@@ -186,7 +173,7 @@ void Server::open_for_clients() {
 }
 
 void Server::open_ports() {
-  require_room_for_clients();
+  require_room_for_clients(first_reserved_fd_);
   const std::size_t each = threads_.size() / listeners_.size();
   std::vector<Acceptor::Port> ports;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {

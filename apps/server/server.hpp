@@ -46,7 +46,6 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void turn(core::RunTime deadline);
   void open_for_clients();
   void open_ports();
-  void require_room_for_clients() const;
   void deal_channels();
   void start_waiting(core::Duration patience);
   void set_expired(bool expired);

@@ -22,4 +22,8 @@ struct ClientLimits {
 /// or of the lowest limit (core::memory_limits). `root`: as there.
 std::uint64_t suitable_client_memory(const std::string& root = {});
 
+/// Throws Error (no_memory) if the next file or socket would get a descriptor from `first_reserved`
+/// on, which clients may not have.
+void require_room_for_clients(int first_reserved);
+
 }  // namespace offload::server
