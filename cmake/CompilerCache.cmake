@@ -3,8 +3,7 @@ find_program(OFFLOAD_CCACHE ccache)
 if(OFFLOAD_CCACHE)
   # Sources with a precompiled header are served only if ccache may pass over these. It takes what they
   # include from the compiler (-MD) and not from a run of the preprocessor.
-  set(launcher env CCACHE_DEPEND=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${OFFLOAD_CCACHE})
+  set(launcher env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${OFFLOAD_CCACHE})
   foreach(language CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
       set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})

@@ -265,7 +265,7 @@ void IoThread::note_loss() {
   try {
     report_culprit(culprit->admission());
   } catch (const std::bad_alloc&) {
-    core::log_warning("client {} is refused: two workers were lost with its request",
+    core::log_warning("client {} is refused: three workers were lost with its request",
                       culprit->admission().number);
   }
 }
@@ -273,7 +273,7 @@ void IoThread::note_loss() {
 void IoThread::report_culprit(const Admission& admission) {
   const auto address = admission.address.text();
   const std::string text = fmt::format(
-      "client {}, {}: two workers were lost with its request, which was alone with the second. It "
+      "client {}, {}: three workers were lost with its request, which was alone with the third. It "
       "is refused, and nobody can connect from this address for {:.0f} s",
       admission.number, std::string_view(address), core::to_seconds(WaitingAddresses::kTime));
   core::log_warning("{}", text);
@@ -283,13 +283,13 @@ void IoThread::report_culprit(const Admission& admission) {
 /// Retries the requests with which a worker was lost. Returns whether others have to wait.
 bool IoThread::retry_suspects() {
   using State = RetryCoordinator::State;
-  const bool suspects = path_.has_suspects();
+  const RetryCoordinator::Suspects suspects = path_.suspects();
   const State state = retries_.update(suspects, selector_.serving() != 0, engine_.run_time());
   if ((state == State::exclusive || state == State::shared) &&
       path_.retry(retries_.hurries(engine_.run_time()))) {
     retries_.note_retry();
   }
-  return suspects || state == State::wait;
+  return suspects != RetryCoordinator::Suspects::none || state == State::wait;
 }
 
 void IoThread::check_times() {
@@ -320,7 +320,7 @@ void IoThread::check_times() {
 /// Orders and events wake it before that.
 core::Duration IoThread::arm() {
   auto deadline = std::min(clients_.next_deadline(), handshakes_.deadline());
-  if (path_.requester().awaited() != 0 || path_.has_suspects()) {
+  if (path_.requester().awaited() != 0 || path_.suspects() != RetryCoordinator::Suspects::none) {
     deadline = std::min(deadline, next_check_);
   }
   if (retries_.state() == RetryCoordinator::State::wait) {

@@ -104,7 +104,7 @@ const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory, 
   const std::uint64_t received = requester_.posted() - requester_.awaited();
   const bool again = received < std::exchange(retried_until_, 0);
   if (requester_.awaited() == 0) return nullptr;
-  if (alone && blame) {
+  if (alone && blame && losses_ + 1 >= kCulpritLosses) {
     auto* const culprit = static_cast<Client*>(requester_.oldest().user_data);
     if (culprit != nullptr) close_culprit(*culprit);
     return culprit;

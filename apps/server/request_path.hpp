@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/server/admission/long_requests.hpp"
+#include "apps/server/admission/retry_coordinator.hpp"
 #include "apps/server/admission/suspects.hpp"
 #include "apps/server/client_table.hpp"
 #include "apps/server/view/thread_metrics.hpp"
@@ -52,14 +53,22 @@ class RequestPath {
   // After the loss of a worker. A request that was in the channel then is a suspect: it may have
   // crashed the worker, and would crash the next one.
 
+  /// A suspect that is alone with the third worker that is lost with it is the culprit. Somebody
+  /// who kills two workers, one after the other, may hit the same request both times.
+  static constexpr std::uint32_t kCulpritLosses = 3;
+
   /// Takes what is in the channel of the lost worker out of it, as suspects. But if that is a
   /// suspect that was retried, and `blame`, this request is the culprit: refuses it, drops the
   /// other requests of its client and closes the connection. Returns that client, which lives until
   /// the next round, else null. `memory`: keeps the memory of the lost worker's channel. `blame`:
   /// the worker ended by itself, and no other channel had requests with it.
   const Client* note_loss(const std::shared_ptr<const void>& memory, bool blame);
-  /// Whether there are suspects without a response. New requests are not to be posted until then.
-  [[nodiscard]] bool has_suspects() const noexcept { return !suspects_.empty() || alone_; }
+  /// The suspects without a response. New requests are not to be posted until there are none.
+  [[nodiscard]] RetryCoordinator::Suspects suspects() const noexcept {
+    using State = RetryCoordinator::Suspects;
+    if (suspects_.empty()) return alone_ ? State::some : State::none;
+    return suspects_.front().losses + 1 < kCulpritLosses ? State::some : State::doubted;
+  }
   /// Posts the next suspect if the channel is empty. `together`: also beside others, and as many as
   /// have room; but one with which two workers were lost is always alone. Returns whether it
   /// posted.

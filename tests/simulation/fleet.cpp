@@ -12,9 +12,9 @@ namespace {
 
 /// Clocks of the server and its looks at limits are not the director's.
 constexpr Time kSlack = 200 * kMillisecond;
-/// A request that was alone with the second worker that was lost with it is refused. Then nobody
+/// A request that was alone with the third worker that was lost with it is refused. Then nobody
 /// can connect from its address for a while.
-constexpr std::uint64_t kMostLosses = 2;
+constexpr std::uint64_t kMostLosses = 3;
 
 void run_worker(const worker::Options& options) {
   try {

@@ -18,7 +18,7 @@ namespace offload::server {
 struct RetryState {
   struct Times {
     /// Workers of one process, or of one machine that fails, are lost within this time. A request
-    /// that is posted earlier may reach a worker that has ended already.
+    /// that is posted earlier may reach a worker that has ended already; nobody is blamed for that.
     core::Duration settle = std::chrono::milliseconds(20);
     /// A crash follows its request within milliseconds. A request that takes longer, or makes its
     /// worker hang, does not keep the other channels waiting.
@@ -60,18 +60,25 @@ class RetryCoordinator {
       : all_(std::move(all)), own_(&all_->changes.at(thread)) {}
   RetryCoordinator(const RetryCoordinator&) = delete;
   RetryCoordinator& operator=(const RetryCoordinator&) = delete;
-  ~RetryCoordinator() { update(false, false, {}); }
+  ~RetryCoordinator() { update(Suspects::none, false, {}); }
 
   /// A worker was lost, whether it served this thread or not.
   void note_loss(core::RunTime now) noexcept { waits_since_ = lost_at_ = now; }
   /// This thread's channel has moved to another worker.
   void note_move(core::RunTime now) noexcept { waits_since_ = now; }
 
-  /// To be called once a turn, before requests are posted. `suspects`: this thread has some.
-  /// `served`: it has a worker.
-  State update(bool suspects, bool served, core::RunTime now) noexcept {
-    if (suspects || suspects_ || all_->threads.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-      return state_ = decide(suspects, served, now);
+  /// What a thread has to retry.
+  enum class Suspects : std::uint8_t {
+    none,
+    some,
+    doubted  ///< the next one would be the culprit if it were alone with one more lost worker
+  };
+
+  /// To be called once a turn, before requests are posted. `served`: the thread has a worker.
+  State update(Suspects suspects, bool served, core::RunTime now) noexcept {
+    const bool any = suspects != Suspects::none;
+    if (any || suspects_ || all_->threads.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      return state_ = decide(any, suspects == Suspects::doubted, served, now);
     }
     return state_ = State::idle;
   }
@@ -110,7 +117,7 @@ class RetryCoordinator {
     return found;
   }
 
-  State decide(bool suspects, bool served, core::RunTime now) noexcept {
+  State decide(bool suspects, bool settle, bool served, core::RunTime now) noexcept {
     if (std::exchange(suspects_, suspects) != suspects) {
       all_->threads.fetch_add(suspects ? 1U : ~0U, std::memory_order_relaxed);
     }
@@ -120,7 +127,7 @@ class RetryCoordinator {
     }
     if (!served || all_->threads.load(std::memory_order_relaxed) == 0) return State::idle;
     holder = nullptr;
-    if (suspects && now - lost_at_ >= all_->times.settle &&
+    if (suspects && (!settle || now - lost_at_ >= all_->times.settle) &&
         (all_->exclusive.compare_exchange_strong(holder, this, std::memory_order_relaxed) ||
          holder == this)) {
       const Others found = others();

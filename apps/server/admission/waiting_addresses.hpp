@@ -14,7 +14,7 @@ namespace offload::server {
 /// request from there crashed workers. Any thread. Nothing allocates.
 class WaitingAddresses {
  public:
-  /// Such a request costs two workers, which are back after one or two seconds. So a client that
+  /// Such a request costs three workers, which are back after one or two seconds. So a client that
   /// repeats it leaves the others more than 90 % of the time.
   static constexpr core::Duration kTime = core::seconds(30);
   /// More than workers can be lost to in kTime, if each takes a second to start; then the oldest

@@ -123,7 +123,7 @@ void ServerMetrics::collect_clients(Exposition& page) const {
                    number(thread.refused[code]));
     }
     page.counter({"offload_server_culprits_total",
-                  "Requests that are refused because two workers were lost with them."},
+                  "Requests that are refused because three workers were lost with them."},
                  labels, number(thread.culprits));
     page.counter({"offload_server_receive_bytes_total", "Bytes that clients sent."}, labels,
                  number(thread.received));

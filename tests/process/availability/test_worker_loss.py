@@ -51,7 +51,7 @@ def test_workers_killed_while_they_attach(stage):
 
 
 def wait_for_progress_or_refusal(server, asker, source):
-    """The asker; or the next one, from address `source`, if one of its requests was alone with the second worker
+    """The asker; or the next one, from address `source`, if one of its requests was alone with the third worker
     that was killed, as is a request that crashes workers."""
     try:
         wait_for_progress(asker)

@@ -51,10 +51,10 @@ def expect_refusal(wire):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_two_workers_are_lost_and_no_answer(stage, threads):
+def test_three_workers_are_lost_and_no_answer(stage, threads):
     server = stage.server("--service", "shifted", "--threads", threads, "--worker-timeout", f"{2 * PATIENCE}s")
-    workers = [stage.worker(*OPTIONS) for _ in range(2)]
-    server.wait_until_attached(2)
+    workers = [stage.worker(*OPTIONS) for _ in range(3)]
+    server.wait_until_attached(3)
     server.wait_until_listening()
     clients = [Honest(server.port) for _ in range(4)]
     with Wire(server.port, source="127.0.0.9") as culprit:
@@ -63,13 +63,13 @@ def test_two_workers_are_lost_and_no_answer(stage, threads):
         culprit.send(FATAL * 3)
         for worker in workers:
             assert worker.wait() == -signal.SIGKILL
-        third = stage.worker(*OPTIONS)
+        fourth = stage.worker(*OPTIONS)
         expect_refusal(culprit)
-    server.wait_for_log(r"client \d+, 127.0.0.9:\d+: two workers were lost with its request")
+    server.wait_for_log(r"client \d+, 127.0.0.9:\d+: three workers were lost with its request")
     with Wire(server.port, source="127.0.0.9") as newcomer:
         expect_refusal(newcomer)
     clients.append(Honest(server.port))
     for client in clients:
         client.wait_for_progress()
         client.stop()
-    assert third.alive and len(server.log.split(" is gone: ")) == 3, "two workers were lost"
+    assert fourth.alive and len(server.log.split(" is gone: ")) == 4, "three workers were lost"
