@@ -177,7 +177,7 @@ void run_thread(LoadThread& thread, RunControl& control, bool stop_on_fault) {
 }
 
 /// The running threads. At the end of the scope they are stopped, which matters only if the main
-/// thread fails before they end, and joined.
+/// thread fails before they end, and joined. If it fails before start(), they leave at once.
 class Running {
  public:
   explicit Running(RunControl& control) : control_(control) {}
@@ -185,27 +185,28 @@ class Running {
   Running& operator=(const Running&) = delete;
   ~Running() {
     control_.stop();
-    for (auto& thread : threads_) thread.join();
+    if (!started_) control_.start(Clock::now());
   }
 
-  /// Creates the threads, which wait for control.start(). If one cannot be created, the others are
-  /// stopped.
-  void create(const LoadThreads& loads, bool stop_on_fault) try {
+  /// Creates the threads, which wait for start().
+  void create(const LoadThreads& loads, bool stop_on_fault) {
+    threads_.reserve(loads.size());
     for (const auto& load : loads) {
-      threads_.push_back(
-          core::start_thread("load", [&load = *load, &control = control_, stop_on_fault] {
+      threads_.push_back(core::start_thread<std::jthread>(
+          "load", [&load = *load, &control = control_, stop_on_fault] {
             run_thread(load, control, stop_on_fault);
           }));
     }
-  } catch (...) {
-    control_.stop();
-    control_.start(Clock::now());  // those that were created leave
-    throw;
+  }
+  void start(TimePoint now) {
+    started_ = true;
+    control_.start(now);
   }
 
  private:
   RunControl& control_;
-  std::vector<std::thread> threads_;
+  bool started_ = false;
+  std::vector<std::jthread> threads_;  ///< joined first
 };
 
 /// The main thread's part of a run.
@@ -365,7 +366,7 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
     }
     time_line =
         std::make_unique<TimeLine>(start, options.warmup, threads.size(), observer.on_second);
-    control.start(start);
+    running.start(start);
     watch.run(*time_line);
     result.interrupted = watch.interrupted();
   }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -108,6 +109,18 @@ TEST(LoadRun, AFaultOfOneThreadStopsAll) {
       << result.faults.front();
   EXPECT_LT(result.total->answered, 6U * 1'000'000'000'000);
   EXPECT_EQ(result.verdict.code, LoadVerdict::Code::cut_short);
+}
+
+TEST(LoadRun, WhatFailsBeforeTheStartEndsTheThreads) {
+  const ReversingServer server;
+  core::Signals signals;
+  const Options options = options_for(server);
+  const Load load(options, signals);
+  RunObserver observer;
+  observer.on_start = [] { throw std::bad_alloc(); };
+  EXPECT_THROW((void)run_load(options, {options.rate, options.max_concurrent_messages}, load,
+                              signals, observer),
+               std::bad_alloc);
 }
 
 TEST(LoadRun, AWrongResponseIsAnAnswer) {
