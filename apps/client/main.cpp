@@ -17,6 +17,7 @@
 #include "core/exit_status.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "core/signals.hpp"
 
 namespace offload::client {
@@ -67,7 +68,7 @@ class Results {
       try {
         write_one();
       } catch (const std::exception& error) {
-        failures.emplace_back(error.what());
+        failures.emplace_back(core::what_of(error));
       }
     };
     attempt([&] { json_.write(make_json(options_, campaign, command_line, failure)); });
@@ -134,7 +135,7 @@ std::string make_runs(const Options& options, const Load& load, core::Signals& s
         },
         campaign);
   } catch (const std::exception& error) {
-    return error.what();
+    return core::what_of(error);
   }
   return {};
 }
@@ -150,7 +151,7 @@ std::string take_server_share(const Options& options, const ServerFigures& befor
     campaign.server = between(before, scrape(options.scrape));
     return {};
   } catch (const std::exception& error) {
-    return error.what();
+    return core::what_of(error);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "core/escape.hpp"
 #include "core/exit_status.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "net/http_client.hpp"
 
 namespace {
@@ -24,7 +25,8 @@ int run(const offload::ctl::Options& options) {
     std::fputs(core::printable(answer.body).c_str(), good ? stdout : stderr);
     return good ? 0 : 1;
   } catch (const std::exception& error) {
-    core::print_error("offload-ctl", fmt::format("unix:{}: {}", options.socket, error.what()));
+    core::print_error("offload-ctl",
+                      fmt::format("unix:{}: {}", options.socket, core::what_of(error)));
     return 1;
   }
 }

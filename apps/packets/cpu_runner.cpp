@@ -33,6 +33,7 @@ class CpuRunner final : public Runner {
   ~CpuRunner() override { CpuRunner::stop(); }
 
   void start() override {
+    threads_.reserve(works_.size());
     for (std::size_t i = 0; i < works_.size(); ++i) {
       threads_.push_back(core::start_thread<std::jthread>(fmt::format("lane-{}", i), [this, i] {
         const kernels::SingleLane group;

@@ -9,6 +9,7 @@
 
 #include "apps/worker/service_source.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "core/process/thread.hpp"
 
 namespace offload::worker {
@@ -32,6 +33,15 @@ const std::vector<std::string> kMayChange{"log-level", "sdk-log-level", "connect
   core::flush_log();
   for (int fd = STDERR_FILENO + 1; fd < kMostSockets; ++fd) ::shutdown(fd, SHUT_RDWR);
   ::_exit(static_cast<int>(status));
+}
+
+/// The prefix is left out if there is no memory for both.
+void print_failure(const std::string& prefix, const std::exception& error) noexcept {
+  try {
+    core::print_error("offload-worker", prefix + core::what_of(error));
+  } catch (const std::exception&) {
+    core::print_error("offload-worker", core::what_of(error));
+  }
 }
 
 }  // namespace
@@ -91,7 +101,7 @@ ExitStatus Program::run() {
     look_after_workers();
   } catch (const std::exception& error) {
     // Workers may run, and this object is theirs until they have ended.
-    core::print_error("offload-worker", error.what());
+    core::print_error("offload-worker", core::what_of(error));
     failed_ = true;
     for (Running& running : workers_) {
       if (!running.thread.joinable()) running.ended.store(true, std::memory_order_relaxed);
@@ -127,7 +137,7 @@ void Program::run_worker(Running& running) {
     if (running.worker.run() == WorkerEnd::hung) running.status = ExitStatus::hung;
   } catch (const std::exception& error) {
     running.status = ExitStatus::failed;
-    core::print_error("offload-worker", running.worker.prefix() + error.what());
+    print_failure(running.worker.prefix(), error);
   }
   running.ended.store(true, std::memory_order_release);  // pairs with over() and finish()
   engine_.notify();

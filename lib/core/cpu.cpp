@@ -9,10 +9,12 @@
 #include <cstdarg>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 
 // In place of libnuma's own functions, which print to standard error between the lines of a log in
 // JSON: numa(3).
@@ -20,6 +22,9 @@
 // NOLINTNEXTLINE(readability-non-const-parameter): the declaration is numa.h's
 extern "C" void numa_error(char* where) {
   const int error = errno;
+  if (!offload::core::has_memory_for_errors()) {  // as the program is loaded, before main()
+    return offload::core::print_without_memory("libnuma", offload::core::what_of(std::bad_alloc()));
+  }
   offload::core::log_warning("memory is not bound to a NUMA node: {}: {}", where,
                              offload::core::describe_errno(error));
   errno = error;

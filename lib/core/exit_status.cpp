@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::core {
 namespace {
@@ -53,17 +54,23 @@ void close_standard_output() {
   throw Error(ErrorCode::io_failed, kCannotWrite);
 }
 
-void print_out_of_memory(const std::string& program) noexcept {
+/// fmt::print() throws the error without the file's name.
+void print_system_error(const std::string& program, const std::system_error& error) noexcept {
+  if (std::ferror(stdout) == 0) return print_error(program, what_of(error));
   try {
-    print_error(program, describe_errno(ENOMEM));
-  } catch (const std::bad_alloc&) {
-    print_error(program, "out of memory");
+    print_error(program, fmt::format("{}: {}", kCannotWrite, describe_errno(error.code().value())));
+  } catch (const std::exception&) {
+    print_error(program, kCannotWrite);
   }
 }
 
 }  // namespace
 
 int exit_status_of(const std::string& program, const std::function<int()>& run) noexcept {
+  if (!has_memory_for_errors()) {
+    print_without_memory(program, what_of(std::bad_alloc()));
+    return 1;
+  }
   try {
     occupy_standard_descriptors();
     // A write beyond RLIMIT_FSIZE fails with EFBIG, which is reported, and does not end the
@@ -74,15 +81,9 @@ int exit_status_of(const std::string& program, const std::function<int()>& run) 
     close_standard_output();
     return status;
   } catch (const std::system_error& error) {
-    // fmt::print() throws it, and does not say for which file.
-    const bool is_output = std::ferror(stdout) != 0;
-    print_error(program, is_output ? fmt::format("{}: {}", kCannotWrite,
-                                                 describe_errno(error.code().value()))
-                                   : std::string(error.what()));
-  } catch (const std::bad_alloc&) {
-    print_out_of_memory(program);
+    print_system_error(program, error);
   } catch (const std::exception& error) {
-    print_error(program, error.what());
+    print_error(program, what_of(error));
   }
   return 1;
 }

@@ -18,6 +18,7 @@
 #include "core/error.hpp"
 #include "core/log_levels.hpp"
 #include "core/log_queue.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::core {
 namespace {
@@ -197,17 +198,15 @@ void flush_log() noexcept {
 }
 
 void print_error(const std::string& program, std::string_view text) noexcept {
+  std::string line;
   try {
     const bool plain = current_format.load(std::memory_order_relaxed) == LogFormat::text;
-    const std::string line =
+    line =
         plain ? fmt::format("{}: {}\n", program, text) : line_of(program, spdlog::level::err, text);
-    try {
-      queue_of(program).append(line);
-    } catch (const Error&) {  // no thread can be started to write it
-      (void)!::write(STDERR_FILENO, line.data(), line.size());
-    }
-  } catch (...) {
-    return;
+    queue_of(program).append(line);
+  } catch (...) {  // no memory for it, or no thread can be started to write it
+    if (line.empty()) return print_without_memory(program, text);
+    (void)!::write(STDERR_FILENO, line.data(), line.size());
   }
 }
 

@@ -65,6 +65,7 @@ struct LogQueue::State {
   bool ended = false;
 
   // The thread's:
+  std::string writing;
   void run() noexcept;
   bool write_notice(std::uint64_t lost) const noexcept;
 };
@@ -79,8 +80,6 @@ bool LogQueue::State::write_notice(std::uint64_t lost) const noexcept {
 }
 
 void LogQueue::State::run() noexcept {
-  std::string writing;
-  writing.reserve(capacity);
   std::unique_lock lock(mutex);
   while (true) {
     appended.wait(lock, [this] { return ended || !pending.empty(); });
@@ -108,6 +107,7 @@ LogQueue::LogQueue(int fd, std::size_t capacity, Notice notice)
   state_->capacity = capacity;
   state_->notice = std::move(notice);
   state_->pending.reserve(capacity);
+  state_->writing.reserve(capacity);
   const SignalsBlocked blocked;
   // It may hang in a write when the process ends.
   start_thread("log", [state = state_] { state->run(); }).detach();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -194,7 +195,7 @@ Bytes inflated(View compressed) {
   uLongf size = payload.size();
   uLong taken = compressed.size();
   const int status = uncompress2(payload.data(), &size, compressed.data(), &taken);
-  if (status == Z_MEM_ERROR) throw core::Error(core::ErrorCode::no_memory, "zlib has no memory");
+  if (status == Z_MEM_ERROR) throw std::bad_alloc();
   if (status == Z_BUF_ERROR && size == payload.size()) throw_bad("it inflates to too much");
   if (status != Z_OK || taken != compressed.size()) throw_bad("it is not one whole zlib stream");
   payload.resize(size);
@@ -212,7 +213,7 @@ std::string encode_hdr(const LatencyHistogram& histogram) {
   Bytes compressed(compressBound(payload.size()));
   uLongf size = compressed.size();
   if (compress(compressed.data(), &size, payload.data(), payload.size()) != Z_OK) {
-    throw core::Error(core::ErrorCode::no_memory, "zlib has no memory");
+    throw std::bad_alloc();  // there is no other reason
   }
   Bytes bytes;
   put(bytes, kCompressedCookie | kVariableWord);

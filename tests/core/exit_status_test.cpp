@@ -99,5 +99,50 @@ TEST_F(ExitStatus, NoMemoryIsAnError) {
               "program: Cannot allocate memory");
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr const char* kNoAddresses =
+    "^program: Cannot allocate memory .the limit is 1048576 bytes of address space, ulimit -v.\n$";
+
+/// Of address space, of which the process has more.
+void allow_a_mebibyte() {
+  const rlimit bytes{1U << 20, 1U << 20};
+  ::setrlimit(RLIMIT_AS, &bytes);
+}
+
+TEST_F(ExitStatus, TheLimitOfAddressSpaceIsNamed) {
+  const auto fails = []() -> int {
+    allow_a_mebibyte();
+    return static_cast<int>(std::string(std::size_t{1} << 30, 'x').size());
+  };
+  EXPECT_EXIT(end_with_output("/dev/null", fails), testing::ExitedWithCode(1), kNoAddresses);
+}
+
+/// Takes all that malloc() has.
+void take_all_memory() {
+  allow_a_mebibyte();
+  void* volatile taken = nullptr;
+  for (std::size_t size = std::size_t{1} << 20; size >= 1; size /= 2) {
+    do taken = std::malloc(size);
+    while (taken != nullptr);
+  }
+}
+
+TEST_F(ExitStatus, TheErrorIsPrintedWithoutMemory) {
+  const auto fails = []() -> int {
+    take_all_memory();
+    throw std::bad_alloc();
+  };
+  EXPECT_EXIT(end_with_output("/dev/null", fails), testing::ExitedWithCode(1), kNoAddresses);
+}
+
+TEST_F(ExitStatus, AProgramThatBeginsWithoutMemoryDoesNotRun) {
+  const auto begins = [] {
+    take_all_memory();
+    std::_Exit(exit_status_of("program", [] { return 7; }));
+  };
+  EXPECT_EXIT(begins(), testing::ExitedWithCode(1), kNoAddresses);
+}
+#endif
+
 }  // namespace
 }  // namespace offload::core

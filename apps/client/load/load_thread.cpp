@@ -12,12 +12,16 @@
 #include "apps/client/load/checker.hpp"
 #include "apps/client/load/datagram_flow.hpp"
 #include "apps/client/load/load_connection.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::client {
 namespace {
 
 using core::Clock;
 using core::TimePoint;
+
+/// Of what ends a load thread, so that it can be told without memory.
+constexpr std::size_t kLongestFailure = 256;
 
 /// How long outstanding responses are awaited after a stop.
 constexpr core::Duration kDrainTime = std::chrono::seconds(1);
@@ -87,6 +91,7 @@ LoadThread::LoadThread(std::uint32_t number, std::uint32_t first_connection,
                        const LoadRunContext& run)
     : share_(plan, run) {
   share_.interval = &recorder_.active();
+  share_.fault.reserve(kLongestFailure);
   // Edge-triggered, as it stays readable after a stop, for the other threads.
   share_.engine.watch(share_.control.stop_fd(), EPOLLIN | EPOLLET, stop_event_);
   if (plan.udp) share_.datagrams.resize(DatagramFlow::receive_room(run.pool.longest_response()));
@@ -109,7 +114,8 @@ void LoadThread::run(TimePoint start) noexcept {
   try {
     serve(start);
   } catch (const std::exception& error) {
-    share_.fault = fmt::format("a load thread failed: {}", error.what());
+    share_.fault = "a load thread failed: ";  // there is room for it
+    share_.fault.append(core::what_of(error));
     share_.is_stopped_by_fault = true;
     share_.control.stop();
   }

@@ -27,6 +27,7 @@ class CpuLauncher final : public LaneLauncher {
 
   void start(std::span<LaneRun> runs) override {
     finished_.store(0, std::memory_order_relaxed);  // the threads' start orders it
+    threads_.reserve(runs.size());
     for (LaneRun& run : runs) {
       threads_.push_back(core::start_thread("lane", [this, &run] {
         run_lane(kernels::SingleLane{}, run);

@@ -101,6 +101,7 @@ void run_blocks(unsigned blocks, const Body& body) {
       for (std::thread& thread : *this) thread.join();
     }
   } threads;
+  threads.reserve(blocks);
   for (unsigned block = 0; block < blocks; ++block) {
     threads.push_back(core::start_thread("block", [=] { body(kernels::SingleLane{}, block); }));
   }

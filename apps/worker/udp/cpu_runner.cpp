@@ -41,6 +41,7 @@ class CpuDatagrams final : public DatagramRunner {
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       works_.push_back({&image_->queues()[i], &stop_, &counts_[i], spin, kBatch, mtu, &host});
     }
+    threads_.reserve(counts_.size());
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       threads_.push_back(core::start_thread<std::jthread>(fmt::format("udp-{}", i),
                                                           [this, i, &port] { serve(i, port); }));
