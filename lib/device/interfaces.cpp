@@ -55,7 +55,7 @@ void add_rdma_devices(std::vector<Interface>& interfaces, const fs::path& device
 
 void add_addresses(std::vector<Interface>& interfaces) {
   ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return;
+  if (::getifaddrs(&first) != 0) return require_descriptors("the addresses of interfaces", errno);
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(first, &::freeifaddrs);
   for (const int family : {AF_INET, AF_INET6}) {
     for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
@@ -92,6 +92,7 @@ std::vector<Interface> list_interfaces(const fs::path& interfaces) {
        at.increment(error)) {
     if (auto interface = interface_at(at->path())) found.push_back(std::move(*interface));
   }
+  require_descriptors(interfaces, error.value());
   std::ranges::sort(found, {}, &Interface::name);
   add_rdma_devices(found, interfaces.parent_path() / "infiniband");
   add_addresses(found);

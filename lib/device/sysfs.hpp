@@ -1,20 +1,30 @@
 #pragma once
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <system_error>
 
+#include "core/error.hpp"
 #include "device/device.hpp"
 
 /// What sysfs says of a device.
 namespace offload::device {
 
-/// The line in an attribute; empty where there is none, or the driver gives none.
+/// Throws Error if that error is the process's own limit of open files: a device that cannot be
+/// read for that reason is there.
+inline void require_descriptors(const std::filesystem::path& path, int errnum) {
+  if (errnum == EMFILE) core::throw_errno("cannot read " + path.string(), errnum);
+}
+
+/// The line in an attribute; empty where there is none, or the driver gives none. Throws Error.
 inline std::string attribute(const std::filesystem::path& path) {
   std::string line;
+  errno = 0;
   std::ifstream file(path);
+  if (!file) require_descriptors(path, errno);
   std::getline(file, line);
   return line;
 }

@@ -1,5 +1,6 @@
 #include "net/fd_passing.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -29,6 +30,12 @@ std::vector<core::Fd> take_fds(msghdr& header) {
     }
   }
   return {std::move_iterator(taken.begin()), std::move_iterator(taken.begin() + size)};
+}
+
+/// The kernel leaves out descriptors that there is no room for, and says no more than MSG_CTRUNC.
+void require_free_descriptor(int socket) {
+  const core::Fd one(core::check_errno(::fcntl(socket, F_DUPFD_CLOEXEC, 0),
+                                       "cannot take the descriptors of a message"));
 }
 
 }  // namespace
@@ -66,8 +73,10 @@ std::optional<MessageWithFds> receive_with_fds(int socket, std::span<std::byte> 
   const ssize_t count = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   core::check_errno(count, "cannot read a message");
-  return MessageWithFds{static_cast<std::size_t>(count), take_fds(header),
-                        (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0};
+  MessageWithFds message{static_cast<std::size_t>(count), take_fds(header),
+                         (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0};
+  if ((header.msg_flags & MSG_CTRUNC) != 0) require_free_descriptor(socket);
+  return message;
 }
 
 }  // namespace offload::net

@@ -26,7 +26,7 @@ struct MessageWithFds {
 };
 
 /// Receives the next message, its bytes into `room`; nothing if a non-blocking socket has none.
-/// Throws Error.
+/// Throws Error, also if the limit of open files keeps its descriptors out.
 std::optional<MessageWithFds> receive_with_fds(int socket, std::span<std::byte> room);
 
 }  // namespace offload::net

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <new>
 
 #include "core/error.hpp"
 
@@ -30,10 +31,11 @@ std::size_t append(const char* bytes, std::size_t size, std::size_t count, void*
   return size * count;
 }
 
-/// Who is at the other end of a UNIX socket.
+/// The socket, and who is at its other end if it is a UNIX socket.
 struct Peer {
   const std::string* path;
   curl_socket_t socket = CURL_SOCKET_BAD;
+  int errnum = 0;         ///< why there is no socket
   std::string refusal{};  ///< why it is not trusted
 };
 
@@ -45,9 +47,12 @@ bool owns_folder(unsigned user, const std::string& path) {
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-int note_socket(void* peer, curl_socket_t socket, curlsocktype) {
-  static_cast<Peer*>(peer)->socket = socket;
-  return CURL_SOCKOPT_OK;
+/// libcurl does not tell why it cannot open a socket.
+curl_socket_t open_socket(void* self, curlsocktype, curl_sockaddr* address) {
+  Peer& peer = *static_cast<Peer*>(self);
+  peer.socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  if (peer.socket == CURL_SOCKET_BAD) peer.errnum = errno;
+  return peer.socket;
 }
 
 /// Checks the peer once it is connected, before anything is sent.
@@ -72,7 +77,7 @@ std::string url_of(CURL* curl, const HttpQuestion& question) {
   if (question.value.empty()) return question.url;
   const std::unique_ptr<char, End> value(
       curl_easy_escape(curl, question.value.data(), static_cast<int>(question.value.size())));
-  if (!value) throw core::Error(core::ErrorCode::no_memory, "libcurl has no memory");
+  if (!value) throw std::bad_alloc();
   return fmt::format("{}?value={}", question.url, value.get());
 }
 
@@ -85,10 +90,10 @@ HttpAnswer ask(const HttpQuestion& question, core::Duration limit) {
   Peer peer{&question.unix_socket};
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   curl_easy_setopt(curl.get(), CURLOPT_URL, url_of(curl.get(), question).c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_OPENSOCKETFUNCTION, &open_socket);
+  curl_easy_setopt(curl.get(), CURLOPT_OPENSOCKETDATA, &peer);
   if (!question.unix_socket.empty()) {
     curl_easy_setopt(curl.get(), CURLOPT_UNIX_SOCKET_PATH, question.unix_socket.c_str());
-    curl_easy_setopt(curl.get(), CURLOPT_SOCKOPTFUNCTION, &note_socket);
-    curl_easy_setopt(curl.get(), CURLOPT_SOCKOPTDATA, &peer);
     curl_easy_setopt(curl.get(), CURLOPT_PREREQFUNCTION, &check_peer);
     curl_easy_setopt(curl.get(), CURLOPT_PREREQDATA, &peer);
   }
@@ -104,7 +109,9 @@ HttpAnswer ask(const HttpQuestion& question, core::Duration limit) {
   }
   const CURLcode result = curl_easy_perform(curl.get());
   if (!peer.refusal.empty()) throw core::Error(core::ErrorCode::not_permitted, peer.refusal);
+  if (result == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
   if (result != CURLE_OK) {
+    if (peer.errnum == EMFILE) core::throw_errno("cannot open a socket", EMFILE);
     throw core::Error(core::ErrorCode::not_connected, curl_easy_strerror(result));
   }
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer.status);

@@ -1,11 +1,15 @@
 #include "device/interfaces.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
 
+#include "core/fd.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace offload::device {
 namespace {
@@ -87,6 +91,23 @@ TEST(Interfaces, HaveTheAddressesThatTheMachineHas) {
     file >> mac;
     EXPECT_EQ(interface.mac, mac);
     EXPECT_EQ(interface.pci_address.empty(), !interface.function.has_value());
+  }
+}
+
+TEST_F(InterfacesTest, TheLimitOfOpenFilesIsNamed) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
+#endif
+  add("one", "");
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const core::Fd next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (const rlim_t more : {0U, 1U}) {  // no folder can be opened, or no file in it
+    const rlimit few{static_cast<rlim_t>(next.get()) + 1 + more, limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto error = support::thrown_by([&] { (void)list(); });
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_EQ(error.system_errno(), EMFILE) << error.what();
   }
 }
 

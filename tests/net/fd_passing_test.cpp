@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -76,6 +77,21 @@ TEST_F(FdPassing, MoreThanThereIsRoomForIsReported) {
   ASSERT_TRUE(message);
   EXPECT_TRUE(message->truncated);
   EXPECT_EQ(message->size, room_.size());
+}
+
+TEST_F(FdPassing, TheLimitOfOpenFilesIsNamed) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
+#endif
+  send_with_fds(here_.get(), bytes_of("x"), numbers_of(some_fds(2)));
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const core::Fd last(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const rlimit no_more{static_cast<rlim_t>(last.get()) + 1, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &no_more), 0);
+  const auto error = thrown_by([&] { (void)receive_with_fds(there_.get(), room_); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(error.system_errno(), EMFILE) << error.what();
 }
 
 TEST_F(FdPassing, APeerThatIsGone) {

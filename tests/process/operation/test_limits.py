@@ -145,6 +145,73 @@ def test_a_server_without_descriptors_for_clients(stage):
     assert served
 
 
+FEW = range(4, 32)
+
+
+def prlimit(limit):
+    return ["prlimit", f"--nofile={limit}:{limit}"]
+
+
+def names(limit, log):
+    """127 is the dynamic loader's, which needs a descriptor too."""
+    return re.search(rf"\(the limit is {limit}, ulimit -n\)|limit of {limit} open files|loading shared libraries", log)
+
+
+@without_sanitizer
+@needs_cpu_worker
+def test_few_descriptors_for_a_worker(stage):
+    """For each limit: it serves, or ends and names the limit."""
+    stage.server()
+    served = 0
+    for limit in FEW:
+        worker = stage.worker("--connect-timeout", "200ms", wrapper=prlimit(limit))
+        wait_until(lambda worker=worker: not worker.alive or "serving" in worker.log, "it ends or serves")
+        if worker.alive:
+            assert worker.terminate() == 0
+            served += 1
+            continue
+        assert worker.wait() in (1, 127)
+        assert names(limit, worker.log), worker.log
+    assert served
+
+
+@without_sanitizer
+@needs_cpu_worker
+@pytest.mark.parametrize("name", ["client", "ctl"])
+def test_few_descriptors(stage, name):
+    """For each limit: the work is done, or the program ends and names the limit."""
+    admin = f"unix:{stage.folder}/admin"
+    server, _ = stage.pair("--admin", admin)
+    command = {"client": ["offload-client", "-s", "127.0.0.1", "-p", server.port, "-i", 20, "-t", 2],
+               "ctl": ["offload-ctl", "--admin", admin, "status"]}[name]
+    done = 0
+    for limit in FEW:
+        ended = run(*command, wrapper=prlimit(limit), stdout=subprocess.DEVNULL)
+        if ended.returncode in RIGHT:
+            done += 1
+            continue
+        assert ended.returncode in (1, 127)
+        assert names(limit, ended.stderr), ended.stderr
+    assert done
+
+
+@without_sanitizer
+@needs_cpu_worker
+def test_little_address_space_for_a_client(stage):
+    """For each limit: the work is done, or it ends and names the limit; below are limits that the loader meets."""
+    server, _ = stage.pair()
+    done = 0
+    for limit in range(20 * MEGABYTE, 100 * MEGABYTE, MEGABYTE):
+        ended = run("offload-client", "-s", "127.0.0.1", "-p", server.port, "-i", 20, "-t", 2, "--output", "-",
+                    limits=[(resource.RLIMIT_AS, limit)], stdout=subprocess.DEVNULL)
+        if ended.returncode in RIGHT:
+            done += 1
+            continue
+        assert ended.returncode in (1, 127)
+        assert "ulimit -v" in ended.stderr or "loading shared libraries" in ended.stderr, ended.stderr
+    assert done
+
+
 def test_closed_standard_descriptors(stage):
     """No socket and no file takes their numbers."""
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
