@@ -74,7 +74,7 @@ void worker_is_stuck(Scene& s) {
   Peer peer(s.clients);
   const std::uint64_t length = s.length();  // drawn before the count, by each compiler
   peer.ask(1 + s.kernel.random.below(20), length);
-  if (!all_answered(peer, 2800 * kMillisecond)) {
+  if (!all_answered(peer, 3800 * kMillisecond)) {  // a second of it one by one
     s.fail("what a stuck worker owes is not answered by the other one");
   }
   process ? s.fleet.thaw(stuck) : s.fleet.hang(stuck, false);

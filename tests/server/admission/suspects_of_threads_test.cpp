@@ -6,11 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "apps/server/io_thread.hpp"
 #include "tests/server/fixtures/client_fixture.hpp"
-#include "tests/server/fixtures/request_path_fixture.hpp"
 #include "tests/server/fixtures/worker_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 
@@ -392,33 +390,6 @@ TEST_F(SuspectsOfThreads, AreNotAloneWithAWorkerThatServesAnotherThread) {
       EXPECT_EQ(metrics_->culprits.value(), 0U);
     }
   }
-}
-
-class SuspectsOfPath : public test::RequestPathFixture {};
-
-// Else those behind slow ones would be refused though nothing is wrong with them.
-TEST_F(SuspectsOfPath, AreRefusedOnceTheyWereWithWorkersForTooLong) {
-  constexpr auto kTimeout = std::chrono::milliseconds(50);
-  const auto wait = [&] {
-    std::this_thread::sleep_for(2 * kTimeout);
-    engine_.note_wait(2 * kTimeout);
-    turn();
-  };
-  open(4);
-  Peer& peer = connect();
-  for (const char* text : {"1", "2"}) send_request(peer.socket, bytes_of(text));
-  turn();
-  EXPECT_EQ(path_->note_loss(nullptr, /*blame=*/true), nullptr);
-  (void)worker_->serve_all();  // what is in the channel was given up
-  turn();
-  wait();
-  path_->refuse_overdue(core::seconds(60));
-  EXPECT_TRUE(path_->retry(false));
-  wait();
-  path_->refuse_overdue(kTimeout);
-  EXPECT_EQ(next(peer), error(Refusal::request_timed_out));
-  EXPECT_EQ(next(peer), std::nullopt);
-  EXPECT_TRUE(path_->suspects() != RetryCoordinator::Suspects::none);
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 #include "tests/channel/channel_fixture.hpp"
+#include "tests/server/fixtures/request_path_fixture.hpp"
 
 namespace offload::server {
 namespace {
@@ -132,6 +134,33 @@ TEST_F(SuspectsTest, ThoseOfOneClientAreRemoved) {
   expect_next(0);
   expect_next(2);
   EXPECT_TRUE(suspects_.empty());
+}
+
+class SuspectsOfPath : public test::RequestPathFixture {};
+
+// Else those behind slow ones would be refused though nothing is wrong with them.
+TEST_F(SuspectsOfPath, AreRefusedOnceTheyWereWithWorkersForTooLong) {
+  constexpr auto kTimeout = std::chrono::milliseconds(50);
+  const auto wait = [&] {
+    std::this_thread::sleep_for(2 * kTimeout);
+    engine_.note_wait(2 * kTimeout);
+    turn();
+  };
+  open(4);
+  Peer& peer = connect();
+  for (const char* text : {"1", "2"}) test::send_request(peer.socket, support::bytes_of(text));
+  turn();
+  EXPECT_EQ(path_->note_loss(nullptr, /*blame=*/true), nullptr);
+  (void)worker_->serve_all();  // what is in the channel was given up
+  turn();
+  wait();
+  path_->refuse_overdue(core::seconds(60));
+  EXPECT_TRUE(path_->retry(false));
+  wait();
+  path_->refuse_overdue(kTimeout);
+  EXPECT_EQ(next(peer), test::error(protocol::Refusal::request_timed_out));
+  EXPECT_EQ(next(peer), std::nullopt);
+  EXPECT_TRUE(path_->suspects() != RetryCoordinator::Suspects::none);
 }
 
 }  // namespace
