@@ -9,6 +9,7 @@ from harness import BIN, Stage, needs_cpu_worker, scaled
 from wire import Wire, payloads
 
 COUNTER = BIN / "liballocation_counter.so"
+MOST_FOR_A_LINE = 4
 
 pytestmark = [
     needs_cpu_worker,
@@ -44,6 +45,9 @@ def test_nothing_is_allocated_per_message(counted, size):
     for _ in range(rounds):
         for wire in wires:
             wire.ask(requests)
-    assert allocations() - before == 0, f"over {rounds * 800} messages"
+    allocated = allocations() - before
     for wire in wires:
         wire.close()
+    assert server.terminate() == 0  # the log is whole then
+    # Of an I/O thread that the machine held up the log says so, which takes some allocations.
+    assert allocated <= MOST_FOR_A_LINE * server.log.count("a turn took"), f"{allocated} over {rounds * 800} messages"
