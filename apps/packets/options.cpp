@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <ranges>
+#include <span>
 
 #include "cli/options.hpp"
 #include "core/log.hpp"
@@ -130,7 +130,9 @@ std::vector<std::string> rules_of(const Options& options,
     core::log_warning("{} has {} addresses: packets to the first {} are taken", options.interface,
                       addresses.size(), +OFFLOAD_MOST_RULES);
   }
-  for (const std::string& address : addresses | std::views::take(OFFLOAD_MOST_RULES)) {
+  const auto taken =
+      std::span(addresses).first(std::min<std::size_t>(addresses.size(), OFFLOAD_MOST_RULES));
+  for (const std::string& address : taken) {
     if (options.command == Command::echo) {
       rules.push_back(fmt::format("udp vlan 0 dst {} dport {} to 0", address, options.port));
     } else if (options.command == Command::ping) {
