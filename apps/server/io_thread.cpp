@@ -20,7 +20,7 @@ using protocol::Refusal;
 constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 
 /// How often a thread that waits for another one's retries looks whether they are over.
-constexpr core::Duration kRetryInterval = std::chrono::milliseconds(1);
+constexpr core::Duration kLookInterval = std::chrono::milliseconds(1);
 
 /// Time limits are looked at so often, or 8 times within the shortest.
 constexpr core::Duration kCheckInterval = std::chrono::seconds(1);
@@ -324,7 +324,7 @@ core::Duration IoThread::arm() {
     deadline = std::min(deadline, next_check_);
   }
   if (retries_.state() == RetryCoordinator::State::wait) {
-    deadline = std::min(deadline, engine_.run_time() + kRetryInterval);
+    deadline = std::min(deadline, engine_.run_time() + kLookInterval);
   }
   if (deadline == core::RunTime::max()) return kLongestSleep;
   return std::clamp(deadline - engine_.run_time(), core::Duration{}, kCheckInterval);
