@@ -196,8 +196,9 @@ class TcpListener final : public Listener {
   }
 
  private:
+  /// Of a flood that is not admitted the rest waits for the next event.
   std::unique_ptr<ControlConnection> accept_at(int socket) {
-    while (true) {
+    for (int tried = 0; tried < kBacklog; ++tried) {
       net::SocketAddress peer;
       peer.size = sizeof peer.storage;
       core::Fd fd(::accept4(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
@@ -217,6 +218,7 @@ class TcpListener final : public Listener {
       return make_stream_connection(Stream(std::move(fd), context()), connect_tcp_stream,
                                     address().keys);
     }
+    return nullptr;
   }
   /// Made anew when the keys were read again.
   const net::TlsContext& context() {
