@@ -46,6 +46,11 @@ void start_listening(int fd, int backlog);
 /// keep-alive, which detects a dead peer within some minutes. Throws Error.
 core::Fd listen_tcp(const SocketAddress& address, int backlog);
 
+/// Listening sockets at one address, each with a queue of its own: from one source (net::Source)
+/// connections come to one of them, so a source that connects faster than anybody accepts fills
+/// that queue alone. Otherwise as listen_tcp.
+std::vector<core::Fd> listen_tcp_by_source(const SocketAddress& address, int backlog);
+
 /// The address that a socket is bound to. Throws Error.
 SocketAddress local_address(int fd);
 

@@ -8,7 +8,9 @@
 
 #include <array>
 #include <cerrno>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "tests/support/eventually.hpp"
@@ -24,10 +26,9 @@ SocketAddress loopback(const std::string& host, std::uint16_t port = 0) {
   return resolve(host, port, true).front();
 }
 
-bool wait_for(int fd, short events) {
+bool wait_for(int fd, short events, int milliseconds = 20'000) {
   pollfd watched{fd, events, 0};
-  constexpr int kMilliseconds = 20'000;
-  return ::poll(&watched, 1, kMilliseconds) == 1;
+  return ::poll(&watched, 1, milliseconds) == 1;
 }
 
 int option_of(int fd, int level, int option) {
@@ -110,6 +111,84 @@ TEST(Socket, APortThatWasJustGivenUpCanBeTakenAgain) {
   core::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
   listener.reset();
   EXPECT_NO_THROW(listen_tcp(address, 1));
+}
+
+/// The first socket of `sockets` with a connection, which is taken.
+std::size_t queue_of(const std::vector<core::Fd>& sockets) {
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    if (core::Fd(::accept4(sockets[i].get(), nullptr, nullptr, SOCK_CLOEXEC)).valid()) return i;
+  }
+  return sockets.size();
+}
+
+core::Fd connect_from(const SocketAddress& source, const SocketAddress& to) {
+  core::Fd client(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::bind(client.get(), source.get(), source.size), 0);
+  EXPECT_EQ(::connect(client.get(), to.get(), to.size), 0);
+  return client;
+}
+
+TEST(SourceQueues, ASourceHasOneOfThem) {
+  const auto sockets = listen_tcp_by_source(loopback("127.0.0.1"), 8);
+  const auto address = local_address(sockets.front().get());
+  std::set<std::size_t> taken;
+  for (int last = 1; last <= 16; ++last) {
+    const auto source = loopback("127.0.0." + std::to_string(last));
+    std::set<std::size_t> queues;
+    for (int i = 0; i < 8; ++i) {
+      const auto client = connect_from(source, address);
+      queues.insert(queue_of(sockets));
+    }
+    ASSERT_EQ(queues.size(), 1U) << last;
+    ASSERT_LT(*queues.begin(), sockets.size()) << last;
+    taken.insert(*queues.begin());
+  }
+  EXPECT_EQ(taken.size(), sockets.size());  // neighbours do not share one
+}
+
+TEST(SourceQueues, AFullOneKeepsNobodyElseWaiting) {
+  const auto sockets = listen_tcp_by_source(loopback("127.0.0.1"), 1);
+  const auto address = local_address(sockets.front().get());
+  std::vector<core::Fd> flood;
+  core::Fd refused;
+  do {
+    flood.push_back(core::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+    const auto source = loopback("127.0.0.2");
+    ASSERT_EQ(::bind(flood.back().get(), source.get(), source.size), 0);
+    (void)::connect(flood.back().get(), address.get(), address.size);
+  } while (wait_for(flood.back().get(), POLLOUT, 500) && flood.size() < 16);
+  ASSERT_LT(flood.size(), 16U) << "the queue has no end";
+  const auto client = connect_from(loopback("127.0.0.3"), address);
+  EXPECT_LT(queue_of(sockets), sockets.size());
+}
+
+TEST(SourceQueues, OfIpv6AndIpv4AtOneSocket) {
+  std::vector<core::Fd> sockets;
+  try {
+    sockets = listen_tcp_by_source(loopback("::"), 8);
+  } catch (const core::Error& error) {
+    GTEST_SKIP() << "no IPv6 here: " << error.what();
+  }
+  const auto port = local_address(sockets.front().get()).port();
+  for (const char* const host : {"127.0.0.1", "::1"}) {
+    std::set<std::size_t> queues;
+    for (int i = 0; i < 8; ++i) {
+      const auto client = connect_from(loopback(host), resolve(host, port, false).front());
+      queues.insert(queue_of(sockets));
+    }
+    EXPECT_EQ(queues.size(), 1U) << host;
+    EXPECT_LT(*queues.begin(), sockets.size()) << host;
+  }
+}
+
+TEST(SourceQueues, ATakenPortIsInUse) {
+  const auto sockets = listen_tcp_by_source(loopback("127.0.0.1"), 1);
+  const auto address = local_address(sockets.front().get());
+  for (const core::Fd& socket : sockets) {
+    EXPECT_EQ(local_address(socket.get()).port(), address.port());
+  }
+  EXPECT_EQ(thrown_by([&] { listen_tcp_by_source(address, 1); }).code(), ErrorCode::in_use);
+  EXPECT_EQ(thrown_by([&] { listen_tcp(address, 1); }).code(), ErrorCode::in_use);
 }
 
 TEST(Socket, NobodyThere) {

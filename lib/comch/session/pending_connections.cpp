@@ -18,8 +18,9 @@ using protocol::Refusal;
 
 /// A connection has this long for its first message.
 constexpr core::Duration kGreetTime = std::chrono::seconds(5);
-/// Connections that are accepted at once, all that wait: a stranger's costs some 10 us.
-constexpr std::size_t kAcceptedAtOnce = 1024;
+/// Connections that are accepted in a turn of the engine: a flood costs a millisecond of it then,
+/// and those who are let in go on in between.
+constexpr std::size_t kAcceptedAtOnce = 16;
 
 }  // namespace
 
@@ -84,6 +85,11 @@ void PendingConnections::accept() {
     } catch (const std::exception& error) {  // its trouble alone, and that of nobody who is there
       log(LogLevel::warning, "a peer", std::string("could not be taken: ") + error.what());
     }
+  }
+  try {
+    engine_->rewatch(listener_->fd(), EPOLLIN | EPOLLET, *this);  // an event for those that wait
+  } catch (const Error& error) {
+    core::log_warning("control connections have to wait: {}", error.what());
   }
 }
 

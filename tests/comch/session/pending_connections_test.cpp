@@ -108,6 +108,15 @@ TEST_F(PendingOverTcp, WhoIsNoHolderOfTheKeyIsClosedAtItsFirstBytes) {
   EXPECT_TRUE(log_.has("does not know a key of this server's")) << log_.text();
 }
 
+// No tick(), and no connection that comes later, is what the last of them waits for.
+TEST_F(PendingOverTcp, ManyAtOnceAreAllTaken) {
+  const auto address = net::resolve("127.0.0.1", pending_->address().port, false)[0];
+  std::vector<core::Fd> peers;
+  while (peers.size() < PendingConnections::kMost) peers.push_back(net::start_connect(address));
+  for (const core::Fd& peer : peers) send(peer, "GET / HTTP/1.1\r\n\r\n");
+  for (const core::Fd& peer : peers) ASSERT_TRUE(is_closed(peer));
+}
+
 TEST_F(PendingOverTcp, KeysThatWereReadAgainAreThoseOfTheNextConnection) {
   const support::TempDir dir;
   const std::string file = dir.file("key");

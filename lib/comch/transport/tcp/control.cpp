@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -22,8 +23,8 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Connections that wait to be accepted: many, as anybody may connect, and one that finds no room
-/// tries again after a second.
+/// Connections of a socket that wait to be accepted: many, as anybody may connect, and one that
+/// finds no room tries again after a second.
 constexpr int kBacklog = 1024;
 /// What was sent on a control or data connection has to be acknowledged within this, else the peer
 /// is taken for dead. Beside it net turns SO_KEEPALIVE on, for connections that send nothing.
@@ -166,59 +167,67 @@ class StreamControlConnection final : public NetworkControlConnection {
   std::vector<std::byte> input_;  ///< bytes that came and are no whole message yet
 };
 
+/// The sockets of each address of `address`, which have one port.
+std::vector<core::Fd> listen_at(const Address& address) {
+  auto groups = net::listen_at_each(
+      net::resolve(address.host, address.port, true),
+      [](const net::SocketAddress& at) { return net::listen_tcp_by_source(at, kBacklog); },
+      [](const auto& sockets) { return net::local_address(sockets.front().get()).port(); });
+  std::vector<core::Fd> sockets;
+  for (auto& group : groups) std::ranges::move(group, std::back_inserter(sockets));
+  return sockets;
+}
+
 class TcpListener final : public Listener {
  public:
   explicit TcpListener(const Address& address)
       : Listener(address),
-        sockets_(
-            net::listen_tcp_at_each(net::resolve(address.host, address.port, true), kBacklog)) {
+        sockets_(listen_at(address)),
+        epoll_(core::check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
     address.require_key();
     set_port(net::local_address(sockets_.front().get()).port());
-    if (sockets_.size() == 1) return;
-    epoll_ = core::Fd(core::check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
     for (const core::Fd& socket : sockets_) {
-      epoll_event event{EPOLLIN, {}};
+      epoll_event event{EPOLLIN, {.fd = socket.get()}};
       core::check_errno(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event),
                         "epoll_ctl");
     }
   }
 
-  /// Takes connections of the sockets in turn, so that none keeps the others waiting.
+  /// Takes connections of the sockets in turn, so that none keeps the others waiting: epoll_wait(2)
+  /// puts a socket that it returned behind all others that are ready. Of a flood that is not
+  /// admitted the rest waits for the next event.
   std::unique_ptr<ControlConnection> accept() override {
-    for (std::size_t tried = 0; tried < sockets_.size(); ++tried) {
-      auto connection = accept_at(sockets_[next_++ % sockets_.size()].get());
-      if (connection) return connection;
-    }
-    return nullptr;
-  }
-  [[nodiscard]] int fd() const noexcept override {
-    return epoll_.valid() ? epoll_.get() : sockets_.front().get();
-  }
-
- private:
-  /// Of a flood that is not admitted the rest waits for the next event.
-  std::unique_ptr<ControlConnection> accept_at(int socket) {
+    epoll_event ready{};
     for (int tried = 0; tried < kBacklog; ++tried) {
+      const int count = ::epoll_wait(epoll_.get(), &ready, 1, 0);
+      if (count == 0) return nullptr;
+      if (count < 0) continue;  // by a signal
       net::SocketAddress peer;
       peer.size = sizeof peer.storage;
-      core::Fd fd(::accept4(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
+      core::Fd fd(::accept4(ready.data.fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
                             SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd.valid()) {
-        if (errno == ECONNABORTED || errno == EINTR) continue;
-        if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
+        if (errno == ECONNABORTED || errno == EINTR || errno == EAGAIN) continue;
+        if (waiting_log_.allow(core::Clock::now())) {
           core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
         }
         return nullptr;
       }
       if (!admits(peer)) continue;  // which closes it
-      net::set_dead_peer_timeout(fd.get(), kDeadPeerTimeout);
-      if (!address().takes_key()) {
-        return make_stream_connection(Stream(std::move(fd)), connect_tcp_stream);
-      }
-      return make_stream_connection(Stream(std::move(fd), context()), connect_tcp_stream,
-                                    address().keys);
+      return take(std::move(fd));
     }
     return nullptr;
+  }
+  [[nodiscard]] int fd() const noexcept override { return epoll_.get(); }
+
+ private:
+  std::unique_ptr<ControlConnection> take(core::Fd fd) {
+    net::set_dead_peer_timeout(fd.get(), kDeadPeerTimeout);
+    if (!address().takes_key()) {
+      return make_stream_connection(Stream(std::move(fd)), connect_tcp_stream);
+    }
+    return make_stream_connection(Stream(std::move(fd), context()), connect_tcp_stream,
+                                  address().keys);
   }
   /// Made anew when the keys were read again.
   const net::TlsContext& context() {
@@ -228,9 +237,8 @@ class TcpListener final : public Listener {
     return *context_;
   }
 
-  std::vector<core::Fd> sockets_;  ///< one for each address
-  core::Fd epoll_;                 ///< of several sockets; readable while one of them is
-  std::size_t next_ = 0;
+  std::vector<core::Fd> sockets_;
+  core::Fd epoll_;  ///< of all sockets; readable while one of them is
   std::optional<net::TlsContext> context_;
   unsigned generation_ = 0;  ///< of the keys in it
   core::RateLimit waiting_log_;

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <future>
 #include <string>
@@ -173,6 +174,31 @@ TEST(TcpListener, AnotherConnectionIsToTheSameServer) {
       dynamic_cast<NetworkControlConnection&>(*client).connect_another(other->address());
   EXPECT_TRUE(support::eventually([&] { return listener->accept() != nullptr; }));
   EXPECT_EQ(other->accept(), nullptr);
+}
+
+TEST(TcpListener, ASourceWithManyConnectionsKeepsNoOtherWaiting) {
+  Address address = Address::parse("tcp:127.0.0.1:0");
+  address.insecure = true;
+  const auto listener = listen_tcp(address);
+  const auto connect_from = [&](const std::string& source) {
+    core::Fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto from = net::resolve(source, 0, true).front();
+    const auto to = net::resolve("127.0.0.1", listener->address().port, false).front();
+    EXPECT_EQ(::bind(client.get(), from.get(), from.size), 0);
+    EXPECT_EQ(::connect(client.get(), to.get(), to.size), 0);
+    return client;
+  };
+  std::vector<core::Fd> clients;
+  while (clients.size() < 100) clients.push_back(connect_from("127.0.0.2"));
+  clients.push_back(connect_from("127.0.0.3"));
+  std::vector<std::string> taken;
+  listener->set_admission([&](const net::SocketAddress& peer) {
+    taken.push_back(peer.host());
+    return true;
+  });
+  EXPECT_NE(listener->accept(), nullptr);
+  EXPECT_NE(listener->accept(), nullptr);
+  EXPECT_NE(std::ranges::find(taken, "127.0.0.3"), taken.end());
 }
 
 // A peer whose machine is gone sends no reset.
