@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "core/process/thread.hpp"
 
 namespace offload::samples {
@@ -36,7 +37,7 @@ class SecondProcess {
       if (std::fflush(stdout) != 0) core::throw_errno("cannot write standard output");
       std::_Exit(0);
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s: %s\n", name, error.what());
+      std::fprintf(stderr, "%s: %s\n", name, core::what_of(error));
       std::_Exit(1);
     }
   }

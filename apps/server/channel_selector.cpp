@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::server {
 
@@ -43,7 +44,7 @@ bool ChannelSelector::progress() {
     serving_ = selected_;
   } catch (const std::exception& error) {
     line->lost = true;
-    loss_ = {selected_, error.what()};
+    loss_ = {selected_, core::what_of(error)};
   }
   return true;
 }

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/probe.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "core/process/thread.hpp"
 
 namespace offload::server {
@@ -338,7 +339,7 @@ void IoThread::take_in(core::Fd socket, Admission admission) {
   try {
     handshakes_.add(std::move(socket), std::move(admission));
   } catch (const std::exception& error) {
-    log_turned_away(number, address, error.what());
+    log_turned_away(number, address, core::what_of(error));
   }
 }
 
@@ -351,7 +352,7 @@ void IoThread::add_client(net::Stream stream, Admission admission) {
     config_.metrics->accepted.add();
     OFFLOAD_PROBE1(accept, config_.index);
   } catch (const std::exception& error) {
-    log_turned_away(number, address, error.what());
+    log_turned_away(number, address, core::what_of(error));
   }
 }
 

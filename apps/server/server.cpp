@@ -88,8 +88,9 @@ Server::Server(const Options& options, core::Signals& signals)
   if (!options_.admin.empty()) {
     admin_.emplace(options_.admin, "offload-server", metrics_, commands_);
   }
-  // Now, as where there are too few for a worker there never is one.
+  // Now, as where there is too little for a worker there never is one.
   require_room_for_clients(first_reserved_fd_);
+  link_->require_channel_memory();
 }
 
 Server::~Server() {

@@ -17,7 +17,7 @@ void WorkerMetrics::add(std::string name, std::shared_ptr<const WorkerCounts> co
 }
 
 void WorkerMetrics::note_turn(core::TimePoint now, bool leaving) noexcept {
-  turned_.set(static_cast<std::uint64_t>(now.time_since_epoch().count()));
+  turns_.note(now);
   leaving_.store(leaving, std::memory_order_relaxed);
 }
 
@@ -98,13 +98,6 @@ void WorkerMetrics::collect(Exposition& page) const {
     collect_times(page, labels, counts);
   }
   page.gauge({"offload_worker_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
-}
-
-telemetry::Condition WorkerMetrics::health() const {
-  const core::TimePoint turned{core::Duration(static_cast<core::Duration::rep>(turned_.value()))};
-  const auto since = core::Clock::now() - turned;
-  return {since < kLongestTurn,
-          fmt::format("the main thread turned {:.1f} s ago", core::to_seconds(since))};
 }
 
 telemetry::Condition WorkerMetrics::readiness() const {

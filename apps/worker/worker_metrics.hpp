@@ -11,6 +11,7 @@
 #include "core/clock.hpp"
 #include "core/counter.hpp"
 #include "telemetry/event_log.hpp"
+#include "telemetry/turn_watch.hpp"
 #include "telemetry/view.hpp"
 
 namespace offload::worker {
@@ -51,14 +52,11 @@ class WorkerMetrics final : public telemetry::Source {
   /// `name`: of the worker, its GPU's or empty. Before the view is there.
   void add(std::string name, std::shared_ptr<const WorkerCounts> counts);
 
-  /// The main thread's, at least every kLongestTurn / 2.
+  /// The main thread's, as often as TurnWatch says.
   void note_turn(core::TimePoint now, bool leaving) noexcept;
 
-  /// After so long without a turn the main thread is not well.
-  static constexpr core::Duration kLongestTurn = core::seconds(5);
-
   void collect(telemetry::Exposition& page) const override;
-  [[nodiscard]] telemetry::Condition health() const override;
+  [[nodiscard]] telemetry::Condition health() const override { return turns_.health(); }
   /// Whether every worker is attached.
   [[nodiscard]] telemetry::Condition readiness() const override;
   [[nodiscard]] nlohmann::json status() const override;
@@ -71,7 +69,7 @@ class WorkerMetrics final : public telemetry::Source {
   };
 
   std::vector<Entry> workers_;
-  core::Counter turned_;              ///< when: core::Clock's count
+  telemetry::TurnWatch turns_{"main thread"};
   std::atomic<bool> leaving_{false};  ///< relaxed: told by itself
 };
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <type_traits>
 
 #include "kernels/module/service_setup.hpp"
@@ -72,6 +73,7 @@ void* make_service(ServiceMaking* making) {
     }
     making->bytes = object->memory.bytes();
     return object.release();
+  } catch (const std::bad_alloc&) {  // the worker has words for it
   } catch (const std::exception& error) {
     std::snprintf(making->error, sizeof making->error, "%s", error.what());
   } catch (...) {

@@ -45,7 +45,7 @@ struct ServiceMaking {
   ServiceOption* options;
   std::size_t option_count;
   std::uint64_t bytes;  ///< of memory that the object has where it serves
-  char error[512];      ///< why there is none
+  char error[512];      ///< why there is none; empty: no memory
 };
 
 /// A service. All functions but make() and destroy() are called with an object that make()

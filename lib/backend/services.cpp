@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <new>
 
 #include "core/error.hpp"
 #include "core/escape.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "kernels/module/built_in.hpp"
 #include "protocol/control.hpp"
 
@@ -94,9 +96,10 @@ ServiceObject::ServiceObject(const kernels::ServiceInterface& interface, std::in
   object_.reset(interface.make(&making));
   if (!object_) {
     making.error[sizeof making.error - 1] = '\0';
-    throw Error(
-        ErrorCode::initialization,
-        fmt::format("service {} cannot be made: {}", interface.name, core::escaped(making.error)));
+    const std::string reason =
+        making.error[0] != '\0' ? core::escaped(making.error) : core::what_of(std::bad_alloc());
+    throw Error(ErrorCode::initialization,
+                fmt::format("service {} cannot be made: {}", interface.name, reason));
   }
   bytes_ = making.bytes;
 }

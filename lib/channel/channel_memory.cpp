@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "memory/shared_memory.hpp"
 
 namespace offload::channel {
 namespace {
@@ -119,6 +120,17 @@ ChannelMemory::ChannelMemory(const kernels::ChannelLayout& layout,
   descriptor_.access = request_export_.blob;
   descriptor_.response_access = response_export_.blob;
   view_.request_header().consumed = first;
+}
+
+void try_memory(std::size_t count, std::uint32_t depth, std::uint32_t max_message_length,
+                std::uint32_t max_response_length) {
+  const auto layout = kernels::make_layout(depth, max_message_length, max_response_length);
+  std::vector<memory::SharedMemory> made;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::uint64_t bytes : {layout.request_bytes, layout.response_bytes}) {
+      made.push_back(memory::SharedMemory::reserve("offload-trial", bytes));
+    }
+  }
 }
 
 Endpoint ChannelMemory::endpoint(std::uint64_t first) noexcept {

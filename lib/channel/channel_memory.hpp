@@ -65,6 +65,12 @@ class ChannelMemory {
   protocol::ChannelDescriptor descriptor_;
 };
 
+/// Makes the memory of `count` channels of a shape, as ChannelMemory does but without its pages,
+/// and gives it back. So it takes microseconds for a channel of any size, and limits of files,
+/// address space and descriptors are found. Throws Error.
+void try_memory(std::size_t count, std::uint32_t depth, std::uint32_t max_message_length,
+                std::uint32_t max_response_length);
+
 /// What a back end posts responses with to a server on another machine.
 struct ResponseWriter {
   kernels::rdma::SlotWriter slots;  ///< for threads of this machine

@@ -15,6 +15,7 @@
 #include "cli/options.hpp"
 #include "core/escape.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::cli {
 namespace {
@@ -51,7 +52,7 @@ class FileSettings final : public CLI::Config {
     try {
       settings = read_config(app_->get_config_ptr()->as<std::string>());
     } catch (const std::exception& error) {
-      throw CLI::ParseError(error.what(), CLI::ExitCodes::InvalidError);
+      throw CLI::ParseError(core::what_of(error), CLI::ExitCodes::InvalidError);
     }
     for (const Setting& setting : settings) take(setting);
     for (const Setting& setting : settings) check_needs(setting);

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::cli {
 
@@ -11,7 +12,7 @@ bool Reload::run() const {
   try {
     for (const Read& read : sources_) changes.push_back(read());
   } catch (const std::exception& error) {
-    core::log_error("SIGHUP: nothing is changed: {}", error.what());
+    core::log_error("SIGHUP: nothing is changed: {}", core::what_of(error));
     return false;
   }
   for (const Apply& apply : changes) apply();

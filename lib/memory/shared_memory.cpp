@@ -55,8 +55,7 @@ SharedMemory::SharedMemory(core::Fd fd, std::size_t bytes, int protection)
   }
 }
 
-SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, int numa_node,
-                                  Writers writers) {
+SharedMemory SharedMemory::reserve(const std::string& name, std::size_t bytes, Writers writers) {
   const std::size_t page = page_size();
   bytes = (bytes + page - 1) / page * page;
   core::Fd fd(
@@ -67,12 +66,19 @@ SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, in
   SharedMemory memory(std::move(fd), bytes, PROT_READ | PROT_WRITE);
   const int seals = F_SEAL_SEAL | (writers == Writers::maker ? F_SEAL_FUTURE_WRITE : 0);
   check_errno(::fcntl(memory.fd(), F_ADD_SEALS, seals), "cannot seal a memfd against writers");
+  return memory;
+}
+
+SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes, int numa_node,
+                                  Writers writers) {
+  SharedMemory memory = reserve(name, bytes, writers);
   if (numa_node >= 0 && ::numa_available() >= 0) {
-    ::numa_tonode_memory(memory.data(), bytes, numa_node);
+    ::numa_tonode_memory(memory.data(), memory.size(), numa_node);
   }
+  const std::size_t page = page_size();
   // Touches every page, so that the data path has no page faults. volatile: the compiler must not
   // drop the write.
-  for (std::size_t at = 0; at < bytes; at += page) {
+  for (std::size_t at = 0; at < memory.size(); at += page) {
     *const_cast<volatile std::byte*>(memory.data() + at) = std::byte{0};
   }
   return memory;

@@ -39,6 +39,9 @@ class SharedMemory {
   /// `numa_node` (-1: any). `name` shows in /proc/self/maps. Throws Error.
   static SharedMemory create(const std::string& name, std::size_t bytes, int numa_node,
                              Writers writers = Writers::all);
+  /// The same without a page: each comes with its first access, on any node.
+  static SharedMemory reserve(const std::string& name, std::size_t bytes,
+                              Writers writers = Writers::all);
 
   /// Maps what another process created. Throws Error (invalid_value) for a file that is shorter
   /// than `bytes`, or not sealed against shrinking: an access beyond its end would raise SIGBUS.

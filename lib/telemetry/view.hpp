@@ -27,7 +27,7 @@ struct Condition {
 };
 
 /// What a program tells of itself. Called on the view's thread, beside all others: it reads
-/// counters and what a mutex guards, and waits for no thread.
+/// counters and what a mutex guards, and waits for no thread; health() may, as TurnWatch says.
 class Source {
  public:
   /// Its own metrics; the process's are the view's.

@@ -113,6 +113,14 @@ TEST(ServiceObjects, OneThatThrowsIsOneLine) {
       ErrorCode::initialization, {"service shifted cannot be made: as it was\\x0atold"});
 }
 
+TEST(ServiceObjects, OneWithoutMemorySaysSo) {
+  expect_refused(
+      [] {
+        make({{"exhaust", "1"}});
+      },
+      ErrorCode::initialization, {"service shifted cannot be made: Cannot allocate memory"});
+}
+
 TEST(ServiceObjects, AnOptionThatNobodyReadsIsAnError) {
   expect_refused(
       [] {

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -220,6 +222,24 @@ TEST_F(ChannelMemoryTest, RefusesADoorbellThatIsNoPipe) {
     EXPECT_EQ(thrown_by([&] { ImportedChannel(good_, std::move(fds)); }).code(),
               ErrorCode::bad_message);
   }
+}
+
+// More than any machine has: so no page is there.
+TEST(TryMemory, TakesNoPages) {
+  try_memory(64, kernels::kMaxDepth, kernels::kMaxMessageLength, kernels::kMaxMessageLength);
+}
+
+TEST(TryMemory, NamesTheLimitThatItMeets) {
+  const auto signal = std::signal(SIGXFSZ, SIG_IGN);  // as the programs do
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit least{static_cast<rlim_t>(kBytes) - 1, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &least), 0);
+  const auto error = thrown_by([] { try_memory(1, kDepth, kLength, 48); });
+  EXPECT_NE(std::string(error.what()).find("ulimit -f"), std::string::npos) << error.what();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, signal);
+  try_memory(1, kDepth, kLength, 48);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <chrono>
 #include <csignal>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -15,7 +16,7 @@ using offload::kernels::ServiceSetup;
 
 /// Answers with the bytes that a table in its memory has for the request's, and counts its answers
 /// there. On a CPU alone. Options: by (added to each byte), and what a service should not do:
-/// hang-on and die-on (a first byte), pause-us, longer (bytes), throw.
+/// hang-on and die-on (a first byte), pause-us, longer (bytes), throw, exhaust.
 struct Shifted {
   static constexpr const char* kName = "shifted";
   static constexpr int kNever = 256;
@@ -33,6 +34,7 @@ struct Shifted {
 
   static Shifted make(const ServiceSetup& setup) {
     if (setup.find("throw") != nullptr) throw std::runtime_error("as it was\ntold");
+    if (setup.find("exhaust") != nullptr) throw std::bad_alloc();
     const int by = std::stoi(setup.option("by", "1"));
     std::vector<std::uint8_t> table;
     for (int i = 0; i < 256; ++i) table.push_back(static_cast<std::uint8_t>(i + by));

@@ -11,10 +11,12 @@
 #include <cstring>
 #include <exception>
 #include <list>
+#include <string_view>
 
 #include "apps/server/server.hpp"
 #include "apps/worker/program.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "tests/simulation/client.hpp"
 #include "tests/simulation/fleet.hpp"
 #include "tests/simulation/kernel/allocations.hpp"
@@ -30,12 +32,20 @@ constexpr std::uint64_t kQuietTurns = 500;
 /// Programs of one kind that are started at most, the first and those after it.
 constexpr std::size_t kMostRuns = 4;
 
+/// What people are told of an exception is no name of a C++ class.
+void require_words(Kernel& world, std::string_view text) {
+  if (text.find("bad_alloc") == std::string_view::npos) return;
+  world.fail(fmt::format("it says {}", text));
+}
+
 /// Formats each line as the programs do, and shows it where the run is traced.
 class Lines final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    if (kernel != nullptr && kernel->traces) std::fwrite(line.data(), 1, line.size(), stdout);
+    if (kernel == nullptr) return;
+    if (kernel->traces) std::fwrite(line.data(), 1, line.size(), stdout);
+    require_words(*kernel, {line.data(), line.size()});
   }
   void flush_() override {}
 };
@@ -137,7 +147,7 @@ class Director {
         server::Server(server_, signals).run();
       }
     } catch (const std::exception& error) {
-      core::print_error(run.is_worker ? "offload-worker" : "offload-server", error.what());
+      core::print_error(run.is_worker ? "offload-worker" : "offload-server", core::what_of(error));
       run.status = 1;
     }
     core::flush_log();
@@ -349,6 +359,7 @@ FailureResult run_with_failure(const Failure& failure, bool traces) {
   result.hash = world.hash;
   const std::string text = standard_error.text();
   if (traces) std::printf("standard error: %s\n", text.c_str());
+  require_words(world, text);
   if (world.failures.empty() && result.effect == Effect::program_ended && text.empty()) {
     world.failures.push_back("a program ends without a word");
   }

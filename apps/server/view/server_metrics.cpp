@@ -26,13 +26,12 @@ ServerMetrics::ServerMetrics(std::size_t threads, core::Duration stall_limit, bo
     threads_.back()->times.stall_limit = static_cast<std::uint64_t>(stall_limit.count());
   }
   control_.stall_limit = static_cast<std::uint64_t>(stall_limit.count());
-  note_turn(core::Clock::now(), false, false);
 }
 
 // ---- The control thread
 
 void ServerMetrics::note_turn(core::TimePoint now, bool served, bool draining) {
-  turned_.set(static_cast<std::uint64_t>(now.time_since_epoch().count()));
+  turns_.note(now);
   served_.store(served, std::memory_order_relaxed);
   draining_.store(draining, std::memory_order_relaxed);
   // The engine finds a turn too long when the next one begins.
@@ -194,13 +193,6 @@ void ServerMetrics::collect_workers(Exposition& page) const {
       {"offload_worker_losses_total", "Workers that are gone: let go, given up or killed."}, {},
       static_cast<double>(losses_.value()));
   page.gauge({"offload_server_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
-}
-
-telemetry::Condition ServerMetrics::health() const {
-  const core::TimePoint turned{core::Duration(static_cast<core::Duration::rep>(turned_.value()))};
-  const auto since = core::Clock::now() - turned;
-  return {since < kLongestTurn,
-          fmt::format("the control thread turned {:.1f} s ago", core::to_seconds(since))};
 }
 
 telemetry::Condition ServerMetrics::readiness() const {

@@ -17,6 +17,7 @@
 #include "core/log.hpp"
 #include "progress/engine_times.hpp"
 #include "telemetry/event_log.hpp"
+#include "telemetry/turn_watch.hpp"
 #include "telemetry/view.hpp"
 
 namespace offload::server {
@@ -38,7 +39,7 @@ class ServerMetrics final : public telemetry::Source {
 
   /// For its engine, to count its turns in.
   [[nodiscard]] progress::EngineTimes& control() noexcept { return control_; }
-  /// It has made a turn. To be called at least every kLongestTurn / 2.
+  /// It has made a turn. To be called as often as TurnWatch says.
   void note_turn(core::TimePoint now, bool served, bool draining);
   /// `name`: with what its lines in the log begin.
   void note_attached(const comch::AttachedWorker& worker, std::string name);
@@ -52,11 +53,8 @@ class ServerMetrics final : public telemetry::Source {
   /// Whether there is room for another client.
   void note_room(bool has_room) noexcept { full_.store(!has_room, std::memory_order_relaxed); }
 
-  /// After so long without a turn the control thread is not well.
-  static constexpr core::Duration kLongestTurn = core::seconds(5);
-
   void collect(telemetry::Exposition& page) const override;
-  [[nodiscard]] telemetry::Condition health() const override;
+  [[nodiscard]] telemetry::Condition health() const override { return turns_.health(); }
   [[nodiscard]] telemetry::Condition readiness() const override;
   [[nodiscard]] nlohmann::json status() const override;
   void trace(telemetry::Trace& trace) const override;
@@ -88,7 +86,7 @@ class ServerMetrics final : public telemetry::Source {
   std::array<Work, 2> work_;  ///< of its turn now, and of the one before
   std::uint64_t stalls_ = 0;  ///< of it that were told
   core::RateLimit stall_log_;
-  core::Counter turned_;             ///< when: core::Clock's count
+  telemetry::TurnWatch turns_{"control thread"};
   std::atomic<bool> served_{false};  ///< relaxed, as is the next: each is told by itself
   std::atomic<bool> draining_{false};
   std::atomic<bool> drained_{false};

@@ -77,8 +77,8 @@ DatagramMetrics::DatagramMetrics(std::string backend, std::string service)
 
 void DatagramMetrics::take(const DatagramRunner& runner, const packet::Port& port,
                            core::TimePoint now) {
+  turns_.note(now);
   Figures figures;
-  figures.taken = now;
   for (const DatagramCounts& each : runner.counts()) figures.queues.push_back(read_counts(each));
   figures.rules = port.steering().counts();
   figures.driver = port.statistics();
@@ -120,12 +120,6 @@ void DatagramMetrics::collect(Exposition& page) const {
   page.gauge_of_most({"offload_udp_info", "What serves: 1."},
                      {{"backend", backend_}, {"service", service_}}, 1);
   page.gauge({"offload_udp_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
-}
-
-telemetry::Condition DatagramMetrics::health() const {
-  const auto since = core::Clock::now() - figures().taken;
-  return {since < kLongestTurn,
-          fmt::format("the main thread turned {:.1f} s ago", core::to_seconds(since))};
 }
 
 telemetry::Condition DatagramMetrics::readiness() const {

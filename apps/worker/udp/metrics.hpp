@@ -7,6 +7,7 @@
 
 #include "apps/worker/udp/runner.hpp"
 #include "core/clock.hpp"
+#include "telemetry/turn_watch.hpp"
 #include "telemetry/view.hpp"
 
 namespace offload::worker {
@@ -17,8 +18,6 @@ class DatagramMetrics final : public telemetry::Source {
  public:
   /// How old a figure may be: a page is not made more often.
   static constexpr core::Duration kAge = telemetry::View::kPageAge;
-  /// After so long without a turn the main thread is not well.
-  static constexpr core::Duration kLongestTurn = core::seconds(5);
 
   /// `backend` and `service`: what serves, for people.
   DatagramMetrics(std::string backend, std::string service);
@@ -29,7 +28,7 @@ class DatagramMetrics final : public telemetry::Source {
   void leave();
 
   void collect(telemetry::Exposition& page) const override;
-  [[nodiscard]] telemetry::Condition health() const override;
+  [[nodiscard]] telemetry::Condition health() const override { return turns_.health(); }
   /// Whether datagrams are answered.
   [[nodiscard]] telemetry::Condition readiness() const override;
   [[nodiscard]] nlohmann::json status() const override;
@@ -38,7 +37,6 @@ class DatagramMetrics final : public telemetry::Source {
 
  private:
   struct Figures {
-    core::TimePoint taken{};
     bool leaves = false;
     std::vector<kernels::packet::DatagramCounts> queues{};
     std::vector<packet::RuleCount> rules{};
@@ -49,6 +47,7 @@ class DatagramMetrics final : public telemetry::Source {
 
   std::string backend_;
   std::string service_;
+  telemetry::TurnWatch turns_{"main thread"};
   mutable std::mutex mutex_;
   Figures figures_;  ///< under the mutex
 };

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::comch {
 namespace {
@@ -32,7 +33,7 @@ bool Keyring::reload() noexcept {
     for (const Key& key : keys_) core::log_info("key {} was read", fingerprint(key));
     return true;
   } catch (const std::exception& error) {
-    core::log_error("the keys stay as they are: {}", error.what());
+    core::log_error("the keys stay as they are: {}", core::what_of(error));
     return false;
   }
 }

@@ -6,6 +6,7 @@
 #include "comch/session/handshake.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "net/source/make_room.hpp"
 
 namespace offload::comch {
@@ -83,7 +84,7 @@ void PendingConnections::accept() {
       if (!connection) return;
       take_in(std::move(connection));
     } catch (const std::exception& error) {  // its trouble alone, and that of nobody who is there
-      log(LogLevel::warning, "a peer", std::string("could not be taken: ") + error.what());
+      log(LogLevel::warning, "a peer", std::string("could not be taken: ") + core::what_of(error));
     }
   }
   try {
@@ -104,7 +105,7 @@ void PendingConnections::take_in(std::unique_ptr<ControlConnection> connection) 
     engine_->watch(pending.connection->fd(), EPOLLIN, pending);
   } catch (const std::exception& error) {
     log(LogLevel::warning, pending.connection->peer_name(),
-        std::string("could not be taken: ") + error.what());
+        std::string("could not be taken: ") + core::what_of(error));
     return drop(pending);
   }
   // At once: a worker's first message mostly comes with its connection, a stranger's never, and
@@ -147,7 +148,7 @@ void PendingConnections::receive(Pending& pending) {
     }
     drop(pending);
   } catch (const std::exception& error) {  // no memory for it
-    core::log_warning("a control connection came to nothing: {}", error.what());
+    core::log_warning("a control connection came to nothing: {}", core::what_of(error));
     drop(pending);
   }
 }
@@ -195,7 +196,7 @@ void PendingConnections::take_message(Pending& pending, const ControlMessage& me
   try {
     on_first_message_(std::move(connection), message);
   } catch (const std::exception& error) {
-    core::log_debug("a control connection came to nothing: {}", error.what());
+    core::log_debug("a control connection came to nothing: {}", core::what_of(error));
   }
 }
 

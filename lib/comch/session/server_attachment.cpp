@@ -5,6 +5,7 @@
 #include "comch/session/key.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::comch {
 namespace {
@@ -53,7 +54,7 @@ void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connect
     connection_->send(MessageId::welcome, welcome.encode());
     session_->engine_->activate(*this);
   } catch (const std::exception& error) {
-    end(error.what());
+    end(core::what_of(error));
   }
   leave_if_gone();
 }
@@ -85,7 +86,7 @@ void ServerSession::Attachment::make_channel() {
                           {index, offer.depth, offer.max_message_length, offer.numa_nodes[index], 0,
                            offer.max_response_length}}));
   } catch (const std::exception& error) {
-    refuse(Refusal::busy, std::string("no channels can be made for it: ") + error.what());
+    refuse(Refusal::busy, std::string("no channels can be made for it: ") + core::what_of(error));
   }
 }
 
@@ -103,7 +104,7 @@ void ServerSession::Attachment::offer_channel(std::size_t index) {
     descriptor.response_access.clear();
     connection_->send(MessageId::channel_descriptor, descriptor.encode());
   } catch (const std::exception& error) {
-    end(error.what());
+    end(core::what_of(error));
   }
 }
 
@@ -122,7 +123,8 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
     heard_ = session_->engine_->run_time();
     if (++connected_ < channel_count() && !told_to_stop_) session_->engine_->activate(*this);
   } catch (const std::exception& error) {
-    end("channel " + std::to_string(request.channel) + " cannot be attached: " + error.what());
+    end("channel " + std::to_string(request.channel) +
+        " cannot be attached: " + core::what_of(error));
   }
   leave_if_gone();
 }
@@ -148,7 +150,7 @@ void ServerSession::Attachment::read_messages() {
       end(error.what());
     }
   } catch (const std::exception& error) {  // no memory for it: the others go on
-    give_up(error.what());
+    give_up(core::what_of(error));
   }
   handling_ = false;
 }
@@ -224,7 +226,7 @@ void ServerSession::Attachment::send(MessageId id, const Encode& encode) {
   try {
     connection_->send(id, encode());
   } catch (const std::exception& error) {
-    end(error.what());
+    end(core::what_of(error));
   }
 }
 

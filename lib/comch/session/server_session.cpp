@@ -26,6 +26,16 @@ ServerSession::ServerSession(progress::Engine& engine, const Address& address, O
 
 ServerSession::~ServerSession() = default;
 
+void ServerSession::require_channel_memory() const {
+  try {
+    channel::try_memory(offer_.numa_nodes.size(), offer_.depth, offer_.max_message_length,
+                        offer_.max_response_length);
+  } catch (const core::Error& error) {
+    throw core::Error(error.code(), fmt::format("cannot make a worker's {} channels: {}",
+                                                offer_.numa_nodes.size(), error.what()));
+  }
+}
+
 void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connection,
                                      const ControlMessage& message) {
   auto* const network = dynamic_cast<NetworkControlConnection*>(connection.get());

@@ -59,6 +59,10 @@ class ServerSession {
   ServerSession(const ServerSession&) = delete;
   ServerSession& operator=(const ServerSession&) = delete;
 
+  /// Throws Error if this process cannot have the memory of one worker's channels: each worker
+  /// would be refused.
+  void require_channel_memory() const;
+
   /// Sends keep-alives and ends what is late by `now`, the engine's run_time(); to be called at
   /// next_tick() or before.
   void tick(core::RunTime now);

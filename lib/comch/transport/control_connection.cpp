@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::comch {
 
@@ -15,7 +16,7 @@ void ControlConnection::refuse(protocol::Refusal code, const std::string& text) 
   try {
     send_frame(protocol::make_error_frame(code, text));
   } catch (const std::exception& error) {
-    core::log_debug("a refusal could not be sent: {}", error.what());
+    core::log_debug("a refusal could not be sent: {}", core::what_of(error));
   }
 }
 

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
 
 #include "tests/comch/session/server_session_fixture.hpp"
 #include "tests/support/bytes.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace offload::comch {
 namespace {
@@ -216,6 +218,27 @@ TEST_F(ServerSessionTest, RefusesAWorkerForWhomNoChannelCanBeMade) {
   EXPECT_EQ(next(*worker_).id, MessageId::welcome);
   expect_refused(Refusal::busy, "no channels can be made");
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  expect_next_worker_attaches();
+}
+
+TEST_F(ServerSessionTest, RequiresTheMemoryOfAllChannelsOfAWorker) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
+#endif
+  server_session_->require_channel_memory();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  // For one channel and a half: the lowest free number, and two more.
+  const int free = ::dup(STDIN_FILENO);
+  ASSERT_EQ(::close(free), 0);
+  const rlimit few{static_cast<rlim_t>(free) + 2 * kChannels - 1, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto error = support::thrown_by([&] { server_session_->require_channel_memory(); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(error.code(), core::ErrorCode::no_memory);
+  EXPECT_NE(std::string(error.what()).find("cannot make a worker's 2 channels: "),
+            std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("ulimit -n"), std::string::npos);
   expect_next_worker_attaches();
 }
 

@@ -212,6 +212,32 @@ def test_little_address_space_for_a_client(stage):
     assert done
 
 
+@pytest.mark.parametrize("size", [0, 4096, 256 << 10])
+def test_files_too_small_for_a_channel(tmp_path, size):
+    """No worker could attach, so the server ends at its start."""
+    done = run("offload-server", "--comch", f"unix:{tmp_path}/comch.sock", "-p", free_port(), "--threads", 2,
+               limits=[(resource.RLIMIT_FSIZE, size)], stdout=subprocess.DEVNULL)
+    assert done.returncode == 1
+    assert re.search(r"cannot make a worker's 2 channels: cannot make \d+ bytes of shared memory: "
+                     rf"File too large \(the limit is {size} bytes, ulimit -f\)\n", done.stderr), done.stderr
+
+
+@without_sanitizer
+def test_little_address_space_for_a_server(stage):
+    """For each limit: it serves, or ends and names the limit; below are limits that the loader meets."""
+    stage.worker()
+    for limit in range(20 * MEGABYTE, 100 * MEGABYTE, MEGABYTE):
+        server = stage.server(wrapper=["prlimit", f"--as={limit}:{limit}"])
+        wait_until(lambda server=server: not server.alive or "listening on" in server.log, "it listens or ends")
+        if server.alive:
+            break
+        assert server.wait() in (1, 127)
+        assert "ulimit -v" in server.log or "loading shared libraries" in server.log, server.log
+    server.wait_until_listening()
+    with Wire(server.port) as client:
+        client.ask([b"in"])
+
+
 def test_closed_standard_descriptors(stage):
     """No socket and no file takes their numbers."""
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]

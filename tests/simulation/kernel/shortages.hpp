@@ -12,12 +12,13 @@ namespace offload::simulation {
 
 /// From now on one in so many calls of a server finds no descriptor or no memory, where nobody may
 /// lose anything by that: a client that connects waits, and a worker whose channels cannot be made
-/// is told to come again.
+/// is told to come again. Not while the server starts, where it ends and says why.
 inline void begin_shortages(Kernel& world, std::uint64_t one_in) {
   world.refuses = [&world, one_in](std::string_view call, std::initializer_list<int> errors) {
     constexpr std::array<std::string_view, 5> kCalls{"accept", "memfd_create", "mmap", "pipe2",
                                                      "ftruncate"};
     if (!world.current->process->name.starts_with("server")) return 0;
+    if (world.current->sleeps == 0) return 0;
     if (std::ranges::find(kCalls, call) == kCalls.end() || !world.random.one_in(one_in)) return 0;
     const int error = errors.begin()[world.random.below(errors.size())];
     // These take a connection that waits with them.

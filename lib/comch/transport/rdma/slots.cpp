@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/out_of_memory.hpp"
 #include "protocol/bytes.hpp"
 
 namespace offload::comch {
@@ -291,7 +292,7 @@ void RdmaSlotPath::stop() noexcept {
   try {
     rings_->stop();
   } catch (const std::exception& error) {  // the queue pair ends with this
-    core::log_error("the slots' queue did not stop: {}", error.what());
+    core::log_error("the slots' queue did not stop: {}", core::what_of(error));
   }
 }
 
