@@ -64,9 +64,25 @@ Client& ClientTable::add(net::Stream stream, Admission admission) {
   return added;
 }
 
+core::TimePoint ClientTable::pause(Client& client, const WaitingAddresses& waiting) noexcept {
+  const auto until = waiting.until(client.admission().address, engine_->now());
+  if (client.connection().paused() != until.has_value()) {
+    client.connection().set_paused(until.has_value());
+    make_ready(client);
+  }
+  return until.value_or(core::TimePoint::max());
+}
+
+core::TimePoint ClientTable::pause(const WaitingAddresses& waiting) noexcept {
+  auto first = core::TimePoint::max();
+  for (const auto& client : clients_) first = std::min(first, pause(*client, waiting));
+  return first;
+}
+
 void ClientTable::drain() {
   for (const auto& client : clients_) {
-    client->connection().drain();
+    Connection& connection = client->connection();
+    connection.holds_back() ? connection.refuse(Refusal::shutting_down) : connection.drain();
     make_ready(*client);
   }
 }
@@ -100,7 +116,9 @@ void ClientTable::spend(Client& client, std::size_t consumed) noexcept {
 void ClientTable::set_deadlines(Client& client, bool consumed) noexcept {
   const Connection& connection = client.connection();
   const core::RunTime now = engine_->run_time();
-  if (client.holds_frames_ || connection.input().bytes().empty()) {
+  // A pause is not the client's fault: after it these times begin again.
+  const bool paused = connection.paused();
+  if (client.holds_frames_ || connection.input().bytes().empty() || paused) {
     unfinished_.stop(client);
   } else if (consumed || !unfinished_.has(client)) {
     unfinished_.start(client, now);
@@ -111,7 +129,7 @@ void ClientTable::set_deadlines(Client& client, bool consumed) noexcept {
     client.unsent_until_ = connection.backlog().appended();
     unsent_.start(client, now);
   }
-  idle_.start(client, now);
+  paused ? idle_.stop(client) : idle_.start(client, now);
 }
 
 bool ClientTable::close_overdue() {

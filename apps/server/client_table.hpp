@@ -12,6 +12,7 @@
 #include "apps/server/admission/client_limits.hpp"
 #include "apps/server/admission/client_memory.hpp"
 #include "apps/server/admission/deadline_list.hpp"
+#include "apps/server/admission/waiting_addresses.hpp"
 #include "apps/server/connection.hpp"
 #include "apps/server/fair_queue.hpp"
 #include "apps/server/view/thread_metrics.hpp"
@@ -146,7 +147,12 @@ class ClientTable {
     return worked;
   }
 
-  /// Stops reading from all.
+  /// Pauses those whose address waits, and lets the others go on. Returns when the first of them
+  /// need not wait any longer; TimePoint::max(): none waits.
+  core::TimePoint pause(const WaitingAddresses& waiting) noexcept;
+  /// The same for one client.
+  core::TimePoint pause(Client& client, const WaitingAddresses& waiting) noexcept;
+  /// Stops reading from all. Refuses those that a pause keeps from being read.
   void drain();
   /// Ends those whose time is over. Returns whether there were any.
   bool close_overdue();

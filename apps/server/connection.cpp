@@ -19,6 +19,7 @@ ConnectionEnd end_of(protocol::Refusal reason) noexcept {
     case Refusal::frame_timed_out:
     case Refusal::idle_timed_out: return ConnectionEnd::timeout;
     case Refusal::out_of_memory: return ConnectionEnd::memory;
+    case Refusal::shutting_down: return ConnectionEnd::shutdown;
     default: return ConnectionEnd::protocol;
   }
 }

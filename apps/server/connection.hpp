@@ -84,11 +84,20 @@ class Connection final : progress::EventHandler {
   [[nodiscard]] bool readable() const noexcept { return readable_; }
   /// Whether a receive() would find something, and its frames would be taken.
   [[nodiscard]] bool wants_to_read() const noexcept {
-    return state_ == State::open && readable_ && backlog_.empty();
+    return state_ == State::open && readable_ && backlog_.empty() && !paused_;
   }
-  /// Whether frames of its input are to be taken: not from a client that leaves its responses.
+  /// Whether frames of its input are to be taken: not from a client that leaves its responses, and
+  /// not while it is paused.
   [[nodiscard]] bool takes_frames() const noexcept {
-    return (state_ == State::open || state_ == State::draining) && backlog_.empty();
+    return (state_ == State::open || state_ == State::draining) && backlog_.empty() && !paused_;
+  }
+  /// While it is paused nothing is read from it, and no frame is taken; responses are sent. It ends
+  /// once the frames that it had sent are taken, unless it is refused.
+  void set_paused(bool paused) noexcept { paused_ = paused; }
+  [[nodiscard]] bool paused() const noexcept { return paused_; }
+  /// Whether something came that is not taken because of the pause.
+  [[nodiscard]] bool holds_back() const noexcept {
+    return paused_ && (readable_ || !input_.bytes().empty());
   }
   /// The peer's end of file, or an error, is there to be read.
   [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
@@ -125,7 +134,7 @@ class Connection final : progress::EventHandler {
   /// Whether all is answered and sent, and finish() is to be called.
   [[nodiscard]] bool finishing() const noexcept {
     return (state_ == State::draining || state_ == State::refusing) && in_flight_ == 0 &&
-           backlog_.empty() && chain_.empty();
+           backlog_.empty() && chain_.empty() && !(paused_ && !input_.bytes().empty());
   }
   [[nodiscard]] State state() const noexcept { return state_; }
   /// Whether nobody refers to it any more.
@@ -153,6 +162,7 @@ class Connection final : progress::EventHandler {
   std::uint32_t in_flight_ = 0;
   bool readable_ = true;
   bool hung_up_ = false;
+  bool paused_ = false;
   bool end_of_file_ = false;
   bool out_of_memory_ = false;
 };

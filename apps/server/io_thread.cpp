@@ -225,10 +225,16 @@ bool IoThread::apply_orders() {
   if (orders->drain) {
     draining_ = true;
     handshakes_.clear();  // they were promised nothing yet
-    clients_.drain();     // the newcomers as well
+    drain_clients();      // the newcomers as well
   }
   next_check_ = {};
   return true;
+}
+
+/// Those that are paused are refused: the end does not wait for them.
+void IoThread::drain_clients() {
+  clients_.drain();
+  path_.refuse_paused(Refusal::shutting_down);
 }
 
 /// Without memory for it the worker is one that was lost: it attaches anew.
@@ -252,6 +258,7 @@ void IoThread::look_after_worker() {
     next_check_ = {};
     config_.on_moved();
   }
+  hold_waiting();
   path_.set_open(!retry_suspects() && selector_.ready());
   if (selector_.has_loss() || engine_.run_time() >= next_check_) check_times();
 }
@@ -275,10 +282,21 @@ void IoThread::report_culprit(const Admission& admission) {
   const auto address = admission.address.text();
   const std::string text = fmt::format(
       "client {}, {}: three workers were lost with its request, which was alone with the third. It "
-      "is refused, and nobody can connect from this address for {:.0f} s",
+      "is refused. For {:.0f} s nobody can connect from its address, and the open connections from "
+      "there are not read",
       admission.number, std::string_view(address), core::to_seconds(WaitingAddresses::kTime));
   core::log_warning("{}", text);
   if (config_.events) config_.events->add(text);
+}
+
+/// Pauses the clients whose address waits, and lets them go on when its time is over.
+void IoThread::hold_waiting() {
+  const std::uint64_t changes = config_.waiting->changes();
+  if (changes == held_changes_ && engine_.now() < held_until_) return;
+  held_changes_ = changes;
+  held_until_ = clients_.pause(*config_.waiting);
+  path_.hold_suspects();
+  if (draining_) drain_clients();
 }
 
 /// Retries the requests with which a worker was lost. Returns whether others have to wait.
@@ -327,6 +345,9 @@ core::Duration IoThread::arm() {
   if (retries_.state() == RetryCoordinator::State::wait) {
     deadline = std::min(deadline, engine_.run_time() + kLookInterval);
   }
+  if (held_until_ != core::TimePoint::max()) {
+    deadline = std::min(deadline, engine_.run_time() + (held_until_ - engine_.now()));
+  }
   if (deadline == core::RunTime::max()) return kLongestSleep;
   return std::clamp(deadline - engine_.run_time(), core::Duration{}, kCheckInterval);
 }
@@ -347,7 +368,8 @@ void IoThread::add_client(net::Stream stream, Admission admission) {
   const auto number = admission.number;
   const auto address = admission.address.text();
   try {
-    clients_.add(std::move(stream), std::move(admission));
+    Client& client = clients_.add(std::move(stream), std::move(admission));
+    held_until_ = std::min(held_until_, clients_.pause(client, *config_.waiting));
     ++accepted_;
     config_.metrics->accepted.add();
     OFFLOAD_PROBE1(accept, config_.index);

@@ -151,9 +151,11 @@ class IoThread final : progress::Pollable {
   void publish();
   void report_stall(const Work& before);
   bool apply_orders();
+  void drain_clients();
   void look_after_worker();
   void note_loss();
   void report_culprit(const Admission& admission);
+  void hold_waiting();
   [[nodiscard]] bool retry_suspects();
   void check_times();
   void add_channel(std::shared_ptr<comch::WorkerChannel> channel);
@@ -169,7 +171,9 @@ class IoThread final : progress::Pollable {
   RequestPath path_;
   ChannelSelector selector_;
   RetryCoordinator retries_;
-  comch::WorkerLoss loss_{};  ///< of the last worker that served
+  std::uint64_t held_changes_ = 0;  ///< of config_.waiting, that were looked at
+  core::TimePoint held_until_ = core::TimePoint::max();  ///< the first client that is paused
+  comch::WorkerLoss loss_{};                             ///< of the last worker that served
   bool expired_ = false;
   comch::WorkerId failed_ = 0;  ///< the last worker that was reported
   core::RunTime next_check_{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <new>
 #include <utility>
 
@@ -61,10 +62,12 @@ void RequestPath::set_refusal(std::optional<Refusal> reason) {
   refusal_ = reason;
   if (!reason) return;
   requester_.for_each_pending([&](channel::SendTask& request) { give_up(request, *reason); });
-  suspects_.remove_if([&](const Suspects::Request& request) {
-    give_up(*request.client, *reason);
-    return true;
-  });
+  for (Suspects* const some : {&held_, &suspects_}) {
+    some->remove_if([&](const Suspects::Request& request) {
+      give_up(*request.client, *reason);
+      return true;
+    });
+  }
   send_touched();
 }
 
@@ -119,6 +122,7 @@ const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory, 
     give_up(*request.client, Refusal::worker_failed);
     return true;
   });
+  hold_suspects();
   send_touched();
   return nullptr;
 }
@@ -129,15 +133,39 @@ void RequestPath::close_culprit(Client& client) {
   requester_.for_each_pending([&](channel::SendTask& request) {
     if (std::exchange(request.user_data, nullptr) != nullptr) ++count;
   });
-  suspects_.remove_if([&](const Suspects::Request& request) {
-    const bool own = request.client == &client;
-    if (own) ++count;
-    return own;
-  });
+  for (Suspects* const some : {&held_, &suspects_}) {
+    some->remove_if([&](const Suspects::Request& request) {
+      const bool own = request.client == &client;
+      if (own) ++count;
+      return own;
+    });
+  }
   count_refusal(Refusal::worker_failed);
   client.connection().remove_requests(count);
   client.connection().refuse(Refusal::worker_failed);
   clients_->make_ready(client);
+}
+
+/// A client's responses come in the order of its requests: all its suspects are in one of the two,
+/// those that were in the channel last in front.
+void RequestPath::hold_suspects() noexcept {
+  const auto is_held = [](const Suspects::Request& request) {
+    return request.client->connection().paused();
+  };
+  held_.move_if(suspects_, std::not_fn(is_held));
+  suspects_.move_if(held_, is_held);
+}
+
+void RequestPath::refuse_paused(Refusal reason) {
+  requester_.for_each_pending([&](channel::SendTask& request) {
+    const auto* const client = static_cast<const Client*>(request.user_data);
+    if (client != nullptr && client->connection().paused()) give_up(request, reason);
+  });
+  held_.remove_if([&](const Suspects::Request& request) {
+    give_up(*request.client, reason);
+    return true;
+  });
+  send_touched();
 }
 
 bool RequestPath::retry(bool together) {

@@ -63,6 +63,10 @@ class RequestPath {
   /// the next round, else null. `memory`: keeps the memory of the lost worker's channel. `blame`:
   /// the worker ended by itself, and no other channel had requests with it.
   const Client* note_loss(const std::shared_ptr<const void>& memory, bool blame);
+  /// Sets the suspects of paused clients aside, and takes back those of clients that no longer are.
+  void hold_suspects() noexcept;
+  /// Refuses the requests of paused clients that were posted or are set aside.
+  void refuse_paused(protocol::Refusal reason);
   /// The suspects without a response. New requests are not to be posted until there are none.
   [[nodiscard]] RetryCoordinator::Suspects suspects() const noexcept {
     using State = RetryCoordinator::Suspects;
@@ -151,6 +155,7 @@ class RequestPath {
   Limits limits_;
   channel::Requester requester_;
   Suspects suspects_;
+  Suspects held_;                    ///< of paused clients
   bool alone_ = false;               ///< the only request in the channel is a suspect
   std::uint32_t losses_ = 0;         ///< of the suspect that was posted last: workers
   std::uint64_t retried_until_ = 0;  ///< the requester's posted(), right after that one

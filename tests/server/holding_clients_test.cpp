@@ -158,6 +158,25 @@ TEST_F(HoldingClientsTest, AnIdleClientIsEnded) {
   busy.connection().remove_requests(1);
 }
 
+TEST_F(HoldingClientsTest, APauseIsNotTheClientsFault) {
+  ClientLimits limits;
+  limits.frame_timeout = limits.idle_timeout = std::chrono::hours(1);
+  open(limits);
+  add();
+  begin(0, 13);
+  WaitingAddresses waiting;
+  waiting.add({}, engine_.now());
+  EXPECT_EQ(table_->pause(waiting), engine_.now() + WaitingAddresses::kTime);
+  turn();
+  begin(0, 1);
+  EXPECT_EQ(table_->next_deadline(), core::RunTime::max());
+  const auto resumed = engine_.run_time();
+  EXPECT_EQ(table_->pause(WaitingAddresses()), core::TimePoint::max());
+  turn();
+  EXPECT_GE(table_->next_deadline(), resumed + std::chrono::hours(1));
+  EXPECT_LT(table_->next_deadline(), core::RunTime::max());
+}
+
 TEST_F(HoldingClientsTest, BeyondTheBudgetTheLargestAreEnded) {
   open({}, 2 << 20);
   for (int i = 0; i < 5; ++i) add();

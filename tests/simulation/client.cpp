@@ -41,7 +41,8 @@ class Client {
     const Time deadline = now() + kPatience;
     while (!ended_ && (left_ != 0 || !awaited_.empty() || !output_.empty())) {
       if (now() >= deadline) return wrong("is not answered");
-      if (now() - moved_ > kLongestStall && is_calm_since(now() - kLongestStall)) {
+      if (now() - moved_ > kLongestStall && is_calm_since(now() - kLongestStall) &&
+          !load_.fleet->may_end(now())) {
         return wrong("is left alone while a worker is there");
       }
       ask();

@@ -164,7 +164,7 @@ bool Fleet::may_refuse(protocol::Refusal code, Time asked) const {
     case Refusal::worker_failed: return may_be_wrong(asked) || may_end(asked);
     case Refusal::request_timed_out:
       return now() - asked >= request_timeout - kSlack && losses_since(asked - kSlack) != 0;
-    case Refusal::shutting_down: return !gaps_since(asked - kSlack).empty();
+    case Refusal::shutting_down: return !gaps_since(asked - kSlack).empty() || may_end(asked);
     default: return false;
   }
 }

@@ -109,6 +109,57 @@ void request_times_out(Scene& s) {
   s.fleet.request_timeout = 30 * kSecond;
 }
 
+/// Workers die as soon as one of their threads finds this in a channel, by itself or in a batch.
+const std::string kFatal(40, '\xfa');
+
+void begin_to_die(Scene& s) {
+  s.kernel.watches_requests = true;
+  s.kernel.before_resume = [&s](const Fiber& fiber) {
+    constexpr std::string_view kPart("\xfa\xfa\xfa\xfa\xfa\xfa\xfa\xfa");  // between two flags
+    const bool dies = fiber.name.starts_with("worker-") &&
+                      std::ranges::any_of(fiber.process->requests, [&](const auto& memory) {
+                        return std::string_view(memory.data(), memory.size()).find(kPart) !=
+                               std::string_view::npos;
+                      });
+    if (dies) s.fleet.kill(*fiber.process);
+    return !dies;
+  };
+}
+
+/// Its client is the only one that is refused, and its other connection waits. A client of another
+/// address has all its answers.
+void a_request_kills_workers(Scene& s) {
+  // What is looked through again and again is not to be long.
+  if (s.server.max_concurrent_messages * s.server.max_message_length > 32 * 1024) return;
+  if (!s.server.comch.starts_with("unix:")) return;
+  Fleet::Worker& former = s.one_worker();
+  begin_to_die(s);
+  s.fleet.kill(former);  // what it has mapped is not known
+  for (int i = 0; i < 4; ++i) s.one_more(i != 0);
+  bool over = false;
+  Process& hostile = s.kernel.start("culprit", [&s, &over] {
+    Peer sibling(s.clients);
+    Peer culprit(s.clients);
+    culprit.send(frame_of(4, kFatal));
+    const auto frame = culprit.receive(5 * kSecond);
+    if (!frame || !frame->refuses(Refusal::worker_failed) || !culprit.ends(kSecond)) {
+      s.fail("a request that kills workers is not refused");
+    }
+    sibling.send(frame_of(4, kFatal));
+    if (sibling.receive(kSecond) || sibling.ended()) s.fail("an address does not wait");
+    over = true;
+  });
+  hostile.host = INADDR_LOOPBACK + 1;
+  Peer innocent(s.clients);
+  while (!over && s.kernel.failures.empty()) {
+    innocent.ask(3, s.length());
+    if (!all_answered(innocent, kSecond)) s.fail("a request that kills workers harms others");
+  }
+  if (s.fleet.running().size() != 1) s.fail("a request does not kill three workers");
+  s.kernel.before_resume = nullptr;  // before the sibling's request is taken after all
+  if (!s.answers(kSecond)) s.fail("after a request that kills workers the last does not serve");
+}
+
 /// Requests with which each worker is lost: one is alone with the third worker. Its client is the
 /// only one that is refused.
 void workers_are_lost_with_requests(Scene& s) {
@@ -142,9 +193,13 @@ void workers_are_lost_with_requests(Scene& s) {
     s.fail("the address of a request with which three workers were lost does not wait");
   }
   s.fleet.hang(*workers[3], false);
-  if (!all_answered(innocent, kSecond)) s.fail("another client loses requests with a culprit");
+  // Both have the same address, which waits.
+  if (!all_answered(innocent, Fleet::kAddressWaits)) {
+    s.fail("another client loses requests with a culprit");
+  }
   s.await_address();
   if (!s.answers(kSecond)) s.fail("after three lost workers the fourth does not serve");
+  if (s.kernel.failures.empty()) a_request_kills_workers(s);
 }
 
 /// More of them than are gathered for one write, some of clients that go in the middle of it.

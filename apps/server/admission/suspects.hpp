@@ -41,6 +41,16 @@ class Suspects {
   void remove_if(Predicate predicate) {
     requests_.remove_if(predicate);
   }
+  /// Moves those for which `predicate`(const Request&) is true to `to`, in their order and in front
+  /// of those that are there.
+  template <class Predicate>
+  void move_if(Suspects& to, Predicate predicate) noexcept {
+    const auto first = to.requests_.begin();
+    for (auto next = requests_.begin(); next != requests_.end();) {
+      const auto each = next++;
+      if (predicate(*each)) to.requests_.splice(first, requests_, each);
+    }
+  }
 
  private:
   std::list<Request> requests_;

@@ -193,7 +193,11 @@ void StreamClient::take_error(Refusal reason, const Allowed& allowed) {
       may_be_culprit_ = allowed.worker_failed;
       break;
     case Refusal::worker_unavailable: require(allowed.no_worker, "there is no worker"); break;
-    case Refusal::shutting_down: require(allowed.draining, "it shuts down"); break;
+    case Refusal::shutting_down:
+      require(allowed.draining, "it shuts down");
+      if (!all) break;
+      last_word_ = reason;  // to one that was paused
+      return;
     case Refusal::request_timed_out:
       require(over(allowed.request_timeout, allowed.passed - since_), "a request takes too long");
       break;

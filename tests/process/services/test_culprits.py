@@ -57,7 +57,7 @@ def test_three_workers_are_lost_and_no_answer(stage, threads):
     server.wait_until_attached(3)
     server.wait_until_listening()
     clients = [Honest(server.port) for _ in range(4)]
-    with Wire(server.port, source="127.0.0.9") as culprit:
+    with Wire(server.port, source="127.0.0.9") as culprit, Wire(server.port, source="127.0.0.9") as sibling:
         for client in clients:
             client.wait_for_progress()
         culprit.send(FATAL * 3)
@@ -65,6 +65,10 @@ def test_three_workers_are_lost_and_no_answer(stage, threads):
             assert worker.wait() == -signal.SIGKILL
         fourth = stage.worker(*OPTIONS)
         expect_refusal(culprit)
+        sibling.send(FATAL)
+        for client in clients:
+            client.wait_for_progress()
+        assert fourth.alive, "a request of an address that waits got to a worker"
     server.wait_for_log(r"client \d+, 127.0.0.9:\d+: three workers were lost with its request")
     with Wire(server.port, source="127.0.0.9") as newcomer:
         expect_refusal(newcomer)

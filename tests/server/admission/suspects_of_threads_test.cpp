@@ -1,23 +1,16 @@
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 
-#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
-#include "apps/server/io_thread.hpp"
-#include "tests/server/fixtures/client_fixture.hpp"
-#include "tests/server/fixtures/worker_fixture.hpp"
-#include "tests/support/log_capture.hpp"
+#include "tests/server/fixtures/io_threads_fixture.hpp"
 
 /// Requests that were in a channel when its worker was lost.
 namespace offload::server {
 namespace {
 
-using channel::Wakeup;
-using comch::WorkerId;
 using comch::WorkerLoss;
 using protocol::Refusal;
 using support::bytes_of;
@@ -25,124 +18,7 @@ using test::error;
 using test::response;
 using test::send_request;
 
-net::PeerAddress address(std::uint32_t number) {
-  sockaddr_storage storage{};
-  storage.ss_family = AF_INET;
-  auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
-  v4.sin_addr.s_addr = htonl(number);
-  v4.sin_port = htons(7);
-  return net::PeerAddress(storage);
-}
-
-/// I/O threads that the test turns by hand, as it does their workers and clients.
-class SuspectsOfThreads : public testing::Test {
- protected:
-  struct Client {
-    core::Fd socket;
-    test::Received received{};
-  };
-
-  /// One worker's channel of each thread.
-  struct Attachment {
-    WorkerId id;
-    std::deque<test::Worker> workers{};
-  };
-
-  void open(std::uint32_t count = 1) {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      IoThread::Config config{
-          i,  -1,   {1000, kernels::response_length_of("reverse")}, core::seconds(60), {}, {},
-          {}, [] {}};
-      config.retries = retries_;
-      config.waiting = waiting_;
-      config.events = events_;
-      config.metrics = metrics_;
-      channels_.push_back(test::make_channel(1, Wakeup::polling));
-      threads_.push_back(std::make_unique<IoThread>(config, channels_.back()));
-      threads_.back()->open();
-    }
-    Attachment& first = attachments_.emplace_back(Attachment{1});
-    for (const auto& channel : channels_) first.workers.emplace_back(channel->memory);
-    for (const auto& thread : threads_) thread->select_worker(1);
-    turn();
-  }
-  /// The next worker attaches and gets all channels.
-  void attach() {
-    Attachment& next = attachments_.emplace_back(Attachment{attachments_.back().id + 1});
-    for (const auto& thread : threads_) {
-      auto channel = test::make_channel(next.id, Wakeup::polling);
-      next.workers.emplace_back(channel->memory);
-      thread->add_worker(std::move(channel));
-      thread->select_worker(next.id);
-    }
-    turn();
-  }
-  /// The last worker is lost.
-  void lose(WorkerLoss loss = WorkerLoss::ended) {
-    for (const auto& thread : threads_) {
-      thread->remove_worker(attachments_.back().id, loss);
-      thread->select_worker(0);
-    }
-    turn();
-  }
-  /// That worker is lost; another one is to have the channels.
-  void lose_worker(WorkerId worker) {
-    for (const auto& thread : threads_) thread->remove_worker(worker, WorkerLoss::ended);
-    turn();
-  }
-  /// To be called before open().
-  void set_times(const RetryState::Times& times) {
-    retries_ = std::make_shared<RetryState>(kMostThreads, times);
-  }
-  /// The last worker's end of a thread's channel.
-  test::Worker& worker(std::size_t thread = 0) { return attachments_.back().workers[thread]; }
-
-  void turn() {
-    for (int i = 0; i < 10; ++i) {
-      for (const auto& thread : threads_) thread->turn({});
-    }
-  }
-
-  Client& connect(std::uint32_t from = 1, std::size_t thread = 0) {
-    auto [client, server] = test::connected_sockets();
-    threads_[thread]->take(std::move(server), {address(from), {}, from});
-    turn();
-    return clients_.emplace_back(Client{std::move(client)});
-  }
-  void ask(Client& client, const char* text) {
-    send_request(client.socket, bytes_of(text));
-    turn();
-  }
-  /// The next frame for a client, if one is there.
-  std::optional<test::Received::Frame> next(Client& client) {
-    turn();
-    client.received.read(client.socket);
-    return client.received.take();
-  }
-  /// The worker answers one request, this one; no other is there with it.
-  void expect_alone(Client& client, const char* reversed, std::size_t thread = 0) {
-    EXPECT_TRUE(worker(thread).serve()) << reversed;
-    EXPECT_FALSE(worker(thread).has_request()) << reversed;
-    EXPECT_EQ(next(client), response(bytes_of(reversed)));
-  }
-  bool ended(Client& client) { return !next(client) && client.received.ended; }
-  bool waits(std::uint32_t from) { return waiting_->contains(address(from), core::Clock::now()); }
-
-  static constexpr std::size_t kMostThreads = 2;
-  /// Nothing depends on how long the test takes.
-  static constexpr RetryState::Times kTimes{
-      .settle = {}, .longest_wait = std::chrono::hours(1), .longest_alone = std::chrono::hours(1)};
-
-  const support::LogCapture log_;
-  std::shared_ptr<RetryState> retries_ = std::make_shared<RetryState>(kMostThreads, kTimes);
-  std::shared_ptr<WaitingAddresses> waiting_ = std::make_shared<WaitingAddresses>();
-  std::shared_ptr<telemetry::EventLog> events_ = std::make_shared<telemetry::EventLog>();
-  std::shared_ptr<ThreadMetrics> metrics_ = std::make_shared<ThreadMetrics>();
-  std::vector<std::shared_ptr<comch::WorkerChannel>> channels_;
-  std::vector<std::unique_ptr<IoThread>> threads_;
-  std::deque<Attachment> attachments_;
-  std::deque<Client> clients_;
-};
+class SuspectsOfThreads : public test::IoThreadsFixture {};
 
 TEST_F(SuspectsOfThreads, AreRetriedOneByOneBeforeAnythingElse) {
   open();

@@ -136,6 +136,28 @@ TEST_F(SuspectsTest, ThoseOfOneClientAreRemoved) {
   EXPECT_TRUE(suspects_.empty());
 }
 
+// So that those of one client stay in order: what was in the channel is older than the rest.
+TEST_F(SuspectsTest, ThoseThatMoveComeInFront) {
+  Suspects held;
+  const auto is_odd = [](const Suspects::Request& request) {
+    return request.client == client(1) || request.client == client(3) ||
+           request.client == client(5);
+  };
+  for (int i = 0; i < 4; ++i) post(10);
+  requester_.flush();
+  take();
+  suspects_.move_if(held, is_odd);
+  for (int i = 0; i < 2; ++i) post(10);
+  requester_.flush();
+  take();
+  suspects_.move_if(held, is_odd);
+  for (const std::size_t number : {4U, 0U, 2U}) expect_next(number);
+  EXPECT_TRUE(suspects_.empty());
+  std::swap(held, suspects_);
+  for (const std::size_t number : {5U, 1U, 3U}) expect_next(number);
+  EXPECT_TRUE(suspects_.empty());
+}
+
 class SuspectsOfPath : public test::RequestPathFixture {};
 
 // Else those behind slow ones would be refused though nothing is wrong with them.

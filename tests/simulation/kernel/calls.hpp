@@ -92,11 +92,12 @@ inline std::string name_of(const sockaddr* address) {
   if (address->sa_family == AF_UNIX) return reinterpret_cast<const sockaddr_un*>(address)->sun_path;
   return "port " + std::to_string(ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port));
 }
-inline void put_address(std::uint16_t port, sockaddr* to, socklen_t* size) {
+inline void put_address(std::uint16_t port, sockaddr* to, socklen_t* size,
+                        std::uint32_t host = INADDR_LOOPBACK) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(host);
   std::memcpy(to, &address, std::min<std::size_t>(*size, sizeof address));
   *size = sizeof address;
 }

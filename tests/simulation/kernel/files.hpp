@@ -77,6 +77,7 @@ struct Socket final : Object, std::enable_shared_from_this<Socket> {
   int peer_pid = 0;
   std::uint16_t port = 0;
   std::uint16_t peer_port = 0;
+  std::uint32_t peer_host = INADDR_LOOPBACK;
   std::deque<Packet> packets{};
   std::string input{};
   int error = 0;

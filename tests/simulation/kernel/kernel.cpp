@@ -160,7 +160,7 @@ void Kernel::run(Time limit) {
     Fiber& chosen = *runnable[random.below(runnable.size())];
     ++steps;
     now += static_cast<Time>(100 + random.below(2000));
-    resume(chosen);
+    if (!before_resume || before_resume(chosen)) resume(chosen);
   }
 }
 

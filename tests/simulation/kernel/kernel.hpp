@@ -1,5 +1,6 @@
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 
@@ -9,6 +10,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +62,9 @@ struct Process {
   std::map<int, File> fds{};
   std::deque<int> signals{};
   std::size_t most_fds = 512;
-  int status = 0;  ///< of _exit()
+  std::uint32_t host = INADDR_LOOPBACK;           ///< the address that it connects from
+  int status = 0;                                 ///< of _exit()
+  std::vector<std::span<const char>> requests{};  ///< what a worker has mapped to read, if watched
   bool alive = true;
   bool frozen = false;
 
@@ -152,6 +156,9 @@ class Kernel {
   bool over = false;
   std::uint64_t orphans = 0;        ///< connections to machines that are gone, with bytes to send
   std::function<void()> on_step{};  ///< as the current fiber begins a call
+  /// Before a fiber goes on. False: its process was killed.
+  std::function<bool(Fiber&)> before_resume{};
+  bool watches_requests = false;  ///< Process::requests is kept
 
   // What is drawn for the network.
   Time longest_delay = kMillisecond;

@@ -134,6 +134,12 @@ void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offse
   void* const made =
       OFFLOAD_LIBC(mmap)(at, size, protection, flags, file ? file->real : fd, offset);
   if (file && made != MAP_FAILED && (protection & PROT_WRITE) != 0) note_mapping(made, size);
+  if (file && kernel->watches_requests && self().name.starts_with("worker") &&
+      (protection & PROT_WRITE) == 0) {
+    // Another view, which stays when the worker gives up its own.
+    void* const view = OFFLOAD_LIBC(mmap)(nullptr, size, PROT_READ, MAP_SHARED, file->real, offset);
+    if (view != MAP_FAILED) self().requests.push_back({static_cast<const char*>(view), size});
+  }
   return made;
 }
 int getrlimit(__rlimit_resource_t resource, rlimit* limit) {

@@ -87,6 +87,7 @@ int connect(int fd, const sockaddr* address, socklen_t size) {
   static std::uint16_t next_port = 40000;
   socket->port = other->peer_port = next_port++;
   other->peer_pid = self().pid;
+  other->peer_host = self().host;
   for (const auto& process : kernel->processes) {
     for (const auto& [number, file] : process->fds) {
       if (file == listener) socket->peer_pid = process->pid;
@@ -132,7 +133,7 @@ int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   if (number < 0) return -1;
   const auto accepted = listener->waiting.front();
   listener->waiting.pop_front();
-  if (address != nullptr) put_address(accepted->peer_port, address, size);
+  if (address != nullptr) put_address(accepted->peer_port, address, size, accepted->peer_host);
   return number;
 }
 int getsockname(int fd, sockaddr* address, socklen_t* size) {
@@ -150,7 +151,7 @@ int getpeername(int fd, sockaddr* address, socklen_t* size) {
   if (call.refused()) return call.refusal();
   const auto socket = self().get<Socket>(fd);
   if (!socket || socket->broken) return fails(ENOTCONN);
-  put_address(socket->peer_port, address, size);
+  put_address(socket->peer_port, address, size, socket->peer_host);
   return 0;
 }
 int shutdown(int fd, int how) {

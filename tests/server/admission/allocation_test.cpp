@@ -1,0 +1,112 @@
+// A program of its own, for its operator new fails where a test says so.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "tests/server/fixtures/io_threads_fixture.hpp"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OFFLOAD_ALLOCATIONS_FAIL 0  // sanitizers have their own operator new
+#else
+#define OFFLOAD_ALLOCATIONS_FAIL 1
+#endif
+
+namespace {
+
+/// Of this thread: the number of the allocation from now on that fails, from 1; 0: none.
+thread_local int fails_at = 0;
+
+}  // namespace
+
+#if OFFLOAD_ALLOCATIONS_FAIL
+// What is deleted here comes from the operator below, which a compiler may see through.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
+void* operator new(std::size_t size) {
+  if (fails_at != 0 && --fails_at == 0) throw std::bad_alloc();
+  if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+#endif
+
+namespace offload::server {
+namespace {
+
+using support::bytes_of;
+using test::response;
+
+class LossWithoutMemory : public test::IoThreadsFixture {
+ protected:
+  void SetUp() override {
+    if (OFFLOAD_ALLOCATIONS_FAIL == 0) GTEST_SKIP() << "a sanitizer allocates";
+  }
+  /// The worker is lost; that allocation of what the thread does then fails. Whether it made so
+  /// many.
+  bool lose_with_failure(int number) {
+    threads_[0]->remove_worker(attachments_.back().id, comch::WorkerLoss::ended);
+    threads_[0]->select_worker(0);
+    fails_at = number;
+    turn();
+    return std::exchange(fails_at, 0) == 0;
+  }
+};
+
+// Short requests, which are copied, and a long one, which stays in the channel's memory.
+TEST_F(LossWithoutMemory, EachRequestIsAnsweredAllTheSame) {
+  open();
+  Client& one = connect(1);
+  Client& other = connect(2);
+  const std::string longest(1000, 'x');
+  int number = 1;
+  for (bool failed = true; failed; ++number) {
+    ASSERT_LT(number, 100) << "each loss allocates more";
+    for (const char* text : {"1st", "2nd"}) ask(one, text);
+    ask(other, longest.c_str());
+    failed = lose_with_failure(number);
+    attach();
+    const auto serve = [&] {
+      (void)worker().serve_all();
+      turn();
+    };
+    for (int i = 0; i < 3; ++i) serve();
+    for (const char* reversed : {"ts1", "dn2"}) {
+      EXPECT_EQ(next(one), response(bytes_of(reversed))) << number;
+    }
+    EXPECT_EQ(next(other), response(bytes_of(longest))) << number;
+    EXPECT_FALSE(worker().has_request()) << number;
+  }
+  // Each of the three is an entry of a list, and the short ones have a copy.
+  EXPECT_GE(number, 5);
+}
+
+// It was alone with the third worker: its client is refused though there is no memory to say so.
+TEST_F(LossWithoutMemory, TheCulpritIsRefused) {
+  open();
+  for (int number = 1, failed = 1; failed != 0; ++number) {
+    ASSERT_LT(number, 100) << "each loss allocates more";
+    const auto from = static_cast<std::uint32_t>(100 + number);
+    Client& culprit = connect(from);
+    ask(culprit, "fatal");
+    lose();
+    attach();
+    lose();
+    attach();
+    ASSERT_TRUE(worker().has_request());
+    failed = lose_with_failure(number) ? 1 : 0;
+    EXPECT_EQ(next(culprit), test::error(protocol::Refusal::worker_failed)) << number;
+    EXPECT_TRUE(ended(culprit)) << number;
+    EXPECT_TRUE(waits(from)) << number;
+    attach();
+  }
+}
+
+}  // namespace
+}  // namespace offload::server
