@@ -113,7 +113,7 @@ int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) {
   if (operation == EPOLL_CTL_DEL) {
     epoll->items.erase(item);
   } else {
-    epoll->items[fd] = {object, *event, object->in_wakes - 1, object->out_wakes - 1};
+    epoll->items[fd] = {object, *event, object->arrivals() - 1, object->out_wakes - 1};
   }
   return 0;
 }
@@ -124,6 +124,12 @@ int epoll_pwait2(int fd, epoll_event* events, int most, const timespec* limit,
   if (call.refused()) return call.refusal();
   return wait_events(fd, events, most,
                      limit == nullptr || limit->tv_sec > 1'000'000'000 ? kNever : time_of(*limit));
+}
+int epoll_wait(int fd, epoll_event* events, int most, int milliseconds) {
+  if (!is_ours(fd)) return OFFLOAD_LIBC(epoll_wait)(fd, events, most, milliseconds);
+  const Call call("epoll_wait", {EINTR});
+  if (call.refused()) return call.refusal();
+  return wait_events(fd, events, most, milliseconds < 0 ? kNever : milliseconds * kMillisecond);
 }
 int poll(pollfd* fds, nfds_t count, int milliseconds) {
   if (!inside()) return OFFLOAD_LIBC(poll)(fds, count, milliseconds);

@@ -195,9 +195,17 @@ std::uint32_t Epoll::ready(const Item& item, const Object& object) {
   const std::uint32_t mask = object.poll() & (item.event.events | EPOLLERR | EPOLLHUP);
   if ((item.event.events & EPOLLET) == 0 || mask == 0) return mask;
   const bool in =
-      object.in_wakes != item.in_seen && (item.event.events & (EPOLLIN | EPOLLRDHUP)) != 0;
+      object.arrivals() != item.in_seen && (item.event.events & (EPOLLIN | EPOLLRDHUP)) != 0;
   const bool out = object.out_wakes != item.out_seen && (item.event.events & EPOLLOUT) != 0;
   return in || out ? mask : 0;
+}
+
+std::uint64_t Epoll::arrivals() const {
+  std::uint64_t count = 0;
+  for (const auto& [fd, item] : items) {
+    if (const auto object = item.object.lock()) count += object->arrivals();
+  }
+  return count;
 }
 
 std::uint32_t Epoll::poll() const {
@@ -219,7 +227,7 @@ int Epoll::take(epoll_event* events, int most) {
     if (const std::uint32_t mask = ready(entry->second, *object); mask != 0) {
       events[count].events = mask;
       events[count++].data = entry->second.event.data;
-      entry->second.in_seen = object->in_wakes;
+      entry->second.in_seen = object->arrivals();
       entry->second.out_seen = object->out_wakes;
     }
     ++entry;

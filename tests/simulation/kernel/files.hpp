@@ -71,6 +71,7 @@ struct Socket final : Object, std::enable_shared_from_this<Socket> {
   static void join(const std::shared_ptr<Socket>& a, const std::shared_ptr<Socket>& b);
 
   bool is_local = false;  ///< packets, at once
+  bool shares_port = false;
   bool connected = false;
   bool connecting = false;
   std::weak_ptr<Socket> peer{};
@@ -109,6 +110,7 @@ struct Listener final : Object {
   std::string name{};
   std::uint16_t port = 0;
   bool listens = false;
+  bool shares_port = false;  ///< SO_REUSEPORT; all peers are one source, whose queue is the first's
   std::deque<std::shared_ptr<Socket>> waiting{};
   [[nodiscard]] std::uint32_t poll() const override { return waiting.empty() ? 0U : EPOLLIN; }
 };
@@ -121,6 +123,7 @@ struct Epoll final : Object {
     std::uint64_t out_seen;
   };
   std::map<int, Item> items{};
+  [[nodiscard]] std::uint64_t arrivals() const override;
   [[nodiscard]] static std::uint32_t ready(const Item& item, const Object& object);
   [[nodiscard]] std::uint32_t poll() const override;
   int take(epoll_event* events, int most);

@@ -51,7 +51,9 @@ constexpr int kFirstFd = 1000;
 struct Object {
   virtual ~Object() = default;
   [[nodiscard]] virtual std::uint32_t poll() const = 0;  ///< events of epoll that hold
-  std::uint64_t in_wakes = 0;                            ///< for edge-triggered watchers
+  /// How often something came, for edge-triggered watchers.
+  [[nodiscard]] virtual std::uint64_t arrivals() const { return in_wakes; }
+  std::uint64_t in_wakes = 0;
   std::uint64_t out_wakes = 0;
 };
 using File = std::shared_ptr<Object>;

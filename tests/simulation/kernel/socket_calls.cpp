@@ -27,6 +27,10 @@ int setsockopt(int fd, int level, int option, const void* value, socklen_t size)
   if (const auto socket = self().get<Socket>(fd); socket && option == TCP_USER_TIMEOUT) {
     socket->user_timeout = *static_cast<const int*>(value) * kMillisecond;
   }
+  if (level == SOL_SOCKET && option == SO_REUSEPORT) {
+    if (const auto socket = self().get<Socket>(fd)) socket->shares_port = true;
+    if (const auto listener = self().get<Listener>(fd)) listener->shares_port = true;
+  }
   return 0;
 }
 int getsockopt(int fd, int level, int option, void* value, socklen_t* size) {
@@ -54,11 +58,14 @@ int bind(int fd, const sockaddr* address, socklen_t size) {
   if (!listener->is_local) {
     listener->port = ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port);
   }
-  if (const auto held = kernel->names.find(listener->name);
-      held != kernel->names.end() && (listener->is_local || !held->second.expired())) {
+  listener->shares_port = self().get<Socket>(fd)->shares_port;
+  const auto held = kernel->names.find(listener->name);
+  if (held == kernel->names.end() || (!listener->is_local && held->second.expired())) {
+    kernel->names[listener->name] = listener;
+  } else if (const auto first = std::dynamic_pointer_cast<Listener>(held->second.lock());
+             !first || !first->shares_port || !listener->shares_port) {
     return fails(EADDRINUSE);
   }
-  kernel->names[listener->name] = listener;
   self().fds[fd] = std::move(listener);
   return 0;
 }
