@@ -119,7 +119,8 @@ def test_one_too_many_is_told_nothing_before_its_handshake(stage, ours, certific
     """A frame of the protocol would be bytes that are no TLS."""
     server, _ = stage.pair(*own(certificate), "--max-clients", 1)
     with TlsWire(server.port, ours) as wire:
-        wire.ask([b"the only one"])
+        wire.send(frame(b"the only one"))
+        wire.expect([reverse(b"the only one")])
         with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as late:
             assert late.recv(1) == b""
         server.wait_for_log("is turned away")
