@@ -7,7 +7,7 @@ import time
 import pytest
 
 from asker import Asker, wait_for_progress
-from harness import TIME_FACTOR, needs_cpu_worker
+from harness import TIME_FACTOR, needs_cpu_worker, wait_until
 from wire import Wire, frame, reverse
 
 pytestmark = needs_cpu_worker
@@ -22,10 +22,18 @@ LONG_PAUSE = 6
 
 
 @contextlib.contextmanager
-def paused(*programs, seconds=PAUSE):
-    """The pause is what is tested: nothing else takes as long."""
-    for program in programs:
-        program.stop()
+def paused(*programs, seconds=PAUSE, once=lambda: True):
+    """The pause is what is tested: nothing else takes as long. It begins when `once()` is true, which is asked
+    while the programs stand still: else their limits run for as long as a busy machine keeps it from being asked."""
+    def stopped():
+        for program in programs:
+            program.stop()
+        if once():
+            return True
+        for program in programs:
+            program.send_signal(signal.SIGCONT)
+        return False
+    wait_until(stopped, "the pause may begin")
     end = time.monotonic() + seconds
     yield
     time.sleep(max(end - time.monotonic(), 0))
@@ -38,16 +46,15 @@ def test_no_limit_counts_a_pause(stage, with_worker):
     server, worker = stage.pair(*LIMITS, "--max-message-length", "64k")
     programs = (server, worker) if with_worker else (server,)
     askers = [Asker(server.port, in_flight=40), Asker(server.port, in_flight=4, size=60000)]
-    with Wire(server.port) as halting, Wire(server.port) as idle:
-        for pause in range(2):
-            for asker in askers:
-                wait_for_progress(asker, 50)
+    for pause in range(2):
+        for asker in askers:
+            wait_for_progress(asker, 50)
+        with Wire(server.port) as halting, Wire(server.port) as idle:
             question = b"in two halves, %d" % pause * 100
             whole = frame(question)
             idle.ask([b"before"])
             halting.send(whole[:500])
-            halting.wait_until_read()
-            with paused(*programs):
+            with paused(*programs, once=lambda: halting.rest_unread() == 0):
                 halting.send(whole[500:])
                 idle.send(frame(b"meanwhile"))
             halting.expect([reverse(question)])
