@@ -48,7 +48,7 @@ DeviceList list_rdma_devices() {
                              pci_address_of(device), numa_node_of(device), 0,
                              function_kind(std::string(device.ibdev_path) + "/device")});
   }
-  if (count == 0) found.why_none = "libibverbs lists none";
+  if (count == 0) found.why_none = "libibverbs lists no RDMA device";
   return found;
 }
 

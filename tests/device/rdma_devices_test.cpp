@@ -89,7 +89,7 @@ TEST_F(RdmaDevicesTest, ACardHasItsPciAddressAndNode) {
 TEST_F(RdmaDevicesTest, AnEmptyListIsSaid) {
   const DeviceList found = list_rdma_devices();
   EXPECT_TRUE(found.devices.empty());
-  EXPECT_EQ(found.why_none, "libibverbs lists none");
+  EXPECT_EQ(found.why_none, "libibverbs lists no RDMA device");
 }
 
 TEST_F(RdmaDevicesTest, AFailedListIsSaidWithItsReason) {
