@@ -109,8 +109,9 @@ class DatagramWorker {
   }
 
  private:
-  /// For rings that other groups fill too: no wait in normal running.
-  static constexpr std::uint64_t kPatience = 1'000'000'000;
+  /// For rings that other groups fill too: no wait in normal running, but the thread of another
+  /// group may be held up in the middle of it, by a busy machine for seconds.
+  static constexpr std::uint64_t kPatience = 30'000'000'000;
 
   /// Puts the answer in the place of the request. Called by every lane with the same packet.
   OFFLOAD_HOST_DEVICE Verdict answer(Packet& packet) {
