@@ -76,8 +76,9 @@ class HoldingClientsTest : public testing::Test {
   }
   /// The beginning of a frame of 1 MiB, `length` bytes of it.
   static support::Bytes front(std::size_t length) {
-    support::Bytes bytes(length, std::byte{0});
+    support::Bytes bytes(std::max<std::size_t>(length, 4), std::byte{0});
     protocol::store_big_endian<std::uint32_t>(bytes.data(), (1 << 20) + 12);
+    bytes.resize(length);
     return bytes;
   }
   void begin(std::size_t client, std::size_t length) {
