@@ -111,9 +111,10 @@ class QueuePair {
   void reset();
 
   /// Any other change: the members of `attributes` that `mask` (ibv_qp_attr_mask) names. With
-  /// IBV_QP_STATE a transition, such as RTS → SQD → RTS; without, a change in the state that it is
-  /// in, as of min_rnr_timer or access in RTS. Which state takes what: ibv_modify_qp(3). The device
-  /// checks it, and retries of 7, which have no end, are the caller's choice here. Throws Error.
+  /// IBV_QP_STATE a transition, such as RTS → SQD → RTS, whose second half fails until query() says
+  /// sq_draining 0; without, a change in the state that it is in, as of min_rnr_timer or access in
+  /// RTS. Which state takes what: ibv_modify_qp(3). The device checks it, and retries of 7, which
+  /// have no end, are the caller's choice here. Throws Error.
   void modify(const ibv_qp_attr& attributes, int mask);
 
   /// The state that the calls above left it in.
