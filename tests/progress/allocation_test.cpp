@@ -1,43 +1,12 @@
 // A program of its own, for it counts every allocation that is made in it.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <new>
 
 #include "progress/graph.hpp"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OFFLOAD_COUNTS_ALLOCATIONS 0  // sanitizers have their own operator new
-#else
-#define OFFLOAD_COUNTS_ALLOCATIONS 1
-#endif
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};  // relaxed: one thread looks at its own
-
-}  // namespace
-
-#if OFFLOAD_COUNTS_ALLOCATIONS
-// What is deleted here comes from the operator below, which a compiler may see through.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-#endif
+#include "tests/support/operator_new.hpp"
 
 namespace offload::progress {
 namespace {
@@ -67,10 +36,10 @@ class PlainContext final : public Context {
 class AllocationTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (OFFLOAD_COUNTS_ALLOCATIONS == 0) GTEST_SKIP() << "a sanitizer allocates";
+    if (!support::kOwnOperatorNew) GTEST_SKIP() << "a sanitizer allocates";
     context_.connect(engine_);
   }
-  [[nodiscard]] static std::uint64_t count() { return allocations.load(std::memory_order_relaxed); }
+  [[nodiscard]] static std::uint64_t count() { return support::allocations.count; }
 
   Engine engine_;
   PlainContext context_;

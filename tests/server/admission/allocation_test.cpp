@@ -1,41 +1,11 @@
 // A program of its own, for its operator new fails where a test says so.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
 #include <string>
+#include <utility>
 
 #include "tests/server/fixtures/io_threads_fixture.hpp"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OFFLOAD_ALLOCATIONS_FAIL 0  // sanitizers have their own operator new
-#else
-#define OFFLOAD_ALLOCATIONS_FAIL 1
-#endif
-
-namespace {
-
-/// Of this thread: the number of the allocation from now on that fails, from 1; 0: none.
-thread_local int fails_at = 0;
-
-}  // namespace
-
-#if OFFLOAD_ALLOCATIONS_FAIL
-// What is deleted here comes from the operator below, which a compiler may see through.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-void* operator new(std::size_t size) {
-  if (fails_at != 0 && --fails_at == 0) throw std::bad_alloc();
-  if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-#endif
+#include "tests/support/operator_new.hpp"
 
 namespace offload::server {
 namespace {
@@ -46,16 +16,16 @@ using test::response;
 class LossWithoutMemory : public test::IoThreadsFixture {
  protected:
   void SetUp() override {
-    if (OFFLOAD_ALLOCATIONS_FAIL == 0) GTEST_SKIP() << "a sanitizer allocates";
+    if (!support::kOwnOperatorNew) GTEST_SKIP() << "a sanitizer allocates";
   }
   /// The worker is lost; that allocation of what the thread does then fails. Whether it made so
   /// many.
   bool lose_with_failure(int number) {
     threads_[0]->remove_worker(attachments_.back().id, comch::WorkerLoss::ended);
     threads_[0]->select_worker(0);
-    fails_at = number;
+    support::allocations.fails_at = number;
     turn();
-    return std::exchange(fails_at, 0) == 0;
+    return std::exchange(support::allocations.fails_at, 0) == 0;
   }
 };
 
