@@ -19,8 +19,8 @@ using protocol::Refusal;
 
 /// A connection has this long for its first message.
 constexpr core::Duration kGreetTime = std::chrono::seconds(5);
-/// Connections that are accepted in a turn of the engine: a flood costs a millisecond of it then,
-/// and those who are let in go on in between.
+/// Connections that are accepted in a turn of the engine: few, so that those who are let in go on
+/// between them.
 constexpr std::size_t kAcceptedAtOnce = 16;
 
 }  // namespace
