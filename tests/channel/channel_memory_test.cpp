@@ -224,8 +224,8 @@ TEST_F(ChannelMemoryTest, RefusesADoorbellThatIsNoPipe) {
   }
 }
 
-// Much more than this machine has: a page of each would end the test. Less than the 1.5 TiB of
-// address space that ThreadSanitizer leaves.
+// 412 GB, more than most machines have: a test that took the pages would not end well there. Less
+// than the 1.5 TiB of address space that ThreadSanitizer leaves.
 TEST(TryMemory, TakesNoPages) {
   try_memory(3, kernels::kMaxDepth, kernels::kMaxMessageLength, kernels::kMaxMessageLength);
 }
