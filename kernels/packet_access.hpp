@@ -29,14 +29,16 @@
 #endif
 #endif
 
-/// Single-copy atomic 16-byte access to packets: data and flag are never seen apart.
+/// Access to packets: who sees a flag sees the data that was stored with it.
 ///
-/// - x86-64: aligned 16-byte SSE accesses. Intel and AMD guarantee them to be atomic on every
-///   processor with AVX (Intel SDM vol. 3A, 9.1.1 "Guaranteed Atomic Operations"; AMD APM vol. 2,
-///   7.3.2 "Access Atomicity"). The processors' order, TSO, makes a load acquire and a store
+/// - A CPU loads two halves, the one with the flag first and with acquire. So the data is no older
+///   than the flag even if a store comes in two halves, as on an emulator (QEMU before 8.1). The
+///   slot is not written again before its reader is done, so the halves agree.
+/// - x86-64 stores by one aligned 16-byte SSE access, for GPUs that read it. Intel and AMD promise
+///   that it is atomic on every processor with AVX (Intel SDM vol. 3A, 9.1.1 "Guaranteed Atomic
+///   Operations"; AMD APM vol. 2, 7.3.2 "Access Atomicity"). The processors' order, TSO, makes it a
 ///   release.
-/// - Elsewhere on a CPU: two halves. The one with the flag is written last with release and read
-///   first with acquire; the slot is not written again before its reader is done, so they agree.
+/// - Other CPUs store two halves, the one with the flag last and with release.
 /// - GPU, CUDA 12.4 and later: ld and st .relaxed.sys.b128, one scalar access to PTX (type .b128
 ///   since PTX ISA 8.3, with scope .sys since 8.4; sm_70).
 /// - GPU, CUDA before 12.4: ld and st .volatile.v4.u32, which is relaxed.sys. To PTX a vector
@@ -96,17 +98,18 @@ __device__ inline void store_packet(Packet* to, Packet packet) {
 #endif
 }
 
-#elif defined(OFFLOAD_PORTABLE_PACKETS)
+#else
 
 inline Packet load_packet(const Packet* from) {
   const auto* half = reinterpret_cast<const std::uint64_t*>(from);
-  const std::uint64_t halves[2] = {0, __atomic_load_n(half + 1, __ATOMIC_ACQUIRE)};
+  const std::uint64_t high = __atomic_load_n(half + 1, __ATOMIC_ACQUIRE);
+  const std::uint64_t halves[2] = {__atomic_load_n(half, __ATOMIC_RELAXED), high};
   Packet packet;
   std::memcpy(&packet, halves, sizeof packet);
-  const std::uint64_t low = __atomic_load_n(half, __ATOMIC_RELAXED);
-  std::memcpy(&packet, &low, sizeof low);
   return packet;
 }
+
+#if defined(OFFLOAD_PORTABLE_PACKETS)
 
 inline void store_packet(Packet* to, Packet packet) {
   auto* half = reinterpret_cast<std::uint64_t*>(to);
@@ -119,26 +122,22 @@ inline void store_packet(Packet* to, Packet packet) {
 #else
 
 /// Assembly, because an intrinsic may be split, repeated or moved by the compiler.
-inline __m128i load_packet_bits(const Packet* from) {
-  __m128i bits;
-  asm volatile("movdqa %1, %0" : "=x"(bits) : "m"(*from) : "memory");
-  return bits;
-}
-
 inline void store_packet_bits(Packet* to, __m128i bits) {
   asm volatile("movdqa %1, %0" : "=m"(*to) : "x"(bits) : "memory");
-}
-
-inline Packet load_packet(const Packet* from) {
-  Packet packet;
-  _mm_store_si128(reinterpret_cast<__m128i*>(&packet), load_packet_bits(from));
-  return packet;
 }
 
 inline void store_packet(Packet* to, Packet packet) {
   store_packet_bits(to, _mm_load_si128(reinterpret_cast<const __m128i*>(&packet)));
 }
 
+/// In one access: for packets whose header is there already.
+inline __m128i load_packet_bits(const Packet* from) {
+  __m128i bits;
+  asm volatile("movdqa %1, %0" : "=x"(bits) : "m"(*from) : "memory");
+  return bits;
+}
+
+#endif
 #endif
 
 /// Orders the reads of a plain payload behind the load of its header. Called by the lane that

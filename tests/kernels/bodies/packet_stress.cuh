@@ -26,7 +26,7 @@ constexpr std::uint32_t kPackets = 32;
 
 /// What a reader saw. Written by the GPU, read by the host when the kernel has ended.
 struct Seen {
-  std::uint32_t torn;     ///< packets whose data is another flag's
+  std::uint32_t torn;     ///< packets whose data is an older flag's, or on a GPU another's
   std::uint32_t changes;  ///< of the flag from one look to the next
 };
 
@@ -37,9 +37,14 @@ __host__ __device__ inline Packet packet_of(std::uint32_t flag) {
 
 __host__ __device__ inline void look(const Packet* from, std::uint32_t& last, Seen& seen) {
   const Packet packet = load_packet(from);
-  const Packet whole = packet_of(packet.flag);
-  seen.torn += packet.data[0] != whole.data[0] || packet.data[1] != whole.data[1] ||
-               packet.data[2] != whole.data[2];
+  const std::uint32_t low = ~packet.data[1];  // the flag that the lower half was stored with
+#if defined(__CUDA_ARCH__)
+  const bool is_older = low != packet.flag;
+#else
+  const bool is_older = low < packet.flag;  // a CPU loads the half with the flag first
+#endif
+  seen.torn +=
+      is_older || packet.data[0] != low * 3 || packet.data[2] != packet_of(packet.flag).data[2];
   seen.changes += packet.flag != last;
   last = packet.flag;
 }
