@@ -99,6 +99,9 @@ struct RequestHeader {
   /// Requests whose responses the server has taken. Memory is new with each worker's attachment, so
   /// as that begins this is the first message that the worker looks for.
   alignas(128) std::uint64_t consumed;
+  /// Over RDMA, what the server's atomic operations replaced in the worker's slots. Nobody reads
+  /// it.
+  std::uint64_t replaced;
 };
 static_assert(sizeof(RequestHeader) == 128);
 

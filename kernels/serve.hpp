@@ -77,9 +77,9 @@ OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& chann
 /// answered: the server does not write the slot before. `polled`: so many packets are read in one
 /// go; what a content has beyond them takes another.
 ///
-/// `kWrittenInPieces`: the slot is written by RDMA, the header last (rdma/slot_writer.hpp). Of a
-/// packet then no more than eight bytes need to come at once, so its flag says nothing: packets are
-/// read after the header was there.
+/// `kWrittenInPieces`: the slot is written by RDMA, the header's flag last (rdma/slot_writer.hpp).
+/// Of another packet no more than eight bytes need to come at once, so its flag says nothing:
+/// packets are read after the header was there.
 template <bool kWrittenInPieces = false, class Group>
 OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& channel,
                                      std::uint64_t sequence, Staging& staging,

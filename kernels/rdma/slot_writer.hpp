@@ -5,13 +5,18 @@
 #include "kernels/message.hpp"
 #include "kernels/rdma/operations.hpp"
 
-/// Slots of a channel, written into the same slots of a channel on another machine by RDMA writes:
-/// what a worker does with its responses that posts them itself.
+/// Slots of a channel, written into the same slots of a channel on another machine by RDMA: what a
+/// worker does with its responses that posts them itself.
 ///
-/// The peer polls its slot as it polls one in shared memory, so the bytes that make the content
-/// valid come last. All writes of a queue pair are done in their order; within one, no more than
-/// eight aligned bytes are relied on to be seen at once. So the header, 16 bytes, goes in two
-/// writes, the half with the flag behind the other.
+/// A fabric may place the writes of a queue pair in another order than they were posted (adaptive
+/// routing), and within one write no more than eight aligned bytes are relied on to be seen at
+/// once. So a write does not make a slot valid:
+///
+/// - A response's last write has an immediate, the slot's number. It completes at the server when
+///   all that was posted before it is in memory. It writes the header without its flag, and the
+///   server sets the flag (set_flag()).
+/// - A request's flag is written by an atomic operation on the half of the header that has it, as a
+///   kernel polls memory and no completions. The atomic takes effect after all writes before it.
 namespace offload::kernels::rdma {
 
 /// What a content has beside its header: bytes of its slot; a length of 0: nothing.
@@ -32,8 +37,8 @@ OFFLOAD_HOST_DEVICE inline SlotRest rest_of(const Packet& header) {
   return {kPacket, (packets_for(length) - 1) * kPacket};
 }
 
-/// Writes of a slot: the rest, and the halves of the header.
-inline constexpr std::uint32_t kMostSlotWrites = 3;
+/// Writes of a response: the rest, and the header.
+inline constexpr std::uint32_t kMostResponseWrites = 2;
 
 /// The regions of one side's slots, as their key and their addresses at the device.
 struct SlotRegion {
@@ -56,32 +61,40 @@ template <class Group>
 OFFLOAD_HOST_DEVICE Result write_response(const Group& group, const SlotWriter& writer,
                                           const ChannelView& channel, std::uint64_t sequence,
                                           const Packet& header) {
-  constexpr std::uint32_t kHalf = sizeof(Packet) / 2;
   const Slot slot = channel.response(sequence);
   const SlotRest rest = rest_of(header);
   const auto at = static_cast<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(slot.packets) -
                                              channel.responses);
   const LocalBuffer buffer{writer.own.address + at + rest.offset, rest.length, writer.own.key};
-  const std::uint32_t first = rest.length == 0 ? 1 : 0;
+  Packet without_flag = header;
+  without_flag.flag = 0;
+  const std::uint32_t count = rest.length == 0 ? 1 : kMostResponseWrites;
   const auto make = [&](std::uint32_t i) {
     SendWork work;
-    work.opcode = Opcode::rdma_write;
     work.remote = {writer.peer.address + at, writer.peer.key};
-    if (i + first == 0) {
+    if (i + 1 != count) {
+      work.opcode = Opcode::rdma_write;
       work.remote.address += rest.offset;
       work.buffers = &buffer;
       work.buffer_count = 1;
     } else {
-      const std::uint32_t half = i + first - 1;
-      work.remote.address += half * kHalf;
-      work.inline_data = reinterpret_cast<const std::uint8_t*>(&header) + half * kHalf;
-      work.inline_length = kHalf;
+      work.opcode = Opcode::rdma_write_with_imm;
+      work.immediate = big_endian(channel.layout.slot_index(sequence));
+      work.inline_data = &without_flag;
+      work.inline_length = sizeof without_flag;
     }
     return work;
   };
   SharedQueue queue = writer.queue;
   std::uint64_t ticket = 0;
-  return post(group, queue, kMostSlotWrites - first, make, writer.limit, ticket);
+  return post(group, queue, count, make, writer.limit, ticket);
+}
+
+/// Makes a response valid that was written into `slot`, once its immediate has come.
+inline void set_flag(const Slot& slot, std::uint32_t flag) {
+  Packet header = load_packet(slot.packets);
+  header.flag = flag;
+  store_packet(slot.packets, header);
 }
 
 }  // namespace offload::kernels::rdma

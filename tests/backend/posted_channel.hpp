@@ -35,6 +35,7 @@ class PostedChannel {
             memory::RegionOptions{"queue", memory::kLocalAccess | memory::Access::peer_pcie},
             std::vector{memory::allocate_range(2 * rdma::queue_memory_bytes(sizes(depth)))})),
         marks_(sizes(depth).send_blocks),
+        flags_(depth, 1),
         server(server_end(here_.endpoint(), there_.endpoint())) {
     server.requester.set_wakeup(channel::Wakeup::polling);
     const std::span<std::byte> bytes(queue_->ranges().front().address,
@@ -46,6 +47,9 @@ class PostedChannel {
       pairs[i].send.number = card_.add(pairs[i]);
     }
     card_.connect(pairs[0].send.number, pairs[1].send.number);
+    card_.set_unordered(depth);
+    receive_ = pairs[1].receive;
+    for (std::uint32_t i = 0; i < depth; ++i) await_immediate();
     writer_.slots.queue = {pairs[0].send, &state_, marks_.data()};
     writer_.slots.own = region(here_.endpoint().view);
     writer_.slots.peer = region(there_at_card_.view());
@@ -56,7 +60,8 @@ class PostedChannel {
         here_.descriptor(), channel::test::passed_fds(here_), &writer_);
     thread_ = std::thread([this] {
       while (!stop_.load(std::memory_order_relaxed)) {
-        if (!card_.progress()) std::this_thread::yield();
+        const bool worked = card_.progress();
+        if (!take_immediates() && !worked) std::this_thread::yield();
       }
     });
   }
@@ -106,7 +111,25 @@ class PostedChannel {
     if (thread_.joinable()) thread_.join();
   }
   static rdma::QueueSizes sizes(std::uint32_t depth) {
-    return {std::bit_ceil(kernels::rdma::kMostSlotWrites * depth), 1};
+    return {kernels::rdma::kMostResponseWrites * depth, depth};
+  }
+  void await_immediate() {
+    EXPECT_EQ(kernels::rdma::post_receive(receive_, receives_, {}), kernels::rdma::Posted::done);
+    kernels::rdma::publish(receive_, receives_);
+  }
+  /// What the server's connection does: it sets the flag of a response that is there. Returns
+  /// whether one was.
+  bool take_immediates() {
+    bool worked = false;
+    kernels::rdma::Completion completion{};
+    for (; kernels::rdma::poll_receive(receive_, receives_, completion); worked = true) {
+      const std::uint32_t slot = kernels::rdma::big_endian(completion.immediate);
+      std::uint32_t& flag = flags_.at(slot);
+      kernels::rdma::set_flag(there_at_card_.view().response(slot), flag);
+      flag += 2;
+      await_immediate();
+    }
+    return worked;
   }
   /// Requests where the back end has them, responses where the card writes them.
   static channel::Endpoint server_end(channel::Endpoint here, const channel::Endpoint& there) {
@@ -128,7 +151,10 @@ class PostedChannel {
   std::shared_ptr<memory::MemoryRegion> queue_;
   kernels::rdma::SharedSendState state_{};
   std::vector<std::uint64_t> marks_;
+  std::vector<std::uint32_t> flags_;  ///< of the next response in each slot
   rdma::model::Card card_;
+  kernels::rdma::ReceiveQueue receive_{};
+  kernels::rdma::ReceiveState receives_;
   channel::ResponseWriter writer_;
   channel::SharedChannel import_;
   std::atomic<bool> stop_{false};  ///< relaxed: join() orders all else

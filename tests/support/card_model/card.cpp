@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace offload::rdma::model {
 namespace {
@@ -67,10 +68,23 @@ bool Card::progress() {
   bool worked = false;
   for (QueuePair& pair : pairs_) {
     worked = pair.entries.look() || worked;
+    worked = place_one(pair) || worked;
     while (serve(pair)) worked = true;
     note_fault(pair);
   }
   return worked;
+}
+
+/// Returns whether a write came into memory. With the last, what was held up for them is told.
+bool Card::place_one(QueuePair& pair) {
+  if (pair.unplaced.empty()) return false;
+  std::swap(pair.unplaced[(*unordered_)() % pair.unplaced.size()], pair.unplaced.back());
+  copy(pair.unplaced.back().bytes, pair.unplaced.back().to);
+  pair.unplaced.pop_back();
+  if (!pair.unplaced.empty()) return true;
+  for (; !pair.late_sent.empty(); pair.late_sent.pop_front())
+    pair.sent.write(pair.late_sent.front());
+  return true;
 }
 
 bool Card::progress_rudely() {
@@ -94,7 +108,7 @@ bool Card::progress_rudely() {
 }
 
 void Card::complete_sent(QueuePair& pair, const Completion& completion) {
-  if (rude_) {
+  if (rude_ || !pair.unplaced.empty()) {
     pair.late_sent.push_back(completion);
   } else {
     pair.sent.write(completion);
@@ -149,6 +163,7 @@ bool Card::serve(QueuePair& pair) {
   Result result = Result::failed;
   if (!pair.in_error) result = carry_out(pair, entry, syndrome, completion.byte_count);
   if (result == Result::waits) return false;
+  pair.is_placing = false;
   pair.entries.pass(entry);
   pair.entries.retire(entry.end());
   if (result == Result::failed) {
@@ -178,6 +193,9 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
   if (pair.peer == nullptr) return failed(Syndrome::transport_retries);
   if (pair.peer->in_error) return failed(Syndrome::transport_retries);
 
+  const bool writes =
+      work.opcode == Opcode::rdma_write || work.opcode == Opcode::rdma_write_with_imm;
+  if (!writes && !pair.unplaced.empty()) return Result::waits;
   const bool reads = work.opcode == Opcode::rdma_read || is_atomic(work.opcode);
   std::vector<std::byte>& message = message_;
   message.clear();
@@ -216,15 +234,18 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
     std::memcpy(message.data(), &before, sizeof before);
   } else if (work.opcode == Opcode::rdma_read) {
     message.assign(remote.begin(), remote.end());
-  } else {
+  } else if (!unordered_) {
     copy(message, remote);
+  } else if (!std::exchange(pair.is_placing, true)) {
+    pair.unplaced.push_back({message, remote});
   }
   if (reads) {
     const Syndrome why = scatter(entry, message);
     return why == Syndrome::none ? Result::done : failed(why);
   }
-  if (work.opcode == Opcode::rdma_write_with_imm) return deliver(pair, entry, message, syndrome);
-  return Result::done;
+  if (work.opcode != Opcode::rdma_write_with_imm) return Result::done;
+  if (!pair.unplaced.empty()) return Result::waits;
+  return deliver(pair, entry, message, syndrome);
 }
 
 /// Uses up the peer's oldest receive: for a message, or for an immediate.

@@ -61,6 +61,11 @@ class Card {
   /// what an operation wrote is there when its completion is.
   void set_rude(std::uint32_t seed) { rude_.emplace(seed); }
 
+  /// From now on the RDMA writes of a queue pair come into memory in any order, one in each turn
+  /// and as `seed` has it, as adaptive routing allows it. What another operation or a completion
+  /// says to be there is there. For a card that is not rude.
+  void set_unordered(std::uint32_t seed) { unordered_.emplace(seed); }
+
   /// What was wrong with the first entry, doorbell or record that broke the format; empty: none.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
 
@@ -70,6 +75,12 @@ class Card {
   struct Region {
     std::span<std::byte> bytes;
     RemoteRights rights;
+  };
+
+  /// An RDMA write that is not in memory yet.
+  struct Write {
+    std::vector<std::byte> bytes;
+    std::span<std::byte> to;
   };
 
   struct QueuePair {
@@ -84,6 +95,8 @@ class Card {
     bool in_error = false;
     std::deque<kernels::rdma::Completion> late_sent{};  ///< not written yet
     std::deque<kernels::rdma::Completion> late_came{};
+    std::vector<Write> unplaced{};
+    bool is_placing = false;  ///< the next entry's write is among these, or was
   };
 
   /// What came of an operation.
@@ -91,6 +104,7 @@ class Card {
 
   std::uint32_t add(const QueuePairMemory& memory, EntryFormat format);
   bool progress_rudely();
+  bool place_one(QueuePair& pair);
   bool serve(QueuePair& pair);
   Result carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
   Result deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
@@ -115,6 +129,7 @@ class Card {
   bool fail_without_receive_ = false;
   std::uint64_t dropped_ = 0;
   std::optional<std::minstd_rand> rude_;
+  std::optional<std::minstd_rand> unordered_;
   std::string fault_;
 };
 

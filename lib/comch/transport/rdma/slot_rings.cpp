@@ -20,7 +20,7 @@ class ProxyRings final : public SlotRings {
         // The proxy may have as many under way as its rings and the device have room for.
         completions_(parts.adapter.device, parts.engine, parts.blocks + 1),
         pair_(parts.domain, completions_.queue(), completions_.queue(),
-              slot_pair_options(parts.sends)),
+              slot_pair_options(parts.sends, 1)),
         region_(std::make_shared<memory::MemoryRegion>(
             memory::RegionOptions{"slots' queue", memory::kLocalAccess | memory::Access::peer_pcie},
             std::vector{memory::allocate_range(rdma::queue_memory_bytes(sizes()))})),
@@ -70,10 +70,10 @@ class ProxyRings final : public SlotRings {
 
 }  // namespace
 
-rdma::QueuePairOptions slot_pair_options(std::uint32_t sends) noexcept {
+rdma::QueuePairOptions slot_pair_options(std::uint32_t sends, std::uint32_t receives) noexcept {
   rdma::QueuePairOptions options;
   options.max_send_wr = sends;
-  options.max_recv_wr = 1;
+  options.max_recv_wr = receives;
   options.max_sge = 1;
   options.max_inline_data = sizeof(kernels::Packet);
   return options;

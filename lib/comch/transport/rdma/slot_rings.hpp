@@ -25,8 +25,8 @@ class SlotPair {
   [[nodiscard]] virtual rdma::QueuePair& pair() noexcept = 0;
 };
 
-/// Of one that this process or a proxy posts to by libibverbs: `sends` work requests at a time.
-rdma::QueuePairOptions slot_pair_options(std::uint32_t sends) noexcept;
+/// Of one that this process or a proxy posts to by libibverbs: so many work requests at a time.
+rdma::QueuePairOptions slot_pair_options(std::uint32_t sends, std::uint32_t receives) noexcept;
 
 /// The worker's: a back end posts to its rings, in mlx5's format, and something stands behind them:
 /// a card that reads them itself, or a proxy. It ends stopped. One thread, but for the rings.

@@ -1,8 +1,11 @@
 #include "comch/transport/rdma/slots.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <string>
 
 #include "core/error.hpp"
@@ -15,12 +18,15 @@ namespace {
 
 using core::Error;
 using core::ErrorCode;
-using kernels::rdma::kMostSlotWrites;
+using kernels::rdma::kMostResponseWrites;
+using memory::Access;
 
 /// What a back end waits at most for room in its queue, in ns: less than it is given to stop.
 constexpr std::uint64_t kRoomTime = 1'000'000'000;
 /// Work requests that the device has at a time; more wait in the rings.
 constexpr std::uint32_t kMostWorkRequests = 1024;
+/// Completions that a turn takes.
+constexpr std::size_t kMostCompletions = 32;
 /// Between two looks of a thread that sleeps, for a response or a completion.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
 
@@ -34,9 +40,26 @@ std::span<std::byte> responses_of(const kernels::ChannelView& channel) {
   return bytes_of(channel.responses, channel.layout.response_bytes);
 }
 
-/// A slot's writes for every slot, as far as a device takes them.
-std::uint32_t sends_for(const kernels::ChannelView& channel) {
-  return std::min(kMostSlotWrites * channel.layout.depth, kMostWorkRequests);
+/// So many writes for every slot, as far as a device takes them.
+std::uint32_t sends_for(const kernels::ChannelView& channel, std::uint32_t writes) {
+  return std::min(writes * channel.layout.depth, kMostWorkRequests);
+}
+
+/// As many of an immediate each. Returns what the queue pair says.
+core::Status post_receives(rdma::QueuePair& pair, std::size_t count) noexcept {
+  std::array<ibv_recv_wr, kMostCompletions> receives{};
+  while (count != 0) {
+    const std::size_t some = std::min(count, receives.size());
+    for (std::size_t i = 0; i < some; ++i) {
+      receives[i].next = i + 1 == some ? nullptr : &receives[i + 1];
+    }
+    ibv_recv_wr* bad = nullptr;
+    if (const core::Status status = pair.post_receive(receives[0], bad); !status.ok()) {
+      return status;
+    }
+    count -= some;
+  }
+  return {};
 }
 
 }  // namespace
@@ -67,16 +90,20 @@ SlotEnd SlotEnd::decode(std::span<const std::byte> bytes) {
 // ---- The queue pair
 
 SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
-                     std::span<std::byte> written_by_peer, std::span<std::byte> own)
+                     const Written& written, std::span<std::byte> own)
     : domain_(adapter.device),
       registrar_(domain_),
       pairing_(adapter.device, path),
-      written_{memory::borrow_range(written_by_peer), {}},
+      written_{memory::borrow_range(written.bytes), {}},
       own_{memory::borrow_range(own), {}},
       pair_(make(domain_)) {
-  pair().initialize(path.port_num, memory::Access::remote_write);
-  written_.key = registrar_.register_range(written_.range,
-                                           memory::kLocalAccess | memory::Access::remote_write);
+  if (adapter.device.attributes().atomic_cap == IBV_ATOMIC_NONE) {
+    throw Error(ErrorCode::not_supported, adapter.device.name() +
+                                              " has no atomic operations, which slots need: the "
+                                              "worker takes --data-path cpu");
+  }
+  pair().initialize(path.port_num, written.by_peer);
+  written_.key = registrar_.register_range(written_.range, memory::kLocalAccess | written.by_peer);
   try {
     own_.key = registrar_.register_range(own_.range, memory::kLocalAccess);
   } catch (...) {
@@ -113,12 +140,19 @@ void SlotQueue::connect(std::span<const std::byte> peer) {
 
 namespace {
 
+/// The half of a header that has the flag, as atomic operations have it.
+std::uint64_t flag_half(const kernels::Packet& header) {
+  std::uint64_t half = 0;
+  std::memcpy(&half, reinterpret_cast<const std::byte*>(&header) + sizeof half, sizeof half);
+  return half;
+}
+
 /// The server posts to it by libibverbs.
 class PlainPair final : public SlotPair {
  public:
   PlainPair(const rdma::ProtectionDomain& domain, const rdma::CompletionQueue& completions,
-            std::uint32_t sends)
-      : pair_(domain, completions, completions, slot_pair_options(sends)) {}
+            std::uint32_t sends, std::uint32_t receives)
+      : pair_(domain, completions, completions, slot_pair_options(sends, receives)) {}
   [[nodiscard]] rdma::QueuePair& pair() noexcept override { return pair_; }
 
  private:
@@ -167,45 +201,55 @@ bool RdmaSlotConnection::is_busy() const {
 
 /// The slot itself is what is written, as its bytes are the worker's: both channels begin with
 /// message 0. It stays as it is until its response has come, and with it these writes were done.
+///
+/// The flag's half is swapped for what the slot's last request left there, as nobody else writes
+/// it; memory is new with each worker's attachment, so it is 0 at first.
 void RdmaSlotConnection::post_send(const protocol::DataHeader& header, const std::byte*) noexcept {
+  constexpr std::uint32_t kHalf = sizeof(kernels::Packet) / 2;
   Writes& writes = writes_of(header.sequence);
   const kernels::Slot slot = channel_.request(header.sequence);
+  const std::uint64_t before = flag_half(writes.header);
   writes.header = kernels::load_packet(slot.packets);
   const kernels::rdma::SlotRest rest = kernels::rdma::rest_of(writes.header);
   const auto* const packets = reinterpret_cast<const std::uint8_t*>(slot.packets);
-  const std::uint64_t to =
-      queue_->peer().address + static_cast<std::uint64_t>(packets - channel_.requests);
-  constexpr std::uint32_t kHalf = sizeof(kernels::Packet) / 2;
-  writes.first = rest.length == 0 ? 1 : 0;
+  const kernels::rdma::SlotRegion peer = queue_->peer();
+  const std::uint32_t own_key = queue_->own().key;
+  const std::uint64_t to = peer.address + static_cast<std::uint64_t>(packets - channel_.requests);
+  const auto* const replaced = &channel_.request_header().replaced;
   writes.pieces[0] = {reinterpret_cast<std::uintptr_t>(packets + rest.offset), rest.length,
-                      queue_->own().key};
-  for (std::uint32_t i = 0; i < kMostSlotWrites; ++i) {
-    const std::uint32_t half = i == 0 ? 0 : (i - 1) * kHalf;
-    if (i != 0) {
-      writes.pieces[i] = {reinterpret_cast<std::uintptr_t>(&writes.header) + half, kHalf, 0};
-    }
+                      own_key};
+  writes.pieces[1] = {reinterpret_cast<std::uintptr_t>(&writes.header), kHalf, 0};
+  writes.pieces[2] = {reinterpret_cast<std::uintptr_t>(replaced), sizeof *replaced, own_key};
+  writes.first = rest.length == 0 ? 1 : 0;
+  for (std::uint32_t i = 0; i < kMostRequestWrites; ++i) {
     ibv_send_wr& request = writes.requests[i];
     request = {};
     request.wr_id = header.sequence;
-    request.next = i + 1 != kMostSlotWrites ? &writes.requests[i + 1] : nullptr;
+    request.next = i + 1 != kMostRequestWrites ? &writes.requests[i + 1] : nullptr;
     request.sg_list = &writes.pieces[i];
     request.num_sge = 1;
     request.opcode = IBV_WR_RDMA_WRITE;
-    request.send_flags = i != 0 ? IBV_SEND_INLINE : 0;
-    request.wr.rdma.remote_addr = to + (i == 0 ? rest.offset : half);
-    request.wr.rdma.rkey = queue_->peer().key;
+    request.wr.rdma.remote_addr = to + (i == 0 ? rest.offset : 0);
+    request.wr.rdma.rkey = peer.key;
   }
+  writes.requests[1].send_flags = IBV_SEND_INLINE;
+  ibv_send_wr& last = writes.requests[2];
+  last.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+  last.wr.atomic.remote_addr = to + kHalf;
+  last.wr.atomic.compare_add = before;
+  last.wr.atomic.swap = flag_half(writes.header);
+  last.wr.atomic.rkey = peer.key;
   ++prepared_;
 }
 
 /// What the queue pair has room for, as one list, of which the last is signaled.
 bool RdmaSlotConnection::post_writes() {
-  const std::uint64_t room = queue_->pair().capacity().max_send_wr / kMostSlotWrites;
+  const std::uint64_t room = queue_->pair().capacity().max_send_wr / kMostRequestWrites;
   const std::uint64_t end = std::min(prepared_, completed_ + room);
   if (failed() || posted_ == end) return false;
   Writes& first = writes_of(posted_);
   for (; posted_ != end; ++posted_) {
-    ibv_send_wr& last = writes_of(posted_).requests[kMostSlotWrites - 1];
+    ibv_send_wr& last = writes_of(posted_).requests[kMostRequestWrites - 1];
     Writes& next = writes_of(posted_ + 1);
     last.next = posted_ + 1 != end ? &next.requests[next.first] : nullptr;
     if (posted_ + 1 == end) last.send_flags |= IBV_SEND_SIGNALED;
@@ -219,29 +263,57 @@ bool RdmaSlotConnection::post_writes() {
 }
 
 bool RdmaSlotConnection::poll_completions() {
-  std::array<ibv_wc, 16> room;
+  std::array<ibv_wc, kMostCompletions> room;
   const auto done = completions_.poll(room);
   if (completions_.failed()) fail("the device has failed");
+  std::size_t received = 0;
   for (const ibv_wc& completion : done) {
     if (completion.status != IBV_WC_SUCCESS) {
       fail("the connection broke: " + rdma::explain(completion.status, completion.vendor_err));
-      break;
+    } else if ((completion.opcode & IBV_WC_RECV) == 0) {
+      completed_ = completion.wr_id + 1;
+    } else {
+      ++received;
+      take_response(completion);
     }
-    completed_ = completion.wr_id + 1;
+    if (failed()) return true;
+  }
+  const core::Status status = post_receives(queue_->pair(), received);
+  if (!status.ok()) {
+    fail("no receive can be posted: " + std::string(describe(status.error())));
   }
   return !done.empty();
+}
+
+/// All of the response is in its slot, but for the flag, which is the request's. The requester
+/// checks the rest.
+void RdmaSlotConnection::take_response(const ibv_wc& completion) {
+  const std::uint32_t index = ntohl(completion.imm_data);
+  const bool has_slot = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM && index < layout().depth;
+  const std::uint32_t flag = has_slot ? writes_[index].header.flag : 0;
+  if (flag == 0) {
+    fail("the worker answered what it was not asked");
+    return;
+  }
+  kernels::rdma::set_flag(channel_.response(index), flag);
 }
 
 RdmaSlotEndpoint::RdmaSlotEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                                    const kernels::ChannelView& channel)
     : adapter_(std::move(adapter)),
-      completions_(adapter_->device, sends_for(channel)),
+      completions_(adapter_->device, sends_for(channel, kMostRequestWrites) + channel.layout.depth),
       queue_(std::make_unique<SlotQueue>(
           *adapter_, path,
           [&](const rdma::ProtectionDomain& domain) {
-            return std::make_unique<PlainPair>(domain, completions_, sends_for(channel));
+            return std::make_unique<PlainPair>(
+                domain, completions_, sends_for(channel, kMostRequestWrites), channel.layout.depth);
           },
-          responses_of(channel), requests_of(channel))) {}
+          SlotQueue::Written{responses_of(channel), Access::remote_write}, requests_of(channel))) {
+  const core::Status status = post_receives(queue_->pair(), channel.layout.depth);
+  if (!status.ok()) {
+    throw Error(status.error(), "receives of " + queue_->pair().described() + " are not taken");
+  }
+}
 
 std::unique_ptr<DataConnection> RdmaSlotEndpoint::start(progress::Engine& engine,
                                                         const kernels::ChannelView& channel,
@@ -258,14 +330,15 @@ RdmaSlotPath::RdmaSlotPath(std::shared_ptr<Adapter> adapter, const rdma::PathOpt
       queue_(
           *adapter_, path,
           [&](const rdma::ProtectionDomain& domain) {
-            auto rings = make_slot_rings(
-                {*adapter_, domain, engine, std::bit_ceil(kMostSlotWrites * channel.layout.depth),
-                 sends_for(channel)},
-                [this](const std::string& why) { fail(why); });
+            auto rings = make_slot_rings({*adapter_, domain, engine,
+                                          std::bit_ceil(kMostResponseWrites * channel.layout.depth),
+                                          sends_for(channel, kMostResponseWrites)},
+                                         [this](const std::string& why) { fail(why); });
             rings_ = rings.get();
             return rings;
           },
-          requests_of(channel), responses_of(channel)),
+          {requests_of(channel), Access::remote_write | Access::remote_atomic},
+          responses_of(channel)),
       marks_(rings_->sends().ring.blocks) {
   writer_.slots.queue = {rings_->sends(), &state_, marks_.data()};
   writer_.slots.own = queue_.own();

@@ -18,7 +18,8 @@
 
 /// Channels whose two sides write into each other's slots (kernels/rdma/slot_writer.hpp): the
 /// server by work requests of its own, the worker by entries that its back end posts (SlotRings).
-/// Nobody sends, and nobody posts a receive.
+/// The server has a receive posted for each slot, for the immediate of a response; the worker has
+/// none, as its back end polls memory.
 namespace offload::comch {
 
 /// What the peer has to know: where to write, and what connects. Big endian:
@@ -39,10 +40,16 @@ struct SlotEnd {
 class SlotQueue {
  public:
   using MakePair = std::function<std::unique_ptr<SlotPair>(const rdma::ProtectionDomain& domain)>;
+  /// A region, and what the peer may do there.
+  struct Written {
+    std::span<std::byte> bytes;
+    memory::Access by_peer;
+  };
 
-  /// `make`: the queue pair, called once; `adapter` outlives it. Throws Error.
+  /// `make`: the queue pair, called once; `adapter` outlives it. Throws Error: not_supported for a
+  /// device without atomic operations.
   SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
-            std::span<std::byte> written_by_peer, std::span<std::byte> own);
+            const Written& written, std::span<std::byte> own);
   SlotQueue(const SlotQueue&) = delete;
   SlotQueue& operator=(const SlotQueue&) = delete;
   ~SlotQueue();
@@ -75,8 +82,11 @@ class SlotQueue {
   kernels::rdma::SlotRegion peer_{};
 };
 
-/// The server's end: writes requests into the worker's slots, and has the engine look for
-/// responses, which come into its own.
+/// Work requests of a request.
+inline constexpr std::uint32_t kMostRequestWrites = 3;
+
+/// The server's end: writes requests into the worker's slots, and makes responses valid, which come
+/// into its own, as their completions come.
 class RdmaSlotConnection final : public DataConnection, progress::Pollable {
  public:
   /// `queue`: connected, with `completions`. Throws Error.
@@ -89,12 +99,13 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
   void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept override;
 
  private:
-  /// The work requests of a slot.
+  /// The work requests of a slot: the rest, the half of the header without the flag, and the atomic
+  /// operation on the half with it.
   struct Writes {
-    ibv_send_wr requests[kernels::rdma::kMostSlotWrites];
-    ibv_sge pieces[kernels::rdma::kMostSlotWrites];
-    kernels::Packet header;
-    std::uint32_t first;  ///< of them: there may be no rest
+    ibv_send_wr requests[kMostRequestWrites];
+    ibv_sge pieces[kMostRequestWrites];
+    kernels::Packet header;  ///< of the latest request; a flag of 0: there was none
+    std::uint32_t first;     ///< of them: there may be no rest
   };
 
   bool poll() override;
@@ -104,6 +115,7 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
   [[nodiscard]] bool is_busy() const;
   bool post_writes();
   bool poll_completions();
+  void take_response(const ibv_wc& completion);
   [[nodiscard]] Writes& writes_of(std::uint64_t sequence) noexcept {
     return writes_[layout().slot_index(sequence)];
   }
