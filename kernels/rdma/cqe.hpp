@@ -36,6 +36,11 @@ enum class Syndrome : std::uint8_t {
   remote_aborted = 0x22,
 };
 
+/// The last byte of an entry that nobody has written. Its owner is that of the second lap, so that
+/// a reader who looks at the owner alone, as NVIDIA's device functions do, does not take it for the
+/// first lap's.
+inline constexpr std::uint32_t kFreshOwner = static_cast<std::uint32_t>(CqeKind::invalid) << 4 | 1U;
+
 /// An entry of a completion queue, as it lies in memory.
 struct alignas(64) Cqe {
   std::uint32_t words[16];

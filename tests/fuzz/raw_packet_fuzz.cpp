@@ -143,7 +143,7 @@ void run_queue(Input input) {
 }
 
 /// Entries of any bytes: what is read stays in the ring, and what is found fits together.
-void run_entries(Input input) {
+void run_entries(Input input, rdma_queues::EntryFormat format, rdma_queues::Reading reading) {
   std::array<wire::Segment, kBlocks * wire::kSegmentsPerBlock> ring{};
   std::uint32_t records[2] = {};
   std::uint64_t doorbell = 0;
@@ -155,20 +155,23 @@ void run_entries(Input input) {
   // Else hardly one of what is made up gets behind its control segment.
   for (std::uint32_t i = 0; i < blocks; ++i) {
     wire::Segment& control = queue.ring.at(i, 0);
-    control.words[0] = wire::big_endian(i << 8 | (wire::big_endian(control.words[0]) & 0xffU));
+    // The operation and its modifier.
+    control.words[0] =
+        wire::big_endian(i << 8 | (wire::big_endian(control.words[0]) & 0xff00'00ffU));
     control.words[1] = wire::big_endian(0x7700U | (wire::big_endian(control.words[1]) & 0x3fU));
+    if (reading == rdma_queues::Reading::as_card) continue;
     control.words[2] = 0;
     control.words[3] = 0;
   }
   wire::ring_up_to(queue, blocks, 0);
-  rdma_queues::EntryReader reader(queue, rdma_queues::EntryFormat::raw_packet);
+  rdma_queues::EntryReader reader(queue, format, reading);
   reader.look();
   rdma_queues::Entry entry;
   std::vector<std::byte> room(rdma_queues::kMostInline);
   while (reader.has_entry() && reader.read(entry, room.data())) {
     require(entry.end() <= blocks, "an entry is published");
     require(entry.work.inline_length <= (entry.segments - 1) * sizeof(wire::Segment),
-            "an inline header lies in its entry");
+            "inline data lies in its entry");
     require(entry.work.buffer_count < entry.segments, "so do buffers");
     reader.pass(entry);
   }
@@ -176,8 +179,14 @@ void run_entries(Input input) {
 }
 
 void run(const Input& input) {
+  using rdma_queues::EntryFormat;
+  using rdma_queues::Reading;
   run_queue(input);
-  run_entries(input);
+  for (const EntryFormat format : {EntryFormat::raw_packet, EntryFormat::rdma}) {
+    for (const Reading reading : {Reading::strict, Reading::as_card}) {
+      run_entries(input, format, reading);
+    }
+  }
 }
 
 }  // namespace

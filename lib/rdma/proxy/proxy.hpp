@@ -41,14 +41,16 @@ struct ProxyParts {
 ///     ...
 ///     proxy.stop();           // before the queue pair ends
 ///
-/// Entries are a stranger's, and read strictly. One that breaks the format, that the queue pair
-/// does not take, or that fails in the network is completed with its syndrome, and the queue pair
-/// is in error from then on: what is posted, before and after, is completed as flushed. So who
-/// polls always gets out: at once, or within 2 s where the device owes completions. The owner is
-/// told with words, and stops the proxy.
+/// Entries are a stranger's: each index and length is checked. Else they are read as a card reads
+/// them (Reading::as_card), as kernels of others post here too. One that breaks the format, that
+/// the queue pair does not take, or that fails in the network is completed with its syndrome, and
+/// the queue pair is in error from then on: what is posted, before and after, is completed as
+/// flushed. So who polls always gets out: at once, or within 2 s where the device owes completions.
+/// The owner is told with words, and stops the proxy.
 ///
 /// What verbs do not have: a no-op and a dump are completed in their turn, and nothing is done for
-/// them; a dump of memory that is none is not found out. Both fences wait for reads and atomics.
+/// them; a dump of memory that is none is not found out.
+/// Both fences wait for reads and atomics.
 ///
 /// Used by the engine's thread only. While it runs the engine looks at it in each turn, and at
 /// least every 50 us where it sleeps. Nothing allocates after the start but the words of an error.

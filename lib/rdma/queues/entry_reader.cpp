@@ -1,5 +1,6 @@
 #include "rdma/queues/entry_reader.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/rdma/ethernet.hpp"
@@ -31,6 +32,9 @@ constexpr std::uint64_t kKnown =
 bool is_known(std::uint32_t opcode) {
   return opcode < 64 && (kKnown >> opcode & 1U) != 0;
 }
+
+/// Positions that are neither ahead nor behind of what a queue can have.
+constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
 /// Of a queue for raw packets; a card takes others too, which nothing here writes.
 bool is_of_raw_packet(std::uint32_t opcode) {
@@ -89,19 +93,28 @@ bool EntryReader::look() noexcept {
 
   const auto rung_end = static_cast<std::uint16_t>((what >> 8) + blocks_of(whose & 0x3fU));
   const std::uint16_t published = queue_.has_record ? load_record(queue_.record) : rung_end;
-  const auto more = static_cast<std::uint16_t>(published - end_);
-  if (end_ - retired_ + more > queue_.ring.blocks) {
-    return refuse("the record is beyond the ring", false), true;
-  }
+  // A doorbell that was on its way when the record was last read is of blocks that were under way
+  // then. A record is behind only where it is written after the doorbell.
+  const std::uint32_t rung = blocks_ahead(rung_end, queue_.ring.blocks);
+  const std::uint32_t more = blocks_ahead(published, is_strict() ? 0 : queue_.ring.blocks);
+  if (more == kNowhere) return refuse("the record is beyond the ring", false), true;
   // The owner may have gone on since: the record is as far as the entry that was rung for, or
-  // farther. By how much is bounded: a doorbell that was on its way when the record was last read
-  // is of blocks that were under way then.
-  const auto beyond = static_cast<std::uint16_t>(published - rung_end);
-  if (beyond > std::uint32_t{more} + queue_.ring.blocks) {
+  // farther.
+  if (is_strict() && rung > more) {
     return refuse("the doorbell was rung before the record was there", false), true;
   }
-  end_ += more;
+  if (rung == kNowhere) return refuse("the doorbell is beyond the ring", false), true;
+  end_ += std::max(rung, more);
   return true;
+}
+
+/// How far a position is beyond what is known to be published: 0 if it is not, and at most so far
+/// behind; kNowhere: neither.
+std::uint32_t EntryReader::blocks_ahead(std::uint16_t position,
+                                        std::uint32_t most_behind) const noexcept {
+  const auto ahead = static_cast<std::uint16_t>(position - end_);
+  if (end_ - retired_ + ahead <= queue_.ring.blocks) return ahead;
+  return static_cast<std::uint16_t>(end_ - position) <= most_behind ? 0 : kNowhere;
 }
 
 bool EntryReader::read(Entry& entry, std::byte* inline_room) noexcept {
@@ -124,16 +137,13 @@ const char* EntryReader::read_control(Entry& entry) noexcept {
   const bool known =
       format_ == EntryFormat::rdma ? is_known(what & 0xffU) : is_of_raw_packet(what & 0xffU);
   if (what >> 24 != 0 || !known) return "an unknown operation";
-  if (whose >> 8 != queue_.number) return "its queue is another";
-  using namespace kernels::rdma;  // the flags
-  constexpr std::uint32_t kFlags = kSolicited | kSignaled | kSmallFence | kFence;
-  if ((flags & ~kFlags) != 0) return "a reserved field is not 0";
-
   SendWork& work = entry.work;
   work.opcode = static_cast<Opcode>(what & 0xffU);
-  work.flags = static_cast<std::uint8_t>(flags);
-  work.immediate = control.words[3];
-  if (!has_immediate(work.opcode) && work.immediate != 0) {
+  if (whose >> 8 != queue_.number) return "its queue is another";
+  if (const char* const why = read_flags(flags, work)) return why;
+  if (has_immediate(work.opcode)) {
+    work.immediate = control.words[3];
+  } else if (is_strict() && control.words[3] != 0) {
     return "an immediate without an operation that has one";
   }
   entry.segments = whose & 0x3fU;
@@ -144,6 +154,25 @@ const char* EntryReader::read_control(Entry& entry) noexcept {
   return nullptr;
 }
 
+/// Of the control segment's third word: the last byte has, from bit 7 on, three bits of the fence's
+/// mode, one without a use, two of the completion's mode, and two flags. The other bytes are a
+/// signature, and the stream of a kind of queue pair that is not here.
+const char* EntryReader::read_flags(std::uint32_t flags, SendWork& work) const noexcept {
+  using namespace kernels::rdma;  // the flags
+  constexpr std::uint32_t kWritten = kSolicited | kSignaled | kSmallFence | kFence;
+  constexpr std::uint32_t kUnused = 1U << 4 | 1U;
+  constexpr std::uint32_t kMostFence = 4;
+  const std::uint32_t fence = flags >> 5 & 7U;
+  if ((flags & (is_strict() ? ~kWritten : kUnused)) != 0 || fence > kMostFence) {
+    return "a reserved field is not 0";
+  }
+  // Completions: 0 and 1 of errors, 2 of each, 3 of each with an event. Fences: 1 waits for reads
+  // and atomics; 2, 3 and 4 for more, as kFence does.
+  const std::uint8_t fences[] = {0, kSmallFence, kFence, kFence, kFence};
+  work.flags = static_cast<std::uint8_t>((flags & (kSolicited | kSignaled)) | fences[fence]);
+  return nullptr;
+}
+
 const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noexcept {
   const auto& ring = queue_.ring;
   SendWork& work = entry.work;
@@ -151,7 +180,7 @@ const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noe
   if (has_remote(work.opcode)) {
     const Segment remote = load(ring.at(next_, next++));
     work.remote = {joined(remote.words[0], remote.words[1]), big_endian(remote.words[2])};
-    if (remote.words[3] != 0) return "a reserved field is not 0";
+    if (is_strict() && remote.words[3] != 0) return "a reserved field is not 0";
   }
   if (format_ == EntryFormat::raw_packet && work.opcode == Opcode::send) {
     if (const char* const why = read_ethernet(entry, inline_room, next)) return why;

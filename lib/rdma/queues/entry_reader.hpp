@@ -28,6 +28,16 @@ enum class EntryFormat : std::uint8_t {
   raw_packet,  ///< frames of Ethernet: kernels/rdma/ethernet.hpp
 };
 
+/// How much of a doorbell and of an entry has to be right.
+enum class Reading : std::uint8_t {
+  /// What a card looks at. So a doorbell may be rung before its record is written, and fields that
+  /// nothing looks at may hold anything: NVIDIA's device functions do the one and leave the other
+  /// unset. Modes of completions and of fences are those that a card has.
+  as_card,
+  /// Every byte, as kernels/rdma writes it: so tests find faults of our own writers.
+  strict,
+};
+
 /// An entry as it was read.
 struct Entry {
   std::uint64_t position;        ///< of its first block
@@ -46,8 +56,8 @@ struct Entry {
 class EntryReader {
  public:
   explicit EntryReader(const kernels::rdma::SendQueue& queue,
-                       EntryFormat format = EntryFormat::rdma)
-      : queue_(queue), format_(format) {}
+                       EntryFormat format = EntryFormat::rdma, Reading reading = Reading::as_card)
+      : queue_(queue), format_(format), reading_(reading) {}
 
   /// Looks at the doorbell, and takes over what the record says if it was rung. Returns whether it
   /// was, or broke the format.
@@ -72,13 +82,18 @@ class EntryReader {
 
  private:
   bool refuse(const char* why, bool of_entry = true) noexcept;
+  [[nodiscard]] bool is_strict() const noexcept { return reading_ == Reading::strict; }
+  [[nodiscard]] std::uint32_t blocks_ahead(std::uint16_t position,
+                                           std::uint32_t most_behind) const noexcept;
   const char* read_control(Entry& entry) noexcept;
+  const char* read_flags(std::uint32_t flags, kernels::rdma::SendWork& work) const noexcept;
   const char* read_operands(Entry& entry, std::byte* inline_room) noexcept;
   const char* read_ethernet(Entry& entry, std::byte* inline_room, std::uint32_t& next) noexcept;
   const char* read_inline(Entry& entry, std::uint32_t first, std::byte* room) noexcept;
 
   kernels::rdma::SendQueue queue_;
   EntryFormat format_;
+  Reading reading_;
   std::uint64_t doorbell_ = 0;  ///< as last seen
   std::uint64_t end_ = 0;       ///< of what was published
   std::uint64_t next_ = 0;

@@ -10,7 +10,6 @@ namespace offload::rdma {
 namespace {
 
 using kernels::rdma::Cqe;
-using kernels::rdma::CqeKind;
 using kernels::rdma::kBlockBytes;
 using kernels::rdma::kCqeOwner;
 using kernels::rdma::Segment;
@@ -58,9 +57,8 @@ class Parts {
     kernels::rdma::CompletionQueue queue{take<Cqe>(entries),
                                          static_cast<std::uint32_t>(std::countr_zero(entries)),
                                          take<std::uint32_t>(1)};
-    const std::uint32_t invalid = static_cast<std::uint32_t>(CqeKind::invalid) << 4;
     for (std::uint32_t i = 0; i < entries; ++i) {
-      queue.entries[i].words[kCqeOwner] = kernels::rdma::big_endian(invalid);
+      queue.entries[i].words[kCqeOwner] = kernels::rdma::big_endian(kernels::rdma::kFreshOwner);
     }
     return queue;
   }

@@ -30,7 +30,7 @@ inline constexpr std::size_t kQueueAlignment = 64;
 /// that are none.
 std::size_t queue_memory_bytes(const QueueSizes& sizes);
 
-/// Lays a queue pair out at the begin of `memory`: rings, completions that are `invalid` all,
+/// Lays a queue pair out at the begin of `memory`: rings, completions that nobody has written,
 /// records and doorbell, each of these on a cache line of its own, as one side writes it while the
 /// other looks at its neighbour. `number`: the queue pair's, of 24 bits. The memory outlives the
 /// handles, and nobody else uses it meanwhile. Throws Error: invalid_value for sizes that are none,

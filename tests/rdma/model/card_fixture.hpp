@@ -56,7 +56,8 @@ class Owner {
     while (1U << log2 < std::max(blocks, receives)) ++log2;
     for (auto* const completions : {&sent_, &came_}) {
       completions->resize(std::size_t{1} << log2);
-      for (auto& cqe : *completions) cqe.words[rdma::kCqeOwner] = rdma::big_endian(0xf0);
+      for (auto& cqe : *completions)
+        cqe.words[rdma::kCqeOwner] = rdma::big_endian(rdma::kFreshOwner);
     }
     send = {
         {segments_.data(), blocks}, 0, &send_record_, &doorbell_, {sent_.data(), log2, &unused_}};

@@ -20,6 +20,33 @@ using wire::Opcode;
 using wire::Posted;
 using wire::Syndrome;
 
+// Of NVIDIA's device functions: fields that are not set, other modes, and a doorbell before its
+// record.
+TEST_F(ProxyTest, EntriesAreReadAsACardReadsThem) {
+  const LocalBuffer buffer{0x1000, 8, 7};
+  wire::SendWork work = work_of(Opcode::rdma_write, 0);
+  work.remote = {0x2000, 9};
+  work.buffers = &buffer;
+  work.buffer_count = 1;
+  ASSERT_EQ(owner_.post(work), Posted::done);
+  owner_.sent.published = owner_.sent.posted;
+  wire::Segment& control = owner_.queues.send.ring.at(0, 0);
+  control.words[2] = wire::big_endian(0xa5a5'a500U | 3U << 5 | 3U << 2);
+  control.words[3] = 0xa5a5'a5a5U;
+  owner_.queues.send.ring.at(0, 1).words[3] = 0xa5a5'a5a5U;
+  wire::ring_doorbell(owner_.queues.send.doorbell, control);
+  turn();
+  wire::store_record(owner_.queues.send.record, 1);
+  turn();
+  ASSERT_EQ(native().sends.size(), 1U);
+  const test::Posted& posted = native().sends.front();
+  EXPECT_EQ(posted.send.opcode, IBV_WR_RDMA_WRITE);
+  EXPECT_EQ(posted.send.send_flags, unsigned{IBV_SEND_SIGNALED | IBV_SEND_FENCE});
+  EXPECT_EQ(posted.send.wr.rdma.remote_addr, 0x2000U);
+  finish();
+  expect(Syndrome::none, 0);
+}
+
 TEST_F(ProxyTest, EachOperationBecomesItsWorkRequest) {
   const std::pair<Opcode, ibv_wr_opcode> all[] = {
       {Opcode::rdma_write, IBV_WR_RDMA_WRITE},

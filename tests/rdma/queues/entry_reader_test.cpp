@@ -46,7 +46,7 @@ class EntryReaderTest : public testing::Test {
   QueuePairMemory queues_ =
       lay_out_queues(std::as_writable_bytes(std::span(memory_)), kSizes, kNumber);
   wire::SendState state_;
-  EntryReader reader_{queues_.send};
+  EntryReader reader_{queues_.send, EntryFormat::rdma, Reading::strict};
   ReceiveReader receives_{queues_.receive};
   Entry entry_;
   std::array<std::byte, kMostInline + 1> inline_{};
@@ -146,6 +146,129 @@ TEST_F(EntryReaderTest, ALengthOfNoneAndInlineDataThatIsTooLong) {
     EXPECT_EQ(reader.fault(), length == 0 ? "entry 0: a buffer without a length"
                                           : "entry 0: inline data that cannot be");
   }
+}
+
+/// Readings of one entry, which a test has changed.
+class ChangedEntryTest : public EntryReaderTest {
+ protected:
+  /// Writes `work`, has a word of it changed, and lets a reader read it; returns the fault.
+  std::string read(const wire::SendWork& work, Reading reading, std::uint32_t word,
+                   std::uint32_t flipped, EntryFormat format = EntryFormat::rdma) {
+    EntryReader reader(queues_.send, format, reading);
+    wire::SendState state;
+    EXPECT_EQ(wire::post_send(queues_.send, state, work), wire::Posted::done);
+    queues_.send.ring.at(0, word / 4).words[word % 4] ^= wire::big_endian(flipped);
+    wire::publish(queues_.send, state);
+    EXPECT_TRUE(reader.look());
+    reader.read(entry_, inline_.data());
+    return reader.fault();
+  }
+};
+
+// What nothing looks at and NVIDIA's device functions leave unset.
+TEST_F(ChangedEntryTest, WhatACardDoesNotLookAtMayHoldAnything) {
+  const LocalBuffer buffer{0x1122'3344'5566'7788, 100, 7};
+  wire::SendWork work;
+  work.opcode = Opcode::rdma_write;
+  work.flags = wire::kSignaled | wire::kSolicited;
+  work.remote = {0x99, 0x77};
+  work.buffers = &buffer;
+  work.buffer_count = 1;
+  const std::pair<std::uint32_t, std::uint32_t> all[] = {{2, 0xa5a5'a500}, {3, ~0U}, {7, ~0U}};
+  for (const auto& [word, flipped] : all) {
+    EXPECT_NE(read(work, Reading::strict, word, flipped), "") << word;
+    EXPECT_EQ(read(work, Reading::as_card, word, flipped), "") << word;
+    EXPECT_EQ(entry_.work.flags, work.flags);
+    EXPECT_EQ(entry_.work.immediate, 0U);
+    EXPECT_EQ(entry_.work.remote.address, 0x99U);
+    EXPECT_EQ(entry_.work.remote.rkey, 0x77U);
+    EXPECT_EQ(entry_.buffers[0].address, buffer.address);
+  }
+}
+
+TEST_F(ChangedEntryTest, ModesOfCompletionsAndFencesAreThoseOfACard) {
+  constexpr std::uint32_t kOfCompletions = 4;
+  constexpr std::uint32_t kOfFences = 8;
+  const std::uint8_t completions[kOfCompletions] = {0, 0, wire::kSignaled, wire::kSignaled};
+  const std::uint8_t fences[] = {0, wire::kSmallFence, wire::kFence, wire::kFence, wire::kFence};
+  for (std::uint32_t fence = 0; fence < kOfFences; ++fence) {
+    for (std::uint32_t completion = 0; completion < kOfCompletions; ++completion) {
+      const std::uint32_t flags = fence << 5 | completion << 2;
+      const bool is_written = (fence == 0 || fence == 1 || fence == 4) && completion % 2 == 0;
+      EXPECT_EQ(read({}, Reading::strict, 2, flags).empty(), is_written) << flags;
+      EXPECT_EQ(read({}, Reading::as_card, 2, flags).empty(), fence < std::size(fences)) << flags;
+      if (fence >= std::size(fences)) continue;
+      EXPECT_EQ(entry_.work.flags, fences[fence] | completions[completion]) << flags;
+    }
+  }
+  for (const std::uint32_t unused : {1U, 1U << 4}) {
+    EXPECT_NE(read({}, Reading::as_card, 2, unused), "");
+  }
+}
+
+/// How NVIDIA's device functions ring: a doorbell with 24 bits of the position and no length, the
+/// record, and the same doorbell again.
+class DoorbellFirstTest : public EntryReaderTest {
+ protected:
+  void post(std::uint64_t end) {
+    for (; state_.posted < end; state_.completed = state_.posted) {
+      ASSERT_EQ(wire::post_send(queues_.send, state_, {}), wire::Posted::done);
+    }
+  }
+  void ring_alone(std::uint64_t end) {
+    const auto position = static_cast<std::uint32_t>(end & 0xff'ffffU);
+    wire::ring_doorbell(queues_.send.doorbell,
+                        {{wire::big_endian(position << 8), wire::big_endian(kNumber << 8), 0, 0}});
+  }
+  /// Reads all that there is to be read.
+  std::uint64_t read_all(EntryReader& reader) {
+    while (reader.has_entry() && reader.read(entry_, inline_.data())) reader.pass(entry_);
+    reader.retire(reader.next());
+    return reader.next();
+  }
+};
+
+TEST_F(DoorbellFirstTest, ACardTakesWhatWasRungFor) {
+  EntryReader reader(queues_.send);
+  for (std::uint64_t end = 3; end < 0x3'0000; end += 3) {
+    post(end);
+    ring_alone(end);
+    ASSERT_TRUE(reader.look());
+    ASSERT_EQ(read_all(reader), end) << reader.fault();
+    wire::store_record(queues_.send.record, static_cast<std::uint32_t>(end & 0xffffU));
+    ring_alone(end);
+    ASSERT_FALSE(reader.look()) << "the second says the same";
+  }
+  EXPECT_EQ(reader.fault(), "");
+}
+
+TEST_F(DoorbellFirstTest, ARecordThatIsFartherCountsToo) {
+  EntryReader reader(queues_.send);
+  post(9);
+  wire::store_record(queues_.send.record, 9);
+  ring_alone(4);
+  EXPECT_TRUE(reader.look());
+  EXPECT_EQ(read_all(reader), 9U);
+  ring_alone(7);  // late
+  EXPECT_TRUE(reader.look());
+  EXPECT_FALSE(reader.has_entry());
+  EXPECT_EQ(reader.fault(), "");
+}
+
+TEST_F(DoorbellFirstTest, ADoorbellBeyondTheRingIsAFault) {
+  EntryReader reader(queues_.send);
+  post(20);
+  ring_alone(20);
+  EXPECT_TRUE(reader.look());
+  EXPECT_EQ(read_all(reader), 20U);
+  wire::store_record(queues_.send.record, 20);
+  ring_alone(20 + 32);
+  EXPECT_TRUE(reader.look());
+  EXPECT_EQ(reader.fault(), "");
+  ring_alone(20 + 32 + 1);
+  EXPECT_TRUE(reader.look());
+  EXPECT_EQ(reader.fault(), "the doorbell is beyond the ring");
+  EXPECT_FALSE(reader.has_entry());
 }
 
 TEST_F(EntryReaderTest, ReceivesAreReadInTheirOrderAndNoMoreThanThereAre) {

@@ -83,6 +83,20 @@ TEST(QueueMemory, PartsDoNotOverlapAndFillIt) {
   }
 }
 
+// Of the second lap, for a reader who looks at the owner alone.
+TEST(QueueMemory, FreshCompletionsAreNobodysOfTheFirstLap) {
+  auto memory = room_for({16, 4});
+  const auto queues = lay_out_queues(bytes_of(memory), {16, 4}, 1);
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(wire::big_endian(queues.send.completions.entries[i].words[wire::kCqeOwner]), 0xf1U);
+  }
+  EXPECT_EQ(wire::big_endian(queues.receive.completions.entries[3].words[wire::kCqeOwner]), 0xf1U);
+  for (const std::uint64_t index : {0U, 16U}) {
+    EXPECT_FALSE(
+        wire::is_there(queues.send.completions.entries[0].words[wire::kCqeOwner], index, 4));
+  }
+}
+
 // Laid out in memory that was used before, seen elsewhere by its owner, and a card at the begin.
 TEST(QueueMemory, HandlesOfTheSameMemoryElsewhere) {
   const QueueSizes sizes{8, 8};

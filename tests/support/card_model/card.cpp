@@ -50,7 +50,7 @@ std::uint32_t Card::add(const QueuePairMemory& memory, EntryFormat format) {
   const auto number = kFirstNumber + static_cast<std::uint32_t>(pairs_.size());
   SendQueue send = memory.send;
   send.number = number;
-  pairs_.push_back({number, EntryReader(send, format), ReceiveReader(memory.receive),
+  pairs_.push_back({number, EntryReader(send, format, reading_), ReceiveReader(memory.receive),
                     CompletionWriter(send.completions),
                     CompletionWriter(memory.receive.completions)});
   return number;

@@ -23,7 +23,8 @@ struct RemoteRights {
 };
 
 /// A card in memory: carries out what is posted to its queues, among the queues themselves, and is
-/// strict about what it reads. It stands for an mlx5 card in tests and benchmarks; what it cannot
+/// strict about what it reads, as our own writers post to it; with Reading::as_card it takes what a
+/// card takes of others. It stands for an mlx5 card in tests and benchmarks; what it cannot
 /// show is timing, and what a PCIe device may reorder.
 ///
 /// An entry that breaks the format is a fault of its owner: the card notes it in words and
@@ -33,6 +34,9 @@ struct RemoteRights {
 /// One thread, which may be another than those of the queues.
 class Card {
  public:
+  Card() = default;
+  explicit Card(Reading reading) : reading_(reading) {}
+
   /// Lets the queues use `bytes`, under one key for local and remote use. They outlive the card.
   std::uint32_t register_memory(std::span<std::byte> bytes, RemoteRights rights);
 
@@ -123,6 +127,7 @@ class Card {
   void complete_came(QueuePair& pair, const kernels::rdma::Completion& completion);
   void note_fault(QueuePair& pair);
 
+  Reading reading_ = Reading::strict;
   std::vector<Region> regions_;
   std::deque<QueuePair> pairs_;     // they refer to each other
   std::vector<std::byte> message_;  // of the operation that is carried out
