@@ -45,11 +45,12 @@ inline std::uint32_t load_owner(const Cqe& cqe) {
   return __atomic_load_n(&cqe.words[kCqeOwner], __ATOMIC_ACQUIRE);
 }
 
-/// A completion queue: 2^log2 entries, all of kind `invalid` at first.
+/// A completion queue: 2^log2 entries, whose owner's words are kFreshOwner at first.
 struct CompletionQueue {
   Cqe* entries;
   std::uint32_t log2;
-  std::uint32_t* record;  ///< of its consumer
+  std::uint32_t* record;     ///< of its consumer
+  std::uint32_t number = 0;  ///< the card's, for entries that wait for its completions
 };
 
 /// Looks for completion `index`, the first being 0; false: it has not come. The entry is free again
@@ -82,6 +83,29 @@ OFFLOAD_HOST_DEVICE inline bool poll_completion(const CompletionQueue& queue, st
 /// The completions before `end` were read.
 OFFLOAD_HOST_DEVICE inline void free_completions(const CompletionQueue& queue, std::uint64_t end) {
   store_record(queue.record, static_cast<std::uint32_t>(end & 0xff'ffffU));
+}
+
+/// Returns the work of an entry that holds back what is posted behind it until completion `index`
+/// of another queue is there; the first is 0, and errors count. `index` is less than 2^23 behind or
+/// ahead of the newest completion.
+OFFLOAD_HOST_DEVICE inline SendWork wait_for_completion(const CompletionQueue& queue,
+                                                        std::uint64_t index) {
+  SendWork work;
+  work.opcode = Opcode::wait;
+  work.awaited.value = index;
+  work.awaited.completions = queue.number;
+  return work;
+}
+
+/// Returns the work of an entry that holds back what is posted behind it until the card's clock has
+/// reached `time`. Clock and unit are those of Completion::time.
+OFFLOAD_HOST_DEVICE inline SendWork wait_for_time(std::uint64_t time) {
+  SendWork work;
+  work.opcode = Opcode::wait;
+  work.awaited.value = time;
+  work.awaited.mask = ~std::uint64_t{0};
+  work.awaited.is_time = true;
+  return work;
 }
 
 /// A send queue and the queue of its completions, which has an entry for each of its blocks at

@@ -28,10 +28,11 @@ enum class Opcode : std::uint8_t {
   rdma_write_with_imm = 0x09,
   send = 0x0a,
   send_with_imm = 0x0b,
+  wait = 0x0f,  ///< holds back the entries behind it; not among the public numbers
   rdma_read = 0x10,
   compare_swap = 0x11,
   fetch_add = 0x12,
-  dump = 0x23,  ///< reads local buffers and drops them; not among the public numbers
+  dump = 0x23,  ///< reads local buffers and drops them; nor is this
 };
 
 /// Of an entry (MLX5_WQE_CTRL_*), to be combined.
@@ -67,6 +68,17 @@ struct RemoteBuffer {
   std::uint32_t rkey;
 };
 
+/// What an entry of Opcode::wait waits for. The queue goes on once the masked difference between
+/// what is there and `value` is in the lower half of the mask's range: so both may wrap.
+struct Awaited {
+  static constexpr std::uint64_t kIndexMask = 0xff'ffffU;
+
+  std::uint64_t value = 0;          ///< index of a completion, the first being 0; or a time
+  std::uint64_t mask = kIndexMask;  ///< 2^n - 1
+  std::uint32_t completions = 0;    ///< number of the completion queue
+  bool is_time = false;             ///< by the card's clock, in the unit of its completions' times
+};
+
 /// One operation, as ibv_send_wr has it.
 struct SendWork {
   Opcode opcode = Opcode::nop;
@@ -79,6 +91,7 @@ struct SendWork {
   std::uint32_t buffer_count = 0;
   const void* inline_data = nullptr;  ///< instead of buffers: writes and sends
   std::uint32_t inline_length = 0;    ///< bytes
+  Awaited awaited{};                  ///< wait
 };
 
 OFFLOAD_HOST_DEVICE constexpr bool is_atomic(Opcode opcode) {
@@ -94,6 +107,7 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t segments_of(const SendWork& work) {
   constexpr std::uint32_t kInlineHeader = 4;
   constexpr std::uint32_t kSegment = sizeof(Segment);
   std::uint32_t segments = 1;
+  if (work.opcode == Opcode::wait) return work.awaited.is_time ? 3 : 2;
   if (has_remote(work.opcode)) ++segments;
   if (is_atomic(work.opcode)) ++segments;
   if (work.inline_length != 0) {
@@ -107,12 +121,19 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t blocks_of(std::uint32_t segments) {
   return (segments + kSegmentsPerBlock - 1) / kSegmentsPerBlock;
 }
 
+/// Modifier of Opcode::wait: for a time (MLX5_OPC_MOD_WAIT_TIME).
+inline constexpr std::uint32_t kWaitForTime = 2;
+/// Condition of a wait for a time: the clock has reached the value (MLX5_WAIT_COND_CYCLIC_SMALLER).
+inline constexpr std::uint32_t kCyclicSmaller = 5;
+
 /// The first segment: what entry it is, whose, and how long. `position`: that of its block, counted
 /// from the queue's first.
 OFFLOAD_HOST_DEVICE inline Segment control_segment(std::uint64_t position, std::uint32_t queue,
                                                    std::uint32_t segments, const SendWork& work) {
   const auto index = static_cast<std::uint32_t>(position & 0xffffU);
-  return {{big_endian(index << 8 | static_cast<std::uint32_t>(work.opcode)),
+  const bool for_time = work.opcode == Opcode::wait && work.awaited.is_time;
+  const std::uint32_t modifier = for_time ? kWaitForTime << 24 : 0;
+  return {{big_endian(modifier | index << 8 | static_cast<std::uint32_t>(work.opcode)),
            big_endian(queue << 8 | segments), big_endian(work.flags), work.immediate}};
 }
 
@@ -130,6 +151,21 @@ OFFLOAD_HOST_DEVICE inline Segment atomic_segment(const SendWork& work) {
            big_endian(static_cast<std::uint32_t>(operand)),
            big_endian(static_cast<std::uint32_t>(compare >> 32)),
            big_endian(static_cast<std::uint32_t>(compare))}};
+}
+
+/// Returns segment `i` of what an entry waits for: a completion has one, a time has two.
+OFFLOAD_HOST_DEVICE inline Segment wait_segment(const Awaited& awaited, std::uint32_t i) {
+  const auto high = [](std::uint64_t value) {
+    return big_endian(static_cast<std::uint32_t>(value >> 32));
+  };
+  const auto low = [](std::uint64_t value) {
+    return big_endian(static_cast<std::uint32_t>(value));
+  };
+  if (!awaited.is_time) {
+    return {{0, 0, low(awaited.value & Awaited::kIndexMask), big_endian(awaited.completions)}};
+  }
+  if (i == 0) return {{big_endian(kCyclicSmaller), 0, 0, 0}};
+  return {{high(awaited.value), low(awaited.value), high(awaited.mask), low(awaited.mask)}};
 }
 
 /// A local buffer, of an entry to be sent or of a receive.
@@ -161,6 +197,7 @@ OFFLOAD_HOST_DEVICE inline Segment segment_at(std::uint64_t position, std::uint3
                                               std::uint32_t segments, const SendWork& work,
                                               std::uint32_t i) {
   if (i == 0) return control_segment(position, queue, segments, work);
+  if (work.opcode == Opcode::wait) return wait_segment(work.awaited, i - 1);
   std::uint32_t before = 1;
   if (has_remote(work.opcode)) {
     if (i == before++) return remote_segment(work.remote);
@@ -195,7 +232,11 @@ OFFLOAD_HOST_DEVICE inline Segment write_entry(const SendRing& ring, std::uint64
   std::uint32_t next = 1;
   if (has_remote(work.opcode)) ring.at(position, next++) = remote_segment(work.remote);
   if (is_atomic(work.opcode)) ring.at(position, next++) = atomic_segment(work);
-  if (work.inline_length != 0) {
+  if (work.opcode == Opcode::wait) {
+    for (; next < segments; ++next) {
+      ring.at(position, next) = wait_segment(work.awaited, next - 1);
+    }
+  } else if (work.inline_length != 0) {
     for (std::uint32_t i = 0; next < segments; ++i) {
       ring.at(position, next++) = inline_segment(work, i);
     }

@@ -173,6 +173,8 @@ void run_entries(Input input, rdma_queues::EntryFormat format, rdma_queues::Read
     require(entry.work.inline_length <= (entry.segments - 1) * sizeof(wire::Segment),
             "inline data lies in its entry");
     require(entry.work.buffer_count < entry.segments, "so do buffers");
+    const std::uint64_t mask = entry.work.awaited.mask;
+    require(mask != 0 && (mask & (mask + 1)) == 0, "a wait has a range");
     reader.pass(entry);
   }
   require(!reader.has_entry(), "the reading ends");

@@ -40,7 +40,8 @@ kernels::rdma::CompletionQueue completions_of(const mlx5dv_cq& native, const Are
   }
   return {part_of<Cqe>(arena, native.buf, native.cqe_cnt, "completions"),
           static_cast<std::uint32_t>(std::countr_zero(native.cqe_cnt)),
-          part_of<std::uint32_t>(arena, native.dbrec, 2, "record of a completion queue")};
+          part_of<std::uint32_t>(arena, native.dbrec, 2, "record of a completion queue"),
+          native.cqn};
 }
 
 }  // namespace

@@ -250,12 +250,15 @@ void Proxy::complete_local() {
     if (oldest.is_posted) return;
     const bool refused = oldest.syndrome != Syndrome::none;
     const std::uint64_t position = oldest.position;
+    const bool waits = oldest.opcode == kernels::rdma::Opcode::wait;
+    const char* const why =
+        waits ? " is a WAIT, which libibverbs does not have; use the queues of an mlx5 card"
+              : " is none that the queue pair takes";
     complete_oldest(error_ ? Syndrome::flushed : Syndrome::none);
     if (!refused || error_) continue;
     enter_error(entries_.has_fault()
                     ? Error(ErrorCode::bad_message, described() + ": " + entries_.fault())
-                    : Error(ErrorCode::invalid_value,
-                            described(position) + " is none that the queue pair takes"));
+                    : Error(ErrorCode::invalid_value, described(position) + why));
   }
 }
 

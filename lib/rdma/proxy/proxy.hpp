@@ -49,7 +49,7 @@ struct ProxyParts {
 /// The owner is told with words, and stops the proxy.
 ///
 /// What verbs do not have: a no-op and a dump are completed in their turn, and nothing is done for
-/// them; a dump of memory that is none is not found out.
+/// them; a dump of memory that is none is not found out. An entry that waits is refused, by name.
 /// Both fences wait for reads and atomics.
 ///
 /// Used by the engine's thread only. While it runs the engine looks at it in each turn, and at

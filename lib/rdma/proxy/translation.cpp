@@ -36,6 +36,7 @@ std::uint64_t length_of(const Entry& entry) noexcept {
 
 Syndrome refusal_of(const Entry& entry, std::uint64_t length, const QueueLimits& limits) noexcept {
   const auto& work = entry.work;
+  if (work.opcode == Opcode::wait) return Syndrome::local_queue_operation;
   if (!has_request(work.opcode)) return Syndrome::none;
   const bool reads = work.opcode == Opcode::rdma_read || is_atomic(work.opcode);
   if ((reads && !limits.is_reliable) || work.buffer_count > limits.max_send_sge) {

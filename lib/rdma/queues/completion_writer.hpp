@@ -24,6 +24,8 @@ class CompletionWriter {
                      __ATOMIC_RELEASE);
   }
 
+  [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
+
  private:
   kernels::rdma::CompletionQueue queue_;
   std::uint64_t written_ = 0;

@@ -24,21 +24,24 @@ constexpr std::uint64_t mask_of(Opcode opcode) {
   return std::uint64_t{1} << static_cast<unsigned>(opcode);
 }
 
-constexpr std::uint64_t kKnown =
-    mask_of(Opcode::nop) | mask_of(Opcode::rdma_write) | mask_of(Opcode::rdma_write_with_imm) |
-    mask_of(Opcode::send) | mask_of(Opcode::send_with_imm) | mask_of(Opcode::rdma_read) |
-    mask_of(Opcode::compare_swap) | mask_of(Opcode::fetch_add) | mask_of(kDump);
+constexpr std::uint64_t kKnown = mask_of(Opcode::nop) | mask_of(Opcode::rdma_write) |
+                                 mask_of(Opcode::rdma_write_with_imm) | mask_of(Opcode::send) |
+                                 mask_of(Opcode::send_with_imm) | mask_of(Opcode::rdma_read) |
+                                 mask_of(Opcode::compare_swap) | mask_of(Opcode::fetch_add) |
+                                 mask_of(Opcode::wait) | mask_of(kDump);
 
 bool is_known(std::uint32_t opcode) {
   return opcode < 64 && (kKnown >> opcode & 1U) != 0;
 }
 
-/// Positions that are neither ahead nor behind of what a queue can have.
+/// A position that a queue cannot have.
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
 /// Of a queue for raw packets; a card takes others too, which nothing here writes.
 bool is_of_raw_packet(std::uint32_t opcode) {
-  return opcode < 64 && ((mask_of(Opcode::nop) | mask_of(Opcode::send)) >> opcode & 1U) != 0;
+  constexpr std::uint64_t kOfRawPacket =
+      mask_of(Opcode::nop) | mask_of(Opcode::send) | mask_of(Opcode::wait);
+  return opcode < 64 && (kOfRawPacket >> opcode & 1U) != 0;
 }
 
 bool has_immediate(Opcode opcode) {
@@ -108,8 +111,8 @@ bool EntryReader::look() noexcept {
   return true;
 }
 
-/// How far a position is beyond what is known to be published: 0 if it is not, and at most so far
-/// behind; kNowhere: neither.
+/// Returns how many blocks `position` is ahead of what is known to be published: 0 if it is at most
+/// `most_behind` blocks behind that, kNowhere if a queue cannot have such a position.
 std::uint32_t EntryReader::blocks_ahead(std::uint16_t position,
                                         std::uint32_t most_behind) const noexcept {
   const auto ahead = static_cast<std::uint16_t>(position - end_);
@@ -136,9 +139,12 @@ const char* EntryReader::read_control(Entry& entry) noexcept {
   if ((what >> 8 & 0xffffU) != (next_ & 0xffffU)) return "its index is another's";
   const bool known =
       format_ == EntryFormat::rdma ? is_known(what & 0xffU) : is_of_raw_packet(what & 0xffU);
-  if (what >> 24 != 0 || !known) return "an unknown operation";
+  if (!known) return "an unknown operation";
   SendWork& work = entry.work;
   work.opcode = static_cast<Opcode>(what & 0xffU);
+  const bool waits = work.opcode == Opcode::wait;
+  work.awaited.is_time = waits && what >> 24 == kernels::rdma::kWaitForTime;
+  if (what >> 24 != 0 && !work.awaited.is_time) return "an unknown operation";
   if (whose >> 8 != queue_.number) return "its queue is another";
   if (const char* const why = read_flags(flags, work)) return why;
   if (has_immediate(work.opcode)) {
@@ -147,16 +153,19 @@ const char* EntryReader::read_control(Entry& entry) noexcept {
     return "an immediate without an operation that has one";
   }
   entry.segments = whose & 0x3fU;
-  const std::uint32_t fixed =
+  std::uint32_t fixed =
       1 + (has_remote(work.opcode) ? 1U : 0U) + (is_atomic(work.opcode) ? 1U : 0U);
-  if ((whose & 0xc0U) != 0 || entry.segments < fixed) return "its length is none";
+  if (waits) fixed = segments_of(work);
+  if ((whose & 0xc0U) != 0 || entry.segments < fixed || (waits && entry.segments != fixed)) {
+    return "its length is none";
+  }
   if (entry.end() > end_) return "it is not all published";
   return nullptr;
 }
 
-/// Of the control segment's third word: the last byte has, from bit 7 on, three bits of the fence's
-/// mode, one without a use, two of the completion's mode, and two flags. The other bytes are a
-/// signature, and the stream of a kind of queue pair that is not here.
+/// Reads the control segment's third word. Its last byte has, from bit 7 on, three bits for the
+/// mode of the fence, one that is unused, two for the mode of the completion, and two flags. The
+/// other bytes are a signature, and the stream of a kind of queue pair that is not here.
 const char* EntryReader::read_flags(std::uint32_t flags, SendWork& work) const noexcept {
   using namespace kernels::rdma;  // the flags
   constexpr std::uint32_t kWritten = kSolicited | kSignaled | kSmallFence | kFence;
@@ -182,6 +191,7 @@ const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noe
     work.remote = {joined(remote.words[0], remote.words[1]), big_endian(remote.words[2])};
     if (is_strict() && remote.words[3] != 0) return "a reserved field is not 0";
   }
+  if (work.opcode == Opcode::wait) return read_awaited(work.awaited);
   if (format_ == EntryFormat::raw_packet && work.opcode == Opcode::send) {
     if (const char* const why = read_ethernet(entry, inline_room, next)) return why;
   }
@@ -205,6 +215,28 @@ const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noe
     entry.buffers[work.buffer_count++] = buffer;
   }
   return nullptr;
+}
+
+/// Reads what an entry waits for. The entry has the segments for it.
+const char* EntryReader::read_awaited(kernels::rdma::Awaited& awaited) const noexcept {
+  const Segment first = load(queue_.ring.at(next_, 1));
+  if (!awaited.is_time) {
+    if (is_strict() && (first.words[0] != 0 || first.words[1] != 0)) {
+      return "a reserved field is not 0";
+    }
+    awaited.value = big_endian(first.words[2]);
+    awaited.completions = big_endian(first.words[3]);
+    return nullptr;
+  }
+  const Segment second = load(queue_.ring.at(next_, 2));
+  awaited.value = joined(second.words[0], second.words[1]);
+  awaited.mask = joined(second.words[2], second.words[3]);
+  if (big_endian(first.words[0]) != kernels::rdma::kCyclicSmaller || awaited.mask == 0 ||
+      (awaited.mask & (awaited.mask + 1)) != 0) {
+    return "an unknown condition";
+  }
+  const bool has_more = (first.words[1] | first.words[2] | first.words[3]) != 0;
+  return is_strict() && has_more ? "a reserved field is not 0" : nullptr;
 }
 
 /// The Ethernet segment, at `next`, and the begin of the frame that it has inline.

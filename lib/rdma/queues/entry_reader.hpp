@@ -28,13 +28,13 @@ enum class EntryFormat : std::uint8_t {
   raw_packet,  ///< frames of Ethernet: kernels/rdma/ethernet.hpp
 };
 
-/// How much of a doorbell and of an entry has to be right.
+/// How strictly doorbells and entries are read.
 enum class Reading : std::uint8_t {
-  /// What a card looks at. So a doorbell may be rung before its record is written, and fields that
-  /// nothing looks at may hold anything: NVIDIA's device functions do the one and leave the other
-  /// unset. Modes of completions and of fences are those that a card has.
+  /// As a card reads them: a doorbell may be rung before its record is written, fields that a card
+  /// does not look at may hold anything, and all its modes of completions and of fences are taken.
+  /// NVIDIA's device functions need this.
   as_card,
-  /// Every byte, as kernels/rdma writes it: so tests find faults of our own writers.
+  /// As kernels/rdma writes them, each byte: tests find faults of our own writers by this.
   strict,
 };
 
@@ -88,6 +88,7 @@ class EntryReader {
   const char* read_control(Entry& entry) noexcept;
   const char* read_flags(std::uint32_t flags, kernels::rdma::SendWork& work) const noexcept;
   const char* read_operands(Entry& entry, std::byte* inline_room) noexcept;
+  const char* read_awaited(kernels::rdma::Awaited& awaited) const noexcept;
   const char* read_ethernet(Entry& entry, std::byte* inline_room, std::uint32_t& next) noexcept;
   const char* read_inline(Entry& entry, std::uint32_t first, std::byte* room) noexcept;
 

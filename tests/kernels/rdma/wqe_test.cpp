@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/rdma/queue_pair.hpp"
+
 /// Entries are those that infiniband/mlx5dv.h describes, byte for byte.
 namespace offload::kernels::rdma {
 namespace {
@@ -139,6 +141,39 @@ TEST(Wqe, EntriesAreThoseOfMlx5dv) {
     const std::uint32_t lane = static_cast<std::uint32_t>(number()) % segments;
     const Segment part = segment_at(position, queue, segments, work, lane);
     ASSERT_EQ(std::memcmp(&part, &expected[lane * sizeof part], sizeof part), 0) << "entry " << i;
+  }
+}
+
+// What mlx5dv.h has no struct for.
+TEST(Wqe, AWaitIsThatOfACard) {
+  const std::uint32_t number = 0xab'cdef;
+  Cqe cqe{};
+  std::uint32_t record = 0;
+  const Bytes of_completion = {0x00, 0x12, 0x34, 0x0f, 0x98, 0x76, 0x54, 0x02,  //
+                               0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x00,  //
+                               0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  //
+                               0x00, 0x45, 0x67, 0x89, 0x00, 0xab, 0xcd, 0xef};
+  const Bytes of_time = {0x02, 0x12, 0x34, 0x0f, 0x98, 0x76, 0x54, 0x03,  //
+                         0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x00,  //
+                         0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x00,  //
+                         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  //
+                         0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,  //
+                         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+  const std::pair<SendWork, Bytes> all[] = {
+      {wait_for_completion({&cqe, 0, &record, number}, 0x1'2345'6789), of_completion},
+      {wait_for_time(0x1122'3344'5566'7788), of_time}};
+  for (auto [work, expected] : all) {
+    work.flags = kSignaled;
+    TestRing memory(4);
+    const std::uint32_t segments = segments_of(work);
+    ASSERT_EQ(segments * sizeof(Segment), expected.size());
+    const Segment control = write_entry(memory.ring(), 0x71234, 0x98'7654, segments, work);
+    EXPECT_EQ(memory.read(0x71234, segments), expected);
+    EXPECT_EQ(std::memcmp(&control, expected.data(), sizeof control), 0);
+    for (std::uint32_t lane = 0; lane < segments; ++lane) {
+      const Segment part = segment_at(0x71234, 0x98'7654, segments, work, lane);
+      EXPECT_EQ(std::memcmp(&part, &expected[lane * sizeof part], sizeof part), 0) << lane;
+    }
   }
 }
 

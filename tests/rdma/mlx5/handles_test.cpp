@@ -47,12 +47,14 @@ TEST_F(HandlesTest, AreWhatLibmlx5Tells) {
   EXPECT_EQ(queues.send.completions.entries, native.sends.buf);
   EXPECT_EQ(queues.send.completions.log2, 6U);
   EXPECT_EQ(queues.send.completions.record, native.sends.dbrec);
+  EXPECT_EQ(queues.send.completions.number, 1U);
   EXPECT_EQ(queues.receive.ring, native.pair.rq.buf);
   EXPECT_EQ(queues.receive.entries, 32U);
   EXPECT_EQ(queues.receive.record, native.pair.dbrec);
   EXPECT_EQ(queues.receive.completions.entries, native.receives.buf);
   EXPECT_EQ(queues.receive.completions.log2, 5U);
   EXPECT_EQ(queues.receive.completions.record, native.receives.dbrec);
+  EXPECT_EQ(queues.receive.completions.number, 2U);
 }
 
 TEST_F(HandlesTest, AreNotMadeOfWhatKernelsDoNotKnow) {

@@ -18,12 +18,12 @@ namespace rdma = kernels::rdma;
 class Owner {
  public:
   Owner(Card& card, std::uint32_t blocks, std::uint32_t receives) : Owner(blocks, receives) {
-    send.number = card.add({send, receive});
+    set_number(card.add({send, receive}));
   }
   /// Of raw packets.
   Owner(Card& card, std::uint32_t blocks, std::uint32_t receives, std::uint32_t least_inline)
       : Owner(blocks, receives) {
-    send.number = card.add_raw({send, receive}, least_inline);
+    set_number(card.add_raw({send, receive}, least_inline));
   }
 
   rdma::Posted post(const rdma::SendWork& work) { return rdma::post_send(send, posted, work); }
@@ -50,6 +50,11 @@ class Owner {
   rdma::ReceiveState received;
 
  private:
+  void set_number(std::uint32_t number) {
+    send.number = number;
+    send.completions.number = Card::completions_of_sends(number);
+    receive.completions.number = Card::completions_of_receives(number);
+  }
   Owner(std::uint32_t blocks, std::uint32_t receives)
       : segments_(blocks * rdma::kSegmentsPerBlock), receive_ring_(receives) {
     std::uint32_t log2 = 0;

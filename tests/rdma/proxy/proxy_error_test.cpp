@@ -129,6 +129,14 @@ TEST_F(ProxyErrorTest, WhatTheQueuePairDoesNotTake) {
   expect_told(": entry 1 is none that the queue pair takes");
 }
 
+TEST_F(ProxyErrorTest, AWaitIsRefusedByName) {
+  go(wire::wait_for_completion(owner_.queues.receive.completions, 0));
+  EXPECT_TRUE(native().sends.empty());
+  expect(Syndrome::local_queue_operation, 0);
+  expect_told(
+      ": entry 0 is a WAIT, which libibverbs does not have; use the queues of an mlx5 card");
+}
+
 struct Refused {
   Opcode opcode;
   std::uint64_t address;

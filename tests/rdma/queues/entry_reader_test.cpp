@@ -184,6 +184,12 @@ TEST_F(ChangedEntryTest, WhatACardDoesNotLookAtMayHoldAnything) {
     EXPECT_EQ(entry_.work.remote.rkey, 0x77U);
     EXPECT_EQ(entry_.buffers[0].address, buffer.address);
   }
+  wire::SendWork waits = wire::wait_for_completion(queues_.receive.completions, 5);
+  for (const std::uint32_t word : {4U, 5U}) {
+    EXPECT_EQ(read(waits, Reading::strict, word, 1), "entry 0: a reserved field is not 0");
+    EXPECT_EQ(read(waits, Reading::as_card, word, 1), "");
+    EXPECT_EQ(entry_.work.awaited.value, 5U);
+  }
 }
 
 TEST_F(ChangedEntryTest, ModesOfCompletionsAndFencesAreThoseOfACard) {
@@ -204,6 +210,58 @@ TEST_F(ChangedEntryTest, ModesOfCompletionsAndFencesAreThoseOfACard) {
   for (const std::uint32_t unused : {1U, 1U << 4}) {
     EXPECT_NE(read({}, Reading::as_card, 2, unused), "");
   }
+}
+
+TEST_F(ChangedEntryTest, WhatItWaitsFor) {
+  queues_.receive.completions.number = 0xab'cdef;
+  for (const EntryFormat format : {EntryFormat::rdma, EntryFormat::raw_packet}) {
+    const auto of = wire::wait_for_completion(queues_.receive.completions, 0x1'2345'6789);
+    EXPECT_EQ(read(of, Reading::strict, 0, 0, format), "");
+    EXPECT_EQ(entry_.segments, 2U);
+    EXPECT_FALSE(entry_.work.awaited.is_time);
+    EXPECT_EQ(entry_.work.awaited.value, 0x45'6789U) << "24 bits of it";
+    EXPECT_EQ(entry_.work.awaited.mask, 0xff'ffffU);
+    EXPECT_EQ(entry_.work.awaited.completions, 0xab'cdefU);
+
+    wire::SendWork until = wire::wait_for_time(0x1122'3344'5566'7788);
+    until.awaited.mask = 0xffff'ffff'ffff;
+    EXPECT_EQ(read(until, Reading::strict, 0, 0, format), "");
+    EXPECT_EQ(entry_.segments, 3U);
+    EXPECT_TRUE(entry_.work.awaited.is_time);
+    EXPECT_EQ(entry_.work.awaited.value, until.awaited.value);
+    EXPECT_EQ(entry_.work.awaited.mask, until.awaited.mask);
+    EXPECT_EQ(entry_.work.buffer_count, 0U);
+  }
+}
+
+TEST_F(ChangedEntryTest, AWaitThatCannotBe) {
+  const auto of = wire::wait_for_completion(queues_.receive.completions, 1);
+  const auto until = wire::wait_for_time(1);
+  struct Case {
+    const wire::SendWork& work;
+    std::uint32_t word;
+    std::uint32_t flipped;
+    const char* fault;
+  };
+  const Case cases[] = {{of, 0, 0x0100'0000, "an unknown operation"},
+                        {until, 0, 0x0400'0000, "an unknown operation"},
+                        {of, 0, 0x0200'0000, "its length is none"},
+                        {until, 0, 0x0200'0000, "its length is none"},
+                        {of, 1, 0x3, "its length is none"},
+                        {of, 1, 0x1, "its length is none"},
+                        {until, 1, 0x7, "its length is none"},
+                        {until, 4, 0x6, "an unknown condition"},
+                        {until, 10, 0x0001'0000, "an unknown condition"},
+                        {until, 11, 0x0000'0001, "an unknown condition"}};
+  for (const Case& made : cases) {
+    for (const Reading reading : {Reading::as_card, Reading::strict}) {
+      EXPECT_EQ(read(made.work, reading, made.word, made.flipped),
+                std::string("entry 0: ") + made.fault);
+    }
+  }
+  wire::SendWork never = until;
+  never.awaited.mask = 0;
+  EXPECT_EQ(read(never, Reading::as_card, 0, 0), "entry 0: an unknown condition");
 }
 
 /// How NVIDIA's device functions ring: a doorbell with 24 bits of the position and no length, the

@@ -6,9 +6,12 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/rdma/wait.hpp"
+
 namespace offload::rdma::model {
 namespace {
 
+using kernels::rdma::Awaited;
 using kernels::rdma::Completion;
 using kernels::rdma::CqeKind;
 using kernels::rdma::is_atomic;
@@ -189,6 +192,7 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
     const Syndrome why = gather(entry, message_);
     return why == Syndrome::none ? Result::done : failed(why);
   }
+  if (work.opcode == Opcode::wait) return await(work.awaited, syndrome);
   if (pair.is_raw) return send_frame(pair, entry, syndrome);
   if (pair.peer == nullptr) return failed(Syndrome::transport_retries);
   if (pair.peer->in_error) return failed(Syndrome::transport_retries);
@@ -246,6 +250,23 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
   if (work.opcode != Opcode::rdma_write_with_imm) return Result::done;
   if (!pair.unplaced.empty()) return Result::waits;
   return deliver(pair, entry, message, syndrome);
+}
+
+/// Checks whether the clock, or the other completion queue, is as far as an entry waits for.
+Card::Result Card::await(const Awaited& awaited, Syndrome& syndrome) const {
+  std::uint64_t newest = kernels::rdma::now_ns();
+  if (!awaited.is_time) {
+    const std::uint32_t index = awaited.completions / 2 - kFirstNumber;
+    if (index >= pairs_.size()) {
+      syndrome = Syndrome::local_queue_operation;
+      return Result::failed;
+    }
+    const QueuePair& pair = pairs_[index];
+    const bool of_sends = awaited.completions == completions_of_sends(pair.number);
+    newest = (of_sends ? pair.sent : pair.came).written() - 1;
+  }
+  const std::uint64_t beyond = (newest - awaited.value) & awaited.mask;
+  return beyond <= awaited.mask / 2 ? Result::done : Result::waits;
 }
 
 /// Uses up the peer's oldest receive: for a message, or for an immediate.

@@ -46,6 +46,11 @@ class Card {
   /// The same for raw packets, whose peer on the wire is another such. `least_inline`: bytes of a
   /// frame that the card wants inline, as ConnectX-4 does; a shorter one is not taken.
   std::uint32_t add_raw(const QueuePairMemory& memory, std::uint32_t least_inline = 0);
+  /// Numbers of a queue pair's completion queues, for entries that wait.
+  static constexpr std::uint32_t completions_of_sends(std::uint32_t number) { return 2 * number; }
+  static constexpr std::uint32_t completions_of_receives(std::uint32_t number) {
+    return 2 * number + 1;
+  }
   /// Each gets what the other sends.
   void connect(std::uint32_t one, std::uint32_t other);
 
@@ -111,6 +116,7 @@ class Card {
   bool place_one(QueuePair& pair);
   bool serve(QueuePair& pair);
   Result carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
+  Result await(const kernels::rdma::Awaited& awaited, Syndrome& syndrome) const;
   Result deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
                  Syndrome& syndrome);
   Result send_frame(QueuePair& pair, const Entry& entry, Syndrome& syndrome);
