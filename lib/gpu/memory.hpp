@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "device/peer_mapping.hpp"
 #include "gpu/error.hpp"
 
 /// Owners of CUDA memory. A view of any is a plain pointer.
@@ -73,7 +74,8 @@ class HostRegistration {
   /// For whole pages that another PCIe device's registers are mapped to. Whether a driver takes
   /// them is its matter.
   static HostRegistration of_registers(void* page, std::size_t bytes) {
-    return {page, bytes, cudaHostRegisterIoMemory, ", registers of a device"};
+    return {page, bytes, cudaHostRegisterIoMemory,
+            ", registers of a device" + device::peer_mapping_advice()};
   }
   HostRegistration(HostRegistration&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)) {}
@@ -95,7 +97,8 @@ class HostRegistration {
   }
 
  private:
-  HostRegistration(void* data, std::size_t bytes, unsigned more, const char* what) : data_(data) {
+  HostRegistration(void* data, std::size_t bytes, unsigned more, const std::string& what)
+      : data_(data) {
     const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped | more;
     check_cuda(cudaHostRegister(data, bytes, flags),
                "cudaHostRegister of " + std::to_string(bytes) + " bytes" + what);

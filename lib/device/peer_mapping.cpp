@@ -1,0 +1,26 @@
+#include "device/peer_mapping.hpp"
+
+#include <fstream>
+
+namespace offload::device {
+
+std::optional<bool> peer_mapping_override(const std::string& root) {
+  std::ifstream lines(root + "/proc/driver/nvidia/params");
+  if (!lines) return std::nullopt;
+  for (std::string line; std::getline(lines, line);) {
+    // Those of all GPUs, and RegistryDwordsPerDevice: both are lists as in "A=1;B=2;".
+    if (line.starts_with("RegistryDwords") &&
+        line.find("PeerMappingOverride=1") != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string peer_mapping_advice(const std::string& root) {
+  if (peer_mapping_override(root).value_or(true)) return {};
+  return " (the driver's option PeerMappingOverride=1 is not set, so it maps them for root only: "
+         "see offload-doctor)";
+}
+
+}  // namespace offload::device
