@@ -2,6 +2,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "apps/doctor/finding.hpp"
 #include "cli/leave.hpp"
@@ -12,7 +13,8 @@ namespace offload::doctor {
 struct Options {
   Role role = Role::any;
   bool as_json = false;
-  std::string root;  ///< of the files that are read; empty: this machine's
+  std::vector<std::string> pair;  ///< a GPU and a card; empty: the machine as a whole
+  std::string root;               ///< of the files that are read; empty: this machine's
 };
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);

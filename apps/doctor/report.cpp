@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/escape.hpp"
@@ -22,6 +24,22 @@ std::string make_text(const Findings& findings) {
     if (!finding.mend.empty()) text += fmt::format("{}to mend:  {}\n", margin, finding.mend);
   }
   return text;
+}
+
+std::string make_plan(const Findings& findings, const std::string& device) {
+  Findings open;
+  std::ranges::copy_if(findings, std::back_inserter(open),
+                       [](const Finding& finding) { return !finding.mend.empty(); });
+  std::ranges::stable_sort(open, std::greater(), &Finding::severity);
+  std::string text = "\nWhat to do, in this order:\n";
+  int step = 0;
+  for (const Finding& finding : open) {
+    text += fmt::format("{:>3}. {}: {}\n", ++step, finding.subject, finding.mend);
+  }
+  return text + fmt::format(
+                    "{:>3}. try it: offload-rdma write --role responder --device {} --cm "
+                    "ADDRESS; on the peer the same with --role requester\n",
+                    ++step, device);
 }
 
 std::string make_json(const Findings& findings) {

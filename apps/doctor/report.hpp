@@ -9,6 +9,9 @@ namespace offload::doctor {
 /// A line for each finding, and what to do below those that are not good.
 std::string make_text(const Findings& findings);
 
+/// The commands of all findings that have one, the worst first, numbered; last how to try `device`.
+std::string make_plan(const Findings& findings, const std::string& device);
+
 /// A JSON object: "program", "worst" and "findings".
 std::string make_json(const Findings& findings);
 

@@ -45,6 +45,14 @@ bool Tree::has(const std::string& path) const {
   return std::filesystem::exists(root_ + path, error);
 }
 
+std::string Tree::resolved(const std::string& path) const {
+  std::error_code error;
+  std::string whole = std::filesystem::canonical(root_ + path, error);
+  if (error || root_.empty()) return whole;
+  const std::string root = std::filesystem::canonical(root_, error);
+  return whole.starts_with(root + '/') ? whole.substr(root.size()) : std::string();
+}
+
 std::vector<std::string> Tree::names(const std::string& path) const {
   std::vector<std::string> names;
   std::error_code error;

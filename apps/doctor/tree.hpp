@@ -24,6 +24,9 @@ class Tree {
   /// A whole number in a file, decimal.
   [[nodiscard]] std::optional<std::int64_t> number(const std::string& path) const;
   [[nodiscard]] bool has(const std::string& path) const;
+  /// The path without links, "/sys/devices/..."; empty if there is none, or one that leads out of
+  /// the root.
+  [[nodiscard]] std::string resolved(const std::string& path) const;
   /// The names in a directory, sorted; none if there is no such directory.
   [[nodiscard]] std::vector<std::string> names(const std::string& path) const;
 

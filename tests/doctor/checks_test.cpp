@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tests/doctor/config_spaces.hpp"
 #include "tests/doctor/made_up_machine.hpp"
 
 namespace offload::doctor {
@@ -214,16 +215,17 @@ TEST_F(Checks, Iommu) {
   EXPECT_EQ(finding.found, "1 of 2 groups translate addresses");
 }
 
-/// A bridge's configuration space with an ACS capability behind another one.
-std::string bridge_space(char control) {
-  std::string space(4096, '\0');
-  const auto put = [&](std::size_t at, std::uint32_t word) {
-    for (std::size_t i = 0; i < 4; ++i) space[at + i] = static_cast<char>(word >> (8 * i));
-  };
-  put(0x100, 0x0001U | 0x10000U | (0x148U << 20U));
-  put(0x148, 0x000dU | 0x10000U);
-  space[0x148 + 6] = control;
-  return space;
+TEST_F(Checks, RegistersOfACardForAGpu) {
+  EXPECT_EQ(one(check_register_mapping(machine_.tree())).severity, Severity::note);
+  machine_.add_gpu("0000:01:00.0", 0);
+  machine_.add_card("mlx5_0", 0);
+  EXPECT_EQ(one(check_register_mapping(machine_.tree())).severity, Severity::good);
+  machine_.write("/proc/driver/nvidia/params", "RegistryDwords: \"\"\n");
+  const auto finding = one(check_register_mapping(machine_.tree()));
+  EXPECT_EQ(finding.severity, Severity::warning);
+  EXPECT_EQ(finding.found, "PeerMappingOverride=1 is not set");
+  EXPECT_NE(finding.mend.find("NVreg_RegistryDwords=\"PeerMappingOverride=1;\""),
+            std::string::npos);
 }
 
 TEST_F(Checks, Acs) {

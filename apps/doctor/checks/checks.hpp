@@ -28,9 +28,12 @@ Findings check_gpus(const Tree& tree, Role role);
 Findings check_rdma_devices(const Tree& tree, Role role);
 Findings check_rdma_nodes(const Tree& tree);
 Findings check_locked_memory(const Tree& tree);
+/// One port, by its number.
+Finding check_port(const Tree& tree, const std::string& device, const std::string& number);
 
 // Between a GPU and an RDMA device (path_checks.cpp).
 Findings check_gpu_registration(const Tree& tree);
+Findings check_register_mapping(const Tree& tree);
 Findings check_iommu(const Tree& tree);
 Findings check_acs(const Tree& tree);
 Findings check_distance(const Tree& tree);

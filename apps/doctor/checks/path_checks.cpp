@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "apps/doctor/checks/checks.hpp"
+#include "apps/doctor/checks/config_space.hpp"
+#include "device/peer_mapping.hpp"
 
 namespace offload::doctor {
 namespace {
@@ -14,41 +16,6 @@ bool has_both(const Tree& tree) {
 
 Finding nothing_to_check(const char* subject) {
   return {Severity::note, subject, "no GPU and RDMA card to join", "", ""};
-}
-
-// ---- ACS, as the PCI Express specification lays it out
-
-constexpr std::size_t kFirstExtended = 0x100;
-constexpr std::uint32_t kAcsCapability = 0x000d;
-constexpr std::size_t kAcsControl = 6;  ///< bytes behind the capability's begin
-/// Request and completion redirect, and upstream forwarding: what sends a peer's writes through the
-/// root complex.
-constexpr std::uint32_t kRedirects = 0b0001'1100;
-
-std::uint32_t word_at(const std::string& space, std::size_t at, std::size_t bytes) {
-  std::uint32_t word = 0;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    word |= static_cast<std::uint32_t>(static_cast<unsigned char>(space[at + i])) << (8 * i);
-  }
-  return word;
-}
-
-enum class Acs : std::uint8_t { unreadable, off, redirects };
-
-/// Of a bridge by its configuration space, of which only root sees more than 64 bytes.
-Acs acs_of(const std::string& space) {
-  if (space.size() <= kFirstExtended + 4) return Acs::unreadable;
-  std::size_t at = kFirstExtended;
-  // Each capability names the next: a list that goes round would be longer than there is room.
-  for (std::size_t looked = 0; looked < space.size() / 4; ++looked) {
-    if (at < kFirstExtended || at + kAcsControl + 2 > space.size()) return Acs::off;
-    const std::uint32_t header = word_at(space, at, 4);
-    if ((header & 0xffffU) == kAcsCapability) {
-      return (word_at(space, at + kAcsControl, 2) & kRedirects) != 0 ? Acs::redirects : Acs::off;
-    }
-    at = header >> 20U;
-  }
-  return Acs::off;
 }
 
 bool is_bridge(const Tree& tree, const std::string& address) {
@@ -85,6 +52,21 @@ Findings check_gpu_registration(const Tree& tree) {
            "modprobe nvidia_peermem, or install the open driver"}};
 }
 
+Findings check_register_mapping(const Tree& tree) {
+  const char* const subject = "card registers to gpu";
+  if (!has_both(tree)) return {nothing_to_check(subject)};
+  const auto is_set = device::peer_mapping_override(tree.root());
+  if (!is_set) {
+    return {{Severity::note, subject, "not readable: no /proc/driver/nvidia/params", "",
+             "modprobe nvidia"}};
+  }
+  if (*is_set) return {{Severity::good, subject, "PeerMappingOverride=1", "", ""}};
+  return {{Severity::warning, subject, "PeerMappingOverride=1 is not set",
+           "set: without it a thread rings the card's doorbell, unless the worker runs as root",
+           "echo 'options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\"' "
+           ">/etc/modprobe.d/nvidia-peer-mapping.conf; update-initramfs -u; reboot"}};
+}
+
 Findings check_iommu(const Tree& tree) {
   const auto groups = tree.names("/sys/kernel/iommu_groups");
   if (groups.empty()) return {{Severity::good, "iommu", "off", "", ""}};
@@ -107,9 +89,9 @@ Findings check_acs(const Tree& tree) {
   for (const std::string& address : tree.names(kPciDevices)) {
     if (!is_bridge(tree, address)) continue;
     ++bridges;
-    const Acs acs = acs_of(tree.read_bytes(kPciDevices + address + "/config"));
-    is_readable = is_readable && acs != Acs::unreadable;
-    if (acs == Acs::redirects) redirecting.push_back(address);
+    const Setting acs = acs_redirects(tree.read_bytes(kPciDevices + address + "/config"));
+    is_readable = is_readable && acs != Setting::unreadable;
+    if (acs == Setting::on) redirecting.push_back(address);
   }
   if (!redirecting.empty()) {
     return {{Severity::warning, "pci access control",
@@ -160,7 +142,8 @@ Findings check_machine(const Tree& tree, Role role) {
         check_memory(tree), check_threads(tree), check_listen_backlog(tree), check_huge_pages(tree),
         check_af_xdp(tree), check_gpu_driver(tree, role), check_gpus(tree, role),
         check_rdma_devices(tree, role), check_rdma_nodes(tree), check_locked_memory(tree),
-        check_gpu_registration(tree), check_iommu(tree), check_acs(tree), check_distance(tree)}) {
+        check_gpu_registration(tree), check_register_mapping(tree), check_iommu(tree),
+        check_acs(tree), check_distance(tree)}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

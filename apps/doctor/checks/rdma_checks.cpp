@@ -28,6 +28,8 @@ std::optional<std::string> roce_v2_gid(const Tree& tree, const std::string& port
   return std::nullopt;
 }
 
+}  // namespace
+
 Finding check_port(const Tree& tree, const std::string& device, const std::string& number) {
   const std::string port = kRdmaDevices + device + "/ports/" + number;
   const std::string subject = fmt::format("rdma {} port {}", device, number);
@@ -46,8 +48,6 @@ Finding check_port(const Tree& tree, const std::string& device, const std::strin
   return {Severity::warning, subject, found + ", no GID of RoCE v2",
           "an address of its interface, which makes one", "ip address add ADDRESS dev INTERFACE"};
 }
-
-}  // namespace
 
 std::vector<PciDevice> cards_of(const Tree& tree) {
   std::vector<PciDevice> cards;

@@ -32,7 +32,28 @@ def test_a_machine_for_a_gpu_without_one(tmp_path):
     assert run("--root", tmp_path)[0] == 0
 
 
+def test_a_pair_ends_with_a_plan(tmp_path):
+    card = tmp_path / "sys/class/infiniband/mlx5_0"
+    for name, text in {"device/vendor": "0x15b3", "ports/1/state": "1: DOWN",
+                       "ports/1/link_layer": "Ethernet"}.items():
+        (card / name).parent.mkdir(parents=True, exist_ok=True)
+        (card / name).write_text(text + "\n")
+    status, text, log = run("--root", tmp_path, "--pair", "-", "mlx5_0")
+    assert (status, log) == (3, "")
+    plan = text.split("What to do, in this order:\n")[1].splitlines()
+    assert plan[0].startswith("  1. rdma mlx5_0 port 1: ip link set")
+    assert "try it: offload-rdma write --role responder --device mlx5_0" in plan[-1]
+    status, document, _ = run("--root", tmp_path, "--pair", "-", "mlx5_0", "--format", "json")
+    assert (status, json.loads(document)["worst"]) == (3, "warning")
+    status, text, log = run("--root", tmp_path, "--pair", "01:00.0", "mlx5_0")
+    assert (status, text) == (1, "")
+    assert "no GPU has the PCI address '01:00.0'; this machine has none" in log
+
+
 def test_a_wrong_command_line():
+    status, _, log = run("--pair", "mlx5_0")
+    assert status == 2
+    assert "--pair: takes a GPU and a network card" in log
     status, _, log = run("--role", "dpu")
     assert status == 2
     assert "--role: 'dpu' is not one of any, server, worker" in log
