@@ -44,7 +44,15 @@ void Endpoint::received(rdma::Receive& task) noexcept {
     }
     case kSync: ++syncs_received_; break;
     case kCredit: credited_ += options_.in_flight; break;
-    default: arrived_[arrived_count_++ % arrived_.size()] = &task; return;
+    default:
+      if (peer_hello_.empty()) {
+        environment_.fail({ErrorCode::bad_message,
+                           described() + ": the peer is another program: expected the hello of "
+                                         "offload-rdma as its first message"});
+        return;
+      }
+      arrived_[arrived_count_++ % arrived_.size()] = &task;
+      return;
   }
   static_cast<void>(post(task));  // refused only once the connection has failed
 }

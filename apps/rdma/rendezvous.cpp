@@ -1,7 +1,11 @@
 #include "apps/rdma/rendezvous.hpp"
 
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <fstream>
+
+#include "core/log.hpp"
 
 namespace offload::rdma_tool {
 namespace {
@@ -99,6 +103,8 @@ void Rendezvous::make_cm(Connector& connector) {
 void Rendezvous::listen() {
   listener_.emplace(environment_.engine(), address(),
                     [this](rdma::ConnectRequest request) { accept(std::move(request)); });
+  core::log_info("waiting at {} port {} for offload-rdma {} --role requester", options_.cm_address,
+                 options_.cm_port, name_of(options_.operation));
   environment_.wait(
       [this] { return connectors_.size() == endpoints_.size() && connectors_.back().connected(); },
       "a peer");
@@ -133,7 +139,11 @@ void Rendezvous::connect(Endpoint& endpoint) {
                       "an answer of the peer");
     if (!connector.ended) return;
     if (connector.ended->code() != ErrorCode::not_connected || core::Clock::now() > end) {
-      throw Error(*connector.ended);
+      throw Error(connector.ended->code(),
+                  fmt::format("{} port {}: {}; expected there: offload-rdma {} --role responder "
+                              "--cm {}",
+                              options_.cm_address, options_.cm_port, connector.ended->what(),
+                              name_of(options_.operation), options_.cm_address));
     }
     environment_.pause(kRetryInterval);
   }

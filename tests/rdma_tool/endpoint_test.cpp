@@ -87,5 +87,12 @@ TEST_F(EndpointTest, AConnectionThatBrokeBeforeTheLastSyncIsAnError) {
   EXPECT_EQ(thrown_by([&] { endpoint_.sync(); }).code(), ErrorCode::not_connected);
 }
 
+TEST_F(EndpointTest, AFirstMessageThatIsNoHelloEndsTheRun) {
+  fake().finish_receive(*fake().queue_pairs.at(0), {});
+  const auto why = thrown_by([&] { endpoint_.exchange_hello(); });
+  EXPECT_EQ(why.code(), ErrorCode::bad_message);
+  EXPECT_NE(std::string(why.what()).find("expected the hello of offload-rdma"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace offload::rdma_tool

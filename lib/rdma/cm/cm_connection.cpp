@@ -12,6 +12,8 @@ using core::Error;
 using core::ErrorCode;
 
 constexpr int kBacklog = 128;  // that of net/socket
+/// The reason of a rejection where nothing listens (InfiniBand specification, volume 1, 12.6.7.2).
+constexpr int kNoSuchService = 8;
 constexpr std::uint8_t kRetries = RtsAttributes{}.retry_cnt;
 
 /// Private data: a descriptor, the length of the user's bytes, and these. librdmacm pads private
@@ -28,7 +30,11 @@ ConnectionDescriptor unpack(std::span<const std::byte> packed,
                             std::vector<std::byte>& private_data) {
   // The header of every version has the length, so that a later version is recognised.
   protocol::Reader header(packed);
-  static_cast<void>(header.integer<std::uint32_t>());
+  if (header.integer<std::uint32_t>() != kDescriptorEnvelope.magic) {
+    throw Error(ErrorCode::bad_message,
+                "the peer is another program, such as rping or ib_send_lat -R: expected the "
+                "descriptor of a connection of this suite as private data");
+  }
   static_cast<void>(header.integer<std::uint16_t>());
   const std::size_t length = std::min<std::size_t>(header.integer<std::uint32_t>(), packed.size());
   auto descriptor = ConnectionDescriptor::decode(packed.first(length));
@@ -47,7 +53,10 @@ Error failure_of(const CmEvent& event) {
   const std::string text = std::string("librdmacm: ") + rdma_event_str(event.type);
   switch (event.type) {
     case RDMA_CM_EVENT_REJECTED:
-      return {ErrorCode::not_connected, text + ": the peer does not listen, or rejected it"};
+      return {ErrorCode::not_connected,
+              text + (event.status == kNoSuchService
+                          ? ": the peer does not listen at this port by librdmacm"
+                          : ": the peer listens, and rejected it")};
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -89,11 +98,12 @@ void CmListener::on_cm_event(const CmEvent& event) {
         "the RDMA device of a listener was removed: no peer can connect by it any more");
   }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
+  const std::string peer = to_string(event.id->route.addr.addr.ibaddr.dgid);
   try {
     on_request_(ConnectRequest(event, exchange_));
   } catch (const Error& error) {
     if (!rejected_log_.allow(core::Clock::now())) return;
-    core::log_warning("a peer is rejected: {} ({} more were not logged)", error.what(),
+    core::log_warning("a peer is rejected, {}: {} ({} more were not logged)", peer, error.what(),
                       rejected_log_.suppressed());
   }
 }

@@ -54,6 +54,7 @@ class CmConnectionTest : public ConnectionTest {
                 CmConnection::Callbacks{[this](CmConnection&) { told_.emplace_back("connected"); },
                                         [this](CmConnection&, const core::Error& why) {
                                           told_.emplace_back(core::name_of(why.code()));
+                                          why_ = why.what();
                                         }});
   }
   void connect(CmExchange exchange = CmExchange::descriptors, core::Duration limit = kLimit) {
@@ -84,6 +85,7 @@ class CmConnectionTest : public ConnectionTest {
 
   std::optional<CmConnection> cm_;
   Lines told_;
+  std::string why_;
 };
 
 TEST_F(CmConnectionTest, ConnectsByTheDescriptorsInThePrivateData) {
@@ -200,7 +202,18 @@ TEST_F(CmConnectionTest, AResponseWithoutADescriptorEndsIt) {
   connect_until_response();
   deliver(RDMA_CM_EVENT_CONNECT_RESPONSE, Bytes(56));
   EXPECT_EQ(told_, Lines{"bad_message"});
+  EXPECT_NE(why_.find("another program, such as rping"), std::string::npos) << why_;
   EXPECT_FALSE(connection_.connected());
+}
+
+TEST_F(CmConnectionTest, ARejectionSaysWhetherThePeerListens) {
+  connect_until_response();
+  deliver(RDMA_CM_EVENT_REJECTED, {}, 8);  // no such service
+  EXPECT_NE(why_.find("does not listen"), std::string::npos) << why_;
+  make();
+  connect_until_response();
+  deliver(RDMA_CM_EVENT_REJECTED, {}, 28);  // by the application
+  EXPECT_NE(why_.find("listens, and rejected it"), std::string::npos) << why_;
 }
 
 TEST_F(CmConnectionTest, AcceptsARequest) {
@@ -265,6 +278,8 @@ TEST_F(CmConnectionTest, AListenerRejectsAndLogsWhatItCannotTake) {
   arrive(Bytes(56));
   EXPECT_EQ(requests, 1);
   EXPECT_TRUE(log.has("a peer is rejected"));
+  EXPECT_TRUE(log.has("another program, such as rping"));
+  EXPECT_TRUE(log.has("expected the descriptor of a connection"));
   arrive(packed(a_peer(), ""));
   EXPECT_EQ(requests, 2);
   EXPECT_EQ(fake_cm().identifiers, 1);  // the listener's own
