@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "comch/transport/tcp/control.hpp"
+#include "comch/transport/tcp/stream_connection.hpp"
 #include "core/error.hpp"
 #include "tests/comch/keys.hpp"
 #include "tests/support/thrown.hpp"
@@ -33,8 +33,8 @@ class Handshake : public testing::Test {
   void SetUp() override {
     int fds[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    server_ = make_stream_connection(Stream(core::Fd(fds[0])), nullptr);
-    worker_ = make_stream_connection(Stream(core::Fd(fds[1])), nullptr);
+    server_ = std::make_unique<StreamControlConnection>(Stream(core::Fd(fds[0])), nullptr);
+    worker_ = std::make_unique<StreamControlConnection>(Stream(core::Fd(fds[1])), nullptr);
   }
   /// What prove_as_worker throws; nothing if it goes through.
   std::future<std::optional<Error>> prove(std::shared_ptr<Keyring> keys) {

@@ -17,12 +17,8 @@ std::unique_ptr<ControlConnection> connect_tcp(const Address& address);
 /// Throws Error: in_use, not_permitted without a key.
 std::unique_ptr<Listener> listen_tcp(const Address& address);
 
-/// Connects a non-blocking stream to a server; the peer has proven its key. Throws Error.
-using ConnectStream = Stream (*)(const Address& address);
-
-/// A control connection on a connected, non-blocking stream of any family; `connect` makes the
-/// streams of its connect_another(). `keys`: of a server whose peer is to prove one by TLS.
-std::unique_ptr<NetworkControlConnection> make_stream_connection(
-    Stream stream, ConnectStream connect, std::shared_ptr<const Keyring> keys = nullptr);
+/// Connects to the first address at which a server answers and, where a key is taken, proves it.
+/// Throws Error as connect_tcp().
+Stream connect_tcp_stream(const Address& address);
 
 }  // namespace offload::comch

@@ -1,8 +1,10 @@
 #include "comch/transport/tcp/stream.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "core/error.hpp"
@@ -11,6 +13,12 @@ namespace offload::comch {
 
 using core::Error;
 using core::ErrorCode;
+
+bool wait_for(short event, int fd, core::TimePoint until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - core::Clock::now());
+  pollfd poll{fd, event, 0};
+  return left.count() > 0 && ::poll(&poll, 1, static_cast<int>(left.count())) != 0;
+}
 
 Stream::Stream(core::Fd socket, const net::TlsContext& context)
     : socket_(std::move(socket)),

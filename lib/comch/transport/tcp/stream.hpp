@@ -8,10 +8,14 @@
 #include <span>
 #include <string>
 
+#include "core/clock.hpp"
 #include "core/fd.hpp"
 #include "net/tls/stream.hpp"
 
 namespace offload::comch {
+
+/// Waits for an event of poll(2). Returns whether it came before `until`.
+bool wait_for(short event, int fd, core::TimePoint until);
 
 /// A connected, non-blocking stream socket, as it is or inside TLS. Move-only; one thread at a
 /// time.

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "comch/transport/tcp/control.hpp"
+#include "comch/transport/tcp/stream_connection.hpp"
 #include "core/error.hpp"
 
 namespace offload::comch::example {
@@ -46,7 +46,7 @@ class StreamListener final : public Listener {
       core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd.valid()) return nullptr;
       if (!admits({})) continue;  // its peers have no address: they are one source
-      return make_stream_connection(Stream(std::move(fd)), connect_stream_socket);
+      return std::make_unique<StreamControlConnection>(Stream(std::move(fd)), connect_stream_socket);
     }
   }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
@@ -58,7 +58,7 @@ class StreamListener final : public Listener {
 }  // namespace
 
 std::unique_ptr<ControlConnection> connect_stream(const Address& address) {
-  return make_stream_connection(connect_stream_socket(address), connect_stream_socket);
+  return std::make_unique<StreamControlConnection>(connect_stream_socket(address), connect_stream_socket);
 }
 
 std::unique_ptr<Listener> listen_stream(const Address& address) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "comch/transport/local/control.hpp"
-#include "comch/transport/tcp/control.hpp"
+#include "comch/transport/tcp/stream_connection.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
 
@@ -73,7 +73,7 @@ comch::Stream connect_stream(const comch::Address&) {
 }
 
 std::unique_ptr<comch::ControlConnection> connect_fake(const comch::Address& address) {
-  return comch::make_stream_connection(connect_stream(address), connect_stream);
+  return std::make_unique<comch::StreamControlConnection>(connect_stream(address), connect_stream);
 }
 
 class FakeListener final : public comch::Listener {
@@ -83,7 +83,7 @@ class FakeListener final : public comch::Listener {
   std::unique_ptr<comch::ControlConnection> accept() override {
     core::Fd fd = FakeNetwork::instance().accept();
     if (!fd.valid()) return nullptr;
-    return comch::make_stream_connection(comch::Stream(std::move(fd)), connect_stream);
+    return std::make_unique<comch::StreamControlConnection>(comch::Stream(std::move(fd)), connect_stream);
   }
   [[nodiscard]] int fd() const noexcept override { return FakeNetwork::instance().listener_fd(); }
 };
