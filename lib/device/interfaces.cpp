@@ -23,6 +23,16 @@ std::uint32_t number(const std::string& text) noexcept {
   return value;
 }
 
+/// IP over InfiniBand: the port is that of its parent device, numbered from 0 (dev_port,
+/// sysfs-class-net), and its GID table names no interface.
+void add_infiniband_port(const fs::path& place, Interface& interface) {
+  std::error_code error;
+  const fs::directory_iterator parent(place / "device/infiniband", error);
+  if (error || parent == fs::directory_iterator()) return;
+  interface.rdma_device = parent->path().filename().string();
+  interface.rdma_port = number(attribute(place / "dev_port")) + 1;
+}
+
 std::optional<Interface> interface_at(const fs::path& place) {
   const std::uint32_t type = number(attribute(place / "type"));
   if (type != ARPHRD_ETHER && type != ARPHRD_INFINIBAND) return std::nullopt;
@@ -33,11 +43,12 @@ std::optional<Interface> interface_at(const fs::path& place) {
   found.up = attribute(place / "operstate") == "up";
   found.pci_address = card_address(place / "device");
   found.function = function_kind(place / "device");
+  if (type == ARPHRD_INFINIBAND) add_infiniband_port(place, found);
   return found;
 }
 
-/// The RDMA device of each interface: the "netdev" of its ports, as of Linux 4.13 on
-/// (ports/PORT/gid_attrs/ndevs, whose first entry names the interface of the port).
+/// The RDMA device and port of each Ethernet interface: the "netdev" of its ports, as of Linux 4.13
+/// on (ports/PORT/gid_attrs/ndevs, whose first entry names the interface of the port).
 void add_rdma_devices(std::vector<Interface>& interfaces, const fs::path& devices) {
   std::error_code error;
   for (fs::directory_iterator device(devices, error), end; !error && device != end;
@@ -47,7 +58,9 @@ void add_rdma_devices(std::vector<Interface>& interfaces, const fs::path& device
          port.increment(none)) {
       const std::string netdev = attribute(port->path() / "gid_attrs/ndevs/0");
       for (Interface& interface : interfaces) {
-        if (interface.name == netdev) interface.rdma_device = device->path().filename().string();
+        if (interface.name != netdev) continue;
+        interface.rdma_device = device->path().filename().string();
+        interface.rdma_port = number(port->path().filename().string());
       }
     }
   }

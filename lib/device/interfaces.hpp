@@ -20,6 +20,7 @@ struct Interface {
   std::string pci_address;               ///< of its card; empty for a virtual one
   std::optional<FunctionKind> function;  ///< of that card
   std::string rdma_device;               ///< that has the same port, "mlx5_0"; empty: none
+  std::uint32_t rdma_port = 0;           ///< of that device, from 1
 
   /// "eth0 52:54:00:12:34:56, PF at 0000:03:00.0, RDMA device mlx5_0"
   [[nodiscard]] std::string describe() const;

@@ -55,7 +55,7 @@ TEST_F(InterfacesTest, EachSaysWhatItIs) {
   add("sf", "0000:03:00.0/mlx5_core.sf.4");
   add("virtio", "0000:04:00.0/virtio0");
   add("dummy", "");
-  write(root() / "class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "pf");
+  write(root() / "class/infiniband/mlx5_0/ports/2/gid_attrs/ndevs/0", "pf");
   const auto found = list();
   ASSERT_EQ(found.size(), 5U);
   const auto named = [&](const char* name) {
@@ -67,8 +67,22 @@ TEST_F(InterfacesTest, EachSaysWhatItIs) {
   EXPECT_EQ(named("virtio").function, FunctionKind::physical);
   EXPECT_EQ(named("dummy").describe(), "dummy 52:54:00:12:34:56");
   EXPECT_EQ(named("dummy").function, std::nullopt);
+  EXPECT_EQ(named("pf").rdma_port, 2U);
   EXPECT_EQ(found[0].mtu, 9000U);
   EXPECT_TRUE(found[0].up);
+}
+
+// A GID table of InfiniBand names no interface.
+TEST_F(InterfacesTest, OverInfiniBandTheParentDeviceSaysThePort) {
+  add("ib0", "0000:05:00.0", "32");
+  write(root() / "class/net/ib0/dev_port", "1");
+  fs::create_directories(root() / kBus / "0000:05:00.0/infiniband/mlx4_0");
+  add("ib1", "0000:06:00.0", "32");
+  const auto found = list();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].rdma_device, "mlx4_0");
+  EXPECT_EQ(found[0].rdma_port, 2U);
+  EXPECT_EQ(found[1].rdma_device, "");
 }
 
 TEST_F(InterfacesTest, TheLoopbackAndTunnelsAreNone) {

@@ -179,6 +179,7 @@ void reset_fake() {
   const std::uint8_t address[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
   std::memcpy(gid.gid.raw, address, sizeof address);
   state.gids = {gid};
+  state.pkeys = {0xffff};
 }
 
 int FakeVerbs::open_objects() const {
@@ -251,8 +252,14 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   return positive("ibv_query_device");
 }
 int ibv_query_port(ibv_context*, std::uint8_t, _compat_ibv_port_attr* attributes) {
-  *reinterpret_cast<ibv_port_attr*>(attributes) = state.port;
+  auto& port = *reinterpret_cast<ibv_port_attr*>(attributes);
+  port = state.port;
+  port.pkey_tbl_len = static_cast<std::uint16_t>(state.pkeys.size());
   return positive("ibv_query_port");
+}
+int ibv_query_pkey(ibv_context*, std::uint8_t, int index, __be16* key) {
+  *key = htons(state.pkeys.at(static_cast<std::size_t>(index)));
+  return positive("ibv_query_pkey");
 }
 ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, std::size_t most, std::uint32_t,
                              std::size_t) {

@@ -1,5 +1,7 @@
 #include "rdma/verbs/device_context.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -72,6 +74,16 @@ ibv_port_attr DeviceContext::port(std::uint8_t number) const {
   check(ibv_query_port(get(), number, &attributes),
         "query port " + std::to_string(number) + " of " + name());
   return attributes;
+}
+
+std::vector<std::uint16_t> DeviceContext::pkeys(std::uint8_t port) const {
+  std::vector<std::uint16_t> keys(this->port(port).pkey_tbl_len);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    __be16 key = 0;
+    check(ibv_query_pkey(get(), port, static_cast<int>(i), &key), "read a P_Key of " + name());
+    keys[i] = ntohs(key);
+  }
+  return keys;
 }
 
 std::vector<ibv_gid_entry> DeviceContext::gids(std::uint8_t port) const {

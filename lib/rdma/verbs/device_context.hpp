@@ -63,6 +63,8 @@ class DeviceContext {
 
   /// Queries a port, numbered from 1. Throws Error.
   [[nodiscard]] ibv_port_attr port(std::uint8_t number = 1) const;
+  /// Queries the partition keys of a port, by index. Throws Error.
+  [[nodiscard]] std::vector<std::uint16_t> pkeys(std::uint8_t port = 1) const;
   /// Queries the GID table of a port. Throws Error.
   [[nodiscard]] std::vector<ibv_gid_entry> gids(std::uint8_t port = 1) const;
 

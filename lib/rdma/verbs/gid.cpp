@@ -15,6 +15,7 @@ constexpr std::size_t kGidBytes = sizeof(ibv_gid::raw);
 constexpr std::array<std::uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 bool matches(const ibv_gid_entry& entry, const GidRule& rule) noexcept {
+  if (rule.index) return entry.gid_index == *rule.index;
   if (rule.address && !equal(*rule.address, entry.gid)) return false;
   if (entry.gid_type == IBV_GID_TYPE_IB) return true;
   if (rule.roce_v1 != (entry.gid_type == IBV_GID_TYPE_ROCE_V1)) return false;

@@ -34,6 +34,8 @@ struct GidRule {
   std::optional<ibv_gid> address;  ///< only the entry with this address
   /// RoCE v1 is not routed, and many networks drop it: taken only on request.
   bool roce_v1 = false;
+  /// Only the entry at this index, whatever else the rule says.
+  std::optional<std::uint8_t> index{};
 };
 
 /// The first entry of the best rank that the rule allows. RoCE entries rank by address: IPv4, then

@@ -46,6 +46,15 @@ TEST(ChooseGid, TakesARoutedAddressOfRoceV2) {
   EXPECT_EQ(choose_gid(roce_table(), {Family::ipv6, {}, false}).gid_index, 3U);
 }
 
+// It is the user who says so: RoCE v1 too.
+TEST(ChooseGid, AnIndexIsTheEntryWhateverElseIsSaid) {
+  GidRule rule{Family::ipv4, parse_gid("10.9.9.9")};
+  rule.index = 2;
+  EXPECT_EQ(choose_gid(roce_table(), rule).gid_index, 2U);
+  rule.index = 99;
+  EXPECT_EQ(thrown_by([&] { choose_gid(roce_table(), rule); }).code(), ErrorCode::not_found);
+}
+
 TEST(ChooseGid, TakesALinkLocalOneIfThereIsNoOther) {
   const auto table = roce_table();
   EXPECT_EQ(choose_gid(std::span(table).first(2), {}).gid_index, 1U);
