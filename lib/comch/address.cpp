@@ -87,8 +87,16 @@ bool Address::allows(const net::SocketAddress& peer) const noexcept {
          });
 }
 
-Address make_address(const std::string& text, const Security& security) {
+Address make_address(const std::string& text, const Security& security,
+                     const rdma::PathChoice& path) {
   Address address = Address::parse(text);
+  if (address.scheme != "rdma" && path != rdma::PathChoice{}) {
+    throw core::Error(core::ErrorCode::invalid_value,
+                      "--rdma-device, --gid-index, --traffic-class, --service-level and --pkey are "
+                      "for --comch rdma:HOST:PORT, not " +
+                          address.to_string());
+  }
+  address.path_choice = path;
   address.insecure = security.insecure;
   address.allowed = security.allowed;
   address.keys = std::make_shared<Keyring>(security.key_files);
@@ -98,8 +106,8 @@ Address make_address(const std::string& text, const Security& security) {
                       address.to_string());
   } else if (address.scheme == "rdma") {
     core::log_warning(
-        "{}: peers prove their key, but what is carried is neither encrypted nor "
-        "authenticated: its network has to be trusted",
+        "{}: peers prove their key, and control messages are encrypted, but requests and responses "
+        "are neither encrypted nor authenticated: the network has to be trusted",
         address.to_string());
   }
   return address;
@@ -155,6 +163,14 @@ void add_address_options(cli::CommandLine& line, std::string& address, Security&
       "No key, no encryption, no look at the peer's user: anybody who reaches the address is "
       "trusted")
       .excludes(key_file);
+}
+
+void add_path_options(cli::CommandLine& line, rdma::PathChoice& path) {
+  cli::add_text(line, "--rdma-device", path.device,
+                "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the one that has "
+                "the address by which the peer is reached")
+      .type_name("DEVICE");
+  rdma::add_path_options(line, path);
 }
 
 void add_allow_option(cli::CommandLine& line, Security& security) {

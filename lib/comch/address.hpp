@@ -9,6 +9,7 @@
 
 #include "comch/session/keyring.hpp"
 #include "net/address_range.hpp"
+#include "rdma/connection/path_choice.hpp"
 
 namespace offload::cli {
 class CommandLine;
@@ -31,6 +32,8 @@ struct Address {
   bool insecure = false;
   /// The networks that a server's peers have to be of; none: any.
   std::vector<net::AddressRange> allowed{};
+  /// Over RDMA, of its queue pairs.
+  rdma::PathChoice path_choice{};
 
   /// Whether server and worker are on one machine and share the channels' memory. Throws Error
   /// (invalid_value) for an unknown scheme.
@@ -60,8 +63,9 @@ struct Security {
 };
 
 /// An address with its keys; what it does not protect is logged. Throws Error: what Address::parse,
-/// require_key and Keyring throw.
-Address make_address(const std::string& text, const Security& security);
+/// require_key and Keyring throw; invalid_value for a path that is chosen where there is no RDMA.
+Address make_address(const std::string& text, const Security& security,
+                     const rdma::PathChoice& path = {});
 
 /// Where server and worker of one user meet unless they are told otherwise.
 std::string default_address();
@@ -77,6 +81,8 @@ std::string check_address(const std::string& text);
 /// an address.
 void add_address_options(cli::CommandLine& line, std::string& address, Security& security,
                          const std::string& description);
+/// --rdma-device, --gid-index, --traffic-class, --service-level and --pkey.
+void add_path_options(cli::CommandLine& line, rdma::PathChoice& path);
 /// --comch-allow, a server's.
 void add_allow_option(cli::CommandLine& line, Security& security);
 

@@ -107,6 +107,14 @@ std::uint16_t SocketAddress::port() const noexcept {
   return ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);
 }
 
+bool SocketAddress::is_wildcard() const noexcept {
+  if (family() == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr == htonl(INADDR_ANY);
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr);
+}
+
 bool SocketAddress::is_loopback() const noexcept {
   if (family() == AF_INET) {
     constexpr std::uint32_t kNetwork = 127;

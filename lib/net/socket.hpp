@@ -26,6 +26,8 @@ struct SocketAddress {
   [[nodiscard]] std::uint16_t port() const noexcept;
   /// Whether only this machine can connect to it.
   [[nodiscard]] bool is_loopback() const noexcept;
+  /// Whether it stands for all addresses of a machine: "0.0.0.0", "::".
+  [[nodiscard]] bool is_wildcard() const noexcept;
   /// "127.0.0.1", "::1"
   [[nodiscard]] std::string host() const;
   /// "127.0.0.1:9", "[::1]:9"

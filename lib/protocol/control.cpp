@@ -172,32 +172,6 @@ std::optional<UserMessage> UserMessage::decode(std::span<const std::byte> payloa
   return if_finished(reader, message);
 }
 
-std::vector<std::byte> Challenge::encode() const {
-  return Writer{}.integer(version).fixed(instance).fixed(nonce).take();
-}
-
-std::optional<Challenge> Challenge::decode(std::span<const std::byte> payload) {
-  Reader reader(payload);
-  Challenge message;
-  message.version = reader.integer<std::uint16_t>();
-  reader.fixed(message.instance);
-  reader.fixed(message.nonce);
-  return if_finished(reader, message);
-}
-
-std::vector<std::byte> Proof::encode() const {
-  return Writer{}.integer(version).fixed(nonce).fixed(mac).take();
-}
-
-std::optional<Proof> Proof::decode(std::span<const std::byte> payload) {
-  Reader reader(payload);
-  Proof message;
-  message.version = reader.integer<std::uint16_t>();
-  reader.fixed(message.nonce);
-  reader.fixed(message.mac);
-  return if_finished(reader, message);
-}
-
 std::vector<std::byte> AttachChannel::encode() const {
   return Writer{}.integer(channel).fixed(token).bytes(endpoint).take();
 }

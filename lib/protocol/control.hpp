@@ -34,12 +34,8 @@ inline constexpr std::size_t kMaxServiceName = 32;
 /// Either side takes a peer for dead that sends nothing for this many keep-alive intervals.
 inline constexpr int kSilentIntervals = 5;
 
-/// Random numbers that are used once, authentication codes over them, and the identifiers of a
-/// session and of a server's process.
-using Nonce = std::array<std::byte, 32>;
-using Mac = std::array<std::byte, 32>;
+/// The random identifier of a session.
 using Token = std::array<std::byte, 16>;
-using InstanceId = std::array<std::byte, 16>;
 
 /// Bits of Hello::capabilities.
 enum Capability : std::uint32_t {
@@ -147,27 +143,6 @@ struct UserMessage {
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   static std::optional<UserMessage> decode(std::span<const std::byte> payload);
-};
-
-/// server → worker that connected over a network without TLS, first message: asks for a proof of
-/// the key.
-struct Challenge {
-  std::uint16_t version = kControlVersion;
-  InstanceId instance{};  ///< random, made when the server started
-  Nonce nonce{};
-
-  [[nodiscard]] std::vector<std::byte> encode() const;
-  static std::optional<Challenge> decode(std::span<const std::byte> payload);
-};
-
-/// The answer to a Challenge, and then the server's own proof (handshake.hpp of comch).
-struct Proof {
-  std::uint16_t version = kControlVersion;
-  Nonce nonce{};  ///< of the side that proves
-  Mac mac{};
-
-  [[nodiscard]] std::vector<std::byte> encode() const;
-  static std::optional<Proof> decode(std::span<const std::byte> payload);
 };
 
 /// worker → server, on a new connection for each channel. The server answers with channel_attached,

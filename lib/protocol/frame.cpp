@@ -26,7 +26,6 @@ std::string_view describe(Refusal reason) noexcept {
     case Refusal::bad_version: return "the peer speaks another version of the control protocol";
     case Refusal::bad_hello: return "the peer's greeting is not acceptable";
     case Refusal::busy: return "no more workers can attach";
-    case Refusal::bad_key: return "the peer does not have the key";
     case Refusal::request_timed_out: return "the worker did not answer in time";
     case Refusal::worker_stuck: return "the worker has stopped answering";
     case Refusal::out_of_memory: return "the memory for clients is used up";
@@ -51,7 +50,6 @@ std::string_view name_of(Refusal reason) noexcept {
     case Refusal::bad_version: return "bad_version";
     case Refusal::bad_hello: return "bad_hello";
     case Refusal::busy: return "busy";
-    case Refusal::bad_key: return "bad_key";
     case Refusal::request_timed_out: return "request_timed_out";
     case Refusal::worker_stuck: return "worker_stuck";
     case Refusal::out_of_memory: return "out_of_memory";

@@ -33,9 +33,7 @@ enum class MessageId : std::uint32_t {
   detach = 24,  ///< worker → server, no payload: let this worker go
   assignment = 25,
   user_message = 26,
-  // Only on control connections over a network.
-  challenge = 20,
-  proof = 21,
+  // Only on control connections over a network. 20 and 21 were proofs of the key, before TLS.
   attach_channel = 22,
   channel_attached = 23,
 };
@@ -43,18 +41,18 @@ enum class MessageId : std::uint32_t {
 /// The reason why a frame, a request or a peer was refused: the code of an error frame. Stable
 /// numbers.
 enum class Refusal : std::uint32_t {
-  frame_too_short = 1,       ///< wire_size is below the 12 bytes of a header
-  frame_too_long = 2,        ///< the payload is longer than --max-message-length
-  length_mismatch = 3,       ///< wire_size is not 12 + length
-  unknown_message = 4,       ///< a msg_id that does not exist
-  misplaced_message = 5,     ///< a msg_id that is not allowed on this connection or in its state
-  worker_unavailable = 6,    ///< no worker attached within --worker-timeout
-  shutting_down = 7,         ///< the server shuts down before it could answer
-  worker_failed = 8,         ///< the worker refused the request, or its response is malformed
-  bad_version = 9,           ///< control connection: the peer has another protocol version
-  bad_hello = 10,            ///< control connection: malformed or unacceptable Hello
-  busy = 11,                 ///< control connection: as many workers as may be are attached
-  bad_key = 12,              ///< control connection: the peer has another key, or none
+  frame_too_short = 1,     ///< wire_size is below the 12 bytes of a header
+  frame_too_long = 2,      ///< the payload is longer than --max-message-length
+  length_mismatch = 3,     ///< wire_size is not 12 + length
+  unknown_message = 4,     ///< a msg_id that does not exist
+  misplaced_message = 5,   ///< a msg_id that is not allowed on this connection or in its state
+  worker_unavailable = 6,  ///< no worker attached within --worker-timeout
+  shutting_down = 7,       ///< the server shuts down before it could answer
+  worker_failed = 8,       ///< the worker refused the request, or its response is malformed
+  bad_version = 9,         ///< control connection: the peer has another protocol version
+  bad_hello = 10,          ///< control connection: malformed or unacceptable Hello
+  busy = 11,               ///< control connection: as many workers as may be are attached
+  // 12 was for a peer with another key, before TLS.
   request_timed_out = 13,    ///< no answer within --request-timeout
   worker_stuck = 14,         ///< control connection: no answer for --worker-timeout
   out_of_memory = 20,        ///< the memory for clients is used up, and this one holds much of it

@@ -85,6 +85,19 @@ TEST(Address, OverANetworkThereIsAKeyOrAWarning) {
   EXPECT_TRUE(Address::parse("tcp:127.0.0.1:1").takes_key());
 }
 
+TEST(Address, APathIsChosenOverRdmaAlone) {
+  Security insecure;
+  insecure.insecure = true;
+  rdma::PathChoice path;
+  path.gid_index = 3;
+  EXPECT_EQ(make_address("rdma:10.0.0.1:1", insecure, path).path_choice, path);
+  for (const std::string text : {"tcp:10.0.0.1:1", "unix:/x"}) {
+    const auto error = support::thrown_by([&] { make_address(text, insecure, path); });
+    EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
+    EXPECT_NE(std::string(error.what()).find("not " + text), std::string::npos) << error.what();
+  }
+}
+
 TEST(Address, AllowsThePeersOfItsNetworks) {
   const auto peer = [](const std::string& host) { return net::resolve(host, 1, false).front(); };
   Address address = Address::parse("tcp:127.0.0.1:1");

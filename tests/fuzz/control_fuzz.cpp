@@ -40,8 +40,6 @@ void run(Input input) {
   run_as<protocol::StartShutdown>(payload);
   run_as<protocol::KeepAlive>(payload);
   run_as<protocol::UserMessage>(payload);
-  run_as<protocol::Challenge>(payload);
-  run_as<protocol::Proof>(payload);
   run_as<protocol::AttachChannel>(payload);
 }
 

@@ -122,24 +122,6 @@ Bytes counted(int first, int count) {
 }
 
 template <>
-struct Sample<Challenge> {
-  static Challenge message() { return {0x0102, counting<InstanceId>(3), counting<Nonce>(19)}; }
-  static Bytes golden() { return counted(1, 50); }
-  static bool equal(const Challenge& a, const Challenge& b) {
-    return a.version == b.version && a.instance == b.instance && a.nonce == b.nonce;
-  }
-};
-
-template <>
-struct Sample<Proof> {
-  static Proof message() { return {0x0102, counting<Nonce>(3), counting<Mac>(35)}; }
-  static Bytes golden() { return counted(1, 66); }
-  static bool equal(const Proof& a, const Proof& b) {
-    return a.version == b.version && a.nonce == b.nonce && a.mac == b.mac;
-  }
-};
-
-template <>
 struct Sample<AttachChannel> {
   static AttachChannel message() { return {0x0102'0304, counting<Token>(5), counted(30, 3)}; }
   static Bytes golden() {
@@ -156,9 +138,8 @@ struct Sample<AttachChannel> {
 template <class Message>
 class ControlMessage : public testing::Test {};
 
-using Messages =
-    testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, Assignment, StartShutdown,
-                   KeepAlive, UserMessage, Challenge, Proof, AttachChannel>;
+using Messages = testing::Types<Hello, Welcome, ChannelDescriptor, ExchangeConsumerId, Assignment,
+                                StartShutdown, KeepAlive, UserMessage, AttachChannel>;
 TYPED_TEST_SUITE(ControlMessage, Messages);
 
 TYPED_TEST(ControlMessage, LooksLikeThisOnTheWire) {

@@ -1,5 +1,6 @@
 #include "tests/rdma/fake_verbs.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -91,8 +91,9 @@ Findings check_rdma_nodes(const Tree& tree) {
          "uverbsN for each", "modprobe ib_uverbs"});
   }
   if (!tree.has("/dev/infiniband/rdma_cm")) {
-    findings.push_back({Severity::error, "rdma access", "no /dev/infiniband/rdma_cm",
-                        "librdmacm opens it to connect", "modprobe rdma_ucm"});
+    findings.push_back({Severity::note, "rdma access", "no /dev/infiniband/rdma_cm",
+                        "offload-rdma --cm and other programs of librdmacm need it",
+                        "modprobe rdma_ucm"});
   }
   if (findings.empty()) findings.push_back({Severity::good, "rdma access", "all nodes", "", ""});
   return findings;

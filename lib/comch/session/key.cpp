@@ -123,13 +123,13 @@ std::string weakness(std::span<const std::byte> bytes) {
   return {};
 }
 
-protocol::Mac hmac(const Key& key, std::initializer_list<std::span<const std::byte>> parts) {
+Mac hmac(const Key& key, std::initializer_list<std::span<const std::byte>> parts) {
   std::vector<unsigned char> text;
   for (const auto part : parts) {
     const auto* const begin = reinterpret_cast<const unsigned char*>(part.data());
     text.insert(text.end(), begin, begin + part.size());
   }
-  protocol::Mac mac{};
+  Mac mac{};
   unsigned size = mac.size();
   const auto secret = key.bytes();
   const auto* const made =
@@ -143,7 +143,7 @@ std::string fingerprint(const Key& key) {
   constexpr std::string_view kLabel = "dpu-gpu-offload fingerprint";
   constexpr std::size_t kBytes = 8;
   std::string digits;
-  const protocol::Mac mac = hmac(key, {std::as_bytes(std::span(kLabel))});
+  const Mac mac = hmac(key, {std::as_bytes(std::span(kLabel))});
   for (const std::byte byte : std::span(mac).first(kBytes)) {
     digits += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
   }

@@ -1,12 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
-
-#include "protocol/control.hpp"
 
 /// The secret that server and worker share where they meet over a network, and what is derived from
 /// it. Any thread.
@@ -46,8 +45,11 @@ class Key {
 /// a known book from random ones.
 std::string weakness(std::span<const std::byte> bytes);
 
+/// What HMAC-SHA256 makes.
+using Mac = std::array<std::byte, 32>;
+
 /// HMAC-SHA256 with `key` over the parts one after the other: what is derived from a key.
-protocol::Mac hmac(const Key& key, std::initializer_list<std::span<const std::byte>> parts);
+Mac hmac(const Key& key, std::initializer_list<std::span<const std::byte>> parts);
 
 /// 16 hexadecimal digits that tell keys apart, for logs and for a peer to say which key it has.
 /// They tell nothing of a key that cannot be guessed.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "comch/session/handshake.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
 #include "core/process/out_of_memory.hpp"
@@ -38,7 +37,6 @@ struct PendingConnections::Pending final : progress::EventHandler {
   std::unique_ptr<ControlConnection> connection;
   core::RunTime since;
   net::Source source;
-  std::optional<protocol::Challenge> challenge{};  ///< where messages prove the key
   Stage stage = Stage::silent;
 };
 
@@ -46,10 +44,7 @@ PendingConnections::PendingConnections(progress::Engine& engine, const Address& 
                                        OnFirstMessage on_first_message)
     : engine_(&engine),
       on_first_message_(std::move(on_first_message)),
-      listener_(transport_of(address.scheme).listen(address)),
-      proves_by_messages_(address.takes_key() && !transport_of(address.scheme).has_tls),
-      proves_by_tls_(address.takes_key() && transport_of(address.scheme).has_tls) {
-  randomize(instance_);
+      listener_(transport_of(address.scheme).listen(address)) {
   listener_->set_admission([this](const net::SocketAddress& peer) { return admit(peer); });
   // Edge-triggered: where a connection cannot be accepted, tick() tries again.
   engine_->watch(listener_->fd(), EPOLLIN | EPOLLET, *this);
@@ -65,15 +60,8 @@ void PendingConnections::on_events(std::uint32_t) {
 }
 
 bool PendingConnections::admit(const net::SocketAddress& peer) {
-  if (!address().allows(peer)) {
-    log(LogLevel::warning, peer.to_string(), "is refused: --comch-allow does not have its network");
-    return false;
-  }
-  // A handshake by messages costs from here on, one by TLS from the peer's first message on.
-  if (!proves_by_messages_ || limits_.take(net::source_of(peer.storage), engine_->run_time()))
-    return true;
-  net::limited_sources.add(net::Door::control);
-  log(LogLevel::warning, peer.to_string(), "is refused: too many of its network prove no key");
+  if (address().allows(peer)) return true;
+  log(LogLevel::warning, peer.to_string(), "is refused: --comch-allow does not have its network");
   return false;
 }
 
@@ -95,13 +83,9 @@ void PendingConnections::accept() {
 }
 
 void PendingConnections::take_in(std::unique_ptr<ControlConnection> connection) {
-  if (pending_.size() >= kMost && !make_room()) return connection->abandon();
+  if (pending_.size() >= kMost && !make_room()) return;
   auto& pending = *pending_.emplace_back(std::make_unique<Pending>(*this, std::move(connection)));
   try {
-    if (proves_by_messages_) {
-      pending.challenge = send_challenge(*pending.connection, instance_);
-      pending.stage = Stage::proving;
-    }
     engine_->watch(pending.connection->fd(), EPOLLIN, pending);
   } catch (const std::exception& error) {
     log(LogLevel::warning, pending.connection->peer_name(),
@@ -134,9 +118,10 @@ bool PendingConnections::make_room() {
 /// What came on it; it is pending no more if that was its first message, or its end.
 void PendingConnections::receive(Pending& pending) {
   try {
-    if (pending.stage != Stage::proven && proves_by_tls_ && !receive_proof(pending)) return;
+    const bool has_to_prove = address().takes_key() && pending.stage != Stage::proven;
+    if (has_to_prove && !receive_proof(pending)) return;
     auto message = pending.connection->receive();
-    if (message) take_message(pending, *message);
+    if (message) hand_on(pending, *message);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::bad_message) {
       refuse(*pending.connection, Refusal::bad_hello, error.what());
@@ -172,24 +157,11 @@ bool PendingConnections::receive_proof(Pending& pending) {
   limits_.give_back(pending.source);
   pending.stage = Stage::proven;
   if (!message) return true;
-  take_message(pending, *message);
+  hand_on(pending, *message);
   return false;
 }
 
-void PendingConnections::take_message(Pending& pending, const ControlMessage& message) {
-  if (pending.challenge && pending.stage != Stage::proven) {
-    if (take_proof(*pending.connection, *address().keys, *pending.challenge, message)) {
-      pending.stage = Stage::proven;
-      limits_.give_back(pending.source);
-      return receive(pending);
-    }
-    refuse(*pending.connection, Refusal::bad_key, "the peer does not have this server's key");
-    if (!pending.connection->lingers()) return drop(pending);
-    // Until the next tick() its refusal has arrived; who does not take it is not waited for.
-    engine_->unwatch(pending.connection->fd(), pending);
-    pending.stage = Stage::refused;
-    return;
-  }
+void PendingConnections::hand_on(Pending& pending, const ControlMessage& message) {
   auto connection = std::move(pending.connection);
   engine_->unwatch(connection->fd(), pending);
   std::erase_if(pending_, [&](const auto& each) { return each.get() == &pending; });
@@ -205,7 +177,6 @@ void PendingConnections::drop(const Pending& pending) {
   const auto at =
       std::ranges::find_if(pending_, [&](const auto& each) { return each.get() == &pending; });
   engine_->unwatch(pending.connection->fd(), **at);
-  pending.connection->abandon();
   pending_.erase(at);
 }
 
@@ -221,7 +192,7 @@ void PendingConnections::tick(core::RunTime now) {
   limits_.forget(now);
   for (std::size_t i = pending_.size(); i-- != 0;) {
     const Pending& pending = *pending_[i];
-    if (pending.stage == Stage::refused || now - pending.since >= kGreetTime) drop(pending);
+    if (now - pending.since >= kGreetTime) drop(pending);
   }
 }
 

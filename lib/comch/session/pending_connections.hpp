@@ -52,7 +52,7 @@ class PendingConnections final : progress::EventHandler {
 
  private:
   /// In the order in which they make room.
-  enum class Stage : std::uint8_t { refused, silent, proving, proven };
+  enum class Stage : std::uint8_t { silent, proving, proven };
   struct Pending;
 
   void on_events(std::uint32_t epoll_events) override;
@@ -62,16 +62,13 @@ class PendingConnections final : progress::EventHandler {
   bool make_room();
   void receive(Pending& pending);
   [[nodiscard]] bool receive_proof(Pending& pending);
-  void take_message(Pending& pending, const ControlMessage& message);
+  void hand_on(Pending& pending, const ControlMessage& message);
   void drop(const Pending& pending);
   void log(core::LogLevel level, const std::string& who, const std::string& what);
 
   progress::Engine* engine_;
   OnFirstMessage on_first_message_;
   std::unique_ptr<Listener> listener_;
-  bool proves_by_messages_;  ///< session/handshake.hpp
-  bool proves_by_tls_;
-  protocol::InstanceId instance_{};  ///< this server's
   net::SourceLimits limits_;
   std::vector<std::unique_ptr<Pending>> pending_;
   core::RateLimit log_limit_;

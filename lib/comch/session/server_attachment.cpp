@@ -123,6 +123,8 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
     heard_ = session_->engine_->run_time();
     if (++connected_ < channel_count() && !told_to_stop_) session_->engine_->activate(*this);
   } catch (const std::exception& error) {
+    // The worker waits for the answer to its request, and may try again.
+    connection.refuse(Refusal::busy, core::what_of(error));
     end("channel " + std::to_string(request.channel) +
         " cannot be attached: " + core::what_of(error));
   }

@@ -6,7 +6,7 @@
 
 #include "comch/proxy/server_proxy.hpp"
 #include "comch/proxy/slot_exchange.hpp"
-#include "comch/session/handshake.hpp"
+#include "comch/transport/transport.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 
@@ -35,7 +35,7 @@ WorkerSession::WorkerSession(progress::Engine& engine, const Address& address,
       most_channels_(hello.max_channels),
       writes_slots_((hello.capabilities & protocol::kWritesSlots) != 0),
       memory_left_(most_memory),
-      connection_(connect_as_worker(address)),
+      connection_(connect_to(address)),
       network_(dynamic_cast<NetworkControlConnection*>(connection_.get())),
       keep_alive_(kFirstKeepAlive),
       heard_(engine.run_time()) {
@@ -172,7 +172,6 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
   if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
   const auto another = network_->connect_another(address_);
-  prove_as_worker(*another, address_);
   std::unique_ptr<ChannelLink> link;
   if (writes_slots_) {
     link = std::make_unique<SlotExchange>(

@@ -54,7 +54,7 @@ class WorkerSession final : progress::EventHandler {
 
   /// Connects and greets; over a network that waits for the server's proof. `most_memory`: bytes
   /// that the channels may take of this machine, all together; a server that wants more is refused.
-  /// Throws Error: what connect_as_worker() throws.
+  /// Throws Error: what connect_to() throws.
   WorkerSession(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
                 std::uint64_t most_memory, Observer& observer);
   ~WorkerSession();

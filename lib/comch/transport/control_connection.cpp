@@ -44,8 +44,10 @@ std::vector<std::byte> NetworkControlConnection::exchange_endpoints(
   send(MessageId::attach_channel, request.encode());
   ControlMessage answer = await();
   if (answer.id != MessageId::channel_attached) {
+    const bool is_error = answer.id == MessageId::error;
     throw Error(ErrorCode::bad_message,
-                "the server does not attach channel " + std::to_string(request.channel));
+                "the server does not attach channel " + std::to_string(request.channel) +
+                    (is_error ? ": " + protocol::parse_error(answer.payload).text : ""));
   }
   return std::move(answer.payload);
 }

@@ -59,20 +59,14 @@ class ControlConnection {
   /// "process 17", "10.0.0.1:4711"
   [[nodiscard]] virtual std::string peer_name() const = 0;
 
-  /// Where the transport proves the key itself (Transport::has_tls): whether the peer has, after
-  /// which it may send its first message.
+  /// Over a network that takes a key: whether the peer has proven one, after which it may send its
+  /// first message.
   [[nodiscard]] virtual bool proven() const noexcept { return false; }
   /// The same: whether what the peer has sent so far can be a holder's of the key, found out
   /// without any cryptography; nothing if too little has come. For before the first receive().
   [[nodiscard]] virtual std::optional<bool> may_have_key() { return true; }
-  /// What the two ends of one connection know of it and those of another do not: queue pairs.
-  [[nodiscard]] virtual std::vector<std::byte> endpoints() const { return {}; }
   /// The address of a peer over a network; of no family where there is none.
   [[nodiscard]] virtual net::SocketAddress source() const { return {}; }
-  /// Whether its end would wait for what was sent to arrive; it does not after abandon(), and that
-  /// may not arrive then.
-  [[nodiscard]] virtual bool lingers() const noexcept { return false; }
-  virtual void abandon() noexcept {}
 
  protected:
   virtual void send_frame(std::span<const std::byte> frame) = 0;
@@ -97,7 +91,8 @@ class LocalControlConnection : public ControlConnection {
 /// A control connection over a network: an endpoint for a channel's data can be made out of one.
 class NetworkControlConnection : public ControlConnection {
  public:
-  /// Another connection to `address`, the server's, that shares with this one what can be shared.
+  /// Another connection to `address`, the server's, that shares with this one what can be shared;
+  /// both ends have proven their key on it.
   /// Throws Error as Transport::connect.
   [[nodiscard]] virtual std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const = 0;

@@ -8,9 +8,9 @@ namespace offload::comch {
 /// Each transport, in the order in which messages name them.
 std::span<const Transport> transports() noexcept {
   static constexpr Transport kTransports[] = {
-      {"unix", "PATH", parse_path, connect_local, listen_local, true, false},
-      {"tcp", "HOST:PORT", parse_host_and_port, connect_tcp, listen_tcp, false, true},
-      {"rdma", "HOST:PORT", parse_host_and_port, connect_rdma, listen_rdma, false, false},
+      {"unix", "PATH", parse_path, connect_local, listen_local, true},
+      {"tcp", "HOST:PORT", parse_host_and_port, connect_tcp, listen_tcp, false},
+      {"rdma", "HOST:PORT", parse_host_and_port, connect_rdma, listen_rdma, false},
   };
   return kTransports;
 }

@@ -27,11 +27,9 @@ struct Transport {
   /// not_supported without the hardware.
   std::unique_ptr<Listener> (*listen)(const Address& address);
   /// True: its connections are LocalControlConnections, and the channels are shared memory. False:
-  /// they are NetworkControlConnections, and a data connection carries each channel.
+  /// they are NetworkControlConnections, which prove the key by TLS, and a data connection carries
+  /// each channel.
   bool shares_memory;
-  /// Whether its connections prove the key themselves, and keep to themselves what they carry.
-  /// False: the messages of session/handshake.hpp prove it, where it is a network.
-  bool has_tls;
 
   /// "tcp:HOST:PORT"
   [[nodiscard]] std::string example() const {
@@ -53,6 +51,12 @@ inline const Transport& transport_of(std::string_view scheme) {
   if (const Transport* const transport = find_transport(scheme)) return *transport;
   throw core::Error(core::ErrorCode::invalid_value,
                     "no transport has the scheme '" + std::string(scheme) + "'");
+}
+
+/// Connects to a server as the address's transport does. Throws Error: invalid_value for an unknown
+/// scheme, and as Transport::connect.
+inline std::unique_ptr<ControlConnection> connect_to(const Address& address) {
+  return transport_of(address.scheme).connect(address);
 }
 
 }  // namespace offload::comch

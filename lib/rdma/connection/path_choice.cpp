@@ -35,17 +35,17 @@ cli::Option add_number(cli::CommandLine& line, const std::string& name,
 }  // namespace
 
 void add_path_options(cli::CommandLine& line, PathChoice& choice) {
-  add_number<std::uint8_t>(line, "--gid-index", choice.gid_index, 0, 255,
-                           "RDMA: the entry of the port's GID table to use. Default: the one of "
-                           "RoCE v2 with the address");
+  add_number<std::uint8_t>(
+      line, "--gid-index", choice.gid_index, 0, 255,
+      "The entry of the RDMA port's GID table to use. Default: by the address");
   add_number<std::uint8_t>(line, "--traffic-class", choice.traffic_class, 0, 255,
-                           "RDMA: the traffic class of packets: DSCP x 4. Default: the system's "
-                           "for RoCE (cma_roce_tos), else 0");
+                           "The traffic class of RDMA packets, 4 x DSCP. Default: the system's for "
+                           "RoCE (cma_roce_tos), else 0");
   add_number<std::uint8_t>(line, "--service-level", choice.service_level, 0, 15,
-                           "RDMA: the service level, or priority, of packets. Default: over "
+                           "The service level, or priority, of RDMA packets. Default: over "
                            "InfiniBand the subnet manager's, else 0");
   add_number<std::uint16_t>(line, "--pkey", choice.pkey, 1, 0xffff,
-                            "RDMA: the key of the partition. Default: the port's first");
+                            "The key of the partition of RDMA packets. Default: the port's first");
 }
 
 }  // namespace offload::rdma

@@ -2,47 +2,41 @@
 
 #include <infiniband/verbs.h>
 
-#include <cstdint>
 #include <functional>
 #include <utility>
 
-#include "progress/engine.hpp"
 #include "rdma/verbs/device_context.hpp"
 
 namespace offload::rdma {
 
-/// Delivers the asynchronous events of a device on the engine's thread.
-/// Each is acknowledged after the callback, which must not throw and must not end the queue that
-/// the event is about: ending a queue waits for the acknowledgement of its events
-/// (ibv_get_async_event(3)).
+/// The asynchronous events of a device. Each is acknowledged after the callback, which must not
+/// throw and must not end the queue that the event is about: ending a queue waits for the
+/// acknowledgement of its events (ibv_get_async_event(3)).
 ///
-/// Device and engine outlive it. At most one for each device.
-class AsyncEvents final : progress::EventHandler {
+/// The device outlives it. At most one for each device. One thread.
+class AsyncEvents {
  public:
   using Callback = std::function<void(const ibv_async_event&)>;
 
   /// Throws Error.
-  AsyncEvents(const DeviceContext& device, progress::Engine& engine, Callback callback)
-      : device_(device.get()), engine_(&engine), callback_(std::move(callback)) {
+  AsyncEvents(const DeviceContext& device, Callback callback)
+      : device_(device.get()), callback_(std::move(callback)) {
     set_nonblocking(device_->async_fd);
-    engine_->watch(device_->async_fd, EPOLLIN, *this);
   }
-  AsyncEvents(const AsyncEvents&) = delete;
-  AsyncEvents& operator=(const AsyncEvents&) = delete;
-  ~AsyncEvents() { engine_->unwatch(device_->async_fd, *this); }
+
+  /// Readable when deliver() has something to do.
+  [[nodiscard]] int fd() const noexcept { return device_->async_fd; }
+  /// Delivers the events that have come, of which there may be none.
+  void deliver() {
+    ibv_async_event event{};
+    while (ibv_get_async_event(device_, &event) == 0) {
+      callback_(event);
+      ibv_ack_async_event(&event);
+    }
+  }
 
  private:
-  void on_events(std::uint32_t) override {
-    // One event a call: the descriptor stays readable while there are more, and the callback may
-    // end this object.
-    ibv_async_event event{};
-    if (ibv_get_async_event(device_, &event) != 0) return;
-    callback_(event);
-    ibv_ack_async_event(&event);
-  }
-
   ibv_context* device_;
-  progress::Engine* engine_;
   Callback callback_;
 };
 

@@ -1,4 +1,4 @@
-#include "comch/session/handshake.hpp"
+#include "comch/transport/transport.hpp"
 #include "tests/comch/conformance/suite.hpp"
 
 namespace offload::comch::conformance {
@@ -12,7 +12,7 @@ using support::random_bytes;
 /// A data connection as a worker makes it.
 std::unique_ptr<DataEndpoint> request_endpoint(const Address& address,
                                                const protocol::AttachChannel& request) {
-  const auto connection = connect_as_worker(address);
+  const auto connection = connect_to(address);
   return dynamic_cast<NetworkControlConnection&>(*connection)
       .request_data_endpoint(request, kDepth);
 }
@@ -57,7 +57,7 @@ class Liar final : DataHandler {
   std::unique_ptr<DataConnection> connection_;
 };
 
-Liar::Liar(const Address& address) : control_(connect_as_worker(address)) {
+Liar::Liar(const Address& address) : control_(connect_to(address)) {
   control_->send(MessageId::hello, hello().encode());
   EXPECT_EQ(control_->await().id, MessageId::welcome);
   for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
@@ -133,7 +133,7 @@ TEST_P(Lies, AStrangersTokenAttachesNothing) {
 // Nor while a worker is expected to attach that very channel.
 TEST_P(Lies, AStrangersTokenIsNotTheOneThatIsExpected) {
   const Address address = server_->address();
-  const auto worker = connect_as_worker(address);
+  const auto worker = connect_to(address);
   worker->send(MessageId::hello, hello().encode());
   EXPECT_EQ(worker->await().id, MessageId::welcome);
   const auto offered = protocol::ChannelDescriptor::decode(worker->await().payload);

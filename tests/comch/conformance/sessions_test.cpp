@@ -1,4 +1,3 @@
-#include "comch/session/handshake.hpp"
 #include "comch/transport/transport.hpp"
 #include "tests/comch/conformance/suite.hpp"
 #include "tests/support/thrown.hpp"
@@ -265,11 +264,6 @@ TEST_P(Sessions, AWorkerOfAnotherVersion) {
   expect_served(1, 10, 1);
 }
 
-/// Whether messages prove the key (session/handshake.hpp), rather than TLS or nothing.
-bool has_proofs(const Address& address) {
-  return address.takes_key() && !transport_of(address.scheme).has_tls;
-}
-
 TEST_P(Sessions, AServerOfAnotherVersion) {
   server_.reset();
   const Address address = GetParam().address(folder_.path());
@@ -278,10 +272,6 @@ TEST_P(Sessions, AServerOfAnotherVersion) {
     std::unique_ptr<ControlConnection> connection;
     EXPECT_TRUE(support::eventually([&] { return (connection = listener->accept()) != nullptr; }));
     if (!connection) return;
-    if (has_proofs(address)) {
-      const auto challenge = send_challenge(*connection, {});
-      EXPECT_TRUE(take_proof(*connection, *address.keys, challenge, connection->await()));
-    }
     EXPECT_EQ(connection->await().id, MessageId::hello);
     protocol::Welcome welcome;
     welcome.version = 7;
@@ -314,24 +304,24 @@ TEST_P(Sessions, WhoHasAnotherKeyIsNotLetIn) {
 }
 
 TEST_P(Sessions, WhoProvesNothingIsNotLetIn) {
-  const Address address = server_->address();
-  if (!has_proofs(address)) GTEST_SKIP() << "no messages prove a key";
-  const auto stranger = transport_of(address.scheme).connect(address);
-  EXPECT_EQ(stranger->await().id, MessageId::challenge);
+  if (!has_keys()) GTEST_SKIP() << "the kernel says who the peer is: there are no keys";
+  Address address = server_->address();
+  address.insecure = true;
+  const auto stranger = connect_to(address);
   stranger->send(MessageId::hello, hello().encode());
-  const auto answer = stranger->await();
-  ASSERT_EQ(answer.id, MessageId::error);
-  EXPECT_EQ(protocol::parse_error(answer.payload).code, Refusal::bad_key);
+  EXPECT_EQ(support::thrown_by([&] { stranger->await(); }).code(),
+            core::ErrorCode::connection_reset);
   const WorkerSide right(server_->address());
   expect_served(1, 10, 1);
 }
 
 // Not so a stranger: a worker of many channels connects once for each.
 TEST_P(Sessions, WhoProvesTheKeyMayConnectAsOftenAsItLikes) {
-  const Address address = server_->address();
-  if (!has_proofs(address)) GTEST_SKIP() << "no messages prove a key";
+  if (!has_keys()) GTEST_SKIP() << "the kernel says who the peer is: there are no keys";
   for (int i = 0; i < 3 * static_cast<int>(net::SourceLimits::kBurst); ++i) {
-    ASSERT_NO_THROW(static_cast<void>(connect_as_worker(address))) << i;
+    const auto worker = connect_to(server_->address());
+    worker->send(MessageId::keep_alive, protocol::KeepAlive{1}.encode());
+    ASSERT_EQ(worker->await().id, MessageId::error) << i << ": a worker greets first";
   }
 }
 

@@ -18,7 +18,8 @@ namespace offload::comch {
 namespace {
 
 using core::ErrorCode;
-using protocol::Nonce;
+/// As long as a random number that is used once.
+using Nonce = std::array<std::byte, 32>;
 using test::key_of;
 
 std::string random_text(std::size_t size) {

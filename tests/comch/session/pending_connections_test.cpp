@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comch/session/handshake.hpp"
+#include "comch/transport/transport.hpp"
 #include "core/error.hpp"
 #include "net/socket.hpp"
 #include "tests/comch/keys.hpp"
@@ -42,7 +42,7 @@ class PendingConnectionsTest : public testing::Test {
     address.keys = std::move(keys);
     auto proven = std::async(std::launch::async, [address]() -> std::unique_ptr<ControlConnection> {
       try {
-        return connect_as_worker(address);
+        return connect_to(address);
       } catch (const core::Error&) {
         return nullptr;
       }
@@ -167,7 +167,7 @@ TEST_F(PendingOverTcp, WhoHasProvenTheKeyMakesRoomForNobody) {
 TEST_F(PendingOverTcp, WhoIsProvingStaysAmongTheSilent) {
   std::vector<core::Fd> silent;
   const auto worker =
-      std::async(std::launch::async, [&] { return connect_as_worker(pending_->address()); });
+      std::async(std::launch::async, [&] { return connect_to(pending_->address()); });
   ASSERT_TRUE(run_until([&] {
     silent.push_back(connect_silent());
     return worker.wait_for(core::Duration::zero()) == std::future_status::ready;
@@ -182,7 +182,7 @@ TEST_F(PendingOverTcp, ASourceThatProvesNothingHasFewHandshakes) {
     const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true)[0], 1);
     address.port = net::local_address(listener.get()).port();
     auto worker = std::async(std::launch::async, [&] {
-      return support::thrown_by([&] { static_cast<void>(connect_as_worker(address)); }).code();
+      return support::thrown_by([&] { static_cast<void>(connect_to(address)); }).code();
     });
     core::Fd heard;
     ASSERT_TRUE(run_until([&] {

@@ -13,7 +13,7 @@ class ServerSessionTest : public SessionTest {
   void SetUp() override {
     SessionTest::SetUp();
     listen();
-    worker_ = connect_as_worker(address_);
+    worker_ = connect_to(address_);
   }
 
   void send(protocol::MessageId id, std::span<const std::byte> payload = {}) {
@@ -54,7 +54,7 @@ class ServerSessionTest : public SessionTest {
 
   /// The session is as good as new: the next worker gets through.
   void expect_next_worker_attaches() {
-    worker_ = connect_as_worker(address_);
+    worker_ = connect_to(address_);
     const int before = worker_events_.attached;
     greet_and_take_the_offer();
     for (std::uint32_t i = 0; i < kChannels; ++i) exchange(i);

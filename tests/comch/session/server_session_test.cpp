@@ -132,7 +132,7 @@ TEST_F(ServerSessionTest, AWorkerThatJustFitsIsTaken) {
 TEST_F(ServerSessionTest, RefusesWhoDoesNotGreetFirst) {
   for (const MessageId id : {MessageId::keep_alive, MessageId::exchange_consumer_id_request,
                              MessageId::start_shutdown, MessageId::shutdown_complete}) {
-    worker_ = connect_as_worker(address_);
+    worker_ = connect_to(address_);
     send(id, KeepAlive{}.encode());
     expect_refused(Refusal::bad_hello, "a worker greets first");
   }
@@ -157,7 +157,7 @@ TEST_F(ServerSessionTest, RefusesConsumerIdsThatAreWrong) {
       },
   };
   for (const auto& action : wrong) {
-    worker_ = connect_as_worker(address_);
+    worker_ = connect_to(address_);
     greet_and_take_the_offer();
     action();
     expect_refused(Refusal::bad_hello, "consumer id");
@@ -246,7 +246,7 @@ TEST_F(ServerSessionTest, RefusesMessagesThatDoNotBelong) {
   for (const MessageId id :
        {MessageId::client_request, MessageId::client_response, MessageId::welcome,
         MessageId::channel_descriptor, MessageId::exchange_consumer_id_response}) {
-    worker_ = connect_as_worker(address_);
+    worker_ = connect_to(address_);
     greet_and_take_the_offer();
     send(id);
     expect_refused(Refusal::misplaced_message, "does not belong on a control channel");
@@ -305,7 +305,7 @@ TEST_F(ServerSessionTest, AStrangerThatTalksNonsenseIsDroppedAtOnce) {
 
 TEST_F(ServerSessionTest, ManyStrangersMakeFewLinesOfLog) {
   for (int i = 0; i < 20; ++i) {
-    worker_ = connect_as_worker(address_);
+    worker_ = connect_to(address_);
     send(MessageId::keep_alive, KeepAlive{}.encode());
     expect_refused(Refusal::bad_hello, "greets first");
   }

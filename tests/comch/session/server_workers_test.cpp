@@ -40,7 +40,7 @@ TEST_F(ServerWorkersTest, MoreWorkersThanThereMayBeAreRefused) {
     expect_next_worker_attaches();
     attached.push_back(std::move(worker_));
   }
-  worker_ = connect_as_worker(address_);
+  worker_ = connect_to(address_);
   greet();
   expect_refused(Refusal::busy, "3 workers are attached");
   attached.pop_back();
@@ -58,7 +58,7 @@ TEST_F(ServerWorkersTest, AWorkerSaysWhatItComesFor) {
   EXPECT_TRUE(worker_events_.last.stands_by);
   EXPECT_FALSE(worker_events_.last.replaces);
 
-  worker_ = connect_as_worker(address_);
+  worker_ = connect_to(address_);
   greeting.capabilities = protocol::kReplaces;
   send(MessageId::hello, greeting.encode());
   take_the_offer();

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "comch/session/handshake.hpp"
 #include "comch/session/server_session.hpp"
 #include "comch/session/worker_session.hpp"
+#include "comch/transport/transport.hpp"
 #include "core/error.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"

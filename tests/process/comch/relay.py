@@ -10,13 +10,15 @@ from harness import PATIENCE
 class Relay:
     """Listens on loopback and connects each connection on to `port`."""
 
-    def __init__(self, port, delay=0, source="127.0.0.1"):
+    def __init__(self, port, delay=0, source=None, host="127.0.0.1"):
         """`delay`: seconds that bytes take in each direction. `source`: which address of loopback the
-        connections to `port` come from."""
+        connections to `port` come from, if another than `host`. `host`: an address of this machine in
+        place of loopback's."""
         self._target = port
         self._delay = delay
-        self._source = source
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._host = host
+        self._source = source or host
+        self._listener = socket.create_server((host, 0), backlog=64)
         self.port = self._listener.getsockname()[1]
         self.heard = []  # (connection, direction, bytes), in the order in which they came
         self._change = None
@@ -32,10 +34,12 @@ class Relay:
         for each in self._sockets:
             each.close()
 
-    def change_once(self, direction, change):
-        """What the next bytes of `direction` on a data connection become: the chunks that
-        `change(chunk)` returns; None: they wait for the next, and both are its argument then."""
-        self._change = (direction, change)
+    def change_once(self, direction, change, control=False):
+        """What the next bytes of `direction` on a data connection become, or on a control connection:
+        the chunks that `change(chunk)` returns; None: they wait for the next, and both are its
+        argument then."""
+        # Of an attachment's two connections the second is that of its channel.
+        self._change = (direction, change, 0 if control else 1)
 
     def changed(self):
         return self._change is None
@@ -56,7 +60,7 @@ class Relay:
             if self._delay:
                 near.recv(1, socket.MSG_PEEK)
                 time.sleep(self._delay)
-            far = socket.create_connection(("127.0.0.1", self._target), PATIENCE,
+            far = socket.create_connection((self._host, self._target), PATIENCE,
                                            source_address=(self._source, 0))
         except OSError:
             near.close()
@@ -94,8 +98,7 @@ class Relay:
                     if not chunk:
                         return target.shutdown(socket.SHUT_WR)
                     change = self._change
-                    # Of an attachment's two connections the second is that of its channel.
-                    if change and change[0] == direction and number % 2 == 1:
+                    if change and change[0] == direction and number % 2 == change[2]:
                         held.append(chunk)
                         changed = change[1](held)
                         if changed is None:

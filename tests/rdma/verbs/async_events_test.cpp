@@ -1,5 +1,7 @@
 #include "rdma/verbs/async_events.hpp"
 
+#include <poll.h>
+
 #include <vector>
 
 #include "rdma/verbs/shared_receive_queue.hpp"
@@ -12,27 +14,28 @@ using test::fake;
 
 using AsyncEventsTest = FakeDeviceTest;
 
-TEST_F(AsyncEventsTest, AsynchronousEventsComeInTurnsOfTheEngine) {
+TEST_F(AsyncEventsTest, EventsThatHaveComeAreDelivered) {
   const DeviceContext device("fake0");
   const ProtectionDomain domain(device);
   const SharedReceiveQueue receives(domain, 16);
-  progress::Engine engine;
   std::vector<ibv_async_event> events;
-  {
-    const AsyncEvents watch(device, engine,
-                            [&](const ibv_async_event& event) { events.push_back(event); });
-    ibv_async_event event{};
-    event.event_type = IBV_EVENT_PORT_ERR;
-    event.element.port_num = 1;
-    fake().add_async_event(event);
-    event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
-    event.element.srq = receives.get();
-    fake().add_async_event(event);
-    for (int turns = 0; turns < 100 && events.size() < 2; ++turns) engine.progress();
-    ASSERT_EQ(events.size(), 2U);
-    fake().add_async_event(event);
-  }
-  for (int turns = 0; turns < 100; ++turns) engine.progress();
+  AsyncEvents watch(device, [&](const ibv_async_event& event) { events.push_back(event); });
+  const auto readable = [&] {
+    pollfd poll{watch.fd(), POLLIN, 0};
+    return ::poll(&poll, 1, 0) == 1;
+  };
+  EXPECT_FALSE(readable());
+  watch.deliver();
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_PORT_ERR;
+  event.element.port_num = 1;
+  fake().add_async_event(event);
+  event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  event.element.srq = receives.get();
+  fake().add_async_event(event);
+  EXPECT_TRUE(readable());
+  watch.deliver();
+  EXPECT_FALSE(readable());
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0].event_type, IBV_EVENT_PORT_ERR);
   EXPECT_EQ(events[0].element.port_num, 1);

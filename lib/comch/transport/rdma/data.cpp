@@ -48,11 +48,13 @@ rdma::QueuePair make_pair(const Adapter& adapter, const rdma::CompletionQueue& c
   }
 }
 
-RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, std::uint8_t port, std::uint32_t depth) {
+RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
+                     std::uint32_t depth) {
   rdma::CompletionChannel events(adapter->device);
   rdma::CompletionQueue completions(adapter->device, 2 * depth, &events);
   rdma::QueuePair pair = make_pair(*adapter, completions, depth);
-  pair.initialize(port, memory::Access{});  // the peer reaches no memory
+  // The peer reaches no memory.
+  pair.initialize(path.port_num, memory::Access{}, 0, path.pkey_index);
   return {std::move(adapter), std::move(events), std::move(completions), std::move(pair)};
 }
 
@@ -224,8 +226,7 @@ void RdmaDataConnection::deliver_next(std::uint32_t bytes) {
 
 RdmaDataEndpoint::RdmaDataEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                                    std::uint32_t depth)
-    : queue_(make_queue(std::move(adapter), path.port_num, depth)),
-      pairing_(queue_.adapter->device, path) {}
+    : queue_(make_queue(std::move(adapter), path, depth)), pairing_(queue_.adapter->device, path) {}
 
 std::unique_ptr<DataConnection> RdmaDataEndpoint::start(progress::Engine& engine,
                                                         const kernels::ChannelView& channel,

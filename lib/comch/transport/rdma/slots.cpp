@@ -102,7 +102,7 @@ SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, cons
                                               " has no atomic operations, which slots need: the "
                                               "worker takes --data-path cpu");
   }
-  pair().initialize(path.port_num, written.by_peer);
+  pair().initialize(path.port_num, written.by_peer, 0, path.pkey_index);
   written_.key = registrar_.register_range(written_.range, memory::kLocalAccess | written.by_peer);
   try {
     own_.key = registrar_.register_range(own_.range, memory::kLocalAccess);

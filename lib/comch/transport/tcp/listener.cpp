@@ -71,6 +71,12 @@ std::unique_ptr<ControlConnection> TcpListener::accept() {
   return nullptr;
 }
 
+std::vector<net::SocketAddress> TcpListener::own_addresses() const {
+  std::vector<net::SocketAddress> addresses;
+  for (const core::Fd& socket : sockets_) addresses.push_back(net::local_address(socket.get()));
+  return addresses;
+}
+
 std::unique_ptr<ControlConnection> TcpListener::make(Stream stream,
                                                      std::shared_ptr<const Keyring> keys) {
   return std::make_unique<StreamControlConnection>(std::move(stream), connect_tcp_stream,

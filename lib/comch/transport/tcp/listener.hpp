@@ -18,6 +18,10 @@ class TcpListener : public Listener {
   std::unique_ptr<ControlConnection> accept() override;
   [[nodiscard]] int fd() const noexcept override { return epoll_.get(); }
 
+ protected:
+  /// The addresses that it listens at.
+  [[nodiscard]] std::vector<net::SocketAddress> own_addresses() const;
+
  private:
   /// Returns the connection on an accepted stream. `keys`: those of which its peer has to prove
   /// one, or null.

@@ -26,7 +26,7 @@ std::string identity_of(const Key& key) {
 
 net::PreSharedKey derive(const Key& key) {
   constexpr std::string_view kLabel = "dpu-gpu-offload TLS 1.3 PSK";
-  protocol::Mac secret = hmac(key, {std::as_bytes(std::span(kLabel))});
+  Mac secret = hmac(key, {std::as_bytes(std::span(kLabel))});
   net::PreSharedKey derived{identity_of(key), {secret.begin(), secret.end()}};
   ::OPENSSL_cleanse(secret.data(), secret.size());
   return derived;

@@ -6,7 +6,7 @@
 #include "net/tls/context.hpp"
 
 /// The keys of server and worker as TLS takes them: what is handed to it is derived from a key, and
-/// not the key itself, so that a proof over RDMA and one here have nothing in common.
+/// not the key itself, from which other things are derived too (fingerprint()).
 namespace offload::comch {
 
 /// What a worker's connections are made from, with the first of the keys, and a server's, with all.

@@ -28,14 +28,18 @@ void with_address(Call call, int fd, const Address& address) {
 }
 
 Stream connect_stream_socket(const Address& address) {
+  address.require_key();
   core::Fd fd = stream_socket();
   with_address(::connect, fd.get(), address);
-  return Stream(std::move(fd));
+  return secure_stream(std::move(fd), address, address.to_string(),
+                       core::Clock::now() + kHandshakeTime);
 }
 
 class StreamListener final : public Listener {
  public:
-  explicit StreamListener(const Address& address) : Listener(address), fd_(stream_socket()) {
+  explicit StreamListener(const Address& address)
+      : Listener(address), fd_(stream_socket()), streams_(address) {
+    address.require_key();
     with_address(::bind, fd_.get(), address);
     core::check_errno(::listen(fd_.get(), 128), address.to_string());
   }
@@ -46,19 +50,22 @@ class StreamListener final : public Listener {
       core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd.valid()) return nullptr;
       if (!admits({})) continue;  // its peers have no address: they are one source
-      return std::make_unique<StreamControlConnection>(Stream(std::move(fd)), connect_stream_socket);
+      return std::make_unique<StreamControlConnection>(streams_.make(std::move(fd)),
+                                                       connect_stream_socket, streams_.keys());
     }
   }
   [[nodiscard]] int fd() const noexcept override { return fd_.get(); }
 
  private:
   core::Fd fd_;
+  ServerStreams streams_;
 };
 
 }  // namespace
 
 std::unique_ptr<ControlConnection> connect_stream(const Address& address) {
-  return std::make_unique<StreamControlConnection>(connect_stream_socket(address), connect_stream_socket);
+  return std::make_unique<StreamControlConnection>(connect_stream_socket(address),
+                                                   connect_stream_socket);
 }
 
 std::unique_ptr<Listener> listen_stream(const Address& address) {

@@ -9,9 +9,9 @@ namespace offload::comch {
 std::span<const Transport> transports() noexcept {
   using namespace example;
   static constexpr Transport kTransports[] = {
-      {"unix", "PATH", parse_path, connect_local, listen_local, true, false},
-      {"tcp", "HOST:PORT", parse_host_and_port, connect_tcp, listen_tcp, false, true},
-      {"stream", "PATH", parse_path, connect_stream, listen_stream, false, false},
+      {"unix", "PATH", parse_path, connect_local, listen_local, true},
+      {"tcp", "HOST:PORT", parse_host_and_port, connect_tcp, listen_tcp, false},
+      {"stream", "PATH", parse_path, connect_stream, listen_stream, false},
   };
   return kTransports;
 }

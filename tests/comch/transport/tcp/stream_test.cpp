@@ -157,7 +157,7 @@ TEST_F(TlsStream, WhatIsNoTls) {
   start(keyring_of(1), keyring_of(1));
   pass(to_server_, support::copy_of(support::bytes_of("GET / HTTP/1.1\r\n\r\n")));
   EXPECT_EQ(names_a_key(server_->fd(), *servers_), false);
-  pass(to_worker_, protocol::make_error_frame(protocol::Refusal::bad_key, "go away"));
+  pass(to_worker_, protocol::make_error_frame(protocol::Refusal::bad_hello, "go away"));
   const auto error = support::thrown_by([&] {
     worker_->handshake();
     worker_->handshake();

@@ -83,7 +83,8 @@ class FakeListener final : public comch::Listener {
   std::unique_ptr<comch::ControlConnection> accept() override {
     core::Fd fd = FakeNetwork::instance().accept();
     if (!fd.valid()) return nullptr;
-    return std::make_unique<comch::StreamControlConnection>(comch::Stream(std::move(fd)), connect_stream);
+    return std::make_unique<comch::StreamControlConnection>(comch::Stream(std::move(fd)),
+                                                            connect_stream);
   }
   [[nodiscard]] int fd() const noexcept override { return FakeNetwork::instance().listener_fd(); }
 };
@@ -101,9 +102,8 @@ std::span<const Transport> transports() noexcept {
   using fuzz::connect_fake;
   using fuzz::listen_fake;
   static constexpr Transport kTransports[] = {
-      {"unix", "PATH", parse_path, connect_local, listen_local, true, false},
-      {"tcp", "HOST:PORT", parse_host_and_port, connect_fake, listen_fake, false, true},
-      {"plain", "HOST:PORT", parse_host_and_port, connect_fake, listen_fake, false, false},
+      {"unix", "PATH", parse_path, connect_local, listen_local, true},
+      {"tcp", "HOST:PORT", parse_host_and_port, connect_fake, listen_fake, false},
   };
   return kTransports;
 }

@@ -7,9 +7,8 @@
 
 namespace offload::fuzz {
 
-/// Takes the place of the library's transports when linked: "unix" is the library's own; "tcp" and
-/// "plain" are socket pairs in this process, "tcp" as if TLS had proven the key, "plain" with the
-/// proof by messages (comch/session/handshake.hpp).
+/// Takes the place of the library's transports when linked: "unix" is the library's own; "tcp" are
+/// socket pairs in this process, for addresses without a key.
 class FakeNetwork {
  public:
   static FakeNetwork& instance();

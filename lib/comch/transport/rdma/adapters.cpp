@@ -1,0 +1,123 @@
+#include "comch/transport/rdma/adapters.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "device/device.hpp"
+#include "net/source/source.hpp"
+
+namespace offload::comch {
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+
+void add_to(const core::Fd& epoll, int fd) {
+  epoll_event event{EPOLLIN, {.fd = fd}};
+  core::check_errno(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+}
+
+/// A GID is an IP address, of IPv4 mapped into IPv6.
+ibv_gid gid_of(const net::SocketAddress& address) {
+  const net::IpBytes bytes = net::ip_bytes(address.storage);
+  ibv_gid gid{};
+  static_assert(sizeof gid.raw == sizeof bytes);
+  std::memcpy(gid.raw, bytes.data(), bytes.size());
+  return gid;
+}
+
+}  // namespace
+
+core::Fd watch_all(std::initializer_list<int> fds) {
+  core::Fd epoll(core::check_errno(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
+  for (const int fd : fds) add_to(epoll, fd);
+  return epoll;
+}
+
+Adapters::Open::Open(const std::string& name)
+    : adapter(std::make_shared<Adapter>(name)),
+      events(adapter->device, [this](const ibv_async_event& event) {
+        core::log_warning("{} reports: {}", adapter->device.name(),
+                          ibv_event_type_str(event.event_type));
+        if (event.event_type == IBV_EVENT_DEVICE_FATAL) gone = true;
+      }) {}
+
+Adapters::Adapters(rdma::PathChoice choice) : choice_(std::move(choice)), epoll_(watch_all({})) {}
+
+void Adapters::log_events() {
+  for (const auto& each : open_) each->events.deliver();
+  std::erase_if(open_, [this](const auto& each) {
+    // Connections may have it open for longer.
+    if (each->gone) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, each->events.fd(), nullptr);
+    return each->gone;
+  });
+}
+
+/// The names of the devices among which the one with an address is.
+std::vector<std::string> Adapters::candidates() const {
+  const device::DeviceList found = device::list_rdma_devices();
+  if (!found.why_none.empty()) throw Error(ErrorCode::not_supported, found.why_none);
+  if (!choice_.device.empty()) {
+    try {
+      return {device::find(found.devices, choice_.device).name};
+    } catch (const Error& error) {
+      throw Error(ErrorCode::not_supported, std::string("--rdma-device: ") + error.what());
+    }
+  }
+  std::vector<std::string> names;
+  for (const device::Device& each : found.devices) names.push_back(each.name);
+  return names;
+}
+
+std::shared_ptr<Adapter> Adapters::find_open(const std::string& name) const {
+  const auto there = std::ranges::find_if(
+      open_, [&](const auto& each) { return each->adapter->device.name() == name; });
+  return there != open_.end() ? (*there)->adapter : nullptr;
+}
+
+std::shared_ptr<Adapter> Adapters::open(const std::string& name) {
+  if (auto there = find_open(name)) return there;
+  auto opened = std::make_unique<Open>(name);
+  add_to(epoll_, opened->events.fd());
+  return open_.emplace_back(std::move(opened))->adapter;
+}
+
+Adapters::Place Adapters::find(const net::SocketAddress& own) {
+  std::vector<std::string> names = candidates();
+  std::ranges::stable_partition(names,
+                                [this](const auto& name) { return find_open(name) != nullptr; });
+  std::string others;
+  for (const std::string& name : names) {
+    try {
+      const auto there = find_open(name);
+      const auto path = there ? rdma::path_at(there->device, gid_of(own), choice_)
+                              : rdma::path_at(rdma::DeviceContext(name), gid_of(own), choice_);
+      if (!path) continue;
+      Place place{open(name), *path};
+      log(own, rdma::describe(place.adapter->device, place.path));
+      return place;
+    } catch (const Error& error) {
+      if (names.size() == 1) throw;
+      others += std::string("; ") + error.what();
+    }
+  }
+  throw Error(ErrorCode::not_found,
+              fmt::format("no RDMA device has the address {}, of {}{}: use an address of one of "
+                          "them, or name the device with --rdma-device",
+                          own.host(), fmt::join(names, ", "), others));
+}
+
+void Adapters::log(const net::SocketAddress& own, const std::string& path) {
+  if (path == described_) return;
+  described_ = path;
+  core::log_info("RDMA for {}: {}", own.host(), path);
+}
+
+}  // namespace offload::comch

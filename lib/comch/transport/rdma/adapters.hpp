@@ -1,0 +1,64 @@
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comch/transport/rdma/adapter.hpp"
+#include "core/fd.hpp"
+#include "net/socket.hpp"
+#include "rdma/connection/local_path.hpp"
+#include "rdma/verbs/async_events.hpp"
+
+namespace offload::comch {
+
+/// Returns an epoll descriptor that is readable while one of `fds`, which outlive it, is. Throws
+/// Error.
+core::Fd watch_all(std::initializer_list<int> fds);
+
+/// The RDMA devices of a server's or worker's connections, each open from its first use on. Their
+/// asynchronous events are logged. One thread.
+class Adapters {
+ public:
+  /// Where queue pairs begin on this machine.
+  struct Place {
+    std::shared_ptr<Adapter> adapter;
+    rdma::PathOptions path;
+  };
+
+  /// Throws Error.
+  explicit Adapters(rdma::PathChoice choice);
+
+  /// Returns the place of the queue pairs beside a connection whose own address is `own`: on the
+  /// device that has this address, or that the choice names. Throws Error: not_supported without an
+  /// RDMA device, not_found if none has the address, and what rdma::path_at() throws.
+  Place find(const net::SocketAddress& own);
+
+  /// Readable when log_events() has something to do.
+  [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
+  /// Logs the events that have come. A device that was removed or reset is opened again for the
+  /// next use.
+  void log_events();
+
+ private:
+  struct Open {
+    explicit Open(const std::string& name);
+    std::shared_ptr<Adapter> adapter = nullptr;
+    rdma::AsyncEvents events;
+    bool gone = false;  ///< removed or reset
+  };
+
+  [[nodiscard]] std::vector<std::string> candidates() const;
+  /// Null if it is not open.
+  [[nodiscard]] std::shared_ptr<Adapter> find_open(const std::string& name) const;
+  std::shared_ptr<Adapter> open(const std::string& name);
+  void log(const net::SocketAddress& own, const std::string& path);
+
+  rdma::PathChoice choice_;
+  core::Fd epoll_;  ///< of the events of all that are open
+  std::vector<std::unique_ptr<Open>> open_;
+  std::string described_;  ///< the path that was logged last
+};
+
+}  // namespace offload::comch
