@@ -34,9 +34,10 @@ Access access_of(const rdma::DeviceContext& device) noexcept {
   return atomics ? remote | Access::remote_atomic : remote;
 }
 
-rdma::ConnectionOptions connection_options(const Options& options, Access access,
-                                           const SharedPool* shared) {
+rdma::ConnectionOptions connection_options(const rdma::PathOptions& path, const Options& options,
+                                           Access access, const SharedPool* shared) {
   rdma::ConnectionOptions result;
+  static_cast<rdma::PathOptions&>(result) = path;
   result.queues.qp_type = options.qp_type;
   result.queues.max_send_wr = static_cast<std::uint32_t>(options.in_flight + kControls);
   result.queues.max_recv_wr = static_cast<std::uint32_t>(receives_of(options));
@@ -44,7 +45,6 @@ rdma::ConnectionOptions connection_options(const Options& options, Access access
   result.queues.max_sge = 1;
   result.queues.max_inline_data = options.max_inline_data;
   result.access = access;
-  if (!options.gid.empty()) result.gid.address = rdma::parse_gid(options.gid);
   return result;
 }
 
@@ -55,7 +55,7 @@ std::size_t receive_room(const Options& options) noexcept {
 }
 
 std::uint32_t Endpoint::completions(const Options& options) noexcept {
-  const auto queues = connection_options(options, Access::none, nullptr).queues;
+  const auto queues = connection_options({}, options, Access::none, nullptr).queues;
   const std::uint32_t more =
       options.initiator == Initiator::gpu ? DevicePath::completions(options) : 0;
   return queues.max_send_wr + queues.max_recv_wr + more;
@@ -78,9 +78,10 @@ Endpoint::Endpoint(Environment& environment, const Options& options, std::uint32
       region_({"connection " + std::to_string(number),
                memory::kLocalAccess | access_of(environment.device())}),
       inventory_(options.in_flight + receives_of(options) + 1),
-      connection_(environment.objects(),
-                  connection_options(options, access_of(environment.device()), shared),
-                  "connection " + std::to_string(number)),
+      connection_(
+          environment.objects(),
+          connection_options(environment.path(), options, access_of(environment.device()), shared),
+          "connection " + std::to_string(number)),
       controls_(connection_, kControls, callbacks<rdma::SendTask, &Endpoint::control_completed>()),
       sends_(connection_, options.in_flight, callbacks<rdma::SendTask, &Endpoint::completed>()),
       writes_(connection_, options.in_flight, callbacks<rdma::WriteTask, &Endpoint::completed>()),

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "core/log.hpp"
 #include "device/device.hpp"
+#include "rdma/connection/local_path.hpp"
 
 namespace offload::rdma_tool {
 namespace {
@@ -17,6 +19,14 @@ rdma::DeviceContext open(const std::string& selector) {
   return rdma::DeviceContext(device::find(devices, selector));
 }
 
+rdma::PathOptions path_of(const rdma::DeviceContext& device, const Options& options) {
+  rdma::PathOptions path;
+  if (!options.gid.empty()) path.gid.address = rdma::parse_gid(options.gid);
+  rdma::mark_path(device, options.path, path);
+  core::log_info("the path of all connections: {}", rdma::describe(device, path));
+  return path;
+}
+
 }  // namespace
 
 Environment::Environment(const Options& options, core::Signals& signals, std::uint32_t completions)
@@ -24,7 +34,8 @@ Environment::Environment(const Options& options, core::Signals& signals, std::ui
       timeout_(options.timeout),
       event_driven_(options.event_driven),
       lanes_(options.initiator == Initiator::gpu ? make_launcher() : nullptr),
-      device_(open(options.device)),
+      device_(open(options.path.device)),
+      path_(path_of(device_, options)),
       domain_(device_),
       registrar_(domain_),
       completions_(device_, engine_, completions) {

@@ -26,6 +26,8 @@ class Environment final : progress::EventHandler {
 
   [[nodiscard]] progress::Engine& engine() noexcept { return engine_; }
   [[nodiscard]] rdma::DeviceContext& device() noexcept { return device_; }
+  /// Of all connections.
+  [[nodiscard]] const rdma::PathOptions& path() const noexcept { return path_; }
   [[nodiscard]] rdma::Registrar& registrar() noexcept { return registrar_; }
   /// What runs device lanes; with --initiator gpu alone.
   [[nodiscard]] LaneLauncher& lanes() noexcept { return *lanes_; }
@@ -78,6 +80,7 @@ class Environment final : progress::EventHandler {
   std::unique_ptr<LaneLauncher> lanes_;
   progress::Engine engine_;
   rdma::DeviceContext device_;
+  rdma::PathOptions path_;
   rdma::ProtectionDomain domain_;
   rdma::Registrar registrar_;
   rdma::CompletionLoop completions_;

@@ -79,12 +79,13 @@ std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
 }
 
 void add_rendezvous(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--device", options.device,
+  cli::add_text(line, "--rdma-device,--device", options.path.device,
                 "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the first")
       .type_name("DEVICE");
   cli::add_text(line, "--gid", options.gid,
                 "The device's own address to use. Default: of RoCE v2 an IPv4 address, else IPv6")
       .type_name("ADDRESS");
+  rdma::add_path_options(line, options.path);
   const auto cm = cli::add_text(line, "--cm", options.cm_address,
                                 "Connect by librdmacm: the responder's address, at both ends")
                       .type_name("ADDRESS");

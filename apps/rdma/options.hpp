@@ -9,6 +9,7 @@
 #include "cli/leave.hpp"
 #include "cli/log_options.hpp"
 #include "core/clock.hpp"
+#include "rdma/connection/path_choice.hpp"
 #include "rdma/verbs/device_context.hpp"
 
 namespace offload::rdma_tool {
@@ -39,7 +40,7 @@ enum class Role : std::uint8_t { requester, responder };
 struct Options {
   Operation operation = Operation::send;
   Role role = Role::requester;
-  std::string device = "rdma";
+  rdma::PathChoice path{"rdma"};
   std::string gid;  ///< an address; empty for GidRule's default
   std::string local_descriptor;
   std::string remote_descriptor;

@@ -131,6 +131,7 @@ void add_channel(cli::CommandLine& line, Options& options) {
   comch::add_address_options(line, options.comch, options.comch_security,
                              "Where the worker attaches");
   comch::add_allow_option(line, options.comch_security);
+  comch::add_path_options(line, options.comch_path);
   cli::add_integer<std::uint32_t>(
       line, "--max-concurrent-messages", options.max_concurrent_messages, 1, kernels::kMaxDepth,
       "Slots of each thread's channel to the worker, rounded up to a "

@@ -29,6 +29,7 @@ struct Listen {
 struct Options {
   std::string comch = comch::default_address();
   comch::Security comch_security{};
+  rdma::PathChoice comch_path{};
   std::string listen_address = "127.0.0.1";
   std::uint16_t listen_port = 12345;
   std::vector<Listen> listens;  ///< one at least: --listen, or listen_port and service

@@ -79,7 +79,8 @@ Server::Server(const Options& options, core::Signals& signals)
       if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listener.get());
     }
   }
-  link_.emplace(engine_, comch::make_address(options_.comch, options_.comch_security),
+  link_.emplace(engine_,
+                comch::make_address(options_.comch, options_.comch_security, options_.comch_path),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
   first_reserved_fd_ =
       limit - reserved_descriptors(limit, link_->address().local(), cpus_.size(),

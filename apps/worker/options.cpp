@@ -117,6 +117,7 @@ void add_services(cli::CommandLine& line, Options& options) {
 
 void add_server(cli::CommandLine& line, Options& options) {
   comch::add_address_options(line, options.comch, options.comch_security, "Where the server is");
+  comch::add_path_options(line, options.comch_path);
   cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
                 "How long to keep trying to reach the server")
       .default_str("60");
@@ -168,10 +169,26 @@ void add_udp(cli::CommandLine& line, Options& options) {
 /// The complaint about an option that is for a server, where there is none.
 std::optional<std::string> misplaced_by_udp(const cli::CommandLine& line, const Options& options) {
   if (!options.udp) return std::nullopt;
-  for (const char* name :
-       {"--comch", "--comch-channel-name", "--comch-key-file", "--insecure", "--connect-timeout",
-        "--shutdown-timeout", "--stand-by", "--replace", "--shutdown-together", "--max-memory",
-        "--stuck-after", "--warps-per-channel", "--idle-sleep", "--data-path", "--admin"}) {
+  for (const char* name : {"--comch",
+                           "--comch-channel-name",
+                           "--comch-key-file",
+                           "--insecure",
+                           "--rdma-device",
+                           "--gid-index",
+                           "--traffic-class",
+                           "--service-level",
+                           "--pkey",
+                           "--connect-timeout",
+                           "--shutdown-timeout",
+                           "--stand-by",
+                           "--replace",
+                           "--shutdown-together",
+                           "--max-memory",
+                           "--stuck-after",
+                           "--warps-per-channel",
+                           "--idle-sleep",
+                           "--data-path",
+                           "--admin"}) {
     if (line.has(name)) return fmt::format("--udp excludes {}", name);
   }
   if (options.backend == "graph") return "--udp excludes --backend graph";

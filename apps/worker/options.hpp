@@ -21,6 +21,7 @@ namespace offload::worker {
 struct Options {
   std::string comch = comch::default_address();
   comch::Security comch_security{};
+  rdma::PathChoice comch_path{};
   std::string backend = "auto";
   std::vector<std::string> service_modules;  ///< paths
   std::vector<std::string> service_sources;  ///< paths

@@ -52,7 +52,8 @@ Program::Program(const Options& options, core::Signals& signals)
   reload_.add([this] {
     std::vector<comch::Address> servers;  // each with keys of its own, as they are of one thread
     for (std::size_t i = 0; i < workers_.size(); ++i) {
-      servers.push_back(comch::make_address(options_.comch, options_.comch_security));
+      servers.push_back(
+          comch::make_address(options_.comch, options_.comch_security, options_.comch_path));
     }
     // After the settings, which are applied by then.
     return [this, servers] {
@@ -223,7 +224,7 @@ telemetry::CommandResult Program::run_command(const telemetry::Command& command)
 }
 
 void check_files(const Options& options, core::Signals& signals) {
-  (void)comch::make_address(options.comch, options.comch_security);
+  (void)comch::make_address(options.comch, options.comch_security, options.comch_path);
   (void)make_services(options, signals);
 }
 

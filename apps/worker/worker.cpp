@@ -69,8 +69,8 @@ Worker::Worker(const Options& options, const backend::Services& services, std::s
       prefix_(name.empty() ? "" : name + ": "),
       session_(prefix_),
       most_memory_(most_memory),
-      settings_{comch::make_address(options.comch, options.comch_security), options.connect_timeout,
-                options.shutdown_timeout},
+      settings_{comch::make_address(options.comch, options.comch_security, options.comch_path),
+                options.connect_timeout, options.shutdown_timeout},
       replaces_(options.replaces) {}
 
 void Worker::set(WorkerSettings settings) {

@@ -14,7 +14,7 @@ LOG = ["-l", "--log-level", "--sdk-log-level", "--log-format"]
 CONFIGURATION = ["-j", "--config", "--json", "--check-config", "--print-config"]
 OPTIONS = {
     SERVER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
-             "--comch-allow", "-p", "--server-listen-port", "--listen",
+             "--comch-allow", "--rdma-device", "--gid-index", "--traffic-class", "--service-level", "--pkey", "-p", "--server-listen-port", "--listen",
              "--listen-address", "--tls-certificate", "--tls-key", "--tls-client-ca", "--threads",
              "--cpu", "--max-concurrent-messages",
              "--max-message-length", "--max-response-length", "--service", "--worker-timeout", "--request-timeout",
@@ -23,6 +23,7 @@ OPTIONS = {
              "--shutdown-timeout", "--spin", "--metrics", "--admin", "--stall-limit", *LOG, *CONFIGURATION, "-h", "--help",
              "--version"],
     WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
+             "--rdma-device", "--gid-index", "--traffic-class", "--service-level", "--pkey",
              "--backend", "-g", "--gpu-pci-addr", "--warps-per-channel", "--idle-sleep", "--spin", "--data-path",
              "--connect-timeout", "--shutdown-timeout", "--stuck-after", "--stand-by", "--replace",
              "--shutdown-together", "--max-memory", "--service-module", "--service-source", "--service-option", "--list-devices", "--metrics", "--admin", *LOG, *CONFIGURATION,

@@ -69,7 +69,7 @@ TEST_F(EnvironmentTest, APeerThatDisconnectsBeforeTheEndIsAnError) {
 
 TEST_F(EnvironmentTest, ADeviceThatIsNotThereIsAnError) {
   Options other = options();
-  other.device = "mlx5_9";
+  other.path.device = "mlx5_9";
   EXPECT_EQ(thrown_by([&] { const Environment none(other, signals_, 16); }).code(),
             ErrorCode::not_found);
 }

@@ -27,7 +27,7 @@ TEST(RdmaToolOptions, Defaults) {
   const auto options = accepted({});
   EXPECT_EQ(options.operation, Operation::send);
   EXPECT_EQ(options.role, Role::requester);
-  EXPECT_EQ(options.device, "rdma");
+  EXPECT_EQ(options.path.device, "rdma");
   EXPECT_EQ(options.cm_address, "10.0.0.1");
   EXPECT_EQ(options.cm_port, 18515);
   EXPECT_EQ(options.qp_type, rdma::QpType::rc);
@@ -43,6 +43,13 @@ TEST(RdmaToolOptions, Defaults) {
   EXPECT_TRUE(options.verify);
   EXPECT_EQ(options.timeout, 30s);
   EXPECT_EQ(options.output, "");
+}
+
+TEST(RdmaToolOptions, ThePathIsChosenAsOfServerAndWorker) {
+  const auto options = accepted({"--rdma-device", "mlx5_1", "--gid-index", "3", "--traffic-class",
+                                 "104", "--service-level", "1", "--pkey", "0x8001"});
+  EXPECT_EQ(options.path, (rdma::PathChoice{"mlx5_1", 3, 104, 1, 0x8001}));
+  EXPECT_EQ(accepted({"--device", "mlx5_2"}).path.device, "mlx5_2");
 }
 
 TEST(RdmaToolOptions, EverythingElse) {
@@ -79,7 +86,7 @@ TEST(RdmaToolOptions, EverythingElse) {
   EXPECT_EQ(options.timeout, 500ms);
   EXPECT_EQ(options.seed, 9U);
   EXPECT_EQ(options.max_inline_data, 0U);
-  EXPECT_EQ(options.device, "mlx5_0");
+  EXPECT_EQ(options.path.device, "mlx5_0");
   EXPECT_EQ(options.gid, "fe80::1");
   EXPECT_EQ(options.output, "file");
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import DATA_PATH, TRANSPORT, TIME_FACTOR, LONG, Server, free_port, statistics
+from relay import Relay
 
 on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="needs an RDMA device: rdma.programs runs it in a guest")
 without_devices = pytest.mark.skipif(any(Path("/sys/class/infiniband").glob("*")),
@@ -60,6 +61,56 @@ def test_workers_by_addresses_of_either_family(stage):
         stage.run_client(server, "-i", 100)
         worker.kill()
         server.wait_until_worker_gone(count=number)
+
+
+@on_rdma
+@pytest.mark.parametrize("direction", ["to worker", "to server"])
+def test_a_changed_byte_on_the_control_connection_ends_the_attachment(stage, direction):
+    """Somebody between the two sees no control message, and changes none. What queue pairs carry does not
+    pass there."""
+    host, port = os.environ["RDMA_GUEST_ADDRESS"], free_port()
+    server = stage.add(Server(stage.folder, ["--comch", f"rdma:{host}:{port}", *stage.key_options()]))
+    server.wait_for_log("waiting for a worker")  # the relay's first connection is the control connection
+    with Relay(port, host=host) as relay:
+        worker = stage.program("offload-worker", "--backend", "cpu", "--comch",
+                               f"rdma:{host}:{relay.port}", *stage.key_options())
+        server.wait_until_attached()
+        server.wait_until_listening()
+        stage.run_client(server, "-i", 100)
+        seen = b"".join(chunk for _, _, chunk in list(relay.heard))
+        assert len(seen) > 500
+        assert b"reverse" not in seen, "the name of the service, in the welcome"
+        relay.change_once(direction, lambda held: [held[0][:-1] + bytes([held[0][-1] ^ 1])], control=True)
+        server.wait_until_worker_gone()
+        worker.wait_for_log("the server is gone")
+        assert re.search("TLS: .*somebody is between its two ends", server.log + worker.log)
+        server.wait_until_attached(count=2)
+        stage.run_client(server, "-i", 100)
+        # While the relay is there: the worker leaves by it.
+        assert server.terminate() == 0
+        assert worker.terminate() == 0
+
+
+@on_rdma
+def test_a_device_is_named_and_the_log_says_which_path(stage):
+    """By loopback too, whose address no device has."""
+    port = free_port()
+    path = ["--comch", f"rdma:127.0.0.1:{port}", "--rdma-device", "rxe0", "--traffic-class", "104"]
+    server = stage.add(Server(stage.folder, [*path, *stage.key_options()]))
+    worker = stage.program("offload-worker", "--backend", "cpu", *path, *stage.key_options())
+    server.wait_until_attached()
+    server.wait_until_listening()
+    stage.run_client(server, "-i", 100)
+    for program in (server, worker):
+        program.wait_for_log(r"RDMA for 127\.0\.0\.1: rxe0 port 1, GID \S+ \(index \d+\), traffic class 104, "
+                             "service level 0, partition 0xffff")
+
+
+@on_rdma
+def test_a_server_where_no_device_is(stage):
+    ended = stage.program("offload-server", "--comch", "rdma:127.0.0.1:4711", *key_file(stage))
+    assert ended.wait() == 1
+    assert "no RDMA device has the address 127.0.0.1" in ended.log
 
 
 @on_rdma
