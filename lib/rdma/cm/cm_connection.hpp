@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxPrivateData = 56 - kDescriptorBytes - 1;
 enum class CmExchange : std::uint8_t {
   descriptors,  ///< by ConnectionDescriptors in the private data, between two CmConnections
   /// By the parameters of librdmacm's own messages, with any application of it, such as rping. The
-  /// Connection is RC, on the port and GID of the route (ConnectRequest::route, route_to).
+  /// Connection is RC, on the port and GID of the route (ConnectRequest::route).
   parameters,
 };
 
@@ -43,10 +43,6 @@ class ConnectRequest {
   /// The peer's address: "10.0.0.2".
   [[nodiscard]] std::string peer_name() const {
     return to_string(peer_ ? peer_->gid : id_->route.addr.addr.ibaddr.dgid);
-  }
-  /// The same as a socket address, with the peer's port.
-  [[nodiscard]] const sockaddr* peer_address() const noexcept {
-    return rdma_get_peer_addr(id_.get());
   }
   /// The user's part, which CmExchange::parameters pads with zeroes.
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return private_data_; }
@@ -113,8 +109,6 @@ class CmConnection final : CmEventHandler, progress::Pollable {
   [[nodiscard]] State state() const noexcept { return state_; }
   /// The peer's user part, while it is connected.
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept { return peer_data_; }
-  /// The peer's queue pair, once it is known, by CmExchange::descriptors.
-  [[nodiscard]] const std::optional<ConnectionDescriptor>& peer() const noexcept { return peer_; }
 
  private:
   void begin(CmExchange exchange, core::Duration limit, std::span<const std::byte> private_data);

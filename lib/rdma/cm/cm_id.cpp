@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -66,20 +65,6 @@ Route Route::of(const rdma_cm_id& id) {
   const ibv_gid& own = id.route.addr.addr.ibaddr.sgid;
   if (!is_unspecified(own)) route.gid.address = own;
   return route;
-}
-
-Route route_to(const CmAddress& to, core::Duration limit) {
-  sockaddr_storage address = to.native();
-  // Without an event channel the identifier is synchronous (rdma_create_id(3)).
-  const NativeCmId id = create(nullptr);
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
-  check(rdma_resolve_addr(id.get(), nullptr, reinterpret_cast<sockaddr*>(&address),
-                          static_cast<int>(std::clamp<std::int64_t>(milliseconds, 1, 1 << 30))),
-        "find an RDMA device that leads to " + to.address);
-  if (id->verbs == nullptr) {
-    throw core::Error(core::ErrorCode::not_supported, "no RDMA device leads to " + to.address);
-  }
-  return Route::of(*id.get());
 }
 
 CmId::CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested)

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.hpp"
 #include "progress/engine.hpp"
 #include "rdma/verbs/error.hpp"
 #include "rdma/verbs/gid.hpp"
@@ -35,10 +34,6 @@ struct Route {
   /// The route of an identifier that is bound to a device.
   static Route of(const rdma_cm_id& id);
 };
-
-/// The route to a peer. Blocks for at most `limit`. Throws Error: not_connected, timed_out,
-/// not_supported if no RDMA device leads there.
-Route route_to(const CmAddress& to, core::Duration limit);
 
 /// A copy of an rdma_cm_event, which is acknowledged (rdma_get_cm_event(3)).
 struct CmEvent {
