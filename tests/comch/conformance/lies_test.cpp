@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <utility>
+
 #include "comch/transport/transport.hpp"
 #include "tests/comch/conformance/suite.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace offload::comch::conformance {
 namespace {
@@ -15,6 +19,19 @@ std::unique_ptr<DataEndpoint> request_endpoint(const Address& address,
   const auto connection = connect_to(address);
   return dynamic_cast<NetworkControlConnection&>(*connection)
       .request_data_endpoint(request, kDepth);
+}
+
+/// A worker's control connection after its greeting, and its right request for the first channel.
+std::pair<std::unique_ptr<ControlConnection>, protocol::AttachChannel> greet(
+    const Address& address) {
+  auto worker = connect_to(address);
+  worker->send(MessageId::hello, hello().encode());
+  EXPECT_EQ(worker->await().id, MessageId::welcome);
+  const auto offered = protocol::ChannelDescriptor::decode(worker->await().payload);
+  protocol::AttachChannel request{offered.value().channel};
+  EXPECT_EQ(offered->access.size(), request.token.size());
+  std::copy(offered->access.begin(), offered->access.end(), request.token.begin());
+  return {std::move(worker), request};
 }
 
 /// A worker that takes whatever comes, and answers what it likes.
@@ -133,18 +150,30 @@ TEST_P(Lies, AStrangersTokenAttachesNothing) {
 // Nor while a worker is expected to attach that very channel.
 TEST_P(Lies, AStrangersTokenIsNotTheOneThatIsExpected) {
   const Address address = server_->address();
-  const auto worker = connect_to(address);
-  worker->send(MessageId::hello, hello().encode());
-  EXPECT_EQ(worker->await().id, MessageId::welcome);
-  const auto offered = protocol::ChannelDescriptor::decode(worker->await().payload);
-  ASSERT_TRUE(offered);
-  protocol::AttachChannel request{offered->channel};
-  ASSERT_EQ(offered->access.size(), request.token.size());
-  std::copy(offered->access.begin(), offered->access.end(), request.token.begin());
+  auto [worker, request] = greet(address);
   request.token.back() ^= std::byte{1};
   EXPECT_THROW(static_cast<void>(request_endpoint(address, request)), core::Error);
   request.token.back() ^= std::byte{1};
   EXPECT_NO_THROW(static_cast<void>(request_endpoint(address, request)));
+}
+
+// The server says why.
+TEST_P(Lies, AnEndpointThatIsNoneAttachesNothing) {
+  const Address address = server_->address();
+  auto [worker, request] = greet(address);
+  request.endpoint = {std::byte{1}};
+  const auto channel = connect_to(address);
+  channel->send(MessageId::attach_channel, request.encode());
+  ControlMessage answer = channel->await();
+  if (answer.id == MessageId::channel_attached) answer = channel->await();
+  ASSERT_EQ(answer.id, MessageId::error);
+  EXPECT_EQ(protocol::parse_error(answer.payload).code, protocol::Refusal::busy);
+  const auto end = support::thrown_by([&, &worker = worker] {
+    while (true) worker->await();
+  });
+  EXPECT_EQ(end.code(), core::ErrorCode::connection_reset);
+  const WorkerSide honest(address);
+  expect_served(2, 100, 1);
 }
 
 }  // namespace offload::comch::conformance

@@ -1,13 +1,15 @@
 """Server and worker over RDMA. What is the same for every transport runs for this one too, in the
 guest of scripts/rdma-guest; here is what is its own."""
+import contextlib
 import os
 import re
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness import DATA_PATH, TRANSPORT, TIME_FACTOR, LONG, Server, free_port, statistics
+from harness import DATA_PATH, LONG, PATIENCE, TIME_FACTOR, TRANSPORT, Server, free_port, statistics
 from relay import Relay
 
 on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="needs an RDMA device: rdma.programs runs it in a guest")
@@ -89,6 +91,21 @@ def test_a_changed_byte_on_the_control_connection_ends_the_attachment(stage, dir
         # While the relay is there: the worker leaves by it.
         assert server.terminate() == 0
         assert worker.terminate() == 0
+
+
+@on_rdma
+def test_strangers_who_say_nothing_keep_no_worker_out(stage):
+    host, port = os.environ["RDMA_GUEST_ADDRESS"], free_port()
+    server = stage.add(Server(stage.folder, ["--comch", f"rdma:{host}:{port}", *stage.key_options()]))
+    server.wait_for_log("waiting for a worker")
+    with contextlib.ExitStack() as strangers:
+        for _ in range(100):
+            strangers.enter_context(socket.create_connection((host, port), PATIENCE))
+        stage.program("offload-worker", "--backend", "cpu", "--comch", f"rdma:{host}:{port}", *stage.key_options())
+        server.wait_until_attached()
+        server.wait_until_listening()
+        stage.run_client(server, "-i", 100)
+    assert "makes room for another" in server.log
 
 
 @on_rdma

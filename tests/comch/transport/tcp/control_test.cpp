@@ -69,6 +69,15 @@ TEST_F(TcpControl, MessagesHoweverTheStreamCutsThem) {
   }
 }
 
+TEST_F(TcpControl, WhyAChannelIsNotAttachedIsTold) {
+  write(protocol::make_error_frame(protocol::Refusal::busy, "no RDMA device has the address"));
+  const auto error =
+      thrown_by([&] { static_cast<void>(connection_->request_data_endpoint({3}, 4)); });
+  EXPECT_EQ(error.code(), ErrorCode::bad_message);
+  EXPECT_EQ(std::string(error.what()),
+            "the server does not attach channel 3: no RDMA device has the address");
+}
+
 TEST_F(TcpControl, WhatIsNoFrame) {
   write(bytes_of("GET / HTTP/1.1\r\n\r\n"));
   EXPECT_EQ(failure_of_receive(), ErrorCode::bad_message);
