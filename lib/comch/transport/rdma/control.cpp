@@ -42,7 +42,7 @@ class RdmaListener final : public TcpListener {
   void require_address() {
     std::string reason;
     for (const net::SocketAddress& each : own_addresses()) {
-      if (each.is_wildcard()) return;
+      if (each.is_wildcard() && address().path_choice.device.empty()) return;
       try {
         adapters_->find(each);
         return;

@@ -81,6 +81,8 @@ TEST_F(RdmaControlTest, AServerListensWhereADeviceIs) {
   EXPECT_NE(std::string(error.what()).find("no RDMA device has the address 127.0.0.1"),
             std::string::npos)
       << error.what();
+  EXPECT_EQ(thrown_by([&] { listen(rdma_address("0.0.0.0", "mlx5_9")); }).code(),
+            ErrorCode::not_supported);
   fake().devices = 0;
   EXPECT_EQ(thrown_by([&] { listen(rdma_address("0.0.0.0", "")); }).code(),
             ErrorCode::not_supported);
