@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <string_view>
+
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/process/out_of_memory.hpp"
@@ -14,7 +16,8 @@ using protocol::MessageId;
 
 void ControlConnection::refuse(protocol::Refusal code, const std::string& text) noexcept {
   try {
-    send_frame(protocol::make_error_frame(code, text));
+    constexpr std::size_t kMostText = protocol::kMaxControlLength - sizeof code;
+    send_frame(protocol::make_error_frame(code, std::string_view(text).substr(0, kMostText)));
   } catch (const std::exception& error) {
     core::log_debug("a refusal could not be sent: {}", core::what_of(error));
   }

@@ -115,7 +115,10 @@ void StreamControlConnection::send_frame(std::span<const std::byte> frame) {
 
 std::unique_ptr<DataEndpoint> StreamControlConnection::connect_data_endpoint(
     std::span<const std::byte> peer) {
-  if (!peer.empty()) throw Error(ErrorCode::bad_message, "an endpoint where none belongs");
+  if (!peer.empty()) {
+    throw Error(ErrorCode::bad_message,
+                "the peer describes an endpoint, as over RDMA: both sides need the same --comch");
+  }
   if (!input_.empty()) {
     throw Error(ErrorCode::bad_message, "the peer goes on before it was answered");
   }

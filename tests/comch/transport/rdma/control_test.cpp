@@ -141,6 +141,19 @@ TEST_F(RdmaControlTest, EndpointsAreQueuePairs) {
             fake().queue_pairs[1]->native.qp_num);
 }
 
+// TLS and the greeting are the same over both.
+TEST_F(RdmaControlTest, APeerOverTcpIsToldApart) {
+  listen(rdma_address("127.0.0.1", "fake0"));
+  const auto [worker, error] = connect(rdma_address("127.0.0.1", "fake0"));
+  ASSERT_FALSE(error) << error->what();
+  auto& network = dynamic_cast<NetworkControlConnection&>(*server_);
+  const auto refused =
+      thrown_by([&] { static_cast<void>(network.grant_data_endpoint({}, kEndpointDepth)); });
+  EXPECT_EQ(refused.code(), ErrorCode::bad_message);
+  EXPECT_NE(std::string(refused.what()).find("the same --comch"), std::string::npos)
+      << refused.what();
+}
+
 TEST_F(RdmaControlTest, EventsOfTheDeviceAreLoggedBesideTheMessages) {
   listen(rdma_address("127.0.0.1", "fake0"));
   auto [worker, error] = connect(rdma_address("127.0.0.1", "fake0"));

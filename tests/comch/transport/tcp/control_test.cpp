@@ -78,6 +78,25 @@ TEST_F(TcpControl, WhyAChannelIsNotAttachedIsTold) {
             "the server does not attach channel 3: no RDMA device has the address");
 }
 
+// TLS and the greeting are the same over both.
+TEST_F(TcpControl, APeerOverRdmaIsToldApart) {
+  write(protocol::make_frame(MessageId::channel_attached, bytes_of("a queue pair")));
+  const auto error =
+      thrown_by([&] { static_cast<void>(connection_->request_data_endpoint({3}, 4)); });
+  EXPECT_EQ(error.code(), ErrorCode::bad_message);
+  EXPECT_NE(std::string(error.what()).find("the same --comch"), std::string::npos) << error.what();
+}
+
+TEST_F(TcpControl, ARefusalIsAsLongAsAMessageMayBe) {
+  connection_->refuse(protocol::Refusal::busy, std::string(2 * protocol::kMaxControlLength, 'x'));
+  std::array<std::byte, 2 * protocol::kMaxControlLength> bytes{};
+  const ssize_t count = ::recv(peer_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  ASSERT_GT(count, 0);
+  const auto frame = protocol::parse_frame(std::span(bytes).first(static_cast<std::size_t>(count)),
+                                           protocol::kMaxControlLength);
+  EXPECT_EQ(frame.state, protocol::FrameView::State::complete);
+}
+
 TEST_F(TcpControl, WhatIsNoFrame) {
   write(bytes_of("GET / HTTP/1.1\r\n\r\n"));
   EXPECT_EQ(failure_of_receive(), ErrorCode::bad_message);
