@@ -177,10 +177,8 @@ void reset_fake() {
   gid.gid_index = 1;
   gid.port_num = 1;
   gid.gid_type = IBV_GID_TYPE_ROCE_V2;
-  const std::uint8_t address[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
-  std::memcpy(gid.gid.raw, address, sizeof address);
+  gid.gid = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}};
   state.gids = {gid};
-  state.pkeys = {0xffff};
 }
 
 int FakeVerbs::open_objects() const {

@@ -36,7 +36,7 @@ struct FakeVerbs {
   ibv_device_attr device{};
   ibv_port_attr port{};
   std::vector<ibv_gid_entry> gids;
-  std::vector<std::uint16_t> pkeys;  ///< in the host's byte order
+  std::vector<std::uint16_t> pkeys{0xffff};  ///< in the host's byte order
 
   // What happened.
   std::map<std::string, int> open;  ///< objects not ended yet, by kind

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from harness import PATIENCE, SANITIZE, Program, free_port
-from wire import BAD_KEY, ERROR, Wire, frame, payloads
+from wire import BAD_HELLO, ERROR, Wire, frame, payloads
 
 PROGRAMS = ["offload-server", "offload-worker"]
 
@@ -154,7 +154,7 @@ def test_an_error_that_anybody_could_send_ends_no_worker(stage):
                                "cpu", *key)
         for _ in range(3):
             with listener.accept()[0] as connection:
-                connection.sendall(frame(struct.pack(">I", BAD_KEY) + b"leave!", ERROR))
+                connection.sendall(frame(struct.pack(">I", BAD_HELLO) + b"leave!", ERROR))
                 with contextlib.suppress(ConnectionError):
                     connection.settimeout(PATIENCE)
                     while connection.recv(4096):
