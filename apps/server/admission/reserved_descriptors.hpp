@@ -9,8 +9,7 @@
 namespace offload::server {
 
 /// Descriptors that clients cannot take up: a worker that attaches needs some, and over a network
-/// some for each channel (a connection over RDMA has as many), beside those that strangers there
-/// can take up.
+/// some for each channel, beside those that strangers there can take up.
 inline constexpr int kReservedDescriptors = 16;
 inline constexpr int kStrangers = comch::PendingConnections::kMost;
 inline constexpr int kReservedAChannel = 4;
