@@ -91,8 +91,8 @@ std::shared_ptr<Adapter> Adapters::open(const std::string& name) {
 
 Adapters::Place Adapters::find(const net::SocketAddress& own) {
   std::vector<std::string> names = candidates();
-  std::ranges::stable_partition(names,
-                                [this](const auto& name) { return find_open(name) != nullptr; });
+  std::stable_partition(names.begin(), names.end(),
+                        [this](const auto& name) { return find_open(name) != nullptr; });
   std::string others;
   for (const std::string& name : names) {
     try {
