@@ -132,11 +132,10 @@ Findings check_switch(const Tree& tree, const Pair& pair,
 
 Findings check_adaptive_routing(const Tree& tree, const Pair& pair) {
   const char* const subject = "adaptive routing";
-  const char* const expected =
-      "off for --data-path gpu, which relies on the order of writes; --data-path cpu does not";
+  const char* const expected = "on or off: no data path relies on the order of writes";
   if (is_infiniband(tree, pair)) {
     return {{Severity::note, subject, "not readable: the subnet manager decides", expected,
-             "look at its configuration, or use offload-worker --data-path cpu"}};
+             "look at its configuration"}};
   }
   return {{Severity::note, subject, "not readable: firmware and switches decide", expected,
            fmt::format("mstreg -d {} --reg_name ROCE_ACCL --get, line adaptive_routing_forced_en; "
