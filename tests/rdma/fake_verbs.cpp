@@ -61,9 +61,8 @@ void put_byte(int fd) {
 }
 
 Posted posted(std::uint64_t id, const ibv_sge* list, int count) {
-  Posted result;
+  Posted result{{}, {list, list + count}};
   result.send.wr_id = id;
-  result.pieces.assign(list, list + count);
   return result;
 }
 
@@ -76,27 +75,14 @@ ibv_wc told(const FakeQueuePair& queue, std::uint64_t id, ibv_wc_status status) 
   return completion;
 }
 
-/// Whether a completion is for that queue; one that a test made of nothing is for any.
-bool is_for(const ibv_wc& completion, const ibv_cq* cq) {
-  const auto queue = std::ranges::find_if(state.queue_pairs, [&](const FakeQueuePair* each) {
-    return each->native.qp_num == completion.qp_num;
-  });
-  if (queue == state.queue_pairs.end()) return true;
-  const ibv_qp_init_attr& made = (*queue)->initial;
-  return ((completion.opcode & IBV_WC_RECV) != 0 ? made.recv_cq : made.send_cq) == cq;
-}
-
 int poll_cq(ibv_cq* cq, int count, ibv_wc* into) {
   if (fails("poll_cq")) return -1;
   int taken = 0;
-  for (auto next = state.completions.begin(); taken < count && next != state.completions.end();) {
-    if (!is_for(*next, cq)) {
-      ++next;
-      continue;
-    }
-    into[taken++] = *next;
-    next = state.completions.erase(next);
-  }
+  std::erase_if(state.completions, [&](const ibv_wc& told) {
+    const bool takes = taken < count && state.is_for(told, cq);
+    if (takes) into[taken++] = told;
+    return takes;
+  });
   return taken;
 }
 

@@ -62,6 +62,15 @@ struct FakeVerbs {
   void finish_send(FakeQueuePair& queue, ibv_wc_status status = IBV_WC_SUCCESS);
   /// A message of `length` bytes takes the first receive posted.
   void finish_receive(FakeQueuePair& queue, ibv_wc told);
+  /// Whether a completion is for that queue; one that a test made of nothing is for any.
+  [[nodiscard]] bool is_for(const ibv_wc& completion, const ibv_cq* cq) const {
+    for (const FakeQueuePair* each : queue_pairs) {
+      if (each->native.qp_num != completion.qp_num) continue;
+      const bool came = (completion.opcode & IBV_WC_RECV) != 0;
+      return (came ? each->initial.recv_cq : each->initial.send_cq) == cq;
+    }
+    return true;
+  }
   /// An event on the completion channel, as after an arming.
   void ring();
   void add_async_event(ibv_async_event event);

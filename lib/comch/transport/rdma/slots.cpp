@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -97,7 +98,9 @@ SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, cons
       written_{memory::borrow_range(written.bytes), {}},
       own_{memory::borrow_range(own), {}},
       pair_(make(domain_)) {
-  if (adapter.device.attributes().atomic_cap == IBV_ATOMIC_NONE) {
+  const ibv_device_attr& device = adapter.device.attributes();
+  if (device.atomic_cap == IBV_ATOMIC_NONE || device.max_qp_rd_atom == 0 ||
+      device.max_qp_init_rd_atom == 0) {
     throw Error(ErrorCode::not_supported, adapter.device.name() +
                                               " has no atomic operations, which slots need: the "
                                               "worker takes --data-path cpu");
@@ -249,6 +252,7 @@ bool RdmaSlotConnection::post_writes() {
   if (failed() || posted_ == end) return false;
   Writes& first = writes_of(posted_);
   for (; posted_ != end; ++posted_) {
+    writes_of(posted_).is_asked = true;
     ibv_send_wr& last = writes_of(posted_).requests[kMostRequestWrites - 1];
     Writes& next = writes_of(posted_ + 1);
     last.next = posted_ + 1 != end ? &next.requests[next.first] : nullptr;
@@ -290,12 +294,11 @@ bool RdmaSlotConnection::poll_completions() {
 void RdmaSlotConnection::take_response(const ibv_wc& completion) {
   const std::uint32_t index = ntohl(completion.imm_data);
   const bool has_slot = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM && index < layout().depth;
-  const std::uint32_t flag = has_slot ? writes_[index].header.flag : 0;
-  if (flag == 0) {
+  if (!has_slot || !std::exchange(writes_[index].is_asked, false)) {
     fail("the worker answered what it was not asked");
     return;
   }
-  kernels::rdma::set_flag(channel_.response(index), flag);
+  kernels::rdma::set_flag(channel_.response(index), writes_[index].header.flag);
 }
 
 RdmaSlotEndpoint::RdmaSlotEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,

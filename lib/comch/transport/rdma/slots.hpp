@@ -104,8 +104,9 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
   struct Writes {
     ibv_send_wr requests[kMostRequestWrites];
     ibv_sge pieces[kMostRequestWrites];
-    kernels::Packet header;  ///< of the latest request; a flag of 0: there was none
+    kernels::Packet header;  ///< of the latest request
     std::uint32_t first;     ///< of them: there may be no rest
+    bool is_asked;           ///< posted, and its response has not come
   };
 
   bool poll() override;

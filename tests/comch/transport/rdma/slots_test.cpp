@@ -1,134 +1,20 @@
 #include "comch/transport/rdma/slots.hpp"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <vector>
 
-#include "channel/channel_memory.hpp"
-#include "comch/proxy/worker_proxy.hpp"
-#include "kernels/serve.hpp"
-#include "kernels/services/reverse.hpp"
-#include "tests/channel/channel_fixture.hpp"
-#include "tests/rdma/fake_fabric.hpp"
-#include "tests/rdma/fake_fixture.hpp"
-#include "tests/support/bytes.hpp"
-#include "tests/support/log_capture.hpp"
+#include "tests/comch/transport/rdma/slots_fixture.hpp"
 #include "tests/support/thrown.hpp"
 
-/// Slots that are written into a peer's, on a fake device. The test is the peer, and carries out
-/// what the device would.
 namespace offload::comch {
 namespace {
 
-using rdma::test::fake;
-using support::Bytes;
-using support::random_bytes;
-
-constexpr std::uint32_t kSlotDepth = 4;
-constexpr std::uint32_t kSlotLongest = 2000;
-constexpr std::uint32_t kPeerKey = 0x7001;
-
-/// The peer's channel, whose memory is this test's.
-class PeerSlots {
- public:
-  PeerSlots() : memory_(0, kSlotDepth, kSlotLongest, -1), view_(memory_.endpoint().view) {}
-
-  [[nodiscard]] const kernels::ChannelView& view() const { return view_; }
-  /// As it describes the region at `memory` to who has described itself as `other`.
-  [[nodiscard]] static Bytes describe(std::span<const std::byte> other, const std::uint8_t* memory,
-                                      std::uint64_t length) {
-    SlotEnd end = SlotEnd::decode(other);
-    end.region = {reinterpret_cast<std::uint64_t>(memory), kPeerKey};
-    end.length = length;
-    return end.encode();
-  }
-
- private:
-  channel::ChannelMemory memory_;
-  kernels::ChannelView view_;
-};
-
-class RdmaSlotsTest : public rdma::FakeDeviceTest {
- protected:
-  static rdma::test::FakeQueuePair& queue() { return *fake().queue_pairs.back(); }
-  /// What the device does with the oldest work request: it copies or swaps, and says so.
-  void carry_out() {
-    const rdma::test::Posted& work = queue().sends.front();
-    if (work.send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-      ASSERT_EQ(work.send.wr.atomic.rkey, kPeerKey);
-      auto* const word = std::bit_cast<std::uint64_t*>(work.send.wr.atomic.remote_addr);
-      ASSERT_EQ(*word, work.send.wr.atomic.compare_add);
-      *word = work.send.wr.atomic.swap;
-    } else {
-      ASSERT_EQ(work.send.wr.rdma.rkey, kPeerKey);
-      auto* to = std::bit_cast<std::byte*>(work.send.wr.rdma.remote_addr);
-      for (const ibv_sge& piece : work.pieces) {
-        std::memcpy(to, std::bit_cast<const void*>(piece.addr), piece.length);
-        to += piece.length;
-      }
-    }
-    if (work.send.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) arrived_.push_back(work.send.imm_data);
-    fake().finish_send(queue());
-  }
-  void carry_out_all() {
-    while (!queue().sends.empty()) carry_out();
-  }
-
-  support::LogCapture log_;
-  PeerSlots peer_;
-  std::vector<std::uint32_t> arrived_;  ///< immediates at the peer
-};
-
 // ---- The server's end
-
-class RdmaSlotRequestsTest : public RdmaSlotsTest {
- protected:
-  ~RdmaSlotRequestsTest() override { proxy_.reset(); }
-
-  void start() {
-    auto endpoint = std::make_unique<RdmaSlotEndpoint>(
-        std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, memory_.endpoint().view);
-    endpoint->connect(PeerSlots::describe(endpoint->describe(), peer_.view().requests,
-                                          peer_.view().layout.request_bytes));
-    proxy_.emplace(server_.requester, memory_.endpoint(), std::move(endpoint));
-    server_.requester.set_wakeup(channel::Wakeup::engine);
-  }
-  void post(const Bytes& request) {
-    ASSERT_TRUE(server_.requester.post(request, channel::test::Server::somebody()).ok());
-    server_.requester.flush();
-    server_.engine.progress();
-  }
-  /// The worker takes request `sequence` out of its slot, and its response is written.
-  void answer(std::uint64_t sequence) {
-    kernels::ChannelView view = peer_.view();
-    view.responses = memory_.endpoint().view.responses;
-    kernels::Staging staging{};
-    ASSERT_EQ(kernels::serve(kernels::SingleLane{}, view, sequence, kernels::Reverse{}, staging),
-              kernels::Outcome::answered);
-    kernels::rdma::set_flag(view.response(sequence), 0);  // the server sets it
-    say_it_came(static_cast<std::uint32_t>(sequence % kSlotDepth));
-  }
-  /// The immediate of a response, as the device tells it.
-  static void say_it_came(std::uint32_t slot) {
-    ibv_wc told{};
-    told.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-    told.imm_data = htonl(slot);
-    fake().finish_receive(queue(), told);
-  }
-
-  channel::ChannelMemory memory_{0, kSlotDepth, kSlotLongest, -1};
-  channel::test::Server server_{memory_.endpoint()};
-  std::optional<WorkerProxy> proxy_;
-};
 
 TEST_F(RdmaSlotRequestsTest, EachIsWrittenAndItsResponseTaken) {
   start();
@@ -160,6 +46,19 @@ TEST_F(RdmaSlotRequestsTest, AnAnswerToNothingEndsTheConnection) {
   }
 }
 
+TEST_F(RdmaSlotRequestsTest, ASecondAnswerEndsTheConnection) {
+  start();
+  post(random_bytes(100, 1));
+  carry_out_all();
+  answer(0);
+  server_.engine.progress();
+  ASSERT_TRUE(server_.take().has_value());
+  ASSERT_EQ(proxy_->failure(), nullptr);
+  say_it_came(0);
+  server_.engine.progress();
+  EXPECT_NE(proxy_->failure(), nullptr);
+}
+
 TEST_F(RdmaSlotRequestsTest, AReceiveThatIsNotTakenEndsTheConnection) {
   start();
   post(random_bytes(100, 1));
@@ -172,10 +71,18 @@ TEST_F(RdmaSlotRequestsTest, AReceiveThatIsNotTakenEndsTheConnection) {
 }
 
 TEST_F(RdmaSlotRequestsTest, ADeviceWithoutAtomicsIsRefused) {
+  const auto expect_refused = [&] {
+    const auto error = support::thrown_by([&] { start(); });
+    EXPECT_EQ(error.code(), core::ErrorCode::not_supported);
+    EXPECT_NE(std::string(error.what()).find("--data-path cpu"), std::string::npos);
+    rdma::test::reset_fake();
+  };
   fake().device.atomic_cap = IBV_ATOMIC_NONE;
-  const auto error = support::thrown_by([&] { start(); });
-  EXPECT_EQ(error.code(), core::ErrorCode::not_supported);
-  EXPECT_NE(std::string(error.what()).find("--data-path cpu"), std::string::npos);
+  expect_refused();
+  fake().device.max_qp_rd_atom = 0;
+  expect_refused();
+  fake().device.max_qp_init_rd_atom = 0;
+  expect_refused();
 }
 
 TEST_F(RdmaSlotRequestsTest, TheWorkerSeesNoneBeforeTheAtomic) {
@@ -319,76 +226,6 @@ TEST_F(RdmaSlotResponsesTest, AnyCallMayFailAndNothingLeaks) {
     path_.reset();
     EXPECT_EQ(fake().open_objects(), 0) << calls[i];
   }
-}
-
-// ---- Both
-
-class RdmaSlotOrderTest : public RdmaSlotRequestsTest {
- protected:
-  RdmaSlotOrderTest() {
-    auto endpoint = std::make_unique<RdmaSlotEndpoint>(
-        std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, memory_.endpoint().view);
-    path_.emplace(std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, worker_, engine_);
-    endpoint->connect(path_->describe());
-    path_->connect(endpoint->describe());
-    path_->start();
-    proxy_.emplace(server_.requester, memory_.endpoint(), std::move(endpoint));
-    server_.requester.set_wakeup(channel::Wakeup::engine);
-  }
-  ~RdmaSlotOrderTest() override { path_.reset(); }
-
-  /// The worker's back end looks for its next request once.
-  void serve() {
-    const auto received = kernels::receive<true>(kernels::SingleLane{}, worker_, served_, staging_);
-    if (received.arrival == kernels::Arrival::none) return;
-    const auto response = kernels::respond(kernels::SingleLane{}, worker_, served_,
-                                           kernels::Reverse{}, staging_, received);
-    ASSERT_EQ(response.outcome, kernels::Outcome::answered);
-    ASSERT_EQ(kernels::rdma::write_response(kernels::SingleLane{}, path_->writer().slots, worker_,
-                                            served_++, response.header),
-              kernels::rdma::Result::done);
-  }
-
-  channel::ChannelMemory worker_memory_{0, kSlotDepth, kSlotLongest, -1};
-  kernels::ChannelView worker_ = worker_memory_.endpoint().view;
-  kernels::Staging staging_{};
-  progress::Engine engine_;
-  std::optional<RdmaSlotPath> path_;
-  std::uint64_t served_ = 0;
-};
-
-TEST_F(RdmaSlotOrderTest, WritesInAnyOrderMakeNoWrongAnswer) {
-  constexpr std::size_t kMessages = 4000;
-  // Another one with each repetition of --gtest_repeat --gtest_shuffle.
-  const auto seed = static_cast<std::uint32_t>(testing::UnitTest::GetInstance()->random_seed());
-  rdma::test::FakeFabric fabric(*fake().queue_pairs[0], *fake().queue_pairs[1], seed);
-  std::minstd_rand random(seed + 1);
-  std::deque<Bytes> asked;
-  std::size_t posted = 0;
-  std::size_t taken = 0;
-  for (std::size_t turns = 0; taken != kMessages; ++turns) {
-    ASSERT_LT(turns, 1000 * kMessages);
-    if (posted != kMessages && random() % 2 == 0) {
-      const std::size_t longest = random() % 2 == 0 ? kernels::kMaxPacketPayload : kSlotLongest;
-      const Bytes request =
-          random_bytes(random() % (longest + 1), static_cast<std::uint32_t>(posted));
-      if (server_.post(request)) {
-        asked.push_back(request);
-        ++posted;
-      }
-    }
-    server_.engine.progress();
-    for (auto steps = random() % 4; steps != 0; --steps) fabric.step();
-    ASSERT_NO_FATAL_FAILURE(serve());
-    engine_.progress();
-    const auto response = server_.take();
-    if (!response) continue;
-    ASSERT_EQ(*response, support::reversed(asked.front())) << taken;
-    asked.pop_front();
-    ++taken;
-  }
-  EXPECT_EQ(proxy_->failure(), nullptr);
-  EXPECT_EQ(path_->failure(), nullptr);
 }
 
 }  // namespace
