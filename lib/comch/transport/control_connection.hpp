@@ -102,8 +102,8 @@ class NetworkControlConnection : public ControlConnection {
   std::unique_ptr<DataEndpoint> request_data_endpoint(protocol::AttachChannel request,
                                                       std::uint32_t depth);
   /// The server's half, which agrees to `request`. Throws Error.
-  std::unique_ptr<DataEndpoint> grant_data_endpoint(const protocol::AttachChannel& request,
-                                                    std::uint32_t depth);
+  virtual std::unique_ptr<DataEndpoint> grant_data_endpoint(const protocol::AttachChannel& request,
+                                                            std::uint32_t depth);
   /// The same for a channel whose sides write into each other's slots: `channel`, this side's,
   /// which outlives what is returned. The worker's half is carried out by turns of `engine`. Throw
   /// Error: not_supported over what is not RDMA.

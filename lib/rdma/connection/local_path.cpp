@@ -32,11 +32,11 @@ std::uint8_t find_port(const DeviceContext& device, Predicate is_it) {
   return 0;
 }
 
-/// The port whose GID table has the address; 0 for none.
-std::uint8_t port_with_gid(const DeviceContext& device, const ibv_gid& own) {
+/// The port whose GID table has an entry that `rule` allows; 0 for none.
+std::uint8_t port_with_gid(const DeviceContext& device, const GidRule& rule) {
   return find_port(device, [&](std::uint8_t port) {
     return std::ranges::any_of(device.gids(port),
-                               [&](const ibv_gid_entry& entry) { return equal(entry.gid, own); });
+                               [&](const ibv_gid_entry& entry) { return matches(entry, rule); });
   });
 }
 
@@ -81,11 +81,14 @@ std::uint8_t system_traffic_class(const DeviceContext& device, std::uint8_t port
 }  // namespace
 
 std::optional<PathOptions> path_at(const DeviceContext& device, const ibv_gid& own,
-                                   const PathChoice& choice) {
+                                   std::uint32_t interface, const PathChoice& choice) {
   PathOptions path;
-  path.port_num = port_with_gid(device, own);
+  GidRule rule;
+  rule.address = own;
+  rule.interface = interface;
+  path.port_num = port_with_gid(device, rule);
   if (path.port_num != 0) {
-    path.gid.address = own;
+    path.gid = rule;
   } else {
     path.port_num = port_with_address(device, own);
   }

@@ -15,11 +15,12 @@ namespace offload::rdma {
 inline const std::filesystem::path kCmDefaults = "/sys/kernel/config/rdma_cm";
 
 /// Returns the path, from `device`, of queue pairs beside a connection whose own address is `own`;
-/// nothing if no port of the device has that address. A device that `choice` names needs not have
-/// it: then its first active port is taken. Throws Error: not_found for a partition that the port
+/// nothing if no port of the device has that address. `interface`: the network interface that has
+/// it, as of GidRule. A device that `choice` names needs not have it: then its first active port is
+/// taken. Throws Error: not_found for a partition that the port
 /// does not have, the device's errors.
 std::optional<PathOptions> path_at(const DeviceContext& device, const ibv_gid& own,
-                                   const PathChoice& choice);
+                                   std::uint32_t interface, const PathChoice& choice);
 
 /// Sets on `path`, whose port is chosen, what `choice` says. Traffic class and service level that
 /// it does not choose are the system's: the default_roce_tos that `defaults` has for the port, and

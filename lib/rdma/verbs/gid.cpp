@@ -14,14 +14,6 @@ namespace {
 constexpr std::size_t kGidBytes = sizeof(ibv_gid::raw);
 constexpr std::array<std::uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-bool matches(const ibv_gid_entry& entry, const GidRule& rule) noexcept {
-  if (rule.index) return entry.gid_index == *rule.index;
-  if (rule.address && !equal(*rule.address, entry.gid)) return false;
-  if (entry.gid_type == IBV_GID_TYPE_IB) return true;
-  if (rule.roce_v1 != (entry.gid_type == IBV_GID_TYPE_ROCE_V1)) return false;
-  return rule.family == Family::any || rule.family == family_of(entry.gid);
-}
-
 /// The lowest is chosen.
 int rank(const ibv_gid_entry& entry) noexcept {
   if (entry.gid_type == IBV_GID_TYPE_IB) return 0;
@@ -75,6 +67,17 @@ ibv_gid parse_gid(std::string_view address) {
   if (::inet_pton(AF_INET, text.c_str(), gid.raw + kMappedPrefix.size()) == 1) return gid;
   throw core::Error(core::ErrorCode::invalid_value,
                     "'" + text + "' is no IPv4 or IPv6 address, as a GID is");
+}
+
+bool matches(const ibv_gid_entry& entry, const GidRule& rule) noexcept {
+  if (rule.index) return entry.gid_index == *rule.index;
+  if (rule.address && !equal(*rule.address, entry.gid)) return false;
+  if (rule.interface != 0 && entry.ndev_ifindex != 0 && entry.ndev_ifindex != rule.interface) {
+    return false;
+  }
+  if (entry.gid_type == IBV_GID_TYPE_IB) return true;
+  if (rule.roce_v1 != (entry.gid_type == IBV_GID_TYPE_ROCE_V1)) return false;
+  return rule.family == Family::any || rule.family == family_of(entry.gid);
 }
 
 ibv_gid_entry choose_gid(std::span<const ibv_gid_entry> table, const GidRule& rule) {

@@ -34,9 +34,15 @@ struct GidRule {
   std::optional<ibv_gid> address;  ///< only the entry with this address
   /// RoCE v1 is not routed, and many networks drop it: taken only on request.
   bool roce_v1 = false;
+  /// Only entries of this network interface, its index, or of one that is not told; 0: of any. Two
+  /// interfaces of a port, such as a VLAN and the one below it, have the same link-local address.
+  std::uint32_t interface = 0;
   /// Only the entry at this index, whatever else the rule says.
   std::optional<std::uint8_t> index{};
 };
+
+/// Whether the rule allows the entry.
+bool matches(const ibv_gid_entry& entry, const GidRule& rule) noexcept;
 
 /// The first entry of the best rank that the rule allows. RoCE entries rank by address: IPv4, then
 /// IPv6 that is not link-local, then link-local. Throws Error (not_found), which lists the table.

@@ -157,7 +157,7 @@ TEST_P(Lies, AStrangersTokenIsNotTheOneThatIsExpected) {
   EXPECT_NO_THROW(static_cast<void>(request_endpoint(address, request)));
 }
 
-// The server says why.
+// The server says why; over TCP, which has nothing to connect, behind its answer.
 TEST_P(Lies, AnEndpointThatIsNoneAttachesNothing) {
   const Address address = server_->address();
   auto [worker, request] = greet(address);
@@ -165,7 +165,7 @@ TEST_P(Lies, AnEndpointThatIsNoneAttachesNothing) {
   const auto channel = connect_to(address);
   channel->send(MessageId::attach_channel, request.encode());
   ControlMessage answer = channel->await();
-  if (answer.id == MessageId::channel_attached) answer = channel->await();
+  if (address.scheme != "rdma" && answer.id == MessageId::channel_attached) answer = channel->await();
   ASSERT_EQ(answer.id, MessageId::error);
   EXPECT_EQ(protocol::parse_error(answer.payload).code, protocol::Refusal::busy);
   const auto end = support::thrown_by([&, &worker = worker] {

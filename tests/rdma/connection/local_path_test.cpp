@@ -28,8 +28,9 @@ class LocalPathTest : public FakeDeviceTest {
       fake().gids.push_back(entry);
     }
   }
-  std::optional<PathOptions> path_of(const std::string& address, const PathChoice& choice = {}) {
-    return path_at(DeviceContext("fake0"), parse_gid(address), choice);
+  std::optional<PathOptions> path_of(const std::string& address, const PathChoice& choice = {},
+                                     std::uint32_t interface = 0) {
+    return path_at(DeviceContext("fake0"), parse_gid(address), interface, choice);
   }
   std::string described(const std::string& address, const PathChoice& choice = {}) {
     return describe(DeviceContext("fake0"), *path_of(address, choice));
@@ -48,6 +49,25 @@ TEST_F(LocalPathTest, AnAddressThatNoPortHasIsOfAnotherDevice) {
   EXPECT_FALSE(path_of("10.9.9.9"));
   fake().port.link_layer = IBV_LINK_LAYER_INFINIBAND;
   EXPECT_FALSE(path_of("10.9.9.9"));
+}
+
+// A VLAN's interface and the one below it.
+TEST_F(LocalPathTest, ALinkLocalAddressIsThatOfItsInterface) {
+  for (const auto& [index, interface] : {std::pair{4U, 11U}, std::pair{5U, 12U}}) {
+    ibv_gid_entry entry = fake().gids.front();
+    entry.gid_index = index;
+    entry.ndev_ifindex = interface;
+    entry.gid = parse_gid("fe80::5");
+    fake().gids.push_back(entry);
+  }
+  const auto gid_index = [&](std::uint32_t interface) {
+    const auto path = path_of("fe80::5", {}, interface);
+    return choose_gid(DeviceContext("fake0").gids(1), path->gid).gid_index;
+  };
+  EXPECT_EQ(gid_index(11), 4U);
+  EXPECT_EQ(gid_index(12), 5U);
+  EXPECT_EQ(gid_index(0), 4U);
+  EXPECT_FALSE(path_of("fe80::5", {}, 13));
 }
 
 // Such as loopback, or the address of a bridge above the port.

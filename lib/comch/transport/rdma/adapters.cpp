@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "core/error.hpp"
@@ -31,6 +33,14 @@ ibv_gid gid_of(const net::SocketAddress& address) {
   static_assert(sizeof gid.raw == sizeof bytes);
   std::memcpy(gid.raw, bytes.data(), bytes.size());
   return gid;
+}
+
+/// The index of the interface that a link-local address belongs to; 0: it needs none.
+std::uint32_t interface_of(const net::SocketAddress& address) {
+  sockaddr_in6 in6{};
+  if (address.storage.ss_family != AF_INET6) return 0;
+  std::memcpy(&in6, &address.storage, sizeof in6);
+  return in6.sin6_scope_id;
 }
 
 }  // namespace
@@ -93,25 +103,49 @@ Adapters::Place Adapters::find(const net::SocketAddress& own) {
   std::vector<std::string> names = candidates();
   std::stable_partition(names.begin(), names.end(),
                         [this](const auto& name) { return find_open(name) != nullptr; });
-  std::string others;
+  std::exception_ptr reason;
   for (const std::string& name : names) {
     try {
       const auto there = find_open(name);
-      const auto path = there ? rdma::path_at(there->device, gid_of(own), choice_)
-                              : rdma::path_at(rdma::DeviceContext(name), gid_of(own), choice_);
+      const auto path =
+          there ? path_at(there->device, own) : path_at(rdma::DeviceContext(name), own);
       if (!path) continue;
       Place place{open(name), *path};
       log(own, rdma::describe(place.adapter->device, place.path));
       return place;
-    } catch (const Error& error) {
-      if (names.size() == 1) throw;
-      others += std::string("; ") + error.what();
+    } catch (const Error&) {
+      if (!reason) reason = std::current_exception();
     }
   }
+  // Of a device that may have the address.
+  if (reason) std::rethrow_exception(reason);
   throw Error(ErrorCode::not_found,
-              fmt::format("no RDMA device has the address {}, of {}{}: use an address of one of "
+              fmt::format("no RDMA device has the address {}, of {}: use an address of one of "
                           "them, or name the device with --rdma-device",
-                          own.host(), fmt::join(names, ", "), others));
+                          own.host(), fmt::join(names, ", ")));
+}
+
+std::optional<rdma::PathOptions> Adapters::path_at(const rdma::DeviceContext& device,
+                                                   const net::SocketAddress& own) const {
+  return rdma::path_at(device, gid_of(own), interface_of(own), choice_);
+}
+
+void Adapters::check_choice() const {
+  std::exception_ptr reason;
+  for (const std::string& name : candidates()) {
+    const rdma::DeviceContext device(name);
+    for (unsigned port = 1; port <= device.attributes().phys_port_cnt; ++port) {
+      rdma::PathOptions path;
+      path.port_num = static_cast<std::uint8_t>(port);
+      try {
+        rdma::mark_path(device, choice_, path);
+        return static_cast<void>(rdma::describe(device, path));
+      } catch (const Error&) {
+        reason = std::current_exception();
+      }
+    }
+  }
+  if (reason) std::rethrow_exception(reason);
 }
 
 void Adapters::log(const net::SocketAddress& own, const std::string& path) {

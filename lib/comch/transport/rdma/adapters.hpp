@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Adapters {
   /// device that has this address, or that the choice names. Throws Error: not_supported without an
   /// RDMA device, not_found if none has the address, and what rdma::path_at() throws.
   Place find(const net::SocketAddress& own);
+  /// Throws Error if the choice's GID index or partition is of no port of any device.
+  void check_choice() const;
 
   /// Readable when log_events() has something to do.
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
@@ -50,6 +53,8 @@ class Adapters {
   };
 
   [[nodiscard]] std::vector<std::string> candidates() const;
+  [[nodiscard]] std::optional<rdma::PathOptions> path_at(const rdma::DeviceContext& device,
+                                                         const net::SocketAddress& own) const;
   /// Null if it is not open.
   [[nodiscard]] std::shared_ptr<Adapter> find_open(const std::string& name) const;
   std::shared_ptr<Adapter> open(const std::string& name);

@@ -42,8 +42,10 @@ class RdmaListener final : public TcpListener {
   void require_address() {
     std::string reason;
     for (const net::SocketAddress& each : own_addresses()) {
-      if (each.is_wildcard() && address().path_choice.device.empty()) return;
       try {
+        if (each.is_wildcard() && address().path_choice.device.empty()) {
+          return adapters_->check_choice();
+        }
         adapters_->find(each);
         return;
       } catch (const core::Error& error) {
@@ -117,21 +119,32 @@ std::unique_ptr<SlotPath> RdmaControlConnection::request_slot_path(
   return slots;
 }
 
-/// The worker writes nothing before it has a request.
+// The answer goes last: in its place an error says why the queue pair does not connect. The worker
+// sends and writes nothing before it has a request.
+
+std::unique_ptr<DataEndpoint> RdmaControlConnection::grant_data_endpoint(
+    const protocol::AttachChannel& request, std::uint32_t depth) {
+  const auto own = open_data_endpoint(depth);
+  auto endpoint = connect_data_endpoint(request.endpoint);
+  send(protocol::MessageId::channel_attached, own);
+  return endpoint;
+}
+
 std::unique_ptr<DataEndpoint> RdmaControlConnection::grant_slot_endpoint(
     const protocol::AttachChannel& request, const kernels::ChannelView& channel) {
   const auto [adapter, path] = place();
   auto endpoint = std::make_unique<RdmaSlotEndpoint>(adapter, path, channel);
-  send(protocol::MessageId::channel_attached, endpoint->describe());
   endpoint->connect(request.endpoint);
+  send(protocol::MessageId::channel_attached, endpoint->describe());
   return endpoint;
 }
 
 std::unique_ptr<ControlConnection> connect_rdma(const Address& address) {
-  Stream stream = connect_tcp_stream(require_device(address));
+  auto adapters = std::make_shared<Adapters>(require_device(address).path_choice);
+  // Of the addresses of a name, one to which an RDMA device leads.
+  Stream stream = connect_tcp_stream_where(
+      address, [&](const net::SocketAddress& own) { static_cast<void>(adapters->find(own)); });
   core::log_info("connected to {}: {}", address.to_string(), stream.describe());
-  auto adapters = std::make_shared<Adapters>(address.path_choice);
-  static_cast<void>(adapters->find(net::local_address(stream.fd())));  // before it greets
   auto connection = std::make_unique<RdmaControlConnection>(std::move(stream), std::move(adapters));
   connection->log_device_events();
   return connection;

@@ -39,6 +39,8 @@ class RdmaControlConnection final : public StreamControlConnection {
   [[nodiscard]] std::unique_ptr<SlotPath> request_slot_path(protocol::AttachChannel request,
                                                             const kernels::ChannelView& channel,
                                                             progress::Engine& engine) override;
+  [[nodiscard]] std::unique_ptr<DataEndpoint> grant_data_endpoint(
+      const protocol::AttachChannel& request, std::uint32_t depth) override;
   [[nodiscard]] std::unique_ptr<DataEndpoint> grant_slot_endpoint(
       const protocol::AttachChannel& request, const kernels::ChannelView& channel) override;
 

@@ -34,6 +34,10 @@ core::Fd connect_socket(const net::SocketAddress& to, const std::string& action,
 }  // namespace
 
 Stream connect_tcp_stream(const Address& address) {
+  return connect_tcp_stream_where(address, [](const net::SocketAddress&) {});
+}
+
+Stream connect_tcp_stream_where(const Address& address, const CheckOwnAddress& check) {
   address.require_key();
   const auto addresses = net::resolve(address.host, address.port, false);
   return net::connect_to_any(
@@ -41,6 +45,7 @@ Stream connect_tcp_stream(const Address& address) {
       [&](const net::SocketAddress& to, core::TimePoint until) {
         const std::string name = address.to_string() + " at " + to.to_string();
         core::Fd socket = connect_socket(to, "cannot connect to " + name, end_of_step(until));
+        check(net::local_address(socket.get()));
         return secure_stream(std::move(socket), address, name, end_of_step(until));
       });
 }

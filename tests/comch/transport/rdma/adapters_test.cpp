@@ -70,6 +70,16 @@ TEST_F(AdaptersTest, ADeviceThatIsNamed) {
   EXPECT_EQ(std::string(error.what()).rfind("--rdma-device: ", 0), 0U) << error.what();
 }
 
+TEST_F(AdaptersTest, AChoiceThatFitsNoPortIsAnError) {
+  rdma::PathChoice choice;
+  EXPECT_NO_THROW(Adapters(choice).check_choice());
+  choice.pkey = 0x1234;
+  EXPECT_EQ(thrown_by([&] { Adapters(choice).check_choice(); }).code(), ErrorCode::not_found);
+  choice.pkey.reset();
+  choice.gid_index = 99;
+  EXPECT_EQ(thrown_by([&] { Adapters(choice).check_choice(); }).code(), ErrorCode::not_found);
+}
+
 TEST_F(AdaptersTest, WhyTheOnlyDeviceCannotBeUsedIsTheError) {
   Adapters adapters({});
   fake().fail_call = "ibv_open_device";
