@@ -144,7 +144,7 @@ TEST_F(ConnectX7, AClassThatIsNotSet) {
   choose_class("mlx5_0", "0\n");
   EXPECT_EQ(next_step(),
             "traffic class: mkdir -p /sys/kernel/config/rdma_cm/mlx5_0; echo 104 "
-            ">/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos (as cma_roce_tos does)");
+            ">/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos; leave the folder there");
   machine_.remove("/sys/kernel/config/rdma_cm");
   EXPECT_EQ(found("traffic class").found, "not readable: configfs has no rdma_cm");
   machine_.write("/sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");

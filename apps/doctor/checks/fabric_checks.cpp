@@ -81,7 +81,11 @@ Finding check_bridges(const Tree& tree, const Names& ports) {
     if (!tree.has(kInterfaces + port + "/master")) outside.push_back(port);
   }
   if (outside.empty()) {
-    return {Severity::good, "dpu bridge", fmt::format("has {}", fmt::join(ports, ", ")), "", ""};
+    // OVS's bridges have one master for the kernel.
+    return {
+        Severity::note, "dpu bridge",
+        fmt::format("{} are each in a bridge; which one is not readable", fmt::join(ports, ", ")),
+        "one bridge", fmt::format("ovs-vsctl port-to-br {}, and so on", ports.front())};
   }
   Names commands{"ovs-vsctl --may-exist add-br ovsbr1"};
   for (const std::string& port : outside) {
@@ -118,6 +122,13 @@ Findings check_switch(const Tree& tree, const Pair& pair,
                         fmt::format("{}, {}", representor.describe(), is_up ? "up" : "not up"),
                         is_up ? "" : "up: it passes no packet while it is down",
                         is_up ? "" : fmt::format("ip link set {} up", representor.interface)});
+  }
+  const auto is_representor = [](const Finding& each) { return each.subject == "dpu representor"; };
+  if (std::ranges::none_of(findings, is_representor)) {
+    findings.push_back({Severity::warning, "dpu representor",
+                        fmt::format("the SF {} has none here", pair.device),
+                        "an interface that stands for the SF in the bridge",
+                        "devlink port show, and look for its sfnum"});
   }
   findings.push_back(check_bridges(tree, ports));
   findings.push_back({Severity::note, "dpu hardware offload",
@@ -164,7 +175,7 @@ Findings check_traffic_class(const Tree& tree, const Pair& pair) {
   return {
       {Severity::warning, subject, "no class is set: packets have class 0",
        "the class that the network does not drop, such as 104: DSCP 26",
-       fmt::format("mkdir -p {}; echo {} >{} (as cma_roce_tos does)", folder, kUsualClass, file)},
+       fmt::format("mkdir -p {}; echo {} >{}; leave the folder there", folder, kUsualClass, file)},
       check_lossless(uplink, kUsualClass)};
 }
 

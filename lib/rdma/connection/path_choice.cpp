@@ -39,8 +39,8 @@ void add_path_options(cli::CommandLine& line, PathChoice& choice) {
       line, "--gid-index", choice.gid_index, 0, 255,
       "The entry of the RDMA port's GID table to use. Default: by the address");
   add_number<std::uint8_t>(line, "--traffic-class", choice.traffic_class, 0, 255,
-                           "The traffic class of RDMA packets, 4 x DSCP. Default: the system's for "
-                           "RoCE (cma_roce_tos), else 0");
+                           "The traffic class of RDMA packets, 4 x DSCP. Default: rdma_cm's for "
+                           "RoCE (default_roce_tos), if it can be read, else 0");
   add_number<std::uint8_t>(line, "--service-level", choice.service_level, 0, 15,
                            "The service level, or priority, of RDMA packets. Default: over "
                            "InfiniBand the subnet manager's, else 0");

@@ -165,7 +165,8 @@ TEST_P(Lies, AnEndpointThatIsNoneAttachesNothing) {
   const auto channel = connect_to(address);
   channel->send(MessageId::attach_channel, request.encode());
   ControlMessage answer = channel->await();
-  if (address.scheme != "rdma" && answer.id == MessageId::channel_attached) answer = channel->await();
+  if (address.scheme != "rdma" && answer.id == MessageId::channel_attached)
+    answer = channel->await();
   ASSERT_EQ(answer.id, MessageId::error);
   EXPECT_EQ(protocol::parse_error(answer.payload).code, protocol::Refusal::busy);
   const auto end = support::thrown_by([&, &worker = worker] {
