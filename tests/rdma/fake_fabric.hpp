@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -66,7 +67,7 @@ class FakeFabric {
   void begin(End& end, const Posted& write) {
     Write& begun = end.begun.emplace_back();
     begun.bytes = gather(write);
-    begun.to = reinterpret_cast<std::byte*>(write.send.wr.rdma.remote_addr);
+    begun.to = std::bit_cast<std::byte*>(write.send.wr.rdma.remote_addr);
     begun.cut = begun.bytes.size() / 8 == 0 ? 0 : random_() % (begun.bytes.size() / 8) * 8;
   }
   static void place(Write& write, std::size_t piece) {
@@ -79,8 +80,8 @@ class FakeFabric {
   }
   static void swap(const Posted& work) {
     ASSERT_EQ(work.send.opcode, IBV_WR_ATOMIC_CMP_AND_SWP);
-    auto* const word = reinterpret_cast<std::uint64_t*>(work.send.wr.atomic.remote_addr);
-    std::memcpy(reinterpret_cast<void*>(work.pieces[0].addr), word, sizeof *word);
+    auto* const word = std::bit_cast<std::uint64_t*>(work.send.wr.atomic.remote_addr);
+    std::memcpy(std::bit_cast<void*>(work.pieces[0].addr), word, sizeof *word);
     if (*word == work.send.wr.atomic.compare_add) *word = work.send.wr.atomic.swap;
   }
   /// The oldest of its sends.
@@ -98,7 +99,7 @@ class FakeFabric {
   static std::vector<std::byte> gather(const Posted& work) {
     std::vector<std::byte> bytes;
     for (const ibv_sge& piece : work.pieces) {
-      const auto* const from = reinterpret_cast<const std::byte*>(piece.addr);
+      const auto* const from = std::bit_cast<const std::byte*>(piece.addr);
       bytes.insert(bytes.end(), from, from + piece.length);
     }
     return bytes;
