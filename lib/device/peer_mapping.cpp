@@ -1,18 +1,23 @@
 #include "device/peer_mapping.hpp"
 
 #include <fstream>
+#include <string_view>
 
 namespace offload::device {
+namespace {
+
+constexpr std::string_view kSet = "PeerMappingOverride=1";
+
+}  // namespace
 
 std::optional<bool> peer_mapping_override(const std::string& root) {
   std::ifstream lines(root + "/proc/driver/nvidia/params");
   if (!lines) return std::nullopt;
   for (std::string line; std::getline(lines, line);) {
     // Those of all GPUs, and RegistryDwordsPerDevice: both are lists as in "A=1;B=2;".
-    if (line.starts_with("RegistryDwords") &&
-        line.find("PeerMappingOverride=1") != std::string::npos) {
-      return true;
-    }
+    if (!line.starts_with("RegistryDwords")) continue;
+    const auto at = line.find(kSet);
+    if (at != std::string::npos && line.find_first_of(";\"", at) == at + kSet.size()) return true;
   }
   return false;
 }

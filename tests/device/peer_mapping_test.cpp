@@ -23,6 +23,7 @@ TEST(PeerMapping, IsWhatTheDriversParametersSay) {
   EXPECT_NE(peer_mapping_advice(root.path()).find("PeerMappingOverride=1 is not set"),
             std::string::npos);
   EXPECT_EQ(with("RegistryDwords: \"PeerMappingOverride=0;\"\n"), false);
+  EXPECT_EQ(with("RegistryDwords: \"PeerMappingOverride=10;\"\n"), false);
   EXPECT_EQ(with("RegistryDwords: \"RMIntrLockingMode=1;PeerMappingOverride=1;\"\n"), true);
   EXPECT_EQ(with("RegistryDwordsPerDevice: \"pci=0000:01:00.0;PeerMappingOverride=1\"\n"), true);
   EXPECT_EQ(peer_mapping_advice(root.path()), "");
