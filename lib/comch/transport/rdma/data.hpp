@@ -132,10 +132,10 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
 };
 
 /// A reliably connected (RC) queue pair for a channel's messages. Its ends exchange their
-/// descriptors over the control channel: it listens on no port.
+/// descriptors over the connection that the channel is attached by: it listens on no port.
 class RdmaDataEndpoint final : public DataEndpoint {
  public:
-  /// `path`: that of the control channel. `depth`: the channel's. Throws Error.
+  /// `path`: that of this connection. `depth`: the channel's. Throws Error.
   RdmaDataEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                    std::uint32_t depth);
 
