@@ -50,6 +50,7 @@ std::string Tree::resolved(const std::string& path) const {
   std::string whole = std::filesystem::canonical(root_ + path, error);
   if (error || root_.empty()) return whole;
   const std::string root = std::filesystem::canonical(root_, error);
+  if (root == "/") return whole;
   return whole.starts_with(root + '/') ? whole.substr(root.size()) : std::string();
 }
 

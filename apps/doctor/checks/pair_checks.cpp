@@ -79,7 +79,8 @@ Findings check_pair_path(const Tree& tree, const Pair& pair) {
   const auto card_node = node_of(tree, pair.card);
   const bool is_near = gpu_node == card_node;
   return {{is_near ? Severity::note : Severity::warning, subject,
-           is_near ? fmt::format("through the root complex of node {}", gpu_node)
+           is_near ? gpu_node < 0 ? "through the root complex"
+                                  : fmt::format("through the root complex of node {}", gpu_node)
                    : fmt::format("between processors: GPU on node {}, card on node {}", gpu_node,
                                  card_node),
            "one PCIe switch above both, for doorbells and payloads between GPU and card",
@@ -117,6 +118,10 @@ Findings check_pair_acs(const Tree& tree, const Pair& pair) {
 Findings check_write_combining(const Tree& tree, const Pair& pair) {
   const char* const subject = "write combining";
   const std::string registers = kPciDevices + pair.card + "/resource0";
+  if (tree.has(registers + "_wc") && is_virtual(tree)) {
+    return {{Severity::note, subject, "offered by the kernel; the driver tries it out by itself",
+             "a doorbell for the GPU: the worker's log says if there is none", ""}};
+  }
   if (tree.has(registers + "_wc")) {
     return {{Severity::good, subject, "the kernel offers it for the card's registers", "", ""}};
   }
