@@ -238,7 +238,7 @@ TEST_F(Checks, Acs) {
   machine_.write(bridge + "/config", bridge_space(0x1d));
   const auto finding = one(check_acs(machine_.tree()));
   EXPECT_EQ(finding.severity, Severity::warning);
-  EXPECT_EQ(finding.found, "1 of 1 bridges redirect, 0000:00:01.0 the first");
+  EXPECT_EQ(finding.found, "1 of 1 bridges redirect: 0000:00:01.0");
   machine_.write(bridge + "/config", bridge_space(0x01));  // checks sources, redirects nothing
   EXPECT_EQ(one(check_acs(machine_.tree())).severity, Severity::good);
   machine_.write(bridge + "/config", std::string(64, '\0'));  // what all may read

@@ -36,6 +36,8 @@ Findings check_gpu_registration(const Tree& tree);
 Findings check_register_mapping(const Tree& tree);
 Findings check_iommu(const Tree& tree);
 Findings check_acs(const Tree& tree);
+/// Of these bridges alone.
+Finding check_acs_of(const Tree& tree, const std::vector<std::string>& bridges);
 Findings check_distance(const Tree& tree);
 
 /// All of them.

@@ -93,37 +93,17 @@ Findings check_pair_acs(const Tree& tree, const Pair& pair) {
   if (!ways.below_one_switch()) {
     return {{Severity::good, subject, "irrelevant: all traffic passes the root complex", "", ""}};
   }
-  Way redirecting;
-  for (const std::string& bridge : ways.bridges()) {
-    const Setting acs = acs_redirects(tree.read_bytes(kPciDevices + bridge + "/config"));
-    if (acs == Setting::unreadable) {
-      return {{Severity::note, subject,
-               fmt::format("not readable: the configuration of bridge {}", bridge), "", kAsRoot}};
-    }
-    if (acs == Setting::on) redirecting.push_back(bridge);
-  }
-  if (redirecting.empty()) {
-    return {{Severity::good, subject, "no bridge between the two redirects", "", ""}};
-  }
-  Way commands;
-  for (const std::string& bridge : redirecting) {
-    commands.push_back(fmt::format("setpci -s {} ECAP_ACS+6.w=0000", bridge));
-  }
-  return {{Severity::warning, subject,
-           fmt::format("{} redirect through the root complex", fmt::join(redirecting, ", ")),
-           "no redirection between GPU and card",
-           fmt::format("{} (after each boot)", fmt::join(commands, "; "))}};
+  return {check_acs_of(tree, ways.bridges())};
 }
 
 Findings check_write_combining(const Tree& tree, const Pair& pair) {
   const char* const subject = "write combining";
   const std::string registers = kPciDevices + pair.card + "/resource0";
-  if (tree.has(registers + "_wc") && is_virtual(tree)) {
+  if (tree.has(registers + "_wc")) {
+    if (!is_virtual(tree))
+      return {{Severity::good, subject, "offered for the card's registers", "", ""}};
     return {{Severity::note, subject, "offered by the kernel; the driver tries it out by itself",
              "a doorbell for the GPU: the worker's log says if there is none", ""}};
-  }
-  if (tree.has(registers + "_wc")) {
-    return {{Severity::good, subject, "the kernel offers it for the card's registers", "", ""}};
   }
   if (!tree.has(registers)) {
     return {{Severity::note, subject, "not readable: sysfs has no registers of the card", "",

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -81,30 +82,38 @@ Findings check_iommu(const Tree& tree) {
            "none, where a card reaches a GPU: translation costs both", "boot with iommu=pt"}};
 }
 
-Findings check_acs(const Tree& tree) {
-  if (!has_both(tree)) return {nothing_to_check("pci access control")};
+Finding check_acs_of(const Tree& tree, const std::vector<std::string>& bridges) {
+  const char* const subject = "pci access control";
   std::vector<std::string> redirecting;
-  bool is_readable = true;
-  int bridges = 0;
-  for (const std::string& address : tree.names(kPciDevices)) {
-    if (!is_bridge(tree, address)) continue;
-    ++bridges;
+  std::vector<std::string> commands;
+  std::string unreadable;
+  for (const std::string& address : bridges) {
     const Setting acs = acs_redirects(tree.read_bytes(kPciDevices + address + "/config"));
-    is_readable = is_readable && acs != Setting::unreadable;
-    if (acs == Setting::on) redirecting.push_back(address);
+    if (acs == Setting::unreadable) unreadable = address;
+    if (acs != Setting::on) continue;
+    redirecting.push_back(address);
+    commands.push_back(fmt::format("setpci -s {} ECAP_ACS+6.w=0000", address));
   }
   if (!redirecting.empty()) {
-    return {{Severity::warning, "pci access control",
-             fmt::format("{} of {} bridges redirect, {} the first", redirecting.size(), bridges,
-                         redirecting.front()),
-             "none: what a card writes to a GPU goes through the root complex",
-             "setpci -s BRIDGE ECAP_ACS+6.w=0000, or off in the firmware's settings"}};
+    return {Severity::warning, subject,
+            fmt::format("{} of {} bridges redirect: {}", redirecting.size(), bridges.size(),
+                        fmt::join(redirecting, ", ")),
+            "none: what a card writes to a GPU goes through the root complex",
+            fmt::format("{} (after each boot)", fmt::join(commands, "; "))};
   }
-  if (!is_readable) {
-    return {{Severity::note, "pci access control", "not readable", "", "run it as root"}};
+  if (!unreadable.empty()) {
+    return {Severity::note, subject, "not readable: the configuration of bridge " + unreadable, "",
+            "run it as root, which alone reads more than 64 bytes of it"};
   }
-  return {{Severity::good, "pci access control",
-           fmt::format("none of {} bridges redirects", bridges), "", ""}};
+  return {Severity::good, subject, fmt::format("none of {} bridges redirects", bridges.size()), "",
+          ""};
+}
+
+Findings check_acs(const Tree& tree) {
+  if (!has_both(tree)) return {nothing_to_check("pci access control")};
+  auto bridges = tree.names(kPciDevices);
+  std::erase_if(bridges, [&](const std::string& address) { return !is_bridge(tree, address); });
+  return {check_acs_of(tree, bridges)};
 }
 
 Findings check_distance(const Tree& tree) {
