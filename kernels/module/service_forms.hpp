@@ -77,7 +77,8 @@ void* make_service(ServiceMaking* making) {
   } catch (const std::exception& error) {
     std::snprintf(making->error, sizeof making->error, "%s", error.what());
   } catch (...) {
-    std::snprintf(making->error, sizeof making->error, "it threw what is no std::exception");
+    std::snprintf(making->error, sizeof making->error,
+                  "it threw an object that is not a std::exception");
   }
   return nullptr;
 }

@@ -91,7 +91,7 @@ class CudaBackend final : public Backend {
 
   ~CudaBackend() override {
     if (run_ && !stop(kStopTime)) {
-      core::log_error("the GPU did not stop; its memory is left to the end of the process");
+      core::log_error("the GPU did not stop; its memory is not freed until the process exits");
     }
   }
 

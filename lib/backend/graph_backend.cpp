@@ -24,7 +24,7 @@ class GraphBackend final : public Backend {
   ~GraphBackend() override {
     if (!stop(kGraphStopTime)) {
       services_.leave_behind();
-      core::log_error("the GPU did not stop; its memory is left to the end of the process");
+      core::log_error("the GPU did not stop; its memory is not freed until the process exits");
     }
   }
 
@@ -69,7 +69,7 @@ class GraphBackend final : public Backend {
     auto faults = take_faults_of(workers_);
     for (const auto& worker : workers_) {
       if (const std::string failure = worker->failure(); !failure.empty()) {
-        throw Error(ErrorCode::driver, "the GPU serves no longer: " + failure);
+        throw Error(ErrorCode::driver, "the GPU no longer serves requests: " + failure);
       }
     }
     return faults;

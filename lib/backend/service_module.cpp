@@ -28,9 +28,10 @@ kernels::ServiceEntry entry_of(const std::string& path, const std::string& name)
   }
   void* const entry = ::dlsym(library, kernels::kServiceEntry);
   if (entry == nullptr) {
-    throw bad_module(path, ErrorCode::invalid_value,
-                     fmt::format("it has no function {}: OFFLOAD_SERVICE_MODULE makes it",
-                                 kernels::kServiceEntry));
+    throw bad_module(
+        path, ErrorCode::invalid_value,
+        fmt::format("it has no function {}; define it with the macro OFFLOAD_SERVICE_MODULE",
+                    kernels::kServiceEntry));
   }
   return reinterpret_cast<kernels::ServiceEntry>(entry);
 }
@@ -45,19 +46,19 @@ bool is_complete(const kernels::ServiceInterface& interface) {
 ServiceModule::ServiceModule(std::string path, const std::string& file)
     : path_(std::move(path)), interface_(entry_of(path_, file)()) {
   if (interface_ == nullptr) {
-    throw bad_module(path_, ErrorCode::invalid_value, "it has no service to offer");
+    throw bad_module(path_, ErrorCode::invalid_value, "it defines no service");
   }
   // Of another version, no more than the first two members are as they are here.
   if (interface_->version != kernels::kServiceInterface || interface_->size != sizeof *interface_) {
     throw bad_module(path_, ErrorCode::unsupported_version,
-                     fmt::format("it was built for version {} of the service interface, and this "
-                                 "worker has version {}: build it with this release's headers",
+                     fmt::format("it was built for version {} of the service interface; this "
+                                 "worker has version {}: build it with the headers of this release",
                                  interface_->version, kernels::kServiceInterface));
   }
   if (!is_complete(*interface_) || !protocol::is_service_name(interface_->name)) {
     throw bad_module(path_, ErrorCode::invalid_value,
-                     fmt::format("its service has no name of 1 to {} of a-z, 0-9, - and _, or "
-                                 "lacks a function",
+                     fmt::format("the name of its service is not 1 to {} of a-z, 0-9, - and _, or "
+                                 "the service lacks a function",
                                  protocol::kMaxServiceName));
   }
 }

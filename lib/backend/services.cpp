@@ -50,14 +50,14 @@ void Services::add(const std::string& path, const std::string& file) {
   const auto known = names();
   if (std::find(known.begin(), known.end(), name) != known.end()) {
     throw Error(ErrorCode::already_exists,
-                fmt::format("service module '{}': there is a service '{}' already",
+                fmt::format("service module '{}': a service '{}' already exists",
                             core::escaped(path), name));
   }
   modules_.push_back(std::move(module));
   // As the server is told of them.
   if (const std::size_t count = names().size(); count > protocol::kMaxServices) {
     throw Error(ErrorCode::invalid_value,
-                fmt::format("{} services, of modules and built in: {} at most", count,
+                fmt::format("{} services, built in and from modules; at most {} are allowed", count,
                             protocol::kMaxServices));
   }
 }
@@ -99,7 +99,7 @@ ServiceObject::ServiceObject(const kernels::ServiceInterface& interface, std::in
     const std::string reason =
         making.error[0] != '\0' ? core::escaped(making.error) : core::what_of(std::bad_alloc());
     throw Error(ErrorCode::initialization,
-                fmt::format("service {} cannot be made: {}", interface.name, reason));
+                fmt::format("cannot create service {}: {}", interface.name, reason));
   }
   bytes_ = making.bytes;
 }
@@ -111,8 +111,8 @@ void ServiceObject::check_lengths(const kernels::ChannelLayout& layout) {
     const std::uint32_t response = interface_->response_length(get(), length);
     if (response <= std::max(length, layout.max_response)) continue;
     throw Error(ErrorCode::invalid_value,
-                fmt::format("service {} answers {} bytes to a request of {}; there is room for {} "
-                            "(the server's --max-response-length; {} with --backend graph)",
+                fmt::format("service {} answers {} bytes to a request of {}; at most {} are "
+                            "allowed (the server's --max-response-length; {} with --backend graph)",
                             interface_->name, response, length,
                             std::max(length, layout.max_response), kernels::kLeastRoom));
   }
@@ -137,13 +137,13 @@ ServiceObjects::ServiceObjects(Services services, std::int32_t device)
                (entry.first == option.key || entry.first == name + "." + option.key);
       });
     }
-    core::log_info("service {} of {} is made: {} bytes of memory {}{}", name,
+    core::log_info("service {} of {} is ready: {} bytes of memory {}{}", name,
                    core::escaped(module.path()), object.bytes(),
                    device_ == kernels::kOnCpu ? "on the CPU" : "on the GPU", text);
   }
   if (!unread.empty()) {
     throw Error(ErrorCode::invalid_value,
-                fmt::format("--service-option {}: no service of --service-module reads it",
+                fmt::format("--service-option {}: no service of a --service-module uses it",
                             core::escaped(unread.front().first)));
   }
 }

@@ -61,9 +61,9 @@ kernels::ChannelLayout checked_layout(const protocol::ChannelDescriptor& descrip
   if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length,
                                descriptor.max_response_length)) {
     throw Error(ErrorCode::bad_message,
-                "channel " + std::to_string(descriptor.channel) +
-                    " has an impossible shape: depth " + std::to_string(descriptor.depth) +
-                    ", messages of " + std::to_string(descriptor.max_message_length) + " bytes");
+                "channel " + std::to_string(descriptor.channel) + " has an invalid shape: depth " +
+                    std::to_string(descriptor.depth) + ", messages of " +
+                    std::to_string(descriptor.max_message_length) + " bytes");
   }
   const auto layout = kernels::make_layout(descriptor.depth, descriptor.max_message_length,
                                            descriptor.max_response_length);

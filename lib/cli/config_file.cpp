@@ -66,7 +66,9 @@ std::vector<std::string> values_of(const std::string& path, const toml::node& va
   std::vector<std::string> values;
   const auto take = [&](const toml::node& one) {
     auto text = text_of(one);
-    if (!text) refuse(place_of(path, one.source()), "neither text, number, true, false nor a list");
+    if (!text)
+      refuse(place_of(path, one.source()),
+             "expected text, a number, true, false or a list of these");
     values.push_back(*std::move(text));
   };
   if (const auto* list = value.as_array()) {
@@ -89,7 +91,7 @@ std::vector<Setting> read_toml(const std::string& path, std::string_view text) {
   std::vector<std::pair<toml::source_position, Setting>> found;
   for (const auto& [key, value] : table) {
     const std::string name(key.str());
-    if (value.is_table()) refuse(place_of(path, key.source()), "a table, where options are wanted");
+    if (value.is_table()) refuse(place_of(path, key.source()), "a table; expected options");
     found.emplace_back(key.source().begin,
                        Setting{name, values_of(path, value), place_of(path, key.source())});
   }
@@ -133,7 +135,7 @@ std::vector<Setting> read_json(const std::string& path, std::string_view text) {
     constexpr bool kTakesComments = true;
     object = nlohmann::ordered_json::parse(text, nullptr, kThrows, kTakesComments);
   } catch (const nlohmann::json::parse_error& error) {
-    refuse(place_in(path, text, error.byte == 0 ? 0 : error.byte - 1), "is no JSON");
+    refuse(place_in(path, text, error.byte == 0 ? 0 : error.byte - 1), "is not valid JSON");
   }
   std::vector<Setting> settings;
   const auto add = [&](const auto& member) {

@@ -79,7 +79,7 @@ class FileSettings final : public CLI::Config {
   void take(const Setting& setting) const {
     CLI::Option* const option = app_->get_option_no_throw("--" + setting.name);
     if (option == nullptr || !is_setting(*option)) {
-      refuse(setting, fmt::format("'{}' is no option", core::escaped(setting.name)));
+      refuse(setting, fmt::format("'{}' is not an option", core::escaped(setting.name)));
     }
     if (is_on_command_line(option)) return;
     for (const CLI::Option* other : option->get_excludes()) {
@@ -89,7 +89,7 @@ class FileSettings final : public CLI::Config {
       }
     }
     if (!places_.emplace(option, setting.place).second) {
-      refuse(setting, fmt::format("{} is said twice", setting.name));
+      refuse(setting, fmt::format("{} is given twice", setting.name));
     }
     give(*option, setting);
   }
@@ -102,7 +102,7 @@ class FileSettings final : public CLI::Config {
     if (is_flag(option)) {
       if (setting.values.front() == "false") return;
       if (setting.values.front() != "true") {
-        refuse(setting, fmt::format("{} is true or false", setting.name));
+        refuse(setting, fmt::format("{} must be true or false", setting.name));
       }
     }
     for (const std::string& value : setting.values) option.add_result(value);
@@ -200,16 +200,17 @@ std::string not_a_regular_file(const std::string& path) {
 void add_configuration(CommandLine& line, Configuration& configuration) {
   CLI::App& app = line.native();
   app.set_config("--config,-j,--json", "",
-                 "Options by their names without dashes, as TOML, or as JSON like the reference "
-                 "application's. What is said here wins. SIGHUP rereads it")
+                 "Read options from this file, by their names without dashes: TOML, or JSON as the "
+                 "reference application has it. Options on the command line take precedence. "
+                 "SIGHUP rereads the file")
       ->check(&not_a_regular_file)
       ->type_name("FILE");
   app.config_formatter(std::make_shared<FileSettings>(app));
   app.add_flag("--check-config", configuration.check,
-               "Say what is wrong with the options and the files that they name, and leave")
+               "Check the options and the files that they name, print what is wrong, and exit")
       ->configurable(false);
   app.add_flag("--print-config", configuration.print,
-               "Print the options in force as a file for --config, and leave")
+               "Print the options in force as a file for --config, and exit")
       ->configurable(false);
 }
 
@@ -264,7 +265,8 @@ void warn_of_restart(const Settings& before, const Settings& now,
   std::erase_if(names, [&](const std::string& name) {
     return std::find(may_change.begin(), may_change.end(), name) != may_change.end();
   });
-  if (!names.empty()) core::log_warning("needs a restart to change: {}", listed(names));
+  if (!names.empty())
+    core::log_warning("these options change only after a restart: {}", listed(names));
 }
 
 }  // namespace offload::cli

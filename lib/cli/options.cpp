@@ -46,15 +46,14 @@ CommandLine::CommandLine(std::string program, const std::string& description,
 
 CommandLine::CommandLine(std::string program, std::shared_ptr<CLI::App> app)
     : program_(std::move(program)), app_(std::move(app)) {
-  app_->set_help_flag("-h,--help", "Print this and leave");
+  app_->set_help_flag("-h,--help", "Print this help and exit");
 }
 
 CommandLine::~CommandLine() = default;
 
 std::optional<Leave> CommandLine::parse(int argc, const char* const* argv) {
   begin_group("Options");
-  app_->set_version_flag("--version", program_ + " " OFFLOAD_VERSION,
-                         "Print the version and leave");
+  app_->set_version_flag("--version", program_ + " " OFFLOAD_VERSION, "Print the version and exit");
   try {
     app_->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -179,7 +178,7 @@ Option add_choice(CommandLine& line, const std::string& option, std::string& val
 
 void add_foreign(CommandLine& line, const std::string& names, const std::string& instead) {
   const auto refuse = [name = long_name(names), instead](const std::string&) {
-    throw CLI::ValidationError(name, "is the reference application's: " + instead);
+    throw CLI::ValidationError(name, "is an option of the reference application: " + instead);
   };
   line.native().add_option_function<std::string>(names, refuse, instead)->group("");
 }

@@ -79,7 +79,7 @@ void require_own(const std::string& path, const std::string& option, std::string
   if (count == 0 || text.find(without_blanks(marker)) != std::string::npos) return;
   throw core::Error(core::ErrorCode::already_exists,
                     option + ": '" + path +
-                        "' is not a file of this program's results: " + "it is not overwritten");
+                        "' does not contain results of this program: " + "it is not overwritten");
 }
 
 }  // namespace

@@ -12,11 +12,11 @@ bool Reload::run() const {
   try {
     for (const Read& read : sources_) changes.push_back(read());
   } catch (const std::exception& error) {
-    core::log_error("SIGHUP: nothing is changed: {}", core::what_of(error));
+    core::log_error("SIGHUP: nothing was changed: {}", core::what_of(error));
     return false;
   }
   for (const Apply& apply : changes) apply();
-  core::log_info("SIGHUP: settings and keys are reread");
+  core::log_info("SIGHUP: settings and keys were reread");
   return true;
 }
 

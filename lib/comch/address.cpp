@@ -75,10 +75,10 @@ std::string Address::to_string() const {
 
 void Address::require_key() const {
   if (!takes_key() || !keys->empty()) return;
-  throw core::Error(core::ErrorCode::not_permitted,
-                    to_string() +
-                        " takes a key (--comch-key-file), on loopback too; --insecure "
-                        "does without");
+  throw core::Error(
+      core::ErrorCode::not_permitted,
+      to_string() +
+          " requires a key (--comch-key-file), on loopback too; --insecure disables this");
 }
 
 bool Address::allows(const net::SocketAddress& peer) const noexcept {
@@ -102,12 +102,13 @@ Address make_address(const std::string& text, const Security& security,
   address.keys = std::make_shared<Keyring>(security.key_files);
   address.require_key();
   if (security.insecure) {
-    core::log_warning("--insecure: anybody who reaches {} is trusted, and can read and change all",
-                      address.to_string());
+    core::log_warning(
+        "--insecure: every peer that reaches {} is trusted, and can read and change all data",
+        address.to_string());
   } else if (address.scheme == "rdma") {
     core::log_warning(
         "{}: peers prove their key, and control messages are encrypted, but requests and responses "
-        "are neither encrypted nor authenticated: the network has to be trusted",
+        "are neither encrypted nor authenticated: the network must be trusted",
         address.to_string());
   }
   return address;
@@ -143,7 +144,7 @@ void add_address_options(cli::CommandLine& line, std::string& address, Security&
                          .default_str(address)
                          .check(check_address);
   cli::add(line, "-c,--comch-channel-name", address, address_of_name, "a name without '/'",
-           "Short for --comch unix:FOLDER/NAME.sock, in the folder of the default")
+           "Short for --comch unix:FOLDER/NAME.sock, with the folder of the default")
       .type_name("NAME")
       .excludes(comch);
   const auto take_key_file = [&security](const std::string& file) {
@@ -151,24 +152,24 @@ void add_address_options(cli::CommandLine& line, std::string& address, Security&
     return security.key_files.size() <= Keyring::kMost;
   };
   const auto key_file =
-      cli::add_values(line, "--comch-key-file", take_key_file,
-                      "one of two: the new key and the old one",
-                      fmt::format("The key that server and worker share over a network, {} to {} "
-                                  "bytes: openssl rand -out FILE {}. Given twice, the first is "
-                                  "proven and both are accepted",
-                                  kLeastKey, kMostKey, kLeastKey))
+      cli::add_values(
+          line, "--comch-key-file", take_key_file,
+          "one of at most two key files, the new key and the old one",
+          fmt::format("Authenticate peers over a network with the key in this file, {} to {} "
+                      "bytes, which server and worker share; make one with: openssl rand -out FILE "
+                      "{}. If given twice, this side proves the first key and accepts both",
+                      kLeastKey, kMostKey, kLeastKey))
           .type_name("FILE");
-  cli::add_flag(
-      line, "--insecure", security.insecure,
-      "No key, no encryption, no look at the peer's user: anybody who reaches the address is "
-      "trusted")
+  cli::add_flag(line, "--insecure", security.insecure,
+                "Use no key and no encryption, and do not check the peer's user: every peer that "
+                "reaches the address is trusted")
       .excludes(key_file);
 }
 
 void add_path_options(cli::CommandLine& line, rdma::PathChoice& path) {
   cli::add_text(line, "--rdma-device", path.device,
-                "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the one that has "
-                "the address by which the peer is reached")
+                "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the device with "
+                "the local address of the connection to the peer")
       .type_name("DEVICE");
   rdma::add_path_options(line, path);
 }
@@ -180,7 +181,8 @@ void add_allow_option(cli::CommandLine& line, Security& security) {
     return range.has_value();
   };
   cli::add_values(line, "--comch-allow", take, "a network, such as 10.0.0.0/8 or fd00::/8",
-                  "Who may connect to --comch over a network. May be repeated. Default: all")
+                  "Accept connections to --comch over a network only from this network. May be "
+                  "repeated. Default: from all")
       .type_name("CIDR");
 }
 

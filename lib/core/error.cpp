@@ -59,25 +59,25 @@ constexpr Words kWords[] = {
     {"already_exists", "the name or address is taken"},
     {"in_use", "something else holds it"},
     {"again", "not now; the same call may succeed later"},
-    {"in_progress", "it was started and is not over yet"},
+    {"in_progress", "it was started and has not finished yet"},
     {"no_memory", "memory or another resource is exhausted"},
-    {"full", "there is no room for more"},
-    {"empty", "there is nothing left to take"},
-    {"no_lock", "a lock could not be taken or released"},
-    {"timed_out", "a bound was reached first"},
-    {"not_connected", "there is no peer, yet or any more"},
-    {"connection_reset", "the peer went away"},
-    {"connection_aborted", "the connection was given up before it stood"},
-    {"connection_in_progress", "the connection is being made"},
+    {"full", "it is full"},
+    {"empty", "it is empty"},
+    {"no_lock", "a lock could not be acquired or released"},
+    {"timed_out", "a time limit was reached first"},
+    {"not_connected", "there is no peer, not yet or no longer"},
+    {"connection_reset", "the peer has disconnected"},
+    {"connection_aborted", "the connection attempt was abandoned"},
+    {"connection_in_progress", "the connection is being established"},
     {"shutdown", "the object or the peer is shutting down"},
     {"initialization", "an object or a device could not be set up"},
     {"bad_state", "the object's state does not allow the call"},
     {"unsupported_version", "the peer or the data is of another version"},
-    {"bad_message", "the peer sent what it must not"},
+    {"bad_message", "the peer sent an invalid message"},
     {"io_failed", "reading or writing failed"},
     {"driver", "CUDA or another driver reported an error"},
     {"operating_system", "a system call failed"},
-    {"unexpected", "a result that cannot be: a defect"},
+    {"unexpected", "an impossible result: a defect of this program"},
 };
 static_assert(std::size(kWords) == static_cast<std::size_t>(ErrorCode::unexpected) + 1);
 
@@ -104,7 +104,7 @@ std::string limit_behind(int errnum) {
 }
 
 const Words& words_of(ErrorCode code) noexcept {
-  static constexpr Words kUnknown = {"unknown", "no code of this library"};
+  static constexpr Words kUnknown = {"unknown", "not an error code of this library"};
   const auto index = static_cast<std::size_t>(code);
   return index < std::size(kWords) ? kWords[index] : kUnknown;
 }

@@ -29,9 +29,10 @@ void require_stack() {
   rlimit limit{};
   check_errno(::getrlimit(RLIMIT_STACK, &limit), "getrlimit");
   if (limit.rlim_cur >= kLeastStack * 1024) return;
-  throw Error(ErrorCode::no_memory,
-              fmt::format("the stack limit of {} KiB (ulimit -s) is too low: {} KiB is the least",
-                          limit.rlim_cur / 1024, kLeastStack));
+  throw Error(
+      ErrorCode::no_memory,
+      fmt::format("the stack limit of {} KiB (ulimit -s) is too low: at least {} KiB are needed",
+                  limit.rlim_cur / 1024, kLeastStack));
 }
 
 /// Opens /dev/null in place of the descriptors 0 to 2 that are closed: the next file or socket
@@ -41,7 +42,7 @@ void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     check_errno(::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY),
-                "cannot open /dev/null in place of a closed standard descriptor");
+                "cannot open /dev/null instead of a closed standard descriptor");
   }
 }
 

@@ -47,7 +47,7 @@ Support persistent_worker_of(const Device& gpu) {
   const int capability = 10 * major + minor;
   if (capability < OFFLOAD_LOWEST_SM) {
     return {false, "its compute capability is " + std::to_string(major) + "." +
-                       std::to_string(minor) + ", this build begins at sm_" +
+                       std::to_string(minor) + ", this build needs at least sm_" +
                        std::to_string(OFFLOAD_LOWEST_SM)};
   }
   return from_attribute(gpu, cudaDevAttrCanMapHostMemory, "it cannot map host memory");
@@ -62,16 +62,16 @@ Support dma_buf_of(const Device& gpu) {
 #else
   const auto found = cudaGetDriverEntryPoint("cuDeviceGetAttribute", &entry, cudaEnableDefault);
 #endif
-  if (found != cudaSuccess || entry == nullptr) return {false, "the driver cannot be asked"};
+  if (found != cudaSuccess || entry == nullptr)
+    return {false, "the driver has no function to query it"};
   const auto get = reinterpret_cast<CUresult (*)(int*, CUdevice_attribute, CUdevice)>(entry);
   int value = 0;
   const auto status =
       get(&value, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, static_cast<CUdevice>(gpu.index));
   if (status != CUDA_SUCCESS) return {false, "the driver does not know dma-buf"};
-  return value != 0 ? Support{true, {}}
-                    : Support{false,
-                              "the driver exports no dma-buf (it takes the open kernel "
-                              "modules)"};
+  return value != 0
+             ? Support{true, {}}
+             : Support{false, "the driver exports no dma-buf (it needs the open kernel modules)"};
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ DeviceList list_gpus() {
   const auto status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     gpus.why_none =
-        status != cudaSuccess ? cudaGetErrorString(status) : "the CUDA driver lists none";
+        status != cudaSuccess ? cudaGetErrorString(status) : "the CUDA driver lists no GPU";
     return gpus;
   }
   for (int device = 0; device < count; ++device) {
@@ -111,12 +111,12 @@ Support gpu_supports(const Device& gpu, Capability capability) {
     case Capability::export_to_process: return dma_buf_of(gpu);
     case Capability::copies:
       return from_attribute(gpu, cudaDevAttrAsyncEngineCount, "it has no copy engine");
-    case Capability::export_to_peer: return {false, "a network card has to register its memory"};
+    case Capability::export_to_peer: return {false, "a network card must register its memory"};
     case Capability::shared_memory:
     case Capability::numa_binding:
     case Capability::huge_pages: break;
   }
-  return {false, "a GPU's memory has no such thing"};
+  return {false, "GPU memory has no such capability"};
 }
 
 }  // namespace offload::device

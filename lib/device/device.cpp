@@ -33,7 +33,7 @@ Support has_shared_memory() {
 
 Support has_numa() {
   if (::numa_available() < 0) return {false, "the kernel has no NUMA support"};
-  if (::numa_num_configured_nodes() < 2) return {false, "there is one NUMA node"};
+  if (::numa_num_configured_nodes() < 2) return {false, "there is only one NUMA node"};
   return {true, {}};
 }
 
@@ -42,7 +42,7 @@ Support has_huge_pages() {
   std::uint64_t free = 0;
   std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
   if (file >> free && free > 0) return {true, {}};
-  return {false, "none of 2 MiB are free (/sys/kernel/mm/hugepages)"};
+  return {false, "no huge page of 2 MiB is free (/sys/kernel/mm/hugepages)"};
 }
 
 Support host_supports(Capability capability) {
@@ -54,12 +54,12 @@ Support host_supports(Capability capability) {
     case Capability::mapped_host_memory:
     case Capability::native_host_atomics:
     case Capability::copies: return {true, {}};
-    case Capability::export_to_peer: return {false, "a network card has to register its memory"};
-    case Capability::persistent_worker: return {false, "the host serves on threads"};
+    case Capability::export_to_peer: return {false, "a network card must register its memory"};
+    case Capability::persistent_worker: return {false, "the host processes requests with threads"};
     case Capability::peer_memory:
     case Capability::dma_buf: break;
   }
-  return {false, "host memory is reached as it is"};
+  return {false, "host memory is accessed directly"};
 }
 
 /// What takes a protection domain to be asked, such as whether it registers dma-bufs, lib/rdma
@@ -71,10 +71,11 @@ Support rdma_supports(Capability capability) {
     case Capability::copies: return {false, "an RDMA device copies between peers: rdma::WriteTask"};
     case Capability::persistent_worker: return {false, "an RDMA device runs no kernel"};
     case Capability::native_host_atomics:
-      return {false, "rdma::DeviceContext::attributes() has atomic_cap: it takes an open device"};
+      return {false,
+              "query it from an open device: atomic_cap of rdma::DeviceContext::attributes()"};
     default: break;
   }
-  return {false, "an RDMA device has no memory of its own"};
+  return {false, "an RDMA device has no memory"};
 }
 
 /// A PCI address with all its parts and in lower case, nothing for other text.

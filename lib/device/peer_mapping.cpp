@@ -24,7 +24,7 @@ std::optional<bool> peer_mapping_override(const std::string& root) {
 
 std::string peer_mapping_advice(const std::string& root) {
   if (peer_mapping_override(root).value_or(true)) return {};
-  return " (the driver's option PeerMappingOverride=1 is not set, so it maps them for root only: "
+  return " (the driver's option PeerMappingOverride=1 is not set, so it maps them only for root: "
          "see offload-doctor)";
 }
 

@@ -63,7 +63,7 @@ progress::Context::Step DigestContext::on_start() {
   if (state_ == nullptr || EVP_DigestInit_ex(state_.get(), native(algorithm_), nullptr) != 1) {
     state_.reset();
     throw core::Error(ErrorCode::driver,
-                      "OpenSSL does not begin " + std::string(name_of(algorithm_)));
+                      "OpenSSL cannot begin " + std::string(name_of(algorithm_)));
   }
   return Step::done;
 }

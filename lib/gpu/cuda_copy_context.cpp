@@ -16,7 +16,7 @@ constexpr core::Duration kAbandonTime = std::chrono::seconds(2);
 
 std::size_t checked(std::size_t most_in_flight) {
   if (most_in_flight != 0) return most_in_flight;
-  throw core::Error(core::ErrorCode::invalid_value, "a copy context takes one copy or more");
+  throw core::Error(core::ErrorCode::invalid_value, "a copy context needs at least one copy");
 }
 
 /// Starts a copy for each piece; false where CUDA takes none.
@@ -55,7 +55,7 @@ void CudaCopyContext::wait_for_stream() noexcept {
   const auto deadline = core::Clock::now() + kAbandonTime;
   while (stream().query() == cudaErrorNotReady) {
     if (core::Clock::now() > deadline) {
-      core::log_error("copies of '{}' go on after it has ended", name());
+      core::log_error("copies of '{}' continue after its end", name());
       return;
     }
     std::this_thread::yield();

@@ -45,7 +45,7 @@ class PacketImage {
       return static_cast<std::byte*>(each.registration.device_address()) +
              (byte - each.pages.data());
     }
-    throw core::Error(core::ErrorCode::unexpected, "an address in no ring and no frame");
+    throw core::Error(core::ErrorCode::unexpected, "the address is in no ring and no frame");
   }
 
   const packet::Port* one_;

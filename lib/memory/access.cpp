@@ -28,9 +28,9 @@ constexpr std::array<std::pair<Access, std::string_view>, 6> kNames = {{
 void check_access(Access access) {
   constexpr Access kWritesFromOutside = Access::remote_write | Access::remote_atomic;
   if ((static_cast<std::uint32_t>(access) & ~kAccessFlags) != 0) refuse(access, "unknown flag");
-  if (!includes(access, Access::local_read)) refuse(access, "local_read is always part of it");
+  if (!includes(access, Access::local_read)) refuse(access, "local_read is required");
   if ((access & kWritesFromOutside) != Access::none && !includes(access, Access::local_write)) {
-    refuse(access, "others may not write what its owner may not: local_write is missing");
+    refuse(access, "remote_write and remote_atomic require local_write");
   }
 }
 

@@ -16,12 +16,13 @@ using core::ErrorCode;
 std::size_t checked_length(const ArrayShape& shape) {
   if (shape.element_size == 0 || shape.count == 0 || shape.stride < shape.element_size) {
     throw Error(ErrorCode::invalid_value,
-                "an array of buffers that are empty, none or on top of each other");
+                "an array of buffers needs a count and an element size above 0, and a stride of at "
+                "least the element size");
   }
   const std::size_t before_last = shape.count - 1;
   constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
   if (before_last > (kMost - shape.element_size) / shape.stride) {
-    throw Error(ErrorCode::invalid_value, "an array of buffers beyond the address space");
+    throw Error(ErrorCode::invalid_value, "the array of buffers exceeds the address space");
   }
   return before_last * shape.stride + shape.element_size;
 }
@@ -44,7 +45,7 @@ void BufferArray::start() {
   region_->require_started("have a buffer array");
   if (!region_->find(base_, length_)) {
     throw Error(ErrorCode::invalid_value, array_of(*region_) + ": its " + std::to_string(length_) +
-                                              " bytes lie in no range of the region");
+                                              " bytes are in no range of the region");
   }
   region_->add_user();
   started_ = true;

@@ -17,11 +17,11 @@ using core::ErrorCode;
 std::size_t checked_stride(std::size_t buffer_size, std::size_t alignment) {
   if (!std::has_single_bit(alignment)) {
     throw Error(ErrorCode::invalid_value,
-                "an alignment of " + std::to_string(alignment) + " bytes is no power of two");
+                "an alignment of " + std::to_string(alignment) + " bytes is not a power of two");
   }
   if (buffer_size == 0 || buffer_size > std::numeric_limits<std::size_t>::max() - alignment) {
     throw Error(ErrorCode::invalid_value,
-                "buffers of " + std::to_string(buffer_size) + " bytes cannot be");
+                "invalid buffer size of " + std::to_string(buffer_size) + " bytes");
   }
   return (buffer_size + alignment - 1) / alignment * alignment;
 }
@@ -46,8 +46,9 @@ BufferPool::~BufferPool() {
     region_->remove_user();
     return;
   }
-  core::log_error("buffer pool of memory region '{}' ends while {} of {} buffers are out",
-                  region_->name(), buffers_.out(), count());
+  core::log_error(
+      "buffer pool of memory region '{}' is destroyed while {} of {} buffers are in use",
+      region_->name(), buffers_.out(), count());
 }
 
 void BufferPool::start() {
@@ -86,7 +87,7 @@ void BufferPool::stop() {
   if (buffers_.out() != 0) {
     throw Error(ErrorCode::in_use, pool_of(*region_) +
                                        " cannot stop: " + std::to_string(buffers_.out()) + " of " +
-                                       std::to_string(count()) + " buffers are out");
+                                       std::to_string(count()) + " buffers are in use");
   }
   region_->remove_user();
   started_ = false;

@@ -11,7 +11,8 @@ namespace offload::memory {
 namespace {
 
 std::unique_ptr<Buffer[]> make_buffers(std::size_t count) {
-  if (count == 0) throw core::Error(core::ErrorCode::invalid_value, "a number of 0 buffers");
+  if (count == 0)
+    throw core::Error(core::ErrorCode::invalid_value, "the number of buffers must be above 0");
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Buffer);
   std::unique_ptr<Buffer[]> buffers(count <= kMost ? new (std::nothrow) Buffer[count] : nullptr);
   if (!buffers) {

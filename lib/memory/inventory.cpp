@@ -11,7 +11,8 @@ using core::ErrorCode;
 
 BufferInventory::~BufferInventory() {
   if (buffers_.out() == 0) return;
-  core::log_error("buffer inventory ends while {} of {} buffers are out", buffers_.out(), count());
+  core::log_error("buffer inventory is destroyed while {} of {} buffers are in use", buffers_.out(),
+                  count());
 }
 
 void BufferInventory::start() {
@@ -24,7 +25,7 @@ void BufferInventory::stop() {
   if (buffers_.out() != 0) {
     throw core::Error(ErrorCode::in_use,
                       "buffer inventory cannot stop: " + std::to_string(buffers_.out()) + " of " +
-                          std::to_string(count()) + " buffers are out");
+                          std::to_string(count()) + " buffers are in use");
   }
   started_ = false;
 }

@@ -79,7 +79,7 @@ void check_dma_buf(int fd, std::uint64_t offset, std::size_t length) {
   struct statfs status {};
   core::check_errno(::fstatfs(fd, &status), "fstatfs of a dma-buf");
   if (status.f_type != DMA_BUF_MAGIC) {
-    throw Error(ErrorCode::invalid_value, "the descriptor is not of a dma-buf");
+    throw Error(ErrorCode::invalid_value, "the descriptor is not a dma-buf");
   }
   const auto size = core::check_errno(::lseek(fd, 0, SEEK_END), "lseek of a dma-buf");
   const auto bytes = static_cast<std::uint64_t>(size);
@@ -95,22 +95,22 @@ void check_dma_buf(int fd, std::uint64_t offset, std::size_t length) {
 void check_range(const Range& range) {
   const auto begin = reinterpret_cast<std::uintptr_t>(range.address);
   if (begin == 0 || range.length == 0) {
-    throw Error(ErrorCode::invalid_value, "a range of memory that is empty");
+    throw Error(ErrorCode::invalid_value, "the range of memory is empty");
   }
   if (range.length - 1 > std::numeric_limits<std::uintptr_t>::max() - begin) {
-    throw Error(ErrorCode::invalid_value, "a range of memory beyond the address space");
+    throw Error(ErrorCode::invalid_value, "the range of memory exceeds the address space");
   }
   const Descriptor& descriptor = range.descriptor;
   if (descriptor.kind != DescriptorKind::none && descriptor.fd < 0) {
-    throw Error(ErrorCode::invalid_value, "a range of memory whose descriptor is none");
+    throw Error(ErrorCode::invalid_value, "the range of memory has an invalid descriptor");
   }
   if (descriptor.kind == DescriptorKind::memfd && descriptor.offset != 0) {
-    throw Error(ErrorCode::invalid_value, "a range of memory that is a part of a memfd");
+    throw Error(ErrorCode::invalid_value, "the range of memory is only a part of its memfd");
   }
 }
 
 Range allocate_range(std::size_t length, int numa_node, Pages pages) {
-  if (length == 0) throw Error(ErrorCode::invalid_value, "a range of memory that is empty");
+  if (length == 0) throw Error(ErrorCode::invalid_value, "the range of memory is empty");
   check_node(numa_node);
   std::size_t page = kHugePage;
   Mapping mapping;
@@ -147,7 +147,7 @@ Range borrow_read_only_range(std::span<const std::byte> memory) {
 }
 
 Range share_range(const std::string& name, std::size_t length, int numa_node, Writers writers) {
-  if (length == 0) throw Error(ErrorCode::invalid_value, "a range of memory that is empty");
+  if (length == 0) throw Error(ErrorCode::invalid_value, "the range of memory is empty");
   check_node(numa_node);
   return range_of(SharedMemory::create(name, length, numa_node, writers), true);
 }
@@ -179,7 +179,7 @@ Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, b
     const int errnum = errno;
     throw Error(
         ErrorCode::not_supported,
-        "the exporter of a dma-buf does not let it be mapped: " + core::describe_errno(errnum),
+        "the exporter of a dma-buf does not allow mapping it: " + core::describe_errno(errnum),
         {core::Cause::Domain::system, errnum});
   }
   Range range =
@@ -199,7 +199,7 @@ Range reserve_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t lengt
 Range foreign_range(void* address, std::size_t length, Location location,
                     std::shared_ptr<void> owner, Descriptor descriptor) {
   if (descriptor.kind == DescriptorKind::memfd) {
-    throw Error(ErrorCode::invalid_value, "a memfd is no foreign range: share_range makes it");
+    throw Error(ErrorCode::invalid_value, "a memfd cannot be a foreign range: use share_range");
   }
   Range range;
   range.address = static_cast<std::byte*>(address);

@@ -41,8 +41,9 @@ MemoryRegion::MemoryRegion(RegionOptions options, const std::vector<Range>& rang
 MemoryRegion::~MemoryRegion() {
   if (!started_) return;
   if (const std::size_t count = users(); count != 0) {
-    core::log_error("memory region '{}' ends while {} buffers, pools or arrays of it are out",
-                    options_.name, count);
+    core::log_error(
+        "memory region '{}' is destroyed while {} of its buffers, pools or arrays are in use",
+        options_.name, count);
   }
   deregister_all();
 }
@@ -56,11 +57,11 @@ std::size_t MemoryRegion::add_range(Range range) {
   }
   if (includes(access(), Access::local_write) && !range.writable) {
     throw Error(ErrorCode::not_permitted,
-                described() + " may be written: it cannot have a range for reading only");
+                described() + " is writable: it cannot have a read-only range");
   }
   if (std::any_of(ranges_.begin(), ranges_.end(),
                   [&](const Range& other) { return overlap(range, other); })) {
-    throw Error(ErrorCode::invalid_value, described() + " has a part of that range already");
+    throw Error(ErrorCode::invalid_value, described() + " already has a part of that range");
   }
   ranges_.push_back(std::move(range));
   return ranges_.size() - 1;
@@ -99,7 +100,7 @@ void MemoryRegion::stop() {
   require_started("stop");
   if (const std::size_t count = users(); count != 0) {
     throw Error(ErrorCode::in_use, described() + " cannot stop: " + std::to_string(count) +
-                                       " buffers, pools or arrays of it are out");
+                                       " of its buffers, pools or arrays are in use");
   }
   deregister_all();
   started_ = false;

@@ -31,30 +31,31 @@ void read(Reader& from, PassedRange& range) {
   range.offset = from.integer<std::uint64_t>();
   range.length = from.integer<std::uint64_t>();
   require(range.kind == DescriptorKind::memfd || range.kind == DescriptorKind::dma_buf,
-          "a descriptor of an unknown kind");
-  require(range.kind != DescriptorKind::memfd || range.offset == 0, "a part of a memfd");
+          "a descriptor has an unknown kind");
+  require(range.kind != DescriptorKind::memfd || range.offset == 0,
+          "a range is only a part of its memfd");
   // off_t is signed.
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   require(range.length != 0 && range.length <= kMost && range.offset <= kMost - range.length,
-          "a range that is empty or too long");
+          "a range is empty or too long");
 }
 
 void read(Reader& from, RemoteRange& range) {
   range.address = from.integer<std::uint64_t>();
   range.length = from.integer<std::uint64_t>();
   range.key = from.integer<std::uint32_t>();
-  require(range.address != 0 && range.length != 0, "a range that is empty");
+  require(range.address != 0 && range.length != 0, "a range is empty");
   require(range.length - 1 <= std::numeric_limits<std::uint64_t>::max() - range.address,
-          "a range beyond the address space");
+          "a range exceeds the address space");
 }
 
 template <class RangeType>
 std::vector<RangeType> read_ranges(Reader& from) {
   const auto count = from.integer<std::uint16_t>();
-  require(count != 0 && count <= kMaxRanges, "no ranges, or too many");
+  require(count != 0 && count <= kMaxRanges, "it has no ranges, or too many");
   std::vector<RangeType> ranges(count);
   for (RangeType& range : ranges) read(from, range);
-  require(from.finished(), "its body is of another length");
+  require(from.finished(), "its body has the wrong length");
   return ranges;
 }
 
@@ -94,11 +95,11 @@ RegionBlob RegionBlob::decode(std::span<const std::byte> bytes) {
       return blob;
     case Audience::rdma:
       require(blob.access != Access::none && includes(kRemoteAccess, blob.access),
-              "access of a peer that is none, or not remote");
+              "the access of a peer must have remote flags, and no others");
       blob.ranges = read_ranges<RemoteRange>(reader);
       return blob;
   }
-  require(false, "it is for nobody known");
+  require(false, "its kind of importer is unknown");
   return blob;
 }
 

@@ -28,7 +28,7 @@ core::Fd descriptor_to_pass(const Descriptor& descriptor, bool writable) {
   if (descriptor.kind == DescriptorKind::memfd && !writable) {
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor.fd);
     return core::Fd(core::check_errno(::open(path.c_str(), O_RDONLY | O_CLOEXEC),
-                                      "cannot open a memfd for reading only"));
+                                      "cannot open a memfd read-only"));
   }
   return core::Fd(core::check_errno(::fcntl(descriptor.fd, F_DUPFD_CLOEXEC, 0),
                                     "cannot duplicate a descriptor"));
@@ -72,7 +72,7 @@ std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar
                                      Access granted) {
   if (granted == Access::none || !includes(kRemoteAccess, granted)) {
     throw Error(ErrorCode::invalid_value,
-                "a peer is granted remote flags alone, not " + to_string(granted));
+                "a peer can be granted only remote flags, not " + to_string(granted));
   }
   require_allowed(region, granted);
   std::vector<RemoteRange> remote;
@@ -92,7 +92,7 @@ MemoryRegion import_region(std::string name, std::span<const std::byte> blob,
   const RegionBlob described = RegionBlob::decode(blob);
   const auto* passed = std::get_if<std::vector<PassedRange>>(&described.ranges);
   if (passed == nullptr) {
-    throw Error(ErrorCode::bad_message, "memory region '" + name + "' is exported for a peer");
+    throw Error(ErrorCode::bad_message, "memory region '" + name + "' was exported for a peer");
   }
   if (passed->size() != fds.size()) {
     throw Error(ErrorCode::bad_message,
@@ -111,7 +111,7 @@ RemoteRegion import_remote(std::span<const std::byte> blob) {
   RegionBlob described = RegionBlob::decode(blob);
   auto* remote = std::get_if<std::vector<RemoteRange>>(&described.ranges);
   if (remote == nullptr) {
-    throw Error(ErrorCode::bad_message, "a memory region that is exported for a process");
+    throw Error(ErrorCode::bad_message, "the memory region was exported for a process");
   }
   return {described.access, std::move(*remote)};
 }

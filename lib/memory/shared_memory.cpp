@@ -24,14 +24,13 @@ void check_import(int fd, std::size_t bytes) {
   // The seals first: without them the size could change after it was checked.
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    throw Error(ErrorCode::invalid_value, "shared memory that is not sealed against shrinking");
+    throw Error(ErrorCode::invalid_value, "the shared memory is not sealed against shrinking");
   }
   struct stat status {};
   check_errno(::fstat(fd, &status), "fstat of shared memory");
   if (bytes == 0 || status.st_size < 0 || static_cast<std::size_t>(status.st_size) < bytes) {
     throw Error(ErrorCode::invalid_value, "shared memory of " + std::to_string(status.st_size) +
-                                              " bytes where " + std::to_string(bytes) +
-                                              " were announced");
+                                              " bytes; expected " + std::to_string(bytes));
   }
 }
 

@@ -91,7 +91,7 @@ std::vector<double> log_ratios(std::span<const Pair> pairs) {
     for (const double value : {pair.base, pair.compared}) {
       if (std::isfinite(value) && value > 0) continue;
       throw core::Error(core::ErrorCode::invalid_value,
-                        "a ratio needs values that are finite and above 0");
+                        "the values of a ratio must be finite and above 0");
     }
     ratios.push_back(std::log(pair.compared) - std::log(pair.base));
   }

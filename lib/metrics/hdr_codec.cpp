@@ -33,7 +33,7 @@ constexpr std::uint64_t kHour = 3'600'000'000'000;  // ns
 constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void throw_bad(const std::string& what) {
-  throw core::Error(core::ErrorCode::bad_message, "no histogram of HdrHistogram V2: " + what);
+  throw core::Error(core::ErrorCode::bad_message, "not an HdrHistogram V2 histogram: " + what);
 }
 
 template <class Integer>
@@ -67,7 +67,7 @@ void put_number(Bytes& bytes, std::int64_t number) {
 std::int64_t take_number(View& bytes) {
   std::uint64_t zigzag = 0;
   for (unsigned i = 0; i < kMaxCountBytes; ++i) {
-    if (bytes.empty()) throw_bad("a count is cut off");
+    if (bytes.empty()) throw_bad("a count is truncated");
     const std::uint64_t byte = take<std::uint8_t>(bytes);
     const bool is_last = i + 1 == kMaxCountBytes || byte < 0x80;
     zigzag |= (i + 1 == kMaxCountBytes ? byte : byte & 0x7f) << (7 * i);
@@ -116,7 +116,7 @@ Bytes payload_of(const LatencyHistogram& histogram) {
 
 /// The header's numbers have to be those of a LatencyHistogram. Returns the number of its buckets.
 std::size_t take_header(View& payload) {
-  if (payload.size() < kInnerHeader) throw_bad("its header is cut off");
+  if (payload.size() < kInnerHeader) throw_bad("its header is truncated");
   const auto cookie = take<std::uint32_t>(payload);
   if ((cookie & ~kWordSize) != kCookie) throw_bad(fmt::format("its inner cookie is {:#x}", cookie));
   const auto length = take<std::uint32_t>(payload);
@@ -126,7 +126,7 @@ std::size_t take_header(View& payload) {
   const auto highest = take<std::uint64_t>(payload);
   const auto ratio = std::bit_cast<double>(take<std::uint64_t>(payload));
   if (length != payload.size()) {
-    throw_bad(fmt::format("it has {} bytes of counts and says {}", payload.size(), length));
+    throw_bad(fmt::format("it has {} bytes of counts, but declares {}", payload.size(), length));
   }
   if (offset != 0) throw_bad("its counts are shifted");
   if (digits != LatencyHistogram::kSignificantDigits) {
@@ -149,7 +149,8 @@ LatencyHistogram histogram_of(View payload) {
     const std::int64_t number = take_number(payload);
     // A negative number is a run of zeros; negated only once it is known to be small.
     const bool run_fits = number >= 0 || number >= -static_cast<std::int64_t>(end - bucket);
-    if (bucket == end || !run_fits) throw_bad("it has counts above its highest trackable value");
+    if (bucket == end || !run_fits)
+      throw_bad("it has counts for values above its highest trackable value");
     if (number < 0) {
       bucket += static_cast<std::size_t>(-number);
       continue;
@@ -196,7 +197,8 @@ Bytes inflated(View compressed) {
   uLong taken = compressed.size();
   const int status = uncompress2(payload.data(), &size, compressed.data(), &taken);
   if (status == Z_MEM_ERROR) throw std::bad_alloc();
-  if (status == Z_BUF_ERROR && size == payload.size()) throw_bad("it inflates to too much");
+  if (status == Z_BUF_ERROR && size == payload.size())
+    throw_bad("it is too long when decompressed");
   if (status != Z_OK || taken != compressed.size()) throw_bad("it is not one whole zlib stream");
   payload.resize(size);
   return payload;
@@ -226,14 +228,14 @@ std::string encode_hdr(const LatencyHistogram& histogram) {
 LatencyHistogram decode_hdr(std::string_view text) {
   const Bytes bytes = from_base64(text);
   View rest = bytes;
-  if (rest.size() < kOuterHeader) throw_bad("it is cut off");
+  if (rest.size() < kOuterHeader) throw_bad("it is truncated");
   const auto cookie = take<std::uint32_t>(rest);
   if ((cookie & ~kWordSize) != kCompressedCookie) {
     throw_bad(fmt::format("its cookie is {:#x}", cookie));
   }
   const auto length = take<std::uint32_t>(rest);
   if (length != rest.size()) {
-    throw_bad(fmt::format("it has {} compressed bytes and says {}", rest.size(), length));
+    throw_bad(fmt::format("it has {} compressed bytes, but declares {}", rest.size(), length));
   }
   return histogram_of(inflated(rest));
 }

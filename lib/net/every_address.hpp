@@ -74,7 +74,7 @@ auto connect_to_any(const std::vector<Address>& addresses, core::TimePoint deadl
     try {
       return connect(addresses[addresses.size() - left], now + share);
     } catch (const core::Error& error) {
-      core::log_debug("{}; addresses left: {}", error.what(), left - 1);
+      core::log_debug("{}; remaining addresses: {}", error.what(), left - 1);
       if (!reason || !is_of_no_use_here(error)) reason = std::current_exception();
     }
   }

@@ -35,7 +35,7 @@ std::vector<core::Fd> take_fds(msghdr& header) {
 /// The kernel leaves out descriptors that there is no room for, and says no more than MSG_CTRUNC.
 void require_free_descriptor(int socket) {
   const core::Fd one(core::check_errno(::fcntl(socket, F_DUPFD_CLOEXEC, 0),
-                                       "cannot take the descriptors of a message"));
+                                       "cannot receive the descriptors of a message"));
 }
 
 }  // namespace

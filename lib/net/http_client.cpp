@@ -61,7 +61,7 @@ int check_peer(void* self, char*, char*, int, int) {
   ucred owner{};
   socklen_t size = sizeof owner;
   if (::getsockopt(peer.socket, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) {
-    peer.refusal = "cannot tell whose socket it is: " + core::describe_errno(errno);
+    peer.refusal = "cannot determine the owner of the socket: " + core::describe_errno(errno);
     return CURL_PREREQFUNC_ABORT;
   }
   const unsigned self_id = ::geteuid();
@@ -85,7 +85,7 @@ std::string url_of(CURL* curl, const HttpQuestion& question) {
 
 HttpAnswer ask(const HttpQuestion& question, core::Duration limit) {
   const std::unique_ptr<CURL, End> curl(curl_easy_init());
-  if (!curl) throw core::Error(core::ErrorCode::no_memory, "libcurl does not start");
+  if (!curl) throw core::Error(core::ErrorCode::no_memory, "libcurl cannot be initialized");
   HttpAnswer answer{};
   Peer peer{&question.unix_socket};
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();

@@ -13,7 +13,7 @@ bool remove_same_file(const std::string& path, const struct stat& file) noexcept
 }
 
 OwnFile::OwnFile(std::string path) : path_(std::move(path)) {
-  core::check_errno(::lstat(path_.c_str(), &file_), "cannot look at " + path_);
+  core::check_errno(::lstat(path_.c_str(), &file_), "cannot get the status of " + path_);
 }
 
 }  // namespace offload::net

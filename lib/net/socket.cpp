@@ -200,7 +200,7 @@ std::vector<core::Fd> listen_tcp_by_source(const SocketAddress& address, int bac
   try {
     divide_by_source(sockets.front().get());
   } catch (const Error& error) {
-    core::log_warning("at {} one source may fill the queues of all: {}", at.to_string(),
+    core::log_warning("at {} a single source can fill the accept queues of all: {}", at.to_string(),
                       error.what());
   }
   return sockets;

@@ -35,7 +35,7 @@ void remove_stale(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) < 0) return;
   if (!S_ISSOCK(status.st_mode)) {
-    throw Error(ErrorCode::in_use, path + ": the path is there and not a socket");
+    throw Error(ErrorCode::in_use, path + ": the path exists and is not a socket");
   }
   const core::Fd probe = open_socket();
   const sockaddr_un name = name_of(path);
@@ -55,7 +55,7 @@ bool is_unix_path(const std::string& path) noexcept {
 
 core::Fd listen_unix(const std::string& path, int backlog) {
   if (!is_unix_path(path)) {
-    throw Error(ErrorCode::invalid_value, "'" + path + "' is no path of a socket");
+    throw Error(ErrorCode::invalid_value, "'" + path + "' is not a valid socket path");
   }
   remove_stale(path);
   core::Fd socket = open_socket();

@@ -53,8 +53,9 @@ class Collection {
 
   PortAddresses take() {
     if (left_out_ != 0) {
-      core::log_warning("{} addresses of this host are left out: datagrams from them are answered",
-                        left_out_);
+      core::log_warning(
+          "{} addresses of this host are not in the table: datagrams from them are answered",
+          left_out_);
     }
     return std::move(found_);
   }

@@ -23,8 +23,8 @@ FrameMemory::FrameMemory(const FrameSizes& sizes) : sizes_(sizes) {
   if (!right) {
     throw core::Error(
         core::ErrorCode::invalid_value,
-        fmt::format("frames: {} of {} bytes for each of {} homes: not a power of "
-                    "two of 2048 or 4096 bytes, or more than {} in all",
+        fmt::format("frames: {} of {} bytes for each of {} homes are invalid; allowed is a power "
+                    "of two of them, with 2048 or 4096 bytes each, and at most {} in total",
                     sizes.frames_per_home, sizes.frame_bytes, sizes.homes, kMostFrames));
   }
   const std::size_t bytes = std::size_t{frames()} * sizes.frame_bytes;
@@ -41,7 +41,7 @@ FrameMemory::~FrameMemory() {
 std::uint32_t FrameMemory::take_home() {
   if (taken_ == sizes_.homes) {
     throw core::Error(core::ErrorCode::full,
-                      fmt::format("frames: all {} homes are taken", sizes_.homes));
+                      fmt::format("frames: all {} homes are in use", sizes_.homes));
   }
   return taken_++;
 }

@@ -63,7 +63,7 @@ PortOptions completed(PortOptions options) {
   for (const std::uint32_t queue : options.hardware_queues) {
     if (queue < OFFLOAD_MOST_HARDWARE_QUEUES) continue;
     throw Error(ErrorCode::invalid_value,
-                fmt::format("queue {} of {}: {} at most", queue, options.interface,
+                fmt::format("queue {} of {}: at most {} are allowed", queue, options.interface,
                             OFFLOAD_MOST_HARDWARE_QUEUES - 1));
   }
   if (options.queues == 0 || options.queues > OFFLOAD_MOST_QUEUES) {
@@ -212,7 +212,7 @@ void Port::look_at_link() {
   if (is_up) {
     core::log_info("{}: the interface is up again", name());
   } else {
-    core::log_warning("{}: the interface is down; packets wait until it is up", name());
+    core::log_warning("{}: the interface is down; packets wait until it is up again", name());
   }
 }
 

@@ -185,10 +185,8 @@ Rule parse_rule(std::string_view text, unsigned queues) {
   if (words.size() % 2 == 1 && read_protocol(words.front(), rule.fields)) words = words.subspan(1);
   if (words.size() < 2 || words.size() % 2 != 0 || words[words.size() - 2] != "to") {
     refuse(
-        "not [PROTOCOL] [vlan ID] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type "
-        "ICMP-TYPE] "
-        "[flags SET/MASK] "
-        "to QUEUE[-QUEUE]|stack|drop");
+        "expected [PROTOCOL] [vlan ID] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]] [type "
+        "ICMP-TYPE] [flags SET/MASK] to QUEUE[-QUEUE]|stack|drop");
   }
   for (; words.size() > 2; words = words.subspan(2)) {
     if (!read_field(words[0], words[1], rule.fields)) {
@@ -196,8 +194,10 @@ Rule parse_rule(std::string_view text, unsigned queues) {
     }
   }
   if (!read_target(words[1], queues, rule.fields)) {
-    refuse(fmt::format("'to {}' is none of 0 to {}, several of these such as 0-{}, stack, drop",
-                       words[1], queues - 1, queues - 1));
+    refuse(
+        fmt::format("'to {}' is invalid; allowed are a queue from 0 to {}, a range of queues such "
+                    "as 0-{}, stack and drop",
+                    words[1], queues - 1, queues - 1));
   }
   return rule;
 }

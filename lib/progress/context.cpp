@@ -116,8 +116,8 @@ void Context::change_state(State to) {
 }
 
 void Context::log_early_end(std::string_view what) const {
-  core::log_error("{}context '{}' ends while that is {}, with {} tasks in flight", what, name_,
-                  name_of(state_), in_flight_count_);
+  core::log_error("{}context '{}' is destroyed while the context is {}, with {} tasks in flight",
+                  what, name_, name_of(state_), in_flight_count_);
 }
 
 void Context::expect_idle(std::string_view action) const {

@@ -78,7 +78,7 @@ NodeId Graph::add_node(std::string name, Context& context) {
 NodeId Graph::add_node(std::string name, NodeCallback callback) {
   if (callback == nullptr) {
     throw Error(ErrorCode::invalid_value,
-                "node '" + name + "' of graph '" + this->name() + "' takes a callback");
+                "node '" + name + "' of graph '" + this->name() + "' needs a callback");
   }
   return add({std::move(name), nullptr, callback, 0});
 }
@@ -108,7 +108,7 @@ std::uint32_t Graph::index_of(NodeId node) const {
 void Graph::refuse_cycles() const {
   const std::vector<std::uint32_t> cycle = find_cycle(dependents_);
   if (cycle.empty()) return;
-  std::string text = "graph '" + name() + "' has nodes that wait for each other: ";
+  std::string text = "graph '" + name() + "' has a cycle: ";
   for (const std::uint32_t node : cycle) text += "'" + nodes_[node].name + "' -> ";
   throw Error(ErrorCode::invalid_value, text + "'" + nodes_[cycle.front()].name + "'");
 }

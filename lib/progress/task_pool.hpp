@@ -37,7 +37,7 @@ class TaskPool {
   TaskPool(typename T::ContextType& context, std::size_t size, Callbacks callbacks)
       : TaskPool(context, size, Receiver{&TaskPool::deliver, this}) {
     if (callbacks.completed == nullptr || callbacks.failed == nullptr) {
-      throw core::Error(core::ErrorCode::invalid_value, "a task pool takes both callbacks");
+      throw core::Error(core::ErrorCode::invalid_value, "a task pool needs both callbacks");
     }
     callbacks_ = callbacks;
   }
@@ -46,7 +46,7 @@ class TaskPool {
       : context_(&context), size_(size), receiver_(receiver) {
     context_->expect_idle("get a task pool");
     if (size == 0) {
-      throw core::Error(core::ErrorCode::invalid_value, "a task pool takes one task or more");
+      throw core::Error(core::ErrorCode::invalid_value, "a task pool needs at least one task");
     }
     tasks_ = std::make_unique<T[]>(size);
     free_ = std::make_unique<T*[]>(size);

@@ -35,18 +35,19 @@ std::span<const std::byte> Envelope::unwrap(std::span<const std::byte> blob) con
   require(blob.size() >= kEnvelopeHeader + kEnvelopeTrailer, "it is too short");
   require(blob.size() <= most_bytes, "it is too long");
   Reader header(blob.first(kEnvelopeHeader));
-  require(header.integer<std::uint32_t>() == magic, "it does not begin like one");
+  require(header.integer<std::uint32_t>() == magic, "it has the wrong magic number");
   const auto its_version = header.integer<std::uint16_t>();
-  require(header.integer<std::uint32_t>() == blob.size(), "it is cut off, or has more behind it");
+  require(header.integer<std::uint32_t>() == blob.size(),
+          "it is truncated, or followed by more bytes");
   const auto covered = blob.first(blob.size() - kEnvelopeTrailer);
   require(Reader(blob.last(kEnvelopeTrailer)).integer<std::uint32_t>() == checksum(covered),
           "its checksum is wrong");
   if (its_version > version) {
-    throw Error(ErrorCode::unsupported_version, std::string(name) + ": version " +
-                                                    std::to_string(its_version) + ", known up to " +
-                                                    std::to_string(version));
+    throw Error(ErrorCode::unsupported_version,
+                std::string(name) + ": version " + std::to_string(its_version) +
+                    "; the newest known version is " + std::to_string(version));
   }
-  require(its_version == version, "there is no such version");
+  require(its_version == version, "its version is unknown");
   return covered.subspan(kEnvelopeHeader);
 }
 

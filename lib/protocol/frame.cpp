@@ -17,7 +17,8 @@ std::string_view describe(Refusal reason) noexcept {
   switch (reason) {
     case Refusal::frame_too_short: return "the frame is shorter than its own header";
     case Refusal::frame_too_long: return "the message is longer than this server accepts";
-    case Refusal::length_mismatch: return "the frame's size and its message's length disagree";
+    case Refusal::length_mismatch:
+      return "the size of the frame and the length of its message differ";
     case Refusal::unknown_message: return "there is no message of this kind";
     case Refusal::misplaced_message: return "a message of this kind does not belong here";
     case Refusal::worker_unavailable: return "no worker is attached to process the request";
@@ -28,11 +29,11 @@ std::string_view describe(Refusal reason) noexcept {
     case Refusal::busy: return "no more workers can attach";
     case Refusal::request_timed_out: return "the worker did not answer in time";
     case Refusal::worker_stuck: return "the worker has stopped answering";
-    case Refusal::out_of_memory: return "the memory for clients is used up";
+    case Refusal::out_of_memory: return "the memory for clients is exhausted";
     case Refusal::frame_timed_out: return "the rest of the frame did not come in time";
-    case Refusal::idle_timed_out: return "no request has come for too long";
-    case Refusal::too_many_clients: return "there are as many clients as there may be";
-    case Refusal::too_many_of_address: return "this address has as many clients as it may have";
+    case Refusal::idle_timed_out: return "the client sent no request for too long";
+    case Refusal::too_many_clients: return "the limit of clients is reached";
+    case Refusal::too_many_of_address: return "the limit of clients of this address is reached";
   }
   return "unknown reason";
 }

@@ -43,16 +43,16 @@ Publisher decode(std::span<const std::byte> blob) {
   const auto magic = reader.integer<std::uint32_t>();
   const auto version = reader.integer<std::uint16_t>();
   if (!reader.ok() || magic != kMagic) {
-    throw Error(ErrorCode::bad_message, "this is no exported sync event");
+    throw Error(ErrorCode::bad_message, "this is not an exported sync event");
   }
   if (version != kVersion) {
-    throw Error(ErrorCode::unsupported_version, "a sync event exported by version " +
-                                                    std::to_string(version) + ", this is " +
+    throw Error(ErrorCode::unsupported_version, "the sync event was exported by version " +
+                                                    std::to_string(version) + "; this version is " +
                                                     std::to_string(kVersion));
   }
   const auto publisher = reader.integer<std::uint8_t>();
   if (!reader.finished() || publisher > static_cast<std::uint8_t>(Publisher::gpu)) {
-    throw Error(ErrorCode::bad_message, "a malformed export of a sync event");
+    throw Error(ErrorCode::bad_message, "the export of a sync event is malformed");
   }
   return static_cast<Publisher>(publisher);
 }
@@ -70,7 +70,7 @@ SyncEvent::SyncEvent(Publisher publisher, memory::SharedMemory memory)
 
 SyncEvent::Export SyncEvent::export_to_process() const {
   if (!memory_) {
-    throw Error(ErrorCode::not_supported, "a sync event in the caller's memory is not exported");
+    throw Error(ErrorCode::not_supported, "a sync event in the caller's memory cannot be exported");
   }
   protocol::Writer writer;
   writer.integer(kMagic).integer(kVersion).integer(static_cast<std::uint8_t>(publisher_));

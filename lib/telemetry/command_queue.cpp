@@ -10,17 +10,18 @@ namespace offload::telemetry {
 
 CommandResult set_log_level(const std::string& levels) {
   if (!core::log_levels_are_right(levels)) {
-    return {CommandResult::Status::refused,
-            "'" + core::escaped(levels) + "' is no level, such as debug or info,comch=debug"};
+    return {
+        CommandResult::Status::refused,
+        "'" + core::escaped(levels) + "' is not a level; examples are debug and info,comch=debug"};
   }
   core::set_log_level(levels);
-  return {CommandResult::Status::done, "the log reports " + levels};
+  return {CommandResult::Status::done, "the log level is " + levels};
 }
 
 namespace {
 
 CommandResult ending() {
-  return {CommandResult::Status::refused, "the program ends"};
+  return {CommandResult::Status::refused, "the program is shutting down"};
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ CommandResult CommandQueue::ask(Command command) {
   notify_();
   if (done_.wait_for(lock, patience_, [&] { return mine->is_done; })) return mine->result;
   const auto place = std::find(waiting_.begin(), waiting_.end(), mine);
-  if (place == waiting_.end()) return {CommandResult::Status::refused, "it is still being done"};
+  if (place == waiting_.end()) return {CommandResult::Status::refused, "it is not done yet"};
   waiting_.erase(place);
   return {CommandResult::Status::refused, "the control thread does not answer"};
 }

@@ -107,8 +107,8 @@ HttpServer::HttpServer(core::Fd listener, Handler handler, unsigned most, unsign
       MHD_OPTION_NOTIFY_CONNECTION, &change_of_connection, this, MHD_OPTION_CONNECTION_LIMIT, most,
       MHD_OPTION_CONNECTION_TIMEOUT, patience, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestMemory,
       MHD_OPTION_END));
-  if (!daemon_ && errno != 0) core::throw_thread_error("libmicrohttpd does not start", errno);
-  if (!daemon_) throw core::Error(core::ErrorCode::driver, "libmicrohttpd does not start");
+  if (!daemon_ && errno != 0) core::throw_thread_error("libmicrohttpd cannot be started", errno);
+  if (!daemon_) throw core::Error(core::ErrorCode::driver, "libmicrohttpd cannot be started");
   (void)listener.release();  // the daemon closes it
 }
 
@@ -131,7 +131,7 @@ HttpServer::Connection* HttpServer::add(int socket, const sockaddr* peer) noexce
   try {
     make_room(*added);
   } catch (const std::bad_alloc&) {
-    shut_down(*added, "there is no memory to choose another");
+    shut_down(*added, "there is no memory to choose another connection");
   }
   return added;
 }
@@ -147,7 +147,7 @@ void HttpServer::remove(Connection* connection) noexcept {
 void HttpServer::make_room(Connection& newest) {
   const core::TimePoint now = core::Clock::now();
   while (idle_.front()->since + patience_ < now) {
-    shut_down(*idle_.front(), "its request has not come in time");
+    shut_down(*idle_.front(), "its request did not arrive in time");
   }
   if (connections_ < most_) return;
   std::vector<Connection*> all;
@@ -160,7 +160,7 @@ void HttpServer::make_room(Connection& newest) {
   const auto source_of = [](const Connection& of) { return of.peer.source(); };
   net::limited_sources.add(net::Door::http);
   shut_down(*net::choose_to_make_room(all, 1, source_of).front(),
-            "it makes room for another, as its address has the most");
+            "it is closed to make room for another, because its address has the most");
 }
 
 /// libmicrohttpd finds that its peer is gone, and closes it.
@@ -169,7 +169,7 @@ void HttpServer::shut_down(Connection& connection, std::string_view reason) noex
   core::IntrusiveList<Connection>::remove(connection);
   --connections_;
   if (!log_limit_.allow(core::Clock::now())) return;
-  core::log_warning("an HTTP connection, {}, ends: {} ({} more were not logged)",
+  core::log_warning("an HTTP connection, {}, was closed: {} ({} more were not logged)",
                     std::string_view(connection.peer.text()), reason, log_limit_.suppressed());
 }
 

@@ -55,7 +55,7 @@ int process_id() noexcept {
 }
 
 void add_build_info(Exposition& page, const std::string& program) {
-  page.gauge({"offload_build_info", "What was built; always 1."},
+  page.gauge({"offload_build_info", "Constant 1; labels describe the build."},
              {{"program", program},
               {"version", build().version},
               {"revision", build().revision},
@@ -64,18 +64,19 @@ void add_build_info(Exposition& page, const std::string& program) {
 }
 
 void add_process(Exposition& page, std::chrono::system_clock::time_point started) {
-  page.gauge({"process_start_time_seconds", "When the process began to serve, since the epoch."},
-             {}, std::chrono::duration<double>(started.time_since_epoch()).count());
+  page.gauge(
+      {"process_start_time_seconds", "Time at which the process began to serve, since the epoch."},
+      {}, std::chrono::duration<double>(started.time_since_epoch()).count());
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  page.counter({"process_cpu_seconds_total", "User and system time of all threads."}, {},
+  page.counter({"process_cpu_seconds_total", "User and system CPU time of all threads."}, {},
                seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime));
-  page.gauge({"process_resident_memory_bytes", "Memory of the process that is in RAM."}, {},
+  page.gauge({"process_resident_memory_bytes", "Resident memory of the process."}, {},
              resident_bytes());
-  page.gauge({"process_open_fds", "File descriptors that are open."}, {}, open_descriptors());
+  page.gauge({"process_open_fds", "Open file descriptors."}, {}, open_descriptors());
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  page.gauge({"process_max_fds", "File descriptors that may be open."}, {},
+  page.gauge({"process_max_fds", "Limit of open file descriptors."}, {},
              static_cast<double>(limit.rlim_cur));
 }
 

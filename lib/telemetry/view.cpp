@@ -52,7 +52,8 @@ View::View(const Endpoint& endpoint, std::string program, const Source& source)
     serve(std::move(listener), std::max(most, 1U));
     core::log_info("metrics on http://{}/metrics", address.to_string());
     if (!address.is_loopback()) {
-      core::log_warning("{} shows the metrics to the network, unencrypted", address.to_string());
+      core::log_warning("--metrics {} serves the metrics to the network, unencrypted",
+                        address.to_string());
     }
   }
 }
@@ -63,7 +64,7 @@ View::View(const std::string& path, std::string program, const Source& source,
   core::Fd listener = net::listen_unix(path, kBacklog);
   file_.emplace(path);
   serve(std::move(listener), HttpServer::kMostConnections);
-  core::log_info("commands are taken at unix:{}", path);
+  core::log_info("commands are accepted at unix:{}", path);
 }
 
 View::~View() {
@@ -80,7 +81,7 @@ HttpResponse View::answer(const HttpRequest& request) {
   const std::lock_guard lock(mutex_);
   if (named_ && !request.host.empty() && !named_->is_named_by(request.host)) {
     return {421, kText,
-            "the Host header is neither an IP address nor localhost nor the name of --metrics\n"};
+            "the Host header must be an IP address, localhost or the name given to --metrics\n"};
   }
   if (request.method == "POST" && commands_ != nullptr) return command(request);
   if (request.method != "GET" && request.method != "HEAD") {
@@ -93,7 +94,8 @@ HttpResponse View::answer(const HttpRequest& request) {
   if (request.path == "/status") return {200, kJson, status()};
   if (request.path == "/trace") return {200, kJson, trace()};
   if (request.path == "/") return {200, kHtml, kLivePage};
-  return {404, kText, "here are /, /metrics, /status, /trace, /healthz and /readyz\n"};
+  return {404, kText,
+          "not found; available are /, /metrics, /status, /trace, /healthz and /readyz\n"};
 }
 
 HttpResponse View::command(const HttpRequest& request) {
@@ -127,7 +129,7 @@ std::string View::make_page(bool per_thread) const {
   add_process(page, started_);
   for (std::size_t door = 0; door < net::kDoors.size(); ++door) {
     page.counter({"offload_limited_connections_total",
-                  "Connections that were refused or ended because of how many their address had."},
+                  "Connections refused or closed because their address had too many."},
                  {{"door", net::kDoors[door]}},
                  static_cast<double>(net::limited_sources.count(static_cast<net::Door>(door))));
   }

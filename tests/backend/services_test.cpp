@@ -81,7 +81,7 @@ TEST(ServiceModule, ALibraryThatIsNoModule) {
 
 TEST(ServiceModule, AModuleWithoutAService) {
   expect_refused([] { ServiceModule(module("test_no_interface")); }, ErrorCode::invalid_value,
-                 {"no service to offer"});
+                 {"defines no service"});
 }
 
 TEST(ServiceModule, AModuleOfAnotherVersion) {
@@ -110,7 +110,7 @@ TEST(ServiceObjects, OneThatThrowsIsOneLine) {
       [] {
         make({{"throw", "now"}});
       },
-      ErrorCode::initialization, {"service shifted cannot be made: as it was\\x0atold"});
+      ErrorCode::initialization, {"cannot create service shifted: as it was\\x0atold"});
 }
 
 TEST(ServiceObjects, OneWithoutMemorySaysSo) {
@@ -118,7 +118,7 @@ TEST(ServiceObjects, OneWithoutMemorySaysSo) {
       [] {
         make({{"exhaust", "1"}});
       },
-      ErrorCode::initialization, {"service shifted cannot be made: Cannot allocate memory"});
+      ErrorCode::initialization, {"cannot create service shifted: Cannot allocate memory"});
 }
 
 TEST(ServiceObjects, AnOptionThatNobodyReadsIsAnError) {
@@ -140,7 +140,7 @@ TEST(ServiceObjects, AResponseThatIsTooLongIsRefusedBeforeItIsServed) {
   auto objects = make({{"longer", "10"}});
   expect_refused([&] { objects.find("shifted", kernels::make_layout(1, 100)); },
                  ErrorCode::invalid_value,
-                 {"answers 49 bytes to a request of 39", "there is room for 48"});
+                 {"answers 49 bytes to a request of 39", "at most 48 are allowed"});
   EXPECT_NO_THROW(objects.find("shifted", kernels::make_layout(1, 100, 110)));
 }
 

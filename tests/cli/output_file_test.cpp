@@ -50,7 +50,7 @@ TEST_F(OutputFileTest, AFileOfSomebodyElseIsNotOverwritten) {
   const auto error = support::thrown_by([&] { const OutputFile file(path_, "--output", "mine"); });
   EXPECT_EQ(error.code(), core::ErrorCode::already_exists);
   EXPECT_EQ(error.what(), "--output: '" + path_ +
-                              "' is not a file of this program's results: it is not overwritten");
+                              "' does not contain results of this program: it is not overwritten");
   EXPECT_EQ(directory_.read("results"), "#!/bin/sh");
 }
 

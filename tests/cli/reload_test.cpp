@@ -35,7 +35,7 @@ TEST(Reload, OneThatIsWrongChangesNothing) {
   });
   EXPECT_FALSE(reload.run());
   EXPECT_FALSE(changed);
-  EXPECT_TRUE(log.has("error: SIGHUP: nothing is changed: the key is too short")) << log.text();
+  EXPECT_TRUE(log.has("error: SIGHUP: nothing was changed: the key is too short")) << log.text();
 }
 
 TEST(Reload, OfNothingIsFine) {

@@ -79,7 +79,7 @@ TEST(Address, OverANetworkThereIsAKeyOrAWarning) {
     Security insecure;
     insecure.insecure = true;
     EXPECT_FALSE(make_address(text, insecure).takes_key());
-    EXPECT_TRUE(log.has("--insecure: anybody who reaches " + text)) << log.text();
+    EXPECT_TRUE(log.has("--insecure: every peer that reaches " + text)) << log.text();
   }
   EXPECT_FALSE(make_address("unix:/x", {}).takes_key());
   EXPECT_TRUE(Address::parse("tcp:127.0.0.1:1").takes_key());

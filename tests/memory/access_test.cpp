@@ -31,7 +31,7 @@ TEST(Access, ErrorsNameTheFlagsAndTheReason) {
       support::thrown_by([] { check_access(Access::local_read | Access::remote_write); });
   EXPECT_STREQ(error.what(),
                "access local_read|remote_write: others may not write what its owner may not: "
-               "local_write is missing");
+               "remote_write and remote_atomic require local_write");
 }
 
 TEST(Access, IncludesAllAndHasAny) {

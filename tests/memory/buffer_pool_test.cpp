@@ -166,7 +166,7 @@ TEST_F(BufferPoolTest, DoesNotStopWithBuffersOutNorTheRegionBeforeIt) {
   const auto error = thrown_by([&] { pool.stop(); });
   EXPECT_EQ(error.code(), ErrorCode::in_use);
   EXPECT_STREQ(error.what(),
-               "buffer pool of memory region 'x' cannot stop: 1 of 3 buffers are out");
+               "buffer pool of memory region 'x' cannot stop: 1 of 3 buffers are in use");
   buffer.reset();
   EXPECT_EQ(code_of([&] { region_.stop(); }), ErrorCode::in_use);
   pool.stop();
@@ -204,7 +204,8 @@ TEST_F(BufferPoolTest, ThatEndsFirstLeavesItsBuffersToTheirHolders) {
       pool.start();
       kept = pool.take();
     }
-    if (!log.has("error: buffer pool of memory region 'x' ends while 1 of 3 buffers are out")) {
+    if (!log.has("error: buffer pool of memory region 'x' is destroyed while 1 of 3 buffers are in "
+                 "use")) {
       return 1;
     }
     if (!kept->append(10)) return 2;

@@ -148,7 +148,7 @@ TEST_F(InventoryTest, NeitherItNorTheRegionStopsWithBuffersOut) {
   auto buffer = inventory_.take(region_, front_).buffer;
   const auto error = thrown_by([&] { inventory_.stop(); });
   EXPECT_EQ(error.code(), ErrorCode::in_use);
-  EXPECT_STREQ(error.what(), "buffer inventory cannot stop: 1 of 2 buffers are out");
+  EXPECT_STREQ(error.what(), "buffer inventory cannot stop: 1 of 2 buffers are in use");
   EXPECT_TRUE(inventory_.started());
   EXPECT_EQ(code_of([&] { region_.stop(); }), ErrorCode::in_use);
   buffer.reset();
@@ -188,7 +188,7 @@ TEST(BufferInventory, ThatEndsFirstLeavesItsBuffersToTheirHolders) {
       inventory.start();
       kept = inventory.take(region, memory).buffer;
     }
-    if (!log.has("error: buffer inventory ends while 1 of 3 buffers are out")) return 1;
+    if (!log.has("error: buffer inventory is destroyed while 1 of 3 buffers are in use")) return 1;
     if (!kept->append(10) || kept->data().data() != memory.data()) return 2;
     kept.reset();
     return region.users() == 1 ? 0 : 3;

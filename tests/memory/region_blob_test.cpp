@@ -137,23 +137,23 @@ TEST(RegionBlob, CutOffAnywhereIsRefused) {
 TEST(RegionBlob, WithMoreBehindItIsRefused) {
   const auto blob = for_process().encode();
   for (const std::size_t more : {std::size_t{1}, std::size_t{20}}) {
-    expect_refused(join(blob, Bytes(more)), "it is cut off, or has more behind it");
+    expect_refused(join(blob, Bytes(more)), "it is truncated, or followed by more bytes");
   }
   expect_refused(join(blob, Bytes(kMaxRegionBlob)), "too long");
   // The same inside a right length and checksum.
-  expect_refused(wrapped(join(process_body(1, 0, 4096), Bytes(1))), "another length");
+  expect_refused(wrapped(join(process_body(1, 0, 4096), Bytes(1))), "the wrong length");
 }
 
 TEST(RegionBlob, OfAVersionToComeIsToldFromGarbage) {
   const auto error = thrown_by([] { RegionBlob::decode(wrapped(Bytes(7), 2)); });
   EXPECT_EQ(error.code(), ErrorCode::unsupported_version);
   EXPECT_NE(std::string(error.what()).find("version 2, known up to 1"), std::string::npos);
-  expect_refused(wrapped(process_body(1, 0, 4096), 0), "no such version");
+  expect_refused(wrapped(process_body(1, 0, 4096), 0), "its version is unknown");
 }
 
 TEST(RegionBlob, ThatWrapsNothingIsRefused) {
   expect_refused({}, "too short");
-  expect_refused(wrapped({}), "nobody known");
+  expect_refused(wrapped({}), "its kind of importer is unknown");
 }
 
 TEST(RegionBlob, ItsFieldsAreChecked) {
@@ -161,7 +161,7 @@ TEST(RegionBlob, ItsFieldsAreChecked) {
   ASSERT_NO_THROW(RegionBlob::decode(wrapped(process_body(2, 1, kMostSigned - 1))));
   expect_refused(wrapped(process_body(0, 0, 4096)), "unknown kind");
   expect_refused(wrapped(process_body(3, 0, 4096)), "unknown kind");
-  expect_refused(wrapped(process_body(1, 4096, 4096)), "part of a memfd");
+  expect_refused(wrapped(process_body(1, 4096, 4096)), "part of its memfd");
   expect_refused(wrapped(process_body(1, 0, 0)), "empty or too long");
   expect_refused(wrapped(process_body(1, 0, kMost)), "empty or too long");
   expect_refused(wrapped(process_body(2, 1, kMostSigned)), "empty or too long");
@@ -170,19 +170,20 @@ TEST(RegionBlob, ItsFieldsAreChecked) {
   ASSERT_NO_THROW(RegionBlob::decode(wrapped(peer_body(kMost, 1))));
   expect_refused(wrapped(peer_body(0, 1)), "empty");
   expect_refused(wrapped(peer_body(1, 0)), "empty");
-  expect_refused(wrapped(peer_body(kMost, 2)), "beyond the address space");
-  expect_refused(wrapped(peer_body(2, kMost)), "beyond the address space");
+  expect_refused(wrapped(peer_body(kMost, 2)), "exceeds the address space");
+  expect_refused(wrapped(peer_body(2, kMost)), "exceeds the address space");
 }
 
 TEST(RegionBlob, ItsAccessAndAudienceAreChecked) {
   const auto with_access = [](Access access) { return process_body(1, 0, 1, {1, access, 1}); };
-  expect_refused(wrapped(with_access(Access::none)), "local_read is always part of it");
+  expect_refused(wrapped(with_access(Access::none)), "local_read is required");
   expect_refused(wrapped(with_access(static_cast<Access>(65))), "unknown flag");
   for (const Access access : {Access::none, kLocalAccess, static_cast<Access>(68)}) {
     expect_refused(wrapped(peer_body(1, 1, {2, access, 1})), "access of a peer");
   }
   for (const auto audience : std::initializer_list<std::uint8_t>{0, 3, 255}) {
-    expect_refused(wrapped(process_body(1, 0, 1, {audience, kLocalAccess, 1})), "nobody known");
+    expect_refused(wrapped(process_body(1, 0, 1, {audience, kLocalAccess, 1})),
+                   "its kind of importer is unknown");
   }
 }
 

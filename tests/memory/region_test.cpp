@@ -223,7 +223,7 @@ TEST(MemoryRegion, IsNotStoppedWhileItHasUsers) {
   const auto error = thrown_by([&] { region.stop(); });
   EXPECT_EQ(error.code(), ErrorCode::in_use);
   EXPECT_STREQ(error.what(),
-               "memory region 'x' cannot stop: 2 buffers, pools or arrays of it are out");
+               "memory region 'x' cannot stop: 2 of its buffers, pools or arrays are in use");
   EXPECT_TRUE(region.started());
   EXPECT_EQ(registrar.count(), 1U);
   region.remove_user();
@@ -248,7 +248,8 @@ TEST(MemoryRegion, EndsWithItsRegistrationsAndSaysWhoWasLeftBehind) {
     region.start();
     region.add_user();
   }
-  EXPECT_TRUE(log.has("error: memory region 'x' ends while 1 buffers")) << log.text();
+  EXPECT_TRUE(log.has("error: memory region 'x' is destroyed while 1 of its buffers"))
+      << log.text();
 }
 
 /// Each thread has an inventory of its own; ThreadSanitizer checks the order.

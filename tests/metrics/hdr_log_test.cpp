@@ -117,7 +117,7 @@ TEST(HdrLog, AWrongLineIsNamedByItsNumber) {
       {"1,nan,0.1," + kText, "three numbers"},
       {"1e999,1,0.1," + kText, "three numbers"},
       {"1,-1,0.1," + kText, "negative"},
-      {"1,1,0.1,", "cut off"},
+      {"1,1,0.1,", "truncated"},
       {"1,1,0.1,HISTF", "base64"},
       {"1,1,0.1," + kText + ",1", "base64"},
       {"Tag=,1,1,0.1," + kText, "tag"},

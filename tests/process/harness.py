@@ -380,7 +380,7 @@ def hang_up_with_fifo(program, file, count):
     file.unlink()
     os.mkfifo(file, 0o600)
     program.send_signal(signal.SIGHUP)
-    program.wait_for_log("SIGHUP: nothing is changed: .*is not a regular file", count=count)
+    program.wait_for_log("SIGHUP: nothing was changed: .*is not a regular file", count=count)
     file.unlink()
     file.write_bytes(kept)
     file.chmod(0o600)

@@ -60,7 +60,7 @@ def test_a_second_server_on_the_same_port(stage):
 
 def test_a_path_that_is_not_a_socket_is_left_alone(stage):
     stage.comch.write_text("precious")
-    expect_refusal(stage.server(), "the path is there and not a socket")
+    expect_refusal(stage.server(), "the path exists and is not a socket")
     assert stage.comch.read_text() == "precious"
 
 

@@ -271,7 +271,8 @@ TEST(ContextThatEnds, LogsAndFailsWhatIsInFlight) {
   Early early(engine);
   early.context.reset();
   EXPECT_EQ(early.outcomes.all, (Lines{"0 shutdown", "0 shutdown"}));
-  EXPECT_TRUE(log.has("error: context 'early' ends while that is running, with 2 tasks in flight"));
+  EXPECT_TRUE(log.has(
+      "error: context 'early' is destroyed while the context is running, with 2 tasks in flight"));
   engine.progress();
 }
 
@@ -285,7 +286,8 @@ TEST(ContextThatEnds, IsAskedToStopIfItSaysSo) {
     early.context.reset();
     EXPECT_EQ(early.outcomes.all, (Lines{"0 shutdown", "0 shutdown"}));
     EXPECT_EQ(log.text(),
-              "error: context 'early' ends while that is running, with 2 tasks in flight\n");
+              "error: context 'early' is destroyed while the context is running, with 2 tasks in "
+              "flight\n");
   }
 }
 
@@ -306,7 +308,7 @@ TEST(ContextThatEnds, MayBeStoppingAlready) {
   early.context->stop();
   early.context.reset();
   EXPECT_EQ(early.outcomes.all.size(), 2U);
-  EXPECT_TRUE(log.has("ends while that is stopping"));
+  EXPECT_TRUE(log.has("is destroyed while the context is stopping"));
 }
 
 TEST(ContextThatEnds, APoolWithTasksInFlightStopsIt) {
@@ -316,7 +318,8 @@ TEST(ContextThatEnds, APoolWithTasksInFlightStopsIt) {
   early.pool.reset();
   EXPECT_EQ(early.outcomes.all, (Lines{"0 shutdown", "0 shutdown"}));
   EXPECT_EQ(early.context->state(), State::idle);
-  EXPECT_TRUE(log.has("error: a task pool of context 'early' ends while that is running"));
+  EXPECT_TRUE(
+      log.has("error: a task pool of context 'early' is destroyed while the context is running"));
 }
 
 }  // namespace

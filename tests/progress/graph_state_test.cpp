@@ -18,7 +18,7 @@ using State = Context::State;
 TEST_F(GraphTest, ACycleIsRefusedByName) {
   const NodeId a = add("a");
   graph_.add_dependency(a, a);
-  EXPECT_EQ(refusal_to_start(), "graph 'g' has nodes that wait for each other: 'a' -> 'a'");
+  EXPECT_EQ(refusal_to_start(), "graph 'g' has a cycle: 'a' -> 'a'");
 }
 
 TEST_F(GraphTest, ACycleOfTwoIsRefusedByName) {
@@ -226,7 +226,8 @@ TEST_F(GraphTest, AGraphThatEndsTooEarlyLetsGoOfItsTasks) {
     EXPECT_EQ(context_.in_flight(), 2U);
   }
   EXPECT_EQ(ends_.all, Lines(2, "shutdown"));
-  EXPECT_TRUE(log.has("context 'early' ends while that is running, with 2 tasks in flight"));
+  EXPECT_TRUE(
+      log.has("context 'early' is destroyed while the context is running, with 2 tasks in flight"));
   context_.completions = kMany;
   run();
   EXPECT_EQ(context_.in_flight(), 0U);

@@ -72,13 +72,13 @@ TEST(Envelope, EveryFieldIsCheckedWithAReason) {
   expect_no_thing(kThing.wrap(Bytes(kMostBody + 1)), ErrorCode::bad_message,
                   "thing: it is too long");
   expect_no_thing(empty_blob(kThing.magic + 1, 3, kLength), ErrorCode::bad_message,
-                  "thing: it does not begin like one");
+                  "thing: it has the wrong magic number");
   for (const std::uint32_t length : {kLength - 1, kLength + 1, 0xffff'ffffU}) {
     expect_no_thing(empty_blob(kThing.magic, 3, length), ErrorCode::bad_message,
-                    "thing: it is cut off, or has more behind it");
+                    "thing: it is truncated, or followed by more bytes");
   }
   expect_no_thing(empty_blob(kThing.magic, 2, kLength), ErrorCode::bad_message,
-                  "thing: there is no such version");
+                  "thing: its version is unknown");
   expect_no_thing(empty_blob(kThing.magic, 4, kLength), ErrorCode::unsupported_version,
                   "thing: version 4, known up to 3");
 }

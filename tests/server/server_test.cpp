@@ -277,7 +277,7 @@ TEST_F(ServerTest, AHangupSetsTheTimeLimitsOfItsThreads) {
   ASSERT_TRUE(enter());
   std::ofstream(file) << "request-timeout = \"50ms\"\n";
   ::kill(::getpid(), SIGHUP);
-  ASSERT_TRUE(eventually([this] { return log_.has("are reread"); })) << log_.text();
+  ASSERT_TRUE(eventually([this] { return log_.has("were reread"); })) << log_.text();
   worker_->hangs = true;
   send_request(client_, bytes_of("late"));
   EXPECT_EQ(next(), error(Refusal::request_timed_out));

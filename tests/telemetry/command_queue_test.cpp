@@ -50,7 +50,9 @@ TEST(CommandQueue, AControlThreadThatDoesNotAnswerRefuses) {
 
 TEST(CommandQueue, AtTheEndOfTheProgramNobodyWaits) {
   CommandQueue queue([] {}, std::chrono::hours(1));
-  std::thread asker([&] { EXPECT_EQ(queue.ask({"name", ""}).text, "the program ends"); });
+  std::thread asker([&] {
+    EXPECT_EQ(queue.ask({"name", ""}).text, "the program is shutting down");
+  });
   queue.close();  // before the command or after it
   asker.join();
   EXPECT_EQ(queue.ask({"name", ""}).status, Status::refused);

@@ -82,7 +82,8 @@ TEST_F(HttpServerTest, TheSourceThatHasTheMostMakesRoom) {
   EXPECT_TRUE(support::eventually([&] { return has_ended(flood.front()); }));
   EXPECT_FALSE(has_ended(flood.back()));
   EXPECT_GE(net::limited_sources.count(net::Door::http), limited + HttpServer::kMostConnections);
-  EXPECT_TRUE(log_.has("makes room for another, as its address has the most")) << log_.text();
+  EXPECT_TRUE(log_.has("it is closed to make room for another, because its address has the most"))
+      << log_.text();
 }
 
 TEST_F(HttpServerTest, TheSameSourceIsServedToo) {
@@ -127,7 +128,7 @@ TEST_F(HttpServerWithoutPatience, ARequestThatTricklesEndsOnceAnotherComes) {
         ::poll(&waits, 1, 100);
         send(trickling, "a");
       }));
-  EXPECT_TRUE(log_.has("its request has not come in time")) << log_.text();
+  EXPECT_TRUE(log_.has("its request did not arrive in time")) << log_.text();
 }
 
 }  // namespace

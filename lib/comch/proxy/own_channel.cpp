@@ -15,7 +15,7 @@ const protocol::ChannelDescriptor& checked_shape(const protocol::ChannelDescript
     return shape;
   }
   throw core::Error(core::ErrorCode::bad_message,
-                    "channel " + std::to_string(shape.channel) + " has an impossible shape");
+                    "channel " + std::to_string(shape.channel) + " has an invalid shape");
 }
 
 channel::SharedChannel import_own(const channel::ChannelMemory& memory,

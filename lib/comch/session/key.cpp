@@ -82,8 +82,9 @@ Key Key::load(const std::string& path) {
   struct stat status {};
   core::check_errno(::fstat(fd.get(), &status), action);
   if ((status.st_mode & others_bits(status)) != 0) {
-    throw Error(ErrorCode::not_permitted,
-                "the key file " + path + " is open to others than its owner: chmod 600 it");
+    throw Error(
+        ErrorCode::not_permitted,
+        "the key file " + path + " is accessible to users other than its owner: chmod 600 it");
   }
   Key key{std::vector<std::byte>(kReadSize)};
   std::size_t size = 0;
@@ -95,19 +96,21 @@ Key Key::load(const std::string& path) {
   }
   key.size_ = size;
   if (const std::string why = weakness(key.bytes()); !why.empty()) {
-    throw Error(ErrorCode::invalid_value,
-                fmt::format("the key file {} {}; a good one: (umask 077; openssl rand -out {} {})",
-                            path, why, path, kLeastKey));
+    throw Error(
+        ErrorCode::invalid_value,
+        fmt::format(
+            "the key file {} {}; make a good one with: (umask 077; openssl rand -out {} {})", path,
+            why, path, kLeastKey));
   }
   return key;
 }
 
 std::string weakness(std::span<const std::byte> bytes) {
   if (bytes.size() < kLeastKey || bytes.size() > kMostKey) {
-    return fmt::format("has to have {} to {} bytes", kLeastKey, kMostKey);
+    return fmt::format("must have {} to {} bytes", kLeastKey, kMostKey);
   }
   if (bytes.size() < kLeastTextKey && std::ranges::all_of(bytes, is_text)) {
-    return fmt::format("is text of {} characters, which may be guessed: {} are the fewest",
+    return fmt::format("is text of {} characters, which may be guessed; text must have at least {}",
                        bytes.size(), kLeastTextKey);
   }
   std::bitset<256> values;

@@ -19,8 +19,9 @@ std::vector<Key> load(const std::vector<std::string>& files) {
 
 Keyring::Keyring(std::vector<std::string> files) : files_(std::move(files)) {
   if (files_.size() > kMost) {
-    throw core::Error(core::ErrorCode::invalid_value,
-                      "--comch-key-file: two keys at most, the new one and the old one");
+    throw core::Error(
+        core::ErrorCode::invalid_value,
+        "--comch-key-file: at most two keys are allowed, the new one and the old one");
   }
   keys_ = load(files_);
 }
@@ -33,7 +34,7 @@ bool Keyring::reload() noexcept {
     for (const Key& key : keys_) core::log_info("key {} was read", fingerprint(key));
     return true;
   } catch (const std::exception& error) {
-    core::log_error("the keys stay as they are: {}", core::what_of(error));
+    core::log_error("the keys were not changed: {}", core::what_of(error));
     return false;
   }
 }

@@ -61,7 +61,8 @@ void PendingConnections::on_events(std::uint32_t) {
 
 bool PendingConnections::admit(const net::SocketAddress& peer) {
   if (address().allows(peer)) return true;
-  log(LogLevel::warning, peer.to_string(), "is refused: --comch-allow does not have its network");
+  log(LogLevel::warning, peer.to_string(),
+      "is refused: --comch-allow does not include its network");
   return false;
 }
 
@@ -72,13 +73,14 @@ void PendingConnections::accept() {
       if (!connection) return;
       take_in(std::move(connection));
     } catch (const std::exception& error) {  // its trouble alone, and that of nobody who is there
-      log(LogLevel::warning, "a peer", std::string("could not be taken: ") + core::what_of(error));
+      log(LogLevel::warning, "a peer",
+          std::string("could not be accepted: ") + core::what_of(error));
     }
   }
   try {
     engine_->rewatch(listener_->fd(), EPOLLIN | EPOLLET, *this);  // an event for those that wait
   } catch (const Error& error) {
-    core::log_warning("control connections have to wait: {}", error.what());
+    core::log_warning("control connections must wait: {}", error.what());
   }
 }
 
@@ -89,7 +91,7 @@ void PendingConnections::take_in(std::unique_ptr<ControlConnection> connection) 
     engine_->watch(pending.connection->fd(), EPOLLIN, pending);
   } catch (const std::exception& error) {
     log(LogLevel::warning, pending.connection->peer_name(),
-        std::string("could not be taken: ") + core::what_of(error));
+        std::string("could not be accepted: ") + core::what_of(error));
     return drop(pending);
   }
   // At once: a worker's first message mostly comes with its connection, a stranger's never, and
@@ -109,7 +111,7 @@ bool PendingConnections::make_room() {
       net::choose_to_make_room(unproven, 1, [](const Pending& pending) { return pending.source; });
   if (chosen.empty()) return false;
   log(LogLevel::warning, chosen.front()->connection->peer_name(),
-      "makes room for another: it has proven nothing yet");
+      "is closed to make room for another: it has proven no key yet");
   net::limited_sources.add(net::Door::control);
   drop(*chosen.front());
   return true;
@@ -129,11 +131,12 @@ void PendingConnections::receive(Pending& pending) {
       log(LogLevel::warning, pending.connection->peer_name(),
           std::string("is refused: ") + error.what());
     } else {
-      core::log_debug("a control connection came to nothing: {}", error.what());
+      core::log_debug("a control connection failed before its first message: {}", error.what());
     }
     drop(pending);
   } catch (const std::exception& error) {  // no memory for it
-    core::log_warning("a control connection came to nothing: {}", core::what_of(error));
+    core::log_warning("a control connection failed before its first message: {}",
+                      core::what_of(error));
     drop(pending);
   }
 }
@@ -144,11 +147,12 @@ bool PendingConnections::receive_proof(Pending& pending) {
     const auto may_have_key = pending.connection->may_have_key();
     if (!may_have_key) return false;
     if (!*may_have_key) {
-      throw Error(ErrorCode::not_permitted, "it does not know a key of this server's");
+      throw Error(ErrorCode::not_permitted, "it knows no key of this server");
     }
     if (!limits_.take(pending.source, engine_->run_time())) {
       net::limited_sources.add(net::Door::control);
-      throw Error(ErrorCode::not_permitted, "too many of its network prove no key");
+      throw Error(ErrorCode::not_permitted,
+                  "too many connections from its network have proven no key");
     }
     pending.stage = Stage::proving;
   }
@@ -168,7 +172,8 @@ void PendingConnections::hand_on(Pending& pending, const ControlMessage& message
   try {
     on_first_message_(std::move(connection), message);
   } catch (const std::exception& error) {
-    core::log_debug("a control connection came to nothing: {}", core::what_of(error));
+    core::log_debug("a control connection failed before its first message: {}",
+                    core::what_of(error));
   }
 }
 

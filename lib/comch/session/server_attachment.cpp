@@ -86,7 +86,7 @@ void ServerSession::Attachment::make_channel() {
                           {index, offer.depth, offer.max_message_length, offer.numa_nodes[index], 0,
                            offer.max_response_length}}));
   } catch (const std::exception& error) {
-    refuse(Refusal::busy, std::string("no channels can be made for it: ") + core::what_of(error));
+    refuse(Refusal::busy, std::string("cannot create its channels: ") + core::what_of(error));
   }
 }
 
@@ -126,7 +126,7 @@ void ServerSession::Attachment::attach_channel(NetworkControlConnection& connect
     // The worker waits for the answer to its request, and may try again.
     connection.refuse(Refusal::busy, core::what_of(error));
     end("channel " + std::to_string(request.channel) +
-        " cannot be attached: " + core::what_of(error));
+        " could not be attached: " + core::what_of(error));
   }
   leave_if_gone();
 }
@@ -168,20 +168,20 @@ void ServerSession::Attachment::handle(const ControlMessage& message) {
       return;
     case MessageId::start_shutdown:
       if (!message.payload.empty()) {
-        return refuse(Refusal::length_mismatch, "malformed start of shutdown");
+        return refuse(Refusal::length_mismatch, "malformed shutdown request");
       }
-      core::log_info("worker {} asks the server to end", name_);
+      core::log_info("worker {} asks the server to shut down", name_);
       return session_->observer_->on_shutdown_requested();
     case MessageId::detach:
       if (!message.payload.empty()) return refuse(Refusal::length_mismatch, "malformed detach");
       given_up_ = true;  // it ends when it has waited for long enough, whatever it still has
       // Before it serves, there is nothing to be waited for.
       if (!attached_) return start_shutdown(protocol::ShutdownReason::released);
-      core::log_info("worker {} asks to be let go", name_);
+      core::log_info("worker {} asks to be detached", name_);
       return session_->observer_->on_worker_leaving(id_);
     case MessageId::shutdown_complete:
       if (!message.payload.empty()) {
-        return refuse(Refusal::length_mismatch, "malformed end of shutdown");
+        return refuse(Refusal::length_mismatch, "malformed shutdown completion");
       }
       return give_up("it has shut down");
     case MessageId::user_message: return take_user_message(message.payload);
@@ -200,7 +200,7 @@ void ServerSession::Attachment::exchange_consumer_id(
     return refuse(Refusal::bad_hello, "malformed or repeated consumer id");
   }
   if (request->channel >= (local_ != nullptr ? channels_.size() : connected_)) {
-    return refuse(Refusal::bad_hello, "a consumer id of a channel that it does not have yet");
+    return refuse(Refusal::bad_hello, "consumer id of a channel that it does not have yet");
   }
   ready_[request->channel] = true;
   const protocol::ExchangeConsumerId response{request->channel, request->channel};
@@ -215,7 +215,7 @@ void ServerSession::Attachment::exchange_consumer_id(
 }
 
 void ServerSession::Attachment::take_user_message(std::span<const std::byte> payload) {
-  if (!attached_) return refuse(Refusal::misplaced_message, "a user message before it serves");
+  if (!attached_) return refuse(Refusal::misplaced_message, "user message before it is attached");
   const auto bytes = user_messages_.take(payload);
   if (bytes.empty()) return;
   connection_->send(MessageId::user_message, user_messages_.acknowledgement());
@@ -238,7 +238,7 @@ void ServerSession::Attachment::tick(core::RunTime now) {
   if (gone_) return leave_if_gone();
   // Keep-alives do not count before it serves: they could go on without end.
   if (!attached_) {
-    if (now - began_ > kAttachTime) drop("it takes too long to attach");
+    if (now - began_ > kAttachTime) drop("it did not attach in time");
     return;
   }
   if (now - heard_ > protocol::kSilentIntervals * session_->offer_.keep_alive) {

@@ -31,7 +31,7 @@ void ServerSession::require_channel_memory() const {
     channel::try_memory(offer_.numa_nodes.size(), offer_.depth, offer_.max_message_length,
                         offer_.max_response_length);
   } catch (const core::Error& error) {
-    throw core::Error(error.code(), fmt::format("cannot make a worker's {} channels: {}",
+    throw core::Error(error.code(), fmt::format("cannot create the {} channels of a worker: {}",
                                                 offer_.numa_nodes.size(), error.what()));
   }
 }
@@ -45,7 +45,8 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
   const auto refuse = [&](Refusal code, const std::string& text) {
     pending_.refuse(*connection, code, text);
   };
-  if (message.id != MessageId::hello) return refuse(Refusal::bad_hello, "a worker greets first");
+  if (message.id != MessageId::hello)
+    return refuse(Refusal::bad_hello, "expected a greeting as the first message");
   const auto hello = protocol::Hello::decode(message.payload);
   if (!hello) return refuse(Refusal::bad_hello, "malformed greeting");
   if (hello->version != protocol::kControlVersion) {
@@ -70,8 +71,9 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
   }
   for (const std::string& service : offer_.services) {
     if (std::ranges::find(hello->services, service) != hello->services.end()) continue;
-    return refuse(Refusal::bad_hello, fmt::format("the worker has no service '{}'; it has: {}",
-                                                  service, fmt::join(hello->services, ", ")));
+    return refuse(Refusal::bad_hello,
+                  fmt::format("the worker has no service '{}'; its services are: {}", service,
+                              fmt::join(hello->services, ", ")));
   }
   const WorkerId id = ++last_id_;
   auto attachment = std::make_unique<Attachment>(*this, id, *connection, *hello);
@@ -89,7 +91,8 @@ void ServerSession::attach_channel(NetworkControlConnection& connection,
   const auto expecting = std::ranges::find_if(
       attachments_, [&](const auto& entry) { return entry.second->expects(*request); });
   if (expecting == attachments_.end()) {
-    return pending_.refuse(connection, Refusal::bad_hello, "no such channel is to be attached");
+    return pending_.refuse(connection, Refusal::bad_hello,
+                           "no such channel is waiting to be attached");
   }
   expecting->second->attach_channel(connection, *request);
 }

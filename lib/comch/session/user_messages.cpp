@@ -13,7 +13,7 @@ using core::ErrorCode;
 std::vector<std::byte> UserMessages::next(std::span<const std::byte> bytes) {
   if (bytes.empty() || bytes.size() > protocol::kMaxUserMessage) {
     throw Error(ErrorCode::invalid_value, "a user message of " + std::to_string(bytes.size()) +
-                                              " bytes; it has 1 to " +
+                                              " bytes; allowed are 1 to " +
                                               std::to_string(protocol::kMaxUserMessage));
   }
   if (sent_ - taken_by_peer_ == kMostUntaken) {

@@ -87,7 +87,7 @@ void WorkerSession::handle(ControlMessage message) {
     }
     case MessageId::start_shutdown: {
       const auto shutdown = protocol::StartShutdown::decode(message.payload);
-      if (!shutdown) throw bad_message("malformed start of shutdown");
+      if (!shutdown) throw bad_message("malformed shutdown request");
       return observer_->on_start_shutdown(shutdown->reason);
     }
     case MessageId::user_message: return take_user_message(message.payload);
@@ -109,11 +109,11 @@ void WorkerSession::take_welcome(const std::optional<protocol::Welcome>& welcome
                     ", this worker " + std::to_string(protocol::kControlVersion));
   }
   if (welcome->channel_count == 0 || welcome->keep_alive_ms == 0) {
-    throw bad_message("a welcome without channels or keep-alive");
+    throw bad_message("welcome without channels or keep-alive");
   }
   if (welcome->channel_count > most_channels_) {
-    throw bad_message("a welcome with " + std::to_string(welcome->channel_count) + " channels; " +
-                      std::to_string(most_channels_) + " are served");
+    throw bad_message("a welcome with " + std::to_string(welcome->channel_count) +
+                      " channels; at most " + std::to_string(most_channels_) + " are allowed");
   }
   welcome_ = welcome;
   keep_alive_ = std::chrono::milliseconds(welcome->keep_alive_ms);
@@ -139,16 +139,16 @@ void WorkerSession::take_descriptor(ControlMessage message) {
 void WorkerSession::reserve_memory(const protocol::ChannelDescriptor& descriptor) {
   if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length,
                                descriptor.max_response_length)) {
-    throw bad_message("channel " + std::to_string(descriptor.channel) + " has an impossible shape");
+    throw bad_message("channel " + std::to_string(descriptor.channel) + " has an invalid shape");
   }
   const auto bytes = kernels::make_layout(descriptor.depth, descriptor.max_message_length,
                                           descriptor.max_response_length)
                          .bytes();
   if (bytes > memory_left_) {
-    throw Error(ErrorCode::full, "channel " + std::to_string(descriptor.channel) + " takes " +
-                                     std::to_string(bytes) + " bytes, and " +
+    throw Error(ErrorCode::full, "channel " + std::to_string(descriptor.channel) + " needs " +
+                                     std::to_string(bytes) + " bytes; " +
                                      std::to_string(memory_left_) +
-                                     " are left of what channels may take here (--max-memory)");
+                                     " remain of those that channels may use (--max-memory)");
   }
   memory_left_ -= bytes;
 }
@@ -169,7 +169,7 @@ AttachedChannel WorkerSession::attach(const protocol::ChannelDescriptor& descrip
     return {std::make_shared<channel::ImportedChannel>(descriptor, std::move(passed)), {}, nullptr};
   }
   protocol::AttachChannel request{descriptor.channel};
-  if (descriptor.access.size() != request.token.size()) throw bad_message("a channel's bad token");
+  if (descriptor.access.size() != request.token.size()) throw bad_message("invalid channel token");
   std::copy(descriptor.access.begin(), descriptor.access.end(), request.token.begin());
   const auto another = network_->connect_another(address_);
   std::unique_ptr<ChannelLink> link;

@@ -59,7 +59,7 @@ namespace {
 
 [[noreturn]] void throw_no_slots() {
   throw Error(ErrorCode::not_supported,
-              "responses that the back end posts itself (--data-path gpu) go over RDMA alone");
+              "a back end can post responses (--data-path gpu) only over RDMA");
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ class DataConnection {
                                        " bytes, over the " + std::to_string(layout_.max_length) +
                                        " of the channel"
                                  : "the peer sent " + std::to_string(header.length) +
-                                       " bytes, which are no batch of " +
+                                       " bytes, which are not a batch of " +
                                        std::to_string(header.count) + " messages";
       });
     } else if (header.sequence != received_ || !peer_has_credit()) {
@@ -129,7 +129,7 @@ class DataConnection {
   /// Hands on a content whose header was checked.
   void deliver(const protocol::DataHeader& header, std::span<const std::byte> content) {
     ++received_;
-    if (!handler_->on_received(header, content)) fail("a message of the peer cannot be taken");
+    if (!handler_->on_received(header, content)) fail("a message of the peer is not acceptable");
   }
 
  private:

@@ -86,7 +86,7 @@ TlsHandshake TlsStream::handshake() {
   const int result = ::SSL_do_handshake(ssl_.get());
   if (result != 1) {
     if (end_of_call(result) < 0 && failure_.empty()) return TlsHandshake::under_way;
-    if (failure_.empty()) fail("the peer ended the connection", ECONNRESET);
+    if (failure_.empty()) fail("the peer closed the connection", ECONNRESET);
     return TlsHandshake::failed;
   }
   kernel_sends_ = BIO_get_ktls_send(::SSL_get_wbio(ssl_.get()));
@@ -115,7 +115,7 @@ ssize_t TlsStream::receive(std::span<std::byte> room) {
         ::SSL_read_ex(ssl_.get(), room.data() + received, room.size() - received, &count);
     received += count;
     if (result != 1) end = end_of_call(result);
-    if (messages_ > kMostMessages) end = fail("the peer renews its keys without end", EPROTO);
+    if (messages_ > kMostMessages) end = fail("the peer updates its keys too often", EPROTO);
   }
   const int errnum = errno;
   const bool would_block = end < 0 && failure_.empty();
@@ -176,7 +176,7 @@ void TlsStream::keep_record(std::span<const std::byte> record) {
     unfinished_.assign(record.begin(), record.end());
     errno = EAGAIN;
   } catch (const std::bad_alloc&) {
-    fail("no memory for what the peer does not take", ENOMEM);
+    fail("no memory for data that the peer does not read", ENOMEM);
   }
 }
 
@@ -248,10 +248,10 @@ std::string TlsStream::describe_error() const {
              ::X509_verify_cert_error_string(verified);
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_HTTP_REQUEST:
-    case SSL_R_HTTPS_PROXY_REQUEST: ::ERR_clear_error(); return "the peer does not speak TLS";
+    case SSL_R_HTTPS_PROXY_REQUEST: ::ERR_clear_error(); return "the peer does not use TLS";
     case SSL_R_UNEXPECTED_EOF_WHILE_READING:
       ::ERR_clear_error();
-      return "the peer ended the connection without saying so in TLS";
+      return "the peer closed the connection without a TLS close notification";
     default: break;
   }
   // OpenSSL's words for an alert that came from the peer: "tlsv1 alert unknown ca", for example.

@@ -42,7 +42,7 @@ ConnectionDescriptor unpack(std::span<const std::byte> packed,
   const std::size_t count = rest.integer<std::uint8_t>();
   const auto data = rest.rest();
   if (count > data.size()) {
-    throw Error(ErrorCode::bad_message, "private data of a connection: it is cut off");
+    throw Error(ErrorCode::bad_message, "private data of a connection: it is truncated");
   }
   private_data.assign(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(count));
   return descriptor;
@@ -94,8 +94,7 @@ std::uint16_t CmListener::port() const noexcept {
 
 void CmListener::on_cm_event(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-    core::log_error(
-        "the RDMA device of a listener was removed: no peer can connect by it any more");
+    core::log_error("the RDMA device of a listener was removed: peers can no longer connect");
   }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   const std::string peer = to_string(event.id->route.addr.addr.ibaddr.dgid);
@@ -119,8 +118,8 @@ void CmConnection::begin(CmExchange exchange, core::Duration limit,
                          std::span<const std::byte> private_data) {
   if (state_ != State::idle) core::throw_bad_state("a CM connection", "in use", "connect");
   if (private_data.size() > kMaxPrivateData) {
-    throw Error(ErrorCode::invalid_value,
-                "private data of more than " + std::to_string(kMaxPrivateData) + " bytes");
+    throw Error(ErrorCode::invalid_value, "private data is too long; allowed are at most " +
+                                              std::to_string(kMaxPrivateData) + " bytes");
   }
   const ConnectionDescriptor descriptor = connection_->descriptor();
   if (exchange == CmExchange::parameters) {
@@ -196,11 +195,11 @@ rdma_conn_param CmConnection::parameters() const {
 void CmConnection::connect_by_parameters() {
   ConnectionDescriptor peer = connection_->descriptor();  // the link layer is the same
   if (peer.qp_type != QpType::rc) {
-    throw Error(ErrorCode::invalid_value, "a connection by CM parameters is RC");
+    throw Error(ErrorCode::invalid_value, "a connection by CM parameters must be RC");
   }
   const auto sent = Route::of(*id_->get()).gid.address;
   if (sent && !equal(*sent, peer.gid)) {
-    throw Error(ErrorCode::invalid_value, "the connection is of " + to_string(peer.gid) +
+    throw Error(ErrorCode::invalid_value, "the connection uses " + to_string(peer.gid) +
                                               ", but librdmacm sent the peer " + to_string(*sent));
   }
   const auto attributes_of = [this](ibv_qp_state state) {

@@ -14,7 +14,7 @@ CompletionLoop::CompletionLoop(const DeviceContext& device, progress::Engine& en
 
 CompletionLoop::~CompletionLoop() {
   if (const auto users = slots_.size() - free_.size(); users != 0) {
-    core::log_error("a completion queue ends while {} connections use it", users);
+    core::log_error("a completion queue is destroyed while {} connections use it", users);
   }
   engine_->deactivate(*this);
   engine_->unwatch(channel_.fd(), *this);
@@ -22,7 +22,7 @@ CompletionLoop::~CompletionLoop() {
 
 std::uint32_t CompletionLoop::add(CompletionHandler& handler, std::uint32_t depth) {
   if (failed_) {
-    throw core::Error(core::ErrorCode::driver, "a completion queue that has failed");
+    throw core::Error(core::ErrorCode::driver, "the completion queue has failed");
   }
   if (depth > room_) {
     throw core::Error(core::ErrorCode::full,
@@ -31,7 +31,7 @@ std::uint32_t CompletionLoop::add(CompletionHandler& handler, std::uint32_t dept
   }
   if (free_.empty()) {
     if (slots_.size() > kIndexMask) {
-      throw core::Error(core::ErrorCode::full, "a completion queue has no place for another user");
+      throw core::Error(core::ErrorCode::full, "the completion queue has no room for another user");
     }
     // remove() must not allocate.
     if (free_.capacity() == slots_.size()) free_.reserve(2 * slots_.size() + 1);

@@ -26,9 +26,9 @@ void check_options(const ConnectionOptions& options, const std::string& name) {
   if (queues.qp_type == QpType::ud) wrong = "UD has no connections";
   const bool shared = queues.srq != nullptr;
   if (queues.max_send_wr == 0 || (queues.max_recv_wr == 0 && !shared)) {
-    wrong = "a queue without room";
+    wrong = "max_send_wr and max_recv_wr must be above 0";
   }
-  if (queues.max_sge == 0) wrong = "no scatter/gather elements";
+  if (queues.max_sge == 0) wrong = "max_sge must be above 0";
   if (wrong == nullptr) return;
   throw Error(ErrorCode::invalid_value, "connection '" + name + "': " + wrong);
 }

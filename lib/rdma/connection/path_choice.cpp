@@ -37,15 +37,16 @@ cli::Option add_number(cli::CommandLine& line, const std::string& name,
 void add_path_options(cli::CommandLine& line, PathChoice& choice) {
   add_number<std::uint8_t>(
       line, "--gid-index", choice.gid_index, 0, 255,
-      "The entry of the RDMA port's GID table to use. Default: by the address");
+      "Use this entry of the RDMA port's GID table. Default: the entry of the address");
   add_number<std::uint8_t>(line, "--traffic-class", choice.traffic_class, 0, 255,
-                           "The traffic class of RDMA packets, 4 x DSCP. Default: rdma_cm's for "
-                           "RoCE (default_roce_tos), if it can be read, else 0");
+                           "Set the traffic class of RDMA packets, 4 x DSCP. Default: that of "
+                           "rdma_cm for RoCE (default_roce_tos) if it can be read, else 0");
   add_number<std::uint8_t>(line, "--service-level", choice.service_level, 0, 15,
-                           "The service level, or priority, of RDMA packets. Default: over "
-                           "InfiniBand the subnet manager's, else 0");
-  add_number<std::uint16_t>(line, "--pkey", choice.pkey, 1, 0xffff,
-                            "The key of the partition of RDMA packets. Default: the port's first");
+                           "Set the service level, or priority, of RDMA packets. Default: that of "
+                           "the subnet manager over InfiniBand, else 0");
+  add_number<std::uint16_t>(
+      line, "--pkey", choice.pkey, 1, 0xffff,
+      "Set the partition key of RDMA packets. Default: the first of the port");
 }
 
 }  // namespace offload::rdma

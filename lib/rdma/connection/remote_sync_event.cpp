@@ -19,7 +19,7 @@ RemoteAddress import_sync_event(std::span<const std::byte> blob) {
   constexpr std::uint64_t kWords = sizeof(kernels::SyncEventWords);
   if (region.ranges().size() != 1 || region.ranges()[0].length < kWords ||
       region.ranges()[0].address % kWords != 0) {
-    throw core::Error(core::ErrorCode::bad_message, "a peer's memory that is no sync event");
+    throw core::Error(core::ErrorCode::bad_message, "the peer's memory is not a sync event");
   }
   return {region.ranges()[0], 0, region.access()};
 }

@@ -21,7 +21,8 @@ SharedReceives::SharedReceives(const ProtectionDomain& domain, const Registrar& 
       slots_(max_wr),
       elements_(std::size_t{max_wr} * max_sge) {
   if (elements_.empty()) {
-    throw core::Error(ErrorCode::invalid_value, "'" + this->name() + "': a queue without room");
+    throw core::Error(ErrorCode::invalid_value,
+                      "'" + this->name() + "': the number of receives must be above 0");
   }
   free_.reserve(max_wr);
   unposted_.reserve(max_wr);

@@ -17,9 +17,9 @@ template <std::derived_from<Operation> Task>
   constexpr bool kReads = kAtomic || std::same_as<Task, ReadTask>;
   if (auto has_type = device.supports(type); !has_type) return has_type;
   if (type == QpType::ud) return {false, "UD has no connections"};
-  if (kReads && type != QpType::rc) return {false, "UC has sends and writes alone"};
+  if (kReads && type != QpType::rc) return {false, "UC has only sends and writes"};
   if (kReads && device.attributes().max_qp_rd_atom == 0) {
-    return {false, "the device answers no reads nor atomics"};
+    return {false, "the device supports neither reads nor atomics of a peer"};
   }
   if (kAtomic && device.attributes().atomic_cap == IBV_ATOMIC_NONE) {
     return {false, "the device has no atomics"};

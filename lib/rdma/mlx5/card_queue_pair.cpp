@@ -28,13 +28,14 @@ void leave_in_arena(ibv_pd*, void*, void*, std::uint64_t) {}
 void check_memory(const SeenMemory& memory, const QueueSizes& sizes) {
   const std::size_t needed = arena_bytes(sizes);
   if (memory.bytes.size() < needed) {
-    throw core::Error(ErrorCode::no_memory, "queues take " + std::to_string(needed) +
-                                                " bytes, there are " +
+    throw core::Error(ErrorCode::no_memory, "queues need " + std::to_string(needed) +
+                                                " bytes; available are " +
                                                 std::to_string(memory.bytes.size()));
   }
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   if (reinterpret_cast<std::uintptr_t>(memory.bytes.data()) % page != 0) {
-    throw core::Error(ErrorCode::invalid_value, "memory of queues begins at a page's begin");
+    throw core::Error(ErrorCode::invalid_value,
+                      "the memory of queues must begin at a page boundary");
   }
 }
 
@@ -57,7 +58,7 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
                              const QueueSizes& sizes, SeenMemory memory)
     : memory_(std::move(memory)), arena_(memory_.bytes) {
   if (!drives(device)) {
-    throw core::Error(ErrorCode::not_supported, device.name() + " is no mlx5 card");
+    throw core::Error(ErrorCode::not_supported, device.name() + " is not an mlx5 card");
   }
   check_memory(memory_, sizes);
   ibv_td_init_attr none{};
@@ -134,7 +135,7 @@ NativeQueues CardQueuePair::ask_libmlx5() {
 
 void CardQueuePair::choose_ringer() {
   auto* const word = static_cast<std::uint64_t*>(arena_.take(sizeof(std::uint64_t), 1));
-  if (word == nullptr) throw core::Error(ErrorCode::no_memory, "no room for a doorbell's word");
+  if (word == nullptr) throw core::Error(ErrorCode::no_memory, "no memory for the doorbell's word");
   relay_.emplace(word, card_register_);
   host_.send.doorbell = word;
   if (memory_.device_address == nullptr) return;  // for threads, or a GPU that comes later
@@ -147,9 +148,9 @@ void CardQueuePair::choose_ringer() {
     why = error.what();
   }
   if (ringer() == Ringer::gpu) {
-    core::log_info("{}: the GPU rings its doorbell", pair_->described());
+    core::log_info("{}: the GPU rings the doorbell", pair_->described());
   } else {
-    core::log_info("{}: a thread rings its doorbell, as {}", pair_->described(), why);
+    core::log_info("{}: a thread rings the doorbell, because {}", pair_->described(), why);
   }
 }
 

@@ -23,11 +23,11 @@ void require_stride(const char* what, std::uint32_t bytes, std::size_t expected)
 template <class T>
 T* part_of(const Arena& arena, void* address, std::size_t count, const char* what) {
   if (address == nullptr || reinterpret_cast<std::uintptr_t>(address) % alignof(T) != 0) {
-    throw core::Error(ErrorCode::not_supported, std::string("libmlx5 tells of no ") + what);
+    throw core::Error(ErrorCode::not_supported, std::string("libmlx5 reports no ") + what);
   }
   if (!arena.has(address, count * sizeof(T))) {
-    throw core::Error(ErrorCode::not_supported,
-                      std::string("libmlx5 has the ") + what + " in memory of its own");
+    throw core::Error(ErrorCode::not_supported, std::string("libmlx5 allocated the ") + what +
+                                                    " outside of the given memory");
   }
   return static_cast<T*>(address);
 }
@@ -35,8 +35,9 @@ T* part_of(const Arena& arena, void* address, std::size_t count, const char* wha
 kernels::rdma::CompletionQueue completions_of(const mlx5dv_cq& native, const Arena& arena) {
   require_stride("completions", native.cqe_size, sizeof(Cqe));
   if (!std::has_single_bit(native.cqe_cnt)) {
-    throw core::Error(ErrorCode::invalid_value,
-                      std::to_string(native.cqe_cnt) + " places for completions: no power of two");
+    throw core::Error(
+        ErrorCode::invalid_value,
+        std::to_string(native.cqe_cnt) + " places for completions are not a power of two");
   }
   return {part_of<Cqe>(arena, native.buf, native.cqe_cnt, "completions"),
           static_cast<std::uint32_t>(std::countr_zero(native.cqe_cnt)),
@@ -52,7 +53,7 @@ QueuePairMemory handles_of(const NativeQueues& native, const Arena& arena) {
   require_stride("entries of a receive queue", pair.rq.stride, sizeof(Segment));
   if (pair.bf.reg == nullptr ||
       reinterpret_cast<std::uintptr_t>(pair.bf.reg) % alignof(std::uint64_t) != 0) {
-    throw core::Error(ErrorCode::not_supported, "libmlx5 tells of no doorbell");
+    throw core::Error(ErrorCode::not_supported, "libmlx5 reports no doorbell");
   }
   auto* const records = part_of<std::uint32_t>(arena, pair.dbrec, 2, "record of a queue pair");
   QueuePairMemory queues{};

@@ -252,8 +252,8 @@ void Proxy::complete_local() {
     const std::uint64_t position = oldest.position;
     const bool waits = oldest.opcode == kernels::rdma::Opcode::wait;
     const char* const why =
-        waits ? " is a WAIT, which libibverbs does not have; use the queues of an mlx5 card"
-              : " is none that the queue pair takes";
+        waits ? " is a WAIT, which libibverbs does not support; use the queues of an mlx5 card"
+              : " has an operation that the queue pair does not support";
     complete_oldest(error_ ? Syndrome::flushed : Syndrome::none);
     if (!refused || error_) continue;
     enter_error(entries_.has_fault()
@@ -290,8 +290,8 @@ bool Proxy::carry_out_receives() {
   posted_receives_ += taken;
   parts_.completions.on_posted(taken);
   if (errnum != 0) {
-    enter_error(Error(ErrorCode::driver, described() + ": a receive cannot be posted: " +
-                                             core::describe_errno(errnum)));
+    enter_error(Error(ErrorCode::driver,
+                      described() + ": cannot post a receive: " + core::describe_errno(errnum)));
   }
   return true;
 }

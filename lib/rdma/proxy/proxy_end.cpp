@@ -46,7 +46,7 @@ void Proxy::enter_error(const core::Error& why) {
   attributes.qp_state = IBV_QPS_ERR;
   const int errnum = errno_of(ibv_modify_qp(parts_.queue_pair.get(), &attributes, IBV_QP_STATE));
   if (errnum == 0) return;
-  core::log_error("{} does not get to ERR: {}", described(), core::describe_errno(errnum));
+  core::log_error("cannot move {} to ERR: {}", described(), core::describe_errno(errnum));
 }
 
 /// Completes what the device does not have, once it has given back the rest or its time is up.

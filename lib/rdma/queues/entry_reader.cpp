@@ -92,7 +92,7 @@ bool EntryReader::look() noexcept {
   doorbell_ = doorbell;
   const std::uint32_t what = big_endian(static_cast<std::uint32_t>(doorbell));
   const std::uint32_t whose = big_endian(static_cast<std::uint32_t>(doorbell >> 32));
-  if (whose >> 8 != queue_.number) return refuse("the doorbell is another queue's", false), true;
+  if (whose >> 8 != queue_.number) return refuse("the doorbell names another queue", false), true;
 
   const auto rung_end = static_cast<std::uint16_t>((what >> 8) + blocks_of(whose & 0x3fU));
   const std::uint16_t published = queue_.has_record ? load_record(queue_.record) : rung_end;
@@ -104,7 +104,7 @@ bool EntryReader::look() noexcept {
   // The owner may have gone on since: the record is as far as the entry that was rung for, or
   // farther.
   if (is_strict() && rung > more) {
-    return refuse("the doorbell was rung before the record was there", false), true;
+    return refuse("the doorbell was rung before the record was written", false), true;
   }
   if (rung == kNowhere) return refuse("the doorbell is beyond the ring", false), true;
   end_ += std::max(rung, more);
@@ -136,30 +136,30 @@ const char* EntryReader::read_control(Entry& entry) noexcept {
   const std::uint32_t what = big_endian(control.words[0]);
   const std::uint32_t whose = big_endian(control.words[1]);
   const std::uint32_t flags = big_endian(control.words[2]);
-  if ((what >> 8 & 0xffffU) != (next_ & 0xffffU)) return "its index is another's";
+  if ((what >> 8 & 0xffffU) != (next_ & 0xffffU)) return "its index is wrong";
   const bool known =
       format_ == EntryFormat::rdma ? is_known(what & 0xffU) : is_of_raw_packet(what & 0xffU);
-  if (!known) return "an unknown operation";
+  if (!known) return "its operation is unknown";
   SendWork& work = entry.work;
   work.opcode = static_cast<Opcode>(what & 0xffU);
   const bool waits = work.opcode == Opcode::wait;
   work.awaited.is_time = waits && what >> 24 == kernels::rdma::kWaitForTime;
-  if (what >> 24 != 0 && !work.awaited.is_time) return "an unknown operation";
-  if (whose >> 8 != queue_.number) return "its queue is another";
+  if (what >> 24 != 0 && !work.awaited.is_time) return "its operation is unknown";
+  if (whose >> 8 != queue_.number) return "it names another queue";
   if (const char* const why = read_flags(flags, work)) return why;
   if (has_immediate(work.opcode)) {
     work.immediate = control.words[3];
   } else if (is_strict() && control.words[3] != 0) {
-    return "an immediate without an operation that has one";
+    return "its operation has no immediate";
   }
   entry.segments = whose & 0x3fU;
   std::uint32_t fixed =
       1 + (has_remote(work.opcode) ? 1U : 0U) + (is_atomic(work.opcode) ? 1U : 0U);
   if (waits) fixed = segments_of(work);
   if ((whose & 0xc0U) != 0 || entry.segments < fixed || (waits && entry.segments != fixed)) {
-    return "its length is none";
+    return "its length is invalid";
   }
-  if (entry.end() > end_) return "it is not all published";
+  if (entry.end() > end_) return "it is not completely published";
   return nullptr;
 }
 
@@ -205,13 +205,13 @@ const char* EntryReader::read_operands(Entry& entry, std::byte* inline_room) noe
   for (; next < entry.segments; ++next) {
     const LocalBuffer buffer = buffer_of(load(ring.at(next_, next)));
     if ((buffer.length & kInline) != 0) {
-      if (format_ == EntryFormat::raw_packet) return "inline data that cannot be";
-      if (work.buffer_count != 0) return "inline data that cannot be";
+      if (format_ == EntryFormat::raw_packet) return "its inline data is invalid";
+      if (work.buffer_count != 0) return "its inline data is invalid";
       work.inline_length = buffer.length & ~kInline;
       return read_inline(entry, next, inline_room);
     }
     // A card takes it for 2^31 bytes.
-    if (buffer.length == 0) return "a buffer without a length";
+    if (buffer.length == 0) return "a buffer has length 0";
     entry.buffers[work.buffer_count++] = buffer;
   }
   return nullptr;
@@ -233,7 +233,7 @@ const char* EntryReader::read_awaited(kernels::rdma::Awaited& awaited) const noe
   awaited.mask = joined(second.words[2], second.words[3]);
   if (big_endian(first.words[0]) != kernels::rdma::kCyclicSmaller || awaited.mask == 0 ||
       (awaited.mask & (awaited.mask + 1)) != 0) {
-    return "an unknown condition";
+    return "its condition is unknown";
   }
   const bool has_more = (first.words[1] | first.words[2] | first.words[3]) != 0;
   return is_strict() && has_more ? "a reserved field is not 0" : nullptr;
@@ -275,7 +275,7 @@ const char* EntryReader::read_inline(Entry& entry, std::uint32_t first, std::byt
   const std::size_t most = (entry.segments - first) * sizeof(Segment) - sizeof(std::uint32_t);
   if (work.inline_length > most || most - work.inline_length >= sizeof(Segment) ||
       work.opcode == Opcode::rdma_read || is_atomic(work.opcode) || work.opcode == kDump) {
-    return "inline data that cannot be";
+    return "its inline data is invalid";
   }
   entry.work.inline_data = room;
   std::size_t left = work.inline_length;

@@ -24,8 +24,8 @@ constexpr std::size_t kLines = 5;
 
 void check_count(std::uint32_t entries) {
   if (!std::has_single_bit(entries) || entries > kMostEntries) {
-    refuse("a queue of " + std::to_string(entries) + " entries: it has a power of two of them, " +
-           std::to_string(kMostEntries) + " at most");
+    refuse("a queue of " + std::to_string(entries) +
+           " entries; allowed is a power of two of at most " + std::to_string(kMostEntries));
   }
 }
 
@@ -80,12 +80,12 @@ std::size_t queue_memory_bytes(const QueueSizes& sizes) {
 QueuePairMemory lay_out_queues(std::span<std::byte> memory, const QueueSizes& sizes,
                                std::uint32_t number) {
   const std::size_t bytes = queue_memory_bytes(sizes);
-  if (number >> 24 != 0) refuse("a queue pair's number of more than 24 bits");
+  if (number >> 24 != 0) refuse("the number of a queue pair has more than 24 bits");
   if (memory.size() < bytes) {
     refuse("queues of " + std::to_string(bytes) + " bytes in " + std::to_string(memory.size()));
   }
   if (reinterpret_cast<std::uintptr_t>(memory.data()) % kQueueAlignment != 0) {
-    refuse("queues in memory that does not begin at a multiple of 64 bytes");
+    refuse("the memory of queues must begin at a multiple of 64 bytes");
   }
   std::memset(memory.data(), 0, bytes);
   Parts parts(memory.data());

@@ -1,6 +1,7 @@
 #include "rdma/verbs/completion_queue.hpp"
 
 #include <limits>
+#include <string>
 
 namespace offload::rdma {
 
@@ -29,7 +30,9 @@ CompletionQueue::CompletionQueue(const DeviceContext& device, std::uint32_t dept
                                  void* cq_context) {
   constexpr std::uint32_t kMost = std::numeric_limits<int>::max();
   if (depth == 0 || depth > kMost) {
-    throw core::Error(core::ErrorCode::invalid_value, "a completion queue of that depth");
+    throw core::Error(core::ErrorCode::invalid_value,
+                      "invalid completion queue depth " + std::to_string(depth) +
+                          "; allowed are 1 to " + std::to_string(kMost));
   }
   native_ = {
       check_pointer(ibv_create_cq(device.get(), static_cast<int>(depth), cq_context,

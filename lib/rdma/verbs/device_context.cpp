@@ -30,7 +30,7 @@ ibv_context* open(std::string_view name) {
 
 const std::string& require_rdma(const device::Device& device) {
   if (device.kind != device::Kind::rdma) {
-    throw Error(ErrorCode::invalid_value, device.describe() + " is no RDMA device");
+    throw Error(ErrorCode::invalid_value, device.describe() + " is not an RDMA device");
   }
   return device.name;
 }
@@ -43,7 +43,7 @@ DeviceContext::DeviceContext(std::string_view name)
 DeviceContext::DeviceContext(const device::Device& device) : DeviceContext(require_rdma(device)) {}
 
 DeviceContext DeviceContext::import(ibv_context* native) {
-  if (native == nullptr) throw Error(ErrorCode::invalid_value, "import of no RDMA device");
+  if (native == nullptr) throw Error(ErrorCode::invalid_value, "cannot import a null RDMA device");
   return DeviceContext(Native::borrow(native));
 }
 
@@ -55,9 +55,10 @@ device::Support DeviceContext::supports(QpType type) const {
   switch (native_->device->transport_type) {
     case IBV_TRANSPORT_IB: return {true, {}};
     case IBV_TRANSPORT_IWARP:
-      if (type != QpType::rc) return {false, "an iWARP device has reliable connections alone"};
-      return {false, "an iWARP queue pair is connected by its own rdma_cm_id, which is not here"};
-    default: return {false, "a device of another transport than InfiniBand's"};
+      if (type != QpType::rc) return {false, "an iWARP device has only reliable connections"};
+      return {false,
+              "an iWARP queue pair needs its own rdma_cm_id, which this library does not support"};
+    default: return {false, "its transport is not InfiniBand's"};
   }
 }
 

@@ -28,15 +28,16 @@ std::string_view usual_cause(ibv_wc_status status) noexcept {
       return "a message is longer than the receive posted for it, or than the device can send";
     case IBV_WC_LOC_QP_OP_ERR:
       // Soft-RoCE reports the latter while its network interface is down.
-      return "the work request is malformed or of a kind not allowed here, or no route leads "
-             "to the peer any more";
+      return "the work request is malformed or not allowed on this queue, or the peer is no longer "
+             "reachable";
     case IBV_WC_LOC_PROT_ERR:
       return "local memory is not registered, not in this protection domain, or may not be written";
     case IBV_WC_WR_FLUSH_ERR:
-      return "the queue pair was in error already: look for the first error before this one";
-    case IBV_WC_BAD_RESP_ERR: return "the peer answered with what was not asked for";
+      return "the queue pair was already in error: look for the first error before this one";
+    case IBV_WC_BAD_RESP_ERR: return "the peer answered with an unexpected response";
     case IBV_WC_REM_INV_REQ_ERR:
-      return "the peer takes no such request: receive too short, or operation not allowed";
+      return "the peer rejected the request: its receive is too short, or the operation is not "
+             "allowed";
     case IBV_WC_REM_ACCESS_ERR:
       return "the peer's memory is not registered, its key or range is wrong, or it does not allow "
              "that access";
@@ -46,10 +47,10 @@ std::string_view usual_cause(ibv_wc_status status) noexcept {
       return "the peer does not answer: it is gone, its queue pair is not ready, or the path "
              "(address, MTU, routing) is wrong";
     case IBV_WC_RNR_RETRY_EXC_ERR: return "the peer had no receive posted for too long";
-    case IBV_WC_REM_ABORT_ERR: return "the peer gave the operation up";
+    case IBV_WC_REM_ABORT_ERR: return "the peer aborted the operation";
     case IBV_WC_FATAL_ERR: return "the device or its port has failed";
     case IBV_WC_RESP_TIMEOUT_ERR: return "the peer's answer did not come in time";
-    default: return "rare: see the vendor's code";
+    default: return "the vendor's code tells more";
   }
 }
 

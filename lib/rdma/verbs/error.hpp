@@ -84,7 +84,7 @@ class Handle {
   ~Handle() {
     if (object_ == nullptr || !owned_) return;
     const int errnum = errno_of(destroy(object_));
-    if (errnum != 0) core::log_error("cannot end {}: {}", kind_, core::describe_errno(errnum));
+    if (errnum != 0) core::log_error("cannot destroy {}: {}", kind_, core::describe_errno(errnum));
   }
 
   [[nodiscard]] Object* get() const noexcept { return object_; }

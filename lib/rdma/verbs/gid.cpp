@@ -33,7 +33,7 @@ std::string listed(std::span<const ibv_gid_entry> table) {
     text +=
         std::to_string(entry.gid_index) + " " + to_string(entry.gid) + " (" + type_of(entry) + ")";
   }
-  return text.empty() ? "it has none" : "it has " + text;
+  return text.empty() ? "it has no GID" : "it has " + text;
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ ibv_gid parse_gid(std::string_view address) {
   std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), gid.raw);
   if (::inet_pton(AF_INET, text.c_str(), gid.raw + kMappedPrefix.size()) == 1) return gid;
   throw core::Error(core::ErrorCode::invalid_value,
-                    "'" + text + "' is no IPv4 or IPv6 address, as a GID is");
+                    "'" + text + "' is not a GID: expected an IPv4 or IPv6 address");
 }
 
 bool matches(const ibv_gid_entry& entry, const GidRule& rule) noexcept {

@@ -7,10 +7,10 @@ namespace offload::rdma {
 std::string GpuReach::describe() const {
   switch (way) {
     case Reach::dma_buf: return "by its dma-buf";
-    case Reach::address: return "by its address, as " + why;
+    case Reach::address: return "by its address, because " + why;
     case Reach::none: break;
   }
-  return "not at all, as " + why + ": pinned memory of the host takes its place";
+  return "not at all, because " + why + ": pinned host memory is used instead";
 }
 
 GpuReach reach_of(const ProtectionDomain& domain, const memory::Range& range) {
@@ -23,12 +23,13 @@ GpuReach reach_of(const ProtectionDomain& domain, const memory::Range& range) {
                                           range.descriptor.fd, kFlags),
                         "a region of a GPU");
     if (region.get() != nullptr) return {Reach::dma_buf, {}};
-    why = "its dma-buf is refused (" + core::describe_errno(errno) + ")";
+    why = "the device refused its dma-buf (" + core::describe_errno(errno) + ")";
   }
   const Region region(ibv_reg_mr(domain.get(), range.address, range.length, kFlags),
                       "a region of a GPU");
   if (region.get() != nullptr) return {Reach::address, why};
-  return {Reach::none, why + " and its address is refused (" + core::describe_errno(errno) + ")"};
+  return {Reach::none,
+          why + " and the device refused its address (" + core::describe_errno(errno) + ")"};
 }
 
 memory::Range choose_range(const ProtectionDomain& domain,
@@ -42,7 +43,7 @@ memory::Range choose_range(const ProtectionDomain& domain,
   } catch (const core::Error& error) {
     found.why = error.what();
   }
-  core::log_info("{} reaches memory of the GPU {}", domain.device_name(), found.describe());
+  core::log_info("{} accesses GPU memory {}", domain.device_name(), found.describe());
   if (found.way == Reach::none) return of_host();
   if (found.way == Reach::address) range.descriptor = {};  // which was refused
   return range;

@@ -28,7 +28,7 @@ ProtectionDomain::ProtectionDomain(const DeviceContext& device)
 
 ProtectionDomain ProtectionDomain::import(ibv_pd* native) {
   if (native == nullptr) {
-    throw core::Error(core::ErrorCode::invalid_value, "import of no protection domain");
+    throw core::Error(core::ErrorCode::invalid_value, "cannot import a null protection domain");
   }
   return ProtectionDomain(Native::borrow(native));
 }
@@ -40,7 +40,7 @@ device::Support ProtectionDomain::supports_dma_buf() const {
   Handle<ibv_mr, ibv_dereg_mr> none(ibv_reg_dmabuf_mr(get(), 0, 4096, 0, -1, 0), "a region");
   const int errnum = errno;
   if (errnum == EBADF) return {true, {}};
-  return {false, device_name() + " registers no dma-buf: " + core::describe_errno(errnum)};
+  return {false, device_name() + " cannot register a dma-buf: " + core::describe_errno(errnum)};
 }
 
 memory::Key Registrar::register_range(const memory::Range& range, memory::Access access) {

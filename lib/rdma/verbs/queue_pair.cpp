@@ -81,9 +81,9 @@ void QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   const int errnum = errno_of(ibv_modify_qp(get(), &copy, mask));
   if (errnum != 0) {
     const std::string from(name_of(state_));
-    core::throw_errno(described() + (moves ? " does not get from " + from + " to " +
+    core::throw_errno(described() + (moves ? " cannot change from " + from + " to " +
                                                  std::string(name_of(attributes.qp_state))
-                                           : " does not take that change in " + from),
+                                           : " does not accept that change in " + from),
                       errnum);
   }
   if (moves) state_ = attributes.qp_state;
@@ -130,7 +130,8 @@ void QueuePair::ready_to_receive() {
 void QueuePair::ready_to_send(const RtsAttributes& rts) {
   expect(IBV_QPS_RTR, "become ready to send");
   if (rts.retry_cnt > kMaxRetries || rts.rnr_retry > kMaxRetries) {
-    throw Error(ErrorCode::invalid_value, described() + ": retries are 6 at most, as 7 has no end");
+    throw Error(ErrorCode::invalid_value,
+                described() + ": at most 6 retries are allowed, because 7 means without end");
   }
   ibv_qp_attr attributes{};
   attributes.sq_psn = rts.sq_psn;

@@ -321,7 +321,8 @@ TEST_P(Sessions, WhoProvesTheKeyMayConnectAsOftenAsItLikes) {
   for (int i = 0; i < 3 * static_cast<int>(net::SourceLimits::kBurst); ++i) {
     const auto worker = connect_to(server_->address());
     worker->send(MessageId::keep_alive, protocol::KeepAlive{1}.encode());
-    ASSERT_EQ(worker->await().id, MessageId::error) << i << ": a worker greets first";
+    ASSERT_EQ(worker->await().id, MessageId::error)
+        << i << ": expected a greeting as the first message";
   }
 }
 

@@ -159,7 +159,7 @@ TEST_F(RemoteBatches, HeadersThatNoneHas) {
     post_batch(messages_of(3, 10, 1));
     read(kDataHeaderSize + 36);
     write(on_wire(header));
-    expect_failed("bytes, which are no batch of " + std::to_string(header.count) + " messages");
+    expect_failed("bytes, which are not a batch of " + std::to_string(header.count) + " messages");
     auto [here, there] = connection();
     peer_ = std::move(there);
     move_on(std::move(here));
@@ -300,7 +300,7 @@ TEST_F(RemoteBackEnd, TablesThatLieAreRefused) {
 
 TEST_F(RemoteServerTest, HeadersThatNoBatchHas) {
   send(on_wire({0, 200, 65}));
-  expect_failed("200 bytes, which are no batch of 65 messages");
+  expect_failed("200 bytes, which are not a batch of 65 messages");
 }
 
 // Byte for byte as docs/wire-protocol.md has it.

@@ -134,7 +134,7 @@ TEST_F(ServerSessionTest, RefusesWhoDoesNotGreetFirst) {
                              MessageId::start_shutdown, MessageId::shutdown_complete}) {
     worker_ = connect_to(address_);
     send(id, KeepAlive{}.encode());
-    expect_refused(Refusal::bad_hello, "a worker greets first");
+    expect_refused(Refusal::bad_hello, "expected a greeting as the first message");
   }
   EXPECT_EQ(worker_events_.shutdown_requests, 0);
 }
@@ -216,7 +216,7 @@ TEST_F(ServerSessionTest, RefusesAWorkerForWhomNoChannelCanBeMade) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   greet();
   EXPECT_EQ(next(*worker_).id, MessageId::welcome);
-  expect_refused(Refusal::busy, "no channels can be made");
+  expect_refused(Refusal::busy, "cannot create its channels");
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   expect_next_worker_attaches();
 }
@@ -236,7 +236,7 @@ TEST_F(ServerSessionTest, RequiresTheMemoryOfAllChannelsOfAWorker) {
   const auto error = support::thrown_by([&] { server_session_->require_channel_memory(); });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_EQ(error.code(), core::ErrorCode::no_memory);
-  EXPECT_NE(std::string(error.what()).find("cannot make a worker's 2 channels: "),
+  EXPECT_NE(std::string(error.what()).find("cannot create the 2 channels of a worker: "),
             std::string::npos);
   EXPECT_NE(std::string(error.what()).find("ulimit -n"), std::string::npos);
   expect_next_worker_attaches();
@@ -265,7 +265,7 @@ TEST_F(ServerSessionTest, RefusesAMalformedKeepAlive) {
 TEST_F(ServerSessionTest, RefusesAMalformedStartOfShutdown) {
   attach_by_hand();
   send(MessageId::start_shutdown, support::bytes({1}));
-  expect_refused(Refusal::length_mismatch, "malformed start of shutdown");
+  expect_refused(Refusal::length_mismatch, "malformed shutdown request");
   EXPECT_EQ(worker_events_.shutdown_requests, 0);
 }
 
@@ -307,10 +307,12 @@ TEST_F(ServerSessionTest, ManyStrangersMakeFewLinesOfLog) {
   for (int i = 0; i < 20; ++i) {
     worker_ = connect_to(address_);
     send(MessageId::keep_alive, KeepAlive{}.encode());
-    expect_refused(Refusal::bad_hello, "greets first");
+    expect_refused(Refusal::bad_hello, "expected a greeting as the first message");
   }
   const std::string text = log_.text();
-  EXPECT_TRUE(log_.has("is refused: a worker greets first (0 more were not logged)")) << text;
+  EXPECT_TRUE(
+      log_.has("is refused: expected a greeting as the first message (0 more were not logged)"))
+      << text;
   EXPECT_LT(std::ranges::count(text, '\n'), 10) << text;
 }
 

@@ -103,7 +103,7 @@ TEST_F(ServerWorkersTest, BeforeItServesAWorkerMayGoAtOnce) {
 TEST_F(ServerWorkersTest, AUserMessageBeforeItServesIsMisplaced) {
   greet_and_take_the_offer();
   send(MessageId::user_message, protocol::UserMessage{0, support::bytes({1})}.encode());
-  expect_refused(Refusal::misplaced_message, "a user message before it serves");
+  expect_refused(Refusal::misplaced_message, "user message before it is attached");
 }
 
 TEST_F(ServerWorkersTest, AMalformedUserMessageCostsItsSender) {

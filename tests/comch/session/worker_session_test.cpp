@@ -169,14 +169,14 @@ TEST_F(WorkerSessionTest, GivesUpOnAnImpossibleChannel) {
   auto descriptor = channels_[0]->descriptor();
   descriptor.depth = 3;
   send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channels_[0]->fds());
-  expect_given_up("impossible shape");
+  expect_given_up("invalid shape");
 }
 
 TEST_F(WorkerSessionTest, GivesUpOnAWelcomeToMoreChannelsThanItServes) {
   auto many = welcome();
   many.channel_count = 17;
   send(MessageId::welcome, many.encode());
-  expect_given_up("17 channels; 16 are served");
+  expect_given_up("17 channels; at most 16 are allowed");
 }
 
 // The second channel would take it over the limit; nothing of it is mapped.
@@ -258,14 +258,14 @@ TEST_F(WorkerSessionTest, GivesUpOnAMalformedKeepAlive) {
 TEST_F(WorkerSessionTest, GivesUpOnAMalformedStartOfShutdown) {
   attach_by_hand();
   send(MessageId::start_shutdown, support::bytes({3}));
-  expect_given_up("malformed start of shutdown");
+  expect_given_up("malformed shutdown request");
   EXPECT_EQ(server_events_.start_shutdowns, 0);
 }
 
 TEST_F(WorkerSessionTest, GivesUpOnAStartOfShutdownWithoutItsReason) {
   attach_by_hand();
   send(MessageId::start_shutdown);
-  expect_given_up("malformed start of shutdown");
+  expect_given_up("malformed shutdown request");
 }
 
 TEST_F(WorkerSessionTest, HearsHowManyChannelsItServes) {

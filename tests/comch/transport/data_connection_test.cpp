@@ -76,7 +76,7 @@ TEST_F(DataConnectionRules, BatchesAreAsLongAsASlotsMayBe) {
   EXPECT_TRUE(connection.receive(1, 2 * kernels::kMaxBatchCount, kernels::kMaxBatchCount));
   EXPECT_TRUE(connection.receive(2, kernels::kMaxBatchContent, 2));
   EXPECT_FALSE(connection.receive(3, kernels::kMaxBatchContent + 1, 2));
-  EXPECT_EQ(*connection.failure(), "the peer sent 5121 bytes, which are no batch of 2 messages");
+  EXPECT_EQ(*connection.failure(), "the peer sent 5121 bytes, which are not a batch of 2 messages");
   for (const auto& [length, count] : {std::pair<std::uint32_t, std::uint16_t>{0, 1},
                                       {1, 1},
                                       {3, 2},
@@ -90,7 +90,7 @@ TEST_F(DataConnectionRules, BatchesAreAsLongAsASlotsMayBe) {
 TEST_F(DataConnectionRules, AHandlerMayRefuseAMessage) {
   handler_.takes = false;
   EXPECT_FALSE(worker_.receive(0));
-  EXPECT_EQ(*worker_.failure(), "a message of the peer cannot be taken");
+  EXPECT_EQ(*worker_.failure(), "a message of the peer is not acceptable");
 }
 
 TEST_F(DataConnectionRules, TheFirstReasonStays) {

@@ -39,7 +39,7 @@ def test_no_key_no_network(stage, program):
     """Not on this machine's own address either: others reach it."""
     ended = stage.program(program, "--comch", f"rdma:{os.environ['RDMA_GUEST_ADDRESS']}:4711")
     assert ended.wait() == 1
-    assert "takes a key (--comch-key-file)" in ended.log
+    assert "requires a key (--comch-key-file)" in ended.log
 
 
 @on_rdma
@@ -105,7 +105,7 @@ def test_strangers_who_say_nothing_keep_no_worker_out(stage):
         server.wait_until_attached()
         server.wait_until_listening()
         stage.run_client(server, "-i", 100)
-    assert "makes room for another" in server.log
+    assert "is closed to make room for another" in server.log
 
 
 @on_rdma

@@ -53,7 +53,7 @@ def comch(stage):
 def test_no_key_no_tcp(stage, program, host):
     ended = stage.program(program, "--comch", f"tcp:{host}:4711")
     assert ended.wait() == 1
-    assert "takes a key (--comch-key-file), on loopback too; --insecure does without" in ended.log
+    assert "requires a key (--comch-key-file), on loopback too; --insecure disables this" in ended.log
 
 
 WEAK = {
@@ -61,7 +61,7 @@ WEAK = {
     "a password": (b"correct horse battery staple, for ever\n", 0o600, "may be guessed"),
     "zeroes": (bytes(64), 0o600, "may be guessed"),
     "a pattern": (b"0123456789abcdef" * 8, 0o600, "may be guessed"),
-    "open to others": (os.urandom(32), 0o644, "open to others"),
+    "open to others": (os.urandom(32), 0o644, "is accessible to users other than its owner"),
 }
 
 
@@ -91,7 +91,7 @@ def test_another_key(stage, comch):
     worker = comch.worker(*keys(wrong), "--connect-timeout", "1s")
     assert worker.wait() == 1
     assert "the server does not have this worker's key" in worker.log
-    assert "is refused: it does not know a key of this server's" in server.log
+    assert "is refused: it knows no key of this server" in server.log
     comch.expect_service(server, comch.worker(*keys(right)))
 
 
@@ -160,7 +160,7 @@ def test_an_error_that_anybody_could_send_ends_no_worker(stage):
                     while connection.recv(4096):
                         pass
     assert worker.alive
-    worker.wait_for_log("the server does not have this worker's key, or somebody is between the two")
+    worker.wait_for_log("the server does not have this worker's key, or a third party is between the two")
     server = stage.program("offload-server", "--comch", f"tcp:127.0.0.1:{port}", "-p", 0, *key)
     server.wait_for_log("is ready")
     assert worker.log.count("the server does not have this worker's key") < 3, "once, not each time"
@@ -171,7 +171,7 @@ def test_comch_allow(stage, comch):
     server = comch.server(*key, "--comch-allow", "10.0.0.0/8", "--comch-allow", "fd00::/8")
     refused = comch.worker(*key, "--connect-timeout", "1s")
     assert refused.wait() == 1
-    assert "--comch-allow does not have its network" in server.log
+    assert "--comch-allow does not include its network" in server.log
     assert server.terminate() == 0
     server = comch.server(*key, "--comch-allow", "10.0.0.0/8", "--comch-allow", "127.0.0.1")
     comch.expect_service(server, comch.worker(*key))
@@ -214,7 +214,7 @@ def test_a_folder_that_somebody_else_made(stage, program, folder):
     ended = as_nobody(stage, program, "--backend", "cpu") if program == "offload-worker" else \
         as_nobody(stage, program, "-p", 0)
     assert ended.wait() == 1
-    assert f"{folder} is not a folder of this user's alone: it belongs to user 0, this is user {NOBODY}" in ended.log
+    assert f"{folder} is not private to this user: it belongs to user 0, not to user {NOBODY}" in ended.log
     assert "OFFLOAD_RUNTIME_DIR" in ended.log
 
 

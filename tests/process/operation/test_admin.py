@@ -55,7 +55,7 @@ def test_what_may_be_looked_at(pair, doors):
 
 def test_log_levels_change_by_component(pair, doors):
     for program, door in zip(pair, doors):
-        assert ctl(door, "log-level", "warning") == (0, "the log reports warning\n")
+        assert ctl(door, "log-level", "warning") == (0, "the log level is warning\n")
         lines = len(program.log.splitlines())
         assert ctl(door, "health")[0] == 0
         assert ctl(door, "log-level", "loud")[0] == 1  # its line is not reported
@@ -104,7 +104,7 @@ def test_reload_says_whether_it_went_well(stage):
     file = stage.folder / "settings.toml"
     file.write_text("")
     server = stage.server("--config", file, "--admin", f"unix:{stage.folder}/door")
-    server.wait_for_log("commands are taken")
+    server.wait_for_log("commands are accepted")
     assert ctl(stage.folder / "door", "reload")[0] == 0
     file.write_text("log-level = 7")
     assert ctl(stage.folder / "door", "reload") == (1, "nothing is changed: the log says why\n")
@@ -197,9 +197,9 @@ def test_root_trusts_a_service_in_the_services_own_folder(stage):
 def test_a_door_in_place_of_its_own_stays(stage):
     door = stage.folder / "door"
     first = stage.server("--admin", f"unix:{door}")
-    first.wait_for_log("commands are taken")
+    first.wait_for_log("commands are accepted")
     door.unlink()
     stage.server("--admin", f"unix:{door}", comch=stage.folder / "second.sock").wait_for_log(
-        "commands are taken")
+        "commands are accepted")
     assert first.terminate() == 0
     assert ctl(door, "health")[0] == 0

@@ -218,7 +218,7 @@ def test_files_too_small_for_a_channel(tmp_path, size):
     done = run("offload-server", "--comch", f"unix:{tmp_path}/comch.sock", "-p", free_port(), "--threads", 2,
                limits=[(resource.RLIMIT_FSIZE, size)], stdout=subprocess.DEVNULL)
     assert done.returncode == 1
-    assert re.search(r"cannot make a worker's 2 channels: cannot make \d+ bytes of shared memory: "
+    assert re.search(r"cannot create the 2 channels of a worker: cannot make \d+ bytes of shared memory: "
                      rf"File too large \(the limit is {size} bytes, ulimit -f\)\n", done.stderr), done.stderr
 
 

@@ -79,7 +79,7 @@ def test_the_first_line_is_the_configuration(stage, kind):
     door = stage.folder / "door"
     program = stage.program(f"offload-{kind}", "--comch", f"tcp:127.0.0.1:{free_port()}", "--insecure", "--metrics", 0,
                             "--admin", f"unix:{door}")
-    program.wait_for_log("commands are taken at")
+    program.wait_for_log("commands are accepted at")
     first = program.log.splitlines()[0]
     assert re.search(rf"info offload-{kind}: configuration: .*metrics 0 \(command line\), admin unix:{door} \(command line\)",
                      first), first

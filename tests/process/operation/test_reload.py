@@ -33,16 +33,16 @@ def hang_up(program, answer, count):
 def test_a_good_file_changes_the_log_level_and_a_wrong_one_nothing(running):
     program, file, server = running
     file.write_text('log-level = "debug"\nshutdown-timeout = "2s"\n')
-    hang_up(program, "are reread", 1)
+    hang_up(program, "were reread", 1)
     wrong = ["=", "[]", 'log-level = "loud"', 'log-level = "debug"\nshutdown-timeout = "soon"',
              'log-level = "debug"\nno-such-option = 1']
     for count, text in enumerate(wrong, 1):
         file.write_text(text)
-        hang_up(program, r"error .*SIGHUP: nothing is changed: .*settings.toml:\d:\d+: ", count)
+        hang_up(program, r"error .*SIGHUP: nothing was changed: .*settings.toml:\d:\d+: ", count)
     file.unlink()
     hang_up(program, "nothing is changed: .*settings.toml was not readable", 1)
     file.write_text(json.dumps({"log-level": "info"}))  # the same as JSON
-    hang_up(program, "info .*SIGHUP: settings and keys are reread", 2)
+    hang_up(program, "info .*SIGHUP: settings and keys were reread", 2)
     with Wire(server.port) as client:
         client.ask(payloads(20, 64))
 
@@ -50,9 +50,9 @@ def test_a_good_file_changes_the_log_level_and_a_wrong_one_nothing(running):
 def test_what_needs_a_restart_is_named(running):
     program, file, _ = running
     file.write_text('comch = "unix:/tmp/elsewhere.sock"\nspin = "1us"\nlog-level = "debug"\n')
-    hang_up(program, "are reread", 1)
+    hang_up(program, "were reread", 1)
     # Where it is, the command line has said, which wins.
-    assert "warning " in program.log and "needs a restart to change: spin\n" in program.log
+    assert "warning " in program.log and "these options change only after a restart: spin\n" in program.log
 
 
 def test_a_hundred_hangups_under_load(stage):
@@ -66,7 +66,7 @@ def test_a_hundred_hangups_under_load(stage):
     for i in range(1, 101):
         wrong = i % 3 == 0
         file.write_text("log-level = 7\n" if wrong else f'log-level = "info"\nworker-timeout = "{i}s"\n')
-        hang_up(server, "nothing is changed" if wrong else "are reread", i // 3 if wrong else i - i // 3)
+        hang_up(server, "nothing was changed" if wrong else "were reread", i // 3 if wrong else i - i // 3)
     client.send_signal(signal.SIGINT)
     assert client.wait() == 130, client.log  # the signal's; each response was right
     lines = [line for line in server.log.splitlines() if "SIGHUP" in line]
@@ -143,7 +143,7 @@ def test_a_worker_rereads_its_key(stage):
     stage.key_options()[1].write_bytes(b"short")
     hang_up(worker, "nothing is changed: the key file", 1)
     stage.key_options()[1].write_bytes(os.urandom(32))
-    hang_up(worker, "are reread", 1)
+    hang_up(worker, "were reread", 1)
     wait_until(lambda: worker.alive, "the worker lives")
 
 

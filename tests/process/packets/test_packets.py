@@ -265,7 +265,7 @@ def test_killed(packets):
 
 @pytest.mark.parametrize("options, wrong", [
     (["echo", "-i", "none"], "there is no interface 'none'"),
-    (["count", "-i", "lo", "--rule", "udp"], "rule 'udp': not [PROTOCOL]"),
+    (["count", "-i", "lo", "--rule", "udp"], "rule 'udp': expected [PROTOCOL]"),
     (["filter", "-i", "lo"], "--rule is required"),
     (["send", "-i", "lo", "--from", "x", "--to", "1.2.3.4:5"], "'x' is no IPv4 address and port"),
     (["echo", "-i", "lo", "--frames", "100"], "--frames: a power of two"),

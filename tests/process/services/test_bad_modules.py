@@ -64,4 +64,4 @@ def test_a_module_without_code_for_this_gpu_is_one_line(stage):
     status = worker.wait(60 * TIME_FACTOR)
     lines = [line for line in worker.log.splitlines() if line.startswith("offload-worker:")]
     assert status == 1 and len(lines) == 1, worker.log
-    assert re.search(r"service other_gpu cannot be made: it has no code for this GPU, of compute capability \d", lines[0])
+    assert re.search(r"cannot create service other_gpu: it has no code for this GPU, of compute capability \d", lines[0])

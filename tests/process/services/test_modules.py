@@ -75,7 +75,7 @@ def test_killed_workers_cost_no_answer(stage):
     (module("test_other_version"), "built for version 4711"),
     (module("test_bad_name"), "a-z, 0-9"),
     ([*module("complement"), *module("complement")], "a service 'complement' already"),
-    ([*module("test_shifted"), "--service-option", "throw=1"], "cannot be made: as it was"),
+    ([*module("test_shifted"), "--service-option", "throw=1"], "cannot create service shifted: as it was"),
     ([*module("test_shifted"), "--service-option", "bye=1"], "--service-option bye"),
 ])
 def test_what_is_wrong_is_one_line_and_status_1(stage, options, says):
@@ -109,7 +109,7 @@ def test_responses_that_are_too_long_are_refused_before_they_are_sent(stage):
     server = stage.server("--service", "shifted")
     worker = stage.worker(*options)
     assert worker.wait(20 * TIME_FACTOR) == 1
-    assert "answers 100 bytes to a request of 0; there is room for 48" in worker.log
+    assert "answers 100 bytes to a request of 0; at most 48 are allowed" in worker.log
     assert server.alive
 
 

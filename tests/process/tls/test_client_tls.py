@@ -130,13 +130,13 @@ def test_who_does_not_speak_tls_at_a_port_that_does(stage, ours, certificate):
     server, _ = stage.pair(*own(certificate))
     client = stage.client(server, "-i", 1)
     assert client.wait() == 1
-    server.wait_for_log(r"client \d+, 127\.0\.0\.1:\d+: the TLS handshake failed: the peer does not speak TLS")
+    server.wait_for_log(r"client \d+, 127\.0\.0\.1:\d+: the TLS handshake failed: the peer does not use TLS")
     stage.run_client(server, *trusting(ours), "-i", 10)
 
 
 def test_who_speaks_tls_at_a_port_that_does_not(stage, ours):
     server, _ = stage.pair()
-    expect_refused(stage, server, *trusting(ours), why="the peer does not speak TLS")
+    expect_refused(stage, server, *trusting(ours), why="the peer does not use TLS")
     server.wait_for_log("it seems to speak TLS")
 
 
@@ -192,7 +192,7 @@ def test_files_that_will_not_do(stage, ours, certificate, tmp_path):
     shutil.copy(certificate[1], open_key)
     open_key.chmod(0o644)
     for options, why in (
-            (["--tls-certificate", certificate[0], "--tls-key", open_key], "open to others"),
+            (["--tls-certificate", certificate[0], "--tls-key", open_key], "is accessible to users other than its owner"),
             (["--tls-certificate", "/nowhere", "--tls-key", certificate[1]], "/nowhere"),
             ([*own(certificate), "--tls-client-ca", "/nowhere"], "/nowhere")):
         server = stage.server(*options)

@@ -81,12 +81,12 @@ TEST(ConnectionDescriptor, NoPartOfItIsOne) {
   const Bytes blob = example().encode();
   for (std::size_t length = 0; length < blob.size(); ++length) {
     expect_refused(Bytes(blob.begin(), blob.begin() + static_cast<std::ptrdiff_t>(length)),
-                   length < 14 ? "too short" : "cut off");
+                   length < 14 ? "too short" : "truncated");
   }
   Bytes longer = blob;
   longer.push_back(std::byte{0});
-  expect_refused(longer, "more behind it");
-  expect_refused(put_right(longer), "another length");
+  expect_refused(longer, "followed by more bytes");
+  expect_refused(put_right(longer), "the wrong length");
 }
 
 TEST(ConnectionDescriptor, OfALaterVersionIsToldFromGarbage) {
@@ -96,7 +96,7 @@ TEST(ConnectionDescriptor, OfALaterVersionIsToldFromGarbage) {
   const auto error = thrown_by([&] { ConnectionDescriptor::decode(put_right(newer)); });
   EXPECT_EQ(error.code(), ErrorCode::unsupported_version);
   newer[5] = std::byte{0};
-  expect_refused(put_right(newer), "no such version");
+  expect_refused(put_right(newer), "its version is unknown");
 }
 
 TEST(ConnectionDescriptor, ForgedFieldsAreRefused) {
@@ -104,18 +104,18 @@ TEST(ConnectionDescriptor, ForgedFieldsAreRefused) {
   expect_refused(with(0, 200), "no connections");
   expect_refused(with(1, 0), "unknown");
   expect_refused(with(1, 3), "unknown");
-  expect_refused(with(1, 1), "does not have");  // InfiniBand without a LID
-  expect_refused(with(3, 1), "does not have");  // RoCE with one
+  expect_refused(with(1, 1), "not valid for its link layer");  // InfiniBand without a LID
+  expect_refused(with(3, 1), "not valid for its link layer");  // RoCE with one
   expect_refused(with(20, 1), "24 bits");
   expect_refused(with(24, 1), "24 bits");
   expect_refused(with(28, 0), "MTU");
   expect_refused(with(28, 6), "MTU");
   auto nobody = example();
   nobody.qp_num = 1;
-  expect_refused(nobody.encode(), "nobody's");
+  expect_refused(nobody.encode(), "for management");
   nobody = example();
   nobody.gid = {};
-  expect_refused(nobody.encode(), "does not have");
+  expect_refused(nobody.encode(), "not valid for its link layer");
 }
 
 }  // namespace

@@ -232,7 +232,7 @@ TEST_F(ConnectionTest, ADeviceThatDoesNotFailTheQueuePairIsStoppedAllTheSame) {
   connection_.stop();
   EXPECT_EQ(connection_.state(), Context::State::idle);
   EXPECT_EQ(outcomes_.all, Lines{"shutdown"});
-  EXPECT_TRUE(log.has("does not get from RTS to ERR"));
+  EXPECT_TRUE(log.has("cannot change from RTS to ERR"));
 }
 
 TEST_F(ConnectionTest, WhatIsToldOfFormerWorkIsDropped) {

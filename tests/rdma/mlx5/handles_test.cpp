@@ -84,9 +84,9 @@ TEST_F(HandlesTest, AreNotMadeOfWhatKernelsDoNotKnow) {
       {"no receive queue", ErrorCode::not_supported,
        [](auto& n) { n.pair.rq.buf = static_cast<std::byte*>(n.pair.rq.buf) + 8; }},
       {"no completions", ErrorCode::not_supported, [](auto& n) { n.receives.buf = nullptr; }},
-      {"the record of a queue pair in memory of its own", ErrorCode::not_supported,
+      {"the record of a queue pair outside of the given memory", ErrorCode::not_supported,
        [&](auto& n) { n.pair.dbrec = elsewhere; }},
-      {"the send queue in memory of its own", ErrorCode::not_supported,
+      {"the send queue outside of the given memory", ErrorCode::not_supported,
        [](auto& n) { n.pair.sq.buf = static_cast<std::byte*>(n.pair.sq.buf) + 3 * 4096; }},
   };
   for (const auto& [words, code, change] : changes) {

@@ -294,7 +294,7 @@ TEST_F(CardTest, ADoorbellBeforeItsRecordIsFound) {
   ASSERT_EQ(one_.post({}), Posted::done);
   rdma::ring_doorbell(one_.send.doorbell, one_.send.ring.at(0, 0));
   card_.progress();
-  expected_fault_ = "queue 64: the doorbell was rung before the record was there";
+  expected_fault_ = "queue 64: the doorbell was rung before the record was written";
 }
 
 /// What is done to an entry before it is published, and what the card says.
@@ -305,15 +305,15 @@ struct Broken {
 };
 
 TEST_F(CardTest, AnEntryThatBreaksTheFormatIsNamed) {
-  const Broken all[] = {{0, 0x0000'0100, "its index is another's"},
-                        {0, 0x0100'0000, "an unknown operation"},
-                        {0, 0x0000'0004, "an unknown operation"},
-                        {1, 0x0000'0100, "its queue is another"},
-                        {1, 0x0000'0080, "its length is none"},
-                        {1, 0x0000'0003, "its length is none"},
-                        {1, 0x0000'0020, "it is not all published"},
+  const Broken all[] = {{0, 0x0000'0100, "its index is wrong"},
+                        {0, 0x0100'0000, "its operation is unknown"},
+                        {0, 0x0000'0004, "its operation is unknown"},
+                        {1, 0x0000'0100, "it names another queue"},
+                        {1, 0x0000'0080, "its length is invalid"},
+                        {1, 0x0000'0003, "its length is invalid"},
+                        {1, 0x0000'0020, "it is not completely published"},
                         {2, 0x0100'0000, "a reserved field is not 0"},
-                        {3, 0x0000'0001, "an immediate without an operation that has one"},
+                        {3, 0x0000'0001, "its operation has no immediate"},
                         {7, 0x0000'0001, "a reserved field is not 0"}};
   for (const Broken& broken : all) {
     Card card;

@@ -155,14 +155,15 @@ TEST_F(RawCardTest, WhatBreaksTheFormatIsAFault) {
        [](Segment* s) { s[1].words[1] |= big_endian(1U << 29); }},
       {"entry 0: it has no Ethernet segment",
        [](Segment* s) { s[0].words[1] ^= big_endian(4 ^ 1); }},
-      {"entry 0: an unknown operation",
+      {"entry 0: its operation is unknown",
        [](Segment* s) { s[0].words[0] ^= big_endian(0x0aU ^ 0x08U); }},
-      {"entry 0: a buffer without a length", [](Segment* s) { s[3].words[0] = 0; }},
-      {"entry 0: inline data that cannot be",
+      {"entry 0: a buffer has length 0", [](Segment* s) { s[3].words[0] = 0; }},
+      {"entry 0: its inline data is invalid",
        [](Segment* s) { s[3].words[0] |= big_endian(0x8000'0000U); }},
-      {"entry 0: its queue is another", [](Segment* s) { s[0].words[1] ^= big_endian(0x100); }},
-      {"entry 0: its index is another's", [](Segment* s) { s[0].words[0] ^= big_endian(0x100); }},
-      {"entry 0: it is not all published", [](Segment* s) { s[0].words[1] ^= big_endian(4 ^ 5); }}};
+      {"entry 0: it names another queue", [](Segment* s) { s[0].words[1] ^= big_endian(0x100); }},
+      {"entry 0: its index is wrong", [](Segment* s) { s[0].words[0] ^= big_endian(0x100); }},
+      {"entry 0: it is not completely published",
+       [](Segment* s) { s[0].words[1] ^= big_endian(4 ^ 5); }}};
   for (const auto& [words, change] : cases) {
     Card card;
     Owner owner(card, kBlocks, 4, kWanted);

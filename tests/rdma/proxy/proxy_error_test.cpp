@@ -126,7 +126,7 @@ TEST_F(ProxyErrorTest, WhatTheQueuePairDoesNotTake) {
   finish();
   expect(Syndrome::local_queue_operation, 1);
   expect_flushed(3, 4);
-  expect_told(": entry 1 is none that the queue pair takes");
+  expect_told(": entry 1 has an operation that the queue pair does not support");
 }
 
 TEST_F(ProxyErrorTest, AWaitIsRefusedByName) {
@@ -134,7 +134,7 @@ TEST_F(ProxyErrorTest, AWaitIsRefusedByName) {
   EXPECT_TRUE(native().sends.empty());
   expect(Syndrome::local_queue_operation, 0);
   expect_told(
-      ": entry 0 is a WAIT, which libibverbs does not have; use the queues of an mlx5 card");
+      ": entry 0 is a WAIT, which libibverbs does not support; use the queues of an mlx5 card");
 }
 
 struct Refused {
@@ -188,7 +188,7 @@ TEST_F(ProxyErrorTest, AnEntryThatBreaksTheFormatEndsTheQueue) {
   finish();
   expect(Syndrome::local_queue_operation, 1);
   EXPECT_FALSE(owner_.poll());
-  expect_told(": entry 1: its queue is another");
+  expect_told(": entry 1: it names another queue");
   go(work_of(Opcode::send));
   EXPECT_TRUE(native().sends.empty());
 }
@@ -236,7 +236,7 @@ TEST_F(ProxyErrorTest, AReceiveThatTheDeviceRefuses) {
   ASSERT_EQ(owner_.post_receive({0x1000, 8, 7}), Posted::done);
   turn();
   expect_receive_flushed();
-  expect_told(": a receive cannot be posted: " + core::describe_errno(EINVAL));
+  expect_told(": cannot post a receive: " + core::describe_errno(EINVAL));
 }
 
 TEST_F(ProxyErrorTest, ACompletionQueueThatFails) {

@@ -126,7 +126,7 @@ TEST_F(EntryReaderTest, ADoorbellThatIsLateIsNone) {
   }
   ring(9, 9);
   EXPECT_TRUE(reader_.look());
-  EXPECT_EQ(reader_.fault(), "the doorbell was rung before the record was there");
+  EXPECT_EQ(reader_.fault(), "the doorbell was rung before the record was written");
 }
 
 TEST_F(EntryReaderTest, ALengthOfNoneAndInlineDataThatIsTooLong) {
@@ -143,8 +143,8 @@ TEST_F(EntryReaderTest, ALengthOfNoneAndInlineDataThatIsTooLong) {
     wire::publish(queues_.send, state);
     ASSERT_TRUE(reader.look());
     EXPECT_FALSE(reader.read(entry_, inline_.data()));
-    EXPECT_EQ(reader.fault(), length == 0 ? "entry 0: a buffer without a length"
-                                          : "entry 0: inline data that cannot be");
+    EXPECT_EQ(reader.fault(), length == 0 ? "entry 0: a buffer has length 0"
+                                          : "entry 0: its inline data is invalid");
   }
 }
 
@@ -243,16 +243,16 @@ TEST_F(ChangedEntryTest, AWaitThatCannotBe) {
     std::uint32_t flipped;
     const char* fault;
   };
-  const Case cases[] = {{of, 0, 0x0100'0000, "an unknown operation"},
-                        {until, 0, 0x0400'0000, "an unknown operation"},
-                        {of, 0, 0x0200'0000, "its length is none"},
-                        {until, 0, 0x0200'0000, "its length is none"},
-                        {of, 1, 0x3, "its length is none"},
-                        {of, 1, 0x1, "its length is none"},
-                        {until, 1, 0x7, "its length is none"},
-                        {until, 4, 0x6, "an unknown condition"},
-                        {until, 10, 0x0001'0000, "an unknown condition"},
-                        {until, 11, 0x0000'0001, "an unknown condition"}};
+  const Case cases[] = {{of, 0, 0x0100'0000, "its operation is unknown"},
+                        {until, 0, 0x0400'0000, "its operation is unknown"},
+                        {of, 0, 0x0200'0000, "its length is invalid"},
+                        {until, 0, 0x0200'0000, "its length is invalid"},
+                        {of, 1, 0x3, "its length is invalid"},
+                        {of, 1, 0x1, "its length is invalid"},
+                        {until, 1, 0x7, "its length is invalid"},
+                        {until, 4, 0x6, "its condition is unknown"},
+                        {until, 10, 0x0001'0000, "its condition is unknown"},
+                        {until, 11, 0x0000'0001, "its condition is unknown"}};
   for (const Case& made : cases) {
     for (const Reading reading : {Reading::as_card, Reading::strict}) {
       EXPECT_EQ(read(made.work, reading, made.word, made.flipped),
@@ -261,7 +261,7 @@ TEST_F(ChangedEntryTest, AWaitThatCannotBe) {
   }
   wire::SendWork never = until;
   never.awaited.mask = 0;
-  EXPECT_EQ(read(never, Reading::as_card, 0, 0), "entry 0: an unknown condition");
+  EXPECT_EQ(read(never, Reading::as_card, 0, 0), "entry 0: its condition is unknown");
 }
 
 /// How NVIDIA's device functions ring: a doorbell with 24 bits of the position and no length, the

@@ -37,12 +37,13 @@ TEST_F(GpuReachTest, ADmaBufIsFirst) {
 }
 
 TEST_F(GpuReachTest, AnAddressIsNext) {
-  EXPECT_EQ(reach_of(domain_, of_gpu(false)).describe(), "by its address, as it has no dma-buf");
+  EXPECT_EQ(reach_of(domain_, of_gpu(false)).describe(),
+            "by its address, because it has no dma-buf");
   fake().fail_call = "ibv_reg_dmabuf_mr";
   fake().fail_with = EOPNOTSUPP;
   const GpuReach found = reach_of(domain_, of_gpu(true));
   EXPECT_EQ(found.way, Reach::address);
-  EXPECT_NE(found.why.find("its dma-buf is refused"), std::string::npos) << found.why;
+  EXPECT_NE(found.why.find("the device refused its dma-buf"), std::string::npos) << found.why;
   const memory::Range range = choose(true);
   EXPECT_EQ(range.location, memory::Location::device);
   EXPECT_EQ(range.descriptor.kind, memory::DescriptorKind::none);
@@ -53,7 +54,8 @@ TEST_F(GpuReachTest, MemoryOfTheHostIsLast) {
   fake().fail_with = EFAULT;
   const GpuReach found = reach_of(domain_, of_gpu(false));
   EXPECT_EQ(found.way, Reach::none);
-  EXPECT_NE(found.why.find("it has no dma-buf and its address is refused"), std::string::npos);
+  EXPECT_NE(found.why.find("it has no dma-buf and the device refused its address"),
+            std::string::npos);
   EXPECT_EQ(choose(false).location, memory::Location::host);
 }
 

@@ -62,7 +62,7 @@ TEST_F(QueuePairTest, AStateThatTheDeviceRefusesIsNotTaken) {
   const auto error = thrown_by([&] { queue.ready_to_receive(RtrAttributes{}); });
   EXPECT_EQ(error.code(), ErrorCode::invalid_value);
   EXPECT_EQ(std::string(error.what())
-                .rfind("queue pair 100 (RC) on fake0 does not get from INIT "
+                .rfind("queue pair 100 (RC) on fake0 cannot change from INIT "
                        "to RTR: ",
                        0),
             0U);
@@ -95,7 +95,7 @@ TEST_F(QueuePairTest, AnyChangeIsMadeByItsMask) {
   fake().fail_call = "ibv_modify_qp";
   fake().fail_with = EINVAL;
   EXPECT_EQ(std::string(thrown_by([&] { queue.modify(timer, IBV_QP_QKEY); }).what())
-                .rfind("queue pair 100 (RC) on fake0 does not take that change in SQD: ", 0),
+                .rfind("queue pair 100 (RC) on fake0 does not accept that change in SQD: ", 0),
             0U);
   fake().fail_call.clear();
   ibv_qp_attr sending{};

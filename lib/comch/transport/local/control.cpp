@@ -52,7 +52,7 @@ void remove_stale(const Address& address) {
   struct stat status {};
   if (::lstat(address.path.c_str(), &status) < 0) return;
   if (!S_ISSOCK(status.st_mode)) {
-    throw Error(ErrorCode::in_use, address.to_string() + ": the path is there and not a socket");
+    throw Error(ErrorCode::in_use, address.to_string() + ": the path exists and is not a socket");
   }
   const core::Fd probe = open_socket();
   if (try_connect(probe.get(), address) != ECONNREFUSED) {
@@ -135,7 +135,7 @@ class UnixListener final : public Listener {
       core::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd.valid()) {
         if (errno != EAGAIN && waiting_log_.allow(core::Clock::now())) {
-          core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
+          core::log_warning("a control connection must wait: {}", core::describe_errno(errno));
         }
         return nullptr;
       }
@@ -143,9 +143,8 @@ class UnixListener final : public Listener {
       const PeerCredentials peer = connection->peer();
       if (is_trusted(peer, address())) return connection;
       core::log_warning(
-          "control connection of user {} (process {}) refused: only user {} and root may "
-          "(--insecure "
-          "takes all)",
+          "control connection of user {} (process {}) refused: only user {} and root may connect "
+          "(--insecure allows all)",
           peer.uid, peer.pid, ::geteuid());
     }
   }

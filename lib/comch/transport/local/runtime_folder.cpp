@@ -20,10 +20,11 @@ std::string why_not_private(const std::string& folder) {
   if (::lstat(folder.c_str(), &status) != 0) return core::describe_errno(errno);
   if (!S_ISDIR(status.st_mode)) return "it is not a folder";
   if (status.st_uid != ::geteuid()) {
-    return "it belongs to user " + std::to_string(status.st_uid) + ", this is user " +
+    return "it belongs to user " + std::to_string(status.st_uid) + ", not to user " +
            std::to_string(::geteuid());
   }
-  return (status.st_mode & (S_IRWXG | S_IRWXO)) == 0 ? "" : "others may use it (chmod 700)";
+  return (status.st_mode & (S_IRWXG | S_IRWXO)) == 0 ? ""
+                                                     : "other users have access to it (chmod 700)";
 }
 
 bool is_private(const std::string& folder) {
@@ -51,7 +52,7 @@ void make_runtime_folder(const std::string& path) {
   const std::string folder = runtime_folder();
   if (!is_in(path, folder)) return;
   if (::mkdir(folder.c_str(), kOwnersAlone) != 0 && errno != EEXIST) {
-    core::throw_errno("cannot make the folder " + folder);
+    core::throw_errno("cannot create the folder " + folder);
   }
   check_runtime_folder(path);
 }
@@ -63,10 +64,10 @@ void check_runtime_folder(const std::string& path) {
   const std::string why = why_not_private(folder);
   if (why.empty()) return;
   throw core::Error(core::ErrorCode::not_permitted,
-                    folder + " is not a folder of this user's alone: " + why +
-                        ". Another user could take the server's place there. Remove it, or set "
-                        "OFFLOAD_RUNTIME_DIR for server and worker to a folder that is this user's "
-                        "alone, or choose another place with --comch unix:PATH");
+                    folder + " is not private to this user: " + why +
+                        ". Another user could impersonate the server there. Remove it, or set "
+                        "OFFLOAD_RUNTIME_DIR for server and worker to a folder that is private to "
+                        "this user, or choose another path with --comch unix:PATH");
 }
 
 }  // namespace offload::comch

@@ -120,8 +120,8 @@ Adapters::Place Adapters::find(const net::SocketAddress& own) {
   // Of a device that may have the address.
   if (reason) std::rethrow_exception(reason);
   throw Error(ErrorCode::not_found,
-              fmt::format("no RDMA device has the address {}, of {}: use an address of one of "
-                          "them, or name the device with --rdma-device",
+              fmt::format("no RDMA device has the address {}, of {}: use an address of an RDMA "
+                          "device, or name the device with --rdma-device",
                           own.host(), fmt::join(names, ", ")));
 }
 

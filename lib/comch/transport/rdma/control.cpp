@@ -103,7 +103,7 @@ std::unique_ptr<DataEndpoint> RdmaControlConnection::connect_data_endpoint(
   if (peer.empty()) {
     throw core::Error(
         core::ErrorCode::bad_message,
-        "the peer describes no queue pair, as over TCP: both sides need the same --comch");
+        "the peer sent no queue pair, as it does over TCP: both sides need the same --comch");
   }
   data_endpoint_->connect(peer);
   return std::move(data_endpoint_);

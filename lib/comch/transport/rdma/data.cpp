@@ -215,7 +215,7 @@ void RdmaDataConnection::deliver_next(std::uint32_t bytes) {
   const DataHeader header = DataHeader::load(incoming(received()).header.data());
   if (bytes < kDataHeaderSize || bytes > kDataHeaderSize + layout().max_content ||
       header.length != bytes - kDataHeaderSize) {
-    return fail("the peer sent " + std::to_string(bytes) + " bytes for a message of " +
+    return fail("the peer sent " + std::to_string(bytes) + " bytes for a message that has " +
                 std::to_string(header.length));
   }
   if (!check(header)) return;

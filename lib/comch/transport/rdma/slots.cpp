@@ -82,7 +82,7 @@ SlotEnd SlotEnd::decode(std::span<const std::byte> bytes) {
   end.region.key = reader.integer<std::uint32_t>();
   if (!reader.finished()) {
     throw Error(ErrorCode::bad_message,
-                "the peer's end of a channel has no slots to write into: it has another data path");
+                "the peer's end of a channel has no slots to write into, as its data path differs");
   }
   end.connection = rdma::ConnectionDescriptor::decode(connection);
   return end;
@@ -101,9 +101,10 @@ SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, cons
   const ibv_device_attr& device = adapter.device.attributes();
   if (device.atomic_cap == IBV_ATOMIC_NONE || device.max_qp_rd_atom == 0 ||
       device.max_qp_init_rd_atom == 0) {
-    throw Error(ErrorCode::not_supported, adapter.device.name() +
-                                              " has no atomic operations, which slots need: the "
-                                              "worker takes --data-path cpu");
+    throw Error(
+        ErrorCode::not_supported,
+        adapter.device.name() +
+            " has no atomic operations, which slots need: start the worker with --data-path cpu");
   }
   pair().initialize(path.port_num, written.by_peer, 0, path.pkey_index);
   written_.key = registrar_.register_range(written_.range, memory::kLocalAccess | written.by_peer);
@@ -261,7 +262,7 @@ bool RdmaSlotConnection::post_writes() {
   ibv_send_wr* bad = nullptr;
   const core::Status status = queue_->pair().post_send(first.requests[first.first], bad);
   if (!status.ok()) {
-    fail("a request cannot be written: " + std::string(describe(status.error())));
+    fail("cannot write a request: " + std::string(describe(status.error())));
   }
   return true;
 }
@@ -284,7 +285,7 @@ bool RdmaSlotConnection::poll_completions() {
   }
   const core::Status status = post_receives(queue_->pair(), received);
   if (!status.ok()) {
-    fail("no receive can be posted: " + std::string(describe(status.error())));
+    fail("cannot post a receive: " + std::string(describe(status.error())));
   }
   return !done.empty();
 }
@@ -295,7 +296,7 @@ void RdmaSlotConnection::take_response(const ibv_wc& completion) {
   const std::uint32_t index = ntohl(completion.imm_data);
   const bool has_slot = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM && index < layout().depth;
   if (!has_slot || !std::exchange(writes_[index].is_asked, false)) {
-    fail("the worker answered what it was not asked");
+    fail("the worker answered a request that it did not have");
     return;
   }
   kernels::rdma::set_flag(channel_.response(index), writes_[index].header.flag);
@@ -314,7 +315,7 @@ RdmaSlotEndpoint::RdmaSlotEndpoint(std::shared_ptr<Adapter> adapter, const rdma:
           SlotQueue::Written{responses_of(channel), Access::remote_write}, requests_of(channel))) {
   const core::Status status = post_receives(queue_->pair(), channel.layout.depth);
   if (!status.ok()) {
-    throw Error(status.error(), "receives of " + queue_->pair().described() + " are not taken");
+    throw Error(status.error(), "cannot post receives on " + queue_->pair().described());
   }
 }
 

@@ -60,7 +60,7 @@ std::unique_ptr<ControlConnection> TcpListener::accept() {
     if (!fd.valid()) {
       if (errno == ECONNABORTED || errno == EINTR || errno == EAGAIN) continue;
       if (waiting_log_.allow(core::Clock::now())) {
-        core::log_warning("a control connection has to wait: {}", core::describe_errno(errno));
+        core::log_warning("a control connection must wait: {}", core::describe_errno(errno));
       }
       return nullptr;
     }

@@ -45,11 +45,12 @@ bool Stream::handshake() {
   }
   if (is_server_) {
     throw Error(ErrorCode::not_permitted,
-                "TLS: " + tls_->failure() + ": the peer proves no key of this server's");
+                "TLS: " + tls_->failure() + ": the peer proves no key of this server");
   }
-  throw Error(ErrorCode::connection_aborted,
-              "TLS: " + tls_->failure() +
-                  ": the server does not have this worker's key, or somebody is between the two");
+  throw Error(
+      ErrorCode::connection_aborted,
+      "TLS: " + tls_->failure() +
+          ": the server does not have this worker's key, or a third party is between the two");
 }
 
 ssize_t Stream::receive(std::span<std::byte> to) {
@@ -67,7 +68,7 @@ ssize_t Stream::send(std::span<const iovec> pieces) {
 std::string Stream::failure(int error) const {
   if (!tls_ || error != EPROTO) return core::describe_errno(error);
   return "TLS: " + tls_->failure() +
-         ": the connection is damaged, or somebody is between its two ends";
+         ": the connection is damaged, or a third party is between its two ends";
 }
 
 std::string Stream::describe() const {

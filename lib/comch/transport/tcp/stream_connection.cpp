@@ -34,7 +34,7 @@ Stream secure_stream(core::Fd socket, const Address& address, const std::string&
   while (!stream.handshake()) {
     const short event = stream.wants_to_send() ? POLLOUT : POLLIN;
     if (!wait_for(event, stream.fd(), until)) {
-      throw Error(ErrorCode::timed_out, name + " proves no key in time");
+      throw Error(ErrorCode::timed_out, name + " did not prove a key in time");
     }
   }
   return stream;
@@ -77,7 +77,7 @@ std::optional<ControlMessage> StreamControlConnection::receive() {
 
 std::string StreamControlConnection::peer_name() const {
   const net::SocketAddress peer = source();
-  return peer.size != 0 ? peer.to_string() : "a peer that is gone";
+  return peer.size != 0 ? peer.to_string() : "a disconnected peer";
 }
 
 net::SocketAddress StreamControlConnection::source() const {
@@ -116,11 +116,12 @@ void StreamControlConnection::send_frame(std::span<const std::byte> frame) {
 std::unique_ptr<DataEndpoint> StreamControlConnection::connect_data_endpoint(
     std::span<const std::byte> peer) {
   if (!peer.empty()) {
-    throw Error(ErrorCode::bad_message,
-                "the peer describes an endpoint, as over RDMA: both sides need the same --comch");
+    throw Error(
+        ErrorCode::bad_message,
+        "the peer sent an endpoint, as it does over RDMA: both sides need the same --comch");
   }
   if (!input_.empty()) {
-    throw Error(ErrorCode::bad_message, "the peer goes on before it was answered");
+    throw Error(ErrorCode::bad_message, "the peer sent its next message before it had the answer");
   }
   return std::make_unique<TcpDataEndpoint>(std::move(stream_));
 }

@@ -189,7 +189,7 @@ TEST_F(RdmaDataTest, HeadersThatNoSlotHas) {
        {DataHeader{0, 101}, DataHeader{0, 3, 2}, DataHeader{0, 1000, 65}}) {
     start(kRdmaDepth, 100);
     arrive(header);
-    expect_failed(header.count == 0 ? "over the 100 of the channel" : "which are no batch");
+    expect_failed(header.count == 0 ? "over the 100 of the channel" : "which are not a batch");
     EXPECT_TRUE(handler_->taken.empty());
     connection_.reset();
   }
@@ -206,7 +206,7 @@ TEST_F(RdmaDataTest, LengthsThatLie) {
         Case{kRdmaLongest + 1, kDataHeaderSize + kRdmaLongest + 1}}) {
     start(kRdmaDepth);
     arrive({0, lie.said, 0}, lie.bytes);
-    expect_failed("bytes for a message of " + std::to_string(lie.said));
+    expect_failed("bytes for a message that has " + std::to_string(lie.said));
     EXPECT_TRUE(handler_->taken.empty());
     connection_.reset();
   }

@@ -153,7 +153,7 @@ TEST_F(TcpData, HeadersThatLie) {
   expect_failed("a message of 300001 bytes, over the 300000 of the channel");
   start(kTcpDepth);
   write(message(0, Bytes(3), 2));
-  expect_failed("3 bytes, which are no batch of 2 messages");
+  expect_failed("3 bytes, which are not a batch of 2 messages");
   start(kTcpDepth);
   write(message(1, {}));
   expect_failed("not due");
@@ -195,7 +195,7 @@ TEST_F(TcpData, AMessageThatTheHandlerDoesNotTake) {
   start(kTcpDepth);
   handler_.takes = false;
   write(message(0, Bytes(10)));
-  expect_failed("cannot be taken");
+  expect_failed("is not acceptable");
 }
 
 }  // namespace

@@ -212,7 +212,7 @@ TEST_F(TlsStream, ChangedRepeatedOrInventedBytesEndIt) {
     pass(to_server_, first);
     EXPECT_FALSE(receive(*server_)) << kind;
     EXPECT_EQ(errno, EPROTO) << kind;
-    EXPECT_NE(server_->failure(errno).find("somebody is between"), std::string::npos);
+    EXPECT_NE(server_->failure(errno).find("a third party is between"), std::string::npos);
     relay();
     EXPECT_FALSE(receive(*worker_)) << "it is told: " << kind;
     EXPECT_EQ(errno, EPROTO) << kind;
