@@ -22,17 +22,19 @@ constexpr core::Duration kDatagramTimeout = std::chrono::seconds(1);
 
 constexpr const char* kDescription =
     "Load client: sends requests to an offload server, checks every byte of every response, and\n"
-    "ends with throughput and latency.";
+    "reports throughput and latency.";
 
 constexpr const char* kFooter =
-    "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h, RATE "
-    "(requests\n"
+    "\n"
+    "BYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h, RATE (requests\n"
     "a second of all threads) in k or m (thousands and millions).\n"
     "Exit status: 0 every response was right; 1 a wrong, missing or refused response, a "
     "connection\n"
-    "error, or a search that found no rate; 2 a wrong command line; 3 the server did not keep up\n"
-    "with --rate or --schedule; 4 this client was too late to tell; 5 there were too few requests\n"
-    "to tell; 130 stopped by SIGINT or SIGTERM.\n\n"
+    "error, or a search that found no rate; 2 an invalid command line; 3 the server did not keep "
+    "up\n"
+    "with --rate or --schedule; 4 no verdict: this client was late; 5 no verdict: there were too "
+    "few\n"
+    "requests; 130 stopped by SIGINT or SIGTERM.\n\n"
     "Examples:\n"
     "  offload-client -s 127.0.0.1 -t 4 -i 100000 -m hello -e olleh\n"
     "  offload-client -s ::1 -p 7000 --mix 64:90,64k:10 --rate 20k --arrivals poisson \\\n"
@@ -113,47 +115,51 @@ cli::Option add_optional(cli::CommandLine& line, const std::string& names,
 void add_target(cli::CommandLine& line, Options& options) {
   line.begin_group("Server");
   cli::add_text(line, "-s,--server-ip-address", options.server_address,
-                "The server: a name, an IPv4 or an IPv6 address")
+                "Connect to the server at this address: a name, an IPv4 or an IPv6 address")
       .type_name("ADDRESS")
       .required();
   cli::add_integer<std::uint16_t>(line, "-p,--server-ip-port", options.server_port, 1, 65535,
-                                  "The server's TCP port")
+                                  "Connect to this port of the server")
       .type_name("PORT");
   cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
-                "How long to keep trying until all are connected, or one is again that broke")
+                "Try for this time to connect all connections, or to reconnect one that broke")
       .default_str("10");
 }
 
 void add_udp(cli::CommandLine& line, Options& options) {
   const auto udp = cli::add_flag(line, "--udp", options.udp,
                                  "Send each request as a UDP datagram to a worker with --udp; "
-                                 "answers may be lost, come twice or late, which is counted");
+                                 "lost, duplicate and late answers are counted");
   cli::add_integer<std::uint32_t>(line, "--udp-retries", options.udp_retries, 0, 1000,
-                                  "How often a request is sent again that has no answer after "
-                                  "--response-timeout, before it is lost")
+                                  "Send a request again up to this number of times, each after "
+                                  "--response-timeout without an answer, before it counts as lost")
       .needs(udp);
 }
 
 void add_tls(cli::CommandLine& line, Options& options) {
   const auto tls =
-      cli::add_flag(line, "--tls", options.tls, "Speak TLS 1.3 and check the server's certificate");
+      cli::add_flag(line, "--tls", options.tls, "Use TLS 1.3 and verify the server's certificate");
   cli::add_text(line, "--tls-ca", options.tls_ca,
-                "The authorities of the server's certificate, PEM. Default: the system's")
+                "Trust the authorities in this file, PEM. Default: the authorities of the system")
       .type_name("FILE")
       .needs(tls);
-  cli::add_text(line, "--tls-server-name", options.tls_server_name,
-                "Whom the server's certificate has to be for. Default: the server's ADDRESS")
+  cli::add_text(
+      line, "--tls-server-name", options.tls_server_name,
+      "Require that the server's certificate is for this name. Default: the ADDRESS of the server")
       .type_name("NAME")
       .needs(tls);
   const auto certificate =
-      cli::add_text(line, "--tls-certificate", options.tls_certificate,
-                    "The client's certificate, for a server that asks for one, PEM. Default: none")
+      cli::add_text(
+          line, "--tls-certificate", options.tls_certificate,
+          "Send this client certificate to a server that asks for one, PEM. Default: none")
           .type_name("FILE")
           .needs(tls);
-  const auto key = cli::add_text(line, "--tls-key", options.tls_key,
-                                 "The certificate's private key, PEM, which others cannot read")
-                       .type_name("FILE")
-                       .needs(certificate);
+  const auto key =
+      cli::add_text(
+          line, "--tls-key", options.tls_key,
+          "The private key of the certificate, PEM; other users must not have access to the file")
+          .type_name("FILE")
+          .needs(certificate);
   certificate.needs(key);
 }
 
@@ -162,20 +168,20 @@ void add_load(cli::CommandLine& line, Options& options) {
   cli::add_integer<std::uint32_t>(line, "-t,--thread-count", options.thread_count, 1, 1024,
                                   "Threads");
   cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 65536,
-                                  "Connections of each thread");
+                                  "Open this number of connections in each thread");
   cli::add_integer<std::uint32_t>(line, "--max-concurrent-messages",
                                   options.max_concurrent_messages, 1, kDeepest,
-                                  "Requests in flight per connection");
+                                  "Keep this number of requests in flight on each connection");
   cli::add_integer<std::uint64_t>(line, "--reconnect-every", options.reconnect_every, 1,
                                   1'000'000'000'000,
-                                  "Connect anew after so many requests of a connection")
+                                  "Reconnect after this number of requests on a connection")
       .default_str("never");
   const auto rate =
       add_optional(
           line, "--rate", options.rate, [](const std::string& text) { return read_rate(text); },
           "a rate from 0.001, such as 500, 20k or 1.5m",
-          "Open loop: requests become due by the clock, whatever the server does. Default: a "
-          "closed loop, which always has --max-concurrent-messages in flight")
+          "Open loop: send requests at this rate, by the clock, however slow the server is. "
+          "Default: a closed loop, which always has --max-concurrent-messages in flight")
           .type_name("RATE");
   cli::add(
       line, "--arrivals", options.arrivals,
@@ -184,19 +190,20 @@ void add_load(cli::CommandLine& line, Options& options) {
         if (name == "poisson") return ArrivalKind::poisson;
         return std::nullopt;
       },
-      "one of constant, poisson", "Gaps of an open loop: constant, poisson")
+      "one of constant, poisson",
+      "Distribute the gaps between requests of an open loop: constant, poisson")
       .type_name("NAME")
       .default_str("constant");
   cli::add_text(line, "--schedule", options.schedule,
-                "Open loop that replays a file, once: an offset from the start and a size a line, "
-                "such as '0.25 64' or '1500us 4k'")
+                "Open loop: replay this file once; each line has an offset from the start and a "
+                "size, such as '0.25 64' or '1500us 4k'")
       .type_name("FILE")
       .excludes(rate);
   cli::add_integer<std::uint64_t>(line, "--seed", options.seed, 0, 1'000'000'000,
-                                  "Of Poisson arrivals and of the choice of requests: another one "
-                                  "for each of several clients");
+                                  "Seed Poisson arrivals and the choice of requests; give each of "
+                                  "several clients another seed");
   cli::add_time(line, "--lag-tolerance", options.lag_tolerance, core::Duration{},
-                "Of an open loop: what this client may be late in noticing a request that is due")
+                "Open loop: allow this client to notice a due request this late")
       .default_str("1ms");
 }
 
@@ -207,30 +214,31 @@ void add_runs(cli::CommandLine& line, Options& options) {
                                       1'000'000'000'000'000, "Requests per connection");
   const auto duration =
       cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1),
-                    "Send for so long, instead of a number of requests")
+                    "Send for this time, instead of a number of requests")
           .excludes(count);
   cli::add_time(line, "--warmup", options.warmup, core::Duration{},
-                "Send for so long before what is counted")
+                "Send for this time before the measurement begins")
       .default_str("0");
   add_optional(
       line, "--start-at", options.start_at,
       [](const std::string& text) { return read_unix_time(text).value_or(std::nullopt); },
       "a time in seconds since the epoch, at most a day from now",
-      "Begin to send at this time of the wall clock, in seconds since the epoch, as other clients "
-      "do. Default: once connected")
+      "Begin to send at this wall clock time, in seconds since the epoch, together with other "
+      "clients. Default: when connected")
       .type_name("TIME");
-  const auto repeat = cli::add_integer<std::uint32_t>(
-      line, "--repeat", options.repeat, 1, 1000,
-      "Runs of the same load; from 3 on, medians with their confidence intervals");
+  const auto repeat =
+      cli::add_integer<std::uint32_t>(line, "--repeat", options.repeat, 1, 1000,
+                                      "Run the same load this number of times; from 3 runs on, "
+                                      "report medians with confidence intervals");
   const auto scan = add_optional(line, "--scan", options.scan, read_scan,
                                  "such as rate=10k,20k,40k or depth=1,16,128",
-                                 "A run for each value: rate=RATE,... or depth=COUNT,... (requests "
-                                 "in flight per connection)")
+                                 "Run once for each value: rate=RATE,... or depth=COUNT,... "
+                                 "(requests in flight per connection)")
                         .type_name("VALUES");
   add_optional(line, "--search", options.search, read_search,
                "a percentile and its bound, such as p99:500us",
-               "Find the highest rate whose response time stays within a bound, by runs of "
-               "--duration each, from --rate on")
+               "Find the highest rate at which this percentile of the response time stays within "
+               "this bound, by runs of --duration each, starting at --rate")
       .type_name("PERCENTILE:SECONDS")
       .needs(duration)
       .excludes(repeat)
@@ -240,13 +248,13 @@ void add_runs(cli::CommandLine& line, Options& options) {
 void add_content(cli::CommandLine& line, Options& options) {
   line.begin_group("Requests");
   const auto message =
-      cli::add_text(line, "-m,--message-string", options.message, "What every request says")
+      cli::add_text(line, "-m,--message-string", options.message, "Send this text in every request")
           .type_name("TEXT")
           .default_str(options.message);
   cli::add(
       line, "-e,--expected-response", options.expected_response,
       [](const std::string& text) { return std::optional(text); }, "a text",
-      "What every response must say, whatever --service is. Default: computed")
+      "Expect this text in every response, whatever --service is. Default: the text is computed")
       .type_name("TEXT")
       .needs(message);
   const auto add_sizes = [&](const std::string& name, auto read, const std::string& allowed,
@@ -266,19 +274,21 @@ void add_content(cli::CommandLine& line, Options& options) {
         return SizeMix{{*bytes, 1}};
       },
       "a size from 0 to 16777216 bytes, such as 4096 or 64k",
-      "Requests of so many bytes (0 to 16m) instead of -m; the responses are computed", "BYTES");
+      "Send requests of this size (0 to 16m) instead of -m; the expected responses are computed",
+      "BYTES");
   const auto mix =
       add_sizes("--mix", parse_mix, "sizes with weights, such as 64:90,64k:10",
-                "Requests of several sizes, drawn by their weights", "BYTES:WEIGHT,...")
+                "Send requests of several sizes, drawn by their weights", "BYTES:WEIGHT,...")
           .excludes(size);
   const auto uniform =
       add_sizes("--uniform-size", parse_uniform_sizes, "a range of sizes, such as 64-4k",
-                "Requests of all sizes of a range alike (of 256 spread over it, if it has more)",
+                "Send requests of uniformly distributed sizes from this range (of 256 sizes spread "
+                "over it, if it has more)",
                 "BYTES-BYTES")
           .excludes(size)
           .excludes(mix);
   cli::add_text(line, "--size-file", options.sizes_file,
-                "Requests of sizes drawn from a file, one size a line")
+                "Send requests of sizes drawn from this file, which has one size on each line")
       .type_name("FILE")
       .excludes(message)
       .excludes(size)
@@ -291,8 +301,8 @@ void add_content(cli::CommandLine& line, Options& options) {
     return payload.has_value();
   };
   cli::add_value(line, "--payload", take_payload, "one of random, constant:BYTE, file:PATH",
-                 "The bytes of requests that have a size: random, constant:BYTE (0 to 255), or "
-                 "file:PATH, repeated as needed; without a size, the file is the request")
+                 "Fill requests of a given size with random, constant:BYTE (0 to 255) or "
+                 "file:PATH, repeated as needed; without a size, send the file as the request")
       .type_name("WHAT")
       .default_str("random")
       .excludes(message);
@@ -300,7 +310,7 @@ void add_content(cli::CommandLine& line, Options& options) {
       line, "--service", options.service,
       [](const std::string& name) { return service_named(name); },
       "one of " + cli::listed(service_names()),
-      "What the server was told to do with requests: " + cli::listed(service_names()))
+      "Expect the responses of this service of the server: " + cli::listed(service_names()))
       .type_name("NAME")
       .default_str(std::string(name_of(options.service)));
 }
@@ -312,27 +322,28 @@ void add_errors(cli::CommandLine& line, Options& options) {
     return name == "count";
   };
   cli::add(line, "--on-error", options.count_errors, read, "one of stop, count",
-           "The first error stops the run, or errors are counted by kind and connections that "
-           "broke are made again: stop, count")
+           "Stop the run at the first error, or count errors by kind and reconnect broken "
+           "connections: stop, count")
       .type_name("NAME")
       .default_str("stop");
   cli::add_time(line, "--response-timeout", options.response_timeout, std::chrono::milliseconds(1),
-                "An error if nothing comes for so long while responses are due; of each request "
-                "with --udp, where 1 is the default")
+                "Report an error if nothing arrives for this time while responses are due; with "
+                "--udp, for each request, with the default 1")
       .default_str("30");
   const auto read_deadline = [](const std::string& text) {
     return cli::read_time(text, std::chrono::microseconds(1));
   };
   add_optional(line, "--deadline", options.deadline, read_deadline, "a time from 1us to 1000h",
-               "A right response is an error if it comes later than this after the request was "
-               "due. Default: none")
+               "Count a right response as an error if it arrives later than this after the request "
+               "was due. Default: no deadline")
       .type_name("SECONDS");
 }
 
 void add_output(cli::CommandLine& line, Options& options) {
   line.begin_group("Output");
   cli::add_text(line, "--scrape", options.scrape,
-                "The server's --metrics: its own figures of the time of all runs, in the results")
+                "Read the server's --metrics at this address, and add its figures for the time of "
+                "the runs to the results")
       .type_name("HOST:PORT");
   cli::add_text(line, "--output", options.output,
                 "Also write the results to this file, as JSON; - is standard output. Default: none")
@@ -340,13 +351,14 @@ void add_output(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--hlog", options.histogram_log,
                 "Write a latency histogram of each second, as an HdrHistogram log")
       .type_name("FILE");
-  cli::add_text(line, "--csv", options.csv, "Write a line for each second, as CSV")
+  cli::add_text(line, "--csv", options.csv, "Write a line of figures for each second, as CSV")
       .type_name("FILE");
   cli::add_text(line, "--log-requests", options.request_log,
                 "Write a line for each request, as CSV: intended, sent and completed, in ns")
       .type_name("FILE");
-  cli::add_flag(line, "--quiet", options.quiet,
-                "No live table, which is only shown on a terminal, and no log but warnings");
+  cli::add_flag(
+      line, "--quiet", options.quiet,
+      "Show no live table (which only a terminal shows), and log only warnings and errors");
   cli::add_log_options(line, options.log);
 }
 

@@ -9,12 +9,15 @@ namespace offload::ctl {
 namespace {
 
 constexpr const char* kDescription =
-    "Gives commands to an offload-server or offload-worker that runs with --admin, and shows what\n"
-    "it tells of itself. The same user or root may.";
+    "Sends a command to an offload-server or offload-worker that runs with --admin, and prints "
+    "its\n"
+    "reply. Only the user of that program and root may do so.";
 
 constexpr const char* kFooter =
-    "\nExit status: 0 it is done, or so; 1 it is refused, not so, or nobody answers; 2 a wrong "
-    "command\nline.\n\n"
+    "\n"
+    "Exit status: 0 success, or the condition holds; 1 refused, the condition does not hold, or "
+    "no\n"
+    "reply; 2 an invalid command line.\n\n"
     "Example:\n"
     "  offload-ctl --admin unix:/run/dpu-gpu-offload/server.admin log-level info,comch=debug";
 
@@ -27,17 +30,18 @@ struct Known {
 };
 
 constexpr std::array<Known, 10> kCommands{{
-    {"status", "status", "", false, "What it is doing, as JSON"},
-    {"metrics", "metrics", "", false, "Its metrics, in Prometheus' format"},
-    {"trace", "trace", "", false, "The last sampled requests, as a Chrome trace"},
-    {"health", "healthz", "", false, "Whether its control thread turns"},
-    {"ready", "readyz", "", false, "Whether it can do its work now"},
-    {"log-level", "log-level", "LEVEL", true, "What the log reports from now on"},
-    {"reload", "reload", "", true, "As SIGHUP: reread configuration, keys and certificates"},
-    {"drain", "drain", "", true, "Server: be not ready, for balancers, and serve on"},
-    {"undrain", "undrain", "", true, "Server: the end of it"},
+    {"status", "status", "", false, "Print the status as JSON"},
+    {"metrics", "metrics", "", false, "Print the metrics in the format of Prometheus"},
+    {"trace", "trace", "", false, "Print the last sampled requests as a Chrome trace"},
+    {"health", "healthz", "", false, "Check that the control thread is running"},
+    {"ready", "readyz", "", false, "Check that the program can process requests now"},
+    {"log-level", "log-level", "LEVEL", true, "Set the log level"},
+    {"reload", "reload", "", true, "Reread configuration, keys and certificates, like SIGHUP"},
+    {"drain", "drain", "", true, "Server: report not-ready to load balancers, but keep serving"},
+    {"undrain", "undrain", "", true, "Server: cancel drain"},
     {"detach", "detach", "WORKER", true,
-     "Server: let this worker go, by the number that status gives; a worker: leave"},
+     "Server: detach this worker, by its number in status; worker: detach from the server and "
+     "exit"},
 }};
 
 }  // namespace
@@ -50,7 +54,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     if (!text.starts_with(kScheme) || text.size() == kScheme.size()) return std::nullopt;
     return text.substr(kScheme.size());
   };
-  cli::add(line, "--admin", options.socket, read, "unix:PATH", "Where the program takes commands")
+  cli::add(line, "--admin", options.socket, read, "unix:PATH", "Send the command to this socket")
       .type_name("unix:PATH")
       .required();
   std::deque<std::pair<const Known*, cli::CommandLine*>> commands;

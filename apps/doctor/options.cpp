@@ -6,17 +6,18 @@ namespace offload::doctor {
 namespace {
 
 constexpr const char* kDescription =
-    "Looks at what this machine has for offload-server and offload-worker, says what it found, "
-    "what\n"
-    "they would like and what to do. It reads /proc, /sys and /dev, changes nothing, and\n"
-    "needs no rights; what only root can read is said to be so. With --pair it ends with a plan: "
-    "the\n"
-    "commands that bring the two up, in their order.";
+    "Checks whether this machine is ready for offload-server and offload-worker: prints what it "
+    "found,\n"
+    "what they need, and how to fix it. It reads /proc, /sys and /dev, changes nothing, and needs "
+    "no\n"
+    "privileges; it says what only root can read. With --pair it ends with a plan: the commands "
+    "that\n"
+    "set up the two devices, in order.";
 
 constexpr const char* kFooter =
-    "\nExit status: 0 nothing worse than a note; 3 a warning: they run, but not as well as they "
-    "could;\n"
-    "4 an error: what the machine is for cannot work; 1 a failure; 2 a wrong command line.";
+    "\n"
+    "Exit status: 0 at most notes; 3 a warning: the programs run, but slower than they could;\n"
+    "4 an error: the role of this machine cannot work; 1 a failure; 2 an invalid command line.";
 
 }  // namespace
 
@@ -26,7 +27,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   std::string role = "any";
   std::string format = "text";
   cli::add_choice(line, "--role", role, {"any", "server", "worker"},
-                  "What the machine is for. A GPU is missing only on a worker's");
+                  "Check for this role of the machine. Only a worker needs a GPU");
   cli::add_values(
       line, "--pair",
       [&options](const std::string& text) {
@@ -34,17 +35,17 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
         return true;
       },
       "",
-      "Look at one GPU and one card: the GPU's PCI address, or - for none on this machine, as on a "
-      "DPU; the card's RDMA device, network interface or PCI address")
+      "Check one GPU and one card: the PCI address of the GPU, or - for none on this machine, as "
+      "on a DPU; and the RDMA device, network interface or PCI address of the card")
       .type_name("GPU NIC");
-  cli::add_choice(line, "--format", format, {"text", "json"}, "What is printed");
-  cli::add_text(line, "--root", options.root,
-                "Look at the proc, sys and dev in this folder instead, such as a copy of another "
-                "machine's")
+  cli::add_choice(line, "--format", format, {"text", "json"}, "Print the findings in this format");
+  cli::add_text(
+      line, "--root", options.root,
+      "Read proc, sys and dev in this folder instead, for example a copy from another machine")
       .type_name("FOLDER");
   if (auto leave = line.parse(argc, argv)) return *leave;
   if (!options.pair.empty() && options.pair.size() != 2) {
-    return line.refuse("--pair: takes a GPU and a network card, such as 18:00.0 mlx5_0");
+    return line.refuse("--pair needs a GPU and a network card, such as 18:00.0 mlx5_0");
   }
   if (role == "server") options.role = Role::server;
   if (role == "worker") options.role = Role::worker;

@@ -13,18 +13,21 @@ namespace offload::packets {
 namespace {
 
 constexpr const char* kDescription =
-    "Receives and sends Ethernet frames on queues of a network interface that a kernel of a GPU,\n"
-    "or threads, read and write themselves (AF_XDP). All traffic that no rule names stays the\n"
-    "kernel's own.";
+    "Receives and sends Ethernet frames on queues of a network interface that a GPU kernel or "
+    "threads\n"
+    "read and write themselves (AF_XDP). Frames that match no rule go to the network stack of "
+    "Linux.";
 
 constexpr const char* kFooter =
-    "\nRules, the first that a frame matches counts:\n"
+    "\n"
+    "Rules; the first rule that a frame matches applies:\n"
     "  [PROTOCOL] [vlan ID] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]]\n"
     "  [type ICMP-TYPE] [flags SET/LOOKED-AT] to QUEUE[-QUEUE]|stack|drop\n"
     "  PROTOCOL is any, ip, ip6, udp, tcp, icmp or icmp6; flags are letters of FSRPAU or -\n\n"
-    "It takes CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN. Over veth and other interfaces of software\n"
-    "the sender's checksums have to be whole: ethtool -K PEER tx off.\n"
-    "Exit status: 0 done; 1 an error; 2 a wrong command line.\n\n"
+    "This program needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN. Over veth and other software "
+    "interfaces\n"
+    "the sender must write complete checksums: ethtool -K PEER tx off.\n"
+    "Exit status: 0 success; 1 an error; 2 an invalid command line.\n\n"
     "Examples:\n"
     "  offload-packets echo -i eth1 --port 4000 --backend cuda\n"
     "  offload-packets count -i eth1 --rule 'tcp flags S/SA to stack' --rule 'udp to stack'\n"
@@ -36,28 +39,32 @@ struct Known {
   const char* description;
 };
 constexpr std::array kCommands = {
-    Known{Command::count, "count", "Count frames by rule, and what is wrong with those of queues"},
-    Known{Command::echo, "echo", "Answer UDP datagrams with their payload in reverse order"},
+    Known{Command::count, "count", "Count frames by rule, and malformed frames per queue"},
+    Known{Command::echo, "echo", "Answer UDP datagrams with their payload in reverse byte order"},
     Known{Command::ping, "ping", "Answer ICMP echo requests"},
-    Known{Command::filter, "filter",
-          "Statistics of what rules give to queues, and each HTTP GET of it"},
+    Known{
+        Command::filter, "filter",
+        "Print statistics of the packets that rules send to queues, and each HTTP GET among them"},
     Known{Command::send, "send", "Send UDP datagrams at a rate, and measure their spacing"},
-    Known{Command::capture, "capture", "Write what rules give to queues to a file (pcap)"},
+    Known{Command::capture, "capture",
+          "Write the packets that rules send to queues to a pcap file"},
 };
 
 void add_common(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "-i,--interface", options.interface, "The network interface")
+  cli::add_text(line, "-i,--interface", options.interface, "Use this network interface")
       .type_name("NAME")
       .required();
   cli::add_choice(line, "--backend", options.backend, {"cpu", "cuda"},
-                  "Who serves the queues: threads, or a kernel of the GPU");
-  cli::add_integer<std::uint32_t>(line, "--queues", options.queues, 1, OFFLOAD_MOST_QUEUES,
-                                  "Queues that rules choose from, of each of the interface's");
+                  "Process the queues with threads (cpu) or with a kernel of the GPU (cuda)");
+  cli::add_integer<std::uint32_t>(
+      line, "--queues", options.queues, 1, OFFLOAD_MOST_QUEUES,
+      "For each queue of the interface, use this number of queues, which rules choose from");
   cli::add_integer<std::uint32_t>(line, "--frames", options.frames, 64, 65536,
-                                  "Frames of each queue, a power of two");
-  cli::add_flag(line, "--copy", options.only_copy, "No zero copy, though the driver may have it");
+                                  "Give each queue this number of frames, a power of two");
+  cli::add_flag(line, "--copy", options.only_copy,
+                "Copy frames, even if the driver supports zero copy");
   cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1),
-                "How long. Default: until a signal");
+                "Run for this time. Default: until a signal");
   cli::add_text(line, "--output", options.output, "Also write the results to this file, as JSON")
       .type_name("FILE");
   cli::add_log_options(line, options.log);
@@ -68,27 +75,32 @@ void add_receiving(cli::CommandLine& line, Options& options) {
     options.rules.push_back(text);
     return true;
   };
-  cli::add_values(line, "--rule", take, "a rule", "Which frames go where; may be said again")
+  cli::add_values(line, "--rule", take, "a rule",
+                  "Send the frames that match this rule to a queue, the network stack or nowhere. "
+                  "May be repeated")
       .type_name("RULE")
       .one_each();
   cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 1024,
-                                  "Packets that are received at a time");
+                                  "Receive up to this number of packets at a time");
 }
 
 void add_sending(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--from", options.from, "The datagrams' source")
+  cli::add_text(line, "--from", options.from, "Set the source of the datagrams")
       .type_name("ADDRESS:PORT")
       .required();
-  cli::add_text(line, "--to", options.to, "Their destination").type_name("ADDRESS:PORT").required();
-  cli::add_text(line, "--to-mac", options.to_mac, "The next hop's Ethernet address")
+  cli::add_text(line, "--to", options.to, "Set the destination of the datagrams")
+      .type_name("ADDRESS:PORT")
+      .required();
+  cli::add_text(line, "--to-mac", options.to_mac, "Set the Ethernet address of the next hop")
       .type_name("MAC");
   const auto read = [](const std::string& text) { return cli::read_sizes(text, 8, 1458); };
   cli::add(line, "-s,--size", options.sizes, read, "a list of sizes from 8 to 1458 bytes",
-           "Bytes of payload, or several such, one after the other")
+           "Send payloads of this size; with several sizes, one after the other")
       .type_name("BYTES")
       .default_str("64");
-  cli::add_integer<std::uint64_t>(line, "--rate", options.rate, 0, 1'000'000'000,
-                                  "Datagrams a second of each queue; 0: as fast as it goes");
+  cli::add_integer<std::uint64_t>(
+      line, "--rate", options.rate, 0, 1'000'000'000,
+      "Send this number of datagrams a second on each queue; 0: as fast as possible");
 }
 
 void add_of(cli::CommandLine& line, Options& options, Command command) {
@@ -99,20 +111,20 @@ void add_of(cli::CommandLine& line, Options& options, Command command) {
     add_receiving(line, options);
   }
   if (command == Command::echo) {
-    cli::add_integer<std::uint16_t>(
-        line, "--port", options.port, 1, 65535,
-        "The UDP port; also the rule, with the interface's addresses, if none is said");
+    cli::add_integer<std::uint16_t>(line, "--port", options.port, 1, 65535,
+                                    "Answer datagrams to this UDP port; without --rule, the rule "
+                                    "is this port of the interface's addresses");
   }
   if (command == Command::filter) {
     cli::add_integer<std::uint64_t>(line, "--every", options.statistics_every, 1, 1'000'000'000,
-                                    "Packets from statistics to statistics, of each queue");
+                                    "Print statistics after this number of packets of each queue");
   }
   if (command == Command::capture) {
-    cli::add_text(line, "--file", options.file, "The file").type_name("FILE").required();
+    cli::add_text(line, "--file", options.file, "Write to this file").type_name("FILE").required();
   }
   if (command == Command::capture || command == Command::send) {
     cli::add_integer<std::uint64_t>(line, "-n,--count", options.most, 0, UINT64_MAX,
-                                    "Packets at most; 0: no end");
+                                    "Stop after this number of packets; 0: no limit");
   }
 }
 
@@ -127,8 +139,8 @@ std::vector<std::string> rules_of(const Options& options,
   }
   std::vector<std::string> rules;
   if (addresses.size() > OFFLOAD_MOST_RULES) {
-    core::log_warning("{} has {} addresses: packets to the first {} are taken", options.interface,
-                      addresses.size(), +OFFLOAD_MOST_RULES);
+    core::log_warning("{} has {} addresses: only packets to the first {} are received",
+                      options.interface, addresses.size(), +OFFLOAD_MOST_RULES);
   }
   const auto taken =
       std::span(addresses).first(std::min<std::size_t>(addresses.size(), OFFLOAD_MOST_RULES));
@@ -163,10 +175,11 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     Options& said = options.at(i);
     const bool takes = said.command == Command::filter || said.command == Command::capture;
     if (takes && said.rules.empty()) {
-      return commands[i]->refuse("--rule is required: which frames are taken from the kernel");
+      return commands[i]->refuse(
+          "--rule is required: it says which frames are taken from the kernel");
     }
     if ((said.frames & (said.frames - 1)) != 0) {
-      return commands[i]->refuse("--frames: a power of two");
+      return commands[i]->refuse("--frames must be a power of two");
     }
     return said;
   }

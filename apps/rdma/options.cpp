@@ -19,41 +19,45 @@ constexpr std::uint32_t kLargest = std::uint32_t{64} << 20;
 constexpr std::uint64_t kMostMemory = std::uint64_t{8} << 30;
 
 constexpr const char* kDescription =
-    "Runs an RDMA operation between two processes, checks every byte at both ends, and measures "
+    "Runs an RDMA operation between two processes, checks every byte at both ends, and measures it "
     "as\n"
-    "perftest does. Start it twice with the same options, once with --role responder, and once "
+    "perftest does. Start it twice with the same options, once with --role responder and once "
     "with\n"
     "--role requester.";
 
 constexpr const char* kFooter =
-    "\nOperations:\n"
-    "  send, send-imm     the requester sends, without or with an immediate\n"
+    "\n"
+    "Operations:\n"
+    "  send, send-imm     the requester sends, without or with immediate data\n"
     "  recv               the responder sends, the requester receives\n"
     "  write, write-imm   the requester writes to the responder's memory\n"
     "  read               the requester reads the responder's memory\n"
-    "  atomic             it compares and swaps, then fetches and adds, eight bytes there\n"
-    "  sync-event         it sets, adds to and gets an event there, which the responder waits for\n"
-    "  multi-conn         send, on 8 connections of one completion queue\n"
-    "  burst              send, one message a doorbell, then many (64 in flight, --batch 32)\n"
-    "  put-signal         write, then an add to a word there that the responder polls; with\n"
-    "                     --initiator gpu alone\n"
-    "  ordered            what is read by one connection is sent by another, which has to wait "
+    "  atomic             the requester compares and swaps, then fetches and adds, 8 bytes there\n"
+    "  sync-event         the requester sets, adds to and gets an event that the responder waits "
     "for\n"
-    "                     that: done by the engine, as a graph\n"
-    "  copy               the device copies memory of this process, which needs no peer; with\n"
-    "                     --initiator gpu alone\n"
-    "With --initiator gpu, at both ends, a kernel posts the operations to queues in mlx5's format, "
-    "and\n"
-    "a proxy carries these out: a warp for each connection, or for each lane of --shared-queue. "
-    "Without\n"
-    "a GPU its functions run on CPU threads; log and report say which. Operations: send, recv, "
-    "write,\n"
-    "read, write-imm, send-imm, atomic, put-signal, copy.\n\n"
-    "With --in-flight 1 latency is measured: of a read the whole operation; of all others half a\n"
-    "round trip, as the peer answers with the same. With more in flight, bandwidth is. One-sided\n"
-    "operations but write are not answered.\n\n"
-    "The ends meet at an address (--cm), or by two files that each writes for the other.\n"
-    "Exit status: 0 everything was right; 1 wrong data or an error; 2 a wrong command line;\n"
+    "  multi-conn         as send, on 8 connections of one completion queue\n"
+    "  burst              as send, with one message a doorbell, then many (64 in flight, --batch "
+    "32)\n"
+    "  put-signal         a write, then an add to a word that the responder polls; only with\n"
+    "                     --initiator gpu\n"
+    "  ordered            one connection reads data, then another one sends it; the engine orders\n"
+    "                     the two, as a graph\n"
+    "  copy               the device copies memory of this process, without a peer; only with\n"
+    "                     --initiator gpu\n"
+    "With --initiator gpu, at both ends, a kernel posts the operations to queues in the format of "
+    "mlx5,\n"
+    "and a proxy carries them out: one warp for each connection, or for each lane of "
+    "--shared-queue.\n"
+    "Without a GPU, CPU threads run the device functions; log and report name which. Operations: "
+    "send,\n"
+    "recv, write, read, write-imm, send-imm, atomic, put-signal, copy.\n\n"
+    "With --in-flight 1 it measures latency: the whole operation for a read, half a round trip for "
+    "the\n"
+    "others, because the peer answers with the same operation. With more in flight it measures "
+    "bandwidth.\n"
+    "The peer does not answer one-sided operations other than write.\n\n"
+    "The two ends connect by an address (--cm), or by two files that each writes for the other.\n"
+    "Exit status: 0 everything was right; 1 wrong data or an error; 2 an invalid command line;\n"
     "130 stopped by SIGINT or SIGTERM.\n\n"
     "Examples:\n"
     "  offload-rdma send --role responder --cm 10.0.0.1\n"
@@ -79,25 +83,30 @@ std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
 }
 
 void add_rendezvous(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--rdma-device,--device", options.path.device,
-                "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the first")
+  cli::add_text(
+      line, "--rdma-device,--device", options.path.device,
+      "Use this RDMA device: a name, rdma:INDEX or a PCI address. Default: the first device")
       .type_name("DEVICE");
-  cli::add_text(line, "--gid", options.gid,
-                "The device's own address to use. Default: of RoCE v2 an IPv4 address, else IPv6")
+  cli::add_text(
+      line, "--gid", options.gid,
+      "Use this address of the device. Default: an IPv4 address of RoCE v2, else an IPv6 address")
       .type_name("ADDRESS");
   rdma::add_path_options(line, options.path);
-  const auto cm = cli::add_text(line, "--cm", options.cm_address,
-                                "Connect by librdmacm: the responder's address, at both ends")
-                      .type_name("ADDRESS");
-  cli::add_integer<std::uint16_t>(line, "--port", options.cm_port, 1, 65535, "The port for --cm")
+  const auto cm =
+      cli::add_text(line, "--cm", options.cm_address,
+                    "Connect by librdmacm; at both ends, this is the responder's address")
+          .type_name("ADDRESS");
+  cli::add_integer<std::uint16_t>(line, "--port", options.cm_port, 1, 65535,
+                                  "Use this port for --cm")
       .type_name("PORT")
       .needs(cm);
   const auto local = cli::add_text(line, "--local-descriptor", options.local_descriptor,
-                                   "Connect by files: written by this end")
+                                   "Connect by files: write this one")
                          .type_name("FILE")
                          .excludes(cm);
   const auto remote = cli::add_text(line, "--remote-descriptor", options.remote_descriptor,
-                                    "and this one by the other; they are removed at the end")
+                                    "Connect by files: read this one, which the other end writes. "
+                                    "The files are removed at the end")
                           .type_name("FILE");
   local.needs(remote);
   remote.needs(local);
@@ -106,33 +115,37 @@ void add_rendezvous(cli::CommandLine& line, Options& options) {
 void add_work(cli::CommandLine& line, Options& options) {
   cli::add(line, "-s,--size", options.sizes, read_sizes,
            fmt::format("a list of sizes from 1 to {} bytes, such as 4096 or 1,4k,1m", kLargest),
-           "Bytes of a message, or several such, one after the other")
+           "Transfer messages of this size; with several sizes, one after the other")
       .type_name("BYTES")
       .default_str("8");
-  cli::add_integer<std::uint64_t>(line, "-n,--iterations", options.iterations, 1, 1'000'000'000'000,
-                                  "Operations of each size, on each connection");
-  cli::add_integer<std::uint32_t>(line, "--in-flight", options.in_flight, 1, 4096,
-                                  "Operations under way on a connection: 1 for latency");
-  cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 4096,
-                                  "Operations posted with one doorbell; not more than in flight");
+  cli::add_integer<std::uint64_t>(
+      line, "-n,--iterations", options.iterations, 1, 1'000'000'000'000,
+      "Run this number of operations for each size, on each connection");
+  cli::add_integer<std::uint32_t>(
+      line, "--in-flight", options.in_flight, 1, 4096,
+      "Keep this number of operations in flight on each connection; 1 measures latency");
+  cli::add_integer<std::uint32_t>(
+      line, "--batch", options.batch, 1, 4096,
+      "Post this number of operations with one doorbell; at most --in-flight");
   cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 1024,
-                                  "Connections, on one completion queue");
+                                  "Use this number of connections, on one completion queue");
   cli::add_integer<std::uint32_t>(line, "--shared-queue", options.queue_lanes, 1, kMostLanes,
-                                  "Lanes that post to one queue: with --initiator gpu, for read, "
-                                  "atomic, put-signal and copy")
+                                  "Post to each queue from this number of lanes: with --initiator "
+                                  "gpu, for read, atomic, put-signal and copy")
       .type_name("LANES");
-  cli::add_integer<std::uint32_t>(line, "--inline", options.max_inline_data, 0, 1024,
-                                  "Messages up to so many bytes travel in the work request");
+  cli::add_integer<std::uint32_t>(
+      line, "--inline", options.max_inline_data, 0, 1024,
+      "Send messages of up to this number of bytes inline, in the work request");
   cli::add_flag(line, "--srq", options.shared_receives,
-                "All connections of this end take their messages into shared receives");
+                "Receive the messages of all connections of this end into shared receives");
   cli::add_flag(line, "--event-driven", options.event_driven,
-                "Sleep until a completion comes, instead of looking for it all the time");
+                "Sleep until a completion arrives, instead of polling");
   cli::add_integer<std::uint64_t>(line, "--seed", options.seed, 0, UINT64_MAX,
-                                  "What the data is made from");
+                                  "Generate the data from this seed");
   cli::add_clearing_flag(line, "--no-verify", options.verify,
-                         "Make and check no data: measure the operations alone");
+                         "Neither generate nor check data: measure only the operations");
   cli::add_time(line, "--timeout", options.timeout, std::chrono::milliseconds(1),
-                "An error if the peer does not come, or nothing happens, for so long")
+                "Report an error if the peer does not connect, or nothing happens, for this time")
       .default_str("30");
 }
 
@@ -191,18 +204,20 @@ std::string wrong_with_initiator(const Options& options) {
   const auto name = name_of(options.operation);
   if (options.initiator == Initiator::cpu) {
     if (is_the_devices(options.operation)) {
-      return fmt::format("{}: only with --initiator gpu", name);
+      return fmt::format("{} is allowed only with --initiator gpu", name);
     }
-    if (options.queue_lanes != 1) return "--shared-queue: only with --initiator gpu";
+    if (options.queue_lanes != 1) return "--shared-queue is allowed only with --initiator gpu";
     return {};
   }
-  if (!has_device_functions(options.operation)) return fmt::format("{}: no --initiator gpu", name);
-  if (options.shared_receives) return "--srq: no --initiator gpu";
-  if (options.batch != 1) return "--batch: no --initiator gpu";
+  if (!has_device_functions(options.operation))
+    return fmt::format("{} does not support --initiator gpu", name);
+  if (options.shared_receives) return "--srq does not support --initiator gpu";
+  if (options.batch != 1) return "--batch does not support --initiator gpu";
   if (options.queue_lanes == 1) return {};
-  if (!shares_a_queue(options.operation)) return fmt::format("{}: no --shared-queue", name);
+  if (!shares_a_queue(options.operation))
+    return fmt::format("{} does not support --shared-queue", name);
   if (options.in_flight % options.queue_lanes != 0) {
-    return "--in-flight: a multiple of --shared-queue";
+    return "--in-flight must be a multiple of --shared-queue";
   }
   return {};
 }
@@ -211,31 +226,34 @@ std::string wrong_with_initiator(const Options& options) {
 std::string wrong_with(const Options& options) {
   const bool meets = !options.cm_address.empty() || !options.local_descriptor.empty();
   if (is_alone(options.operation) && meets) {
-    return fmt::format("{}: no peer to meet", name_of(options.operation));
+    return fmt::format(
+        "{} has no peer: --cm, --local-descriptor and --remote-descriptor are not allowed",
+        name_of(options.operation));
   }
   if (!is_alone(options.operation) && !meets) {
-    return "--cm or --local-descriptor and --remote-descriptor say how to meet the peer";
+    return "--cm, or --local-descriptor and --remote-descriptor, is required to connect to the "
+           "peer";
   }
   if (options.qp_type == rdma::QpType::uc && needs_rc(options.operation)) {
-    return fmt::format("UC has no {}", name_of(options.operation));
+    return fmt::format("UC does not support {}", name_of(options.operation));
   }
   if (works_on_a_word(options.operation) && options.sizes != kWord) {
-    return fmt::format("{}: eight bytes, no other --size", name_of(options.operation));
+    return fmt::format("{} allows only --size 8", name_of(options.operation));
   }
   if (one_at_a_time(options.operation) && options.in_flight != 1) {
-    return fmt::format("{}: no other --in-flight than 1", name_of(options.operation));
+    return fmt::format("{} allows only --in-flight 1", name_of(options.operation));
   }
   if (options.operation == Operation::ordered && options.connections != 2) {
-    return "ordered: two connections";
+    return "ordered allows only --connections 2";
   }
   if (options.operation == Operation::burst && options.batch == 1) {
-    return "burst: a --batch of more than 1";
+    return "burst needs a --batch of more than 1";
   }
   if (auto wrong = wrong_with_initiator(options); !wrong.empty()) return wrong;
-  if (options.batch > options.in_flight) return "--batch: not more than --in-flight";
+  if (options.batch > options.in_flight) return "--batch must be at most --in-flight";
   const auto largest = *std::max_element(options.sizes.begin(), options.sizes.end());
   if (7ULL * options.connections * (options.in_flight + 4) * largest > kMostMemory) {
-    return "--size, --in-flight and --connections ask for too much memory";
+    return "--size, --in-flight and --connections need too much memory; at most 8 GiB are allowed";
   }
   try {
     if (!options.gid.empty()) static_cast<void>(rdma::parse_gid(options.gid));
@@ -277,16 +295,17 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   std::string initiator = "cpu";
   cli::CommandLine line("offload-rdma", kDescription, kFooter);
   cli::add(line, "operation", options.operation, operation_named,
-           "one of " + cli::listed({kNames.begin(), kNames.end()}), "What to do: see below")
+           "one of " + cli::listed({kNames.begin(), kNames.end()}), "Run this operation, see below")
       .type_name("OPERATION")
       .required();
   cli::add_choice(line, "--role", role, {"requester", "responder"},
-                  "Which end this one is; needed but for copy");
+                  "Take this role; required except for copy");
   add_rendezvous(line, options);
   cli::add_choice(line, "--transport", transport, {"rc", "uc"},
-                  "Reliable or unreliable connection");
-  cli::add_choice(line, "--initiator", initiator, {"cpu", "gpu"},
-                  "Who issues operations: tasks of the engine, or a kernel: see below");
+                  "Use a reliable or an unreliable connection");
+  cli::add_choice(
+      line, "--initiator", initiator, {"cpu", "gpu"},
+      "Issue operations from tasks of the engine (cpu) or from a kernel (gpu), see below");
   add_work(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
@@ -294,7 +313,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     return cli::Leave{
         cli::kUsageError,
         fmt::format("offload-rdma: {}: {}", name_of(options.operation),
-                    is_alone(options.operation) ? "no --role" : "--role is required")};
+                    is_alone(options.operation) ? "--role is not allowed" : "--role is required")};
   }
   options.role = role == "responder" ? Role::responder : Role::requester;
   options.qp_type = transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;

@@ -24,19 +24,18 @@ constexpr std::uint64_t kLeastClientMemory = std::uint64_t{1} << 20;
 constexpr std::uint32_t kMostClients = 1'000'000'000;
 
 constexpr const char* kDescription =
-    "Offload server (DPU): accepts TCP clients, forwards their requests to the worker that "
-    "attached\n"
-    "to --comch, and sends the responses back in order. It listens at once, and accepts clients "
-    "once "
-    "a worker is there.";
+    "Offload server (DPU): accepts TCP clients, forwards their requests to the worker attached to\n"
+    "--comch, and returns the responses in order. It listens immediately, and accepts clients once "
+    "a\n"
+    "worker is attached.";
 
 constexpr const char* kFooter =
-    "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
-    "SIGINT or SIGTERM: answers what it has read, tells the workers, leaves; a second one leaves "
-    "at\n"
-    "once. SIGHUP: rereads --config and the files that it names. Exit status: 0 after a shutdown; "
-    "1 an error; 2 a wrong "
-    "command line.\n\n"
+    "\n"
+    "BYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
+    "SIGINT or SIGTERM: answers the requests that it has read, detaches the workers and exits; a "
+    "second\n"
+    "one exits immediately. SIGHUP: rereads --config and the files that it names.\n"
+    "Exit status: 0 after a shutdown; 1 an error; 2 an invalid command line.\n\n"
     "Example:\n"
     "  offload-server -p 12345 --cpu 2 --cpu 3 --max-message-length 64k";
 
@@ -57,28 +56,27 @@ std::optional<Listen> read_listen(const std::string& text) {
 
 /// Where clients connect to, and what for.
 void add_ports(cli::CommandLine& line, Options& options) {
-  const auto port = cli::add_integer<std::uint16_t>(
-                        line, "-p,--server-listen-port", options.listen_port, 0, 65535,
-                        "TCP port for clients; 0: any free one, named in the log")
-                        .type_name("PORT");
+  const auto port =
+      cli::add_integer<std::uint16_t>(
+          line, "-p,--server-listen-port", options.listen_port, 0, 65535,
+          "Listen for clients on this TCP port; 0: any free port, which the log names")
+          .type_name("PORT");
   std::vector<std::string> services;
   for (const auto name : kernels::service_names()) services.emplace_back(name);
-  const auto service =
-      cli::add(
-          line, "--service", options.service, read_service, kServiceNames,
-          fmt::format("What is done to each request: the name of a service that the worker has, of "
-                      "a module (docs/services.md) or built in: {}",
-                      cli::listed(services)))
-          .type_name("NAME")
-          .default_str(options.service);
+  const auto service = cli::add(line, "--service", options.service, read_service, kServiceNames,
+                                fmt::format("Process requests with this service of the worker, "
+                                            "from a module (docs/services.md) or built in: {}",
+                                            cli::listed(services)))
+                           .type_name("NAME")
+                           .default_str(options.service);
   const auto take_listen = [&options](const std::string& text) {
     const auto listen = read_listen(text);
     if (listen) options.listens.push_back(*listen);
     return listen.has_value();
   };
-  cli::add_values(line, "--listen", take_listen, "a port, = and the name of a service",
-                  "Instead of -p and --service: a TCP port with a service of its own, which has "
-                  "its own I/O threads and channels. May be repeated")
+  cli::add_values(line, "--listen", take_listen, "PORT=NAME, a port and the name of a service",
+                  "Instead of -p and --service: listen on this TCP port for this service, with "
+                  "separate I/O threads and channels. May be repeated")
       .type_name("PORT=NAME")
       .excludes(port)
       .excludes(service);
@@ -87,14 +85,14 @@ void add_ports(cli::CommandLine& line, Options& options) {
 void add_tcp(cli::CommandLine& line, Options& options) {
   add_ports(line, options);
   cli::add_text(line, "--listen-address", options.listen_address,
-                "Where clients connect to: a name, with all its addresses, an IPv4 or an IPv6 "
-                "address. Anything but loopback opens the server to the network")
+                "Listen on this address: an IPv4 or IPv6 address, or a name, for all its "
+                "addresses. Any address other than loopback opens the server to the network")
       .type_name("ADDRESS")
       .default_str(options.listen_address);
   const auto threads = cli::add_integer<std::uint32_t>(
       line, "--threads", options.threads, 1, kMostThreads,
-      "I/O threads, each with its own connections and channel; a new "
-      "connection goes to that with the fewest. So many for each --listen");
+      "Run this number of I/O threads, for each --listen, each with its own connections and "
+      "channel; a new connection goes to the thread with the fewest");
   std::vector<std::string> cpus;
   for (const int cpu : core::allowed_cpus()) cpus.push_back(std::to_string(cpu));
   const auto take_cpu = [&options, cpus](const std::string& text) {
@@ -102,9 +100,10 @@ void add_tcp(cli::CommandLine& line, Options& options) {
     if (there) options.cpus.push_back(std::stoi(text));
     return there;
   };
-  cli::add_values(line, "--cpu", take_cpu, "a processor of this process: " + cli::listed(cpus),
-                  "Instead of --threads: one I/O thread on this processor, its memory near it. "
-                  "May be repeated")
+  cli::add_values(line, "--cpu", take_cpu,
+                  "a processor that this process may use: " + cli::listed(cpus),
+                  "Instead of --threads: run one I/O thread on this processor, with its memory on "
+                  "the same NUMA node. May be repeated")
       .type_name("CPU")
       .excludes(threads);
 }
@@ -112,38 +111,40 @@ void add_tcp(cli::CommandLine& line, Options& options) {
 void add_tls(cli::CommandLine& line, Options& options) {
   const auto certificate =
       cli::add_text(line, "--tls-certificate", options.tls_certificate,
-                    "Clients speak TLS 1.3: the server's certificate and those between it and its "
-                    "authority, PEM. Default: they speak plain TCP")
+                    "Require TLS 1.3 of clients: the server's certificate, followed by "
+                    "intermediate certificates, PEM. Default: plain TCP")
           .type_name("FILE");
-  const auto key = cli::add_text(line, "--tls-key", options.tls_key,
-                                 "The certificate's private key, PEM, which others cannot read")
-                       .type_name("FILE")
-                       .needs(certificate);
+  const auto key =
+      cli::add_text(
+          line, "--tls-key", options.tls_key,
+          "The private key of the certificate, PEM; other users must not have access to the file")
+          .type_name("FILE")
+          .needs(certificate);
   certificate.needs(key);
   cli::add_text(line, "--tls-client-ca", options.tls_client_ca,
-                "Clients need a certificate that an authority in this file has signed, PEM. "
-                "Default: they need none")
+                "Require a client certificate signed by an authority in this file, PEM. Default: "
+                "no client certificate")
       .type_name("FILE")
       .needs(certificate);
 }
 
 void add_channel(cli::CommandLine& line, Options& options) {
   comch::add_address_options(line, options.comch, options.comch_security,
-                             "Where the worker attaches");
+                             "Accept workers at this address");
   comch::add_allow_option(line, options.comch_security);
   comch::add_path_options(line, options.comch_path);
   cli::add_integer<std::uint32_t>(
       line, "--max-concurrent-messages", options.max_concurrent_messages, 1, kernels::kMaxDepth,
-      "Slots of each thread's channel to the worker, rounded up to a "
-      "power of two. A request in flight takes one; short ones share "
-      "them, up to 32 each. Clients may have more under way: they wait");
+      "Give each thread's channel to the worker this number of slots, rounded up to a power of "
+      "two. A request in flight takes one slot; up to 32 short requests share one. Further "
+      "requests of clients wait");
   cli::add_size(line, "--max-message-length", options.max_message_length, 0,
-                kernels::kMaxMessageLength, "Longest request")
+                kernels::kMaxMessageLength, "Accept requests of up to this length")
       .default_str(std::to_string(options.max_message_length));
   cli::add_size(line, "--max-response-length", options.max_response_length, kernels::kLongestDigest,
                 kernels::kMaxMessageLength,
-                "Longest response to a request that is shorter. Beyond the default, short messages "
-                "share slots with fewer others")
+                "Allow responses of up to this length, or of up to the length of the request if "
+                "that is longer. Above the default, fewer short messages share a slot")
       .default_str(std::to_string(options.max_response_length));
 }
 
@@ -151,38 +152,36 @@ void add_channel(cli::CommandLine& line, Options& options) {
 std::optional<std::string> wrong_ports(const Options& options) {
   const std::size_t ports = options.listens.size();
   if (ports > protocol::kMaxServices) {
-    return fmt::format("--listen: said {} times; {} times is allowed", ports,
+    return fmt::format("--listen: given {} times; at most {} times are allowed", ports,
                        protocol::kMaxServices);
   }
   const std::size_t threads = options.cpus.empty() ? options.threads : options.cpus.size();
   if (ports * threads <= kMostThreads) return std::nullopt;
-  return fmt::format("--listen: {} ports with {} I/O threads each; {} threads are allowed", ports,
-                     threads, kMostThreads);
+  return fmt::format("--listen: {} ports with {} I/O threads each; at most {} threads are allowed",
+                     ports, threads, kMostThreads);
 }
 
 void add_times(cli::CommandLine& line, Options& options) {
-  cli::add_time(line, "--worker-timeout", options.worker_timeout, core::Duration{},
-                "Without a worker for so long, requests are answered with an error; a worker that "
-                "answers nothing for so long (1 s at least) is stuck, and loses its channels")
+  cli::add_time(
+      line, "--worker-timeout", options.worker_timeout, core::Duration{},
+      "Answer requests with an error after this time without a worker; treat a worker that answers "
+      "nothing for this time (at least 1 s) as stuck, and take its channels away")
       .default_str("10");
   cli::add_time(
       line, "--request-timeout", options.request_timeout, core::Duration{},
-      "A request that a worker has not answered for so long is answered with an error; 0: "
-      "never")
+      "Answer a request with an error if a worker has not answered it within this time; 0: never")
       .default_str("30");
   cli::add_time(line, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
-                "A shutdown takes no longer than this")
+                "Limit a shutdown to this time")
       .default_str("5");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
-                "How long a thread polls for due responses before it sleeps")
+                "Poll for due responses for this time before an I/O thread sleeps")
       .default_str("50us");
 }
 
 void add_stall_limit(cli::CommandLine& line, Options& options) {
-  cli::add_time(
-      line, "--stall-limit", options.stall_limit, core::Duration{},
-      "A turn of an I/O thread that takes so long is counted, and logged with what it did; "
-      "0: none")
+  cli::add_time(line, "--stall-limit", options.stall_limit, core::Duration{},
+                "Count and log each turn of an I/O thread that takes at least this time; 0: none")
       .default_str("100ms");
 }
 
@@ -192,26 +191,26 @@ void add_clients(cli::CommandLine& line, ClientLimits& limits) {
     return bytes && *bytes >= kLeastClientMemory ? bytes : std::nullopt;
   };
   cli::add(line, "--client-memory", limits.memory, read_bytes, "a size from 1m, such as 512m or 4g",
-           "What all clients together may hold in unfinished requests, unread responses and TLS; "
-           "beyond it those that hold the most are disconnected")
+           "Limit the memory that all clients together use for unfinished requests, unread "
+           "responses and TLS; above it, disconnect the clients that use the most")
       .type_name("BYTES")
-      .default_str("a quarter of what the process can have");
-  cli::add_integer<std::uint32_t>(line, "--max-clients", limits.connections, 0, kMostClients,
-                                  "Clients at a time; 0: as many as files may be open");
-  cli::add_integer<std::uint32_t>(line, "--max-clients-per-address", limits.per_address, 0,
-                                  kMostClients,
-                                  "Of one IPv4 address or one /64 of IPv6; 0: three quarters of "
-                                  "all");
-  cli::add_time(line, "--frame-timeout", limits.frame_timeout, core::Duration{},
-                "A client whose request has begun and not come whole for so long is "
-                "disconnected; 0: never")
+      .default_str("a quarter of the memory that the process can have");
+  cli::add_integer<std::uint32_t>(
+      line, "--max-clients", limits.connections, 0, kMostClients,
+      "Allow this number of clients at a time; 0: as many as the limit of open files allows");
+  cli::add_integer<std::uint32_t>(
+      line, "--max-clients-per-address", limits.per_address, 0, kMostClients,
+      "Allow this number of clients of one IPv4 address or one IPv6 /64; 0: three quarters of all");
+  cli::add_time(
+      line, "--frame-timeout", limits.frame_timeout, core::Duration{},
+      "Disconnect a client that has sent only a part of a request for this time; 0: never")
       .default_str("30");
   cli::add_time(line, "--idle-timeout", limits.idle_timeout, core::Duration{},
-                "A client that has sent no request for so long is disconnected; 0: never")
+                "Disconnect a client that has sent no request for this time; 0: never")
       .default_str("0");
   cli::add_time(line, "--client-timeout", limits.output_timeout, core::Duration{},
-                "A client that has not taken within this time what it was owed at its beginning "
-                "is closed; 0: never")
+                "Disconnect a client that has not read, within this time, the data pending when it "
+                "began; 0: never")
       .default_str("120");
 }
 
@@ -226,24 +225,24 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_times(line, options);
   add_clients(line, options.clients);
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,
-                "A worker that leaves ends the server, and the server's end its workers: the "
-                "reference application's way");
+                "Shut down with the worker: a worker that shuts down ends the server, and the "
+                "server ends its workers, as in the reference application");
   telemetry::add_metrics_option(line, options.metrics);
   telemetry::add_admin_option(line, options.admin);
   add_stall_limit(line, options);
   cli::add_log_options(line, options.log);
   cli::add_configuration(line, options.configuration);
   cli::add_foreign(line, "-d,--device-id",
-                   "here --comch rdma:ADDRESS:PORT names the device by its address");
+                   "use --comch rdma:ADDRESS:PORT, whose address names the device");
   cli::add_foreign(line, "-r,--representor-id",
-                   "here --comch names where the worker attaches, and no representor");
+                   "use --comch, which names the address where workers attach, not a representor");
   if (auto leave = line.parse(argc, argv)) return *leave;
 
   const std::set<int> distinct(options.cpus.begin(), options.cpus.end());
   if (distinct.size() != options.cpus.size()) {
     return cli::Leave{cli::kUsageError,
-                      "offload-server: --cpu: a processor is named twice; allowed is one I/O "
-                      "thread on each (--help lists what is allowed)"};
+                      "offload-server: --cpu: a processor is given twice; at most one I/O thread "
+                      "is allowed on each (--help lists what is allowed)"};
   }
   if (options.listens.empty()) options.listens.push_back({options.listen_port, options.service});
   if (const auto wrong = wrong_ports(options)) return line.refuse(*wrong);
@@ -255,8 +254,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   if (bytes > kMostChannelBytes) {
     return cli::Leave{
         cli::kUsageError,
-        fmt::format("offload-server: --max-concurrent-messages times --max-message-length takes {} "
-                    "bytes a thread; {} are allowed (--help lists what is allowed)",
+        fmt::format("offload-server: --max-concurrent-messages times --max-message-length needs {} "
+                    "bytes for each thread; at most {} are allowed (--help lists what is allowed)",
                     bytes, kMostChannelBytes)};
   }
   if (options.configuration.print) return cli::Leave{0, cli::configuration_text(line)};

@@ -95,7 +95,7 @@ TEST(ServerOptions, EachCpuIsNamedOnce) {
   arguments.insert(arguments.end(), {"--cpu", texts.front().c_str()});
   const auto leave = std::get<cli::Leave>(parse(arguments));
   EXPECT_EQ(leave.status, 2);
-  EXPECT_NE(leave.text.find("--cpu: a processor is named twice"), std::string::npos);
+  EXPECT_NE(leave.text.find("--cpu: a processor is given twice"), std::string::npos);
 }
 
 TEST(ServerOptions, OnePortHasOneService) {
@@ -150,8 +150,8 @@ TEST(ServerOptions, OneLineSaysWhatIsWrong) {
       {{"--threads", "0"}, "--threads: '0' is not a whole number from 1 to 256"},
       {{"--threads", "257"}, "--threads: '257'"},
       {{"--threads", "2", "--cpu", cpu.c_str()}, "excludes"},
-      {{"--cpu", "-1"}, "'-1' is not a processor of this process"},
-      {{"--cpu", "99999"}, "'99999' is not a processor of this process"},
+      {{"--cpu", "-1"}, "'-1' is not a processor that this process may use"},
+      {{"--cpu", "99999"}, "'99999' is not a processor that this process may use"},
       {{"--cpu", "00"}, "'00' is not a processor"},
       {{"--cpu", "all"}, "'all' is not a processor"},
       {{"--cpu"}, "--cpu"},
@@ -161,7 +161,7 @@ TEST(ServerOptions, OneLineSaysWhatIsWrong) {
       {{"--max-message-length", "-1"}, "--max-message-length: '-1'"},
       {{"--max-message-length", "17m"}, "--max-message-length: '17m'"},
       {{"--max-message-length", "16m", "--max-concurrent-messages", "4096"},
-       "bytes a thread; 4294967296 are allowed"},
+       "bytes for each thread; at most 4294967296 are allowed"},
       {{"--service", "Rot13"}, "--service: 'Rot13' is not a name of 1 to 32 of a-z, 0-9, - and _"},
       {{"--worker-timeout", "-1"}, "--worker-timeout: '-1' is not a time from 0"},
       {{"--worker-timeout", "never"}, "--worker-timeout: 'never'"},

@@ -53,7 +53,7 @@ def test_a_pair_ends_with_a_plan(tmp_path):
 def test_a_wrong_command_line():
     status, _, log = run("--pair", "mlx5_0")
     assert status == 2
-    assert "--pair: takes a GPU and a network card" in log
+    assert "--pair needs a GPU and a network card" in log
     status, _, log = run("--role", "dpu")
     assert status == 2
     assert "--role: 'dpu' is not one of any, server, worker" in log
