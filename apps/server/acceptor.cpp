@@ -101,13 +101,13 @@ void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& po
   }
   if (waiting_->contains(address, engine_->now())) {
     return turn_away(socket, address, Refusal::worker_failed,
-                     "workers were lost with a request from this address a short time ago");
+                     "workers were lost with a request from this address recently");
   }
   try {
     Admission admission{address, {}, accepted_};
     switch (counts_.admit(address, admission.place)) {
       case ClientCounts::Outcome::let_in:
-        core::log_debug("client {}, {}, is let in", accepted_, std::string_view(address.text()));
+        core::log_debug("client {}, {}, is admitted", accepted_, std::string_view(address.text()));
         return choose_thread(port).take(std::move(socket), std::move(admission));
       case ClientCounts::Outcome::too_many:
         full_until_ = engine_->now() + kFullTime;
@@ -159,13 +159,13 @@ void Acceptor::pause() {
 void Acceptor::log_turned_away(const net::PeerAddress& address, std::string_view reason) noexcept {
   if (!turned_away_log_.allow(engine_->now())) return;
   const auto from = address.text();
-  core::log_warning("client {}, {}, is turned away: {} ({} more were not logged)", accepted_,
+  core::log_warning("client {}, {}, is rejected: {} ({} more were not logged)", accepted_,
                     std::string_view(from), reason, turned_away_log_.suppressed());
 }
 
 void Acceptor::log_nobody_accepted(std::string_view reason) noexcept {
   if (!turned_away_log_.allow(engine_->now())) return;
-  core::log_warning("no client is let in for now: {} ({} more were not logged)", reason,
+  core::log_warning("no client is accepted for now: {} ({} more were not logged)", reason,
                     turned_away_log_.suppressed());
 }
 

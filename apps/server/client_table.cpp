@@ -154,7 +154,7 @@ bool ClientTable::close_overdue() {
     const net::Backlog& backlog = client->connection().backlog();
     if (backlog.empty()) continue;
     if (backlog.consumed() < client->unsent_until_) {
-      drop(*client, ConnectionEnd::timeout, "it takes its responses too slowly");
+      drop(*client, ConnectionEnd::timeout, "it reads its responses too slowly");
     } else {
       client->unsent_until_ = backlog.appended();
       unsent_.start(*client, now);

@@ -74,8 +74,8 @@ void Handshakes::make_room() {
     net::limited_sources.add(net::Door::tls);
     if (limit_log_.allow(engine_->now())) {
       core::log_warning(
-          "client {}, {}, makes room for another in its TLS handshake: its address has the most of "
-          "{} ({} more like this were not logged)",
+          "client {}, {}, is disconnected in its TLS handshake to make room for another: its "
+          "address has the most of {} handshakes ({} more like this were not logged)",
           client->admission.number, std::string_view(client->admission.address.text()),
           clients_.size(), limit_log_.suppressed());
     }
@@ -112,7 +112,7 @@ bool Handshakes::close_late() {
   for (auto* const list : {&under_way_, &failed_}) {
     while (Client* const client = list->front()) {
       if (client->deadline > engine_->run_time()) break;
-      if (!client->failed) log_failure(*client, "it was not done in time");
+      if (!client->failed) log_failure(*client, "it did not finish in time");
       remove(*client);
       worked = true;
     }

@@ -194,7 +194,7 @@ void IoThread::report_stall(const Work& before) {
   const Work& after = work_[1];
   const std::string text = fmt::format(
       "I/O thread {}: a turn took {:.1f} ms, with {} requests, {} answers, {} bytes from clients, "
-      "{} to them, {} of them gone",
+      "{} bytes to clients, {} clients gone",
       config_.index, static_cast<double>(times.last_stall.value()) / 1e6,
       after.requests - before.requests, after.answers - before.answers,
       after.received - before.received, after.transmitted - before.transmitted,
@@ -281,9 +281,9 @@ void IoThread::note_loss() {
 void IoThread::report_culprit(const Admission& admission) {
   const auto address = admission.address.text();
   const std::string text = fmt::format(
-      "client {}, {}: three workers were lost with its request, which was alone with the third. It "
-      "is refused. For {:.0f} s nobody can connect from its address, and the open connections from "
-      "there are not read",
+      "client {}, {}: three workers were lost with its request, which was alone with the third. "
+      "The request is refused. For {:.0f} s the server accepts no connections from this address, "
+      "and does not read its open ones",
       admission.number, std::string_view(address), core::to_seconds(WaitingAddresses::kTime));
   core::log_warning("{}", text);
   if (config_.events) config_.events->add(text);
@@ -331,7 +331,7 @@ void IoThread::check_times() {
   if (silence < config_.worker_timeout) return;
   failed_ = worker;
   config_.on_worker_failed({worker,
-                            fmt::format("it has answered nothing on channel {} for {:.1f} s",
+                            fmt::format("it has answered no request on channel {} for {:.1f} s",
                                         config_.index, core::to_seconds(silence)),
                             true});
 }
@@ -381,7 +381,7 @@ void IoThread::add_client(net::Stream stream, Admission admission) {
 void IoThread::log_turned_away(std::uint64_t number, std::string_view address,
                                std::string_view reason) {
   if (!turned_away_log_.allow(engine_.now())) return;
-  core::log_warning("client {}, {}, is turned away: {} ({} more were not logged)", number, address,
+  core::log_warning("client {}, {}, is rejected: {} ({} more were not logged)", number, address,
                     reason, turned_away_log_.suppressed());
 }
 

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     const auto& options = std::get<server::Options>(parsed);
     if (options.configuration.check) {
       server::check_files(options);
-      fmt::print("offload-server: nothing is wrong\n");
+      fmt::print("offload-server: the configuration is valid\n");
       return 0;
     }
     cli::start_log("offload-server", options.log);

@@ -24,7 +24,7 @@ constexpr std::size_t kShortPayload = kernels::kMaxPacketPayload;
 constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 
 constexpr const char* kSpeaksTls =
-    "it seems to speak TLS, for which the server has no --tls-certificate";
+    "it seems to use TLS, for which the server has no --tls-certificate";
 
 /// Whether the bytes begin as a TLS handshake does (RFC 8446, 5.1): 22 and a version 3.x. As a
 /// frame that is one of more than 300 MB.

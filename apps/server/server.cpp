@@ -100,7 +100,7 @@ Server::~Server() {
 
 void Server::run() {
   core::log_info("waiting for a worker on {}", link_->address().to_string());
-  manager_.ready("waits for its first worker");
+  manager_.ready("waiting for the first worker");
   while (!shutdown_requested_ && !scheduler_.served()) turn(core::RunTime::max());
   if (!shutdown_requested_) open_for_clients();
   while (!shutdown_requested_) turn(worker_deadline_);
@@ -121,10 +121,10 @@ void Server::turn(core::RunTime deadline) {
   if (now >= link_->next_tick()) link_->tick(engine_.run_time());
   let_go();
   if (engine_.run_time() >= worker_deadline_) {
-    core::log_warning("no worker: requests are refused until one attaches");
+    core::log_warning("no worker is attached: requests are refused until one attaches");
     worker_deadline_ = core::RunTime::max();
     set_expired(true);
-    manager_.status("has no worker: refuses requests");
+    manager_.status("no worker is attached: requests are refused");
   }
   metrics_.note_turn(now, !threads_.empty() && scheduler_.served(), shutdown_requested_);
   if (acceptor_) metrics_.note_room(acceptor_->has_room());
@@ -133,7 +133,7 @@ void Server::turn(core::RunTime deadline) {
 void Server::open_for_clients() {
   const std::uint64_t memory =
       options_.clients.memory != 0 ? options_.clients.memory : suitable_client_memory();
-  core::log_info("clients may hold {} MiB in unfinished requests and responses", memory >> 20U);
+  core::log_info("clients may use {} MiB for unfinished requests and responses", memory >> 20U);
   const auto client_memory =
       std::make_shared<ClientMemory>(memory, static_cast<std::uint32_t>(cpus_.size()));
   const auto retries = std::make_shared<RetryState>(cpus_.size());
@@ -223,12 +223,12 @@ void Server::on_worker_attached(comch::AttachedWorker worker) {
   if (!scheduler_.served()) return;
   worker_deadline_ = core::RunTime::max();
   set_expired(false);
-  manager_.status("serves");
+  manager_.status("serving");
 }
 
 void Server::on_worker_leaving(comch::WorkerId worker) {
   if (options_.shutdown_together) {
-    core::log_info("a worker leaves: shutting down with it");
+    core::log_info("a worker is shutting down: shutting down with it");
     shutdown_requested_ = true;
     return;
   }
@@ -252,7 +252,7 @@ void Server::on_worker_lost(comch::WorkerId worker, comch::WorkerLoss loss) {
 void Server::start_waiting(core::Duration patience) {
   if (expired_) return;
   worker_deadline_ = std::min(worker_deadline_, engine_.run_time() + patience);
-  manager_.status("has no worker: requests wait");
+  manager_.status("no worker is attached: requests wait");
 }
 
 void Server::set_expired(bool expired) {
@@ -332,17 +332,18 @@ telemetry::CommandResult Server::run_command(const telemetry::Command& command) 
   metrics_.note_command();
   if (command.name == "log-level") return telemetry::set_log_level(command.argument);
   if (command.name == "reload") {
-    if (reload()) return {Status::done, "settings and keys are reread"};
-    return {Status::refused, "nothing is changed: the log says why"};
+    if (reload()) return {Status::done, "settings and keys were reread"};
+    return {Status::refused, "nothing was changed: the log has the reason"};
   }
   if (command.name == "drain" || command.name == "undrain") {
     const bool drained = command.name == "drain";
     metrics_.note_drained(drained);
-    return {Status::done, drained ? "/readyz is 503 until undrain; clients are served all the same"
-                                  : "/readyz follows the workers again"};
+    return {Status::done, drained ? "/readyz returns 503 until undrain; clients are still served"
+                                  : "/readyz depends on the workers again"};
   }
   if (command.name == "detach") return detach(command.argument);
-  return {Status::unknown, "the server's commands: log-level, reload, drain, undrain, detach"};
+  return {Status::unknown,
+          "unknown command; the server has log-level, reload, drain, undrain and detach"};
 }
 
 /// As if the worker had asked for it.
@@ -353,15 +354,17 @@ telemetry::CommandResult Server::detach(const std::string& worker) {
     scheduler_.retire(id);
     deal_channels();
     if (!scheduler_.served()) start_waiting(options_.worker_timeout);
-    return {Status::done, "worker " + worker + " is let go once it owes nothing"};
+    return {Status::done,
+            "worker " + worker + " will be detached when it has answered its requests"};
   }
-  if (worker.empty()) return {Status::refused, "which worker? Its number is in status"};
+  if (worker.empty())
+    return {Status::refused, "detach needs the number of a worker, which status lists"};
   return {Status::refused, "there is no worker '" + core::escaped(worker) + "'"};
 }
 
 void Server::shut_down() {
   metrics_.note_turn(core::Clock::now(), scheduler_.served(), /*draining=*/true);
-  manager_.stopping("answers what it has read");
+  manager_.stopping("answering the requests that were read");
   const auto deadline = engine_.run_time() + options_.shutdown_timeout;
   const auto drain_deadline =
       deadline - std::min(kWorkerShutdownTime, options_.shutdown_timeout / 2);
@@ -381,7 +384,7 @@ void Server::shut_down() {
   link_->start_shutdown(options_.shutdown_together ? protocol::ShutdownReason::together
                                                    : protocol::ShutdownReason::server_leaves);
   while (!link_->done() && engine_.run_time() < deadline) turn(deadline);
-  if (!link_->done()) core::log_warning("not all workers said that they have stopped");
+  if (!link_->done()) core::log_warning("not all workers confirmed that they have stopped");
   commands_.close();
 }
 

@@ -164,7 +164,8 @@ PrivateFolder::PrivateFolder() {
   struct stat found {};
   if (!fd_.valid() || ::fstat(fd_.get(), &found) != 0) core::throw_errno("open " + path_);
   if (found.st_uid != ::geteuid() || (found.st_mode & 07777) != S_IRWXU) {
-    throw core::Error(core::ErrorCode::not_permitted, path_ + " is not the folder that was made");
+    throw core::Error(core::ErrorCode::not_permitted,
+                      path_ + " is not the folder that was created");
   }
 }
 
@@ -179,7 +180,7 @@ core::Fd PrivateFolder::open_file(const std::string& name) const {
   struct stat found {};
   check_errno(::fstat(file.get(), &found), name);
   if (!S_ISREG(found.st_mode) || found.st_uid != ::geteuid()) {
-    throw core::Error(core::ErrorCode::not_permitted, name + " is no file of this user's own");
+    throw core::Error(core::ErrorCode::not_permitted, name + " is not a regular file of this user");
   }
   return file;
 }
@@ -202,7 +203,7 @@ CompilerRun run_compiler(const std::vector<std::string>& command, const PrivateF
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - core::Clock::now())
             .count();
     if (left <= 0) {
-      run.failure = fmt::format("it did not end within {} s", core::to_seconds(kLongestRun));
+      run.failure = fmt::format("it did not finish within {} s", core::to_seconds(kLongestRun));
       return run;
     }
     ::poll(ready.data(), ready.size(), talks ? static_cast<int>(left) : kLookMs);

@@ -12,13 +12,13 @@ DataPath choose_data_path(const std::string& option, const std::string& comch,
         "--data-path gpu: the back end " + backend.name() + " does not post responses");
   }
   if (option != "auto") return {option == "gpu", "--data-path " + option};
-  if (!comch.starts_with("rdma:")) return {false, "auto: the server is not reached by rdma:"};
-  if (!backend.posts_responses()) return {false, "auto: this back end does not post"};
+  if (!comch.starts_with("rdma:")) return {false, "auto: --comch does not begin with rdma:"};
+  if (!backend.posts_responses()) return {false, "auto: this back end cannot post responses"};
   // Threads that ring are of a CPU: they would do what the one that sends does, no faster.
   if (backend.wakeup() == channel::Wakeup::doorbell) {
-    return {false, "auto: this back end has no GPU that could post"};
+    return {false, "auto: this back end has no GPU to post responses"};
   }
-  return {true, "auto: the GPU can post"};
+  return {true, "auto: the GPU can post responses"};
 }
 
 }  // namespace offload::worker

@@ -28,7 +28,7 @@ int run(const Options& options, core::Signals& signals) {
   try {
     if (options.configuration.check) {
       check_files(options, signals);
-      fmt::print("offload-worker: nothing is wrong\n");
+      fmt::print("offload-worker: the configuration is valid\n");
       return 0;
     }
     cli::start_log("offload-worker", options.log);

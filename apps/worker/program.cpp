@@ -147,7 +147,7 @@ void Program::look_for_hangs() {
   for (Running& running : workers_) {
     if (running.given_up || running.ended.load(std::memory_order_acquire)) continue;
     if (!running.worker.hang_detector().look(kLookInterval)) continue;
-    core::log_critical("{}the back end hangs: it is given up", running.worker.prefix());
+    core::log_critical("{}the back end hangs and is abandoned", running.worker.prefix());
     running.given_up = true;
   }
 }
@@ -179,7 +179,7 @@ ExitStatus Program::finish() {
     all_returned = all_returned && ended;
   }
   if (status == ExitStatus::hung) {
-    core::log_critical("leaving with status {}: a back end hangs", static_cast<int>(status));
+    core::log_critical("exiting with status {}: a back end hangs", static_cast<int>(status));
   }
   // A worker that connects returns in its own time, at the end of what it waits for.
   if (!all_returned || status == ExitStatus::hung) {
@@ -198,14 +198,14 @@ void Program::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;
   if (signal == SIGHUP) return (void)reload_.run();
-  core::log_info("{}: leaving; a second signal ends the worker at once",
+  core::log_info("{}: detaching; a second signal ends the worker at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   begin_to_leave();
 }
 
 void Program::begin_to_leave() {
   leaving_ = true;
-  manager_.stopping("leaves");
+  manager_.stopping("detaching");
   for (Running& running : workers_) running.worker.leave();
 }
 
@@ -213,14 +213,14 @@ telemetry::CommandResult Program::run_command(const telemetry::Command& command)
   using Status = telemetry::CommandResult::Status;
   if (command.name == "log-level") return telemetry::set_log_level(command.argument);
   if (command.name == "reload") {
-    if (reload_.run()) return {Status::done, "settings and keys are reread"};
-    return {Status::refused, "nothing is changed: the log says why"};
+    if (reload_.run()) return {Status::done, "settings and keys were reread"};
+    return {Status::refused, "nothing was changed: the log has the reason"};
   }
   if (command.name == "detach") {
     begin_to_leave();
-    return {Status::done, "the worker leaves once it owes nothing, and ends"};
+    return {Status::done, "the worker will detach and exit when it has answered its requests"};
   }
-  return {Status::unknown, "the worker's commands: log-level, reload, detach"};
+  return {Status::unknown, "unknown command; the worker has log-level, reload and detach"};
 }
 
 void check_files(const Options& options, core::Signals& signals) {

@@ -16,7 +16,7 @@ std::string tried(const device::Device& card, const device::Device& gpu) {
     const rdma::ProtectionDomain domain(context);
     return rdma::reach_of(domain, backend::make_gpu_range(gpu, kBytes)).describe();
   } catch (const core::Error& error) {
-    return fmt::format("in a way that could not be tried: {}", error.what());
+    return fmt::format("in an unknown way, because the test failed: {}", error.what());
   }
 }
 
@@ -28,7 +28,7 @@ std::string reach_list(const std::vector<device::Device>& devices) {
     if (card.kind != device::Kind::rdma) continue;
     for (const auto& gpu : devices) {
       if (gpu.kind != device::Kind::gpu) continue;
-      text += fmt::format("rdma:{} reaches memory of gpu:{} {}\n", card.index, gpu.index,
+      text += fmt::format("rdma:{} accesses memory of gpu:{} {}\n", card.index, gpu.index,
                           tried(card, gpu));
     }
   }

@@ -52,10 +52,10 @@ std::string find_headers() {
   const auto folder = (program.parent_path() / kHeaders).lexically_normal();
   const auto header = folder / "kernels/module/service_module.hpp";
   if (!std::filesystem::exists(header, failed)) {
-    throw Error(ErrorCode::not_found,
-                fmt::format("--service-source: there is no {}: the package libdpu-gpu-offload-dev "
-                            "has it",
-                            header.string()));
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format("--service-source: {} is missing: install the package libdpu-gpu-offload-dev",
+                    header.string()));
   }
   return folder.string();
 }
@@ -65,7 +65,7 @@ std::vector<std::string> cpu_command(const std::string& headers) {
   if (compiler.empty()) {
     throw Error(
         ErrorCode::not_found,
-        "--service-source: there is no C++ compiler, c++, in PATH: the package g++ has one");
+        "--service-source: there is no C++ compiler (c++) in PATH: install the package g++");
   }
   return {compiler,       "-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden",
           "-I" + headers, "-x",         "c++"};
@@ -81,9 +81,9 @@ std::vector<std::string> gpu_command(const std::string& headers,
   const std::string compiler = find_program("nvcc", std::move(further));
   if (compiler.empty()) {
     throw Error(ErrorCode::not_found,
-                "--service-source: there is no nvcc in PATH, CUDA_PATH or /usr/local/cuda: the "
-                "package nvidia-cuda-toolkit has it, or NVIDIA's cuda-nvcc; --backend cpu takes a "
-                "C++ compiler");
+                "--service-source: there is no nvcc in PATH, CUDA_PATH or /usr/local/cuda: install "
+                "the package nvidia-cuda-toolkit, or cuda-nvcc of NVIDIA; --backend cpu needs only "
+                "a C++ compiler");
   }
   std::vector<std::string> command{
       compiler,      "-std=c++17", "-O3", "-shared", "-Xcompiler=-fPIC,-fvisibility=hidden",
@@ -134,7 +134,7 @@ core::Fd compile(std::vector<std::string> command, const std::string& path,
   print_output(run.output);
   if (!run.failure.empty()) {
     throw bad_source(path, ErrorCode::invalid_value,
-                     fmt::format("{} does not compile it: {}", compiler, run.failure));
+                     fmt::format("{} failed to compile it: {}", compiler, run.failure));
   }
   return folder.open_file(kModule);
 }

@@ -75,7 +75,7 @@ bool Watchdog::is_stuck(Watched& watched, std::size_t index, core::RunTime now,
         prefix_, index, layout.slot_index(due), due, core::to_seconds(now - watched.since),
         core::to_seconds(now - watched.beat_at));
   } else if (!stuck && watched.reported) {
-    core::log_info("{}channel {} goes on", prefix_, index);
+    core::log_info("{}channel {} is working again", prefix_, index);
   }
   watched.reported = stuck;
   return stuck;

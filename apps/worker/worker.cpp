@@ -45,7 +45,7 @@ std::unique_ptr<backend::Backend> open_backend(const Options& options,
                                         services);
     } catch (const Error& error) {
       if (options.backend == "cuda" || !gpu.empty()) throw;
-      core::log_info("no CUDA back end ({}): serving on the CPU", error.what());
+      core::log_info("no CUDA back end ({}): processing requests on the CPU", error.what());
     }
   }
   return backend::make_cpu_backend(options.spin, services);
@@ -122,7 +122,7 @@ bool Worker::connect() {
        wait = std::min(2 * wait, kLongestRetry)) {
     core::LogLevel level = core::LogLevel::info;
     try {
-      reason_ = "the server sends no channels";
+      reason_ = "the server sent no channels";
       if (await_channels(deadline)) return true;
     } catch (const Error& error) {
       if (failure_ || !may_come(error)) throw;
@@ -134,8 +134,8 @@ bool Worker::connect() {
     if (engine_.run_time() >= deadline) {
       const bool had_another = !logged_reason_.empty() && logged_reason_ != reason_;
       throw Error(ErrorCode::timed_out,
-                  fmt::format("no server let this worker in on {} for {} s: {}{}{}", options_.comch,
-                              core::to_seconds(settings_.connect_timeout), reason_,
+                  fmt::format("no server at {} accepted this worker within {} s: {}{}{}",
+                              options_.comch, core::to_seconds(settings_.connect_timeout), reason_,
                               had_another ? "; before: " : "", had_another ? logged_reason_ : ""));
     }
     if (!leaving() && !told_to_stop_) log_reason(level);
@@ -186,7 +186,7 @@ void Worker::serve() {
       next_watch = now + kWatchInterval;
     }
     if (leave_by_ && now >= *leave_by_) {
-      core::log_warning("{}the server did not let this worker go in time", session_);
+      core::log_warning("{}the server did not detach this worker in time", session_);
       return;
     }
   }
@@ -203,8 +203,9 @@ void Worker::begin_to_leave() {
 
 void Worker::watch_over() {
   for (const backend::Fault& fault : backend_->check()) {
-    core::log_error("{}channel {} slot {}: refused {} bytes, over the channel's limit or no batch",
-                    session_, fault.channel, fault.slot, fault.length);
+    core::log_error(
+        "{}channel {} slot {}: refused {} bytes: too long for the channel, or not a batch",
+        session_, fault.channel, fault.slot, fault.length);
     counts_->faults.add();
   }
   counts_->stuck.set(watchdog_->look(engine_.run_time(), backend_->heartbeats()));
@@ -301,7 +302,8 @@ void Worker::on_channels(std::vector<comch::AttachedChannel> channels) {
 }
 
 std::string Worker::described_data_path() const {
-  if (channels_.empty() || !channels_.front().link) return "shared memory, as the server is here";
+  if (channels_.empty() || !channels_.front().link)
+    return "shared memory, because the server is on this machine";
   const channel::ResponseWriter* const writer = channels_.front().channel->writer();
   if (writer == nullptr) return "a thread sends responses (" + data_path_.why + ")";
   return "the back end posts responses (" + data_path_.why + "), " + writer->carrier;
@@ -319,7 +321,7 @@ void Worker::on_attached() {
 void Worker::on_assignment(std::uint32_t channels) {
   if (leaving()) return;
   if (channels == 0) {
-    core::log_info("{}stands by: no channel is assigned", session_);
+    core::log_info("{}standing by: no channel is assigned", session_);
   } else {
     core::log_info("{}{} of {} channels are assigned", session_, channels, channels_.size());
   }
@@ -329,11 +331,11 @@ void Worker::on_start_shutdown(protocol::ShutdownReason reason) {
   told_to_stop_ = true;
   finished_ = true;
   if (reason == protocol::ShutdownReason::released) {
-    core::log_info("{}the server has let this worker go", session_);
+    core::log_info("{}the server has detached this worker", session_);
   } else if (reason == protocol::ShutdownReason::together || options_.shutdown_together) {
-    core::log_info("{}the server is done: shutting down", session_);
+    core::log_info("{}the server has ended: shutting down", session_);
   } else {
-    core::log_info("{}the server leaves: waiting for the next one", session_);
+    core::log_info("{}the server is shutting down: waiting for the next one", session_);
     finished_ = false;
   }
 }
@@ -349,7 +351,7 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
   const bool takes_it_later =
       refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down;
   if (refused == protocol::Refusal::worker_stuck) {
-    core::log_error("{}the server has given this worker up: {}", session_, reason);
+    core::log_error("{}the server has dropped this worker: {}", session_, reason);
   } else if (refused && !takes_it_later) {
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
@@ -359,7 +361,7 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
       return attached.link && attached.link->failure() != nullptr;
     });
     reason_ =
-        (takes_it_later ? "the server cannot take this worker yet: " : "the server is gone: ") +
+        (takes_it_later ? "the server cannot accept this worker yet: " : "the server is gone: ") +
         (broken != channels_.end() ? *broken->link->failure() : reason);
     // Before it has offered its channels, this is one more attempt that failed: connect() logs it.
     if (watchdog_) core::log_warning("{}{}", session_, reason_);

@@ -50,20 +50,21 @@ void collect_times(Exposition& page, const telemetry::Labels& labels, const Work
     const backend::ChannelTimes& times = *channels[i];
     telemetry::Labels channel = labels;
     for (auto& label : page.shard("channel", i)) channel.push_back(std::move(label));
+    page.counter_of_seconds({"offload_worker_busy_seconds_total",
+                             "Time of the worker's threads in turns with requests."},
+                            channel, times.turns.busy.value());
+    page.counter_of_seconds({"offload_worker_poll_seconds_total",
+                             "Time of the worker's threads in turns without requests."},
+                            channel, times.turns.polling.value());
     page.counter_of_seconds(
-        {"offload_worker_busy_seconds_total", "Worker's threads: turns with requests."}, channel,
-        times.turns.busy.value());
-    page.counter_of_seconds(
-        {"offload_worker_poll_seconds_total", "Worker's threads: turns that found none."}, channel,
-        times.turns.polling.value());
-    page.counter_of_seconds({"offload_worker_sleep_seconds_total", "Worker's threads: asleep."},
-                            channel, times.turns.asleep.value());
+        {"offload_worker_sleep_seconds_total", "Time of the worker's threads asleep."}, channel,
+        times.turns.asleep.value());
     page.gauge_of_most(
-        {"offload_worker_longest_turn_seconds", "The longest turn of a worker's thread."}, channel,
+        {"offload_worker_longest_turn_seconds", "Longest turn of a thread of the worker."}, channel,
         static_cast<double>(times.turns.longest_turn.value()) / 1e9);
     page.histogram({"offload_worker_service_duration_seconds",
-                    "One of 64 slots, from when the worker had found its requests until they were "
-                    "answered."},
+                    "Duration of one in 64 slots, from when the worker found its requests until it "
+                    "had answered them."},
                    labels, times.service);
   }
 }
@@ -78,33 +79,33 @@ void WorkerMetrics::collect(Exposition& page) const {
       return static_cast<double>(counter.value());
     };
     if (const std::string backend = counts.description().backend; !backend.empty()) {
-      page.gauge_of_most({"offload_worker_info", "What serves: 1."},
+      page.gauge_of_most({"offload_worker_info", "Constant 1; labels describe the back end."},
                          telemetry::with(labels, "backend", backend), 1);
     }
-    page.gauge({"offload_worker_attached", "Workers that are attached to a server."}, labels,
+    page.gauge({"offload_worker_attached", "Workers attached to a server."}, labels,
                number(counts.attached));
-    page.counter({"offload_worker_attaches_total", "Attachments to a server."}, labels,
-                 number(counts.attaches));
-    page.counter(
-        {"offload_worker_losses_total", "Servers that are gone, and did not let the worker go."},
-        labels, number(counts.losses));
-    page.gauge({"offload_worker_channels", "Channels that are served."}, labels,
+    page.counter({"offload_worker_attaches_total", "Attachments to a server since the start."},
+                 labels, number(counts.attaches));
+    page.counter({"offload_worker_losses_total", "Servers lost before they detached the worker."},
+                 labels, number(counts.losses));
+    page.gauge({"offload_worker_channels", "Channels that the worker processes."}, labels,
                number(counts.channels));
     page.gauge({"offload_worker_stuck_channels",
-                "Channels with a request that is unanswered for --stuck-after."},
+                "Channels with a request unanswered for --stuck-after or longer."},
                labels, number(counts.stuck));
-    page.counter({"offload_worker_faults_total", "Requests that the back end refused."}, labels,
+    page.counter({"offload_worker_faults_total", "Requests refused by the back end."}, labels,
                  number(counts.faults));
     collect_times(page, labels, counts);
   }
-  page.gauge({"offload_worker_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
+  page.gauge({"offload_worker_ready", "1 if /readyz returns 200."}, {}, readiness().holds ? 1 : 0);
 }
 
 telemetry::Condition WorkerMetrics::readiness() const {
-  if (leaving_.load(std::memory_order_relaxed)) return {false, "the worker leaves"};
+  if (leaving_.load(std::memory_order_relaxed)) return {false, "the worker is shutting down"};
   for (const Entry& worker : workers_) {
     if (worker.counts->attached.value() != 0) continue;
-    return {false, (worker.name.empty() ? "" : worker.name + ": ") + "it is attached to no server"};
+    return {false,
+            (worker.name.empty() ? "" : worker.name + ": ") + "it is not attached to a server"};
   }
   return {true, "attached"};
 }

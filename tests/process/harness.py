@@ -389,7 +389,7 @@ def hang_up_with_fifo(program, file, count):
 def expect_server_left(server, worker):
     """The server has ended as it should, and its worker waits for the next one."""
     assert server.wait() == 0, server.log
-    worker.wait_for_log("the server leaves: waiting for the next one")
+    worker.wait_for_log("the server is shutting down: waiting for the next one")
     assert not (server.socket_file and server.socket_file.exists()), "the socket file is still there"
 
 

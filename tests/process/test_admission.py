@@ -101,7 +101,7 @@ def test_connections_of_one_address(stage, wires):
     one_more = wires(server.port)
     assert one_more.receive_error() == TOO_MANY_OF_ADDRESS
     one_more.expect_end()
-    server.wait_for_log(rf"client \d+, {address_of(one_more)}, is turned away: this address")
+    server.wait_for_log(rf"client \d+, {address_of(one_more)}, is rejected: this address")
     wires(server.port, source="127.0.0.2").ask([b"another address"])
     first.pop().close()
 
@@ -199,7 +199,7 @@ def test_a_client_that_trickles_its_responses(stage, wires):
     fill_with_responses(server, wire)
     wire.socket.setblocking(False)
     deadline = time.monotonic() + PATIENCE
-    while "takes its responses too slowly" not in server.log:
+    while "reads its responses too slowly" not in server.log:
         assert time.monotonic() < deadline, "it is not closed"
         with contextlib.suppress(OSError):
             wire.socket.recv(2048)

@@ -303,7 +303,7 @@ def test_more_clients_than_descriptors(stage):
     wires = [Wire(server.port) for _ in range(60)]
     served = [wire for wire in wires if is_served(wire)]
     assert 3 <= len(served) <= 64 - before
-    assert re.search(r"client \d+, 127\.0\.0\.1:\d+, is turned away: the limit of open files is reached",
+    assert re.search(r"client \d+, 127\.0\.0\.1:\d+, is rejected: the limit of open files is reached",
                      server.log)
     worker.kill()
     stage.worker()
@@ -338,7 +338,7 @@ def test_the_machine_runs_out_of_descriptors(stage):
     limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (0, limits[1]))
     wire = Wire(server.port)
-    server.wait_for_log("no client is let in for now: Too many open files")
+    server.wait_for_log("no client is accepted for now: Too many open files")
     before = server.cpu_seconds()
     time.sleep(1)
     assert server.cpu_seconds() - before < 0.2

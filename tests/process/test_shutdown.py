@@ -43,7 +43,7 @@ def test_the_server_ends_both(stage, side):
     server, worker = pair_that_ends_together(stage, side)
     server.send_signal(signal.SIGTERM)
     expect_end_of_both(server, worker)
-    assert "the server is done: shutting down" in worker.log
+    assert "the server has ended: shutting down" in worker.log
 
 
 def test_a_server_with_several_workers(stage):
@@ -55,7 +55,7 @@ def test_a_server_with_several_workers(stage):
     expect_server_left(server, worker)
     assert len(re.findall("is gone: it has shut down", server.log)) == 3
     for other in others:
-        other.wait_for_log("the server leaves: waiting for the next one")
+        other.wait_for_log("the server is shutting down: waiting for the next one")
 
 
 @SIGNALS
@@ -209,7 +209,7 @@ def test_the_bound_holds_for_a_worker_that_hangs(stage):
         wire.send(frame(b"nobody hears me"))
         wire.wait_until_read()
         assert server.terminate() == 0
-    assert "not all workers said that they have stopped" in server.log
+    assert "not all workers confirmed that they have stopped" in server.log
 
 
 @SIGNALS
@@ -263,4 +263,4 @@ def test_a_worker_whose_server_hangs(stage):
     worker.wait_for_log("attached to")
     server.stop()
     assert worker.terminate() == 0
-    assert "the server did not let this worker go in time" in worker.log
+    assert "the server did not detach this worker in time" in worker.log

@@ -183,7 +183,7 @@ TEST_F(HandshakesTest, OneThatDoesNotGoOnIsClosed) {
       [&] { engine_.run_once(engine_.when(hasty.deadline())); }));
   std::byte byte{};
   EXPECT_EQ(::recv(there.get(), &byte, 1, 0), 0);
-  EXPECT_TRUE(log.has("failed: it was not done in time")) << log.text();
+  EXPECT_TRUE(log.has("failed: it did not finish in time")) << log.text();
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST_F(IoThreadTest, WhatIsNoSocketIsTurnedAway) {
   thread_.take(core::Fd{});
   EXPECT_TRUE(eventually([&] { return thread_.client_count() == 0; }));
   thread_.stop();
-  EXPECT_TRUE(log.has("is turned away")) << log.text();
+  EXPECT_TRUE(log.has("is rejected")) << log.text();
 }
 
 // ---- The worker comes and goes

@@ -254,7 +254,7 @@ TEST_F(ServerTest, AWorkerThatComesInTimeEndsTheWaitForOne) {
   ASSERT_TRUE(attach());
   const auto over = core::Clock::now() + options_.worker_timeout + std::chrono::milliseconds(200);
   EXPECT_TRUE(eventually([&] { return core::Clock::now() > over; }));
-  EXPECT_FALSE(log_.has("no worker: requests are refused")) << log_.text();
+  EXPECT_FALSE(log_.has("no worker is attached: requests are refused")) << log_.text();
 }
 
 TEST_F(ServerTest, AfterALongWaitForAWorkerTheNextIsWaitedForAsLong) {

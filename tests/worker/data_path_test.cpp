@@ -38,10 +38,11 @@ TEST(DataPath, AutoIsGpuWhereAGpuCanPost) {
 
 TEST(DataPath, AutoIsCpuElseAndSaysWhy) {
   EXPECT_EQ(choose_data_path("auto", kRdma, kCpu).why,
-            "auto: this back end has no GPU that could post");
-  EXPECT_EQ(choose_data_path("auto", kRdma, kGraph).why, "auto: this back end does not post");
+            "auto: this back end has no GPU to post responses");
+  EXPECT_EQ(choose_data_path("auto", kRdma, kGraph).why,
+            "auto: this back end cannot post responses");
   EXPECT_EQ(choose_data_path("auto", "tcp:10.0.0.1:12346", kCuda).why,
-            "auto: the server is not reached by rdma:");
+            "auto: --comch does not begin with rdma:");
   for (const auto* backend : {&kCpu, &kGraph}) {
     EXPECT_FALSE(choose_data_path("auto", kRdma, *backend).by_backend);
   }

@@ -28,12 +28,12 @@ std::uint64_t suitable_client_memory(const std::string& root) {
 void require_room_for_clients(int first_reserved) {
   // It gets the lowest number that is free.
   const core::Fd next(
-      core::check_errno(::eventfd(0, EFD_CLOEXEC), "cannot open one more descriptor"));
+      core::check_errno(::eventfd(0, EFD_CLOEXEC), "cannot open another descriptor"));
   if (next.get() < first_reserved) return;
   const int limit = core::raise_descriptor_limit();
   throw core::Error(core::ErrorCode::no_memory,
-                    fmt::format("the limit of {} open files (ulimit -n) leaves none for clients: "
-                                "{} are open, and {} are kept for workers",
+                    fmt::format("the limit of {} open files (ulimit -n) is too low for clients: {} "
+                                "are open, and {} are reserved for workers",
                                 limit, next.get(), limit - first_reserved));
 }
 

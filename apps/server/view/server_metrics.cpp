@@ -71,7 +71,7 @@ void ServerMetrics::note_serving(comch::WorkerId worker, std::uint32_t channels)
 
 void ServerMetrics::note_drained(bool drained) {
   drained_.store(drained, std::memory_order_relaxed);
-  events_->add(drained ? "drained by a command" : "drained no more");
+  events_->add(drained ? "drained by a command" : "drain cancelled");
 }
 
 void ServerMetrics::note_lost(comch::WorkerId worker) {
@@ -101,19 +101,20 @@ void ServerMetrics::collect_clients(Exposition& page) const {
     const auto number = [](const core::Counter& counter) {
       return static_cast<double>(counter.value());
     };
-    page.gauge({"offload_server_connections", "Clients that are connected."}, labels,
+    page.gauge({"offload_server_connections", "Connected clients."}, labels,
                number(thread.connections));
-    page.counter({"offload_server_connections_accepted_total", "Clients that were let in."}, labels,
-                 number(thread.accepted));
+    page.counter({"offload_server_connections_accepted_total", "Accepted client connections."},
+                 labels, number(thread.accepted));
     for (std::size_t end = 0; end < kConnectionEnds.size(); ++end) {
-      page.counter({"offload_server_connections_closed_total", "Clients that are gone, by why."},
-                   with(labels, "reason", kConnectionEnds[end]), number(thread.closed[end]));
+      page.counter(
+          {"offload_server_connections_closed_total", "Closed client connections, by reason."},
+          with(labels, "reason", kConnectionEnds[end]), number(thread.closed[end]));
     }
-    page.counter({"offload_server_requests_total", "Requests that were taken."}, labels,
+    page.counter({"offload_server_requests_total", "Requests received."}, labels,
                  number(thread.requests));
     constexpr telemetry::Metric kResponses{
         "offload_server_responses_total",
-        "Answers to clients: ok, or the reason of an error frame."};
+        "Responses to clients, by result: ok, or the reason of an error frame."};
     page.counter(kResponses, with(labels, "result", "ok"), number(thread.responses));
     for (std::size_t code = 0; code < ThreadMetrics::kRefusals; ++code) {
       const std::string_view name = protocol::name_of(static_cast<Refusal>(code));
@@ -122,61 +123,64 @@ void ServerMetrics::collect_clients(Exposition& page) const {
                    number(thread.refused[code]));
     }
     page.counter({"offload_server_culprits_total",
-                  "Requests that are refused because three workers were lost with them."},
+                  "Requests refused because three workers were lost with them."},
                  labels, number(thread.culprits));
-    page.counter({"offload_server_receive_bytes_total", "Bytes that clients sent."}, labels,
+    page.counter({"offload_server_receive_bytes_total", "Bytes received from clients."}, labels,
                  number(thread.received));
-    page.counter(
-        {"offload_server_transmit_bytes_total", "Bytes for clients, sent or kept until they read."},
-        labels, number(thread.transmitted));
+    page.counter({"offload_server_transmit_bytes_total",
+                  "Bytes to clients, sent or buffered until the clients read."},
+                 labels, number(thread.transmitted));
     const Labels channel = page.shard("channel", i);
-    page.gauge({"offload_channel_slots", "Requests that a channel has room for."}, channel,
+    page.gauge({"offload_channel_slots", "Requests that fit in the channel."}, channel,
                number(thread.slots));
-    page.gauge({"offload_channel_in_flight", "Requests that a worker has yet to answer."}, channel,
-               number(thread.in_flight));
-    page.counter_of_seconds({"offload_channel_full_seconds_total",
-                             "Time in which a channel had room for no more requests."},
-                            channel, thread.channel_full.value());
+    page.gauge({"offload_channel_in_flight", "Requests that the worker has not answered yet."},
+               channel, number(thread.in_flight));
+    page.counter_of_seconds(
+        {"offload_channel_full_seconds_total", "Time during which the channel was full."}, channel,
+        thread.channel_full.value());
   }
 }
 
 void ServerMetrics::collect_times(Exposition& page) const {
   constexpr telemetry::Metric kStageDuration{
       "offload_server_stage_duration_seconds",
-      "One of 64 requests, by stage: receive (its bytes), queue (until the worker has it), worker, "
-      "send."};
+      "Duration of the stages of one in 64 requests: receive (all bytes), queue (until the worker "
+      "has it), worker, send."};
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const ThreadMetrics& thread = *threads_[i];
     const Labels labels = page.shard("thread", i);
     // Of all threads together: apart, these would be most of the page.
-    page.histogram({"offload_server_request_duration_seconds",
-                    "One of 64 requests, from its first bytes until its answer was written."},
-                   {}, thread.duration);
+    page.histogram(
+        {"offload_server_request_duration_seconds",
+         "Duration of one in 64 requests, from its first bytes until its response was written."},
+        {}, thread.duration);
     for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
       page.histogram(kStageDuration, {{"stage", kStages[stage]}}, thread.stages[stage]);
     }
-    page.counter_of_seconds({"offload_server_busy_seconds_total", "I/O threads: turns with work."},
-                            labels, thread.times.busy.value());
     page.counter_of_seconds(
-        {"offload_server_poll_seconds_total", "I/O threads: turns that found no work."}, labels,
+        {"offload_server_busy_seconds_total", "Time of I/O threads in turns with work."}, labels,
+        thread.times.busy.value());
+    page.counter_of_seconds(
+        {"offload_server_poll_seconds_total", "Time of I/O threads in turns without work."}, labels,
         thread.times.polling.value());
-    page.counter_of_seconds({"offload_server_sleep_seconds_total", "I/O threads: asleep."}, labels,
-                            thread.times.asleep.value());
-    page.gauge_of_most({"offload_server_longest_turn_seconds",
-                        "The longest turn of an I/O thread since the start."},
-                       labels, static_cast<double>(thread.times.longest_turn.value()) / 1e9);
-    page.counter({"offload_server_stalls_total", "Turns of I/O threads beyond --stall-limit."},
-                 labels, static_cast<double>(thread.times.stalls.value()));
+    page.counter_of_seconds({"offload_server_sleep_seconds_total", "Time of I/O threads asleep."},
+                            labels, thread.times.asleep.value());
+    page.gauge_of_most(
+        {"offload_server_longest_turn_seconds", "Longest turn of an I/O thread since the start."},
+        labels, static_cast<double>(thread.times.longest_turn.value()) / 1e9);
+    page.counter(
+        {"offload_server_stalls_total", "Turns of I/O threads of --stall-limit or longer."}, labels,
+        static_cast<double>(thread.times.stalls.value()));
   }
 }
 
 void ServerMetrics::collect_control(Exposition& page) const {
   page.gauge_of_most({"offload_server_control_longest_turn_seconds",
-                      "The longest turn of the control thread since the start."},
+                      "Longest turn of the control thread since the start."},
                      {}, static_cast<double>(control_.longest_turn.value()) / 1e9);
-  page.counter(
-      {"offload_server_control_stalls_total", "Turns of the control thread beyond --stall-limit."},
-      {}, static_cast<double>(control_.stalls.value()));
+  page.counter({"offload_server_control_stalls_total",
+                "Turns of the control thread of --stall-limit or longer."},
+               {}, static_cast<double>(control_.stalls.value()));
 }
 
 void ServerMetrics::collect_workers(Exposition& page) const {
@@ -185,18 +189,17 @@ void ServerMetrics::collect_workers(Exposition& page) const {
     const std::lock_guard lock(mutex_);
     attached = workers_.size();
   }
-  page.gauge({"offload_worker_attached", "Workers that are attached."}, {},
-             static_cast<double>(attached));
-  page.counter({"offload_worker_attaches_total", "Workers that have attached."}, {},
+  page.gauge({"offload_worker_attached", "Attached workers."}, {}, static_cast<double>(attached));
+  page.counter({"offload_worker_attaches_total", "Workers that have attached since the start."}, {},
                static_cast<double>(attaches_.value()));
   page.counter(
-      {"offload_worker_losses_total", "Workers that are gone: let go, given up or killed."}, {},
-      static_cast<double>(losses_.value()));
-  page.gauge({"offload_server_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
+      {"offload_worker_losses_total", "Workers lost since the start: detached, dropped or ended."},
+      {}, static_cast<double>(losses_.value()));
+  page.gauge({"offload_server_ready", "1 if /readyz returns 200."}, {}, readiness().holds ? 1 : 0);
 }
 
 telemetry::Condition ServerMetrics::readiness() const {
-  if (draining_.load(std::memory_order_relaxed)) return {false, "the server leaves"};
+  if (draining_.load(std::memory_order_relaxed)) return {false, "the server is shutting down"};
   if (drained_.load(std::memory_order_relaxed)) return {false, "drained by a command"};
   if (!served_.load(std::memory_order_relaxed)) return {false, "no worker answers"};
   if (full_.load(std::memory_order_relaxed)) return {false, "there is no room for another client"};

@@ -22,10 +22,9 @@ double number(std::uint64_t value) {
 }
 
 void collect_queue(Exposition& page, const Labels& labels, const DatagramCounts& counts) {
-  page.counter({"offload_udp_datagrams_total", "Datagrams that a queue's group looked at."}, labels,
+  page.counter({"offload_udp_datagrams_total", "Datagrams that the group of a queue read."}, labels,
                number(counts.datagrams));
-  const telemetry::Metric answers{"offload_udp_answers_total",
-                                  "Answers that were sent, by result."};
+  const telemetry::Metric answers{"offload_udp_answers_total", "Answers sent, by result."};
   page.counter(answers, telemetry::with(labels, "result", "ok"), number(counts.answered));
   page.counter(answers, telemetry::with(labels, "result", "worker_failed"), number(counts.refused));
   const telemetry::Metric dropped{"offload_udp_dropped_total",
@@ -37,14 +36,16 @@ void collect_queue(Exposition& page, const Labels& labels, const DatagramCounts&
     page.counter(dropped, telemetry::with(labels, "reason", kDropReasons.at(i)),
                  number(counts.martians[i]));
   }
-  page.counter({"offload_udp_receive_bytes_total", "Bytes of frames that were looked at."}, labels,
+  page.counter({"offload_udp_receive_bytes_total", "Bytes of frames read."}, labels,
                number(counts.received_bytes));
-  page.counter({"offload_udp_transmit_bytes_total", "Bytes of frames with answers."}, labels,
+  page.counter({"offload_udp_transmit_bytes_total", "Bytes of frames sent with answers."}, labels,
                number(counts.sent_bytes));
-  page.counter_of_seconds({"offload_udp_busy_seconds_total", "Groups: turns, behind their look."},
+  page.counter_of_seconds({"offload_udp_busy_seconds_total",
+                           "Time of groups in turns with datagrams, without the search for them."},
                           labels, counts.busy_ns);
-  page.counter_of_seconds({"offload_udp_poll_seconds_total", "Groups: looking for datagrams."},
-                          labels, counts.poll_ns);
+  page.counter_of_seconds(
+      {"offload_udp_poll_seconds_total", "Time of groups that look for datagrams."}, labels,
+      counts.poll_ns);
 }
 
 }  // namespace
@@ -104,28 +105,31 @@ void DatagramMetrics::collect(Exposition& page) const {
     collect_queue(page, page.shard("queue", i), figures.queues[i]);
   }
   const telemetry::Metric driver{"offload_udp_driver_dropped_total",
-                                 "Frames for the queues that the kernel dropped, by reason."};
+                                 "Frames for the queues dropped by the kernel, by reason."};
   page.counter(driver, {{"reason", "ring_full"}}, number(figures.driver.ring_full));
   page.counter(driver, {{"reason", "other"}}, number(figures.driver.dropped));
-  page.counter({"offload_udp_no_frames_total", "Times that there was no frame to receive into."},
-               {}, number(figures.driver.no_frames));
+  page.counter(
+      {"offload_udp_no_frames_total", "Times that the kernel had no free frame to receive into."},
+      {}, number(figures.driver.no_frames));
   for (const packet::RuleCount& rule : figures.rules) {
     const Labels labels{{"rule", rule.rule}};
-    page.counter({"offload_udp_rule_packets_total", "Frames that came, by rule."}, labels,
+    page.counter({"offload_udp_rule_packets_total", "Frames received, by rule."}, labels,
                  number(rule.packets));
-    page.counter({"offload_udp_rule_bytes_total", "Their bytes."}, labels, number(rule.bytes));
+    page.counter({"offload_udp_rule_bytes_total", "Bytes of the frames received, by rule."}, labels,
+                 number(rule.bytes));
   }
   page.counter({"offload_udp_wake_ups_total", "System calls that woke the driver."}, {},
                number(figures.wake_ups));
-  page.gauge_of_most({"offload_udp_info", "What serves: 1."},
-                     {{"backend", backend_}, {"service", service_}}, 1);
-  page.gauge({"offload_udp_ready", "Whether /readyz says so."}, {}, readiness().holds ? 1 : 0);
+  page.gauge_of_most(
+      {"offload_udp_info", "Constant 1; labels describe the back end and the service."},
+      {{"backend", backend_}, {"service", service_}}, 1);
+  page.gauge({"offload_udp_ready", "1 if /readyz returns 200."}, {}, readiness().holds ? 1 : 0);
 }
 
 telemetry::Condition DatagramMetrics::readiness() const {
   const Figures figures = this->figures();
-  if (figures.leaves) return {false, "the worker leaves"};
-  return {!figures.queues.empty(), fmt::format("{} queues are served", figures.queues.size())};
+  if (figures.leaves) return {false, "the worker is shutting down"};
+  return {!figures.queues.empty(), fmt::format("{} queues are processed", figures.queues.size())};
 }
 
 nlohmann::json DatagramMetrics::status() const {

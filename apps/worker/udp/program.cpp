@@ -36,7 +36,7 @@ std::unique_ptr<DatagramRunner> make_runner(const Options& options,
       return make_cuda_datagrams(options, services);
     } catch (const core::Error& error) {
       if (options.backend == "cuda" || !options.gpu_pci_addresses.empty()) throw;
-      core::log_info("no CUDA back end ({}): serving on the CPU", error.what());
+      core::log_info("no CUDA back end ({}): processing requests on the CPU", error.what());
     }
   }
   return make_cpu_datagrams(options, services);
@@ -66,8 +66,8 @@ class PlaceRules {
     std::vector<std::string> to = addresses_.own;
     if (!place_.address.empty()) to = {place_.address};
     if (to.size() > OFFLOAD_MOST_RULES) {
-      core::log_warning("{} has {} addresses: datagrams to the first {} are taken", interface_,
-                        to.size(), +OFFLOAD_MOST_RULES);
+      core::log_warning("{} has {} addresses: only datagrams to the first {} are received",
+                        interface_, to.size(), +OFFLOAD_MOST_RULES);
       to.resize(OFFLOAD_MOST_RULES);
     }
     const std::string queues = queues_ == 1 ? "0" : fmt::format("0-{}", queues_ - 1);
@@ -118,8 +118,8 @@ void log_summary(const DatagramRunner& runner, const packet::Port& port) {
   }
   const auto driver = port.statistics();
   core::log_info(
-      "{} datagrams: {} answered, {} refused, {} malformed ({} of these by their headers), {} with "
-      "addresses that are not answered; {} dropped before a queue; by queue: {}",
+      "{} datagrams: {} answered, {} refused, {} malformed ({} of these in their headers), {} from "
+      "addresses that get no answer; {} dropped before a queue; by queue: {}",
       sum.datagrams, sum.answered, sum.refused, sum.malformed, sum.bad_frames, martians,
       driver.dropped + driver.ring_full, fmt::join(by_queue, ", "));
 }
@@ -172,10 +172,10 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
     metrics.take(*runner, port, core::Clock::now());
     next_figures = core::Clock::now() + DatagramMetrics::kAge;
   }
-  manager.stopping("leaves");
+  manager.stopping("shutting down");
   metrics.leave();
   if (!runner->stop()) {
-    core::log_critical("leaving with status {}: the kernel does not end",
+    core::log_critical("exiting with status {}: the kernel does not end",
                        static_cast<int>(ExitStatus::hung));
     core::flush_log();
     ::_exit(static_cast<int>(ExitStatus::hung));  // to free what it uses would wait forever

@@ -19,7 +19,7 @@ pytestmark = [needs_cpu_worker, on_one_machine]
 
 # The least that there is.
 TIMEOUT = ["--worker-timeout", "1s"]
-STUCK = "it has answered nothing on channel 0 for"
+STUCK = "it has answered no request on channel 0 for"
 # With a sanitizer, the longest message alone takes a busy machine longer than the timeout.
 LENGTHS = {"64B": 64, "4KiB": 4096, "64KiB": 64 << 10, "1MiB": 1 << 20} | (
     {"16MiB": 16 << 20} if TIME_FACTOR == 1 else {})
@@ -62,9 +62,9 @@ def freeze_in_turn(server, workers, freeze, size, rounds):
         finally:
             frozen.thaw()
         attached[one] += 1
-        one.wait_for_log("the server has given this worker up: " + STUCK, count=attached[one] - 1)
+        one.wait_for_log("the server has dropped this worker: " + STUCK, count=attached[one] - 1)
         one.wait_for_log("attached to", count=attached[one])
-        one.wait_for_log("stands by: no channel is assigned", count=attached[one] - 1)
+        one.wait_for_log("standing by: no channel is assigned", count=attached[one] - 1)
         wait_for_progress(asker, 10)
         one, other = other, one
     asker.stop()
@@ -74,7 +74,7 @@ def two_workers(stage, server, wrapper=()):
     one = stage.worker(wrapper=wrapper)
     server.wait_until_listening()
     other = stage.worker("--stand-by", wrapper=wrapper)
-    other.wait_for_log("stands by: no channel is assigned")
+    other.wait_for_log("standing by: no channel is assigned")
     return one, other
 
 
@@ -132,7 +132,7 @@ def test_workers_in_other_pid_namespaces(stage):
     one = worker()
     server.wait_until_listening()
     other = worker("--stand-by")
-    other.wait_for_log("stands by: no channel is assigned")
+    other.wait_for_log("standing by: no channel is assigned")
     freeze_in_turn(server, (one, other), Stopped, 65536, rounds=2)
 
 
@@ -151,21 +151,21 @@ def test_without_another_worker(stage, freeze):
             frozen.thaw()
         server.wait_until_served(2)
         wire.ask(payloads(20, 100, seed=2))
-    assert "the server has given this worker up: " + STUCK in worker.log
+    assert "the server has dropped this worker: " + STUCK in worker.log
 
 
 def test_a_worker_that_stays_frozen_leaves_with_a_status_of_its_own(stage):
     """Its control thread learns that it is given up, and cannot end the thread that hangs."""
     server, worker = stage.pair(*TIMEOUT)
     other = stage.worker("--stand-by")
-    other.wait_for_log("stands by")
+    other.wait_for_log("standing by")
     with Wire(server.port) as wire, FrozenThread(worker) as frozen:
         requests = payloads(5, 100)
         wire.send(b"".join(map(frame, requests)))
         wire.expect(map(reverse, requests))
         frozen.wait_for_end()
         assert worker.wait() == 3
-        assert "leaving with status 3: a back end hangs" in worker.log
+        assert "exiting with status 3: a back end hangs" in worker.log
 
 
 def test_an_idle_worker_that_freezes_is_no_failure(stage):

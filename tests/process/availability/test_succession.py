@@ -42,7 +42,7 @@ def test_a_stand_by_serves_when_the_worker_is_killed(stage):
     with Clients(stage, server) as clients:
         for kill in range(ROUNDS):
             stand_by = stage.worker("--stand-by")
-            stand_by.wait_for_log("stands by: no channel is assigned")
+            stand_by.wait_for_log("standing by: no channel is assigned")
             worker.kill()
             server.wait_until_worker_gone(kill + 1)
             stand_by.wait_for_log("1 of 1 channels are assigned")
@@ -78,7 +78,7 @@ def test_one_of_two_workers_is_told_to_end(stage, number):
     with Clients(stage, server, channels=2) as clients:
         one.send_signal(number)
         assert one.wait() == 0, one.log
-        assert "the server has let this worker go" in one.log
+        assert "the server has detached this worker" in one.log
         other.wait_for_log("2 of 2 channels are assigned")
         clients.wait_for_progress()
         assert server.alive
@@ -91,7 +91,7 @@ def test_workers_replace_each_other(stage):
         for _ in range(ROUNDS):
             former, worker = worker, stage.worker("--replace")
             assert former.wait() == 0, former.log
-            assert "the server has let this worker go" in former.log
+            assert "the server has detached this worker" in former.log
             worker.wait_for_log("2 of 2 channels are assigned")
             clients.wait_for_progress()
     assert " error " not in server.log

@@ -62,7 +62,7 @@ def test_a_worker_says_at_once_why_it_cannot_attach_and_at_the_end_again(stage, 
     worker.wait_for_log(f"cannot connect to tcp:dpu:{port} at 127.0.0.3:{port}: Connection refused")
     assert worker.alive
     assert worker.wait() == 1
-    assert re.search(rf"no server let this worker in on tcp:dpu:{port} for [\d.]+ s: "
+    assert re.search(rf"no server at tcp:dpu:{port} accepted this worker within [\d.]+ s: "
                      rf"cannot connect to tcp:dpu:{port} at 127.0.0.3:{port}: Connection refused", worker.log)
     # Once as it began, and perhaps again after ten seconds: not at each attempt.
     assert len(re.findall("info offload-worker: .*cannot connect", worker.log)) <= 1 + 3 * TIME_FACTOR / 10

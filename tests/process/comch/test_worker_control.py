@@ -269,7 +269,7 @@ def test_a_server_that_never_lets_the_worker_in(stage, server):
         return not worker.alive
     wait_until(tell, "the worker gives up")
     assert worker.wait() == 1
-    assert re.search(r"no server let this worker in on \S+ for 1 s: the server sends no channels", worker.log)
+    assert re.search(r"no server at \S+ accepted this worker within 1 s: the server sent no channels", worker.log)
 
 
 def test_a_server_that_ends_before_it_began(stage, server):
@@ -286,7 +286,7 @@ def test_a_server_that_lets_the_worker_go(stage, server):
     server.control.send(START_SHUTDOWN, RELEASED)
     server.control.expect(SHUTDOWN_COMPLETE)
     assert worker.wait() == 0
-    assert "the server has let this worker go" in worker.log
+    assert "the server has detached this worker" in worker.log
 
 
 def test_keep_alives_come_and_go(stage, server):

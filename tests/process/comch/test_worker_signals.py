@@ -31,7 +31,7 @@ def test_a_signal_to_the_worker_leaves_the_server_up(stage, number):
         stage.worker()
         wire.expect([reverse(b"meanwhile")])
     assert server.alive
-    assert "the server has let this worker go" in worker.log
+    assert "the server has detached this worker" in worker.log
 
 
 def test_a_worker_that_leaves_answers_what_it_was_asked(stage):
@@ -50,7 +50,7 @@ def test_a_signal_to_the_server_leaves_the_worker_waiting(stage, number):
     server, worker = stage.pair()
     server.send_signal(number)
     assert server.wait() == 0
-    worker.wait_for_log("the server leaves: waiting for the next one")
+    worker.wait_for_log("the server is shutting down: waiting for the next one")
     server = stage.server()
     server.wait_until_listening()
     with Wire(server.port) as wire:
@@ -65,7 +65,7 @@ def test_a_worker_waits_no_longer_than_it_is_told(stage):
     server.wait_until_listening()
     assert server.terminate() == 0
     assert worker.wait() == 1
-    assert "no server let this worker in" in worker.log
+    assert "accepted this worker within" in worker.log
 
 
 def test_together_a_signal_to_the_worker_ends_both(stage):
@@ -91,14 +91,14 @@ def test_a_newer_worker_takes_the_place_of_the_older(stage):
         new = stage.worker("--replace")
         assert old.wait() == 0
         wire.ask([b"new"])
-    assert "the server has let this worker go" in old.log
+    assert "the server has detached this worker" in old.log
     assert new.terminate() == 0
 
 
 def test_a_stand_by_serves_once_the_other_is_gone(stage):
     server, active = stage.pair()
     waiting = stage.worker("--stand-by")
-    waiting.wait_for_log("stands by: no channel is assigned")
+    waiting.wait_for_log("standing by: no channel is assigned")
     with Wire(server.port) as wire:
         wire.ask([b"active"])
         active.kill()
@@ -166,7 +166,7 @@ def test_what_a_worker_asks_for(stage, options, message):
         worker.send_signal(signal.SIGTERM)
         assert fake.control.expect(message)[0] == b""
         assert worker.wait() == 0  # a server that does not answer does not hold it
-        assert "the server did not let this worker go in time" in worker.log
+        assert "the server did not detach this worker in time" in worker.log
 
 
 def test_a_second_signal_ends_it_at_once(stage):
@@ -226,7 +226,7 @@ def test_a_back_end_that_hangs_as_it_is_stopped(stage):
             fake.control.expect_end()
         assert worker.wait() == 3
     assert "the back end hangs" in worker.log
-    assert "leaving with status 3" in worker.log
+    assert "exiting with status 3" in worker.log
 
 
 @needs_cpu_worker
@@ -236,7 +236,7 @@ def test_a_worker_that_was_given_up_but_is_well_attaches_again(stage):
         worker = stage.worker(comch=stage.folder / "fake.sock")
         fake.attach()
         fake.control.send(ERROR, struct.pack(">I", 14) + b"it has not answered for 2 s")
-        worker.wait_for_log("the server has given this worker up: it has not answered for 2 s")
+        worker.wait_for_log("the server has dropped this worker: it has not answered for 2 s")
         fake.attach()
         assert worker.alive
 

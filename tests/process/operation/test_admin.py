@@ -84,8 +84,8 @@ def test_a_worker_is_let_go_once_it_owes_nothing(stage, pair, doors):
     with Wire(server.port) as client:
         worker.stop()
         client.send(frame(b"owed"))
-        assert ctl(doors[0], "detach", 1) == (0, "worker 1 is let go once it owes nothing\n")
-        assert ctl(doors[0], "detach") == (1, "which worker? Its number is in status\n")
+        assert ctl(doors[0], "detach", 1) == (0, "worker 1 will be detached when it has answered its requests\n")
+        assert ctl(doors[0], "detach") == (1, "detach needs the number of a worker, which status lists\n")
         assert ctl(doors[0], "detach", 7) == (1, "there is no worker '7'\n")
         worker.send_signal(18)
         client.expect([b"dewo"])
@@ -107,7 +107,7 @@ def test_reload_says_whether_it_went_well(stage):
     server.wait_for_log("commands are accepted")
     assert ctl(stage.folder / "door", "reload")[0] == 0
     file.write_text("log-level = 7")
-    assert ctl(stage.folder / "door", "reload") == (1, "nothing is changed: the log says why\n")
+    assert ctl(stage.folder / "door", "reload") == (1, "nothing was changed: the log has the reason\n")
     server.wait_for_log("nothing is changed: .*settings.toml:1:1")
 
 
@@ -118,7 +118,7 @@ def test_what_is_no_command_changes_nothing(pair, doors):
                               capture_output=True, timeout=60 * TIME_FACTOR)
         assert done.returncode == 2
     status, said = ctl(doors[1], "drain")
-    assert status == 1 and said == "the worker's commands: log-level, reload, detach\n"
+    assert status == 1 and said == "unknown command; the worker has log-level, reload and detach\n"
     assert server.alive and worker.alive
 
 

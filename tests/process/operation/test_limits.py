@@ -116,7 +116,7 @@ def test_the_budget_of_clients_follows_the_control_group(group, stage):
     server = stage.server(wrapper=wrapper)
     stage.worker()
     server.wait_until_listening()
-    assert "clients may hold 64 MiB in" in server.log
+    assert "clients may use 64 MiB for" in server.log
     done = run("offload-doctor", wrapper=wrapper, stdout=subprocess.PIPE)
     assert f"256 MiB at most: {file}" in done.stdout
 

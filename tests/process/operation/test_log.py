@@ -98,4 +98,4 @@ def test_every_line_of_a_client_has_its_number(stage):
     messages = [json.loads(line)["message"] for line in server.log.splitlines()]
     lines = [message for message in messages if f"127.0.0.1:{port}" in message]
     assert [line.split(": the frame")[0] for line in lines] == [
-        f"client 2, 127.0.0.1:{port}, is let in", f"client 2, 127.0.0.1:{port}, is disconnected"]
+        f"client 2, 127.0.0.1:{port}, is admitted", f"client 2, 127.0.0.1:{port}, is disconnected"]

@@ -194,7 +194,7 @@ def test_a_server_that_leaves_is_healthy_and_not_ready(pair):
         client.send(frame(b"owed"))
         wait_until(lambda: figures(server)["offload_channel_in_flight"] == 1, "it is on its way")
         server.send_signal(15)
-        wait_until(lambda: ask(server, "/readyz") == (503, "the server leaves\n"), "it leaves")
+        wait_until(lambda: ask(server, "/readyz") == (503, "the server is shutting down\n"), "it leaves")
         assert ask(server, "/healthz")[0] == 200
         worker.send_signal(18)
         client.expect([b"dewo"])

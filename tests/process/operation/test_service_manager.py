@@ -41,14 +41,14 @@ def manager(stage):
 
 def test_the_server_says_what_it_does(stage, manager):
     server = stage.server(wrapper=manager.wrapper)
-    manager.wait_for("READY=1\nSTATUS=waits for its first worker")
+    manager.wait_for("READY=1\nSTATUS=waiting for the first worker")
     manager.wait_for("WATCHDOG=1")  # without a worker, too
     worker = stage.worker()
-    manager.wait_for("STATUS=serves")
+    manager.wait_for("STATUS=serving")
     worker.kill()
-    manager.wait_for("STATUS=has no worker: requests wait")
+    manager.wait_for("STATUS=no worker is attached: requests wait")
     stage.worker()
-    manager.wait_for("STATUS=serves")
+    manager.wait_for("STATUS=serving")
     manager.wait_for("WATCHDOG=1")
     assert server.terminate() == 0
     manager.wait_for("STOPPING=1")

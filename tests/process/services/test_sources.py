@@ -91,7 +91,7 @@ def test_errors_of_the_compiler_have_their_line(stage, tmp_path, temporary):
     worker = stage.worker(*source(tmp_path / "wrong.cpp", PLUS.replace("made.by =", "made.buy =")))
     expect_refusal(worker, "wrong.cpp': ")
     assert re.search(r"wrong\.cpp:8:\d+: error: .*buy", worker.log), worker.log
-    assert "does not compile it: exit status 1" in worker.log
+    assert "failed to compile it: exit status 1" in worker.log
 
 
 @pytest.mark.parametrize("text, says", [
@@ -107,7 +107,7 @@ def test_what_is_missing_is_one_line(stage, tmp_path, temporary, monkeypatch):
     expect_refusal(stage.worker("--service-source", tmp_path / "nowhere.cpp"), "there is no such file")
     # In the folder in which the worker is started, or in one that is named relative to it, is not in PATH.
     monkeypatch.setenv("PATH", f"{temporary}::.:bin")
-    expect_refusal(stage.worker("--service-source", TEMPLATE), "the package g++ has one")
+    expect_refusal(stage.worker("--service-source", TEMPLATE), "install the package g++")
     worker = stage.worker("--service-source", tmp_path / "a.txt")
     assert worker.wait(20 * TIME_FACTOR) == 2
     assert "a file whose name ends in .cu or .cpp" in worker.log
@@ -156,10 +156,10 @@ def test_a_signal_ends_the_compiler_and_the_worker(stage, tmp_path, temporary, m
 
 @pytest.mark.parametrize("script, says", [
     ("ln -s {module} module.so", "Too many levels of symbolic links"),
-    ("mkdir module.so", "is no file of this user's own"),
+    ("mkdir module.so", "is not a regular file of this user"),
     ("exit 0", "No such file"),
-    ("kill -9 $$", "does not compile it: signal 9"),
-    ("yes | head -c 10000000; exit 3", "does not compile it: exit status 3"),
+    ("kill -9 $$", "failed to compile it: signal 9"),
+    ("yes | head -c 10000000; exit 3", "failed to compile it: exit status 3"),
 ])
 def test_what_a_compiler_leaves_is_looked_at(stage, tmp_path, temporary, monkeypatch, script, says):
     script = script.format(module=SERVICES / "complement.so")

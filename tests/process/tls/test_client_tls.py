@@ -123,7 +123,7 @@ def test_one_too_many_is_told_nothing_before_its_handshake(stage, ours, certific
         wire.expect([reverse(b"the only one")])
         with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as late:
             assert late.recv(1) == b""
-        server.wait_for_log("is turned away")
+        server.wait_for_log("is rejected")
 
 
 def test_who_does_not_speak_tls_at_a_port_that_does(stage, ours, certificate):
@@ -137,7 +137,7 @@ def test_who_does_not_speak_tls_at_a_port_that_does(stage, ours, certificate):
 def test_who_speaks_tls_at_a_port_that_does_not(stage, ours):
     server, _ = stage.pair()
     expect_refused(stage, server, *trusting(ours), why="the peer does not use TLS")
-    server.wait_for_log("it seems to speak TLS")
+    server.wait_for_log("it seems to use TLS")
 
 
 def test_handshakes_that_do_not_go_on_keep_nobody_out(stage, ours, certificate):

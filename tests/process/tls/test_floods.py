@@ -161,7 +161,7 @@ def test_one_address_does_not_keep_others_out(stage, ours, slow_certificate, doo
             stage.program("offload-worker", *comch, "--backend", "cpu")
             server.wait_for_log("is ready", count=2, seconds=30 * TIME_FACTOR)
         wait_until(lambda: limited(metrics, door if kind != "tls" else "clients") > 0, "the flood is counted")
-    server.wait_for_log(rf"{HOSTILE}:\d+.*(makes room for another|is turned away|is disconnected)")
+    server.wait_for_log(rf"{HOSTILE}:\d+.*(to make room for another|is rejected|is disconnected)")
 
 
 @pytest.fixture(name="wire")
