@@ -21,7 +21,7 @@ std::string make_text(const Findings& findings) {
     const std::string margin(width + 11, ' ');
     if (!finding.expected.empty())
       text += fmt::format("{}expected: {}\n", margin, finding.expected);
-    if (!finding.mend.empty()) text += fmt::format("{}to mend:  {}\n", margin, finding.mend);
+    if (!finding.mend.empty()) text += fmt::format("{}to fix:   {}\n", margin, finding.mend);
   }
   return text;
 }
@@ -31,14 +31,16 @@ std::string make_plan(const Findings& findings, const std::string& device) {
   std::ranges::copy_if(findings, std::back_inserter(open),
                        [](const Finding& finding) { return !finding.mend.empty(); });
   std::ranges::stable_sort(open, std::greater(), &Finding::severity);
-  std::string text = "\nWhat to do, in this order:\n";
+  std::string text =
+      "\n"
+      "Do this, in this order:\n";
   int step = 0;
   for (const Finding& finding : open) {
     text += fmt::format("{:>3}. {}: {}\n", ++step, finding.subject, finding.mend);
   }
   return text + fmt::format(
-                    "{:>3}. try it: offload-rdma write --role responder --device {} --cm "
-                    "ADDRESS; on the peer the same with --role requester\n",
+                    "{:>3}. test it: offload-rdma write --role responder --device {} --cm ADDRESS; "
+                    "on the peer the same with --role requester\n",
                     ++step, device);
 }
 

@@ -261,7 +261,7 @@ TEST_F(Checks, Distance) {
   machine_.write("/sys/devices/system/node/node1/distance", "21 10\n");
   const auto far = one(check_distance(machine_.tree()));
   EXPECT_EQ(far.severity, Severity::warning);
-  EXPECT_EQ(far.found, "node 1, the cards on others, mlx5_0 at distance 21");
+  EXPECT_EQ(far.found, "node 1, the cards on other nodes, mlx5_0 at distance 21");
   machine_.add_card("mlx5_1", 1);
   const auto near = one(check_distance(machine_.tree()));
   EXPECT_EQ(near.severity, Severity::good);

@@ -95,8 +95,9 @@ TEST_F(ConnectX7, WhatIsNotThereIsNamedWithWhatIs) {
   };
   EXPECT_EQ(why("18:00.1", "mlx5_0"),
             "no GPU has the PCI address '18:00.1'; this machine has 0000:18:00.0; '-' is none");
-  EXPECT_EQ(why("18:00.0", "eth9"),
-            "'eth9' is no RDMA device, and no interface or PCI address of one; there are mlx5_0");
+  EXPECT_EQ(
+      why("18:00.0", "eth9"),
+      "'eth9' is neither an RDMA device nor the interface or PCI address of one; there are mlx5_0");
 }
 
 TEST_F(ConnectX7, ADriverThatKeepsRegistersFromTheGpu) {
@@ -144,7 +145,7 @@ TEST_F(ConnectX7, AClassThatIsNotSet) {
   choose_class("mlx5_0", "0\n");
   EXPECT_EQ(next_step(),
             "traffic class: mkdir -p /sys/kernel/config/rdma_cm/mlx5_0; echo 104 "
-            ">/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos; leave the folder there");
+            ">/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos; keep the folder");
   machine_.remove("/sys/kernel/config/rdma_cm");
   EXPECT_EQ(found("traffic class").found, "not readable: configfs has no rdma_cm");
   machine_.write("/sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
@@ -171,7 +172,7 @@ TEST_F(PairTest, WithoutACommonSwitch) {
   EXPECT_EQ(found("pci access control").severity, Severity::good);
   nic_ = "mlx5_1";
   EXPECT_EQ(found("pci path").severity, Severity::warning);
-  EXPECT_EQ(found("pci path").found, "between processors: GPU on node 0, card on node 1");
+  EXPECT_EQ(found("pci path").found, "across processors: GPU on node 0, card on node 1");
 }
 
 TEST_F(PairTest, ACopyWithoutLinks) {

@@ -15,7 +15,7 @@ TEST(Report, TextSaysWhatToDo) {
             "good     clock     tsc\n"
             "warning  governor  slow\\x1b[2J\n"
             "                   expected: fast\n"
-            "                   to mend:  be fast\n");
+            "                   to fix:   be fast\n");
 }
 
 TEST(Report, JsonHasAllOfIt) {

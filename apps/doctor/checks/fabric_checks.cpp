@@ -45,8 +45,8 @@ std::string uplink_of(const Tree& tree, const Pair& pair) {
 Finding check_lossless(const std::string& interface, std::int64_t traffic_class) {
   const auto priority = traffic_class >> 5;
   return {Severity::note, "priority flow control",
-          "not readable: the kernel tells it by netlink alone",
-          fmt::format("on for priority {}, here and at the switch's port", priority),
+          "not readable: the kernel reports it only by netlink",
+          fmt::format("on for priority {}, here and at the port of the switch", priority),
           fmt::format("dcb pfc show dev {0}; dcb pfc set dev {0} prio-pfc all:off {1}:on; dcb app "
                       "replace dev {0} dscp-prio {2}:{1}",
                       interface, priority, traffic_class >> 2)};
@@ -71,7 +71,7 @@ std::string make_subfunction(const std::string& card) {
   return fmt::format(
       "devlink port add pci/{0} flavour pcisf pfnum {1} sfnum 4; then, with the number that it "
       "prints, devlink port function set pci/{0}/NUMBER hw_addr 02:00:00:00:00:04 state active; "
-      "rdma link names the new device: give that to --pair",
+      "rdma link names the new device: pass it to --pair",
       card, card.back());
 }
 
@@ -82,10 +82,10 @@ Finding check_bridges(const Tree& tree, const Names& ports) {
   }
   if (outside.empty()) {
     // OVS's bridges have one master for the kernel.
-    return {
-        Severity::note, "dpu bridge",
-        fmt::format("{} are each in a bridge; which one is not readable", fmt::join(ports, ", ")),
-        "one bridge", fmt::format("ovs-vsctl port-to-br {}, and so on", ports.front())};
+    return {Severity::note, "dpu bridge",
+            fmt::format("{} are each in a bridge; the name of the bridge is not readable",
+                        fmt::join(ports, ", ")),
+            "one bridge", fmt::format("ovs-vsctl port-to-br {}, and so on", ports.front())};
   }
   Names commands{"ovs-vsctl --may-exist add-br ovsbr1"};
   for (const std::string& port : outside) {
@@ -105,8 +105,8 @@ Findings check_switch(const Tree& tree, const Pair& pair,
   if (device::function_kind(function) != device::FunctionKind::subfunction) {
     findings.push_back(
         {Severity::warning, "dpu subfunction",
-         fmt::format("{} is the PF, whose interface is a port of the bridge", pair.device),
-         "an SF, with an interface and an address of its own", make_subfunction(pair.card)});
+         fmt::format("{} is the PF; its interface is a port of the bridge", pair.device),
+         "an SF, which has a separate interface and address", make_subfunction(pair.card)});
     return findings;
   }
   const auto number = tree.number(kRdmaDevices + pair.device + "/device/sfnum");
@@ -120,20 +120,20 @@ Findings check_switch(const Tree& tree, const Pair& pair,
     const bool is_up = tree.read(kInterfaces + representor.interface + "/operstate") == "up";
     findings.push_back({is_up ? Severity::good : Severity::warning, "dpu representor",
                         fmt::format("{}, {}", representor.describe(), is_up ? "up" : "not up"),
-                        is_up ? "" : "up: it passes no packet while it is down",
+                        is_up ? "" : "up: the interface passes no packets while it is down",
                         is_up ? "" : fmt::format("ip link set {} up", representor.interface)});
   }
   const auto is_representor = [](const Finding& each) { return each.subject == "dpu representor"; };
   if (std::ranges::none_of(findings, is_representor)) {
     findings.push_back({Severity::warning, "dpu representor",
-                        fmt::format("the SF {} has none here", pair.device),
+                        fmt::format("the SF {} has no representor here", pair.device),
                         "an interface that stands for the SF in the bridge",
                         "devlink port show, and look for its sfnum"});
   }
   findings.push_back(check_bridges(tree, ports));
   findings.push_back({Severity::note, "dpu hardware offload",
-                      "not readable: OVS has it in its own database",
-                      "true: without it the DPU's processors forward every packet",
+                      "not readable: OVS keeps it in its database",
+                      "true: otherwise the processors of the DPU forward every packet",
                       "ovs-vsctl get Open_vSwitch . other_config:hw-offload; ovs-vsctl set "
                       "Open_vSwitch . other_config:hw-offload=true, and restart OVS"});
   return findings;
@@ -143,21 +143,21 @@ Findings check_switch(const Tree& tree, const Pair& pair,
 
 Findings check_adaptive_routing(const Tree& tree, const Pair& pair) {
   const char* const subject = "adaptive routing";
-  const char* const expected = "on or off: no data path relies on the order of writes";
+  const char* const expected = "on or off: no data path depends on the order of writes";
   if (is_infiniband(tree, pair)) {
     return {{Severity::note, subject, "not readable: the subnet manager decides", expected,
-             "look at its configuration"}};
+             "check its configuration"}};
   }
   return {{Severity::note, subject, "not readable: firmware and switches decide", expected,
            fmt::format("mstreg -d {} --reg_name ROCE_ACCL --get, line adaptive_routing_forced_en; "
-                       "and the switch's configuration",
+                       "and the configuration of the switch",
                        pair.card)}};
 }
 
 Findings check_traffic_class(const Tree& tree, const Pair& pair) {
   const char* const subject = "traffic class";
   if (is_infiniband(tree, pair)) {
-    return {{Severity::good, subject, "none: InfiniBand loses no packets to congestion", "", ""}};
+    return {{Severity::good, subject, "none: InfiniBand drops no packets in congestion", "", ""}};
   }
   if (!tree.has(kCmDefaults)) {
     return {{Severity::note, subject, "not readable: configfs has no rdma_cm", "",
@@ -172,31 +172,30 @@ Findings check_traffic_class(const Tree& tree, const Pair& pair) {
     return {{Severity::good, subject, fmt::format("{}, DSCP {}", value, value >> 2), "", ""},
             check_lossless(uplink, value)};
   }
-  return {
-      {Severity::warning, subject, "no class is set: packets have class 0",
-       "the class that the network does not drop, such as 104: DSCP 26",
-       fmt::format("mkdir -p {}; echo {} >{}; leave the folder there", folder, kUsualClass, file)},
-      check_lossless(uplink, kUsualClass)};
+  return {{Severity::warning, subject, "no class is set: packets have class 0",
+           "the class whose packets the network does not drop, such as 104: DSCP 26",
+           fmt::format("mkdir -p {}; echo {} >{}; keep the folder", folder, kUsualClass, file)},
+          check_lossless(uplink, kUsualClass)};
 }
 
 Findings check_bluefield(const Tree& tree, const Pair& pair) {
   if (!is_bluefield(tree, pair)) return {};
   if (!is_dpu(tree)) {
-    return {
-        {Severity::note, "dpu mode", "not readable: the card is a BlueField, this is its host", "",
-         fmt::format("mstconfig -d {} query INTERNAL_CPU_OFFLOAD_ENGINE: 0 is DPU mode: go on "
-                     "there with offload-doctor --pair - DEVICE; 1 is NIC mode: a card as others",
-                     pair.card)}};
+    return {{Severity::note, "dpu mode",
+             "not readable: the card is a BlueField, and this machine is its host", "",
+             fmt::format(
+                 "mstconfig -d {} query INTERNAL_CPU_OFFLOAD_ENGINE: 0 is DPU mode: continue on "
+                 "the DPU with offload-doctor --pair - DEVICE; 1 is NIC mode: an ordinary card",
+                 pair.card)}};
   }
   auto representors = device::list_representors(tree.root() + kInterfaces);
   std::erase_if(representors, [&](const auto& one) { return one.pci_address != pair.card; });
   if (!representors.empty()) return check_switch(tree, pair, representors);
-  return {
-      {Severity::warning, "dpu mode", "no representors: NIC mode, or a switch in legacy mode",
-       "DPU mode, with the switch in switchdev mode",
-       fmt::format("devlink dev eswitch set pci/{0} mode switchdev; if that fails, mstconfig -d "
-                   "{0} set INTERNAL_CPU_OFFLOAD_ENGINE=0, and power off and on",
-                   pair.card)}};
+  return {{Severity::warning, "dpu mode", "no representors: NIC mode, or a switch in legacy mode",
+           "DPU mode, with the switch in switchdev mode",
+           fmt::format("devlink dev eswitch set pci/{0} mode switchdev; if that fails, mstconfig "
+                       "-d {0} set INTERNAL_CPU_OFFLOAD_ENGINE=0, and power-cycle the machine",
+                       pair.card)}};
 }
 
 }  // namespace offload::doctor

@@ -41,7 +41,7 @@ Findings check_gpu_driver(const Tree& tree, Role role) {
     for (const char* node : {"/dev/nvidiactl", "/dev/nvidia-uvm"}) {
       if (tree.has(node)) continue;
       findings.push_back({unless_wanted(role, Severity::warning), "gpu driver",
-                          fmt::format("no {}", node), "CUDA opens it",
+                          fmt::format("no {}", node), "CUDA opens the device",
                           "nvidia-modprobe -u -c 0, once after each boot"});
     }
     return findings;
@@ -51,17 +51,17 @@ Findings check_gpu_driver(const Tree& tree, Role role) {
   }
   const bool has_nouveau = tree.has("/sys/module/nouveau");
   return {{unless_wanted(role, Severity::warning), "gpu driver",
-           has_nouveau ? "nouveau, which has no CUDA" : "none",
-           "NVIDIA's: without it the worker has threads of the CPU alone",
-           "install the distribution's NVIDIA driver"}};
+           has_nouveau ? "nouveau, which does not support CUDA" : "none",
+           "the driver of NVIDIA: without it the worker can use only CPU threads",
+           "install the NVIDIA driver of the distribution"}};
 }
 
 Findings check_gpus(const Tree& tree, Role role) {
   const auto gpus = gpus_of(tree);
   if (gpus.empty()) {
     const bool wanted = role == Role::worker;
-    return {{unless_wanted(role), "gpus", "none", wanted ? "one at least" : "",
-             wanted ? "lspci -d 10de: says what the bus has" : ""}};
+    return {{unless_wanted(role), "gpus", "none", wanted ? "at least one" : "",
+             wanted ? "lspci -d 10de: lists the devices of the bus" : ""}};
   }
   Findings findings;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -73,7 +73,8 @@ Findings check_gpus(const Tree& tree, Role role) {
       findings.push_back({Severity::good, subject, driver, "", ""});
     } else {
       findings.push_back({unless_wanted(role, Severity::warning), subject, driver,
-                          "NVIDIA's driver is bound to it", "modprobe nvidia; dmesg says why not"});
+                          "the NVIDIA driver is bound to it",
+                          "modprobe nvidia; dmesg has the reason if it fails"});
     }
   }
   return findings;

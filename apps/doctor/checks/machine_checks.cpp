@@ -47,9 +47,10 @@ Findings check_kernel(const Tree& tree) {
   const bool is_new =
       version->major_number > 5 || (version->major_number == 5 && version->minor_number >= 12);
   if (is_new) return {{Severity::good, "kernel", *release, "", ""}};
-  return {{Severity::warning, "kernel", *release,
-           "Linux 5.12 or later: before, cards do not take a GPU's memory by its dma-buf",
-           "a newer kernel, or the module nvidia_peermem"}};
+  return {
+      {Severity::warning, "kernel", *release,
+       "Linux 5.12 or later: with earlier kernels, cards cannot register GPU memory by its dma-buf",
+       "install a newer kernel, or the module nvidia_peermem"}};
 }
 
 Findings check_clock(const Tree& tree) {
@@ -59,8 +60,9 @@ Findings check_clock(const Tree& tree) {
   const bool is_fast = std::find(kFast.begin(), kFast.end(), *source) != kFast.end();
   if (is_fast) return {{Severity::good, "clock source", *source, "", ""}};
   return {{Severity::warning, "clock source", *source,
-           "tsc: each look at another clock is a call of the kernel, some hundred ns",
-           "boot with tsc=reliable if the processor's counter is, see dmesg | grep -i tsc"}};
+           "tsc: reading another clock takes a system call, some hundred ns",
+           "boot with tsc=reliable if the counter of the processor is reliable, see dmesg | grep "
+           "-i tsc"}};
 }
 
 Findings check_governor(const Tree& tree) {
@@ -81,7 +83,7 @@ Findings check_governor(const Tree& tree) {
     return {{Severity::good, "cpu governor", found, "", ""}};
   }
   return {{Severity::warning, "cpu governor", found,
-           "performance on all: others slow a processor down between requests",
+           "performance on all: other governors slow a processor down between requests",
            "cpupower frequency-set -g performance"}};
 }
 
@@ -92,8 +94,8 @@ Findings check_open_files(const Tree& tree) {
   const std::string found = fmt::format("{} at most", *limit);
   if (*limit >= kOpenFiles) return {{Severity::good, "open files", found, "", ""}};
   return {{Severity::warning, "open files", found,
-           fmt::format("{} or more: each client of a server is one", kOpenFiles),
-           "LimitNOFILE= of the unit, or nofile in /etc/security/limits.conf"}};
+           fmt::format("{} or more: each client of a server needs one", kOpenFiles),
+           "raise LimitNOFILE= of the unit, or nofile in /etc/security/limits.conf"}};
 }
 
 Findings check_memory(const Tree& tree) {
@@ -102,10 +104,11 @@ Findings check_memory(const Tree& tree) {
   const std::string found =
       fmt::format("{} MiB at most: {}", limits.front().value >> 20U, limits.front().source);
   if (limits.front().value >= kMemory) return {{Severity::good, "memory", found, "", ""}};
-  return {{Severity::warning, "memory", found,
-           fmt::format("{} MiB or more: the kernel kills a process beyond a group's limit",
-                       kMemory >> 20U),
-           "MemoryMax= of the unit, the container's limit, or ulimit -v"}};
+  return {
+      {Severity::warning, "memory", found,
+       fmt::format("{} MiB or more: the kernel kills a process that exceeds the limit of its group",
+                   kMemory >> 20U),
+       "raise MemoryMax= of the unit, the limit of the container, or ulimit -v"}};
 }
 
 Findings check_threads(const Tree& tree) {
@@ -115,10 +118,10 @@ Findings check_threads(const Tree& tree) {
       fmt::format("{} at most: {}", limits.front().value, limits.front().source);
   if (limits.front().value >= kThreads) return {{Severity::good, "threads", found, "", ""}};
   return {{Severity::warning, "threads", found,
-           fmt::format("{} or more: server and worker have one for each channel, and drivers their "
-                       "own",
-                       kThreads),
-           "TasksMax= of the unit, the container's limit of pids, or ulimit -u"}};
+           fmt::format(
+               "{} or more: server and worker need one for each channel, and drivers need others",
+               kThreads),
+           "raise TasksMax= of the unit, the limit of pids of the container, or ulimit -u"}};
 }
 
 Findings check_huge_pages(const Tree& tree) {
@@ -127,7 +130,7 @@ Findings check_huge_pages(const Tree& tree) {
   const std::string found = fmt::format("{} reserved, transparent ones: {}", reserved.value_or(0),
                                         transparent.value_or("none"));
   if (reserved.value_or(0) > 0) return {{Severity::good, "huge pages", found, "", ""}};
-  return {{Severity::note, "huge pages", found, "some, for regions that ask for them",
+  return {{Severity::note, "huge pages", found, "some, for regions that request them",
            "sysctl vm.nr_hugepages=COUNT"}};
 }
 
@@ -136,10 +139,12 @@ Findings check_listen_backlog(const Tree& tree) {
   if (!most) return {{Severity::note, "listen backlog", "unknown", "", ""}};
   const std::string found = std::to_string(*most);
   if (*most >= kBacklog) return {{Severity::good, "listen backlog", found, "", ""}};
-  return {{Severity::warning, "listen backlog", found,
-           fmt::format("{} or more: thousands of clients that connect at once wait for a second",
-                       kBacklog),
-           fmt::format("sysctl net.core.somaxconn={}", kBacklog)}};
+  return {
+      {Severity::warning, "listen backlog", found,
+       fmt::format(
+           "{} or more: otherwise, if thousands of clients connect at once, some wait for a second",
+           kBacklog),
+       fmt::format("sysctl net.core.somaxconn={}", kBacklog)}};
 }
 
 Findings check_af_xdp(const Tree& tree) {
@@ -147,8 +152,8 @@ Findings check_af_xdp(const Tree& tree) {
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("XDP ")) return {{Severity::good, "AF_XDP", "in the kernel", "", ""}};
   }
-  return {{Severity::note, "AF_XDP", "not in the kernel", "only packets past the kernel need it",
-           "a kernel with CONFIG_XDP_SOCKETS"}};
+  return {{Severity::note, "AF_XDP", "not in the kernel",
+           "only packet processing with AF_XDP needs it", "use a kernel with CONFIG_XDP_SOCKETS"}};
 }
 
 }  // namespace offload::doctor

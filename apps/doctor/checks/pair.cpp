@@ -25,7 +25,7 @@ std::string gpu_named(const Tree& tree, const std::string& said) {
   }
   throw core::Error(
       core::ErrorCode::not_found,
-      fmt::format("no GPU has the PCI address '{}'; this machine has {}; '-' is none", said,
+      fmt::format("no GPU has the PCI address '{}'; this machine has {}; '-' means no GPU", said,
                   known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
 }
 
@@ -60,9 +60,10 @@ Pair find_pair(const Tree& tree, const std::string& gpu, const std::string& nic)
   }
   throw core::Error(
       core::ErrorCode::not_found,
-      fmt::format("'{}' is no RDMA device, and no interface or PCI address of one; there {}", nic,
-                  devices.empty() ? "is none: modprobe mlx5_ib"
-                                  : fmt::format("are {}", fmt::join(devices, ", "))));
+      fmt::format(
+          "'{}' is neither an RDMA device nor the interface or PCI address of one; there {}", nic,
+          devices.empty() ? "are no RDMA devices: modprobe mlx5_ib"
+                          : fmt::format("are {}", fmt::join(devices, ", "))));
 }
 
 Findings check_pair(const Tree& tree, const Pair& pair) {

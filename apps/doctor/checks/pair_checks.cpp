@@ -14,7 +14,7 @@ namespace {
 using Way = std::vector<std::string>;
 
 constexpr const char* kAsRoot =
-    "run offload-doctor as root, which alone reads more than 64 bytes of it";
+    "run offload-doctor as root: only root can read more than 64 bytes of it";
 
 /// From the root complex down to a function, such as pci0000:00, 0000:00:01.0, 0000:01:00.0.
 Way way_to(const Tree& tree, const std::string& address) {
@@ -63,7 +63,7 @@ Findings check_pair_path(const Tree& tree, const Pair& pair) {
   const char* const subject = "pci path";
   const Ways ways = ways_of(tree, pair);
   if (ways.gpu.empty() || ways.card.empty()) {
-    return {{Severity::note, subject, "not readable: sysfs has no links to the two", "",
+    return {{Severity::note, subject, "not readable: sysfs has no links to the two devices", "",
              "copy /sys with its links (cp -a), or run it on the machine itself"}};
   }
   if (ways.below_one_switch()) {
@@ -72,8 +72,9 @@ Findings check_pair_path(const Tree& tree, const Pair& pair) {
              "", ""}};
   }
   if (is_virtual(tree)) {
-    return {{Severity::note, subject, "not readable: a virtual machine sees its hypervisor's bus",
-             "", "nvidia-smi topo -m on the host"}};
+    return {{Severity::note, subject,
+             "not readable: a virtual machine sees the bus of its hypervisor", "",
+             "nvidia-smi topo -m on the host"}};
   }
   const auto gpu_node = node_of(tree, pair.gpu);
   const auto card_node = node_of(tree, pair.card);
@@ -81,17 +82,19 @@ Findings check_pair_path(const Tree& tree, const Pair& pair) {
   return {{is_near ? Severity::note : Severity::warning, subject,
            is_near ? gpu_node < 0 ? "through the root complex"
                                   : fmt::format("through the root complex of node {}", gpu_node)
-                   : fmt::format("between processors: GPU on node {}, card on node {}", gpu_node,
+                   : fmt::format("across processors: GPU on node {}, card on node {}", gpu_node,
                                  card_node),
-           "one PCIe switch above both, for doorbells and payloads between GPU and card",
-           "lspci -tv shows slots: move one of the two, or take a nearer pair"}};
+           "one PCIe switch above both, so that doorbells and payloads go directly between GPU and "
+           "card",
+           "lspci -tv shows the slots: move one of the two, or use a pair that is closer"}};
 }
 
 Findings check_pair_acs(const Tree& tree, const Pair& pair) {
   const char* const subject = "pci access control";
   const Ways ways = ways_of(tree, pair);
   if (!ways.below_one_switch()) {
-    return {{Severity::good, subject, "irrelevant: all traffic passes the root complex", "", ""}};
+    return {
+        {Severity::good, subject, "irrelevant: all traffic goes through the root complex", "", ""}};
   }
   return {check_acs_of(tree, ways.bridges())};
 }
@@ -101,38 +104,38 @@ Findings check_write_combining(const Tree& tree, const Pair& pair) {
   const std::string registers = kPciDevices + pair.card + "/resource0";
   if (tree.has(registers + "_wc")) {
     if (!is_virtual(tree))
-      return {{Severity::good, subject, "offered for the card's registers", "", ""}};
-    return {{Severity::note, subject, "offered by the kernel; the driver tries it out by itself",
-             "a doorbell for the GPU: the worker's log says if there is none", ""}};
+      return {{Severity::good, subject, "supported for the registers of the card", "", ""}};
+    return {{Severity::note, subject, "supported by the kernel; the driver tests it itself",
+             "a doorbell for the GPU: the log of the worker says if it has none", ""}};
   }
   if (!tree.has(registers)) {
-    return {{Severity::note, subject, "not readable: sysfs has no registers of the card", "",
-             "run it on the machine itself, or copy /sys with all names"}};
+    return {{Severity::note, subject, "not readable: sysfs does not have the registers of the card",
+             "", "run it on the machine itself, or copy /sys with all names"}};
   }
   return {
       {Severity::warning, subject,
        is_virtual(tree)
-           ? "the kernel does not offer it for the card's registers, in a virtual machine"
-           : "the kernel does not offer it for the card's registers",
-       "offered: without it the driver gives the GPU no doorbell, and a thread carries what it "
-       "posts",
-       is_virtual(tree)
-           ? "offload-worker --data-path cpu here; or have the host pass the card's BAR 0 through "
-             "as prefetchable"
-           : "boot without nopat; until then offload-worker --data-path cpu"}};
+           ? "the kernel does not support it for the registers of the card, in a virtual machine"
+           : "the kernel does not support it for the registers of the card",
+       "supported: without it the driver gives the GPU no doorbell, and a thread rings it for the "
+       "GPU",
+       is_virtual(tree) ? "use offload-worker --data-path cpu here; or let the host pass BAR 0 of "
+                          "the card through as prefetchable"
+                        : "boot without nopat; until then use offload-worker --data-path cpu"}};
 }
 
 Findings check_relaxed_ordering(const Tree& tree, const Pair& pair) {
   const char* const subject = "relaxed ordering";
   switch (relaxed_ordering(tree.read_bytes(kPciDevices + pair.card + "/config"))) {
     case Setting::unreadable:
-      return {{Severity::note, subject, "not readable: the card's configuration", "", kAsRoot}};
+      return {
+          {Severity::note, subject, "not readable: the configuration of the card", "", kAsRoot}};
     case Setting::off: return {{Severity::good, subject, "off", "", ""}};
     case Setting::on: break;
   }
   return {
       {Severity::note, subject, "allowed on the bus",
-       "PCI_WR_ORDERING per_mkey(0): only programs that ask for it get it, and the suite does not",
+       "PCI_WR_ORDERING per_mkey(0): only programs that request it get it, and this suite does not",
        fmt::format("mstconfig -d {} query PCI_WR_ORDERING", pair.card)}};
 }
 

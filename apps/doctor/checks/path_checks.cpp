@@ -16,7 +16,8 @@ bool has_both(const Tree& tree) {
 }
 
 Finding nothing_to_check(const char* subject) {
-  return {Severity::note, subject, "no GPU and RDMA card to join", "", ""};
+  return {Severity::note, subject, "this machine does not have both a GPU and an RDMA card", "",
+          ""};
 }
 
 bool is_bridge(const Tree& tree, const std::string& address) {
@@ -42,15 +43,15 @@ Findings check_gpu_registration(const Tree& tree) {
   const bool is_open = tree.read("/proc/driver/nvidia/version").value_or("").find("Open Kernel") !=
                        std::string::npos;
   if (is_open) {
-    return {{Severity::good, "gpu memory to card", "dma-buf of the open driver", "", ""}};
+    return {{Severity::good, "gpu memory to card", "dma-buf, of the open driver", "", ""}};
   }
   if (has_module) {
     return {{Severity::good, "gpu memory to card", "the module nvidia_peermem", "", ""}};
   }
   return {{Severity::warning, "gpu memory to card",
-           "a driver without dma-buf, no module nvidia_peermem",
-           "one of both: without, messages pass through pinned memory of the host",
-           "modprobe nvidia_peermem, or install the open driver"}};
+           "neither a driver with dma-buf nor the module nvidia_peermem",
+           "one of the two: otherwise messages go through pinned host memory",
+           "modprobe nvidia_peermem, or install the open driver of NVIDIA"}};
 }
 
 Findings check_register_mapping(const Tree& tree) {
@@ -63,7 +64,7 @@ Findings check_register_mapping(const Tree& tree) {
   }
   if (*is_set) return {{Severity::good, subject, "PeerMappingOverride=1", "", ""}};
   return {{Severity::warning, subject, "PeerMappingOverride=1 is not set",
-           "set: without it a thread rings the card's doorbell, unless the worker runs as root",
+           "set: otherwise a thread rings the doorbell of the card, unless the worker runs as root",
            "echo 'options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\"' "
            ">/etc/modprobe.d/nvidia-peer-mapping.conf; update-initramfs -u; reboot"}};
 }
@@ -79,7 +80,7 @@ Findings check_iommu(const Tree& tree) {
       fmt::format("{} of {} groups translate addresses", translated, groups.size());
   if (translated == 0) return {{Severity::good, "iommu", found, "", ""}};
   return {{has_both(tree) ? Severity::warning : Severity::note, "iommu", found,
-           "none, where a card reaches a GPU: translation costs both", "boot with iommu=pt"}};
+           "none, if a card accesses a GPU: translation slows both down", "boot with iommu=pt"}};
 }
 
 Finding check_acs_of(const Tree& tree, const std::vector<std::string>& bridges) {
@@ -98,12 +99,12 @@ Finding check_acs_of(const Tree& tree, const std::vector<std::string>& bridges) 
     return {Severity::warning, subject,
             fmt::format("{} of {} bridges redirect: {}", redirecting.size(), bridges.size(),
                         fmt::join(redirecting, ", ")),
-            "none: what a card writes to a GPU goes through the root complex",
+            "none: redirected writes of a card to a GPU go through the root complex",
             fmt::format("{} (after each boot)", fmt::join(commands, "; "))};
   }
   if (!unreadable.empty()) {
     return {Severity::note, subject, "not readable: the configuration of bridge " + unreadable, "",
-            "run it as root, which alone reads more than 64 bytes of it"};
+            "run it as root: only root can read more than 64 bytes of it"};
   }
   return {Severity::good, subject, fmt::format("none of {} bridges redirects", bridges.size()), "",
           ""};
@@ -136,10 +137,10 @@ Findings check_distance(const Tree& tree) {
     findings.push_back(
         {Severity::warning, subject,
          fmt::format(
-             "node {}, the cards on others{}", gpu.numa_node,
+             "node {}, the cards on other nodes{}", gpu.numa_node,
              distance ? fmt::format(", {} at distance {}", cards.front().address, *distance) : ""),
-         "a card on the same node: else every message crosses between processors",
-         "use a GPU of the card's node (-g), or move the card"});
+         "a card on the same node: otherwise every message crosses between processors",
+         "use a GPU on the node of the card (-g), or move the card"});
   }
   return findings;
 }

@@ -38,15 +38,16 @@ Finding check_port(const Tree& tree, const std::string& device, const std::strin
   const std::string rate = tree.read(port + "/rate").value_or("unknown rate");
   const std::string found = fmt::format("{}, {}, {}", state, layer, rate);
   if (state != "ACTIVE") {
-    return {Severity::warning, subject, found, "ACTIVE: nothing is carried by this port",
-            layer == "Ethernet" ? "ip link set its interface up, and look at the cable"
-                                : "look at the cable and the subnet manager"};
+    return {Severity::warning, subject, found, "ACTIVE: this port transfers nothing",
+            layer == "Ethernet" ? "ip link set its interface up, and check the cable"
+                                : "check the cable and the subnet manager"};
   }
   if (layer != "Ethernet") return {Severity::good, subject, found, "", ""};
   const auto gid = roce_v2_gid(tree, port);
   if (gid) return {Severity::good, subject, found + ", RoCE v2 at GID " + *gid, "", ""};
   return {Severity::warning, subject, found + ", no GID of RoCE v2",
-          "an address of its interface, which makes one", "ip address add ADDRESS dev INTERFACE"};
+          "a GID of RoCE v2, which an address of the interface creates",
+          "ip address add ADDRESS dev INTERFACE"};
 }
 
 std::vector<PciDevice> cards_of(const Tree& tree) {
@@ -64,8 +65,8 @@ Findings check_rdma_devices(const Tree& tree, Role role) {
   if (devices.empty()) {
     const bool wanted = role == Role::server;
     return {{wanted ? Severity::warning : Severity::note, "rdma devices", "none",
-             wanted ? "one, for --comch rdma:" : "",
-             wanted ? "modprobe mlx5_ib; rdma link says what there is" : ""}};
+             wanted ? "at least one, for --comch rdma:" : "",
+             wanted ? "modprobe mlx5_ib; rdma link lists the devices" : ""}};
   }
   Findings findings;
   for (const std::string& device : devices) {
@@ -88,7 +89,7 @@ Findings check_rdma_nodes(const Tree& tree) {
     findings.push_back(
         {Severity::error, "rdma access",
          fmt::format("{} of {} devices have a node in /dev/infiniband", verbs, devices.size()),
-         "uverbsN for each", "modprobe ib_uverbs"});
+         "uverbsN for each device", "modprobe ib_uverbs"});
   }
   if (!tree.has("/dev/infiniband/rdma_cm")) {
     findings.push_back({Severity::note, "rdma access", "no /dev/infiniband/rdma_cm",
@@ -107,8 +108,8 @@ Findings check_locked_memory(const Tree& tree) {
   if (*limit >= kLockedBytes) return {{Severity::good, "locked memory", found, "", ""}};
   const bool matters = !tree.names(kRdmaDevices).empty();
   return {{matters ? Severity::warning : Severity::note, "locked memory", found,
-           "unlimited: memory that an RDMA device reaches is locked",
-           "LimitMEMLOCK=infinity of the unit, or memlock in /etc/security/limits.conf"}};
+           "unlimited: memory that an RDMA device accesses is locked",
+           "set LimitMEMLOCK=infinity in the unit, or memlock in /etc/security/limits.conf"}};
 }
 
 }  // namespace offload::doctor

@@ -40,7 +40,7 @@ def test_a_pair_ends_with_a_plan(tmp_path):
         (card / name).write_text(text + "\n")
     status, text, log = run("--root", tmp_path, "--pair", "-", "mlx5_0")
     assert (status, log) == (3, "")
-    plan = text.split("What to do, in this order:\n")[1].splitlines()
+    plan = text.split("Do this, in this order:\n")[1].splitlines()
     assert plan[0].startswith("  1. rdma mlx5_0 port 1: ip link set")
     assert "try it: offload-rdma write --role responder --device mlx5_0" in plan[-1]
     status, document, _ = run("--root", tmp_path, "--pair", "-", "mlx5_0", "--format", "json")
