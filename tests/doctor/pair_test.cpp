@@ -70,8 +70,9 @@ TEST_F(ConnectX7, IsGoodAndSaysHowToTryIt) {
   }
   EXPECT_EQ(found("pci path").found, "one PCIe switch above both, 2 bridges between");
   EXPECT_EQ(found("traffic class").found, "104, DSCP 26");
-  EXPECT_NE(plan().find("try it: offload-rdma write --role responder --device mlx5_0 --cm ADDRESS"),
-            std::string::npos);
+  EXPECT_NE(
+      plan().find("test it: offload-rdma write --role responder --device mlx5_0 --cm ADDRESS"),
+      std::string::npos);
 }
 
 TEST_F(ConnectX7, IsFoundByItsInterfaceAndByItsAddress) {
@@ -93,8 +94,9 @@ TEST_F(ConnectX7, WhatIsNotThereIsNamedWithWhatIs) {
                          static_cast<void>(find_pair(machine_.tree(), gpu, nic));
                        }).what());
   };
-  EXPECT_EQ(why("18:00.1", "mlx5_0"),
-            "no GPU has the PCI address '18:00.1'; this machine has 0000:18:00.0; '-' is none");
+  EXPECT_EQ(
+      why("18:00.1", "mlx5_0"),
+      "no GPU has the PCI address '18:00.1'; this machine has 0000:18:00.0; '-' means no GPU");
   EXPECT_EQ(
       why("18:00.0", "eth9"),
       "'eth9' is neither an RDMA device nor the interface or PCI address of one; there are mlx5_0");

@@ -30,7 +30,7 @@ TEST(Access, ErrorsNameTheFlagsAndTheReason) {
   const auto error =
       support::thrown_by([] { check_access(Access::local_read | Access::remote_write); });
   EXPECT_STREQ(error.what(),
-               "access local_read|remote_write: others may not write what its owner may not: "
+               "access local_read|remote_write: "
                "remote_write and remote_atomic require local_write");
 }
 

@@ -147,7 +147,8 @@ TEST(RegionBlob, WithMoreBehindItIsRefused) {
 TEST(RegionBlob, OfAVersionToComeIsToldFromGarbage) {
   const auto error = thrown_by([] { RegionBlob::decode(wrapped(Bytes(7), 2)); });
   EXPECT_EQ(error.code(), ErrorCode::unsupported_version);
-  EXPECT_NE(std::string(error.what()).find("version 2, known up to 1"), std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("version 2; the newest known version is 1"),
+            std::string::npos);
   expect_refused(wrapped(process_body(1, 0, 4096), 0), "its version is unknown");
 }
 

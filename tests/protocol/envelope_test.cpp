@@ -80,7 +80,7 @@ TEST(Envelope, EveryFieldIsCheckedWithAReason) {
   expect_no_thing(empty_blob(kThing.magic, 2, kLength), ErrorCode::bad_message,
                   "thing: its version is unknown");
   expect_no_thing(empty_blob(kThing.magic, 4, kLength), ErrorCode::unsupported_version,
-                  "thing: version 4, known up to 3");
+                  "thing: version 4; the newest known version is 3");
 }
 
 TEST(Envelope, RequireNamesTheKind) {

@@ -116,7 +116,8 @@ TEST_F(HandshakesTest, TheSourceThatHasTheMostMakesRoom) {
   EXPECT_LT(peek(flood[18]), 0);
   EXPECT_LT(peek(flood[19]), 0);
   EXPECT_EQ(net::limited_sources.count(net::Door::tls) - limited, 18U);
-  EXPECT_TRUE(log.has("10.0.0.1:1, makes room for another in its TLS handshake")) << log.text();
+  EXPECT_TRUE(log.has("10.0.0.1:1, is disconnected in its TLS handshake to make room for another"))
+      << log.text();
 }
 
 // Its peer has done its part, and waits for this end.

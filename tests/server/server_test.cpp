@@ -310,7 +310,7 @@ TEST_F(ServerTest, AWorkerThatAnswersNothingLosesItsChannels) {
   send_request(client_, bytes_of("stuck"));
   EXPECT_EQ(next(), response(bytes_of("kcuts")));
   EXPECT_TRUE(eventually([this] { return worker_->refused() == Refusal::worker_stuck; }));
-  EXPECT_TRUE(log_.has("answered nothing on channel 0")) << log_.text();
+  EXPECT_TRUE(log_.has("answered no request on channel 0")) << log_.text();
 }
 
 TEST_F(ServerTest, WithoutAnotherWorkerAStuckOnesRequestsAreRefused) {

@@ -29,7 +29,7 @@ class DeviceRunner {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     if (status != cudaSuccess) return std::string("no GPU: ") + cudaGetErrorString(status);
-    return count == 0 ? "no GPU: the driver lists none" : "";
+    return count == 0 ? "no GPU: the driver lists no GPU" : "";
   }
 
   class Memory {

@@ -85,7 +85,7 @@ def test_a_changed_byte_on_the_control_connection_ends_the_attachment(stage, dir
         relay.change_once(direction, lambda held: [held[0][:-1] + bytes([held[0][-1] ^ 1])], control=True)
         server.wait_until_worker_gone()
         worker.wait_for_log("the server is gone")
-        assert re.search("TLS: .*somebody is between its two ends", server.log + worker.log)
+        assert re.search("TLS: .*a third party is between its two ends", server.log + worker.log)
         server.wait_until_attached(count=2)
         stage.run_client(server, "-i", 100)
         # While the relay is there: the worker leaves by it.

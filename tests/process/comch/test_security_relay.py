@@ -70,7 +70,7 @@ def test_it_changes_nothing(lines, change, direction):
         server.wait_for_log(r"worker .+ is gone")
         worker.wait_for_log("the server is gone")
         # Who noticed tells the other, whose control line may have ended before it hears that.
-        assert re.search("TLS: .*somebody is between its two ends", server.log + worker.log)
+        assert re.search("TLS: .*a third party is between its two ends", server.log + worker.log)
         server.wait_for_log("is ready", count=2)
         wire.expect([reverse(payload) for payload in asked])
 

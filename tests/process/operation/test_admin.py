@@ -108,7 +108,7 @@ def test_reload_says_whether_it_went_well(stage):
     assert ctl(stage.folder / "door", "reload")[0] == 0
     file.write_text("log-level = 7")
     assert ctl(stage.folder / "door", "reload") == (1, "nothing was changed: the log has the reason\n")
-    server.wait_for_log("nothing is changed: .*settings.toml:1:1")
+    server.wait_for_log("nothing was changed: .*settings.toml:1:1")
 
 
 def test_what_is_no_command_changes_nothing(pair, doors):

@@ -42,7 +42,7 @@ def test_a_pair_ends_with_a_plan(tmp_path):
     assert (status, log) == (3, "")
     plan = text.split("Do this, in this order:\n")[1].splitlines()
     assert plan[0].startswith("  1. rdma mlx5_0 port 1: ip link set")
-    assert "try it: offload-rdma write --role responder --device mlx5_0" in plan[-1]
+    assert "test it: offload-rdma write --role responder --device mlx5_0" in plan[-1]
     status, document, _ = run("--root", tmp_path, "--pair", "-", "mlx5_0", "--format", "json")
     assert (status, json.loads(document)["worst"]) == (3, "warning")
     status, text, log = run("--root", tmp_path, "--pair", "01:00.0", "mlx5_0")

@@ -40,7 +40,7 @@ def test_a_good_file_changes_the_log_level_and_a_wrong_one_nothing(running):
         file.write_text(text)
         hang_up(program, r"error .*SIGHUP: nothing was changed: .*settings.toml:\d:\d+: ", count)
     file.unlink()
-    hang_up(program, "nothing is changed: .*settings.toml was not readable", 1)
+    hang_up(program, "nothing was changed: .*settings.toml was not readable", 1)
     file.write_text(json.dumps({"log-level": "info"}))  # the same as JSON
     hang_up(program, "info .*SIGHUP: settings and keys were reread", 2)
     with Wire(server.port) as client:
@@ -141,7 +141,7 @@ def test_a_worker_rereads_its_key(stage):
     worker = stage.worker("--comch-key-file", stage.key_options()[1])
     worker.wait_for_log("back end")
     stage.key_options()[1].write_bytes(b"short")
-    hang_up(worker, "nothing is changed: the key file", 1)
+    hang_up(worker, "nothing was changed: the key file", 1)
     stage.key_options()[1].write_bytes(os.urandom(32))
     hang_up(worker, "were reread", 1)
     wait_until(lambda: worker.alive, "the worker lives")

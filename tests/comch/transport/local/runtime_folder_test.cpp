@@ -104,7 +104,7 @@ TEST_F(RuntimeFolder, ARefusalSaysWhatIsWrongAndWhatToDo) {
   EXPECT_NE(refusal().find("OFFLOAD_RUNTIME_DIR"), std::string::npos);
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
-    EXPECT_NE(refusal().find("it belongs to user 65534, this is user 0"), std::string::npos);
+    EXPECT_NE(refusal().find("it belongs to user 65534, not to user 0"), std::string::npos);
   }
   ::unsetenv("OFFLOAD_RUNTIME_DIR");
 }

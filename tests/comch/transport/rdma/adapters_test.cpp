@@ -54,9 +54,10 @@ TEST_F(AdaptersTest, AnAddressThatNoDeviceHas) {
   Adapters adapters({});
   const auto error = thrown_by([&] { adapters.find(own("127.0.0.1")); });
   EXPECT_EQ(error.code(), ErrorCode::not_found);
-  EXPECT_EQ(std::string(error.what()),
-            "no RDMA device has the address 127.0.0.1, of fake0: use an address of one of them, or "
-            "name the device with --rdma-device");
+  EXPECT_EQ(
+      std::string(error.what()),
+      "no RDMA device has the address 127.0.0.1, of fake0: use an address of an RDMA device, or "
+      "name the device with --rdma-device");
   EXPECT_EQ(fake().open_objects(), 0);
 }
 
