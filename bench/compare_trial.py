@@ -15,7 +15,7 @@ from pathlib import Path
 
 from end_to_end import BIN, start, stop, wait_for_port
 
-VERDICTS = {0: "no difference", 1: "slower", 3: "cannot be told"}
+VERDICTS = {0: "no difference", 1: "slower", 3: "no verdict"}
 
 
 @contextlib.contextmanager

@@ -36,8 +36,9 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
   if (scans_rates)
     highest = *std::max_element(options.scan->values.begin(), options.scan->values.end());
   if (highest > kHighestThreadRate * options.thread_count) {
-    return fmt::format("{}: a thread sends at most {:.0f} requests a second (-t has more)",
-                       scans_rates ? "--scan" : "--rate", kHighestThreadRate);
+    return fmt::format(
+        "{}: a thread sends at most {:.0f} requests a second (use more threads with -t)",
+        scans_rates ? "--scan" : "--rate", kHighestThreadRate);
   }
   return {};
 }
@@ -58,7 +59,7 @@ std::string wrong_file(const Options& options) {
     if (i != 0 && *files[i] == "-") return "only --output can be standard output";
     for (std::size_t other = 0; other < i; ++other) {
       if (!files[i]->empty() && *files[i] == *files[other]) {
-        return fmt::format("'{}' cannot have two results", *files[i]);
+        return fmt::format("'{}' is given for two results; each needs a separate file", *files[i]);
       }
     }
   }

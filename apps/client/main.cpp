@@ -100,10 +100,10 @@ void print_search(const Campaign& campaign, const Search& search, std::FILE* to)
     return rate ? fmt::format("{:.1f}/s", *rate) : std::string("none seen");
   };
   const std::string answer =
-      found.rate ? fmt::format("{:.1f}/s is the highest rate with {} of {:g} us at most",
+      found.rate ? fmt::format("{:.1f}/s is the highest rate with {} of at most {:g} us",
                                *found.rate, search.percentile, core::to_micros(search.bound))
                  : found.reason;
-  fmt::print(to, "Search: {} (met at {}, not at {}; {} runs)\n", answer, side(found.low),
+  fmt::print(to, "Search: {} (met at {}, not met at {}; {} runs)\n", answer, side(found.low),
              side(found.high), found.steps.size());
 }
 

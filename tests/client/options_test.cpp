@@ -220,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--start-at", "1", "--repeat", "2"}, "--start-at excludes --repeat"},
         BadCase{{"-s", "h", "--rate", "1", "--scan", "rate=1"}, "--scan rate excludes --rate"},
         BadCase{{"-s", "h", "--schedule", "f", "--scan", "rate=1"}, "excludes --scan rate"},
-        BadCase{{"-s", "h", "--output", "f", "--csv", "f"}, "'f' cannot have two results"},
+        BadCase{{"-s", "h", "--output", "f", "--csv", "f"}, "'f' is given for two results"},
         BadCase{{"-s", "h", "--hlog", "-"}, "only --output can be standard output"},
         BadCase{{"-s", "h", "--on-error", "shrug"}, "one of stop, count"},
         BadCase{{"-s", "h", "--deadline", "0"}, "a time from 1us to 1000h"},

@@ -43,10 +43,10 @@ std::string describe_bad_frame(std::span<const std::byte> stream, Refusal reason
                                std::size_t expected_length) {
   const auto wire_size = protocol::load_big_endian<std::uint32_t>(stream.data());
   if (reason == Refusal::frame_too_long) {
-    return fmt::format("a frame of {} bytes came, expected {}", wire_size,
+    return fmt::format("received a frame of {} bytes, expected {}", wire_size,
                        protocol::kFrameHeaderSize + expected_length);
   }
-  return fmt::format("a bad frame came ({}; its first bytes: {})", protocol::describe(reason),
+  return fmt::format("received a bad frame ({}; its first bytes: {})", protocol::describe(reason),
                      hex(stream.first(std::min(stream.size(), protocol::kFrameHeaderSize)), 0));
 }
 
@@ -114,7 +114,7 @@ std::string describe_fault(std::span<const std::byte> stream, std::span<const st
   if (!is_response(header.msg_id)) {
     return view.id == MessageId::error
                ? describe_server_error(view.payload)
-               : fmt::format("a message of kind {} came where a response (5) belongs",
+               : fmt::format("received a message of kind {}, expected a response (5)",
                              header.msg_id);
   }
   if (header.length != expected.size()) {

@@ -27,7 +27,8 @@ std::uint32_t ConnectAttempt::events() const noexcept {
 
 std::string ConnectAttempt::describe(int errnum) const {
   if (stream_.valid()) {
-    return "cannot speak TLS with " + address_.to_string() + ": " + stream_.describe_error(errnum);
+    return "cannot establish TLS with " + address_.to_string() + ": " +
+           stream_.describe_error(errnum);
   }
   return "cannot connect to " + address_.to_string() + ": " + core::describe_errno(errnum);
 }

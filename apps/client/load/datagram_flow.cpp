@@ -56,8 +56,8 @@ core::Fd open_datagram_socket(const net::SocketAddress& address, std::size_t lon
   if (longest > most + protocol::kFrameHeaderSize) {
     throw core::Error(
         core::ErrorCode::invalid_value,
-        fmt::format("a request of {} bytes does not fit in a datagram to {}: {} at "
-                    "most, as the MTU is {}",
+        fmt::format("a request of {} bytes does not fit in a datagram to {}: at most {} are "
+                    "allowed with the MTU of {}",
                     longest - protocol::kFrameHeaderSize, address.to_string(), most, mtu));
   }
   return socket;
@@ -219,7 +219,7 @@ void DatagramFlow::take(std::span<const std::byte> datagram) {
   // A slot in flight has its sequence; a free one has that of its next request.
   if (sequence < slot.sequence) return take_again(sequence);
   count_error(ErrorKind::bad_frame, 1, sent_,
-              [] { return "a datagram came that answers nothing that was sent"; });
+              [] { return "received a datagram that answers no request"; });
 }
 
 /// Something came for a request that is not in flight any more.
@@ -253,7 +253,7 @@ void DatagramFlow::take_answer(Slot& slot, std::span<const std::byte> frame) {
   log(request, kind);
   count_error(kind, 1, number, [&] {
     return verdict.state == Verdict::State::incomplete || !is_whole
-               ? std::string("a datagram came whose frame is not all of it")
+               ? std::string("received a datagram that is not exactly one frame")
                : describe_fault(frame, expected);
   });
 }

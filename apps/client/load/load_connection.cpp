@@ -233,7 +233,8 @@ void LoadConnection::take_unasked() {
   const Verdict verdict = judge(received_.bytes(), {});
   if (verdict.state == Verdict::State::incomplete) return;
   if (verdict.state != Verdict::State::refused) {
-    return lose(ErrorKind::bad_frame, [] { return "the server sent more than was asked for"; });
+    return lose(ErrorKind::bad_frame,
+                [] { return "the server sent data for which there was no request"; });
   }
   told_why_ = true;
   count_error(verdict.error, 1, completed_, [&] { return describe_fault(received_.bytes(), {}); });

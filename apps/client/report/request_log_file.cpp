@@ -46,10 +46,11 @@ void RequestLogFile::commit() {
   write_pending();
   file_.commit();
   if (log_.lost() == 0) return;
-  throw core::Error(core::ErrorCode::full,
-                    fmt::format("--log-requests: {} requests are not in it: they came faster than "
-                                "they could be written",
-                                log_.lost()));
+  throw core::Error(
+      core::ErrorCode::full,
+      fmt::format(
+          "--log-requests: {} requests are missing: they arrived faster than they could be written",
+          log_.lost()));
 }
 
 }  // namespace offload::client

@@ -42,8 +42,7 @@ void Payload::load() {
   if (file.bad()) core::throw_errno("cannot read '" + path + "'");
   bytes.resize(static_cast<std::size_t>(file.gcount()));
   if (bytes.empty() || bytes.size() > kLongestMessage) {
-    throw core::Error(core::ErrorCode::invalid_value,
-                      "'" + path + "' has no byte, or more than 16 MiB");
+    throw core::Error(core::ErrorCode::invalid_value, "'" + path + "' must have 1 byte to 16 MiB");
   }
   const auto read = std::as_bytes(std::span(bytes));
   content.assign(read.begin(), read.end());

@@ -49,10 +49,11 @@ std::size_t count_of_classes(const SizeMix& sizes) {
   std::size_t cost = 0;
   for (const SizeShare& size : sizes) cost += cost_of(size.bytes);
   if (cost > kMostMemory / kLeastOfClass) {
-    throw core::Error(core::ErrorCode::no_memory,
-                      fmt::format("requests of {} sizes, {} MiB of one each, are more than the "
-                                  "client keeps in memory (1 GiB)",
-                                  sizes.size(), cost >> 20));
+    throw core::Error(
+        core::ErrorCode::no_memory,
+        fmt::format(
+            "requests of {} sizes, one of each, need {} MiB of memory; the client allows 1 GiB",
+            sizes.size(), cost >> 20));
   }
   return std::clamp(kUsualMemory / cost, kLeastOfClass, kMostOfClass);
 }

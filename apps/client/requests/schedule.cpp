@@ -49,16 +49,17 @@ Schedule Schedule::parse(std::istream& text, const std::string& name) {
   Lines lines(text, name);
   for (std::string_view line; lines.next(line);) {
     const std::size_t gap = line.find_first_of(" \t,");
-    if (gap == std::string_view::npos) lines.fail("an offset and a size belong on each line");
+    if (gap == std::string_view::npos) lines.fail("each line needs an offset and a size");
     const auto offset = core::parse_duration(line.substr(0, gap));
     const std::size_t rest = std::min(line.find_first_not_of(" \t,", gap), line.size());
     const auto size = core::parse_size(line.substr(rest));
     if (!offset || !size || *size > kLongestMessage) {
-      lines.fail(fmt::format("'{}' is no offset such as 0.25 or 1500us and a size of at most 16m",
-                             core::escaped(line)));
+      lines.fail(
+          fmt::format("'{}' is not an offset such as 0.25 or 1500us and a size of at most 16m",
+                      core::escaped(line)));
     }
     if (!schedule.requests.empty() && *offset < schedule.requests.back().offset) {
-      lines.fail("its offset is before that of the line above");
+      lines.fail("its offset is before the offset of the previous line");
     }
     schedule.requests.push_back({*offset, classes.of(static_cast<std::uint32_t>(*size))});
     if (schedule.sizes.size() > kMostSizes) {
@@ -66,7 +67,7 @@ Schedule Schedule::parse(std::istream& text, const std::string& name) {
     }
     if (schedule.requests.size() > kMostRequests) lines.fail("too many requests");
   }
-  if (schedule.requests.empty()) lines.fail("there is no request in it");
+  if (schedule.requests.empty()) lines.fail("it has no requests");
   return schedule;
 }
 

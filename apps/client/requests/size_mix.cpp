@@ -90,11 +90,11 @@ SizeMix parse_sizes(std::istream& text, const std::string& name) {
   std::map<std::uint32_t, double> weights;
   for (std::string_view line; lines.next(line);) {
     const auto bytes = size_of(line);
-    if (!bytes) lines.fail(fmt::format("'{}' is no size from 0 to 16m", core::escaped(line)));
+    if (!bytes) lines.fail(fmt::format("'{}' is not a size from 0 to 16m", core::escaped(line)));
     weights[*bytes] += 1;
     if (weights.size() > kMostSizes) lines.fail(fmt::format("more than {} sizes", kMostSizes));
   }
-  if (weights.empty()) lines.fail("there is no size in it");
+  if (weights.empty()) lines.fail("it has no sizes");
   return mix_of(weights);
 }
 

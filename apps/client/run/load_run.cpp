@@ -282,7 +282,7 @@ bool is_cut_short(const RunResult& result, const Options& options) {
 
 LoadVerdict verdict_of(const RunResult& result, const Options& options, const Load& load) {
   if (is_cut_short(result, options)) {
-    return {LoadVerdict::Code::cut_short, "the run was ended early, so there is no verdict"};
+    return {LoadVerdict::Code::cut_short, "there is no verdict: the run was interrupted"};
   }
   return judge_load(result.load_seen(offered_rate(result.setting, load), options.lag_tolerance));
 }

@@ -102,8 +102,8 @@ class RateSearch {
     }
     if (result_.steps.back().measured.too_few) {
       return end(SearchEnd::too_few,
-                 fmt::format("too few requests to tell at {:g} requests/s: a longer --duration or "
-                             "a higher --rate to begin with has more",
+                 fmt::format("too few requests for a verdict at {:g} requests/s: use a longer "
+                             "--duration or begin with a higher --rate",
                              rate));
     }
     return end(SearchEnd::client_late,
@@ -132,7 +132,7 @@ class RateSearch {
     result_.rate = result_.low;
     if (!result_.low) {
       end(SearchEnd::lowest_fails,
-          fmt::format("even {:g} requests/s do not meet the bound", limits_.lowest));
+          fmt::format("even {:g} requests/s exceed the bound", limits_.lowest));
     } else {
       end(result_.high ? SearchEnd::found : SearchEnd::highest_meets, "");
     }
@@ -155,11 +155,12 @@ void require(bool condition, const char* what) {
 SearchResult search_rate(const SearchLimits& limits, const Measure& measure) {
   // Written so that a NaN is out of range.
   require(limits.lowest > 0 && std::isfinite(limits.highest),
-          "the rates of a search are above 0 and finite");
+          "the rates of a search must be above 0 and finite");
   require(limits.lowest <= limits.first_rate && limits.first_rate <= limits.highest,
-          "a search begins between its lowest and its highest rate");
-  require(limits.bound_us > 0, "the latency's bound is above 0");
-  require(limits.precision >= 0.001 && limits.precision <= 1, "the precision is 0.001 to 1");
+          "a search must begin between its lowest and its highest rate");
+  require(limits.bound_us > 0, "the bound of the latency must be above 0");
+  require(limits.precision >= 0.001 && limits.precision <= 1,
+          "the precision must be from 0.001 to 1");
   require(limits.repeats >= 1 && limits.repeats <= 99, "1 to 99 repeats");
   return RateSearch(limits, measure).run();
 }

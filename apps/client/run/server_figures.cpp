@@ -38,7 +38,7 @@ ServerFigures read_server_figures(const std::string& status) {
   try {
     const auto all = nlohmann::json::parse(status);
     if (all.at("program") != "offload-server") {
-      throw core::Error(core::ErrorCode::bad_message, "it is no offload-server");
+      throw core::Error(core::ErrorCode::bad_message, "it is not an offload-server");
     }
     const auto& state = all.at("state");
     const auto& totals = state.at("totals");
@@ -59,7 +59,7 @@ ServerFigures read_server_figures(const std::string& status) {
     return figures;
   } catch (const nlohmann::json::exception&) {
     throw core::Error(core::ErrorCode::bad_message,
-                      "what it says is no status of an offload-server");
+                      "its reply is not the status of an offload-server");
   }
 }
 
@@ -67,7 +67,8 @@ ServerFigures scrape(const std::string& address) {
   try {
     const auto answer = net::ask({"http://" + address + "/status", {}, {}}, kLimit);
     if (answer.status != 200) {
-      throw core::Error(core::ErrorCode::bad_message, fmt::format("it answers {}", answer.status));
+      throw core::Error(core::ErrorCode::bad_message,
+                        fmt::format("it returned HTTP status {}", answer.status));
     }
     return read_server_figures(answer.body);
   } catch (const core::Error& error) {
@@ -78,7 +79,7 @@ ServerFigures scrape(const std::string& address) {
 ServerShare between(const ServerFigures& before, const ServerFigures& after) {
   if (before.process != after.process || before.stages.size() != after.stages.size()) {
     throw core::Error(core::ErrorCode::bad_state,
-                      "--scrape: the server is another process than before the run");
+                      "--scrape: the server was restarted during the run");
   }
   ServerShare share{};
   share.requests = after.requests - before.requests;
@@ -109,8 +110,9 @@ std::string make_text(const ServerShare& share) {
       share.requests, share.responses, share.errors, 100 * share.busy, 100 * share.polling,
       100 * share.asleep);
   for (const auto& stage : share.stages) {
-    text += fmt::format("  {:<8} (us)            p50 {:.1f}, p99 {:.1f}, of {} that were timed\n",
-                        stage.name, stage.p50_us, stage.p99_us, stage.count);
+    text += fmt::format(
+        "  {:<8} (us)            p50 {:.1f}, p99 {:.1f}, of {} requests that were timed\n",
+        stage.name, stage.p50_us, stage.p99_us, stage.count);
   }
   return text;
 }

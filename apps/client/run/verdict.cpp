@@ -27,11 +27,11 @@ bool are_too_many(std::uint64_t late, std::uint64_t due) {
 
 LoadVerdict judge_closed_loop(const LoadSeen& seen) {
   std::string text = fmt::format(
-      "closed loop: {:.1f}/s; a slow server is asked less, so there is no response time from "
-      "intended times (--rate has it)",
+      "closed loop: {:.1f}/s; a slow server gets fewer requests, so there is no response time from "
+      "intended times (use --rate for that)",
       seen.achieved);
   if (seen.busy > kBusy) {
-    text += fmt::format("; this client's threads were {:.0f} % busy: the server may be faster",
+    text += fmt::format("; the threads of this client were {:.0f} % busy: the server may be faster",
                         100 * seen.busy);
   }
   return {Code::closed_loop, text};
@@ -46,15 +46,16 @@ std::string describe_client(const LoadSeen& seen, double late) {
 
 std::string describe_server(const LoadSeen& seen) {
   return fmt::format(
-      "{:.1f} % of the requests had to wait for responses before they could be sent, {} were never "
+      "{:.1f} % of the requests waited for responses before they could be sent, {} were never "
       "sent, {} had no response in time when the last one was due",
       100 * share(seen.held_back, seen.due), seen.never_sent, seen.unfinished);
 }
 
 std::string describe_too_few(const LoadSeen& seen) {
-  if (seen.due == 0) return "too few requests to tell: none was due";
-  return fmt::format("too few requests to tell: 1 of {} was late, and at most {:g} % may be",
-                     seen.due, 100 * kMostLate);
+  if (seen.due == 0) return "too few requests for a verdict: none was due";
+  return fmt::format(
+      "too few requests for a verdict: 1 of {} was late, and at most {:g} % are allowed", seen.due,
+      100 * kMostLate);
 }
 
 }  // namespace
@@ -72,15 +73,18 @@ LoadVerdict judge_load(const LoadSeen& seen) {
   const bool is_client_late = are_too_many(by_client, seen.due);
   const bool is_server_late = are_too_many(by_server, seen.due);
   if (is_server_late && seen.busy > kBusy) {
-    return {Code::client_late, rates + fmt::format("this client was late: its threads were {:.0f} "
-                                                   "% busy (-t has more)",
-                                                   100 * seen.busy)};
+    return {
+        Code::client_late,
+        rates +
+            fmt::format(
+                "this client was late: its threads were {:.0f} % busy (use more threads with -t)",
+                100 * seen.busy)};
   }
   const std::string client = describe_client(seen, share(by_client, seen.due));
   if (is_server_late && by_server >= by_client) {
     return {Code::server_late,
             rates + "the server was late: " + describe_server(seen) +
-                (is_client_late ? "; the client, too, " + client : std::string())};
+                (is_client_late ? "; the client also " + client : std::string())};
   }
   if (is_client_late) {
     return {Code::client_late, rates + "this client was late: it " + client};

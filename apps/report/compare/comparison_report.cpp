@@ -35,7 +35,7 @@ class Reporter {
     if (!comparison.ratios.empty()) line("");
     for (const Threshold& threshold : options_.thresholds) report(threshold, comparison);
     if (status_ == kNothingFound) line("nothing found");
-    if (status_ == kCannotTell) line("it cannot be told");
+    if (status_ == kCannotTell) line("no verdict");
     return {text_, status_};
   }
 
@@ -77,7 +77,7 @@ class Reporter {
     const bool failed = std::any_of(base_.results.begin(), base_.results.end(),
                                     [](const Result& each) { return each.status == "failed"; });
     if (failed || base_.error_count() != 0) {
-      cannot_tell(fmt::format("BASE has errors itself ({}): it is nothing to compare with",
+      cannot_tell(fmt::format("BASE has errors ({}): it is not a valid base of comparison",
                               base_.error_count()));
     }
   }
@@ -98,19 +98,19 @@ class Reporter {
     });
     if (late == 0) return;
     line(
-        fmt::format("warning: in {} of {} runs of {} the client itself was late: its latencies are "
-                    "not the server's alone",
+        fmt::format("warning: in {} of {} runs of {} the client itself was late: the latencies are "
+                    "not only those of the server",
                     late, runs.size(), title));
   }
 
   void report_pairs(const Comparison& comparison) {
     const std::size_t pairs = comparison.pairs;
     if (comparison.unpaired != 0) {
-      line(fmt::format("warning: {} runs have no counterpart and are left out",
-                       comparison.unpaired));
+      line(
+          fmt::format("warning: {} runs have no counterpart and are ignored", comparison.unpaired));
     }
     if (pairs < kFewestPairs) {
-      cannot_tell(fmt::format("{} pairs of runs: it takes {} to tell anything, and 10 to tell much",
+      cannot_tell(fmt::format("{} pairs of runs: a verdict needs at least {}, a precise one 10",
                               pairs, kFewestPairs));
       return;
     }
@@ -150,7 +150,7 @@ class Reporter {
     if (ratio != comparison.ratios.end()) {
       report(threshold, *ratio, comparison.pairs);
     } else if (comparison.pairs >= kFewestPairs && comparison.unlike.empty()) {
-      cannot_tell(fmt::format("{}: cannot be told: it is 0 in some run", threshold.text));
+      cannot_tell(fmt::format("{}: no verdict: it is 0 in at least one run", threshold.text));
     }
   }
 
@@ -169,20 +169,19 @@ class Reporter {
     };
     const auto needed = [&] {
       const auto count = pairs_needed(threshold, ratio, pairs);
-      return count ? fmt::format("about {} alternated repeats of each would do", *count)
-                   : std::string("no number of repeats would do");
+      return count ? fmt::format("about {} alternated repeats of each would be enough", *count)
+                   : std::string("no number of repeats would be enough");
     };
     switch (judge(threshold, ratio)) {
       case Judgement::not_exceeded: line(say("not exceeded")); break;
       case Judgement::exceeded: found(say("EXCEEDED")); break;
       case Judgement::noisy:
-        cannot_tell(
-            fmt::format("{}: cannot be told: the noise of {} is {}, and the threshold is "
-                        "closer to 1; {}",
-                        threshold.text, ratio.label, percent(ratio.noise), needed()));
+        cannot_tell(fmt::format(
+            "{}: no verdict: the noise of {} is {}, and the threshold is closer to 1; {}",
+            threshold.text, ratio.label, percent(ratio.noise), needed()));
         break;
       case Judgement::undecided:
-        cannot_tell(say("cannot be told") + ", on both sides of the threshold; " + needed());
+        cannot_tell(say("no verdict") + ", on both sides of the threshold; " + needed());
         break;
     }
   }

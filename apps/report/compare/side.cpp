@@ -29,7 +29,7 @@ std::vector<std::string> files_in(const std::string& folder) {
   }
   if (files.empty()) {
     throw core::Error(core::ErrorCode::not_found,
-                      fmt::format("'{}' is a folder without a file *.json", shown));
+                      fmt::format("the folder '{}' has no file *.json", shown));
   }
   std::sort(files.begin(), files.end());
   return files;

@@ -14,12 +14,12 @@ namespace {
 
 std::string kind_of(const Run& run) {
   if (!run.offered_per_second) return "a closed loop";
-  return fmt::format("an open loop, arrivals {}", run.arrivals.value_or("not said"));
+  return fmt::format("an open loop, arrivals {}", run.arrivals.value_or("unknown"));
 }
 
 void check_alike(const Result& one, const Result& other) {
   if (one.is_search || other.is_search) {
-    refuse_merge(one, other, "cannot be merged: the steps of a search depend on what it measured");
+    refuse_merge(one, other, "cannot be merged: the steps of a search depend on its measurements");
   }
   if (one.runs.size() != other.runs.size()) {
     refuse_merge(one, other,
@@ -31,7 +31,8 @@ void check_alike(const Result& one, const Result& other) {
                    fmt::format("have different loads in run {}: {} and {}", i + 1, left, right));
     }
     if (one.runs[i].response_time_us.has_value() != other.runs[i].response_time_us.has_value()) {
-      refuse_merge(one, other, fmt::format("differ in run {}: one has response times", i + 1));
+      refuse_merge(one, other,
+                   fmt::format("differ in run {}: only one of them has response times", i + 1));
     }
   }
 }

@@ -65,10 +65,10 @@ class RunMerger {
     merged_.duration_seconds = (*ends_last)->measured_until() - (*first)->measured_from();
     const double share = in_common / merged_.duration_seconds;
     if (share < kEnoughInCommon) {
-      warnings.push_back(fmt::format(
-          "in run {} all were measured together for {:.0f} % of the time: the rates are over all "
-          "of it",
-          number_ + 1, 100 * share));
+      warnings.push_back(
+          fmt::format("in run {} all were measured together for {:.0f} % of the time: the rates "
+                      "are for the whole time",
+                      number_ + 1, 100 * share));
     }
   }
 

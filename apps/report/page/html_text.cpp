@@ -49,7 +49,7 @@ std::string policy_hash(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
-    throw core::Error(core::ErrorCode::unexpected, "SHA-256 cannot be computed");
+    throw core::Error(core::ErrorCode::unexpected, "cannot compute SHA-256");
   }
   std::array<unsigned char, 4 * ((EVP_MAX_MD_SIZE + 2) / 3) + 1> base64{};
   const int length = EVP_EncodeBlock(base64.data(), digest.data(), static_cast<int>(size));

@@ -11,7 +11,7 @@ std::uint64_t count_of(const std::string& encoded, const JsonField& field) {
   try {
     return metrics::decode_hdr(encoded).count();
   } catch (const core::Error& error) {
-    field.refuse(std::string("is no histogram: ") + error.what());
+    field.refuse(std::string("is not a histogram: ") + error.what());
   }
 }
 

@@ -46,7 +46,7 @@ json parse_json(std::string_view text, const std::string& file) {
   try {
     return json::parse(text, bound);
   } catch (const json::exception& error) {
-    refuse_file(file, "is no JSON: " + message_of(error));
+    refuse_file(file, "is not valid JSON: " + message_of(error));
   }
 }
 
@@ -61,7 +61,7 @@ void JsonField::refuse(const std::string& why) const {
 }
 
 JsonField JsonField::at(const char* name) const {
-  if (!value_->is_object()) refuse("is no object");
+  if (!value_->is_object()) refuse("is not an object");
   const auto found = value_->find(name);
   const std::string place = place_.empty() ? name : fmt::format("{}.{}", place_, name);
   if (found == value_->end()) JsonField(*value_, file_, place).refuse("is missing");
@@ -69,7 +69,7 @@ JsonField JsonField::at(const char* name) const {
 }
 
 std::vector<JsonField> JsonField::elements(std::size_t most) const {
-  if (!value_->is_array()) refuse("is no array");
+  if (!value_->is_array()) refuse("is not an array");
   if (value_->size() > most) refuse(fmt::format("has more than {} elements", most));
   std::vector<JsonField> fields;
   fields.reserve(value_->size());
@@ -80,7 +80,7 @@ std::vector<JsonField> JsonField::elements(std::size_t most) const {
 }
 
 std::vector<std::pair<std::string, JsonField>> JsonField::members(std::size_t most) const {
-  if (!value_->is_object()) refuse("is no object");
+  if (!value_->is_object()) refuse("is not an object");
   if (value_->size() > most) refuse(fmt::format("has more than {} members", most));
   std::vector<std::pair<std::string, JsonField>> fields;
   for (const auto& item : value_->items()) {
@@ -95,7 +95,7 @@ bool JsonField::is_null() const {
 }
 
 std::string JsonField::text() const {
-  if (!value_->is_string()) refuse("is no text");
+  if (!value_->is_string()) refuse("is not text");
   return value_->get<std::string>();
 }
 
@@ -110,13 +110,13 @@ std::string JsonField::one_of(std::initializer_list<const char*> names) const {
 std::uint64_t JsonField::count() const {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
   if (!value_->is_number_unsigned() || value_->get<std::uint64_t>() > kMost) {
-    refuse("is no whole number from 0 to 2^53");
+    refuse("is not a whole number from 0 to 2^53");
   }
   return value_->get<std::uint64_t>();
 }
 
 double JsonField::number(double most) const {
-  if (!value_->is_number()) refuse("is no number");
+  if (!value_->is_number()) refuse("is not a number");
   const auto number = value_->get<double>();
   if (!(number >= 0 && number <= most)) refuse(fmt::format("is not from 0 to {}", most));
   return number;
@@ -126,7 +126,7 @@ std::string JsonField::scalar_json() const {
   const auto is_scalar = [](const json& value) { return value.is_primitive(); };
   const bool flat = is_scalar(*value_) ||
                     (value_->is_array() && std::all_of(value_->begin(), value_->end(), is_scalar));
-  if (!flat) refuse("is no scalar, nor an array of such");
+  if (!flat) refuse("is neither a scalar nor an array of scalars");
   return value_->dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -37,7 +37,7 @@ Latency read_latency(const JsonField& field) {
   const std::uint64_t counted = count_of(latency.histogram, field.at("histogram"));
   if (counted != latency.count) {
     field.at("histogram")
-        .refuse(fmt::format("has {} latencies, and count says {}", counted, latency.count));
+        .refuse(fmt::format("has {} latencies, but count is {}", counted, latency.count));
   }
   return latency;
 }
@@ -72,7 +72,7 @@ std::vector<Interval> read_intervals(const JsonField& field) {
     intervals.push_back(read_interval(element));
     const std::size_t size = intervals.size();
     if (size > 1 && intervals[size - 1].start_s < intervals[size - 2].start_s) {
-      element.at("start_s").refuse("is before that of the interval before it");
+      element.at("start_s").refuse("is before that of the previous interval");
     }
   }
   return intervals;
@@ -149,9 +149,10 @@ Result parse_result(std::string_view text, const std::string& file) {
   const nlohmann::json json = parse_json(text, file);
   const JsonField root(json, file);
   if (root.at("program").text() != "offload-client") {
-    root.at("program").refuse("is not offload-client: no result of it");
+    root.at("program").refuse("is not offload-client: this is not a result of offload-client");
   }
-  if (root.at("format").count() != 1) root.at("format").refuse("is not 1, which this reads");
+  if (root.at("format").count() != 1)
+    root.at("format").refuse("is not 1, the only one that this program reads");
   Result result;
   result.file = file;
   result.version = root.at("version").text();

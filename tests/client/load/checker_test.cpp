@@ -76,7 +76,7 @@ TEST(Checker, AnotherLengthIsWrongBeforeThePayloadIsThere) {
 
 TEST(Checker, AnAbsurdSizeIsWrongAtOnce) {
   const Bytes stream(4, std::byte{0x7f});
-  EXPECT_EQ(fault_of(stream, "olleh"), "a frame of 2139062143 bytes came, expected 17");
+  EXPECT_EQ(fault_of(stream, "olleh"), "received a frame of 2139062143 bytes, expected 17");
 }
 
 TEST(Checker, BadHeadersAreNamed) {
@@ -93,9 +93,9 @@ TEST(Checker, BadHeadersAreNamed) {
 
 TEST(Checker, AControlMessageIsNoResponse) {
   auto stream = response("olleh", MessageId::exchange_consumer_id_response);
-  EXPECT_EQ(fault_of(stream, "olleh"), "a message of kind 3 came where a response (5) belongs");
+  EXPECT_EQ(fault_of(stream, "olleh"), "received a message of kind 3, expected a response (5)");
   stream.resize(protocol::kFrameHeaderSize);
-  EXPECT_EQ(fault_of(stream, "olleh"), "a message of kind 3 came where a response (5) belongs");
+  EXPECT_EQ(fault_of(stream, "olleh"), "received a message of kind 3, expected a response (5)");
 }
 
 TEST(Checker, AnErrorFrameIsQuotedWithoutControlCharacters) {

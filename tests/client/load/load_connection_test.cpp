@@ -133,7 +133,8 @@ TEST(LoadConnection, AnUnaskedResponseIsWrong) {
       protocol::make_frame(MessageId::client_response, reversed(running.server().read_request()));
   twice.insert(twice.end(), twice.begin(), twice.end());
   ASSERT_TRUE(running.server().write(twice));
-  EXPECT_EQ(running.fault(), "thread 7, request 1: the server sent more than was asked for");
+  EXPECT_EQ(running.fault(),
+            "thread 7, request 1: the server sent data for which there was no request");
 }
 
 TEST(LoadConnection, SilenceIsAnError) {

@@ -42,13 +42,13 @@ TEST_F(ScheduleTest, OffsetsAndSizes) {
 
 TEST_F(ScheduleTest, WrongOnesNameTheirLine) {
   EXPECT_EQ(error("0 64\n1 64 7\n"),
-            "2: '1 64 7' is no offset such as 0.25 or 1500us and a size of at most 16m");
-  EXPECT_EQ(error("0 64\n64\n"), "2: an offset and a size belong on each line");
+            "2: '1 64 7' is not an offset such as 0.25 or 1500us and a size of at most 16m");
+  EXPECT_EQ(error("0 64\n64\n"), "2: each line needs an offset and a size");
   EXPECT_EQ(error("0.25,\n").substr(0, 3), "1: ");
-  EXPECT_EQ(error("1 64\n0.5 64\n"), "2: its offset is before that of the line above");
+  EXPECT_EQ(error("1 64\n0.5 64\n"), "2: its offset is before the offset of the previous line");
   EXPECT_EQ(error("0 17m\n").substr(0, 3), "1: ");
   EXPECT_EQ(error("-1 64\n").substr(0, 3), "1: ");
-  EXPECT_EQ(error("\n# nothing\n"), "2: there is no request in it");
+  EXPECT_EQ(error("\n# nothing\n"), "2: it has no requests");
 }
 
 TEST_F(ScheduleTest, AFileThatIsNotThere) {

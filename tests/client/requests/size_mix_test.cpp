@@ -53,7 +53,7 @@ TEST(SizeMix, AWrongFileNamesItsLine) {
   EXPECT_EQ(support::thrown_by([&] { read_sizes_file(path); }).code(), core::ErrorCode::not_found);
   directory.write("sizes", "64\n\nsixty\n");
   EXPECT_EQ(support::thrown_by([&] { read_sizes_file(path); }).what(),
-            "'" + path + "', line 3: 'sixty' is no size from 0 to 16m");
+            "'" + path + "', line 3: 'sixty' is not a size from 0 to 16m");
   directory.write("sizes", "# nothing\n");
   EXPECT_EQ(support::thrown_by([&] { read_sizes_file(path); }).code(),
             core::ErrorCode::bad_message);

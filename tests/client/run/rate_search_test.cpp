@@ -92,7 +92,7 @@ TEST(RateSearch, LooksNoHigherAndNoLowerThanAsked) {
   EXPECT_EQ(low.end, SearchEnd::lowest_fails);
   EXPECT_EQ(low.rate, std::nullopt);
   EXPECT_EQ(low.high, 300);
-  EXPECT_EQ(low.reason, "even 300 requests/s do not meet the bound");
+  EXPECT_EQ(low.reason, "even 300 requests/s exceed the bound");
   EXPECT_EQ(rates(low), (std::vector<double>{1000, 1000, 500, 500, 300, 300, 300, 300}));
   narrow.lowest = narrow.highest = narrow.first_rate = 700;
   EXPECT_EQ(search_rate(narrow, [](double) { return answer(true); }).rate, 700);
@@ -158,7 +158,8 @@ TEST(RateSearch, TooFewRequestsAreNoReasonToLookLower) {
   EXPECT_EQ(result.end, SearchEnd::too_few);
   EXPECT_EQ(result.rate, std::nullopt);
   EXPECT_EQ(result.steps.size(), 3U);
-  EXPECT_EQ(result.reason.find("too few requests to tell at 1000 requests/s"), 0U) << result.reason;
+  EXPECT_EQ(result.reason.find("too few requests for a verdict at 1000 requests/s"), 0U)
+      << result.reason;
   EXPECT_EQ(judged(3, {few, few, answer(true), answer(true)}).end, SearchEnd::highest_meets);
 }
 

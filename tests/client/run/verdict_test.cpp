@@ -69,7 +69,7 @@ TEST(Verdict, WhoMadeMoreOfThemLateIsNamed) {
   both.held_back = 1000;
   const auto verdict = judge_load(both);
   EXPECT_EQ(verdict.code, Code::server_late);
-  EXPECT_NE(verdict.text.find("the client, too, noticed 5.0 %"), std::string::npos) << verdict.text;
+  EXPECT_NE(verdict.text.find("the client also noticed 5.0 %"), std::string::npos) << verdict.text;
 }
 
 TEST(Verdict, WhereBothWereLateAlikeBothAreNamed) {
@@ -78,7 +78,7 @@ TEST(Verdict, WhereBothWereLateAlikeBothAreNamed) {
   both.held_back = 500;
   const auto verdict = judge_load(both);
   EXPECT_EQ(verdict.code, Code::server_late);
-  EXPECT_NE(verdict.text.find("the client, too"), std::string::npos) << verdict.text;
+  EXPECT_NE(verdict.text.find("the client also"), std::string::npos) << verdict.text;
 }
 
 // They were all sent in time, as the windows were wide; but the answers did not keep up.
@@ -116,7 +116,8 @@ TEST(Verdict, SaysWhyItCannotTell) {
   few.due = 40;
   few.held_back = 1;
   const auto verdict = judge_load(few);
-  EXPECT_NE(verdict.text.find("too few requests to tell: 1 of 40 was late"), std::string::npos)
+  EXPECT_NE(verdict.text.find("too few requests for a verdict: 1 of 40 was late"),
+            std::string::npos)
       << verdict.text;
   few.due = few.held_back = 0;
   EXPECT_NE(judge_load(few).text.find("none was due"), std::string::npos);

@@ -117,7 +117,7 @@ def test_the_search_finds_no_more_than_the_capacity(stage):
     if search["reason"] is None:
         low, high = search["bracket"]
         assert low == search["rate"] <= 1.15 * CAPACITY and low < high <= low * 1.04
-        assert f"Search: {search['rate']:.1f}/s is the highest rate with p99 of {BOUND_MS * 1000} us" \
+        assert f"Search: {search['rate']:.1f}/s is the highest rate with p99 of at most {BOUND_MS * 1000} us" \
             in client.out
 
 
@@ -128,8 +128,8 @@ def test_a_search_that_finds_nothing(stage):
                    "--lag-tolerance", "1s")
     result = finish(client, 1)
     assert result["search"]["rate"] is None
-    assert result["search"]["reason"] == "even 0.001 requests/s do not meet the bound"
-    assert "even 0.001 requests/s do not meet the bound" in client.out
+    assert result["search"]["reason"] == "even 0.001 requests/s exceed the bound"
+    assert "even 0.001 requests/s exceed the bound" in client.out
     assert result["search"]["bracket"] == [None, 0.001]
 
 
@@ -150,14 +150,14 @@ def test_no_request_tells_nothing(stage):
     client = start(stage, server, *NO_REQUEST, "--duration", "20ms")
     run, = finish(client, 5)["runs"]
     assert run["requests"]["due"] == 0 and run["verdict"]["code"] == "too_few"
-    assert "too few requests to tell: none was due" in client.out
+    assert "too few requests for a verdict: none was due" in client.out
 
 
 def test_a_search_without_requests(stage):
     server, _ = stage.pair()
     client = start(stage, server, *NO_REQUEST, "--duration", "20ms", "--search", "p99:1s")
     search = finish(client, 1)["search"]
-    assert search["reason"].startswith("too few requests to tell at 0.5 requests/s") and search["rate"] is None
+    assert search["reason"].startswith("too few requests for a verdict at 0.5 requests/s") and search["rate"] is None
     assert len(search["steps"]) == 3
 
 

@@ -62,12 +62,12 @@ def test_a_wrong_command_line(client_of, options, hints):
 
 @pytest.mark.parametrize("content, hints", [
     ("0 64\nsoon 64\n", ["line 2", "soon 64", "0.25 or 1500us"]),
-    ("0.5 64\n0.25 64\n", ["line 2", "before that of the line above"]),
-    ("0 64\n\n# and then\n1ms\n", ["line 4", "an offset and a size belong on each line"]),
+    ("0.5 64\n0.25 64\n", ["line 2", "before the offset of the previous line"]),
+    ("0 64\n\n# and then\n1ms\n", ["line 4", "each line needs an offset and a size"]),
     ("0 17m\n", ["line 1", "17m", "at most 16m"]),
     ("-1 64\n", ["line 1", "-1 64"]),
-    ("# nothing\n", ["there is no request in it"]),
-    ("", ["there is no request in it"]),
+    ("# nothing\n", ["it has no requests"]),
+    ("", ["it has no requests"]),
     ("nan 64\n", ["line 1"]),
     ("0 64 64\n", ["line 1"]),
     ("0 \x1b[2J\x00\n", ["line 1"]),
@@ -82,7 +82,7 @@ def test_a_wrong_schedule(client_of, stage, content, hints):
 
 
 @pytest.mark.parametrize("content, hints", [
-    ("64\nlarge\n", ["line 2", "'large' is no size from 0 to 16m"]), ("", ["there is no size in it"]),
+    ("64\nlarge\n", ["line 2", "'large' is not a size from 0 to 16m"]), ("", ["it has no sizes"]),
     ("64 64\n", ["line 1"])])
 def test_a_wrong_file_of_sizes(client_of, stage, content, hints):
     path = stage.folder / "sizes"

@@ -146,7 +146,7 @@ def test_compare_slower(series):
 def test_compare_with_a_threshold_in_the_noise(series):
     done = report("compare", series["base"], series["same"], "--fail", "p50>1.01")
     assert done.returncode == 3, done.out
-    assert re.search(r"p50>1.01: cannot be told: the noise .* about \d+ alternated repeats", done.out)
+    assert re.search(r"p50>1.01: no verdict: the noise .* about \d+ alternated repeats", done.out)
 
 
 def test_compare_errors_first(series):
@@ -165,7 +165,7 @@ def test_compare_not_alternated(series):
 def test_compare_too_few(series):
     done = report("compare", series["base"], series["few"])
     assert done.returncode == 3, done.out
-    assert "2 pairs of runs: it takes 3" in done.out
+    assert "2 pairs of runs: a verdict needs at least 3" in done.out
 
 
 def test_compare_lists_and_folders(tmp_path):
@@ -184,10 +184,10 @@ def test_compare_lists_and_folders(tmp_path):
 
 
 @pytest.mark.parametrize("text, hint", [
-    (b"", "is empty"), (b"no JSON", "is no JSON"), (b"\xff\xfe{}", "is no JSON"), (b"[]", "no object"),
+    (b"", "is empty"), (b"no JSON", "is not valid JSON"), (b"\xff\xfe{}", "is not valid JSON"), (b"[]", "is not an object"),
     (b"{}", "program is missing"), (b'{"program": "wrk"}', "program is not offload-client"),
-    (b"[" * 100_000, "levels deep"), (b'{"program": 1e999}', "is no JSON"),
-    (b"\x00" * 100, "is no JSON"),
+    (b"[" * 100_000, "levels deep"), (b'{"program": 1e999}', "is not valid JSON"),
+    (b"\x00" * 100, "is not valid JSON"),
 ])
 @pytest.mark.parametrize("command", ["merge", "html", "compare"])
 def test_files_that_are_no_results(tmp_path, command, text, hint):

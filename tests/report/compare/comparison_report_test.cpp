@@ -58,13 +58,13 @@ TEST(ComparisonReport, NotAlternatedIsAWarning) {
 TEST(ComparisonReport, TwoPairsTellNothing) {
   const auto few = report_of({"p99>2"}, side_of("a", 2, 0), side_of("b", 2, 10));
   EXPECT_EQ(few.status, kCannotTell);
-  EXPECT_TRUE(says(few, "2 pairs of runs: it takes 3")) << few.text;
+  EXPECT_TRUE(says(few, "2 pairs of runs: a verdict needs at least 3")) << few.text;
 }
 
 TEST(ComparisonReport, AThresholdWithinTheNoiseIsRefused) {
   const auto noisy = report_of({"p99>1.001"}, side_of("a", 5, 0), side_of("b", 5, 10));
   EXPECT_EQ(noisy.status, kCannotTell);
-  EXPECT_TRUE(says(noisy, "p99>1.001: cannot be told: the noise of service p99 (us) is 0.8 %"))
+  EXPECT_TRUE(says(noisy, "p99>1.001: no verdict: the noise of service p99 (us) is 0.8 %"))
       << noisy.text;
 }
 
@@ -110,7 +110,7 @@ TEST(ComparisonReport, ALateClientIsAWarning) {
 TEST(ComparisonReport, FoundCountsForMoreThanUntold) {
   const auto both = report_of({"errors<1", "p50>1.005"}, side_of("a", 5, 0), side_of("b", 5, 10));
   EXPECT_EQ(both.status, kFound);
-  EXPECT_TRUE(says(both, "p50>1.005: cannot be told")) << both.text;
+  EXPECT_TRUE(says(both, "p50>1.005: no verdict")) << both.text;
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST_F(SideFiles, RefusesAFolderWithoutResultsAndWhatIsNotThere) {
   const auto what = [](const std::string& text) {
     return std::string(support::thrown_by([&] { read_side(text); }).what());
   };
-  EXPECT_NE(what(folder_.path()).find("without a file *.json"), std::string::npos);
+  EXPECT_NE(what(folder_.path()).find("has no file *.json"), std::string::npos);
   EXPECT_NE(what(write("a.json", {0}) + ",").find("'' cannot be read"), std::string::npos);
 }
 

@@ -44,8 +44,8 @@ TEST(Merge, AddsCountersAndComputesRatesAnew) {
   EXPECT_EQ(merged.result.machine.processors, 16U);
   ASSERT_EQ(merged.warnings.size(), 1U);
   EXPECT_EQ(merged.warnings[0],
-            "in run 1 all were measured together for 60 % of the time: the rates are over all of "
-            "it");
+            "in run 1 all were measured together for 60 % of the time: the rates are for the "
+            "whole time");
 }
 
 TEST(Merge, PercentilesAreThoseOfAllLatencies) {

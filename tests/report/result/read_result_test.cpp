@@ -113,10 +113,10 @@ TEST(ReadResult, RefusesHistogramsThatDoNotFit) {
   json other = sample_json();
   other["runs"][1]["service_time_us"]["histogram"] = encoded({1, 2, 3});
   EXPECT_NE(refusal(other.dump())
-                .find("runs[1].service_time_us.histogram has 3 latencies, and count says 4"),
+                .find("runs[1].service_time_us.histogram has 3 latencies, but count is 4"),
             std::string::npos);
   other["runs"][1]["service_time_us"]["histogram"] = "HISTFAAAAnonsense";
-  EXPECT_NE(refusal(other.dump()).find("runs[1].service_time_us.histogram is no histogram"),
+  EXPECT_NE(refusal(other.dump()).find("runs[1].service_time_us.histogram is not a histogram"),
             std::string::npos);
 }
 
@@ -139,10 +139,10 @@ TEST(ReadResult, RefusesOtherFormatsAndPrograms) {
 
 TEST(ReadResult, RefusesWhatIsNoJson) {
   EXPECT_NE(refusal("").find("is empty"), std::string::npos);
-  EXPECT_NE(refusal("{\"program\": ").find("is no JSON"), std::string::npos);
-  EXPECT_NE(refusal("\"\xff\xfe\"").find("is no JSON"), std::string::npos);
-  EXPECT_NE(refusal("\x1b[2J\n").find("is no JSON"), std::string::npos);
-  EXPECT_NE(refusal("[1]").find("is no object"), std::string::npos);
+  EXPECT_NE(refusal("{\"program\": ").find("is not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("\"\xff\xfe\"").find("is not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("\x1b[2J\n").find("is not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("[1]").find("is not an object"), std::string::npos);
   EXPECT_NE(refusal(std::string(100'000, '[')).find("levels deep"), std::string::npos);
 }
 
