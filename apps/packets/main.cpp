@@ -127,9 +127,9 @@ int run(const Options& options, core::Signals& signals) {
   }
   const bool answers = options.command == Command::echo || options.command == Command::ping;
   if (answers && rules.empty()) {
-    throw core::Error(core::ErrorCode::not_found,
-                      fmt::format("{} has no address: give it one, or say which frames by --rule",
-                                  options.interface));
+    throw core::Error(
+        core::ErrorCode::not_found,
+        fmt::format("{} has no address: add one, or select frames with --rule", options.interface));
   }
   port.steering().set_rules(std::move(rules));
   port.connect(engine);

@@ -4,7 +4,7 @@
 namespace offload::packets {
 
 std::unique_ptr<Runner> make_cuda_runner(packet::FrameMemory&, packet::Port&, const Plan&) {
-  throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA: --backend cpu");
+  throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA: use --backend cpu");
 }
 
 }  // namespace offload::packets

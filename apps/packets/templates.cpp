@@ -34,7 +34,7 @@ sockaddr_in read_endpoint(const std::string& text) {
     }
   }
   throw Error(ErrorCode::invalid_value,
-              fmt::format("'{}' is no IPv4 address and port, such as 10.0.0.1:4000", text));
+              fmt::format("'{}' is not an IPv4 address and port, such as 10.0.0.1:4000", text));
 }
 
 std::vector<std::uint8_t> read_mac(const std::string& text) {
@@ -44,7 +44,7 @@ std::vector<std::uint8_t> read_mac(const std::string& text) {
       std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0], &mac[1], &mac[2],
                   &mac[3], &mac[4], &mac[5], &read) != 6 ||
       read != 17) {
-    throw Error(ErrorCode::invalid_value, fmt::format("'{}' is no Ethernet address", text));
+    throw Error(ErrorCode::invalid_value, fmt::format("'{}' is not an Ethernet address", text));
   }
   return mac;
 }

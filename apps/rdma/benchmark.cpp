@@ -245,7 +245,7 @@ rdma::Receive* Benchmark::wait_for_message(Endpoint& endpoint, std::uint64_t ite
   const auto* const last = reinterpret_cast<const std::uint8_t*>(
       &endpoint.incoming(iteration % endpoint.incoming_slots())[size_ - 1]);
   environment_.wait([&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) == last_byte(iteration); },
-                    "a write of the peer", kPollInterval);
+                    "a write from the peer", kPollInterval);
   return nullptr;
 }
 
@@ -253,11 +253,11 @@ void Benchmark::check_message(Endpoint& endpoint, std::uint64_t iteration, rdma:
   const auto slot = endpoint.incoming(iteration % endpoint.incoming_slots()).first(size_);
   if (message == nullptr) return check(slot, endpoint, !is_requester(), iteration);
   if (message->length() != size_) {
-    throw_wrong(iteration, fmt::format("{} bytes came, not {}", message->length(), size_));
+    throw_wrong(iteration, fmt::format("received {} bytes, expected {}", message->length(), size_));
   }
   std::optional<std::uint32_t> immediate;
   if (has_immediate(options_.operation)) immediate = immediate_of(iteration);
-  if (message->immediate() != immediate) throw_wrong(iteration, "the immediate is another");
+  if (message->immediate() != immediate) throw_wrong(iteration, "the immediate data is wrong");
   check(writes(options_.operation) ? slot : message->destination->data(), endpoint, !is_requester(),
         iteration);
 }

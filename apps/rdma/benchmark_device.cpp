@@ -121,7 +121,7 @@ void Benchmark::take(const DeviceOutcome& outcome, std::uint32_t connection) {
   if (outcome.wrong != Wrong::nothing) throw_wrong(outcome.iteration, words_of(outcome.wrong));
   if (outcome.result == Result::timed_out) {
     throw core::Error(core::ErrorCode::timed_out,
-                      fmt::format("{} did not come within {} s", words_of(outcome.step),
+                      fmt::format("timed out after {1} s waiting for {0}", words_of(outcome.step),
                                   core::to_seconds(options_.timeout)));
   }
   throw core::Error(

@@ -24,7 +24,7 @@ void Benchmark::publish() {
       }
       result_.latency.record(Clock::now() - begun);
       if (sets) continue;
-      if (found != expected) throw_wrong(i, "the event is another");
+      if (found != expected) throw_wrong(i, "the event has the wrong value");
       ++result_.checked;
     }
   }
@@ -34,7 +34,8 @@ void Benchmark::subscribe() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& endpoint : endpoints_) {
       environment_.wait([&] { return endpoint->event().get() > i; }, "the event", kPollInterval);
-      if (endpoint->event().get() > options_.iterations) throw_wrong(i, "the event is too far");
+      if (endpoint->event().get() > options_.iterations)
+        throw_wrong(i, "the value of the event is too high");
       ++result_.checked;
     }
   }
@@ -67,7 +68,7 @@ void Benchmark::read_then_send() {
     const auto begun = Clock::now();
     if (!instance.bind_task(read, reading).ok() || !instance.bind_task(send, sending).ok() ||
         !graph.submit(instance).ok()) {
-      throw core::Error(core::ErrorCode::unexpected, "the graph does not take its tasks");
+      throw core::Error(core::ErrorCode::unexpected, "the graph does not accept its tasks");
     }
     environment_.wait([&] { return run.ended; }, "the end of the graph");
     if (!run.well) {
@@ -88,7 +89,7 @@ void Benchmark::expect_send_of_read() {
     make(first.incoming(0).first(size_), first, false, i);
     first.sync();
     rdma::Receive& message = second.receive();
-    if (message.length() != size_) throw_wrong(i, "a message of another length");
+    if (message.length() != size_) throw_wrong(i, "a message has the wrong length");
     check(message.destination->data(), first, false, i);
     second.give_back(message);
   }

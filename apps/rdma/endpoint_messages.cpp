@@ -16,7 +16,7 @@ void Endpoint::wait_credit() {
   if (++streamed_ <= credited_ + window(options_)) return;
   flush();
   environment_.wait([&] { return streamed_ <= credited_ + window(options_); },
-                    "a credit of the peer");
+                    "a credit from the peer");
 }
 
 void Endpoint::failed(const rdma::Operation& task) noexcept {
@@ -46,9 +46,9 @@ void Endpoint::received(rdma::Receive& task) noexcept {
     case kCredit: credited_ += options_.in_flight; break;
     default:
       if (peer_hello_.empty()) {
-        environment_.fail({ErrorCode::bad_message,
-                           described() + ": the peer is another program: expected the hello of "
-                                         "offload-rdma as its first message"});
+        environment_.fail(
+            {ErrorCode::bad_message, described() + ": the peer is another program; expected the "
+                                                   "hello of offload-rdma as its first message"});
         return;
       }
       arrived_[arrived_count_++ % arrived_.size()] = &task;
@@ -66,7 +66,7 @@ core::Status Endpoint::post(rdma::Receive& task) noexcept {
 rdma::Receive& Endpoint::receive() {
   if (taken_count_ == arrived_count_) {
     flush();
-    environment_.wait([&] { return taken_count_ != arrived_count_; }, "a message of the peer");
+    environment_.wait([&] { return taken_count_ != arrived_count_; }, "a message from the peer");
   }
   return *arrived_[taken_count_++ % arrived_.size()];
 }
@@ -85,7 +85,7 @@ void Endpoint::give_back(rdma::Receive& task) {
 void Endpoint::control(Control what, const memory::Buffer* source) {
   flush();
   environment_.wait([&] { return controls_submitted_ - controls_completed_ < kControls; },
-                    "the end of a control message");
+                    "the completion of a control message");
   auto& task = controls_.tasks()[controls_submitted_++ % kControls];
   task.source = source;
   task.immediate = what;
@@ -137,12 +137,12 @@ void Endpoint::take_hello() {
   const std::string mine = agreed(options_);
   if (mine != theirs) {
     throw Error(ErrorCode::invalid_value,
-                "the peer runs '" + theirs + "', this end '" + mine + "'");
+                "the peer runs '" + theirs + "', this end runs '" + mine + "'");
   }
   const auto region = memory::import_remote(blob);
   if (region.ranges().at(0).length <
       (options_.in_flight + incoming_slots_) * stride_ + device_bytes()) {
-    throw Error(ErrorCode::bad_message, "the peer's memory is too short");
+    throw Error(ErrorCode::bad_message, "the peer's memory is too small");
   }
   peer_ = region.ranges()[0];
   if (device_) {

@@ -23,7 +23,7 @@ std::span<std::byte> Endpoint::room() {
 void Endpoint::wait_completed(std::uint64_t count) {
   if (completed_ >= count) return;
   flush();
-  environment_.wait([&] { return completed_ >= count; }, "the end of an operation");
+  environment_.wait([&] { return completed_ >= count; }, "the completion of an operation");
 }
 
 void Endpoint::submit(rdma::Operation& task) {

@@ -70,8 +70,8 @@ void Environment::pause(core::Duration time) {
 }
 
 void Environment::throw_timeout(const char* what) const {
-  throw core::Error(core::ErrorCode::timed_out,
-                    fmt::format("{} did not come within {} s", what, core::to_seconds(timeout_)));
+  throw core::Error(core::ErrorCode::timed_out, fmt::format("timed out after {1} s waiting for {0}",
+                                                            what, core::to_seconds(timeout_)));
 }
 
 void Environment::fail(const core::Error& why) noexcept {
@@ -79,7 +79,7 @@ void Environment::fail(const core::Error& why) noexcept {
 }
 
 void Environment::on_peer_disconnected() noexcept {
-  if (!closing_) fail({core::ErrorCode::connection_reset, "the peer has gone"});
+  if (!closing_) fail({core::ErrorCode::connection_reset, "the peer has disconnected"});
 }
 
 }  // namespace offload::rdma_tool

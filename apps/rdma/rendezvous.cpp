@@ -71,7 +71,7 @@ void Rendezvous::read_file() {
   const std::string& path = options_.remote_descriptor;
   for (const auto end = core::Clock::now() + options_.timeout; !fs::exists(path);) {
     if (core::Clock::now() > end) {
-      throw Error(ErrorCode::timed_out, "'" + path + "' did not come in time: no peer");
+      throw Error(ErrorCode::timed_out, "'" + path + "' was not written in time: there is no peer");
     }
     environment_.pause(kRetryInterval);
   }
@@ -112,10 +112,10 @@ void Rendezvous::listen() {
 
 void Rendezvous::accept(rdma::ConnectRequest request) {
   if (connectors_.size() == endpoints_.size()) {
-    throw Error(ErrorCode::full, "one peer is there already");
+    throw Error(ErrorCode::full, "another peer is already connected");
   }
   if (request.device_name() != environment_.device().name()) {
-    throw Error(ErrorCode::invalid_value, "it came by " + request.device_name());
+    throw Error(ErrorCode::invalid_value, "it connected through " + request.device_name());
   }
   Connector& connector = connectors_.emplace_back();
   connector.endpoint = endpoints_[connectors_.size() - 1].get();
@@ -136,14 +136,15 @@ void Rendezvous::connect(Endpoint& endpoint) {
     make_cm(connector);
     connector.cm->connect(address(), options_.timeout);
     environment_.wait([&] { return connector.ended || connector.connected(); },
-                      "an answer of the peer");
+                      "an answer from the peer");
     if (!connector.ended) return;
     if (connector.ended->code() != ErrorCode::not_connected || core::Clock::now() > end) {
-      throw Error(connector.ended->code(),
-                  fmt::format("{} port {}: {}; expected there: offload-rdma {} --role responder "
-                              "--cm {}",
-                              options_.cm_address, options_.cm_port, connector.ended->what(),
-                              name_of(options_.operation), options_.cm_address));
+      throw Error(
+          connector.ended->code(),
+          fmt::format(
+              "{} port {}: {}; expected a peer that runs: offload-rdma {} --role responder --cm {}",
+              options_.cm_address, options_.cm_port, connector.ended->what(),
+              name_of(options_.operation), options_.cm_address));
     }
     environment_.pause(kRetryInterval);
   }

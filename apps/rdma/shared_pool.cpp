@@ -37,7 +37,7 @@ SharedPool::SharedPool(Environment& environment, const Options& options)
     rdma::SharedReceiveTask& task = *tasks_.allocate();
     task.destination = buffers_.back().get();
     if (!shared_.submit_unflushed(task).ok()) {
-      throw core::Error(core::ErrorCode::unexpected, "a shared receive was not taken");
+      throw core::Error(core::ErrorCode::unexpected, "a shared receive was not accepted");
     }
   }
   static_cast<void>(shared_.flush());  // errors end the tasks

@@ -123,8 +123,10 @@ int run() {
         static_cast<progress::Context*>(&hasher)}) {
     context->stop();
   }
-  fmt::print("SHA-256 of the last: {}\n{} copies compared, {} right, {} wrong\n", runs.last_hash,
-             runs.right + runs.wrong, runs.right, runs.wrong);
+  fmt::print(
+      "SHA-256 of the last: {}\n"
+      "{} copies compared, {} right, {} wrong\n",
+      runs.last_hash, runs.right + runs.wrong, runs.right, runs.wrong);
   return runs.right == kRuns ? 0 : 1;
 }
 

@@ -37,7 +37,7 @@ struct Received {
 Received receive(int socket) {
   std::vector<std::byte> blob(1024);
   auto message = net::receive_with_fds(socket, blob);
-  if (!message) throw core::Error(core::ErrorCode::bad_message, "no export came");
+  if (!message) throw core::Error(core::ErrorCode::bad_message, "no export arrived");
   blob.resize(message->size);
   return {std::move(blob), std::move(message->fds)};
 }
@@ -80,7 +80,7 @@ void second_process(int socket) {
   MemoryRegion read_only = import(receive(socket));
   read_only.start();
   const auto widened = [&] { memory::export_region(read_only, memory::kLocalAccess); };
-  fmt::print("a read-only export cannot be written: {}\n", refusal_of(widened));
+  fmt::print("a read-only export is not writable: {}\n", refusal_of(widened));
 
   Received forged = receive(socket);
   forged.blob.back() ^= std::byte{1};

@@ -27,7 +27,7 @@ sync::SyncEvent receive(int socket) {
   std::array<std::byte, 64> blob;
   auto message = net::receive_with_fds(socket, blob);
   if (!message || message->fds.size() != 1) {
-    throw core::Error(core::ErrorCode::bad_message, "no sync event came");
+    throw core::Error(core::ErrorCode::bad_message, "no sync event arrived");
   }
   return sync::SyncEvent::import(std::span(blob).first(message->size),
                                  std::move(message->fds.front()));
@@ -36,7 +36,7 @@ sync::SyncEvent receive(int socket) {
 /// Waits until the other process has counted beyond `count`.
 void await(sync::SyncEvent& event, std::uint64_t count) {
   if (!event.wait_greater(count, sync::Wait::block, kPatience)) {
-    throw core::Error(core::ErrorCode::timed_out, "the other process does not count on");
+    throw core::Error(core::ErrorCode::timed_out, "the other process stopped counting");
   }
 }
 

@@ -36,7 +36,7 @@ class Receiver {
   void receive(std::uint32_t notices) {
     const auto deadline = core::Clock::now() + kPatience;
     while (received_ < notices) {
-      if (core::Clock::now() > deadline) throw Error(ErrorCode::timed_out, "no notice came");
+      if (core::Clock::now() > deadline) throw Error(ErrorCode::timed_out, "no notice arrived");
       if (engine_.progress() == 0) std::this_thread::yield();
     }
   }
@@ -44,7 +44,7 @@ class Receiver {
   void on_response(channel::PostRecvTask& task) {
     samples::Notice notice{};
     if (task.payload().size() != sizeof notice) {
-      throw Error(ErrorCode::bad_message, "a notice of another length");
+      throw Error(ErrorCode::bad_message, "a notice has the wrong length");
     }
     std::memcpy(&notice, task.payload().data(), sizeof notice);
     ++received_;
@@ -99,7 +99,7 @@ int run() {
   const auto shape = protocol::ChannelDescriptor::decode(std::span(bytes).first(message->size));
   channel::OwnedChannelFds fds;
   if (!shape || message->fds.size() != fds.size()) {
-    throw Error(ErrorCode::bad_message, "no channel came");
+    throw Error(ErrorCode::bad_message, "no channel arrived");
   }
   std::move(message->fds.begin(), message->fds.end(), fds.begin());
   const channel::ImportedChannel channel(*shape, std::move(fds));
@@ -107,7 +107,7 @@ int run() {
   const char* by = nullptr;
   const std::uint32_t taken = samples::watch(channel.view(), by);
   second.wait();
-  fmt::print("{}: {} notices that nobody asked for, sent by {}\n", kName, taken, by);
+  fmt::print("{}: {} unsolicited notices, sent by {}\n", kName, taken, by);
   return taken == notices() ? 0 : 1;
 }
 

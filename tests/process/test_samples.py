@@ -38,7 +38,7 @@ def test_sync_event_of_two_programs(options, tmp_path):
     with subprocess.Popen([BIN / "sample-sync-event-dpu", "--comch", comch, *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as dpu:
         try:
-            assert dpu.stdout.readline() == f"waits for the host on {comch}\n"
+            assert dpu.stdout.readline() == f"waiting for the host on {comch}\n"
             host = subprocess.run([BIN / "sample-sync-event-host", "--comch", comch, *options],
                                   capture_output=True, text=True, timeout=3 * PATIENCE)
             assert host.returncode == 0, host.stdout + host.stderr
@@ -55,20 +55,20 @@ def test_sync_event_host_says_that_there_is_no_dpu(tmp_path):
     assert ended.returncode == 1 and "sample-sync-event-host: " in ended.stderr
     ended = subprocess.run([BIN / "sample-sync-event-host", "-r", "03:00.0"],
                            capture_output=True, text=True, timeout=PATIENCE)
-    assert ended.returncode == 2 and "--comch names where the two meet" in ended.stderr
+    assert ended.returncode == 2 and "use --comch, which names the address where the two processes connect" in ended.stderr
 
 
 def test_memory_export():
     assert run("sample-memory-export") == (
         "the second process read: hello from the first\n"
-        "a read-only export cannot be written: not_permitted\n"
+        "a read-only export is not writable: not_permitted\n"
         "a forged blob: bad_message\n"
         "the first process read: hello from the second\n")
 
 
 def test_unsolicited():
     """As many as there are thousands of events among 4 Mi values, counted by the receiver too."""
-    assert re.fullmatch(r"sample-unsolicited: 3\d notices that nobody asked for, sent by a (GPU|thread)\n",
+    assert re.fullmatch(r"sample-unsolicited: 3\d unsolicited notices, sent by a (GPU|thread)\n",
                         run("sample-unsolicited"))
 
 

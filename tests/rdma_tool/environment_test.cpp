@@ -39,7 +39,7 @@ TEST_F(EnvironmentTest, AWaitThatTakesTooLongNamesWhatDidNotCome) {
   const auto error =
       thrown_by([&] { environment_.wait([] { return false; }, "the peer's hello"); });
   EXPECT_EQ(error.code(), ErrorCode::timed_out);
-  EXPECT_EQ(std::string(error.what()), "the peer's hello did not come within 0.02 s");
+  EXPECT_EQ(std::string(error.what()), "timed out after 0.02 s waiting for the peer's hello");
 }
 
 TEST_F(EnvironmentTest, TheFirstFailureEndsTheRun) {

@@ -24,7 +24,7 @@ class GpuLauncher final : public LaneLauncher {
 
   void start(std::span<LaneRun> runs) override {
     unsigned most = 0;
-    gpu::check_cuda(count_resident_lanes(most), "ask how many lanes run at once");
+    gpu::check_cuda(count_resident_lanes(most), "query how many lanes run at once");
     // Those that wait for a place would not answer their peers.
     if (runs.size() > most) {
       throw core::Error(core::ErrorCode::invalid_value, std::to_string(runs.size()) +

@@ -108,20 +108,20 @@ struct DeviceOutcome {
 inline const char* words_of(Step step) noexcept {
   switch (step) {
     case Step::begin: break;
-    case Step::message: return "a message of the peer";
-    case Step::credit: return "a credit of the peer";
+    case Step::message: return "a message from the peer";
+    case Step::credit: return "a credit from the peer";
     case Step::room: return "room for an operation";
-    case Step::end: return "the end of an operation";
+    case Step::end: return "the completion of an operation";
   }
-  return "the begin";
+  return "the first operation";
 }
 inline const char* words_of(Wrong wrong) noexcept {
   switch (wrong) {
     case Wrong::nothing: break;
-    case Wrong::length: return "a message of another length";
-    case Wrong::immediate: return "the immediate is another";
-    case Wrong::kind: return "a message of another kind";
-    case Wrong::data: return "another byte";
+    case Wrong::length: return "a message has the wrong length";
+    case Wrong::immediate: return "the immediate data is wrong";
+    case Wrong::kind: return "a message has the wrong kind";
+    case Wrong::data: return "a byte is wrong";
   }
   return "nothing";
 }

@@ -23,14 +23,14 @@ std::unique_ptr<comch::ControlConnection> accept(comch::Listener& listener) {
     pollfd watched{listener.fd(), POLLIN, 0};
     ::poll(&watched, 1, 100);
   }
-  throw core::Error(core::ErrorCode::timed_out, "no host connects");
+  throw core::Error(core::ErrorCode::timed_out, "no host connected in time");
 }
 
 sync::SyncEvent receive(comch::ControlConnection& connection) {
   auto message = connection.await();
   const auto blob = protocol::UserMessage::decode(message.payload);
   if (message.id != protocol::MessageId::user_message || !blob || message.fds.size() != 1) {
-    throw core::Error(core::ErrorCode::bad_message, "the host's first message is no sync event");
+    throw core::Error(core::ErrorCode::bad_message, "the host's first message is not a sync event");
   }
   return sync::SyncEvent::import(blob->bytes, std::move(message.fds.front()));
 }
@@ -39,12 +39,12 @@ int run(const samples::SyncEventOptions& options) {
   cli::start_log(kName, options.log);
   const auto address = comch::Address::parse(options.comch);
   const auto listener = comch::transport_of(address.scheme).listen(address);
-  fmt::print("waits for the host on {}\n", listener->address().to_string());
+  fmt::print("waiting for the host on {}\n", listener->address().to_string());
   (void)std::fflush(stdout);  // for who reads it from a pipe
   const auto connection = accept(*listener);
   sync::SyncEvent event = receive(*connection);
   samples::exchange_signals(event, samples::Side::dpu, options);
-  fmt::print("{} signals came, {} went\n", (event.get() + 1) / 2, event.get() / 2);
+  fmt::print("{} signals received, {} sent\n", (event.get() + 1) / 2, event.get() / 2);
   return 0;
 }
 
@@ -53,8 +53,8 @@ int run(const samples::SyncEventOptions& options) {
 int main(int argc, char** argv) {
   return core::exit_status_of(kName, [&] {
     const auto parsed = samples::parse_sync_event_options(
-        kName, "Takes a sync event from sample-sync-event-host, and exchanges signals.", argc,
-        argv);
+        kName, "Receives a sync event from sample-sync-event-host, and exchanges signals with it.",
+        argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return run(std::get<samples::SyncEventOptions>(parsed));
   });

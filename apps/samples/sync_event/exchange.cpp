@@ -24,7 +24,7 @@ std::uint64_t threshold_of(Side side, std::uint64_t round) {
 }
 
 [[noreturn]] void give_up() {
-  throw core::Error(core::ErrorCode::timed_out, "the other side does not signal");
+  throw core::Error(core::ErrorCode::timed_out, "the other side did not signal in time");
 }
 
 void exchange_synchronously(sync::SyncEvent& event, Side side, bool atomic) {
@@ -120,15 +120,18 @@ std::variant<SyncEventOptions, cli::Leave> parse_sync_event_options(const std::s
                                                                     const char* const* argv) {
   SyncEventOptions options;
   cli::CommandLine line(program, description);
-  cli::add_text(line, "--comch", options.comch, "Where the two meet: unix:PATH");
+  cli::add_text(line, "--comch", options.comch,
+                "Connect the two processes at this address: unix:PATH");
   cli::add_flag(line, "--async", options.async,
-                "By tasks of a context, instead of the event's own functions");
+                "Use tasks of a context, instead of the functions of the event");
   cli::add_integer<std::uint32_t>(line, "--qdepth", options.depth, 1, kRounds,
-                                  "Waits in flight, with --async");
-  cli::add_flag(line, "--atomic", options.atomic, "Signal by add, instead of set");
+                                  "Keep this number of waits in flight, with --async");
+  cli::add_flag(line, "--atomic", options.atomic, "Signal with add, instead of set");
   cli::add_log_options(line, options.log);
-  cli::add_foreign(line, "-d,--dev-pci-addr", "here --comch names where the two meet");
-  cli::add_foreign(line, "-r,--rep-pci-addr", "here --comch names where the two meet");
+  cli::add_foreign(line, "-d,--dev-pci-addr",
+                   "use --comch, which names the address where the two processes connect");
+  cli::add_foreign(line, "-r,--rep-pci-addr",
+                   "use --comch, which names the address where the two processes connect");
   if (auto leave = line.parse(argc, argv)) return *leave;
   return options;
 }

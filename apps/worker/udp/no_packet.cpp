@@ -5,7 +5,7 @@ namespace offload::worker {
 
 ExitStatus run_datagrams(const Options&, core::Signals&) {
   throw core::Error(core::ErrorCode::not_supported,
-                    "--udp: this build has no AF_XDP, as libbpf 1.0 or clang was missing");
+                    "--udp: this build has no AF_XDP, because libbpf 1.0 or clang was missing");
 }
 
 }  // namespace offload::worker

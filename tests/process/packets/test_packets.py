@@ -267,7 +267,7 @@ def test_killed(packets):
     (["echo", "-i", "none"], "there is no interface 'none'"),
     (["count", "-i", "lo", "--rule", "udp"], "rule 'udp': expected [PROTOCOL]"),
     (["filter", "-i", "lo"], "--rule is required"),
-    (["send", "-i", "lo", "--from", "x", "--to", "1.2.3.4:5"], "'x' is no IPv4 address and port"),
+    (["send", "-i", "lo", "--from", "x", "--to", "1.2.3.4:5"], "'x' is not an IPv4 address and port"),
     (["echo", "-i", "lo", "--frames", "100"], "--frames must be a power of two"),
 ])
 def test_wrong_command_lines(options, wrong):

@@ -77,7 +77,7 @@ class End {
   }
   void submit(rdma::Operation& task) {
     const core::Status status = connection.submit(task);
-    if (!status.ok()) throw core::Error(status.error(), "the task was refused");
+    if (!status.ok()) throw core::Error(status.error(), "the task was rejected");
   }
   void finish(rdma::Operation& task) {
     const auto limit = core::Clock::now() + kPatience;
@@ -85,7 +85,7 @@ class End {
       engine.run_once(limit);
     }
     if (task.state() != progress::Task::State::done) {
-      throw core::Error(core::ErrorCode::timed_out, "the task does not end");
+      throw core::Error(core::ErrorCode::timed_out, "the task did not end in time");
     }
     if (!task.status().ok()) throw core::Error(task.status().error(), task.explain());
   }
@@ -104,7 +104,8 @@ class End {
   [[nodiscard]] std::vector<std::byte> receive() const {
     std::array<std::byte, 1024> room;
     const auto length = core::check_errno(::recv(socket_, room.data(), room.size(), 0), "recv");
-    if (length == 0) throw core::Error(core::ErrorCode::connection_reset, "the other end is gone");
+    if (length == 0)
+      throw core::Error(core::ErrorCode::connection_reset, "the other end has disconnected");
     return {room.begin() + 1, room.begin() + length};
   }
 

@@ -23,7 +23,7 @@ void requester(samples::End& end) {
   const auto limit = core::Clock::now() + samples::kPatience;
   do {
     if (core::Clock::now() > limit) {
-      throw core::Error(core::ErrorCode::timed_out, "the responder does not set its event");
+      throw core::Error(core::ErrorCode::timed_out, "the responder did not set its event in time");
     }
     end.run(task);
   } while (task.result < 2);
@@ -41,7 +41,7 @@ void responder(samples::End& end) {
   end.send(exported.blob());
   const auto wait_for = [&](std::uint64_t value) {
     if (event.wait_greater(value - 1, sync::Wait::block, samples::kPatience)) return;
-    throw core::Error(core::ErrorCode::timed_out, "the requester does not set the event");
+    throw core::Error(core::ErrorCode::timed_out, "the requester did not set the event in time");
   };
   wait_for(1);
   event.set(2);
