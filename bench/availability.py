@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What clients notice when workers are killed, replaced or frozen under load, through the programs.
+"""Measures what clients notice when workers are killed, replaced or frozen under load, with the real programs.
 
 A probe on each connection sends requests at a fixed rate, no two alike, and checks every byte of
 every answer; offload-client loads the server beside it. The gap of an event is the longest time

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What offload-client itself costs: its rate and latency beside those of a client that does the least.
+"""Measures the cost of offload-client: its rate and latency beside those of a client that does the minimum.
 
 Both load the bare echo server in turn, some rounds. Prints the median of the ratios, with many
 requests in flight and with one. Exit status 0 only if every response was right.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether offload-report compare tells a slower server from an equal one.
+"""Tests whether offload-report compare distinguishes a slower server from an equal one.
 
 Comparisons of the bare echo server, busy for some microseconds with each request, with itself, where a finding
 is a false alarm, and with one that takes a fifth longer, which has to be found. Each comparison is of

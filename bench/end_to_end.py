@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The three programs over loopback beside the bare echo server, with the same client and load.
+"""Compares the three programs over loopback with the bare echo server, with the same client and load.
 
 Runs the two in turn, some rounds, and prints the median of each figure and of the ratios round by
 round: a machine whose speed drifts drifts for both. Exit status 0 only if every response was right.
@@ -145,7 +145,7 @@ def parse():
     parser.add_argument("--spread", type=lambda text: [int(each) for each in text.split(",")],
                         metavar="COUNTS", default=[],
                         help="such as 1,100,10000: instead of --connections, one load after the "
-                             "other with so many connections, --in-flight requests on all of them "
+                             "other with this number of connections, --in-flight requests on all of them "
                              "together")
     parser.add_argument("--size", type=int, default=64, help="bytes")
     parser.add_argument("--seconds", type=float, default=3, help="of each run")

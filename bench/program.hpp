@@ -17,7 +17,7 @@ inline void add_sizes(cli::CommandLine& line, std::vector<std::uint32_t>& sizes)
   cli::add(
       line, "--sizes", sizes, read,
       fmt::format("a list of sizes from 0 to {}, such as 64,4k,64k", kernels::kMaxMessageLength),
-      "Message sizes, bytes");
+      "Use these message sizes, in bytes");
 }
 
 /// The body of a main: `declare` adds an option for each of Options' members but output, `run`

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The three programs under load while a schedule from a seed does to them what a bad day does.
+"""Runs the three programs under load while a schedule, drawn from a seed, injects faults.
 
-A server with two workers and a stand-by, over a Unix socket or TCP; a load client and probes that check
-every byte. Meanwhile, one after another: a worker killed, stopped for a while, told to leave; the server told
-to reread its files, some of them wrong, and to drain, and given no more memory or descriptors for a while;
-clients that send what is no request, that ask much and read nothing, that go in the middle of a request, that
-come and go. Over TCP one worker is at the other end of a cable (a network namespace; takes root), which is
-pulled for a while.
-At the end nothing may be lost or wrong, and the server may hold no more memory and descriptors than after
+Starts a server with two workers and a stand-by, over a Unix socket or TCP, a load client, and probes that check
+every byte. Meanwhile, one after another: a worker is killed, stopped for a while, or told to detach; the server
+rereads its files, some of them invalid, drains, and gets no more memory or descriptors for a while; clients send
+invalid requests, send many requests without reading responses, disconnect in the middle of a request, and connect
+and disconnect. Over TCP one worker is at the other end of a cable (a network namespace; needs root), which is
+unplugged for a while.
+At the end no response may be lost or wrong, and the server may use no more memory and descriptors than after
 the first tenth of the time. Exit status 0 only if so; the seed repeats the schedule.
 """
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What --metrics costs a server: one scrape of its threads, many scrapes a second, half-sent requests;
-and how much of what a client waits for a request is in its stages.
+"""Measures the cost of --metrics for a server: one scrape of its threads, many scrapes a second, half-sent
+requests; and which part of the latency of a request its stages account for.
 
-The processor's time is that of the view's thread, as the kernel counts it; a load in the background
+The processor time is that of the thread of the view, as the kernel counts it; a load in the background
 keeps the counters moving. Exit status 0 only if every answer was right.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether a load notices --metrics: the three programs without it, with it and a scrape a second, and
+"""Tests whether --metrics affects a load: the three programs without it, with it and a scrape a second, and
 without it again, some rounds in turn.
 
 Prints the median of the requests a second of each, of "with" to the mean of its two neighbours, and of

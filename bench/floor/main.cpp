@@ -45,7 +45,7 @@ metrics::LatencyHistogram measure(std::uint32_t rounds) {
     while (__atomic_load_n(response, __ATOMIC_ACQUIRE) != round) {
       if (++spins % 65536 == 0 && core::Clock::now() > deadline) {
         __atomic_store_n(request, last, __ATOMIC_RELEASE);
-        throw core::Error(core::ErrorCode::timed_out, "the GPU does not answer");
+        throw core::Error(core::ErrorCode::timed_out, "the GPU did not answer in time");
       }
     }
     if (round > kWarmUp) histogram.record(core::Clock::now() - begin);
@@ -103,7 +103,8 @@ int run(const Options& options) {
 }
 
 void declare(cli::CommandLine& line, Options& options) {
-  cli::add_integer<std::uint32_t>(line, "--rounds", options.rounds, 1, 100'000'000, "Round trips");
+  cli::add_integer<std::uint32_t>(line, "--rounds", options.rounds, 1, 100'000'000,
+                                  "Measure this number of round trips");
 }
 
 }  // namespace
@@ -113,5 +114,6 @@ int main(int argc, char** argv) {
   using namespace offload::bench;
   return run_program<Options>(
       argc, argv, "bench-floor",
-      "The floor: a 4-byte word to a polling GPU warp and back; pinned copies.", declare, run);
+      "Measures the floor: a 4-byte word to a polling GPU warp and back, and pinned copies.",
+      declare, run);
 }

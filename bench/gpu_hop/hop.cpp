@@ -40,7 +40,7 @@ channel::SharedChannel import_channel(const channel::ChannelMemory& memory) {
 
 /// Everything here is in its limits: what is refused is a fault of this program.
 [[noreturn, gnu::cold]] void throw_refused(core::Status status) {
-  throw core::Error(status.error(), "the channel refused a task");
+  throw core::Error(status.error(), "the channel rejected a task");
 }
 
 }  // namespace
@@ -55,7 +55,8 @@ Answers Answers::read(const std::string& path) {
   answers.pairs.assign(bytes.begin(), bytes.end());
   const std::size_t pair = std::size_t{numbers[0]} + numbers[1];
   if (!file || numbers[0] == 0 || rest.empty() || rest.size() % pair != 0) {
-    throw core::Error(core::ErrorCode::bad_message, path + ": no requests with their answers");
+    throw core::Error(core::ErrorCode::bad_message,
+                      path + ": does not have requests with their responses");
   }
   return answers;
 }

@@ -95,7 +95,7 @@ void run_share(const Options& options, const Load& load, std::uint32_t gpu, Hops
   for (auto& thread : threads) thread.join();
   backend->check();  // throws the reason, if it has ended by itself
   if (!backend->stop(std::chrono::seconds(5))) {
-    throw core::Error(core::ErrorCode::timed_out, "the back end did not stop");
+    throw core::Error(core::ErrorCode::timed_out, "the back end did not stop in time");
   }
 }
 
@@ -149,7 +149,7 @@ int run(const Options& options) {
   if (options.together) fmt::print(", posted together");
   if (options.gpus > 1) fmt::print(", over {} GPUs", options.gpus);
   if (options.warps != 0) fmt::print(", {} warps a channel", options.warps);
-  if (options.backend == "graph") fmt::print(", {} batches at once on each", options.batches);
+  if (options.backend == "graph") fmt::print(", {} batches in flight on each", options.batches);
   if (options.large != 0) fmt::print(", every 11th message of {} bytes", options.large);
   fmt::print("\n");
   fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "M msg/s", "GB/s",
@@ -170,20 +170,24 @@ int run(const Options& options) {
 }
 
 void declare(cli::CommandLine& line, Options& options) {
-  cli::add_choice(line, "--backend", options.backend, {"cuda", "graph", "cpu"}, "What answers");
-  cli::add_text(line, "--service", options.service,
-                "What is done to messages: reverse, or a module's service that does the same");
+  cli::add_choice(line, "--backend", options.backend, {"cuda", "graph", "cpu"},
+                  "Answer with this back end");
+  cli::add_text(
+      line, "--service", options.service,
+      "Process messages with this service: reverse, or a service of a module that does the same");
   const auto take_module = [&options](const std::string& text) {
     options.modules.push_back(text);
     return !text.empty();
   };
   cli::add_values(line, "--service-module", take_module, "a shared library with a service",
-                  "As offload-worker's; to compare a service as a module with one built in")
+                  "Load this module, as offload-worker does; to compare a service of a module with "
+                  "a built-in one")
       .type_name("FILE");
   const auto take_option = [&options](const std::string& text) {
     return backend::add_service_option(options.service_options, text);
   };
-  cli::add_values(line, "--service-option", take_option, "KEY=VALUE", "As offload-worker's")
+  cli::add_values(line, "--service-option", take_option, "KEY=VALUE",
+                  "Pass this option to the service, as offload-worker does")
       .type_name("KEY=VALUE");
   const auto take_answers = [&options](const std::string& path) {
     options.answers = Answers::read(path);
@@ -191,38 +195,39 @@ void declare(cli::CommandLine& line, Options& options) {
     return true;
   };
   cli::add_values(line, "--answers", take_answers, "a file of bench/services.py",
-                  "Requests with what is to be answered, for a service that does not reverse; "
-                  "instead of --sizes")
+                  "Read requests and expected responses from this file, for a service that does "
+                  "not reverse; instead of --sizes")
       .type_name("FILE");
   add_sizes(line, options.sizes);
-  cli::add_integer<std::uint32_t>(line, "--large", options.large, 0, kernels::kMaxMessageLength,
-                                  "Size of every 11th message, bytes; latencies are of the "
-                                  "others");
-  cli::add_integer<std::uint32_t>(line, "--max-length", options.max_length, 0,
-                                  kernels::kMaxMessageLength,
-                                  "What a channel takes at least, bytes");
+  cli::add_integer<std::uint32_t>(
+      line, "--large", options.large, 0, kernels::kMaxMessageLength,
+      "Give every 11th message this size in bytes; latencies are of the other messages");
+  cli::add_integer<std::uint32_t>(
+      line, "--max-length", options.max_length, 0, kernels::kMaxMessageLength,
+      "Give channels a maximum message length of at least this number of bytes");
   cli::add_integer<std::uint32_t>(line, "--in-flight", options.in_flight, 1, kMostInFlight,
-                                  "Messages in flight on a channel");
+                                  "Keep this number of messages in flight on a channel");
   cli::add_flag(line, "--together", options.together,
-                "Post all in flight at once, and again when all are answered; latencies are from "
-                "before the first is written to the last response");
+                "Post all messages in flight together, and again when all are answered; latencies "
+                "are from before the first write to the last response");
   cli::add_integer<std::uint32_t>(line, "--channels", options.channels, 1, 256,
-                                  "Channels, each driven by a thread");
-  cli::add_integer<std::uint32_t>(line, "--gpus", options.gpus, 1, 16,
-                                  "GPUs that the channels are dealt among, a back end on each");
+                                  "Use this number of channels, each driven by a thread");
+  cli::add_integer<std::uint32_t>(
+      line, "--gpus", options.gpus, 1, 16,
+      "Distribute the channels over this number of GPUs, with a back end on each");
   cli::add_integer<std::uint32_t>(line, "--depth", options.depth, 1, kernels::kMaxDepth,
-                                  "Slots of a channel, a power of two");
+                                  "Give each channel this number of slots, a power of two");
   cli::add_integer<std::uint32_t>(line, "--warps", options.warps, 0, 64,
-                                  "cuda: warps that serve a channel, a multiple of 4; 0: as many "
-                                  "as offload-worker has for such messages");
+                                  "cuda: use this number of warps for a channel, a multiple of 4; "
+                                  "0: as many as offload-worker uses for such messages");
   cli::add_integer<std::uint32_t>(line, "--batches", options.batches, 1, 16,
-                                  "graph: batches of a channel under way at once");
+                                  "graph: keep this number of batches of a channel in flight");
   cli::add_integer<std::uint64_t>(line, "--messages", options.messages, 1, 1'000'000'000,
-                                  "Messages on each channel");
+                                  "Send this number of messages on each channel");
   cli::add_time(line, "--idle-sleep", options.idle_sleep, core::Duration{},
-                "cuda: as offload-worker's");
+                "cuda: as the option of offload-worker");
   cli::add_time(line, "--gap", options.gap, core::Duration{},
-                "Pause before each message, to find the worker idle");
+                "Pause for this time before each message, so that the worker is idle");
 }
 
 }  // namespace
@@ -230,7 +235,7 @@ void declare(cli::CommandLine& line, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace offload::bench;
-  return run_program<Options>(argc, argv, "bench-gpu-hop",
-                              "Round trips through channels to the worker's back end, without TCP.",
-                              declare, run);
+  return run_program<Options>(
+      argc, argv, "bench-gpu-hop",
+      "Measures round trips through channels to the worker's back end, without TCP.", declare, run);
 }

@@ -58,7 +58,8 @@ int run(const Options& options) {
   const bool on_gpu = options.initiator == "gpu";
   const auto initiator = on_gpu ? make_gpu_initiator() : make_cpu_initiator();
   if (initiator == nullptr) {
-    throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA: --initiator cpu");
+    throw core::Error(core::ErrorCode::not_supported,
+                      "this build has no CUDA: use --initiator cpu");
   }
   LoadOptions load = options.load;
   load.signals_each = !options.signals_last;
@@ -93,26 +94,31 @@ int run(const Options& options) {
 }
 
 void declare(cli::CommandLine& line, Options& options) {
-  cli::add_choice(line, "--initiator", options.initiator, {"gpu", "cpu"}, "Who posts");
+  cli::add_choice(line, "--initiator", options.initiator, {"gpu", "cpu"},
+                  "Post from threads (cpu) or from a kernel (gpu)");
   cli::add_choice(line, "--row", options.row,
                   {"all", "post", "post-4x", "rate", "one-queue", "shared", "round-trip", "signal",
                    "ping-pong"},
-                  "What is measured");
-  cli::add_integer<std::uint32_t>(line, "--groups", options.groups, 0, 4096,
-                                  "Warps or threads that post, where there are many; 0: the row's");
-  cli::add_integer<std::uint32_t>(line, "--threads", options.threads, 0, 256,
-                                  "Threads that stand for the card, for rate; 0: the row's");
+                  "Measure this");
+  cli::add_integer<std::uint32_t>(
+      line, "--groups", options.groups, 0, 4096,
+      "Post from this number of warps or threads, in rows with several; 0: the number of the row");
+  cli::add_integer<std::uint32_t>(
+      line, "--threads", options.threads, 0, 256,
+      "Emulate the card with this number of threads, for rate; 0: the number of the row");
   cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 0, 512,
-                                  "Entries a doorbell, where there are several; 0: the row's");
-  cli::add_integer<std::uint64_t>(line, "--operations", options.operations, 0, 1'000'000'000,
-                                  "Entries of each group; 0: the row's");
+                                  "Post this number of entries with one doorbell, in rows with "
+                                  "several; 0: the number of the row");
+  cli::add_integer<std::uint64_t>(
+      line, "--operations", options.operations, 0, 1'000'000'000,
+      "Post this number of entries from each group; 0: the number of the row");
   cli::add_integer<std::uint32_t>(line, "--blocks", options.load.blocks, 16, 32768,
-                                  "Blocks of a send queue, a power of two");
-  cli::add_flag(line, "--inline", options.load.has_inline, "28 bytes within the entry");
+                                  "Give a send queue this number of blocks, a power of two");
+  cli::add_flag(line, "--inline", options.load.has_inline, "Send 28 bytes inline in the entry");
   cli::add_flag(line, "--signal-last", options.signals_last,
-                "A completion for the last entry of a doorbell alone");
+                "Request a completion only for the last entry of a doorbell");
   cli::add_time(line, "--limit", options.load.limit, std::chrono::milliseconds(1),
-                "Of a wait, after which a kernel ends by itself");
+                "Limit each wait to this time, after which the kernel ends");
 }
 
 }  // namespace
@@ -120,7 +126,8 @@ void declare(cli::CommandLine& line, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace offload::bench;
-  return run_program<Options>(argc, argv, "bench-gpu-rdma",
-                              "Posting to queues in mlx5's formats, and completing, by a kernel.",
-                              declare, run);
+  return run_program<Options>(
+      argc, argv, "bench-gpu-rdma",
+      "Measures how a kernel posts to queues in the formats of mlx5, and takes completions.",
+      declare, run);
 }

@@ -146,7 +146,7 @@ Measured measure(Initiator& initiator, const Row& row, const LoadOptions& option
   if (row.threads != 0 && cards.entries() != entries) {
     throw core::Error(
         core::ErrorCode::unexpected,
-        fmt::format("{}: {} entries were carried out, of {}", row.name, cards.entries(), entries));
+        fmt::format("{}: {} of {} entries were carried out", row.name, cards.entries(), entries));
   }
   const auto elapsed = static_cast<double>(end - begin);
   return {static_cast<double>(load.operations * row.groups) / elapsed * 1e9,

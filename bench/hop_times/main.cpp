@@ -53,7 +53,7 @@ int run(const Options& options) {
 void declare(cli::CommandLine& line, Options& options) {
   add_sizes(line, options.sizes);
   cli::add_integer<std::uint32_t>(line, "--messages", options.messages, 1'000, 10'000'000,
-                                  "Messages of each size");
+                                  "Send this number of messages of each size");
 }
 
 }  // namespace
@@ -62,6 +62,6 @@ void declare(cli::CommandLine& line, Options& options) {
 int main(int argc, char** argv) {
   using namespace offload::bench;
   return run_program<Options>(argc, argv, "bench-hop-times",
-                              "Where the time of one message goes, hop by hop, to a GPU and back.",
+                              "Measures the time of each hop of one message to a GPU and back.",
                               declare, run);
 }

@@ -59,7 +59,7 @@ class Client {
     times.posted = core::Clock::now();
     while (!seen(message, flag)) {
       if (core::Clock::now() - times.posted > kLimit) {
-        throw core::Error(core::ErrorCode::timed_out, "the GPU does not answer");
+        throw core::Error(core::ErrorCode::timed_out, "the GPU did not answer in time");
       }
     }
     times.seen = core::Clock::now();

@@ -3,10 +3,10 @@
 
     scripts/rdma-guest --timeout 900 -- bench/rdma/compare.py
 
-Runs the two in turn, some rounds, each end on a processor of its own and looking for completions all
-the time, and prints the medians of both and of the ratios round by round. Of bandwidth both have one
-doorbell and one completion for 32 messages. What perftest says that it sends inline, offload-rdma
-does: it does so with known cards alone. It takes the package perftest. Data is not checked in either.
+Runs the two in turn, some rounds, each end on a separate processor and polling for completions, and
+prints the medians of both and of the ratios round by round. For bandwidth both use one doorbell and one
+completion for 32 messages. offload-rdma sends inline what perftest reports that it sends inline, which
+perftest does only on known cards. Needs the package perftest. Neither of the two checks data.
 """
 
 import argparse

@@ -81,8 +81,9 @@ int run(const Options& options) {
 void declare(cli::CommandLine& line, Options& options) {
   cli::add_integer<std::uint32_t>(line, "--queues", options.queues, 1, 1024, "Queues");
   cli::add_integer<std::uint32_t>(line, "--run", options.run, 1, 1024,
-                                  "Entries with one doorbell; a power of two");
-  cli::add_integer<std::uint32_t>(line, "--rounds", options.rounds, 1, 10'000'000, "Runs a queue");
+                                  "Post this number of entries with one doorbell, a power of two");
+  cli::add_integer<std::uint32_t>(line, "--rounds", options.rounds, 1, 10'000'000,
+                                  "Post this number of runs on each queue");
 }
 
 }  // namespace
@@ -90,8 +91,8 @@ void declare(cli::CommandLine& line, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace offload::bench;
-  return run_program<Options>(argc, argv, "bench-rdma-proxy-gpu",
-                              "A kernel that posts, and a proxy on a device that carries nothing "
-                              "out.",
-                              declare, run);
+  return run_program<Options>(
+      argc, argv, "bench-rdma-proxy-gpu",
+      "Measures a kernel that posts, and a proxy on a device that carries nothing out.", declare,
+      run);
 }

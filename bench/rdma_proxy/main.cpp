@@ -139,8 +139,9 @@ int run(const Options& options) {
 void declare(cli::CommandLine& line, Options& options) {
   cli::add_integer<std::uint32_t>(line, "--queues", options.queues, 1, 1024, "Queues");
   cli::add_integer<std::uint32_t>(line, "--run", options.run, 1, 1024,
-                                  "Entries with one doorbell; a power of two");
-  cli::add_integer<std::uint32_t>(line, "--rounds", options.rounds, 1, 1'000'000, "Runs a queue");
+                                  "Post this number of entries with one doorbell, a power of two");
+  cli::add_integer<std::uint32_t>(line, "--rounds", options.rounds, 1, 1'000'000,
+                                  "Post this number of runs on each queue");
 }
 
 }  // namespace
@@ -149,7 +150,7 @@ void declare(cli::CommandLine& line, Options& options) {
 int main(int argc, char** argv) {
   using namespace offload::bench;
   return run_program<Options>(argc, argv, "bench-rdma-proxy",
-                              "A proxy on a device that carries nothing out: entries a second, and "
-                              "what it adds to a post.",
+                              "Measures a proxy on a device that carries nothing out: entries a "
+                              "second, and the time that it adds to a post.",
                               declare, run);
 }

@@ -78,11 +78,13 @@ int main(int argc, char** argv) {
   using namespace offload;
   return core::exit_status_of("bench-rdma-tasks", [&] {
     bench::Options options;
-    cli::CommandLine line("bench-rdma-tasks",
-                          "What an operation by tasks of lib/rdma costs beside the device.");
+    cli::CommandLine line(
+        "bench-rdma-tasks",
+        "Measures the cost of an operation with tasks of lib/rdma, without the device.");
     cli::add_integer<std::uint64_t>(line, "--messages", options.messages, 1, 1'000'000'000,
-                                    "Writes of 64 bytes");
-    cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 1024, "Writes a doorbell");
+                                    "Post this number of writes of 64 bytes");
+    cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 1024,
+                                    "Post this number of writes with one doorbell");
     if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
     return bench::run(options);
   });

@@ -29,15 +29,17 @@ struct Options {
 };
 
 void declare(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "-s,--server-ip-address", options.address, "The server's IP address")
+  cli::add_text(line, "-s,--server-ip-address", options.address, "Connect to this IP address")
       .default_str(options.address);
   cli::add_integer<std::uint16_t>(line, "-p,--server-ip-port", options.port, 1, 65535,
-                                  "The server's TCP port")
+                                  "Connect to this TCP port")
       .required();
-  cli::add_size(line, "--size", options.size, 0, 1U << 20, "Of requests and responses, bytes");
+  cli::add_size(line, "--size", options.size, 0, 1U << 20,
+                "Send requests of this size, and expect responses of this size, in bytes");
   cli::add_integer<std::uint32_t>(line, "--max-concurrent-messages", options.in_flight, 1, 65536,
-                                  "Requests in flight");
-  cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1), "Of the run")
+                                  "Keep this number of requests in flight");
+  cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1),
+                "Run for this time")
       .default_str("1");
 }
 
@@ -121,7 +123,7 @@ int measure(const Options& options) {
 int main(int argc, char** argv) {
   using namespace offload::bench;
   return run_program<Options>(argc, argv, "bench-tcp-client",
-                              "The least that a load client can do: sends frames, counts what "
-                              "comes back, looks at nothing.",
+                              "Does the least that a load client can do: sends frames and counts "
+                              "responses, without checking them.",
                               declare, measure);
 }

@@ -28,15 +28,15 @@ struct Options {
 };
 
 void declare(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--listen-address", options.listen_address, "Address to listen on")
+  cli::add_text(line, "--listen-address", options.listen_address, "Listen on this address")
       .default_str(options.listen_address);
   cli::add_integer<std::uint16_t>(line, "-p,--server-listen-port", options.port, 0, 65535,
-                                  "TCP port; 0: a free one");
+                                  "Listen on this TCP port; 0: any free port");
   cli::add_integer<std::uint32_t>(line, "--threads", options.threads, 1, 256, "I/O threads");
   cli::add_integer<std::uint32_t>(line, "--max-message-length", options.max_message_length, 0,
-                                  1U << 30, "Longest payload, bytes");
+                                  1U << 30, "Accept payloads of up to this number of bytes");
   cli::add_time(line, "--work", options.work, core::Duration{},
-                "Be busy for so long with each message: a server of a known speed")
+                "Stay busy for this time with each message, to emulate a server of a known speed")
       .default_str("0");
 }
 
@@ -82,7 +82,7 @@ void serve(const Options& options, core::Signals& signals) {
 
 int run(int argc, char** argv) {
   cli::CommandLine line("bench-tcp-echo",
-                        "The bare TCP echo server that offload-server is compared with");
+                        "A minimal TCP echo server, to compare offload-server with");
   Options options;
   declare(line, options);
   if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);

@@ -44,7 +44,7 @@ def test_sync_event_of_two_programs(options, tmp_path):
             assert host.returncode == 0, host.stdout + host.stderr
             assert re.fullmatch(r"1000 round trips, [\d.]+ us each\n", host.stdout)
             out, err = dpu.communicate(timeout=PATIENCE)
-            assert (dpu.returncode, out, err) == (0, "1000 signals came, 1000 went\n", "")
+            assert (dpu.returncode, out, err) == (0, "1000 signals received, 1000 sent\n", "")
         finally:
             dpu.kill()
 

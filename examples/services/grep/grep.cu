@@ -54,7 +54,7 @@ class PatternReader {
       if (first != kClass && text_.compare(at_, 1, "-") == 0 && text_.compare(at_, 2, "-]") != 0) {
         ++at_;
         last = member(bytes);
-        if (last == kClass || last < first) fail("a range that is none");
+        if (last == kClass || last < first) fail("an invalid range");
       }
       for (int byte = first; first != kClass && byte <= last; ++byte) set(bytes, byte);
     } while (!takes(']'));

@@ -273,7 +273,7 @@ def test_grep(stage, tmp_path):
     (["pattern="], "has 0 positions"),
     (["pattern=" + "x" * 65], "has 65 positions"),
     (["pattern=a*"], "'*' is not supported"),
-    (["pattern=[z-a]"], "a range that is none"),
+    (["pattern=[z-a]"], "an invalid range"),
     (["pattern=[abc"], "it ends too early"),
     (["pattern=\\x4"], "it ends too early"),
     (["pattern=\\x4g"], "two hexadecimal digits"),

@@ -171,7 +171,7 @@ def test_more_responses_than_requests():
     with BadServer(frame(b"one", RESPONSE) + frame(b"two", RESPONSE)) as server:
         with Client("127.0.0.1", server.port, timeout=PATIENCE) as client:
             assert client.request(b"hello") == b"one"
-            with pytest.raises(ProtocolError, match="no request asked for"):
+            with pytest.raises(ProtocolError, match="a response without a request"):
                 client.request(b"world")
     assert server.client_closed
 

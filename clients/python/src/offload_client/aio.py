@@ -53,7 +53,7 @@ class _Connection(Connection["Answer"]):
 
     def _check_loop(self) -> None:
         if asyncio.get_running_loop() is not self._loop:
-            raise NotOwner("this client belongs to another event loop: connect anew in this one")
+            raise NotOwner("this client belongs to another event loop: connect a new client in this one")
 
     def _readable(self) -> None:
         with self.use():
@@ -187,7 +187,7 @@ class AsyncClient:
     async def connect(self) -> None:
         """Connects, once. Raises ConnectFailed."""
         if self._connection is not None:
-            raise RuntimeError("this client has connected before")
+            raise RuntimeError("this client was already connected")
         try:
             connected = await asyncio.wait_for(self._connected(), self._connect_timeout)
         except (OSError, asyncio.TimeoutError) as error:
@@ -218,7 +218,7 @@ class AsyncClient:
         """The responses to requests, in their order, with up to `in_flight` of them under way. Raises
         as request() does, and OffloadError after an exception has ended the iteration."""
         if in_flight < 1:
-            raise ValueError("in_flight is 1 at least")
+            raise ValueError("in_flight must be at least 1")
         iteration = Iteration()
         return _Responses(self._pipeline(payloads, in_flight, iteration), iteration)
 

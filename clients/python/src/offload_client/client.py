@@ -101,7 +101,7 @@ class Client:
         answered. Raises as request() does, and OffloadError after an exception has ended the
         iteration; what an iteration leaves unanswered that ends early is dropped when it comes."""
         if in_flight < 1:
-            raise ValueError("in_flight is 1 at least")
+            raise ValueError("in_flight must be at least 1")
         iteration = Iteration()
         return itertools.chain(self._pipeline(payloads, in_flight, iteration),
                                iter(iteration.check, None))

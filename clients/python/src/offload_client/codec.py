@@ -34,7 +34,7 @@ def request_payload(payload: Payload) -> bytes:
     if no server would take it."""
     copy = payload if type(payload) is bytes else bytes(memoryview(payload))
     if len(copy) > MAX_MESSAGE_LENGTH:
-        raise ValueError(f"a request has {MAX_MESSAGE_LENGTH} bytes at most, not {len(copy)}")
+        raise ValueError(f"a request must have at most {MAX_MESSAGE_LENGTH} bytes, not {len(copy)}")
     return copy
 
 
@@ -85,8 +85,8 @@ class FrameDecoder:
             return MessageId.ERROR, length
         # The reference server echoes the request's.
         if msg_id not in (MessageId.RESPONSE, MessageId.REQUEST):
-            raise ProtocolError(f"a frame with msg_id {msg_id} in place of a response")
+            raise ProtocolError(f"a frame with msg_id {msg_id} instead of a response")
         if length > self._max_response_length:
             raise ProtocolError(
-                f"a response of {length} bytes, of {self._max_response_length} at most")
+                f"a response of {length} bytes; at most {self._max_response_length} are allowed")
         return MessageId.RESPONSE, length

@@ -103,7 +103,7 @@ class Connection(Generic[AnySlot]):
 
     def _check_process(self) -> None:
         if self._forked():
-            raise NotOwner(f"this client belongs to process {self._process}: connect anew after a fork")
+            raise NotOwner(f"this client belongs to process {self._process}: connect a new client after a fork")
 
     def _begin(self, use: Use) -> None:
         self._check_process()

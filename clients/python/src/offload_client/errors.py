@@ -1,4 +1,4 @@
-"""What can go wrong. Every error of this package is an OffloadError."""
+"""The errors of this package. Every one is an OffloadError."""
 from __future__ import annotations
 
 import enum
@@ -47,11 +47,11 @@ class OffloadError(Exception):
 
 
 class ConnectFailed(OffloadError, ConnectionError):
-    """No connection came to be: resolution, TCP or TLS; __cause__ says more."""
+    """The connection could not be established: resolution, TCP or TLS failed; __cause__ has the reason."""
 
 
 class RequestRefused(OffloadError):
-    """The server answered with an error frame in place of a response. Other requests are not
+    """The server answered with an error frame instead of a response. Other requests are not
     concerned, unless it closes the connection, too: these then get ConnectionLost."""
 
     def __init__(self, code: int, text: str, unanswered: Iterable[bytes] = ()) -> None:

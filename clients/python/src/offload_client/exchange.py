@@ -91,7 +91,7 @@ class Exchange(Generic[AnySlot]):
         if frame.message_id == MessageId.ERROR:
             self._refuse(*decode_error(frame.payload))
         elif not self._waiting:
-            raise ProtocolError("a response that no request asked for")
+            raise ProtocolError("a response without a request")
         else:
             _, slot = self._waiting[0]
             if not slot.done():
