@@ -25,16 +25,13 @@ constexpr const char* kDescription =
     "reports throughput and latency.";
 
 constexpr const char* kFooter =
-    "\n"
-    "BYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h, RATE (requests\n"
+    "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h, RATE "
+    "(requests\n"
     "a second of all threads) in k or m (thousands and millions).\n"
-    "Exit status: 0 every response was right; 1 a wrong, missing or refused response, a "
-    "connection\n"
-    "error, or a search that found no rate; 2 an invalid command line; 3 the server did not keep "
-    "up\n"
-    "with --rate or --schedule; 4 no verdict: this client was late; 5 no verdict: there were too "
-    "few\n"
-    "requests; 130 stopped by SIGINT or SIGTERM.\n\n"
+    "Exit status: 0 every response was right; 1 a wrong, missing or refused response, a\n"
+    "connection error, or a search that found no rate; 2 an invalid command line; 3 the server\n"
+    "did not keep up with --rate or --schedule; 4 no verdict: this client was late; 5 no verdict:\n"
+    "there were too few requests; 130 stopped by SIGINT or SIGTERM.\n\n"
     "Examples:\n"
     "  offload-client -s 127.0.0.1 -t 4 -i 100000 -m hello -e olleh\n"
     "  offload-client -s ::1 -p 7000 --mix 64:90,64k:10 --rate 20k --arrivals poisson \\\n"

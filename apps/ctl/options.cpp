@@ -9,15 +9,12 @@ namespace offload::ctl {
 namespace {
 
 constexpr const char* kDescription =
-    "Sends a command to an offload-server or offload-worker that runs with --admin, and prints "
-    "its\n"
-    "reply. Only the user of that program and root may do so.";
+    "Sends a command to an offload-server or offload-worker that runs with --admin, and prints\n"
+    "its reply. Only the user of that program and root may do so.";
 
 constexpr const char* kFooter =
-    "\n"
-    "Exit status: 0 success, or the condition holds; 1 refused, the condition does not hold, or "
-    "no\n"
-    "reply; 2 an invalid command line.\n\n"
+    "\nExit status: 0 success, or the condition holds; 1 refused, the condition does not hold, or\n"
+    "no reply; 2 an invalid command line.\n\n"
     "Example:\n"
     "  offload-ctl --admin unix:/run/dpu-gpu-offload/server.admin log-level info,comch=debug";
 

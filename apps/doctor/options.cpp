@@ -6,18 +6,14 @@ namespace offload::doctor {
 namespace {
 
 constexpr const char* kDescription =
-    "Checks whether this machine is ready for offload-server and offload-worker: prints what it "
-    "found,\n"
-    "what they need, and how to fix it. It reads /proc, /sys and /dev, changes nothing, and needs "
-    "no\n"
-    "privileges; it says what only root can read. With --pair it ends with a plan: the commands "
-    "that\n"
-    "set up the two devices, in order.";
+    "Checks whether this machine is ready for offload-server and offload-worker: prints what it\n"
+    "found, what they need, and how to fix it. It reads /proc, /sys and /dev, changes nothing,\n"
+    "and needs no privileges; it says what only root can read. With --pair it ends with a plan:\n"
+    "the commands that set up the two devices, in order.";
 
 constexpr const char* kFooter =
-    "\n"
-    "Exit status: 0 at most notes; 3 a warning: the programs run, but slower than they could;\n"
-    "4 an error: the role of this machine cannot work; 1 a failure; 2 an invalid command line.";
+    "\nExit status: 0 at most notes; 3 a warning: the programs run, but slower than they could; 4\n"
+    "an error: the role of this machine cannot work; 1 a failure; 2 an invalid command line.";
 
 }  // namespace
 

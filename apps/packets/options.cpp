@@ -13,20 +13,17 @@ namespace offload::packets {
 namespace {
 
 constexpr const char* kDescription =
-    "Receives and sends Ethernet frames on queues of a network interface that a GPU kernel or "
-    "threads\n"
-    "read and write themselves (AF_XDP). Frames that match no rule go to the network stack of "
-    "Linux.";
+    "Receives and sends Ethernet frames on queues of a network interface that a GPU kernel or\n"
+    "threads read and write themselves (AF_XDP). Frames that match no rule go to the network\n"
+    "stack of Linux.";
 
 constexpr const char* kFooter =
-    "\n"
-    "Rules; the first rule that a frame matches applies:\n"
+    "\nRules; the first rule that a frame matches applies:\n"
     "  [PROTOCOL] [vlan ID] [src|dst ADDRESS[/BITS]] [sport|dport PORT[-PORT]]\n"
     "  [type ICMP-TYPE] [flags SET/LOOKED-AT] to QUEUE[-QUEUE]|stack|drop\n"
     "  PROTOCOL is any, ip, ip6, udp, tcp, icmp or icmp6; flags are letters of FSRPAU or -\n\n"
-    "This program needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN. Over veth and other software "
-    "interfaces\n"
-    "the sender must write complete checksums: ethtool -K PEER tx off.\n"
+    "This program needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN. Over veth and other software\n"
+    "interfaces the sender must write complete checksums: ethtool -K PEER tx off.\n"
     "Exit status: 0 success; 1 an error; 2 an invalid command line.\n\n"
     "Examples:\n"
     "  offload-packets echo -i eth1 --port 4000 --backend cuda\n"

@@ -19,15 +19,12 @@ constexpr std::uint32_t kLargest = std::uint32_t{64} << 20;
 constexpr std::uint64_t kMostMemory = std::uint64_t{8} << 30;
 
 constexpr const char* kDescription =
-    "Runs an RDMA operation between two processes, checks every byte at both ends, and measures it "
-    "as\n"
-    "perftest does. Start it twice with the same options, once with --role responder and once "
-    "with\n"
-    "--role requester.";
+    "Runs an RDMA operation between two processes, checks every byte at both ends, and measures\n"
+    "it as perftest does. Start it twice with the same options, once with --role responder and\n"
+    "once with --role requester.";
 
 constexpr const char* kFooter =
-    "\n"
-    "Operations:\n"
+    "\nOperations:\n"
     "  send, send-imm     the requester sends, without or with immediate data\n"
     "  recv               the responder sends, the requester receives\n"
     "  write, write-imm   the requester writes to the responder's memory\n"
@@ -44,18 +41,13 @@ constexpr const char* kFooter =
     "                     the two, as a graph\n"
     "  copy               the device copies memory of this process, without a peer; only with\n"
     "                     --initiator gpu\n"
-    "With --initiator gpu, at both ends, a kernel posts the operations to queues in the format of "
-    "mlx5,\n"
-    "and a proxy carries them out: one warp for each connection, or for each lane of "
-    "--shared-queue.\n"
-    "Without a GPU, CPU threads run the device functions; log and report name which. Operations: "
-    "send,\n"
-    "recv, write, read, write-imm, send-imm, atomic, put-signal, copy.\n\n"
-    "With --in-flight 1 it measures latency: the whole operation for a read, half a round trip for "
-    "the\n"
-    "others, because the peer answers with the same operation. With more in flight it measures "
-    "bandwidth.\n"
-    "The peer does not answer one-sided operations other than write.\n\n"
+    "With --initiator gpu, at both ends, a kernel posts the operations to queues in the format of\n"
+    "mlx5, and a proxy carries them out: one warp for each connection, or for each lane of\n"
+    "--shared-queue. Without a GPU, CPU threads run the device functions; log and report name\n"
+    "which. Operations: send, recv, write, read, write-imm, send-imm, atomic, put-signal, copy.\n\n"
+    "With --in-flight 1 it measures latency: the whole operation for a read, half a round trip\n"
+    "for the others, because the peer answers with the same operation. With more in flight it\n"
+    "measures bandwidth. The peer does not answer one-sided operations other than write.\n\n"
     "The two ends connect by an address (--cm), or by two files that each writes for the other.\n"
     "Exit status: 0 everything was right; 1 wrong data or an error; 2 an invalid command line;\n"
     "130 stopped by SIGINT or SIGTERM.\n\n"

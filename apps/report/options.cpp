@@ -6,13 +6,12 @@ namespace offload::report {
 namespace {
 
 constexpr const char* kDescription =
-    "Processes the results that offload-client writes with --output: merges the results of "
-    "several\n"
-    "processes, shows results as a page, or compares a new result with an older one.";
+    "Processes the results that offload-client writes with --output: merges the results of\n"
+    "several processes, shows results as a page, or compares a new result with an older one.";
 
 constexpr const char* kFooter =
-    "\n"
-    "Exit status: 0 success; 1 an error; 2 an invalid command line. compare has one more status:\n"
+    "\nExit status: 0 success; 1 an error; 2 an invalid command line. compare has one more "
+    "status:\n"
     "see offload-report compare --help.\n\n"
     "Examples:\n"
     "  offload-report merge host1.json host2.json -o both.json\n"
@@ -20,14 +19,11 @@ constexpr const char* kFooter =
     "  offload-report compare base.json new.json --fail 'p99>1.2' --fail 'rate<0.9'";
 
 constexpr const char* kMergeFooter =
-    "\n"
-    "The processes must have been started together (offload-client --start-at), with the same kind "
-    "of\n"
-    "load and the same number of runs; the n-th run of each is merged with the n-th run of the "
-    "others.\n"
-    "Counters are added, rates are for the time from the first begin to the last end, and "
-    "percentiles\n"
-    "are recomputed from the histograms. The clocks of several hosts must agree.\n"
+    "\nThe processes must have been started together (offload-client --start-at), with the same\n"
+    "kind of load and the same number of runs; the n-th run of each is merged with the n-th run\n"
+    "of the others. Counters are added, rates are for the time from the first begin to the last\n"
+    "end, and percentiles are recomputed from the histograms. The clocks of several hosts must\n"
+    "agree.\n"
     "Exit status: 0 success; 1 an error; 2 an invalid command line.";
 
 constexpr const char* kHtmlFooter =
@@ -36,19 +32,14 @@ constexpr const char* kHtmlFooter =
     "Exit status: 0 success; 1 an error; 2 an invalid command line.";
 
 constexpr const char* kCompareFooter =
-    "\n"
-    "BASE and NEW: a result with several runs (offload-client --repeat), several results as "
-    "a,b,c,\n"
-    "or a folder of results (*.json). The n-th run of one, by time, is compared with the n-th run "
-    "of\n"
-    "the other; alternate the runs, because the speed of a machine drifts.\n\n"
+    "\nBASE and NEW: a result with several runs (offload-client --repeat), several results as\n"
+    "a,b,c, or a folder of results (*.json). The n-th run of one, by time, is compared with the\n"
+    "n-th run of the other; alternate the runs, because the speed of a machine drifts.\n\n"
     "EXPRESSION: FIGURE > NUMBER or FIGURE < NUMBER. FIGURE is rate, mean, p50, p90, p95, p99,\n"
-    "p99.9, p99.99 or max: NUMBER bounds the ratio of NEW to BASE; or errors: NUMBER bounds the "
-    "errors\n"
-    "of NEW. Latencies are response times if both results have them, else service times.\n\n"
-    "Exit status: 0 nothing found; 1 NEW has errors, a threshold is exceeded, or a file is "
-    "invalid;\n"
-    "2 an invalid command line; 3 no verdict: too few repeats or too much noise.";
+    "p99.9, p99.99 or max: NUMBER bounds the ratio of NEW to BASE; or errors: NUMBER bounds the\n"
+    "errors of NEW. Latencies are response times if both results have them, else service times.\n\n"
+    "Exit status: 0 nothing found; 1 NEW has errors, a threshold is exceeded, or a file is\n"
+    "invalid; 2 an invalid command line; 3 no verdict: too few repeats or too much noise.";
 
 void add_results(cli::CommandLine& line, std::vector<std::string>& results) {
   const auto take = [&results](const std::string& text) {

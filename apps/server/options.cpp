@@ -25,16 +25,13 @@ constexpr std::uint32_t kMostClients = 1'000'000'000;
 
 constexpr const char* kDescription =
     "Offload server (DPU): accepts TCP clients, forwards their requests to the worker attached to\n"
-    "--comch, and returns the responses in order. It listens immediately, and accepts clients once "
-    "a\n"
-    "worker is attached.";
+    "--comch, and returns the responses in order. It listens immediately, and accepts clients\n"
+    "once a worker is attached.";
 
 constexpr const char* kFooter =
-    "\n"
-    "BYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
-    "SIGINT or SIGTERM: answers the requests that it has read, detaches the workers and exits; a "
-    "second\n"
-    "one exits immediately. SIGHUP: rereads --config and the files that it names.\n"
+    "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
+    "SIGINT or SIGTERM: answers the requests that it has read, detaches the workers and exits; a\n"
+    "second one exits immediately. SIGHUP: rereads --config and the files that it names.\n"
     "Exit status: 0 after a shutdown; 1 an error; 2 an invalid command line.\n\n"
     "Example:\n"
     "  offload-server -p 12345 --cpu 2 --cpu 3 --max-message-length 64k";

@@ -18,24 +18,18 @@ namespace {
 constexpr std::uint32_t kMostWarps = 64;
 
 constexpr const char* kDescription =
-    "Offload worker (GPU host): attaches to the server's --comch and processes the requests of "
-    "its\n"
-    "channels, on a GPU in a persistent kernel or on CPU threads.";
+    "Offload worker (GPU host): attaches to the server's --comch and processes the requests of\n"
+    "its channels, on a GPU in a persistent kernel or on CPU threads.";
 
 constexpr const char* kFooter =
-    "\n"
-    "BYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h.\n"
-    "SIGINT or SIGTERM: asks the server to detach the worker, processes requests until then, and "
-    "exits;\n"
-    "a second one exits immediately. The server and other workers continue. If the server ends, "
-    "the\n"
+    "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h. SIGINT or\n"
+    "SIGTERM: asks the server to detach the worker, processes requests until then, and exits; a\n"
+    "second one exits immediately. The server and other workers continue. If the server ends, the\n"
     "worker waits for the next one, for --connect-timeout. SIGHUP: rereads --config and\n"
     "--comch-key-file; the next attachment uses them.\n"
-    "Exit status: 0 after a signal, or once the server has detached the worker; 1 an error; 2 an "
-    "invalid\n"
-    "command line; 3 the back end hangs, for example because a GPU no longer answers. With several "
-    "GPUs\n"
-    "the worst status counts, and the other GPUs continue until the end.\n\n"
+    "Exit status: 0 after a signal, or once the server has detached the worker; 1 an error; 2 an\n"
+    "invalid command line; 3 the back end hangs, for example because a GPU no longer answers.\n"
+    "With several GPUs the worst status counts, and the other GPUs continue until the end.\n\n"
     "Example, a rolling upgrade: start the new worker with --replace; the old one exits.";
 
 std::optional<std::uint64_t> read_memory(const std::string& text) {

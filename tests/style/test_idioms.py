@@ -16,6 +16,8 @@ from test_checks import plant, run, tree  # noqa: F401
     ("The limit is to the right of the value.", None),
     ("The rest is read by nobody.", "nobody"),
     ("It has a queue of its own.", "of its own"),
+    ("It has a queue of its own in memory.", "of its own"),
+    ("It reads the memory of its own attachment.", None),
     ("What it is.", "What"),
     ("What is it?", None),
     ("Whether it reads.", "Whether"),

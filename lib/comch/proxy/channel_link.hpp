@@ -7,22 +7,22 @@
 
 namespace offload::comch {
 
-/// What connects a channel of this machine, which a back end serves, to a server on another one.
-/// One thread makes, starts and ends it; it runs one of its own in between.
+/// Connects a channel of this machine, which a back end serves, to a server on another machine. One
+/// thread makes, starts and destroys it; in between it runs its own thread.
 class ChannelLink {
  public:
   ChannelLink() = default;
   ChannelLink(const ChannelLink&) = delete;
   ChannelLink& operator=(const ChannelLink&) = delete;
-  /// Ends the thread.
+  /// Stops the thread.
   virtual ~ChannelLink() = default;
 
-  /// The channel as a back end takes it.
+  /// Returns the channel for the back end.
   [[nodiscard]] virtual const channel::SharedChannel& channel() const noexcept = 0;
-  /// `wakeup`: the back end's. `on_failure` is called on the thread once the connection has ended.
-  /// Throws Error.
+  /// Starts the thread. `wakeup`: the back end's. Calls `on_failure` on the thread when the
+  /// connection has ended. Throws Error.
   virtual void start(channel::Wakeup wakeup, std::function<void()> on_failure) = 0;
-  /// Why the connection has ended; null while it has not. Any thread.
+  /// Returns why the connection has ended; null while it has not. Any thread.
   [[nodiscard]] virtual const std::string* failure() const noexcept = 0;
 };
 

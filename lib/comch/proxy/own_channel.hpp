@@ -3,13 +3,14 @@
 #include "channel/channel_memory.hpp"
 #include "protocol/control.hpp"
 
-/// Channels of this machine that stand for a server's on another one.
+/// Channels of this machine that represent the channels of a server on another one.
 namespace offload::comch {
 
-/// `shape`, as the server described the channel. Throws Error (bad_message) for an impossible one.
+/// Returns `shape`, the server's description of the channel. Throws Error (bad_message) if it is
+/// invalid.
 const protocol::ChannelDescriptor& checked_shape(const protocol::ChannelDescriptor& shape);
 
-/// `memory` as a back end has it, which posts its responses with `writer`, unless that is null.
+/// Imports `memory` for a back end, which posts its responses with `writer` unless that is null.
 /// Throws Error.
 channel::SharedChannel import_own(const channel::ChannelMemory& memory,
                                   const channel::ResponseWriter* writer = nullptr);

@@ -9,9 +9,9 @@
 namespace offload::comch {
 namespace {
 
-/// How long the thread looks for the back end's answer before it sleeps.
+/// The time for which the thread polls for the back end's answer before it sleeps.
 constexpr core::Duration kSpin = std::chrono::microseconds(50);
-/// How long it sleeps at most; it is woken by the connection, the back end or the end.
+/// The longest sleep; the connection, the back end and the end of the proxy wake the thread.
 constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
@@ -51,8 +51,7 @@ bool ServerProxy::on_received(const protocol::DataHeader& header,
 
 void ServerProxy::on_content(const channel::ContentResponse& response) {
   const auto length = static_cast<std::uint32_t>(response.bytes.size());
-  // A header that the server's end would refuse is a failure of what was asked, not of the
-  // connection.
+  // A header that the server's end would refuse is a failure of the request, not of the connection.
   if (response.status != kernels::Status::ok ||
       !kernels::is_valid_content(slots_.view().layout, length, response.count)) {
     constexpr auto kFailed = static_cast<std::uint16_t>(kernels::Status::bad_length);

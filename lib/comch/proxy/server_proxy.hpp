@@ -13,33 +13,33 @@
 
 namespace offload::comch {
 
-/// A server on another machine, as the worker's back end sees it: a channel of this machine whose
-/// requester is a thread between the connection and the slots. It posts each content that comes,
-/// sends each that answers one, and releases what is sent. It looks into none: the back end checks
-/// requests, the server responses.
+/// Represents a server on another machine for the worker's back end: a channel of this machine
+/// whose requester is a thread between the connection and the slots. It posts each content that
+/// arrives, sends each answer, and releases what was sent. It inspects no content: the back end
+/// checks requests, and the server checks responses.
 ///
 class ServerProxy final : public ChannelLink, DataHandler {
  public:
-  /// `shape`: as the server described the channel. Throws Error.
+  /// `shape`: the server's description of the channel. Throws Error.
   ServerProxy(const protocol::ChannelDescriptor& shape, std::unique_ptr<DataEndpoint> endpoint);
   ~ServerProxy() override;
 
   [[nodiscard]] const channel::SharedChannel& channel() const noexcept override { return channel_; }
   void start(channel::Wakeup wakeup, std::function<void()> on_failure) override;
 
-  // In place of start(), for who is the thread itself, as a test that decides on each turn:
+  // Instead of start(), for a caller that drives the loop itself, such as a test:
 
-  /// Before the first turn. Throws Error.
+  /// Must be called before the first turn. Throws Error.
   void open(channel::Wakeup wakeup);
-  /// One turn, which sleeps until `deadline` at most where there is no work. Returns whether there
-  /// was.
+  /// Runs one turn, which sleeps until `deadline` at most if there is no work. Returns whether
+  /// there was work.
   bool turn(core::TimePoint deadline) { return engine_.run_once(deadline); }
 
   [[nodiscard]] const std::string* failure() const noexcept override {
     return connection_->failure();
   }
 
-  /// For the slots, on the thread: the back end has answered.
+  /// Called by the slots, on the thread, when the back end has answered.
   void on_content(const channel::ContentResponse& response);
 
  private:

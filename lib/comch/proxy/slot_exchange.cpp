@@ -9,9 +9,9 @@
 namespace offload::comch {
 namespace {
 
-/// How long the thread looks for what the back end posts before it sleeps between two looks.
+/// The time for which the thread polls for entries of the back end before it sleeps between polls.
 constexpr core::Duration kSlotSpin = std::chrono::microseconds(50);
-/// How long it sleeps at most where nothing asks for less.
+/// The longest sleep, unless a shorter one is required.
 constexpr core::Duration kLongestSlotSleep = std::chrono::seconds(1);
 
 }  // namespace
@@ -29,7 +29,7 @@ SlotExchange::~SlotExchange() {
   if (thread_.joinable()) thread_.join();
 }
 
-/// The back end looks for requests itself: nothing wakes it.
+/// The back end polls for requests: nothing wakes it.
 void SlotExchange::start(channel::Wakeup, std::function<void()> on_failure) {
   on_failure_ = std::move(on_failure);
   path_->start();

@@ -13,16 +13,16 @@
 
 namespace offload::comch {
 
-/// A server on another machine whose requests are written into this machine's slots, and into whose
-/// slots the back end writes its responses (ImportedChannel::writer()). Its thread carries out what
-/// the back end posts where no card does, and looks into no slot.
+/// A server on another machine that writes requests into the slots of this machine, and into whose
+/// slots the back end writes its responses (ImportedChannel::writer()). Its thread carries out the
+/// entries that the back end posts if no card does, and inspects no slot.
 class SlotExchange final : public ChannelLink {
  public:
-  /// Connects the slots of `channel`, this machine's, to the server's; works on `engine`.
+  /// Connects the slots of `channel`, which is on this machine, to the server's; uses `engine`.
   using Connect = std::function<std::unique_ptr<SlotPath>(const kernels::ChannelView& channel,
                                                           progress::Engine& engine)>;
 
-  /// `shape`: as the server described the channel. Throws Error.
+  /// `shape`: the server's description of the channel. Throws Error.
   SlotExchange(const protocol::ChannelDescriptor& shape, const Connect& connect);
   ~SlotExchange() override;
 

@@ -10,21 +10,20 @@
 
 namespace offload::comch {
 
-/// A worker on another machine, as the server's channel sees it: in place of the worker it takes
-/// what each request slot carries and sends it, and writes each response that comes into its slot
-/// for the requester to find, which checks it. Requests stay in their slots until then, so that the
-/// requester can move those that this one has not answered to the next worker. While the requester
-/// is with another worker, it only waits.
+/// Represents a worker on another machine for the server's channel: it sends the content of each
+/// request slot, and writes each response that arrives into its slot, where the requester finds and
+/// checks it. Requests stay in their slots until then, so that the requester can move unanswered
+/// ones to the next worker. While the requester uses another worker, the proxy only waits.
 ///
-/// On the requester's engine and thread.
+/// Uses the requester's engine and thread.
 class WorkerProxy final : DataHandler {
  public:
-  /// `channel`: where the requester is, or will move to. `endpoint`: to the worker's ServerProxy.
-  /// Throws Error.
+  /// `channel`: the one that the requester uses or will move to. `endpoint`: to the worker's
+  /// ServerProxy. Throws Error.
   WorkerProxy(const channel::Requester& requester, const channel::Endpoint& channel,
               std::unique_ptr<DataEndpoint> endpoint);
 
-  /// Why the connection has ended; null while it has not.
+  /// Returns why the connection has ended; null while it has not.
   [[nodiscard]] const std::string* failure() const noexcept { return connection_->failure(); }
 
  private:
@@ -39,9 +38,9 @@ class WorkerProxy final : DataHandler {
 
   const channel::SlotQueue* slots_;  ///< the requester's
   kernels::ChannelView view_;
-  std::uint64_t first_;      ///< of the channel's slots, the first that goes to this worker
-  std::uint64_t collected_;  ///< up to here requests have been sent
-  std::uint64_t answered_;   ///< up to here responses have come
+  std::uint64_t first_;      ///< the first of the channel's slots that this worker gets
+  std::uint64_t collected_;  ///< requests before this one have been sent
+  std::uint64_t answered_;   ///< responses before this one have arrived
   std::unique_ptr<std::byte[]> requests_;  ///< out of packets, by slot
   std::unique_ptr<DataConnection> connection_;
 };

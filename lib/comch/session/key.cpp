@@ -25,15 +25,15 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Different byte values, and different steps from a byte to the next, that a key has at least. 64
-/// random hexadecimal digits have fewer than 10 of 16 once in 10^15 keys.
+/// A key has at least this number of different byte values, and of different steps between bytes.
+/// 64 random hexadecimal digits have fewer than 10 of 16 once in 10^15 keys.
 constexpr std::size_t kLeastVariety = 10;
-/// A file's key has room to show that it is too long.
+/// Large enough to detect that the key of a file is too long.
 constexpr std::size_t kReadSize = kMostKey + 1;
 
-/// The bits of a key file's mode that would let others than its owner and this user have it. Of a
-/// file of root's that an access list gives to this user, as systemd does with a credential, the
-/// group's bits are the list's bound (acl(5)).
+/// Returns the bits of a key file's mode that give access to users other than its owner and this
+/// user. If an access list gives a file of root to this user, as systemd does for a credential, the
+/// group's bits are the bound of that list (acl(5)).
 mode_t others_bits(const struct stat& status) {
   const bool is_lent = ::geteuid() != 0 && status.st_uid == 0 && status.st_gid == 0;
   return (S_IRWXG | S_IRWXO) & ~(is_lent ? mode_t{S_IRGRP} : mode_t{0});
@@ -154,7 +154,7 @@ std::string fingerprint(const Key& key) {
 }
 
 void randomize(std::span<std::byte> bytes) {
-  // Up to 256 bytes come whole.
+  // Up to 256 bytes are never truncated.
   core::check_errno(::getrandom(bytes.data(), bytes.size(), 0), "getrandom");
 }
 

@@ -8,28 +8,28 @@
 
 namespace offload::comch {
 
-/// The keys of one program: one, or two while all programs change from one to the other. It proves
-/// the first to its peers, and takes either as a proof of theirs.
+/// The keys of one program: one, or two during a change from one to the other. The program proves
+/// the first to its peers, and accepts a proof of either.
 ///
-/// One thread, the control thread's: what shares it sees what reload() has read.
+/// One thread, the control thread. Objects that share the keyring see the keys that reload() read.
 class Keyring {
  public:
   static constexpr std::size_t kMost = 2;
 
-  /// Without a key: nothing can be proved.
+  /// Has no key: nothing can be proved.
   Keyring() = default;
   explicit Keyring(std::vector<Key> keys) : keys_(std::move(keys)) {}
   /// Throws Error: what Key::load throws, invalid_value for more files than kMost.
   explicit Keyring(std::vector<std::string> files);
 
-  /// Reads the files again, for connections that are made from now on; those there are stay. A file
-  /// that is wrong is logged and changes nothing. Whether the keys were read.
+  /// Reads the files again, for later connections; existing ones stay. Logs an invalid file, and
+  /// then changes nothing. Returns whether the keys were read.
   bool reload() noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
-  /// The first is the one to prove. Until the next reload().
+  /// Returns the keys; the first is the one to prove. Valid until the next reload().
   [[nodiscard]] std::span<const Key> keys() const noexcept { return keys_; }
-  /// How often they were read again: for who keeps what is derived from them.
+  /// Returns the number of reloads, for callers that cache values derived from the keys.
   [[nodiscard]] unsigned generation() const noexcept { return generation_; }
 
  private:

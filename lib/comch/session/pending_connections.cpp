@@ -16,10 +16,10 @@ using core::ErrorCode;
 using core::LogLevel;
 using protocol::Refusal;
 
-/// A connection has this long for its first message.
+/// A connection must send its first message within this time.
 constexpr core::Duration kGreetTime = std::chrono::seconds(5);
-/// Connections that are accepted in a turn of the engine: few, so that those who are let in go on
-/// between them.
+/// The number of connections accepted in one turn of the engine: few, so that existing ones
+/// progress in between.
 constexpr std::size_t kAcceptedAtOnce = 16;
 
 }  // namespace
@@ -46,7 +46,7 @@ PendingConnections::PendingConnections(progress::Engine& engine, const Address& 
       on_first_message_(std::move(on_first_message)),
       listener_(transport_of(address.scheme).listen(address)) {
   listener_->set_admission([this](const net::SocketAddress& peer) { return admit(peer); });
-  // Edge-triggered: where a connection cannot be accepted, tick() tries again.
+  // Edge-triggered: if a connection cannot be accepted, tick() tries again.
   engine_->watch(listener_->fd(), EPOLLIN | EPOLLET, *this);
 }
 
@@ -72,13 +72,14 @@ void PendingConnections::accept() {
       auto connection = listener_->accept();
       if (!connection) return;
       take_in(std::move(connection));
-    } catch (const std::exception& error) {  // its trouble alone, and that of nobody who is there
+    } catch (const std::exception& error) {  // affects only this connection
       log(LogLevel::warning, "a peer",
           std::string("could not be accepted: ") + core::what_of(error));
     }
   }
   try {
-    engine_->rewatch(listener_->fd(), EPOLLIN | EPOLLET, *this);  // an event for those that wait
+    engine_->rewatch(listener_->fd(), EPOLLIN | EPOLLET, *this);  // gives an event for waiting
+                                                                  // connections
   } catch (const Error& error) {
     core::log_warning("control connections must wait: {}", error.what());
   }
@@ -94,13 +95,13 @@ void PendingConnections::take_in(std::unique_ptr<ControlConnection> connection) 
         std::string("could not be accepted: ") + core::what_of(error));
     return drop(pending);
   }
-  // At once: a worker's first message mostly comes with its connection, a stranger's never, and
-  // who has said nothing is the next to make room.
+  // Immediately: the first message of a worker usually arrives with its connection, and a silent
+  // connection is the next to be closed to make room.
   receive(pending);
 }
 
-/// Drops one of those without a proof: of the source that has the most of them, in the order of
-/// their stages, the oldest first. False if there is none.
+/// Drops one unproven connection, of the source that has the most, in the order of their stages,
+/// the oldest first. Returns false if there is none.
 bool PendingConnections::make_room() {
   std::vector<Pending*> unproven;
   for (const auto& pending : pending_) {
@@ -117,7 +118,7 @@ bool PendingConnections::make_room() {
   return true;
 }
 
-/// What came on it; it is pending no more if that was its first message, or its end.
+/// Handles received data. The connection is no longer pending after its first message or its end.
 void PendingConnections::receive(Pending& pending) {
   try {
     const bool has_to_prove = address().takes_key() && pending.stage != Stage::proven;
@@ -134,14 +135,14 @@ void PendingConnections::receive(Pending& pending) {
       core::log_debug("a control connection failed before its first message: {}", error.what());
     }
     drop(pending);
-  } catch (const std::exception& error) {  // no memory for it
+  } catch (const std::exception& error) {  // out of memory
     core::log_warning("a control connection failed before its first message: {}",
                       core::what_of(error));
     drop(pending);
   }
 }
 
-/// The handshake of TLS, as far as it goes; whether it has ended with a proof. Throws Error.
+/// Continues the TLS handshake. Returns whether it has ended with a proof. Throws Error.
 bool PendingConnections::receive_proof(Pending& pending) {
   if (pending.stage == Stage::silent) {
     const auto may_have_key = pending.connection->may_have_key();
@@ -177,7 +178,7 @@ void PendingConnections::hand_on(Pending& pending, const ControlMessage& message
   }
 }
 
-/// It ends here and now.
+/// Closes the connection immediately.
 void PendingConnections::drop(const Pending& pending) {
   const auto at =
       std::ranges::find_if(pending_, [&](const auto& each) { return each.get() == &pending; });
@@ -201,7 +202,7 @@ void PendingConnections::tick(core::RunTime now) {
   }
 }
 
-/// At most once a second: anybody may connect over a network.
+/// Logs at most once a second, because any host may connect over a network.
 void PendingConnections::log(LogLevel level, const std::string& who, const std::string& what) {
   if (!log_limit_.allow(core::Clock::now())) return;
   core::log(level, "a control connection of {} {} ({} more were not logged)", who, what,

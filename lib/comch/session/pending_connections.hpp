@@ -13,45 +13,45 @@
 
 namespace offload::comch {
 
-/// A server's listener and the connections from it that have not said what they are for. A peer
-/// over a network proves first that it has the key.
+/// A server's listener and its connections that have not sent their first message yet. A peer over
+/// a network proves first that it has the key.
 ///
-/// Anybody may connect over a network, so what strangers can take has bounds: so many connections
-/// at once (kMost), of which the source with the most loses one for the next, who has said nothing
-/// before who is proving a key; a few handshakes a second for each source and for all
-/// (net::SourceLimits), which what cannot be a holder of the key never gets to; kGreetTime for the
-/// first message. Who has proven the key makes room for nobody.
+/// Because any host may connect over a network, unproven peers have limits: kMost connections at
+/// once, where the source with the most loses one for the next, a silent one before one that is
+/// proving a key; a few handshakes a second for each source and in total (net::SourceLimits), which
+/// a peer that cannot have the key does not reach; and kGreetTime for the first message. A
+/// connection that has proven the key is never closed to make room.
 ///
 /// One thread: the engine's.
 class PendingConnections final : progress::EventHandler {
  public:
-  /// The most connections: so many descriptors strangers can take.
+  /// The maximum number of connections, and so of descriptors that unproven peers can use.
   static constexpr std::size_t kMost = 64;
 
-  /// Gets the first message of a connection whose peer may send one, which is pending no more.
+  /// Receives the first message of a connection whose peer may send one; it is no longer pending.
   using OnFirstMessage = std::function<void(std::unique_ptr<ControlConnection> connection,
                                             const ControlMessage& message)>;
 
-  /// Listens at once. Throws Error: as Transport::listen.
+  /// Listens immediately. Throws Error as Transport::listen does.
   PendingConnections(progress::Engine& engine, const Address& address,
                      OnFirstMessage on_first_message);
   ~PendingConnections();
   PendingConnections(const PendingConnections&) = delete;
   PendingConnections& operator=(const PendingConnections&) = delete;
 
-  /// With the port that was bound, if any port was asked for.
+  /// Returns the address, with the port that was bound if port 0 was requested.
   [[nodiscard]] const Address& address() const noexcept { return listener_->address(); }
 
-  /// Accepts again where that could not be done, and drops those that have been silent for too
-  /// long; to be called every second or so.
+  /// Accepts again where that failed before, and drops connections that have been silent for too
+  /// long; must be called about every second.
   void tick(core::RunTime now);
 
-  /// Logs that a connection is refused, and tells its peer, whose message was read: a socket that
-  /// is closed with something unread takes what it sent last from its peer (tcp(7)).
+  /// Logs that a connection is refused, and tells its peer. The peer's message must have been read:
+  /// closing a socket with unread data discards what was sent last to the peer (tcp(7)).
   void refuse(ControlConnection& connection, protocol::Refusal code, const std::string& text);
 
  private:
-  /// In the order in which they make room.
+  /// In the order in which connections are closed to make room.
   enum class Stage : std::uint8_t { silent, proving, proven };
   struct Pending;
 

@@ -14,11 +14,11 @@ using core::Error;
 using protocol::MessageId;
 using protocol::Refusal;
 
-/// Messages read from a worker at once, so that a flood of them does not hold the thread.
+/// The number of messages read in one turn, so that a flood of them does not occupy the thread.
 constexpr int kMessagesAtOnce = 64;
-/// From its greeting a worker has this long until it serves: it allocates and loads its kernels.
+/// A worker must be attached this long after its greeting: it allocates and loads its kernels.
 constexpr core::Duration kAttachTime = std::chrono::seconds(60);
-/// A worker that was heard of within this many intervals of keep-alives ran until its end.
+/// A worker from which a message came within this number of keep-alive intervals ran until its end.
 constexpr int kHeardIntervals = 2;
 
 }  // namespace
@@ -59,13 +59,13 @@ void ServerSession::Attachment::start(std::unique_ptr<ControlConnection> connect
   leave_if_gone();
 }
 
-/// One channel, whose memory may take seconds: between two of them keep-alives are sent, and a
-/// worker that has left meanwhile is found.
+/// Makes one channel, whose memory may take seconds: between two channels, keep-alives are sent,
+/// and the end of the worker is detected.
 bool ServerSession::Attachment::poll() {
   make_channel();
   if (!gone_) offer_channel(channels_.size() - 1);
-  // A remote worker is offered a channel once it has the one before: no more messages are under
-  // way than a control connection has room for.
+  // A remote worker is offered a channel when it has the previous one, so that a control connection
+  // has room for all messages in flight.
   if (local_ == nullptr || channels_.size() == channel_count()) {
     session_->engine_->deactivate(*this);
   }
@@ -151,7 +151,7 @@ void ServerSession::Attachment::read_messages() {
     } else {
       end(error.what());
     }
-  } catch (const std::exception& error) {  // no memory for it: the others go on
+  } catch (const std::exception& error) {  // out of memory: the other attachments continue
     give_up(core::what_of(error));
   }
   handling_ = false;
@@ -174,8 +174,8 @@ void ServerSession::Attachment::handle(const ControlMessage& message) {
       return session_->observer_->on_shutdown_requested();
     case MessageId::detach:
       if (!message.payload.empty()) return refuse(Refusal::length_mismatch, "malformed detach");
-      given_up_ = true;  // it ends when it has waited for long enough, whatever it still has
-      // Before it serves, there is nothing to be waited for.
+      given_up_ = true;  // it may end after its time limit, whatever it still has
+      // Before it is attached, there is nothing to wait for.
       if (!attached_) return start_shutdown(protocol::ShutdownReason::released);
       core::log_info("worker {} asks to be detached", name_);
       return session_->observer_->on_worker_leaving(id_);
@@ -222,7 +222,7 @@ void ServerSession::Attachment::take_user_message(std::span<const std::byte> pay
   session_->observer_->on_user_message(id_, bytes);
 }
 
-/// `encode`() makes its payload.
+/// Sends a message; `encode`() makes its payload.
 template <class Encode>
 void ServerSession::Attachment::send(MessageId id, const Encode& encode) {
   try {
@@ -233,10 +233,10 @@ void ServerSession::Attachment::send(MessageId id, const Encode& encode) {
 }
 
 void ServerSession::Attachment::tick(core::RunTime now) {
-  // What has come counts, also to a process that was stopped for a while.
+  // Received messages count, even if this process was stopped for a while.
   read_messages();
   if (gone_) return leave_if_gone();
-  // Keep-alives do not count before it serves: they could go on without end.
+  // Keep-alives do not count before it is attached: they could continue without end.
   if (!attached_) {
     if (now - began_ > kAttachTime) drop("it did not attach in time");
     return;
@@ -261,7 +261,7 @@ void ServerSession::Attachment::send_user_message(std::span<const std::byte> byt
 
 void ServerSession::Attachment::start_shutdown(protocol::ShutdownReason reason) {
   told_to_stop_ = given_up_ = true;
-  session_->engine_->deactivate(*this);  // no channel is to follow
+  session_->engine_->deactivate(*this);  // no channel follows
   send(MessageId::start_shutdown, [=] { return protocol::StartShutdown{reason}.encode(); });
   leave_if_gone();
 }
@@ -271,7 +271,7 @@ void ServerSession::Attachment::refuse_and_drop(Refusal code, const std::string&
   leave_if_gone();
 }
 
-/// But if the worker has ended, that is the reason: its data connections end with it.
+/// If the worker has ended, reports that as the reason: its data connections end with it.
 void ServerSession::Attachment::drop(const std::string& reason) {
   if (!handling_) read_messages();
   give_up(reason);
@@ -294,13 +294,13 @@ void ServerSession::Attachment::end(const std::string& reason) {
   if (!gone_) gone_ = reason;
 }
 
-/// It did not end by itself, or said so before.
+/// For an end that the worker announced, or that this side decided.
 void ServerSession::Attachment::give_up(const std::string& reason) {
   if (!gone_) given_up_ = true;
   end(reason);
 }
 
-/// Destroys this object if it is.
+/// Destroys this object if the worker is gone.
 void ServerSession::Attachment::leave_if_gone() {
   if (gone_ && !handling_) session_->on_worker_gone(id_, std::string(*gone_));
 }

@@ -10,11 +10,11 @@
 
 namespace offload::comch {
 
-/// One worker's attachment, from its greeting until it is gone: then the session destroys it, at
-/// the end of whatever public call or event found that out.
+/// One worker's attachment, from its greeting until it has ended; then the session destroys it, at
+/// the end of the public call or event that detected the end.
 class ServerSession::Attachment final : progress::EventHandler, progress::Pollable {
  public:
-  /// `session`: which it is part of. For who is at the other end of `connection`.
+  /// `session` owns it. `connection` is the one to the worker.
   Attachment(ServerSession& session, WorkerId id, ControlConnection& connection,
              const protocol::Hello& hello);
   ~Attachment();
@@ -23,14 +23,14 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
 
   /// "3, process 17", "4, 10.0.0.1:4711"
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Whether the worker serves its channels.
+  /// Returns whether the worker serves its channels.
   [[nodiscard]] bool attached() const noexcept { return attached_; }
 
   [[nodiscard]] bool told_to_stop() const noexcept { return told_to_stop_; }
-  /// Once it has ended.
+  /// Returns how it ended; only after its end.
   [[nodiscard]] WorkerLoss loss() const noexcept;
 
-  /// Takes the connection and welcomes the worker; its channels follow, one in a turn of the
+  /// Takes the connection and welcomes the worker; its channels follow, one in each turn of the
   /// engine.
   void start(std::unique_ptr<ControlConnection> connection);
   void tick(core::RunTime now);
@@ -40,14 +40,14 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   void drop(const std::string& reason);
   void refuse_and_drop(protocol::Refusal code, const std::string& text);
 
-  /// Whether `request` has this session's token and is for the channel whose turn it is.
+  /// Returns whether `request` has this session's token and is for the next channel.
   [[nodiscard]] bool expects(const protocol::AttachChannel& request) const;
-  /// Takes `connection` for the data of that channel.
+  /// Uses `connection` for the data of that channel.
   void attach_channel(NetworkControlConnection& connection, const protocol::AttachChannel& request);
 
  private:
   void on_events(std::uint32_t epoll_events) override;
-  /// Active while the next channel is to be made.
+  /// Active while channels remain to be made.
   bool poll() override;
   [[nodiscard]] progress::Expecting expecting() const override {
     return progress::Expecting::nothing;
@@ -91,8 +91,8 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   UserMessages user_messages_;
   bool attached_ = false;
   bool told_to_stop_ = false;
-  bool given_up_ = false;            ///< by one side: its end is no crash
-  bool handling_ = false;            ///< a message: what is called may call this object again
+  bool given_up_ = false;            ///< by one side: its end is not a crash
+  bool handling_ = false;            ///< a message: the observer may call this object again
   std::optional<std::string> gone_;  ///< why the attachment has ended
 };
 

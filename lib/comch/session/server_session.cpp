@@ -81,7 +81,7 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
   attachments_.emplace(id, std::move(attachment)).first->second->start(std::move(connection));
 }
 
-/// The connection is not for control messages, but for the data of a channel.
+/// Uses the connection for the data of a channel, not for control messages.
 void ServerSession::attach_channel(NetworkControlConnection& connection,
                                    const ControlMessage& message) {
   const auto request = protocol::AttachChannel::decode(message.payload);
@@ -106,13 +106,13 @@ template <class Action>
 void ServerSession::for_each(Action action) {
   for (auto at = attachments_.begin(); at != attachments_.end();) {
     const WorkerId id = at->first;
-    action(*at->second);  // which may end others as well
+    action(*at->second);  // the call may end other attachments as well
     at = attachments_.upper_bound(id);
   }
 }
 
 void ServerSession::on_worker_gone(WorkerId worker, const std::string& reason) {
-  // Erased before the observer hears of it, who may ask for others to be told.
+  // Erased before the observer is called, which may call functions for other workers.
   const auto gone = attachments_.extract(worker);
   core::log(gone.mapped()->told_to_stop() ? core::LogLevel::info : core::LogLevel::warning,
             "worker {} is gone: {}", gone.mapped()->name(), reason);

@@ -9,20 +9,20 @@
 
 namespace offload::comch {
 
-/// The messages of an application on one side of a control channel, and how many of them the peer
-/// has not taken: so few that they leave room for the session's own messages. One thread.
+/// The messages of an application on one side of a control channel. Limits the messages that the
+/// peer has not taken, to leave room for the session's own messages. One thread.
 class UserMessages {
  public:
-  /// Messages on their way to the peer.
+  /// The maximum number of messages that the peer has not taken.
   static constexpr std::uint32_t kMostUntaken = 8;
 
-  /// The payload that carries `bytes`, which counts as sent. Throws Error: invalid_value for none
-  /// or more than protocol::kMaxUserMessage, full while the peer has kMostUntaken to take.
+  /// Returns the payload that carries `bytes`, and counts it as sent. Throws Error: invalid_value
+  /// for no bytes or more than protocol::kMaxUserMessage, full while kMostUntaken are not taken.
   std::vector<std::byte> next(std::span<const std::byte> bytes);
-  /// The peer's message; empty where `payload` only says what the peer has taken. Throws Error
+  /// Returns the peer's message; empty if `payload` only acknowledges messages. Throws Error
   /// (bad_message).
   std::vector<std::byte> take(std::span<const std::byte> payload);
-  /// The payload that says what was taken, to be sent after each message.
+  /// Returns the payload that acknowledges the messages received; must be sent after each message.
   [[nodiscard]] std::vector<std::byte> acknowledgement() const {
     return protocol::UserMessage{taken_}.encode();
   }

@@ -11,17 +11,18 @@
 
 namespace offload::comch {
 
-/// Which attachment of a worker to a server: counted from 1, never used again. 0: none.
+/// Identifies an attachment of a worker to a server: counted from 1, never reused. 0: none.
 using WorkerId = std::uint64_t;
 
-/// How an attachment that had served ended.
+/// How an attachment ended that had served channels.
 enum class WorkerLoss : std::uint8_t {
-  ended,    ///< by the worker, which was heard of shortly before: it exited or crashed
-  given_up  ///< it was to leave, or was silent, stuck or in breach of the protocol
+  ended,    ///< by the worker, which was alive shortly before: it exited or crashed
+  given_up  ///< it was told to detach, was silent or stuck, or violated the protocol
 };
 
-/// One channel of one attachment, as the server has it: memory of its own, and what carries its
-/// messages where the worker is on another machine. Made by the session, then the I/O thread's.
+/// One channel of one attachment on the server's side: its memory, and the endpoint that carries
+/// its messages if the worker is on another machine. The session makes it; then the I/O thread owns
+/// it.
 struct WorkerChannel {
   WorkerId worker;
   channel::Wakeup wakeup;  ///< how the worker's responses are noticed
@@ -33,7 +34,7 @@ struct WorkerChannel {
 struct AttachedWorker {
   WorkerId id;
   bool stands_by;
-  bool replaces;  ///< the one that has been attached for the longest
+  bool replaces;  ///< the worker that has been attached for the longest time
   std::vector<std::shared_ptr<WorkerChannel>> channels;  ///< by their index
   std::string backend;                                   ///< as the worker names it
 };

@@ -17,7 +17,7 @@ using core::Error;
 using core::ErrorCode;
 using protocol::MessageId;
 
-/// Until the server has said what its interval is.
+/// The interval until the server has sent its own.
 constexpr core::Duration kFirstKeepAlive = std::chrono::seconds(1);
 
 Error bad_message(const std::string& what) {
@@ -58,7 +58,7 @@ void WorkerSession::on_events(std::uint32_t) {
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported_version) {
       connection_->refuse(protocol::Refusal::bad_version, error.what());
-      return lose(error.what(), protocol::Refusal::bad_version);  // asking again would not help
+      return lose(error.what(), protocol::Refusal::bad_version);  // another attempt would not help
     }
     if (error.code() == ErrorCode::full) {  // nor there
       connection_->refuse(protocol::Refusal::bad_hello, error.what());
@@ -135,7 +135,7 @@ void WorkerSession::take_descriptor(ControlMessage message) {
   request_consumer_id();
 }
 
-/// Before the channel's memory is made or mapped, which brings all of it into this machine's.
+/// Called before the channel's memory is allocated or mapped, which uses all of it on this machine.
 void WorkerSession::reserve_memory(const protocol::ChannelDescriptor& descriptor) {
   if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length,
                                descriptor.max_response_length)) {
@@ -153,7 +153,7 @@ void WorkerSession::reserve_memory(const protocol::ChannelDescriptor& descriptor
   memory_left_ -= bytes;
 }
 
-/// One after the other, so that no more is under way than a control channel has room for.
+/// Requests one id after the other, so that a control channel has room for all messages in flight.
 void WorkerSession::request_consumer_id() {
   const protocol::ExchangeConsumerId request{ids_requested_, ids_requested_};
   ++ids_requested_;
@@ -198,12 +198,12 @@ void WorkerSession::take_consumer_id(const std::optional<protocol::ExchangeConsu
 
 void WorkerSession::tick(core::RunTime now) {
   next_tick_ = engine_->now() + keep_alive_;
-  // What has come counts, also to a process that was stopped for a while; the last of it may say
-  // why the server has gone.
+  // Received messages count, even if this process was stopped for a while; the last one may say why
+  // the server has ended.
   on_events(0);
   if (lost_) return;
   if (now - heard_ > protocol::kSilentIntervals * keep_alive_) {
-    // A server that was paused learns from it that this worker has not crashed.
+    // Tells a server that was paused that this worker has not crashed.
     connection_->refuse(protocol::Refusal::worker_unavailable, "the server has been silent");
     return lose("it has been silent for too long");
   }

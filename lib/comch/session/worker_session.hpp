@@ -16,11 +16,11 @@
 
 namespace offload::comch {
 
-/// A channel as a worker has it: the server's own memory, or memory of this machine that a proxy of
-/// the server connects to it.
+/// A channel on the worker's side: the server's memory, or memory of this machine that a proxy
+/// connects to the server.
 struct AttachedChannel {
-  channel::SharedChannel channel;       ///< what a back end serves
-  std::string service{};                ///< by which it answers the requests
+  channel::SharedChannel channel;       ///< which a back end serves
+  std::string service{};                ///< that processes its requests
   std::unique_ptr<ChannelLink> link{};  ///< null where the server is on this machine
 };
 
@@ -28,54 +28,53 @@ struct AttachedChannel {
 /// engine's.
 class WorkerSession final : progress::EventHandler {
  public:
-  /// What the worker's program does at the steps of its attachment.
+  /// Is told about each step of the attachment.
   class Observer {
    public:
-    /// The server's channels: start serving them. When it returns, the server gets the consumers'
-    /// ids. An Error that it throws ends the attachment: on_lost follows.
+    /// The server has sent its channels: start serving them. When it returns, the server gets the
+    /// ids of the consumers. An Error that it throws ends the attachment: on_lost() follows.
     virtual void on_channels(std::vector<AttachedChannel> channels) = 0;
-    /// The server has them all: requests come on those that it assigns.
+    /// The server has all ids: requests arrive on the channels that it assigns.
     virtual void on_attached() = 0;
-    /// Requests come on so many channels from now on; 0: this worker stands by.
+    /// Requests arrive on this number of channels from now on; 0: this worker is a stand-by.
     virtual void on_assignment(std::uint32_t channels) = 0;
-    /// The server's application's message, whose bytes last as long as the call. Ignored unless
-    /// overridden. It does not throw: an error here, such as send_user_message()'s `full`, ends the
-    /// attachment.
+    /// A message of the server's application, valid during the call. Ignored unless overridden.
+    /// Must not throw: an error here, such as `full` of send_user_message(), ends the attachment.
     virtual void on_user_message(std::span<const std::byte> /*bytes*/) {}
-    /// The server has got all its answers and wants this worker to stop; then call complete().
+    /// The server has all its answers and wants this worker to stop; then call complete().
     virtual void on_start_shutdown(protocol::ShutdownReason reason) = 0;
-    /// The attachment is over. `refused`: the server refused, speaks another version, or wants more
-    /// memory than it may have; `reason`: the same for people.
+    /// The attachment has ended. `refused`: the server refused, has another version, or wants more
+    /// memory than it may use; `reason`: the reason as text.
     virtual void on_lost(const std::string& reason, std::optional<protocol::Refusal> refused) = 0;
 
    protected:
     ~Observer() = default;
   };
 
-  /// Connects and greets; over a network that waits for the server's proof. `most_memory`: bytes
-  /// that the channels may take of this machine, all together; a server that wants more is refused.
-  /// Throws Error: what connect_to() throws.
+  /// Connects and sends the greeting; over a network it waits for the server's proof.
+  /// `most_memory`: bytes of this machine that all channels together may use; a server that wants
+  /// more is refused. Throws Error as connect_to() does.
   WorkerSession(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
                 std::uint64_t most_memory, Observer& observer);
   ~WorkerSession();
   WorkerSession(const WorkerSession&) = delete;
   WorkerSession& operator=(const WorkerSession&) = delete;
 
-  /// Sends keep-alives and ends what is late by `now`, the engine's run_time(); to be called at
-  /// next_tick() or before.
+  /// Sends keep-alives and ends a late attachment at `now`, the engine's run_time(). Must be called
+  /// at next_tick() or before.
   void tick(core::RunTime now);
   [[nodiscard]] core::TimePoint next_tick() const noexcept { return next_tick_; }
 
-  /// Asks the server to let this worker go, once its channels are another's or it has answered all:
-  /// on_start_shutdown() follows.
+  /// Asks the server to detach this worker. on_start_shutdown() follows, when another worker has
+  /// its channels or it has answered all.
   void request_detach() { send_empty(protocol::MessageId::detach); }
-  /// Asks the server to end.
+  /// Asks the server to shut down.
   void request_shutdown() { send_empty(protocol::MessageId::start_shutdown); }
   /// Sends the server's application `bytes`, 1 to protocol::kMaxUserMessage. Throws Error:
-  /// invalid_value for another length, full while it has UserMessages::kMostUntaken to take
-  /// (nothing was sent: try again later), not_connected unless attached.
+  /// invalid_value for another length, full while it has not taken UserMessages::kMostUntaken
+  /// messages (nothing was sent: try again later), not_connected unless attached.
   void send_user_message(std::span<const std::byte> bytes);
-  /// Says that this worker has stopped.
+  /// Tells the server that this worker has stopped.
   void complete();
 
  private:

@@ -77,8 +77,8 @@ std::unique_ptr<DataEndpoint> NetworkControlConnection::grant_slot_endpoint(
 
 std::unique_ptr<DataEndpoint> NetworkControlConnection::grant_data_endpoint(
     const protocol::AttachChannel& request, std::uint32_t depth) {
-  // The answer goes first: over TCP nothing but data may follow it. The worker sends no data before
-  // it has a request.
+  // The answer is sent first: over TCP only data may follow it. The worker sends no data before it
+  // has a request.
   send(MessageId::channel_attached, open_data_endpoint(depth));
   return connect_data_endpoint(request.endpoint);
 }

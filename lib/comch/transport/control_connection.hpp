@@ -21,19 +21,19 @@
 
 namespace offload::comch {
 
-/// One control message as it was received.
+/// A control message that was received.
 struct ControlMessage {
   protocol::MessageId id;
   std::vector<std::byte> payload;
   std::vector<core::Fd> fds;  ///< none over a network
 };
 
-/// How long a step of connecting may take.
+/// The time limit of each step of connecting.
 inline constexpr core::Duration kHandshakeTime = std::chrono::seconds(3);
 
 /// A connection that carries control messages, one frame each (docs/wire-protocol.md): setup and a
-/// few messages a second, so it may allocate. What a transport makes is one of the two derived
-/// types below. One thread; only await() waits.
+/// few messages a second, so it may allocate. A transport makes one of the two derived types below.
+/// One thread; only await() waits.
 class ControlConnection {
  public:
   ControlConnection() = default;
@@ -41,38 +41,38 @@ class ControlConnection {
   ControlConnection& operator=(const ControlConnection&) = delete;
   virtual ~ControlConnection() = default;
 
-  /// Sends one message. Throws Error: connection_reset, or timed_out when the peer does not read.
+  /// Sends one message. Throws Error: connection_reset, or timed_out if the peer does not read.
   void send(protocol::MessageId id, std::span<const std::byte> payload) {
     send_frame(protocol::make_frame(id, payload));
   }
-  /// Sends an error message; what fails is logged.
+  /// Sends an error message, and logs a failure.
   void refuse(protocol::Refusal code, const std::string& text) noexcept;
 
-  /// The next message, nothing if none has come. Throws Error: connection_reset when the peer is
-  /// gone, bad_message for anything that is not exactly one control frame.
+  /// Returns the next message, or nothing if none has arrived. Throws Error: connection_reset if
+  /// the peer is gone, bad_message for anything that is not exactly one control frame.
   virtual std::optional<ControlMessage> receive() = 0;
-  /// The same, waiting for it. Throws Error (timed_out) after kHandshakeTime.
+  /// Waits for the next message and returns it. Throws Error: timed_out after kHandshakeTime.
   ControlMessage await();
 
   /// Readable when receive() has something to do.
   [[nodiscard]] virtual int fd() const noexcept = 0;
-  /// "process 17", "10.0.0.1:4711"
+  /// Returns "process 17", "10.0.0.1:4711".
   [[nodiscard]] virtual std::string peer_name() const = 0;
 
-  /// Over a network that takes a key: whether the peer has proven one, after which it may send its
-  /// first message.
+  /// Returns whether the peer, over a network that requires a key, has proven one; after that it
+  /// may send its first message.
   [[nodiscard]] virtual bool proven() const noexcept { return false; }
-  /// The same: whether what the peer has sent so far can be a holder's of the key, found out
-  /// without any cryptography; nothing if too little has come. For before the first receive().
+  /// Returns whether the peer may have the key, judging by its first bytes and without
+  /// cryptography; nothing if too little has arrived. Only before the first receive().
   [[nodiscard]] virtual std::optional<bool> may_have_key() { return true; }
-  /// The address of a peer over a network; of no family where there is none.
+  /// Returns the address of a peer over a network; without a family if there is none.
   [[nodiscard]] virtual net::SocketAddress source() const { return {}; }
 
  protected:
   virtual void send_frame(std::span<const std::byte> frame) = 0;
 };
 
-/// The process at the other end, as the kernel tells it: SO_PEERCRED, unix(7).
+/// The process at the other end, as the kernel reports it: SO_PEERCRED, unix(7).
 struct PeerCredentials {
   int pid;
   unsigned uid;
@@ -81,32 +81,31 @@ struct PeerCredentials {
 /// A control connection within one machine: passes descriptors and knows the peer's process.
 class LocalControlConnection : public ControlConnection {
  public:
-  /// send() with up to 4 descriptors beside the message (SCM_RIGHTS, unix(7)); they stay the
-  /// caller's. Throws Error (invalid_value) for more.
+  /// Sends a message with up to 4 descriptors (SCM_RIGHTS, unix(7)), which the caller keeps. Throws
+  /// Error as send(), and invalid_value for more descriptors.
   virtual void send_with_fds(protocol::MessageId id, std::span<const std::byte> payload,
                              std::span<const int> fds) = 0;
   [[nodiscard]] virtual PeerCredentials peer() const = 0;
 };
 
-/// A control connection over a network: an endpoint for a channel's data can be made out of one.
+/// A control connection over a network, which can be turned into the endpoint of a channel's data.
 class NetworkControlConnection : public ControlConnection {
  public:
-  /// Another connection to `address`, the server's, that shares with this one what can be shared;
-  /// both ends have proven their key on it.
-  /// Throws Error as Transport::connect.
+  /// Returns another connection to `address`, the server's, that shares resources with this one;
+  /// both ends have proven their key on it. Throws Error as Transport::connect does.
   [[nodiscard]] virtual std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const = 0;
 
-  /// The worker's half of making this connection a data endpoint; waits for the server's half.
-  /// `depth`: the channel's. The control connection is used up. Throws Error.
+  /// Turns this connection into a data endpoint, on the worker's side; waits for the server.
+  /// `depth`: the channel's. Consumes the control connection. Throws Error.
   std::unique_ptr<DataEndpoint> request_data_endpoint(protocol::AttachChannel request,
                                                       std::uint32_t depth);
-  /// The server's half, which agrees to `request`. Throws Error.
+  /// Does the same on the server's side, and agrees to `request`. Throws Error.
   virtual std::unique_ptr<DataEndpoint> grant_data_endpoint(const protocol::AttachChannel& request,
                                                             std::uint32_t depth);
-  /// The same for a channel whose sides write into each other's slots: `channel`, this side's,
-  /// which outlives what is returned. The worker's half is carried out by turns of `engine`. Throw
-  /// Error: not_supported over what is not RDMA.
+  /// Do the same for a channel whose sides write into each other's slots. `channel`: this side's,
+  /// which must outlive the result. Turns of `engine` carry out the worker's half. Throw Error:
+  /// not_supported over other transports than RDMA.
   [[nodiscard]] virtual std::unique_ptr<SlotPath> request_slot_path(
       protocol::AttachChannel request, const kernels::ChannelView& channel,
       progress::Engine& engine);
@@ -116,18 +115,18 @@ class NetworkControlConnection : public ControlConnection {
  protected:
   /// Sends the worker's request; returns the server's endpoint. Throws Error.
   std::vector<std::byte> exchange_endpoints(const protocol::AttachChannel& request);
-  /// Opens this side's endpoint; returns what the peer has to know of it. Throws Error.
+  /// Opens this side's endpoint; returns its description for the peer. Throws Error.
   virtual std::vector<std::byte> open_data_endpoint(std::uint32_t depth) = 0;
-  /// Connects it. `peer`: what the peer's open_data_endpoint() returned. Throws Error (bad_message)
-  /// for what that never returns.
+  /// Connects the endpoint. `peer`: the result of the peer's open_data_endpoint(). Throws Error:
+  /// bad_message for an invalid one.
   virtual std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) = 0;
 };
 
-/// Where a server's control connections come in. One thread.
+/// Accepts the control connections of a server. One thread.
 class Listener {
  public:
-  /// Whether to take a connection of that peer over a network, asked before anything is spent on
-  /// it.
+  /// Returns whether to accept a connection of that peer over a network; called before any resource
+  /// is used for it.
   using Admission = std::function<bool(const net::SocketAddress& peer)>;
 
   explicit Listener(Address address) : address_(std::move(address)) {}
@@ -135,14 +134,14 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
   virtual ~Listener() = default;
 
-  /// Without one, all are taken.
+  /// Sets the admission; without one, all are accepted.
   void set_admission(Admission admission) { admission_ = std::move(admission); }
 
-  /// The next connection, null if there is none now.
+  /// Returns the next connection, or null if there is none now.
   virtual std::unique_ptr<ControlConnection> accept() = 0;
   /// Readable when accept() has something to do.
   [[nodiscard]] virtual int fd() const noexcept = 0;
-  /// With the port that was bound, if any port was asked for (0).
+  /// Returns the address, with the port that was bound if port 0 was requested.
   [[nodiscard]] const Address& address() const noexcept { return address_; }
 
  protected:

@@ -15,25 +15,26 @@
 
 namespace offload::comch {
 
-/// The end of a channel whose contents, a slot's each, a DataConnection carries, and what that
-/// calls. One thread, the engine's.
+/// One end of a channel, whose contents, one for each slot, a DataConnection carries; the
+/// connection calls these functions. One thread, the engine's.
 class DataHandler {
  public:
-  /// Posts what there is to send, in each turn of the engine. Returns whether there was any.
+  /// Posts the contents that are ready to send, in each turn of the engine. Returns whether there
+  /// were any.
   virtual bool post_sends() = 0;
-  /// The oldest `count` posted contents are sent: their bytes are the handler's again.
+  /// The oldest `count` posted contents were sent: the handler may reuse their bytes.
   virtual void on_sent(std::size_t /*count*/) {}
-  /// Where the peer's content of that number belongs if it is too long for packets: in a slot of
-  /// the channel, with room for its max_content bytes.
+  /// Returns the buffer for the peer's content of that number if it is too long for packets: in a
+  /// slot of the channel, with room for its max_content bytes.
   virtual std::byte* receive_buffer(std::uint64_t sequence) = 0;
-  /// The peer's next content, in receive_buffer() if it is too long for packets. Its header is what
-  /// kernels::is_valid_content() asks for; a batch's bytes are unchecked. False if it cannot be
-  /// taken.
+  /// Takes the peer's next content, in receive_buffer() if it is too long for packets. Its header
+  /// passed kernels::is_valid_content(); the bytes of a batch are unchecked. Returns false if the
+  /// content is not acceptable.
   virtual bool on_received(const protocol::DataHeader& header,
                            std::span<const std::byte> content) = 0;
-  /// Whether a content of the peer is due, for a connection that carries slots.
+  /// Returns whether a content of the peer is due, for a connection that carries slots.
   [[nodiscard]] virtual bool awaits_content() const noexcept { return false; }
-  /// No more were received in this turn.
+  /// Called after the last content received in this turn.
   virtual void on_receives_done() {}
 
  protected:
@@ -41,34 +42,35 @@ class DataHandler {
 };
 
 /// Carries the contents of one channel's slots for one of its two ends, both ways, each counted
-/// from 0. A content, be it a message or a batch, goes as one unit.
+/// from 0. A content, a message or a batch, is sent as one unit.
 ///
-/// Flow control is by credits: each content that this side has sent whole lets the peer send one
-/// beyond the initial credits. These are 0 for a server, whose worker only answers, and the
-/// channel's depth for a worker. What breaks this, the order or the bounds of a header ends the
-/// connection.
+/// Flow control uses credits: each content that this side has sent completely allows the peer to
+/// send one more than the initial credits. These are 0 for a server, whose worker only answers, and
+/// the channel's depth for a worker. A violation of this, of the order or of the bounds of a header
+/// ends the connection.
 ///
-/// On its handler's engine, and one thread, the engine's. It ends before engine and handler.
-/// Nothing allocates after construction.
+/// One thread, that of its handler's engine. Engine and handler outlive it. Nothing allocates after
+/// construction.
 class DataConnection {
  public:
   DataConnection(const DataConnection&) = delete;
   DataConnection& operator=(const DataConnection&) = delete;
   virtual ~DataConnection() = default;
 
-  /// Sends a content in this turn; it stays as it is until DataHandler::on_sent(). One that is too
-  /// long for packets lies in a slot of the channel. No more are under way than that has slots.
+  /// Sends a content in this turn; it must not change until DataHandler::on_sent(). A content that
+  /// is too long for packets is in a slot of the channel. At most as many are in flight as the
+  /// channel has slots.
   virtual void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept = 0;
 
-  /// Whether it takes contents as they lie in their slots, and needs none beside the header; then
-  /// the peer's come into their slots as well, and DataHandler hears of none.
+  /// Returns whether the connection sends contents from their slots, and needs only the header;
+  /// then it also writes the peer's contents into their slots, without calls of DataHandler.
   [[nodiscard]] virtual bool carries_slots() const noexcept { return false; }
 
-  /// Whether the connection has ended; nothing is carried after that. Any thread.
+  /// Returns whether the connection has ended; it carries nothing after that. Any thread.
   [[nodiscard]] bool failed() const noexcept {
     return failed_.load(std::memory_order_acquire);  // pairs with fail(): the reason is there
   }
-  /// Why it has; null while it has not. Any thread.
+  /// Returns why the connection has ended; null while it has not. Any thread.
   [[nodiscard]] const std::string* failure() const noexcept {
     return failed() ? &reason_ : nullptr;
   }
@@ -81,7 +83,7 @@ class DataConnection {
   void fail(std::string_view reason) noexcept {
     fail_with([&] { return std::string(reason); });
   }
-  /// `reason`() says why, where there is memory for that: a relay's thread may not end of it.
+  /// Calls `reason`() for the text. A lack of memory for it must not end the thread of a relay.
   template <class Reason>
   void fail_with(const Reason& reason) noexcept {
     if (failed()) return;
@@ -94,23 +96,24 @@ class DataConnection {
   }
 
   [[nodiscard]] DataHandler& handler() const noexcept { return *handler_; }
-  /// Of the channel.
+  /// Returns the layout of the channel.
   [[nodiscard]] const kernels::ChannelLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] std::uint32_t initial_credits() const noexcept { return initial_credits_; }
-  /// Contents of this side that are sent whole, and contents of the peer that were received.
+  /// Return the number of contents that this side has sent completely, and received from the peer.
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
 
-  /// The oldest `count` contents under way are sent.
+  /// Records that the oldest `count` contents in flight were sent.
   void complete_sends(std::size_t count) {
     sent_ += count;
     handler_->on_sent(count);
   }
-  /// Whether the peer may have sent its next content.
+  /// Returns whether the peer may have sent its next content.
   [[nodiscard]] bool peer_has_credit() const noexcept {
     return received_ < sent_ + initial_credits_;
   }
-  /// Whether the peer may send a content with this header now. False: the connection has failed.
+  /// Returns whether the peer may send a content with this header now. False: the connection has
+  /// failed.
   bool check(const protocol::DataHeader& header) {
     if (!kernels::is_valid_content(layout_, header.length, header.count)) {
       fail_with([&] {
@@ -126,7 +129,7 @@ class DataConnection {
     }
     return !failed();
   }
-  /// Hands on a content whose header was checked.
+  /// Passes a content to the handler; its header was checked.
   void deliver(const protocol::DataHeader& header, std::span<const std::byte> content) {
     ++received_;
     if (!handler_->on_received(header, content)) fail("a message of the peer is not acceptable");
@@ -142,8 +145,8 @@ class DataConnection {
   std::atomic<bool> failed_{false};  ///< release in fail(), acquire in failed()
 };
 
-/// One end of a connection for a channel's contents before it carries any. The session's thread
-/// makes it; start() is for the thread whose engine will carry them.
+/// One end of a connection for a channel's contents, before it carries any. The session's thread
+/// makes it; the thread whose engine will carry the contents calls start().
 class DataEndpoint {
  public:
   DataEndpoint() = default;
@@ -151,7 +154,7 @@ class DataEndpoint {
   DataEndpoint& operator=(const DataEndpoint&) = delete;
   virtual ~DataEndpoint() = default;
 
-  /// Once: the endpoint is used up. Throws Error.
+  /// Starts the connection and consumes the endpoint; callable once. Throws Error.
   [[nodiscard]] virtual std::unique_ptr<DataConnection> start(progress::Engine& engine,
                                                               const kernels::ChannelView& channel,
                                                               DataHandler& handler,

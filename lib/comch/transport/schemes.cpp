@@ -5,7 +5,7 @@
 
 namespace offload::comch {
 
-/// Each transport, in the order in which messages name them.
+/// All transports, in the order in which messages name them.
 std::span<const Transport> transports() noexcept {
   static constexpr Transport kTransports[] = {
       {"unix", "PATH", parse_path, connect_local, listen_local, true},

@@ -7,9 +7,9 @@
 
 namespace offload::comch {
 
-/// The worker's end of a channel that a back end's own RDMA writes carry: the server writes
-/// requests into this machine's slots, and the back end posts the writes of its responses with
-/// writer(). Made on the session's thread, then the thread's whose engine it was made with.
+/// The worker's end of a channel whose responses the back end sends with RDMA writes: the server
+/// writes requests into the slots of this machine, and the back end posts the writes of its
+/// responses with writer(). The session's thread makes it; then the thread of its engine uses it.
 class SlotPath {
  public:
   SlotPath() = default;
@@ -17,17 +17,17 @@ class SlotPath {
   SlotPath& operator=(const SlotPath&) = delete;
   virtual ~SlotPath() = default;
 
-  /// For the back end, on any thread, as long as this lives.
+  /// Returns the writer for the back end; any thread may use it while this object lives.
   [[nodiscard]] virtual const channel::ResponseWriter& writer() const noexcept = 0;
-  /// What the back end has posted and posts from now on is carried out by turns of the engine.
+  /// From now on, turns of the engine carry out the writes that the back end has posted and posts.
   /// Throws Error.
   virtual void start() = 0;
-  /// Ends it, in bounded time: what is posted completes in error, so that no back end waits.
+  /// Stops the path in bounded time: posted writes complete in error, so that no back end waits.
   virtual void stop() noexcept = 0;
 
-  /// Why the path has ended; null while it has not. Any thread.
+  /// Returns why the path has ended; null while it has not. Any thread.
   [[nodiscard]] const std::string* failure() const noexcept {
-    // Acquire: pairs with fail(), the reason is there.
+    // Acquire: pairs with fail(), so that the reason is visible.
     return failed_.load(std::memory_order_acquire) ? &reason_ : nullptr;
   }
 

@@ -23,7 +23,7 @@ using core::Error;
 using core::ErrorCode;
 
 constexpr std::size_t kMaxFds = 4;
-constexpr int kLocalBacklog = 128;  // connections that wait to be accepted: as tcp
+constexpr int kLocalBacklog = 128;  // connections that wait to be accepted, as for tcp
 
 core::Fd open_socket() {
   return core::Fd(check_errno(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
@@ -42,12 +42,12 @@ int try_connect(int fd, const Address& address) {
   return ::connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) < 0 ? errno : 0;
 }
 
-/// This user and root: they could do anything to this process anyway.
+/// Returns true for this user and root, which have control of this process anyway.
 bool is_trusted(const PeerCredentials& peer, const Address& address) {
   return address.insecure || peer.uid == ::geteuid() || peer.uid == 0;
 }
 
-/// Removes what a server that was killed left behind.
+/// Removes the socket file of a server that was killed.
 void remove_stale(const Address& address) {
   struct stat status {};
   if (::lstat(address.path.c_str(), &status) < 0) return;
@@ -61,7 +61,7 @@ void remove_stale(const Address& address) {
   net::remove_same_file(address.path, status);
 }
 
-/// With the folder of its path, if that is ours to make.
+/// Creates the folder of the path, if it is the default one, and returns the address.
 const Address& prepared(const Address& address) {
   make_runtime_folder(address.path);
   return address;
@@ -123,7 +123,7 @@ class UnixListener final : public Listener {
     remove_stale(address);
     const sockaddr_un name = to_sockaddr(address);
     const std::string action = "cannot listen on " + address.to_string();
-    // A socket file gets the mode that its socket has when it is bound: right from the start.
+    // A socket file gets the mode of its socket at bind(2), so that it is right from the start.
     check_errno(::fchmod(fd_.get(), address.insecure ? 0666 : 0600), action);
     check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), action);
     file_.emplace(address.path);
@@ -169,7 +169,8 @@ PathLock::PathLock(const Address& address) {
       if (errno != EWOULDBLOCK) core::throw_errno(action);
       throw Error(ErrorCode::in_use, address.to_string() + ": another server listens there");
     }
-    // Its former holder may have removed the file between the two calls: then it locks nothing.
+    // The previous holder may have removed the file between the two calls: then the lock has no
+    // effect.
     struct stat locked {};
     struct stat there {};
     check_errno(::fstat(fd.get(), &locked), action);

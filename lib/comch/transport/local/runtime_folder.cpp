@@ -14,7 +14,7 @@ namespace {
 
 constexpr mode_t kOwnersAlone = 0700;
 
-/// Why what is at `folder` is not a folder of this user's alone, or nothing; empty if it is one.
+/// Returns why `folder` is not private to this user; empty if it is.
 std::string why_not_private(const std::string& folder) {
   struct stat status {};
   if (::lstat(folder.c_str(), &status) != 0) return core::describe_errno(errno);
@@ -60,7 +60,7 @@ void make_runtime_folder(const std::string& path) {
 void check_runtime_folder(const std::string& path) {
   const std::string folder = runtime_folder();
   struct stat status {};
-  if (!is_in(path, folder) || ::lstat(folder.c_str(), &status) != 0) return;  // a link counts
+  if (!is_in(path, folder) || ::lstat(folder.c_str(), &status) != 0) return;  // a link also counts
   const std::string why = why_not_private(folder);
   if (why.empty()) return;
   throw core::Error(core::ErrorCode::not_permitted,

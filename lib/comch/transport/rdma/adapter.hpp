@@ -8,8 +8,7 @@
 
 namespace offload::comch {
 
-/// An RDMA device, open for the data connections of its peers, by whichever of its ports and
-/// addresses each of them is reached.
+/// An open RDMA device for data connections to peers, through any of its ports and addresses.
 struct Adapter {
   /// Throws Error.
   explicit Adapter(std::string_view name) : device(name), domain(device), registrar(domain) {}

@@ -26,7 +26,7 @@ void add_to(const core::Fd& epoll, int fd) {
   core::check_errno(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
 }
 
-/// A GID is an IP address, of IPv4 mapped into IPv6.
+/// Returns the GID of an address: an IPv6 address, or an IPv4 address mapped into IPv6.
 ibv_gid gid_of(const net::SocketAddress& address) {
   const net::IpBytes bytes = net::ip_bytes(address.storage);
   ibv_gid gid{};
@@ -35,7 +35,7 @@ ibv_gid gid_of(const net::SocketAddress& address) {
   return gid;
 }
 
-/// The index of the interface that a link-local address belongs to; 0: it needs none.
+/// Returns the index of the interface of a link-local address; 0 for other addresses.
 std::uint32_t interface_of(const net::SocketAddress& address) {
   sockaddr_in6 in6{};
   if (address.storage.ss_family != AF_INET6) return 0;
@@ -64,13 +64,13 @@ Adapters::Adapters(rdma::PathChoice choice) : choice_(std::move(choice)), epoll_
 void Adapters::log_events() {
   for (const auto& each : open_) each->events.deliver();
   std::erase_if(open_, [this](const auto& each) {
-    // Connections may have it open for longer.
+    // Connections may keep it open for longer.
     if (each->gone) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, each->events.fd(), nullptr);
     return each->gone;
   });
 }
 
-/// The names of the devices among which the one with an address is.
+/// Returns the names of the devices that may have an address.
 std::vector<std::string> Adapters::candidates() const {
   const device::DeviceList found = device::list_rdma_devices();
   if (!found.why_none.empty()) throw Error(ErrorCode::not_supported, found.why_none);
@@ -117,7 +117,7 @@ Adapters::Place Adapters::find(const net::SocketAddress& own) {
       if (!reason) reason = std::current_exception();
     }
   }
-  // Of a device that may have the address.
+  // The reason of a device that may have the address.
   if (reason) std::rethrow_exception(reason);
   throw Error(ErrorCode::not_found,
               fmt::format("no RDMA device has the address {}, of {}: use an address of an RDMA "

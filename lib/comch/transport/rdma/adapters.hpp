@@ -18,11 +18,11 @@ namespace offload::comch {
 /// Error.
 core::Fd watch_all(std::initializer_list<int> fds);
 
-/// The RDMA devices of a server's or worker's connections, each open from its first use on. Their
-/// asynchronous events are logged. One thread.
+/// The RDMA devices of the connections of a server or worker, each opened at its first use. Logs
+/// their asynchronous events. One thread.
 class Adapters {
  public:
-  /// Where queue pairs begin on this machine.
+  /// A device and a path for queue pairs of this machine.
   struct Place {
     std::shared_ptr<Adapter> adapter;
     rdma::PathOptions path;
@@ -31,17 +31,17 @@ class Adapters {
   /// Throws Error.
   explicit Adapters(rdma::PathChoice choice);
 
-  /// Returns the place of the queue pairs beside a connection whose own address is `own`: on the
+  /// Returns the place of the queue pairs for a connection whose local address is `own`: on the
   /// device that has this address, or that the choice names. Throws Error: not_supported without an
   /// RDMA device, not_found if none has the address, and what rdma::path_at() throws.
   Place find(const net::SocketAddress& own);
-  /// Throws Error if the choice's GID index or partition is of no port of any device.
+  /// Throws Error if no port of any device has the choice's GID index or partition.
   void check_choice() const;
 
-  /// Readable when log_events() has something to do.
+  /// Returns a descriptor that is readable when log_events() has something to do.
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
-  /// Logs the events that have come. A device that was removed or reset is opened again for the
-  /// next use.
+  /// Logs the events that have arrived. A device that was removed or reset is reopened for the next
+  /// use.
   void log_events();
 
  private:
@@ -55,7 +55,7 @@ class Adapters {
   [[nodiscard]] std::vector<std::string> candidates() const;
   [[nodiscard]] std::optional<rdma::PathOptions> path_at(const rdma::DeviceContext& device,
                                                          const net::SocketAddress& own) const;
-  /// Null if it is not open.
+  /// Returns an open device, or null if it is not open.
   [[nodiscard]] std::shared_ptr<Adapter> find_open(const std::string& name) const;
   std::shared_ptr<Adapter> open(const std::string& name);
   void log(const net::SocketAddress& own, const std::string& path);

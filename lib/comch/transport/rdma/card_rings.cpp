@@ -6,13 +6,13 @@
 namespace offload::comch {
 namespace {
 
-/// As often it is seen that the queue has failed: nobody reports that, as the back end alone polls
+/// The interval of checks for a failed queue: there is no report, because only the back end polls
 /// its completions.
 constexpr core::Duration kStateInterval = std::chrono::milliseconds(100);
-/// A doorbell in memory wakes nobody.
+/// The interval of polls for a doorbell in memory, which wakes no thread.
 constexpr core::Duration kRelayInterval = std::chrono::microseconds(50);
 
-/// An mlx5 card reads the rings. The thread of the engine carries the doorbell to it, unless a GPU
+/// Rings that an mlx5 card reads. The thread of the engine relays the doorbell to it, unless a GPU
 /// rings the card's register.
 class CardRings final : public SlotRings, progress::Pollable {
  public:
@@ -44,7 +44,7 @@ class CardRings final : public SlotRings, progress::Pollable {
     next_query_ = parts_.engine.now() + kStateInterval;
     parts_.engine.activate(*this);
   }
-  /// The card flushes what is posted; what comes after that meets the limit of its wait.
+  /// Makes the card flush posted entries; later entries reach the time limit of their wait.
   void stop() override {
     if (!std::exchange(running_, false)) return;
     parts_.engine.deactivate(*this);

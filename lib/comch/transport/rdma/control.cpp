@@ -13,7 +13,7 @@
 namespace offload::comch {
 namespace {
 
-/// Returns `address`. Throws Error where there is no RDMA device.
+/// Returns `address`. Throws Error without an RDMA device.
 const Address& require_device(const Address& address) {
   if (const std::string why = device::list_rdma_devices().why_none; !why.empty()) {
     throw core::Error(core::ErrorCode::not_supported, address.to_string() + ": " + why);
@@ -21,7 +21,7 @@ const Address& require_device(const Address& address) {
   return address;
 }
 
-/// Which device a connection has follows from the address that it came to.
+/// The listener of "rdma"; the local address of a connection determines its device.
 class RdmaListener final : public TcpListener {
  public:
   explicit RdmaListener(const Address& of)
@@ -38,7 +38,7 @@ class RdmaListener final : public TcpListener {
   [[nodiscard]] int fd() const noexcept override { return epoll_.get(); }
 
  private:
-  /// Throws Error if no peer that comes to one of the addresses could be served.
+  /// Throws Error if no address can serve a peer.
   void require_address() {
     std::string reason;
     for (const net::SocketAddress& each : own_addresses()) {
@@ -119,8 +119,8 @@ std::unique_ptr<SlotPath> RdmaControlConnection::request_slot_path(
   return slots;
 }
 
-// The answer goes last: in its place an error says why the queue pair does not connect. The worker
-// sends and writes nothing before it has a request.
+// The answer is sent last, because an error instead of it says why the queue pair does not connect.
+// The worker sends and writes nothing before it has a request.
 
 std::unique_ptr<DataEndpoint> RdmaControlConnection::grant_data_endpoint(
     const protocol::AttachChannel& request, std::uint32_t depth) {
@@ -141,7 +141,7 @@ std::unique_ptr<DataEndpoint> RdmaControlConnection::grant_slot_endpoint(
 
 std::unique_ptr<ControlConnection> connect_rdma(const Address& address) {
   auto adapters = std::make_shared<Adapters>(require_device(address).path_choice);
-  // Of the addresses of a name, one to which an RDMA device leads.
+  // Connects to an address of the name that an RDMA device can reach.
   Stream stream = connect_tcp_stream_where(
       address, [&](const net::SocketAddress& own) { static_cast<void>(adapters->find(own)); });
   core::log_info("connected to {}: {}", address.to_string(), stream.describe());

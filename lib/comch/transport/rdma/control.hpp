@@ -12,23 +12,23 @@
 
 namespace offload::comch {
 
-// The transport "rdma": control connections as of the transport "tcp", over which two sides tell
-// each other of the queue pairs that carry a channel's data. It takes a key.
+// The transport "rdma": control connections as those of the transport "tcp", over which two sides
+// exchange the descriptions of the queue pairs that carry a channel's data. It requires a key.
 
-/// Throws Error: not_supported where there is no RDMA device, and as connect_tcp().
+/// Connects to a server. Throws Error: not_supported without an RDMA device, and as connect_tcp().
 std::unique_ptr<ControlConnection> connect_rdma(const Address& address);
-/// Throws Error: not_supported where no RDMA device has the address, and as listen_tcp().
+/// Listens. Throws Error: not_supported if no RDMA device has the address, and as listen_tcp().
 std::unique_ptr<Listener> listen_rdma(const Address& address);
 
 /// A control connection whose data endpoints are queue pairs, on the device that has the
-/// connection's own address. It carries no data itself.
+/// connection's local address. It carries no data itself.
 class RdmaControlConnection final : public StreamControlConnection {
  public:
-  /// `keys`: as of StreamControlConnection.
+  /// `keys`: as for StreamControlConnection.
   RdmaControlConnection(Stream stream, std::shared_ptr<Adapters> adapters,
                         std::shared_ptr<const Keyring> keys = nullptr);
-  /// The events of its devices are logged by receive(): of one connection of those that share
-  /// devices. Throws Error.
+  /// Makes receive() log the events of the devices; for one of the connections that share devices.
+  /// Throws Error.
   void log_device_events();
 
   std::optional<ControlMessage> receive() override;

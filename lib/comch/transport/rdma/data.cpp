@@ -12,16 +12,16 @@ namespace {
 using protocol::DataHeader;
 using protocol::kDataHeaderSize;
 
-/// Completions of one turn, so that the engine gets to its other work.
+/// The number of completions in one turn, so that the engine also does its other work.
 constexpr std::size_t kCompletionsAtOnce = 64;
-/// The bit of a wr_id that tells a receive from a send.
+/// The bit of a wr_id that marks a receive.
 constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
 
 memory::Range range_of(std::uint8_t* memory, std::uint64_t bytes) {
   return memory::borrow_range({reinterpret_cast<std::byte*>(memory), bytes});
 }
 
-/// The requests from `first` to before `end` as one list; the last of them.
+/// Links the requests from `first` to before `end` into one list; returns the last.
 template <class Request, class Place>
 Request& chain(std::vector<Request>& requests, std::uint64_t first, std::uint64_t end,
                Place place) {
@@ -31,13 +31,13 @@ Request& chain(std::vector<Request>& requests, std::uint64_t first, std::uint64_
   return last;
 }
 
-/// With inline sends (IBV_SEND_INLINE) for short messages, which spare the device a read, if it has
-/// them.
+/// Makes a pair with inline sends (IBV_SEND_INLINE) for short messages, which save the device a
+/// read, if it supports them.
 rdma::QueuePair make_pair(const Adapter& adapter, const rdma::CompletionQueue& completions,
                           std::uint32_t depth) {
   rdma::QueuePairOptions options;
   options.max_send_wr = options.max_recv_wr = depth;
-  options.max_sge = 2;  // a header, and a content where it lies
+  options.max_sge = 2;  // a header, and a content in its slot
   options.max_inline_data = protocol::kDataHeaderSize + kernels::kMaxPacketPayload;
   try {
     return {adapter.domain, completions, completions, options};
@@ -53,7 +53,7 @@ RdmaQueue make_queue(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& 
   rdma::CompletionChannel events(adapter->device);
   rdma::CompletionQueue completions(adapter->device, 2 * depth, &events);
   rdma::QueuePair pair = make_pair(*adapter, completions, depth);
-  // The peer reaches no memory.
+  // The peer can access no memory.
   pair.initialize(path.port_num, memory::Access{}, 0, path.pkey_index);
   return {std::move(adapter), std::move(events), std::move(completions), std::move(pair)};
 }
@@ -148,7 +148,7 @@ void RdmaDataConnection::post_send(const DataHeader& header, const std::byte* co
   }
 }
 
-/// For the next message of the peer.
+/// Prepares a receive for the next message of the peer.
 void RdmaDataConnection::prepare_receive() noexcept {
   const std::uint64_t number = receives_prepared_++;
   ibv_recv_wr& request = receives_[place(number)];
@@ -158,8 +158,8 @@ void RdmaDataConnection::prepare_receive() noexcept {
   pieces[1] = slot_piece(handler().receive_buffer(number), layout().max_content);
 }
 
-/// Posts what is prepared: the receives in one list, then the sends. False if the connection has
-/// failed.
+/// Posts the prepared requests: the receives in one list, then the sends. Returns false if the
+/// connection has failed.
 bool RdmaDataConnection::ring_doorbells() {
   const auto at = [this](std::uint64_t number) { return place(number); };
   core::Status status;
@@ -170,7 +170,7 @@ bool RdmaDataConnection::ring_doorbells() {
     receives_posted_ = receives_prepared_;
   }
   if (sends_posted_ != sends_prepared_ && status.ok()) {
-    // Sends complete in their order: one signaled completion, the last one's, is for all.
+    // Sends complete in order: the signaled completion of the last one stands for all.
     chain(sends_, sends_posted_, sends_prepared_, at).send_flags |= IBV_SEND_SIGNALED;
     ibv_send_wr* bad = nullptr;
     status = pair_.post_send(sends_[place(sends_posted_)], bad);
@@ -200,8 +200,9 @@ bool RdmaDataConnection::poll_completions() {
   return !done.empty();
 }
 
-/// A message waits for the completion of the send that was its credit: the two completions may come
-/// in either order, and until the send's the slot still is the device's.
+/// Delivers a message only after the completion of the send that was its credit: the two
+/// completions may arrive in either order, and until that of the send the device may still use the
+/// slot.
 bool RdmaDataConnection::deliver_arrived() {
   const std::uint64_t before = received();
   while (received() != arrived_ && peer_has_credit() && !failed()) {
@@ -210,7 +211,7 @@ bool RdmaDataConnection::deliver_arrived() {
   return received() != before;
 }
 
-/// `bytes`: as the receive's completion has them.
+/// Delivers the next message. `bytes`: the length that the completion of its receive reports.
 void RdmaDataConnection::deliver_next(std::uint32_t bytes) {
   const DataHeader header = DataHeader::load(incoming(received()).header.data());
   if (bytes < kDataHeaderSize || bytes > kDataHeaderSize + layout().max_content ||

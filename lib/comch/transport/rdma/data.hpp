@@ -17,7 +17,7 @@
 
 namespace offload::comch {
 
-/// A queue pair with what it stands on. Move-only.
+/// A queue pair with the objects that it needs. Move-only.
 struct RdmaQueue {
   std::shared_ptr<Adapter> adapter;
   rdma::CompletionChannel events;
@@ -25,20 +25,20 @@ struct RdmaQueue {
   rdma::QueuePair pair;
 };
 
-/// A data connection over an RC queue pair, a SEND for each content: a short one inline if the
-/// device has that, a long one from slot to slot with no copy. The slots are registered for this
-/// side's own work requests alone.
+/// A data connection over an RC queue pair, with a SEND for each content: a short one inline if the
+/// device supports that, a long one from slot to slot without a copy. The slots are registered only
+/// for work requests of this side.
 ///
-/// A receive is posted before its message can come, so that the peer never meets an RNR NAK:
-/// message k of this side is posted behind the receive of the message for which k is the peer's
+/// A receive is posted before its message can arrive, so that the peer never gets an RNR NAK:
+/// message k of this side is posted after the receive of the message for which k is the peer's
 /// credit.
 ///
-/// It stands on lib/rdma's QueuePair, CompletionQueue and Registrar, but not on its Connection and
+/// It uses QueuePair, CompletionQueue and Registrar of lib/rdma, but not Connection and
 /// CompletionLoop, for two reasons. Tasks cost more: a send alone, with its completion and a turn
 /// of the engine, is some 980 instructions through a Connection; a message each way is some 1,030
-/// here, with three turns (docs/benchmarks.md). And a CompletionLoop belongs to an engine when it
-/// is made, while a queue pair takes its completion queue when the session's thread makes it,
-/// before it is on the I/O thread's engine.
+/// here, with three turns (docs/benchmarks.md). And a CompletionLoop is bound to an engine when it
+/// is made, while a queue pair needs its completion queue when the session's thread makes it,
+/// before the I/O thread's engine has it.
 class RdmaDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
  public:
   /// `queue`: connected. Throws Error.
@@ -49,7 +49,7 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
   void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept override;
 
  private:
-  /// Memory that is registered as long as this lives.
+  /// Memory that is registered while this object lives.
   struct Registered {
     Registered(rdma::Registrar& by, memory::Range of)
         : registrar(&by),
@@ -58,7 +58,7 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
     Registered(const Registered&) = delete;
     Registered& operator=(const Registered&) = delete;
     ~Registered() { registrar->deregister(range, key); }
-    /// For a work request.
+    /// Returns a piece of the memory for a work request.
     [[nodiscard]] ibv_sge piece(const void* at, std::uint32_t length) const noexcept {
       return {reinterpret_cast<std::uintptr_t>(at), length, key.local};
     }
@@ -72,13 +72,14 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
     memory::Key key;
   };
   /// The part of a message that is not sent from or received into its slot: the header, and a
-  /// content that goes in packets there.
+  /// content that is packets in the slot.
   struct Staged {
     std::array<std::byte, protocol::kDataHeaderSize> header;
     std::array<std::byte, kernels::kMaxPacketPayload> content;
   };
 
-  /// Of a slot: one side sends from requests and receives into responses, the other the reverse.
+  /// Returns a piece of a slot: one side sends from requests and receives into responses, the other
+  /// the reverse.
   [[nodiscard]] ibv_sge slot_piece(const std::byte* at, std::uint32_t length) const noexcept {
     return (requests_.contains(at) ? requests_ : responses_).piece(at, length);
   }
@@ -86,7 +87,7 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
   bool poll() override;
   [[nodiscard]] progress::Expecting expecting() const override;
   core::Duration arm() override;
-  void disarm() override {}  // nothing can take it back: the event will come, and be dropped
+  void disarm() override {}  // arming cannot be undone: the event will arrive, and be ignored
   void on_events(std::uint32_t epoll_events) override;
 
   void prepare_receive() noexcept;
@@ -98,7 +99,7 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
   [[nodiscard]] std::size_t place(std::uint64_t number) const noexcept {
     return number & (sends_.size() - 1);
   }
-  /// Of message `number` of this side, or of the peer's.
+  /// Return the staging of message `number` of this side, or of the peer.
   [[nodiscard]] Staged& outgoing(std::uint64_t number) noexcept { return staged_[place(number)]; }
   [[nodiscard]] Staged& incoming(std::uint64_t number) noexcept {
     return staged_[sends_.size() + place(number)];
@@ -106,7 +107,7 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
 
   progress::Engine* engine_;
   std::uint32_t inline_size_;
-  // In this order: the queue pair goes before the memory that it may be writing to.
+  // In this order: the queue pair is destroyed before the memory that it may be writing to.
   std::shared_ptr<Adapter> adapter_;
   Registered requests_;
   Registered responses_;
@@ -132,19 +133,19 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
 };
 
 /// A reliably connected (RC) queue pair for a channel's messages. Its ends exchange their
-/// descriptors over the connection that the channel is attached by: it listens on no port.
+/// descriptors over the connection that attaches the channel: it listens on no port.
 class RdmaDataEndpoint final : public DataEndpoint {
  public:
   /// `path`: that of this connection. `depth`: the channel's. Throws Error.
   RdmaDataEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                    std::uint32_t depth);
 
-  /// For the peer's connect().
+  /// Returns the descriptor for the peer's connect().
   [[nodiscard]] std::vector<std::byte> descriptor() const {
     return pairing_.describe(queue_.pair).encode();
   }
-  /// `peer`: its descriptor(). Throws Error: bad_message for what is none, and what the device
-  /// says.
+  /// Connects to `peer`, its descriptor(). Throws Error: bad_message for an invalid descriptor, and
+  /// errors of the device.
   void connect(std::span<const std::byte> peer) {
     pairing_.connect(queue_.pair, rdma::ConnectionDescriptor::decode(peer));
   }

@@ -10,14 +10,14 @@
 namespace offload::comch {
 namespace {
 
-/// Between two looks whether the proxy has stopped.
+/// The interval of checks whether the proxy has stopped.
 constexpr core::Duration kStopInterval = std::chrono::microseconds(50);
 
 class ProxyRings final : public SlotRings {
  public:
   ProxyRings(const RingParts& parts, OnFailed on_failed)
       : parts_(parts),
-        // The proxy may have as many under way as its rings and the device have room for.
+        // The proxy may have as many entries in flight as fit in its rings and the device.
         completions_(parts.adapter.device, parts.engine, parts.blocks + 1),
         pair_(parts.domain, completions_.queue(), completions_.queue(),
               slot_pair_options(parts.sends, 1)),
@@ -48,7 +48,7 @@ class ProxyRings final : public SlotRings {
     proxy_.start();
     proxy_.start_sends();
   }
-  /// Within the time that the proxy gives a device that owes completions.
+  /// Takes at most the time that the proxy gives a device for its outstanding completions.
   void stop() override {
     if (proxy_.state() != progress::Context::State::running) return;
     proxy_.stop();

@@ -14,7 +14,7 @@
 
 namespace offload::comch {
 
-/// A queue pair of slots. Not connected when it is made.
+/// A queue pair for slots, not connected when it is made.
 class SlotPair {
  public:
   SlotPair() = default;
@@ -25,48 +25,49 @@ class SlotPair {
   [[nodiscard]] virtual rdma::QueuePair& pair() noexcept = 0;
 };
 
-/// Of one that this process or a proxy posts to by libibverbs: so many work requests at a time.
+/// Returns the options of a pair to which this process or a proxy posts with libibverbs. `sends`,
+/// `receives`: the maximum numbers of work requests at a time.
 rdma::QueuePairOptions slot_pair_options(std::uint32_t sends, std::uint32_t receives) noexcept;
 
-/// The worker's: a back end posts to its rings, in mlx5's format, and something stands behind them:
-/// a card that reads them itself, or a proxy. It ends stopped. One thread, but for the rings.
+/// The worker's queue pair: a back end posts to its rings, in the format of mlx5, and a card or a
+/// proxy reads them. The destructor stops it. One thread, except for the rings.
 class SlotRings : public SlotPair {
  public:
-  /// Told why the queue has failed, in a turn of the engine.
+  /// Called with the reason when the queue has failed, in a turn of the engine.
   using OnFailed = std::function<void(const std::string& why)>;
 
-  /// For threads of this machine.
+  /// Returns the send queue for threads of this machine.
   [[nodiscard]] virtual const kernels::rdma::SendQueue& sends() const noexcept = 0;
-  /// Where these lie, as channel::ResponseWriter has it.
+  /// Returns the memory of the send queue, for channel::ResponseWriter.
   [[nodiscard]] virtual const std::shared_ptr<memory::MemoryRegion>& region() const noexcept = 0;
-  /// The card's doorbell, that a GPU may ring in place of the one of sends(); null: there is none.
+  /// Returns the card's doorbell, which a GPU may ring instead of that of sends(); null if there is
+  /// none.
   [[nodiscard]] virtual std::uint64_t* card_register() const noexcept { return nullptr; }
-  /// In words for a log.
+  /// Returns a description for the log.
   [[nodiscard]] virtual std::string carrier() const = 0;
 
-  /// Connected: what is posted is carried out by turns of the engine that it was made with. Throws
-  /// Error.
+  /// Starts a connected pair: turns of its engine carry out what is posted. Throws Error.
   virtual void start() = 0;
-  /// Ends it, in bounded time: what is posted completes in error. Throws Error.
+  /// Stops the pair in bounded time: posted entries complete in error. Throws Error.
   virtual void stop() = 0;
 };
 
-/// What the rings are made of; all outlives them.
+/// The parts that rings are made of, which all outlive them.
 struct RingParts {
   const Adapter& adapter;
   const rdma::ProtectionDomain& domain;
   progress::Engine& engine;
   std::uint32_t blocks;  ///< of the send ring, a power of two
-  std::uint32_t sends;   ///< work requests that a device may have at a time
+  std::uint32_t sends;   ///< the maximum of work requests in a device
 };
 
-/// Rings in memory of this process that a proxy carries out on any device. Throws Error.
+/// Makes rings in memory of this process that a proxy carries out on any device. Throws Error.
 std::unique_ptr<SlotRings> make_proxy_rings(const RingParts& parts, SlotRings::OnFailed on_failed);
-/// The rings of an mlx5 card itself; null: the device is none, or the build has no libmlx5. Throws
-/// Error.
+/// Makes rings that an mlx5 card reads; null if the device is not an mlx5 card, or the build has no
+/// libmlx5. Throws Error.
 std::unique_ptr<SlotRings> make_card_rings(const RingParts& parts, SlotRings::OnFailed on_failed);
-/// The card's own, or else a proxy's; the log says why not the former, if the device is an mlx5
-/// card. Throws Error.
+/// Makes the card's rings, or else a proxy's. If the device is an mlx5 card, logs why its rings
+/// cannot be used. Throws Error.
 std::unique_ptr<SlotRings> make_slot_rings(const RingParts& parts,
                                            const SlotRings::OnFailed& on_failed);
 

@@ -22,13 +22,13 @@ using core::ErrorCode;
 using kernels::rdma::kMostResponseWrites;
 using memory::Access;
 
-/// What a back end waits at most for room in its queue, in ns: less than it is given to stop.
+/// The longest wait of a back end for room in its queue, in ns: shorter than its time to stop.
 constexpr std::uint64_t kRoomTime = 1'000'000'000;
-/// Work requests that the device has at a time; more wait in the rings.
+/// The maximum number of work requests in the device; others wait in the rings.
 constexpr std::uint32_t kMostWorkRequests = 1024;
-/// Completions that a turn takes.
+/// The number of completions taken in one turn.
 constexpr std::size_t kMostCompletions = 32;
-/// Between two looks of a thread that sleeps, for a response or a completion.
+/// The interval of polls of a sleeping thread for a response or a completion.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
 
 std::span<std::byte> bytes_of(std::uint8_t* from, std::uint64_t length) {
@@ -41,12 +41,12 @@ std::span<std::byte> responses_of(const kernels::ChannelView& channel) {
   return bytes_of(channel.responses, channel.layout.response_bytes);
 }
 
-/// So many writes for every slot, as far as a device takes them.
+/// Returns the number of sends: `writes` for every slot, up to the limit of a device.
 std::uint32_t sends_for(const kernels::ChannelView& channel, std::uint32_t writes) {
   return std::min(writes * channel.layout.depth, kMostWorkRequests);
 }
 
-/// As many of an immediate each. Returns what the queue pair says.
+/// Posts `count` receives, each for immediate data. Returns the status of the queue pair.
 core::Status post_receives(rdma::QueuePair& pair, std::size_t count) noexcept {
   std::array<ibv_recv_wr, kMostCompletions> receives{};
   while (count != 0) {
@@ -116,7 +116,7 @@ SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, cons
   }
 }
 
-/// The queue pair goes first, as the peer may be writing.
+/// Destroys the queue pair first, because the peer may be writing.
 SlotQueue::~SlotQueue() {
   pair_.reset();
   registrar_.deregister(own_.range, own_.key);
@@ -144,14 +144,14 @@ void SlotQueue::connect(std::span<const std::byte> peer) {
 
 namespace {
 
-/// The half of a header that has the flag, as atomic operations have it.
+/// Returns the half of a header with the flag, as an operand of atomic operations.
 std::uint64_t flag_half(const kernels::Packet& header) {
   std::uint64_t half = 0;
   std::memcpy(&half, reinterpret_cast<const std::byte*>(&header) + sizeof half, sizeof half);
   return half;
 }
 
-/// The server posts to it by libibverbs.
+/// The pair of the server, which posts with libibverbs.
 class PlainPair final : public SlotPair {
  public:
   PlainPair(const rdma::ProtectionDomain& domain, const rdma::CompletionQueue& completions,
@@ -194,7 +194,7 @@ progress::Expecting RdmaSlotConnection::expecting() const {
   return is_busy() ? progress::Expecting::from_device : progress::Expecting::nothing;
 }
 
-/// Responses come into memory, and nothing wakes the thread for them.
+/// Responses arrive in memory without waking the thread, so it polls.
 core::Duration RdmaSlotConnection::arm() {
   return is_busy() ? kLookInterval : core::Duration::max();
 }
@@ -203,11 +203,12 @@ bool RdmaSlotConnection::is_busy() const {
   return !failed() && (completed_ != prepared_ || handler().awaits_content());
 }
 
-/// The slot itself is what is written, as its bytes are the worker's: both channels begin with
-/// message 0. It stays as it is until its response has come, and with it these writes were done.
+/// Writes the slot itself, whose bytes are those of the worker's slot: both channels begin with
+/// message 0. It does not change until its response has arrived, which implies that these writes
+/// are done.
 ///
-/// The flag's half is swapped for what the slot's last request left there, as nobody else writes
-/// it; memory is new with each worker's attachment, so it is 0 at first.
+/// The half with the flag is swapped with that of the slot's last request, which only this side
+/// writes; it is 0 at first, because each attachment of a worker has new memory.
 void RdmaSlotConnection::post_send(const protocol::DataHeader& header, const std::byte*) noexcept {
   constexpr std::uint32_t kHalf = sizeof(kernels::Packet) / 2;
   Writes& writes = writes_of(header.sequence);
@@ -246,7 +247,7 @@ void RdmaSlotConnection::post_send(const protocol::DataHeader& header, const std
   ++prepared_;
 }
 
-/// What the queue pair has room for, as one list, of which the last is signaled.
+/// Posts as many writes as fit in the queue pair, as one list, of which the last is signaled.
 bool RdmaSlotConnection::post_writes() {
   const std::uint64_t room = queue_->pair().capacity().max_send_wr / kMostRequestWrites;
   const std::uint64_t end = std::min(prepared_, completed_ + room);
@@ -290,8 +291,8 @@ bool RdmaSlotConnection::poll_completions() {
   return !done.empty();
 }
 
-/// All of the response is in its slot, but for the flag, which is the request's. The requester
-/// checks the rest.
+/// Makes a response valid: all of it is in its slot except the flag, which is that of the request.
+/// The requester checks the rest.
 void RdmaSlotConnection::take_response(const ibv_wc& completion) {
   const std::uint32_t index = ntohl(completion.imm_data);
   const bool has_slot = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM && index < layout().depth;
@@ -368,7 +369,7 @@ void RdmaSlotPath::start() {
 void RdmaSlotPath::stop() noexcept {
   try {
     rings_->stop();
-  } catch (const std::exception& error) {  // the queue pair ends with this
+  } catch (const std::exception& error) {  // this object destroys the queue pair
     core::log_error("the slots' queue did not stop: {}", core::what_of(error));
   }
 }

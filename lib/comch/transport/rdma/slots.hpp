@@ -17,12 +17,12 @@
 #include "rdma/verbs/queue_pair.hpp"
 
 /// Channels whose two sides write into each other's slots (kernels/rdma/slot_writer.hpp): the
-/// server by work requests of its own, the worker by entries that its back end posts (SlotRings).
-/// The server has a receive posted for each slot, for the immediate of a response; the worker has
-/// none, as its back end polls memory.
+/// server with work requests, the worker with entries that its back end posts (SlotRings). The
+/// server posts a receive for each slot, for the immediate data of a response; the worker posts
+/// none, because its back end polls memory.
 namespace offload::comch {
 
-/// What the peer has to know: where to write, and what connects. Big endian:
+/// This side's description for the peer: where to write, and how to connect. Big endian:
 ///
 ///   connection's descriptor, with its length u16 | address u64 | length u64 | rkey u32
 struct SlotEnd {
@@ -31,23 +31,24 @@ struct SlotEnd {
   std::uint64_t length;  ///< of the region, bytes
 
   [[nodiscard]] std::vector<std::byte> encode() const;
-  /// Throws Error (bad_message) for what encode() does not produce.
+  /// Decodes an end. Throws Error (bad_message) for bytes that encode() does not produce.
   static SlotEnd decode(std::span<const std::byte> bytes);
 };
 
-/// A queue pair in a protection domain of its own, so that a peer reaches the memory of no other,
-/// and the slots registered in it: what the peer writes, and what this side writes from.
+/// A queue pair in a separate protection domain, so that a peer cannot access the memory of another
+/// one, and the slots registered in it: those that the peer writes, and those that this side writes
+/// from.
 class SlotQueue {
  public:
   using MakePair = std::function<std::unique_ptr<SlotPair>(const rdma::ProtectionDomain& domain)>;
-  /// A region, and what the peer may do there.
+  /// A region, and the peer's access to it.
   struct Written {
     std::span<std::byte> bytes;
     memory::Access by_peer;
   };
 
-  /// `make`: the queue pair, called once; `adapter` outlives it. Throws Error: not_supported for a
-  /// device without atomic operations.
+  /// `make` makes the queue pair and is called once; `adapter` outlives it. Throws Error:
+  /// not_supported for a device without atomic operations.
   SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
             const Written& written, std::span<std::byte> own);
   SlotQueue(const SlotQueue&) = delete;
@@ -55,13 +56,13 @@ class SlotQueue {
   ~SlotQueue();
 
   [[nodiscard]] std::vector<std::byte> describe() const;
-  /// `peer`: its describe(). Throws Error: bad_message for what is none, or whose region has not
-  /// `own`'s length; what the device says.
+  /// Connects to `peer`, its describe(). Throws Error: bad_message for an invalid description, or a
+  /// region whose length is not that of `own`; errors of the device.
   void connect(std::span<const std::byte> peer);
 
   [[nodiscard]] rdma::QueuePair& pair() const noexcept { return pair_->pair(); }
   [[nodiscard]] kernels::rdma::SlotRegion own() const noexcept { return region_of(own_); }
-  /// Once connected.
+  /// Returns the peer's region; only when connected.
   [[nodiscard]] const kernels::rdma::SlotRegion& peer() const noexcept { return peer_; }
 
  private:
@@ -82,14 +83,14 @@ class SlotQueue {
   kernels::rdma::SlotRegion peer_{};
 };
 
-/// Work requests of a request.
+/// The maximum number of work requests for one request.
 inline constexpr std::uint32_t kMostRequestWrites = 3;
 
-/// The server's end: writes requests into the worker's slots, and makes responses valid, which come
-/// into its own, as their completions come.
+/// The server's end: writes requests into the worker's slots, and makes the responses in its own
+/// slots valid when their completions arrive.
 class RdmaSlotConnection final : public DataConnection, progress::Pollable {
  public:
-  /// `queue`: connected, with `completions`. Throws Error.
+  /// `queue`: connected, and using `completions`. Throws Error.
   RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
                      rdma::CompletionQueue completions, std::unique_ptr<SlotQueue> queue,
                      const kernels::ChannelView& channel, DataHandler& handler);
@@ -100,13 +101,13 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
 
  private:
   /// The work requests of a slot: the rest, the half of the header without the flag, and the atomic
-  /// operation on the half with it.
+  /// operation on the half with the flag.
   struct Writes {
     ibv_send_wr requests[kMostRequestWrites];
     ibv_sge pieces[kMostRequestWrites];
     kernels::Packet header;  ///< of the latest request
     std::uint32_t first;     ///< of them: there may be no rest
-    bool is_asked;           ///< posted, and its response has not come
+    bool is_asked;           ///< posted, and its response has not arrived
   };
 
   bool poll() override;
@@ -133,7 +134,7 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
   std::uint64_t completed_ = 0;
 };
 
-/// The same before it is started.
+/// An RdmaSlotConnection before it is started.
 class RdmaSlotEndpoint final : public DataEndpoint {
  public:
   /// Throws Error.
@@ -153,7 +154,7 @@ class RdmaSlotEndpoint final : public DataEndpoint {
   std::unique_ptr<SlotQueue> queue_;
 };
 
-/// The worker's end: rings for the back end, with what carries out what it posts there.
+/// The worker's end: rings for the back end, and the object that carries out the posted entries.
 class RdmaSlotPath final : public SlotPath {
  public:
   /// `channel`: this machine's. Throws Error.
@@ -172,7 +173,7 @@ class RdmaSlotPath final : public SlotPath {
   std::shared_ptr<Adapter> adapter_;
   SlotRings* rings_ = nullptr;  ///< the queue's
   SlotQueue queue_;
-  // What the threads of a back end share.
+  // Shared by the threads of a back end.
   kernels::rdma::SharedSendState state_{};
   std::vector<std::uint64_t> marks_;
   channel::ResponseWriter writer_{};

@@ -15,7 +15,7 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Returns when a step of connecting that begins now has to end.
+/// Returns the time at which a step of connecting that begins now must end.
 core::TimePoint end_of_step(core::TimePoint until) {
   return std::min(until, core::Clock::now() + kHandshakeTime);
 }

@@ -17,11 +17,12 @@ namespace {
 using protocol::DataHeader;
 using protocol::kDataHeaderSize;
 
-/// Messages of one system call.
+/// The maximum number of messages in one system call.
 constexpr std::size_t kSentAtOnce = 128;
-/// Bytes of one system call; most of a long content does not pass through here.
+/// The number of bytes of one system call; most bytes of a long content do not use this buffer.
 constexpr std::size_t kInputSize = 64 * 1024;
-/// System calls of one turn, so that a peer that never stops sending does not hold the engine.
+/// The number of system calls in one turn, so that a peer that always sends does not occupy the
+/// engine.
 constexpr int kReceivesAtOnce = 8;
 
 /// Carries the messages on the socket itself, framed by their headers.
@@ -66,7 +67,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
     return worked;
   }
   [[nodiscard]] progress::Expecting expecting() const override {
-    return progress::Expecting::nothing;  // the connection's events come by themselves
+    return progress::Expecting::nothing;  // the connection's events wake the engine
   }
   core::Duration arm() override {
     const bool has_more = readable_ || (writable_ && sent() != posted_);
@@ -102,7 +103,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
         fail_with([&] { return "the connection broke: " + stream_.failure(errno); });
         return true;
       }
-      // Less than all: EPOLLOUT comes when there is room again.
+      // A partial send: EPOLLOUT arrives when there is room again.
       if (bytes < static_cast<ssize_t>(total) && !(bytes < 0 && errno == EINTR)) writable_ = false;
       if (bytes > 0) advance(static_cast<std::size_t>(bytes));
       worked = true;
@@ -137,7 +138,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
     return worked;
   }
 
-  /// Receives the rest of a long content where it belongs.
+  /// Receives the rest of a long content into its slot.
   bool receive_long() {
     const std::size_t left = long_header_.length - long_received_;
     const auto received = stream_.receive({long_content_ + long_received_, left});
@@ -149,7 +150,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
     return true;
   }
 
-  /// Whether recv() returned no bytes: there are none now, or the connection has ended.
+  /// Returns whether recv() returned no bytes: there are none now, or the connection has ended.
   bool receive_failed(ssize_t received) {
     if (received > 0) return false;
     if (received == 0) {
@@ -162,7 +163,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
     return true;
   }
 
-  /// Delivers the messages of the input that are whole. False if the connection has failed.
+  /// Delivers the whole messages of the input. Returns false if the connection has failed.
   bool parse_input() {
     std::size_t at = 0;
     while (!failed() && long_content_ == nullptr && input_size_ - at >= kDataHeaderSize) {
@@ -207,7 +208,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
 
   std::unique_ptr<std::byte[]> input_;
   std::size_t input_size_ = 0;  ///< bytes in it that were not parsed yet
-  // A long message of which the content has not come whole.
+  // A long message whose content is incomplete.
   DataHeader long_header_;
   std::byte* long_content_ = nullptr;  ///< null: there is none
   std::size_t long_received_ = 0;      ///< bytes of it

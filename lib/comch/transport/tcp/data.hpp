@@ -9,8 +9,8 @@
 
 namespace offload::comch {
 
-/// A connected stream. Without TLS, or where the kernel has it, payloads are sent from where they
-/// lie, and long ones received to where they belong.
+/// A connected stream. Without TLS, or with TLS of the kernel, payloads are sent from their slots,
+/// and long ones received into theirs.
 class TcpDataEndpoint final : public DataEndpoint {
  public:
   explicit TcpDataEndpoint(Stream stream) noexcept : stream_(std::move(stream)) {}

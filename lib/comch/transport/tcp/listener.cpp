@@ -14,11 +14,11 @@
 namespace offload::comch {
 namespace {
 
-/// Connections of a socket that wait to be accepted: many, as anybody may connect, and one that
-/// finds no room tries again after a second.
+/// The backlog of a socket: large, because any host may connect, and a connection without room
+/// tries again only after a second.
 constexpr int kBacklog = 1024;
 
-/// The sockets of each address of `address`, which have one port.
+/// Returns the sockets for each address of `address`, which have the same port.
 std::vector<core::Fd> listen_at(const Address& address) {
   auto groups = net::listen_at_each(
       net::resolve(address.host, address.port, true),
@@ -44,9 +44,9 @@ TcpListener::TcpListener(const Address& address)
   }
 }
 
-/// Takes connections of the sockets in turn, so that none keeps the others waiting: epoll_wait(2)
-/// puts a socket that it returned behind all others that are ready. Of a flood that is not admitted
-/// the rest waits for the next event.
+/// Accepts connections of the sockets in turn, so that none delays the others: epoll_wait(2) moves
+/// a socket that it returned behind all others that are ready. The rest of a flood that is not
+/// admitted waits for the next event.
 std::unique_ptr<ControlConnection> TcpListener::accept() {
   epoll_event ready{};
   for (int tried = 0; tried < kBacklog; ++tried) {
@@ -64,7 +64,7 @@ std::unique_ptr<ControlConnection> TcpListener::accept() {
       }
       return nullptr;
     }
-    if (!admits(peer)) continue;  // which closes it
+    if (!admits(peer)) continue;  // closes it
     net::set_dead_peer_timeout(fd.get(), kDeadPeerTimeout);
     return make(streams_.make(std::move(fd)), streams_.keys());
   }

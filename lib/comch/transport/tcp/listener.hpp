@@ -8,8 +8,8 @@
 
 namespace offload::comch {
 
-/// Takes TCP connections at each address of a name, with one port. Those of one source wait in one
-/// queue of the kernel, and the queues take turns.
+/// Accepts TCP connections at each address of a name, with one port. Connections of one source wait
+/// in one queue of the kernel, and the queues take turns.
 class TcpListener : public Listener {
  public:
   /// Throws Error: in_use, not_permitted without a key.
@@ -19,12 +19,12 @@ class TcpListener : public Listener {
   [[nodiscard]] int fd() const noexcept override { return epoll_.get(); }
 
  protected:
-  /// The addresses that it listens at.
+  /// Returns the addresses at which it listens.
   [[nodiscard]] std::vector<net::SocketAddress> own_addresses() const;
 
  private:
-  /// Returns the connection on an accepted stream. `keys`: those of which its peer has to prove
-  /// one, or null.
+  /// Returns the connection on an accepted stream. `keys`: the peer must prove one of them; null:
+  /// none.
   virtual std::unique_ptr<ControlConnection> make(Stream stream,
                                                   std::shared_ptr<const Keyring> keys);
 

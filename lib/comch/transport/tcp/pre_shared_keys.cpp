@@ -14,12 +14,12 @@
 namespace offload::comch {
 namespace {
 
-/// A record's header, and the longest first message of a worker's (some 300 bytes).
+/// The size of a record's header, and a bound of a worker's first message (some 300 bytes).
 constexpr std::size_t kRecordHeader = 5;
 constexpr std::size_t kMostOfClientHello = 2048;
 constexpr unsigned char kHandshake = 22;  // ContentType, RFC 8446 B.1
 
-/// Who offers it, and which key it is.
+/// Returns the identity that a worker offers, which names its key.
 std::string identity_of(const Key& key) {
   return "dpu-gpu-offload worker " + fingerprint(key);
 }
@@ -40,7 +40,7 @@ net::TlsContext worker_context(const Keyring& keys) {
 
 net::TlsContext server_context(const Keyring& keys) {
   std::vector<net::PreSharedKey> derived;
-  derived.reserve(Keyring::kMost);  // no copies are left behind
+  derived.reserve(Keyring::kMost);  // reallocation would leave copies
   for (const Key& key : keys.keys()) derived.push_back(derive(key));
   return net::TlsContext::psk_server(std::move(derived));
 }
@@ -62,7 +62,7 @@ std::optional<bool> names_a_key(int socket, const Keyring& keys) {
   const int low = whole ? 1 : static_cast<int>(wanted);
   static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low));
   if (!whole) {
-    // A peer that sends no more leaves the socket readable for ever.
+    // After a peer has stopped sending, the socket stays readable.
     pollfd end{socket, POLLRDHUP, 0};
     if (::poll(&end, 1, 0) != 0) return false;
     return std::nullopt;

@@ -60,7 +60,7 @@ ssize_t Stream::receive(std::span<std::byte> to) {
 ssize_t Stream::send(std::span<const iovec> pieces) {
   if (tls_) return tls_->send(pieces);
   msghdr header{};
-  header.msg_iov = const_cast<iovec*>(pieces.data());  // which sendmsg does not write
+  header.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg does not write it
   header.msg_iovlen = pieces.size();
   return ::sendmsg(fd(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

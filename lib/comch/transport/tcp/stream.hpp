@@ -14,11 +14,10 @@
 
 namespace offload::comch {
 
-/// Waits for an event of poll(2). Returns whether it came before `until`.
+/// Waits for an event of poll(2). Returns whether it occurred before `until`.
 bool wait_for(short event, int fd, core::TimePoint until);
 
-/// A connected, non-blocking stream socket, as it is or inside TLS. Move-only; one thread at a
-/// time.
+/// A connected, non-blocking stream socket, plain or with TLS. Move-only; one thread at a time.
 class Stream {
  public:
   /// Without TLS.
@@ -27,27 +26,27 @@ class Stream {
   Stream(core::Fd socket, const net::TlsContext& context);
   Stream(Stream&&) noexcept = default;
   Stream& operator=(Stream&& other) noexcept;
-  /// Tells the peer that nothing more comes.
+  /// Tells the peer that no more data follows.
   ~Stream();
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
-  /// Goes on with the handshake. Whether it is over, the peer having proven a key; at once without
-  /// TLS. Throws Error: not_permitted for a server whose peer proves none, connection_aborted for a
-  /// worker, whom anybody may have answered.
+  /// Continues the handshake. Returns whether it has finished, and so the peer has proven a key;
+  /// always true without TLS. Throws Error if the peer proves none: not_permitted for a server,
+  /// connection_aborted for a worker, which any host may have answered.
   bool handshake();
-  /// Whether the handshake waits for room to send, rather than for the peer.
+  /// Returns whether the handshake waits for room to send, rather than for the peer.
   [[nodiscard]] bool wants_to_send() const noexcept { return tls_ && tls_->wants_write(); }
 
-  /// As recv(2), errno included.
+  /// Receives as recv(2) does, and sets errno.
   ssize_t receive(std::span<std::byte> to);
-  /// As sendmsg(2). After it took less than all, the next call begins with the rest of the same
-  /// bytes.
+  /// Sends as sendmsg(2) does. After a partial send, the next call must begin with the rest of the
+  /// same bytes.
   ssize_t send(std::span<const iovec> pieces);
-  /// Why a call failed with `error`.
+  /// Returns why a call failed with `error`.
   [[nodiscard]] std::string failure(int error) const;
 
-  /// "TLS 1.3, encrypted by the kernel"
+  /// Returns "TLS 1.3, encrypted by the kernel", for example.
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Returns `address` with the host and port of `peer`, if that is a network's.
+/// Returns `address` with the host and port of `peer`, if that has a network address.
 Address narrowed(Address address, const net::SocketAddress& peer) {
   if (peer.family() != AF_INET && peer.family() != AF_INET6) return address;
   address.host = peer.family() == AF_INET6 ? "[" + peer.host() + "]" : peer.host();
@@ -102,7 +102,7 @@ std::unique_ptr<NetworkControlConnection> StreamControlConnection::connect_anoth
 }
 
 void StreamControlConnection::send_frame(std::span<const std::byte> frame) {
-  // The socket has room for many times what is under way: less than all of it means that the peer
+  // The socket has room for many times the messages in flight: a partial send means that the peer
   // does not read.
   const iovec piece{const_cast<std::byte*>(frame.data()), frame.size()};
   const auto sent = stream_.send({&piece, 1});

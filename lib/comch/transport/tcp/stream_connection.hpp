@@ -12,14 +12,14 @@
 
 namespace offload::comch {
 
-/// What was sent on a control or data connection has to be acknowledged within this, else the peer
-/// is taken for dead. Beside it net turns SO_KEEPALIVE on, for connections that send nothing.
+/// A peer that does not acknowledge data of a control or data connection within this time is taken
+/// for dead. In addition, net turns SO_KEEPALIVE on, for connections that send nothing.
 inline constexpr core::Duration kDeadPeerTimeout = std::chrono::seconds(15);
 
-/// Connects a non-blocking stream to a server; the peer has proven its key. Throws Error.
+/// Connects a non-blocking stream to a server, which has then proven its key. Throws Error.
 using ConnectStream = Stream (*)(const Address& address);
 
-/// Returns the stream of a worker's `socket`, which is connected to a server and non-blocking.
+/// Returns the stream of a worker's `socket`, which must be connected to a server and non-blocking.
 /// Unless `address` is insecure, both ends have proven their key by TLS. `name`: the server's, for
 /// errors. Throws Error: connection_aborted if the server proves no key, timed_out at `until`.
 Stream secure_stream(core::Fd socket, const Address& address, const std::string& name,
@@ -31,9 +31,9 @@ class ServerStreams {
   explicit ServerStreams(const Address& address)
       : keys_(address.takes_key() ? address.keys : nullptr) {}
 
-  /// With TLS, and the keys as they were read last, unless the address is insecure. Throws Error.
+  /// Makes a stream with TLS and the latest keys, unless the address is insecure. Throws Error.
   Stream make(core::Fd socket);
-  /// The keys of which a peer has to prove one; null if the address is insecure.
+  /// Returns the keys of which a peer must prove one; null if the address is insecure.
   [[nodiscard]] const std::shared_ptr<const Keyring>& keys() const noexcept { return keys_; }
 
  private:
@@ -42,12 +42,12 @@ class ServerStreams {
   unsigned generation_ = 0;  ///< of the keys in it
 };
 
-/// A control connection on a connected, non-blocking stream of any family: frame after frame. A
-/// data endpoint is its stream, unless a derived class makes another.
+/// A control connection on a connected, non-blocking stream of any family, which carries frame
+/// after frame. A data endpoint uses its stream, unless a derived class makes another.
 class StreamControlConnection : public NetworkControlConnection {
  public:
-  /// `connect` makes the streams of connect_another(). `keys`: of a server whose peer is to prove
-  /// one by TLS, else null.
+  /// `connect` makes the streams of connect_another(). `keys`: for a server, whose peer must prove
+  /// one by TLS; else null.
   StreamControlConnection(Stream stream, ConnectStream connect,
                           std::shared_ptr<const Keyring> keys = nullptr) noexcept
       : stream_(std::move(stream)), connect_(connect), keys_(std::move(keys)) {}
@@ -62,7 +62,8 @@ class StreamControlConnection : public NetworkControlConnection {
       const Address& address) const override;
 
  protected:
-  /// A stream to the server that this one is connected to, whose name may be that of several.
+  /// Returns another stream to the server to which this one is connected; several servers may have
+  /// its name.
   [[nodiscard]] Stream connect_stream_again(const Address& address) const;
 
  private:
@@ -72,9 +73,9 @@ class StreamControlConnection : public NetworkControlConnection {
 
   Stream stream_;
   ConnectStream connect_;
-  std::shared_ptr<const Keyring> keys_;  ///< null: there is nothing to prove, or it was proven
+  std::shared_ptr<const Keyring> keys_;  ///< null: no key is required, or one was proven
   bool proven_ = false;
-  std::vector<std::byte> input_;  ///< bytes that came and are no whole message yet
+  std::vector<std::byte> input_;  ///< received bytes that are not a whole message yet
 };
 
 }  // namespace offload::comch
