@@ -7,8 +7,9 @@
 
 namespace offload::backend {
 
-/// A device that answers batches (kernels/graph/batch.hpp), several at a time: a GPU. Made by one
-/// thread, used by another from start_thread on, and by the first again once that thread has ended.
+/// A device that answers batches (kernels/graph/batch.hpp), several at a time: a GPU. One thread
+/// makes it; another one uses it from start_thread() on, and the first again when that thread has
+/// ended.
 class BatchProcessor {
  public:
   enum class State : std::uint8_t { running, done, failed };
@@ -16,25 +17,26 @@ class BatchProcessor {
   BatchProcessor() = default;
   BatchProcessor(const BatchProcessor&) = delete;
   BatchProcessor& operator=(const BatchProcessor&) = delete;
-  /// To be called when no batch is running.
+  /// Must be called when no batch is running.
   virtual ~BatchProcessor() = default;
 
-  /// The number of batches that it has memory for.
+  /// Returns the number of batches for which it has memory.
   [[nodiscard]] virtual std::uint32_t batches() const = 0;
-  /// Room for the payloads of a batch, bytes each way: kernels::room_of_slot() at least.
+  /// Returns the room for the payloads of a batch, in bytes each way: at least
+  /// kernels::room_of_slot().
   [[nodiscard]] virtual std::uint32_t capacity() const = 0;
-  /// Batch `i` in host memory: written before launch, read after look() returned done.
+  /// Returns batch `i` in host memory: written before launch(), read after look() returned done.
   virtual kernels::RequestBatch* requests(std::uint32_t i) = 0;
   virtual kernels::ResponseBatch* responses(std::uint32_t i) = 0;
 
-  /// Called by the thread that will use it.
+  /// Must be called by the thread that will use it.
   virtual void start_thread() = 0;
-  /// Starts batch `i`, which is not running, with `bytes` of payloads, at least 1. False: it
-  /// failed.
+  /// Starts batch `i`, which is not running, with `bytes` of payloads, at least 1. Returns false if
+  /// that failed.
   virtual bool launch(std::uint32_t i, std::uint32_t bytes) = 0;
-  /// The state of batch `i`, which was launched. Does not wait.
+  /// Returns the state of batch `i`, which was launched. Does not wait.
   virtual State look(std::uint32_t i) = 0;
-  /// Why the first call failed that did.
+  /// Returns why the first failed call failed.
   [[nodiscard]] virtual std::string failure() const = 0;
 };
 

@@ -6,10 +6,11 @@ namespace offload::backend {
 
 namespace {
 
-/// Between two polls of the batches under way at the end: a batch takes some tens of microseconds.
+/// The interval of polls of the batches in flight at the end: a batch takes some tens of
+/// microseconds.
 constexpr core::Duration kDrainPoll = std::chrono::microseconds(100);
 
-/// Of so many batches the time of one is taken.
+/// The time of one in this number of batches is measured.
 constexpr std::uint64_t kSampledBatches = 16;
 
 }  // namespace
@@ -29,19 +30,19 @@ BatchWorker::BatchWorker(const channel::SharedChannel& channel, core::Duration s
 }
 
 bool BatchWorker::poll() {
-  // Relaxed: written by this thread alone.
+  // Relaxed: only this thread writes it.
   if (failed_.load(std::memory_order_relaxed)) return false;
   const bool launched = launch_next();
   return answer_oldest() || launched;
 }
 
 core::Duration BatchWorker::arm() {
-  // A GPU wakes no thread: it is polled until it is done.
+  // A GPU wakes no thread: poll it until it is done.
   if (is_waiting() && !failed_.load(std::memory_order_relaxed)) return {};
   return ChannelThread::arm();
 }
 
-/// Fills a free batch, if there is one, with the requests that have come, and launches it.
+/// Fills a free batch, if there is one, with the requests that have arrived, and launches it.
 bool BatchWorker::launch_next() {
   if (launched_ - answered_ == batches_.size()) return false;
   const auto i = static_cast<std::uint32_t>(launched_ % batches_.size());
@@ -66,7 +67,7 @@ bool BatchWorker::launch_next() {
   return true;
 }
 
-/// Answers the oldest batch under way, if it is done: the server takes answers in order.
+/// Answers the oldest batch in flight, if it is done: the server takes answers in order.
 bool BatchWorker::answer_oldest() {
   if (!is_waiting()) return false;
   const auto i = static_cast<std::uint32_t>(answered_ % batches_.size());

@@ -9,8 +9,8 @@
 
 namespace offload::backend {
 
-/// The thread that serves a channel by launches: gathers the requests of the slots that have come,
-/// has a processor answer them as one batch, and writes the answers, while it gathers the next.
+/// The thread that serves a channel with launches: it gathers the requests that have arrived, lets
+/// a processor answer them as one batch, and writes the answers while it gathers the next batch.
 class BatchWorker final : public ChannelThread {
  public:
   BatchWorker(const channel::SharedChannel& channel, core::Duration spin,
@@ -20,11 +20,11 @@ class BatchWorker final : public ChannelThread {
   BatchWorker(const BatchWorker&) = delete;
   BatchWorker& operator=(const BatchWorker&) = delete;
 
-  /// After stop: answers the batches that were under way. False if one is still running at
+  /// Answers the batches that were in flight at stop(). Returns false if one is still running at
   /// `deadline`.
   bool drain(core::TimePoint deadline);
 
-  /// Why it has ended serving; empty while it serves.
+  /// Returns why it has stopped serving; empty while it serves.
   [[nodiscard]] std::string failure() const;
 
  private:
@@ -42,7 +42,7 @@ class BatchWorker final : public ChannelThread {
 
   std::unique_ptr<BatchProcessor> processor_;
   std::vector<StagedBatch> batches_;
-  std::vector<core::TimePoint> sampled_;  ///< by batch: when it was launched; {}: not sampled
+  std::vector<core::TimePoint> sampled_;  ///< by batch: the time of its launch; {}: not sampled
   std::uint64_t launched_ = 0;            ///< batches
   std::uint64_t answered_ = 0;            ///< batches, in the order of their launches
   std::atomic<bool> failed_{false};

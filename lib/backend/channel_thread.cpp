@@ -11,7 +11,7 @@ namespace {
 
 /// The longest sleep of a thread; the doorbell or stop() wakes it earlier.
 constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
-/// Between two looks for requests that nobody rings for.
+/// The interval of polls for requests that no doorbell announces.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
 
 }  // namespace
@@ -49,8 +49,7 @@ void ChannelThread::run() {
 }
 
 core::Duration ChannelThread::arm() {
-  if (writer() != nullptr)
-    return kLookInterval;  // a network card writes requests, and rings nothing
+  if (writer() != nullptr) return kLookInterval;  // a network card writes requests without ringing
   waiter_.arm();
   return core::Duration::max();
 }

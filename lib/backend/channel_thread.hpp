@@ -12,14 +12,14 @@
 
 namespace offload::backend {
 
-/// A thread that serves one channel by turns of an engine: it spins for a while after the last
-/// request, then sleeps until the server rings. The derived class's poll() is what a turn does.
+/// A thread that serves one channel in turns of an engine: it spins for a while after the last
+/// request, then sleeps until the server rings. Each turn calls poll() of the derived class.
 ///
-/// The thread that made it makes all calls, except that the started thread calls poll, expecting
-/// and arm.
+/// The thread that made it makes all calls, except that the started thread calls poll(),
+/// expecting() and arm().
 class ChannelThread : protected progress::Pollable, progress::EventHandler {
  public:
-  /// `times`: where it counts its own.
+  /// `times`: its counters.
   ChannelThread(const channel::SharedChannel& channel, core::Duration spin,
                 SharedChannelTimes times);
   ChannelThread(const ChannelThread&) = delete;
@@ -27,16 +27,16 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
 
   /// Throws Error.
   void start();
-  /// Ends the thread after its present turn. Waits for that.
+  /// Stops the thread after its present turn, and waits for that.
   void stop();
 
-  /// Counts the thread's turns, except those in which it waits for a device.
+  /// Returns the number of the thread's turns, without those in which it waits for a device.
   [[nodiscard]] std::uint64_t heartbeat() const { return turns_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] bool take_fault(Fault& fault);
 
  protected:
-  /// The derived class has called stop().
+  /// The derived class must have called stop().
   ~ChannelThread() = default;
 
   /// Called on the thread, before its first turn.
@@ -46,14 +46,15 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
 
   [[nodiscard]] const kernels::ChannelView& channel() const { return channel_->view(); }
   [[nodiscard]] const channel::ResponseWriter* writer() const { return channel_->writer(); }
-  /// Wakes the server, if it sleeps, as there are answers.
+  /// Wakes the server, if it sleeps, because there are answers.
   void ring() { ringer_.ring(); }
-  /// Notes that a request was refused. Kept until take_fault(); others meanwhile are dropped.
+  /// Records that a request was refused. Kept until take_fault(); later ones are dropped until
+  /// then.
   void report(std::uint64_t sequence);
-  /// Where the thread counts its times; the thread's.
+  /// Returns the counters of the thread; only for the thread.
   [[nodiscard]] ChannelTimes& times() noexcept { return *times_; }
 
-  std::uint64_t sequence_;  ///< the next message to take; the thread's, once it is started
+  std::uint64_t sequence_;  ///< the next message to take; the thread's, when it is started
   kernels::Staging staging_{};
 
  private:
@@ -72,7 +73,7 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   std::thread thread_;
 };
 
-// What Backend asks, of all threads of a back end.
+// The functions of Backend for all threads of a back end.
 
 template <class Thread>
 std::vector<std::uint64_t> heartbeats_of(const std::vector<std::unique_ptr<Thread>>& threads) {

@@ -11,20 +11,20 @@
 
 namespace offload::backend {
 
-/// When a slot's requests were answered, in the ticks of core::Clock (ns).
+/// The time in which the requests of a slot were answered, in ticks of core::Clock (ns).
 struct ServiceSample {
   std::uint64_t began;   ///< the worker had found the slot's requests
-  std::uint64_t ended;   ///< their answers were there for the server
+  std::uint64_t ended;   ///< their answers were visible to the server
   std::uint64_t length;  ///< of the slot's content, bytes
 };
 
-/// Where the time of a channel's worker goes. One thread writes: the channel's, or for a kernel
-/// that serves by itself the one that calls Backend::check(). Any may read.
+/// The times of a channel's worker. One thread writes: the channel's, or for a persistent kernel
+/// the one that calls Backend::check(). Any thread may read.
 struct ChannelTimes {
-  /// Of so many slots the time of one is taken.
+  /// The time of one in this number of slots is measured.
   static constexpr std::uint64_t kSampled = 64;
 
-  /// A kernel's are those of its groups all together, and it says of no turn how long it took.
+  /// Those of a kernel are the sums over its groups, without the length of single turns.
   progress::EngineTimes turns;
   telemetry::DurationHistogram service;  ///< from begin to end of the samples
   telemetry::SampleRing<ServiceSample> samples;

@@ -9,7 +9,7 @@
 namespace offload::backend {
 namespace {
 
-/// Requests that are served before the server is woken; fewer where they may be long.
+/// The number of requests that are served before the server is woken; lower if they may be long.
 constexpr std::uint32_t kBatch = 64;
 constexpr std::uint32_t kBatchBytes = 256 * 1024;
 
@@ -57,7 +57,7 @@ class CpuWorker final : public ChannelThread {
     const auto response = respond_(object_, &channel(), sequence_, &staging_, received);
     if (response.outcome == kernels::Outcome::refused) report(sequence_);
     if (writer() == nullptr) return;
-    // What keeps it from being posted has broken the queue, and its proxy says so.
+    // Ignored: posting fails only if the queue is in error, which its proxy reports.
     static_cast<void>(kernels::rdma::write_response(kernels::SingleLane{}, writer()->slots,
                                                     channel(), sequence_, response.header));
   }
@@ -87,7 +87,7 @@ class CpuBackend final : public Backend {
   }
 
   bool stop(core::Duration) override {
-    // Bounded, as each thread's turn is.
+    // Bounded, because each turn of a thread is.
     workers_.clear();
     return true;
   }
@@ -100,7 +100,7 @@ class CpuBackend final : public Backend {
  private:
   core::Duration spin_;
   ServiceObjects services_;
-  std::vector<std::unique_ptr<CpuWorker>> workers_;  ///< end before it
+  std::vector<std::unique_ptr<CpuWorker>> workers_;  ///< destroyed before it
 };
 
 }  // namespace

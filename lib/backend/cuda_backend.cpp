@@ -20,13 +20,13 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Empty polls of a group before it sleeps, if the channel had no message meanwhile: some 12 ms, as
-/// a poll is one PCIe round trip.
+/// The number of empty polls of a group before it sleeps, if the channel had no message meanwhile:
+/// some 12 ms, because a poll is one PCIe round trip.
 constexpr std::uint32_t kPollsUntilIdle = 8192;
-/// How long the destructor waits for the kernel to end.
+/// The time for which the destructor waits for the kernel to end.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
 
-/// The GPU's address of `region`, which is registered with the GPU if it is not yet.
+/// Returns the GPU's address of `region`, and registers it with the GPU if it is not yet.
 std::uint8_t* map(memory::MemoryRegion& region) {
   static gpu::CudaRegistrar registrar;  // outlives every region
   if (!region.started()) {
@@ -42,7 +42,7 @@ std::uint8_t* map(memory::MemoryRegion& region) {
 
 /// The state from start to stop. Members are destroyed in reverse order: the streams first.
 struct Run {
-  /// Of so many channels and services: each service has a kernel of its own.
+  /// `count` channels and `services` services, each of which has a separate kernel.
   Run(std::size_t count, std::uint32_t groups_per_channel, std::size_t services)
       : device_channels(count),
         heartbeats(count),
@@ -66,10 +66,10 @@ struct Run {
   gpu::DeviceArray<std::uint32_t> stop;
   gpu::PinnedArray<std::uint32_t> one;
   std::size_t groups;                       ///< of a channel
-  gpu::PinnedArray<std::uint32_t> busy;     ///< by channel and group, as the kernel tells it
+  gpu::PinnedArray<std::uint32_t> busy;     ///< by channel and group, written by the kernel
   std::vector<std::uint32_t> busy_counted;  ///< of that
-  /// By channel, where responses are posted; what their groups share, as atomics beyond PCIe are
-  /// none; and the memory of the queues, which the GPU uses.
+  /// By channel, if responses are posted: the state that their groups share in GPU memory, because
+  /// there are no atomics across PCIe, and the memory of the queues, which the GPU uses.
   gpu::DeviceArray<kernels::rdma::SlotWriter> writers;
   std::vector<gpu::DeviceArray<kernels::rdma::SharedSendState>> send_states;
   std::vector<gpu::DeviceArray<std::uint64_t>> send_marks;
@@ -102,7 +102,7 @@ class CudaBackend final : public Backend {
   void start(std::vector<ServedChannel> channels) override {
     if (left_running_) core::throw_bad_state("CUDA back end", "still serving", "start");
     const gpu::NvtxRange range("offload: start the persistent kernel");
-    // All are made before the first kernel runs, as their own kernels are loaded with them.
+    // All are made before the first kernel runs, because their kernels are loaded with them.
     std::map<const ServiceObject*, std::vector<std::size_t>> channels_of;
     std::uint32_t longest = 0;
     for (std::size_t i = 0; i < channels.size(); ++i) {
@@ -126,7 +126,7 @@ class CudaBackend final : public Backend {
                    device_channels.size() * sizeof(kernels::DeviceChannel), cudaMemcpyHostToDevice),
         "cudaMemcpy of the channels");
     *run->one.get() = 1;
-    // The kernels' streams are non-blocking: they do not wait for the copies and fills before.
+    // The streams of the kernels are non-blocking: they do not wait for the copies and fills above.
     gpu::StreamRef(cudaStreamLegacy).sync();
 
     kernels::PersistentWorker worker{};
@@ -145,7 +145,7 @@ class CudaBackend final : public Backend {
       worker.channel_count = static_cast<std::uint32_t>(own.size());
       const auto status = static_cast<cudaError_t>(
           service->interface().launch(service->get(), &worker, &taken, (stream++)->get()));
-      if (status != cudaSuccess) stop(kStopTime);  // those before it
+      if (status != cudaSuccess) stop(kStopTime);  // stops the kernels before it
       gpu::check_cuda(status, "cannot launch the persistent kernel of service " +
                                   std::string(service->interface().name));
       worker.channels += own.size();
@@ -192,7 +192,7 @@ class CudaBackend final : public Backend {
     count(*run_);
     for (std::size_t i = 0; i < run_->channels.size(); ++i) {
       const kernels::Packet fault = kernels::load_packet(run_->faults.get() + i);
-      // A message is refused once, so its number tells a new report from the last.
+      // A message is refused once, so its number distinguishes a new report from the last.
       const std::uint64_t message = fault.flag == 0 ? 0 : fault.data[2] + std::uint64_t{1};
       if (message == run_->faults_seen[i]) continue;
       run_->faults_seen[i] = message;
@@ -209,8 +209,8 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  /// Adds what the kernel's groups have told since the last time to the channels' times. To be
-  /// called within 4 s again: they tell nanoseconds modulo 2^32.
+  /// Adds the times of the kernel's groups since the last call to those of the channels. Must be
+  /// called again within 4 s: the groups count nanoseconds modulo 2^32.
   static void count(Run& run) {
     const auto now = core::Clock::now();
     const auto elapsed =
@@ -220,7 +220,7 @@ class CudaBackend final : public Backend {
       for (std::size_t group = i * run.groups; group < (i + 1) * run.groups; ++group) {
         // Relaxed: pairs with the kernel's store_relaxed_sys; a counter.
         const std::uint32_t told = __atomic_load_n(run.busy.get() + group, __ATOMIC_RELAXED);
-        // Never back: what a group tells late was counted as polling before.
+        // Never decreases: time that a group reports late was counted as polling before.
         busy += told - std::exchange(run.busy_counted[group], told);
       }
       progress::EngineTimes& times = run.times[i]->turns;
@@ -229,7 +229,7 @@ class CudaBackend final : public Backend {
     }
   }
 
-  /// Whether the channels have writers: all of them or none, as they are one server's.
+  /// Returns whether the channels have writers: all or none do, because they belong to one server.
   static bool posts(const std::vector<channel::SharedChannel>& channels) {
     const auto with = std::ranges::count_if(
         channels, [](const auto& channel) { return channel->writer() != nullptr; });
@@ -239,7 +239,7 @@ class CudaBackend final : public Backend {
     return with != 0;
   }
 
-  /// The writer of the channel at `i` as the GPU has it.
+  /// Returns the writer of the channel at `i` for the GPU.
   static kernels::rdma::SlotWriter* make_device_writer(Run& run, std::size_t i) {
     const channel::ResponseWriter& writer = *run.channels[i]->writer();
     run.send_queues.push_back(writer.queue);
@@ -258,7 +258,7 @@ class CudaBackend final : public Backend {
     return place;
   }
 
-  /// Has the kernel ring the card's own doorbell for the channel at `i`, where CUDA takes its page.
+  /// Makes the kernel ring the card's doorbell for the channel at `i`, if CUDA can map its page.
   static void ring_card(Run& run, std::size_t i, kernels::rdma::SendQueue& queue) {
     const std::uint32_t channel = run.channels[i]->index();
     try {

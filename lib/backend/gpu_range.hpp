@@ -7,8 +7,9 @@
 
 namespace offload::backend {
 
-/// Memory of `gpu`, with its dma-buf where its driver exports one. Makes it the calling thread's
-/// current device. Throws Error: not_supported in a build without CUDA, and CUDA's errors.
+/// Allocates memory of `gpu`, with its dma-buf if its driver exports one. Makes `gpu` the calling
+/// thread's current device. Throws Error: not_supported in a build without CUDA, and errors of
+/// CUDA.
 memory::Range make_gpu_range(const device::Device& gpu, std::size_t length);
 
 }  // namespace offload::backend

@@ -11,7 +11,7 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// How long the destructor waits for the batches under way to end.
+/// The time for which the destructor waits for the batches in flight.
 constexpr core::Duration kGraphStopTime = std::chrono::seconds(2);
 
 class GraphBackend final : public Backend {
@@ -35,7 +35,7 @@ class GraphBackend final : public Backend {
     if (left_running_) core::throw_bad_state("CUDA graph back end", "still serving", "start");
     for (const auto& [channel, service] : channels) {
       channel::start_regions(*channel);
-      // Of a batch on the GPU a message has no more room than this, whatever the server has.
+      // In a batch on the GPU a message has only this room, whatever the server allows.
       auto layout = channel->view().layout;
       layout.max_response = kernels::kLeastRoom;
       workers_.push_back(std::make_unique<BatchWorker>(

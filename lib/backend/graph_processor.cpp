@@ -14,7 +14,7 @@ constexpr std::uint32_t kLeastClass = 64;
 /// host works on one batch while the GPU has another.
 constexpr std::uint32_t kBatchBytes = 256 * 1024;
 
-/// The size class that holds `bytes` of payloads, at least 1.
+/// Returns the size class for `bytes` of payloads, at least 1.
 std::uint32_t class_of(std::uint32_t bytes) {
   return static_cast<std::uint32_t>(std::bit_width((bytes - 1) / kLeastClass));
 }
@@ -42,7 +42,7 @@ GraphProcessor::GraphProcessor(int device, const ServiceObject& service, std::ui
     Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(capacity_));
     for (std::uint32_t bytes = kLeastClass; bytes <= capacity_; bytes *= 2) {
       slot.graphs.push_back(make_graph(slot, service, max_length, bytes));
-      // Otherwise the first launch of each would take the time.
+      // Otherwise the first launch of each graph would take longer.
       gpu::check_cuda(cudaGraphUpload(slot.graphs.back().get(), slot.stream.get()),
                       "cudaGraphUpload");
     }
@@ -50,7 +50,8 @@ GraphProcessor::GraphProcessor(int device, const ServiceObject& service, std::ui
   }
 }
 
-/// A graph of three nodes: copy there, kernel, copy back, of the entries and `bytes` of payloads.
+/// Makes a graph of three nodes, copy in, kernel, copy out, for the entries and `bytes` of
+/// payloads.
 GraphExec GraphProcessor::make_graph(const Slot& slot, const ServiceObject& service,
                                      std::uint32_t max_length, std::uint32_t bytes) {
   cudaGraph_t made = nullptr;

@@ -19,12 +19,12 @@ struct DestroyGraphExec {
 /// An executable CUDA graph, which can be launched any number of times.
 using GraphExec = std::unique_ptr<CUgraphExec_st, DestroyGraphExec>;
 
-/// A GPU that answers batches. Each is one launch of a graph of copy, kernel and copy, made at the
-/// start for each size class: powers of two from kLeastClass up.
+/// A GPU that answers batches. Each batch is one launch of a graph of copy, kernel and copy, made
+/// at the start for each size class: powers of two from kLeastClass on.
 class GraphProcessor final : public BatchProcessor {
  public:
-  /// On GPU `device`, which is the calling thread's and the `service`'s, which outlives this, for
-  /// messages of up to `max_length` bytes. Throws Error.
+  /// Uses GPU `device`, the device of the calling thread and of `service`, for messages of up to
+  /// `max_length` bytes. `service` outlives this object. Throws Error.
   GraphProcessor(int device, const ServiceObject& service, std::uint32_t max_length,
                  std::uint32_t batches);
 

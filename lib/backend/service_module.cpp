@@ -17,8 +17,8 @@ Error bad_module(const std::string& path, ErrorCode code, const std::string& wha
 }
 
 kernels::ServiceEntry entry_of(const std::string& path, const std::string& name) {
-  // A name without a slash would be looked for among the system's libraries. Local: what modules
-  // define is nobody else's.
+  // A name without a slash would be searched among the libraries of the system. RTLD_LOCAL: symbols
+  // of modules are not visible to others.
   const std::string file = name.find('/') == std::string::npos ? "./" + name : name;
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -48,7 +48,7 @@ ServiceModule::ServiceModule(std::string path, const std::string& file)
   if (interface_ == nullptr) {
     throw bad_module(path_, ErrorCode::invalid_value, "it defines no service");
   }
-  // Of another version, no more than the first two members are as they are here.
+  // In other versions only the first two members are the same.
   if (interface_->version != kernels::kServiceInterface || interface_->size != sizeof *interface_) {
     throw bad_module(path_, ErrorCode::unsupported_version,
                      fmt::format("it was built for version {} of the service interface; this "

@@ -18,7 +18,7 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// The options that are for `service`, with what is before the dot taken off.
+/// Returns the options for `service`, without the part before the dot.
 std::vector<kernels::ServiceOption> options_for(const std::string& service,
                                                 const ServiceOptions& all) {
   std::vector<kernels::ServiceOption> own;
@@ -54,7 +54,7 @@ void Services::add(const std::string& path, const std::string& file) {
                             core::escaped(path), name));
   }
   modules_.push_back(std::move(module));
-  // As the server is told of them.
+  // The limit of the message that lists them to the server.
   if (const std::size_t count = names().size(); count > protocol::kMaxServices) {
     throw Error(ErrorCode::invalid_value,
                 fmt::format("{} services, built in and from modules; at most {} are allowed", count,

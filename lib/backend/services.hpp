@@ -11,13 +11,14 @@
 
 namespace offload::backend {
 
-/// A shared library with a service (docs/services.md). Stays loaded to the end of the process: it
-/// has code that drivers and threads may still be in.
+/// A shared library with a service (docs/services.md). It stays loaded until the process ends,
+/// because drivers and threads may still execute its code.
 class ServiceModule {
  public:
   /// Loads `path`. Throws Error: not_found, unsupported_version, invalid_value.
   explicit ServiceModule(const std::string& path) : ServiceModule(path, path) {}
-  /// The same of `file`, which was made of what is at `path`.
+  /// Loads `file`, which was made from the file at `path`. Throws Error as above: not_found,
+  /// unsupported_version, invalid_value.
   ServiceModule(std::string path, const std::string& file);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -28,26 +29,27 @@ class ServiceModule {
   const kernels::ServiceInterface* interface_;
 };
 
-/// KEY or SERVICE.KEY, and the value.
+/// Pairs of KEY or SERVICE.KEY and the value.
 using ServiceOptions = std::vector<std::pair<std::string, std::string>>;
 
-/// Adds `text`, KEY=VALUE or SERVICE.KEY=VALUE. False: it is none.
+/// Adds `text`, KEY=VALUE or SERVICE.KEY=VALUE. Returns false if it has another form.
 bool add_service_option(ServiceOptions& options, const std::string& text);
 
-/// The services that a worker has: those that are built in, and those of modules. Read only while
-/// several back ends make objects of it.
+/// The services of a worker: built-in ones and those of modules. Must not change while several back
+/// ends make objects from it.
 class Services {
  public:
-  /// Loads the modules. Throws Error: what ServiceModule throws; already_exists.
+  /// Loads the modules. Throws Error: already_exists, and as ServiceModule does.
   explicit Services(const std::vector<std::string>& modules = {}, ServiceOptions options = {});
 
-  /// Loads one more: `file`, which was made of what is at `path`. Throws as the constructor.
+  /// Loads another module: `file`, which was made from the file at `path`. Throws as the
+  /// constructor does.
   void add(const std::string& path, const std::string& file);
 
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] const std::vector<ServiceModule>& modules() const noexcept { return modules_; }
   [[nodiscard]] const ServiceOptions& options() const noexcept { return options_; }
-  /// Throws Error: not_found.
+  /// Returns a service by its name. Throws Error: not_found.
   [[nodiscard]] const kernels::ServiceInterface& find(const std::string& name) const;
 
  private:
@@ -55,10 +57,10 @@ class Services {
   ServiceOptions options_;
 };
 
-/// A service as one back end serves it, with its memory where that serves.
+/// The object of a service for one back end, with memory on the device of that back end.
 class ServiceObject {
  public:
-  /// `device`: kernels::kOnCpu, or the GPU's number for CUDA. Throws Error.
+  /// `device`: kernels::kOnCpu, or the number of the GPU for CUDA. Throws Error.
   ServiceObject(const kernels::ServiceInterface& interface, std::int32_t device,
                 std::vector<kernels::ServiceOption>& options);
 
@@ -66,7 +68,7 @@ class ServiceObject {
   [[nodiscard]] const void* get() const noexcept { return object_.get(); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
-  /// Sees that a channel of this layout has room for each response. Throws Error: invalid_value.
+  /// Checks that a channel of this layout has room for each response. Throws Error: invalid_value.
   void check_lengths(const kernels::ChannelLayout& layout);
 
  private:
@@ -76,19 +78,19 @@ class ServiceObject {
   std::unique_ptr<void, void (*)(void*)> object_;
 };
 
-/// The objects of one back end. Those of modules are made at once, so that what is wrong with them
-/// or their options shows before a server sends requests; of those that are built in, as needed.
+/// The objects of one back end. Those of modules are made immediately, so that errors in them or
+/// their options are found before a server sends requests; those of built-in services when needed.
 class ServiceObjects {
  public:
   /// Throws Error.
   ServiceObjects(Services services, std::int32_t device);
 
-  /// The one called `name`. Throws Error: not_found.
+  /// Returns the object called `name`. Throws Error: not_found.
   const ServiceObject& find(const std::string& name) { return make(name); }
-  /// The same for a channel of this layout. Throws Error: not_found, and what
-  /// ServiceObject::check_lengths() throws.
+  /// Returns the object for a channel of this layout. Throws Error: not_found, and as
+  /// ServiceObject::check_lengths() does.
   const ServiceObject& find(const std::string& name, const kernels::ChannelLayout& layout);
-  /// Of GPUs that cannot be freed: leaves the objects to the end of the process.
+  /// For GPUs that cannot be freed: keeps the objects until the process ends.
   void leave_behind() noexcept;
 
  private:

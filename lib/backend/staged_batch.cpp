@@ -9,13 +9,13 @@ using kernels::Arrival;
 using kernels::Request;
 using kernels::SingleLane;
 
-/// Stands for the service, whose responses are the processor's affair: what they take of a slot is
-/// checked when they are there.
+/// Replaces the service, because the processor makes the responses; their sizes are checked when
+/// they arrive.
 struct Unanswered {
   static std::uint32_t response_length(std::uint32_t) { return 0; }
 };
 
-/// Message `i` of the slot's batch in the staging.
+/// Returns message `i` of the slot's batch in the staging.
 Request message_of(const kernels::Staging& staging, std::uint32_t i) {
   return {staging.bytes + staging.request_at[i],
           static_cast<std::uint32_t>(staging.request_at[i + 1] - staging.request_at[i])};
@@ -54,7 +54,7 @@ bool StagedBatch::add(const TakenSlot& slot, const Request& message) {
   return true;
 }
 
-/// All messages of the slot's batch in the staging, or none.
+/// Adds all messages of the slot's batch in the staging, or none.
 bool StagedBatch::add_all(const TakenSlot& slot, const kernels::Staging& staging) {
   std::uint32_t room = 0;
   for (std::uint32_t i = 0; i < slot.count; ++i) {
@@ -74,7 +74,7 @@ void StagedBatch::append(const Request& message) {
   bytes_ += kernels::room_in_batch(message.length());
 }
 
-/// The response to message `i`, if what came back is one: trusts no length.
+/// Returns the response to message `i`, if there is a valid one; trusts no length.
 std::optional<Request> StagedBatch::response(std::uint32_t i, std::uint32_t max_length) const {
   const kernels::RequestBatch::Entry request = requests_->entries[i];
   const kernels::ResponseBatch::Entry response = responses_->entries[i];
@@ -105,8 +105,8 @@ bool StagedBatch::answer(const kernels::ChannelView& channel, std::uint32_t i,
   return all_valid;
 }
 
-/// The frames of a slot's batch, in the staging; nothing if they are more than a slot holds. A
-/// message without a valid response has a frame that says so.
+/// Returns the frames of a slot's batch, in the staging; nothing if they do not fit in a slot. The
+/// frame of a message without a valid response says so.
 std::optional<Request> StagedBatch::frames(const TakenSlot& taken, std::uint32_t max_length,
                                            kernels::Staging& staging, bool& all_valid) const {
   using kernels::kFrameHeader;

@@ -11,11 +11,11 @@ namespace offload::backend {
 
 /// The messages of one launch (kernels/graph/batch.hpp) on the host: gathered from a channel's
 /// slots into memory that is copied to a GPU, and answered into the slots from memory that was
-/// copied back. A slot's messages, one or a batch, go into one launch together. For one thread.
+/// copied back. All messages of a slot, one or a batch, are in the same launch. One thread.
 class StagedBatch {
  public:
-  /// Over memory that it does not own: both batches with `capacity` bytes of payloads and kSlack
-  /// behind them. `capacity`: at least kernels::room_of_slot() of the channel's longest message.
+  /// Uses memory that it does not own: both batches have `capacity` bytes of payloads, followed by
+  /// kSlack. `capacity`: at least kernels::room_of_slot() of the channel's longest message.
   StagedBatch(kernels::RequestBatch* requests, const kernels::ResponseBatch* responses,
               std::uint32_t capacity)
       : requests_(requests), responses_(responses), capacity_(capacity) {
@@ -29,25 +29,25 @@ class StagedBatch {
   }
 
   enum class Taken : std::uint8_t {
-    nothing,  ///< it has not come yet
+    nothing,  ///< it has not arrived yet
     added,
-    refused,  ///< its length is over the limit, or its batch is none; its response says so
-    full,     ///< it has come, and goes into the next launch
+    refused,  ///< its length is over the limit, or its batch is invalid; its response says so
+    full,     ///< it has arrived, and is for the next launch
   };
-  /// Adds what slot `sequence` of `channel` carries, if it has come.
+  /// Adds the content of slot `sequence` of `channel`, if it has arrived.
   Taken take(const kernels::ChannelView& channel, std::uint64_t sequence,
              kernels::Staging& staging);
 
   /// Messages.
   [[nodiscard]] std::uint32_t count() const { return requests_->count; }
-  /// Of the payloads added.
+  /// Returns the number of bytes of the payloads added.
   [[nodiscard]] std::uint32_t bytes() const { return bytes_; }
-  /// Slots that they came in.
+  /// Returns the number of slots from which they came.
   [[nodiscard]] std::uint32_t slots() const { return slot_count_; }
   [[nodiscard]] std::uint64_t sequence(std::uint32_t slot) const { return slots_[slot].sequence; }
 
-  /// Writes the response of the `i`th slot. False: what came back for one of its messages was no
-  /// valid response, and its frame, or if it is alone the slot's header, says that it was refused.
+  /// Writes the response of the `i`th slot. Returns false if one of its messages has no valid
+  /// response; its frame, or the slot's header for a single message, then says that it was refused.
   bool answer(const kernels::ChannelView& channel, std::uint32_t i,
               kernels::Staging& staging) const;
 

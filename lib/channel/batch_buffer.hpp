@@ -14,22 +14,23 @@ namespace offload::channel {
 /// Gathers short messages for one slot, in the cache. One thread.
 class BatchBuffer {
  public:
-  /// Longer messages gain nothing by company, and travel alone.
+  /// Longer messages gain nothing from a batch, and are sent alone.
   static constexpr std::uint32_t kLongest = 1024;
 
-  /// `longest_response`: responses have at most the longer of that and their request, bytes.
+  /// `longest_response`: a response has at most this number of bytes, or the length of its request
+  /// if that is longer.
   explicit BatchBuffer(std::uint32_t longest_response = kernels::kLongestDigest) noexcept
       : longest_response_(longest_response) {}
 
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
-  /// Whether a message of `length` fits, if requests and responses are to have at most `limit`
-  /// bytes each. One always does, of up to kLongest.
+  /// Returns whether a message of `length` fits, if requests and responses have at most `limit`
+  /// bytes each. A single message of up to kLongest always fits.
   [[nodiscard]] bool fits(std::uint32_t length, std::uint32_t limit) const noexcept {
     return count_ == 0 || (count_ < kernels::kMaxBatchCount && room_ + room_of(length) <= limit);
   }
-  /// Precondition: fits(), length <= kLongest.
+  /// Adds a message. Precondition: fits(), length <= kLongest.
   [[gnu::always_inline]] void add(std::span<const std::byte> message) noexcept {
     const auto length = static_cast<std::uint32_t>(message.size());
     copy(payloads() + size_, message.data(), length);
@@ -38,7 +39,7 @@ class BatchBuffer {
     room_ += room_of(length);
   }
 
-  /// All that was added, as a slot carries it; valid until the next add() after clear().
+  /// Returns all messages as the content of a slot; valid until the next add() after clear().
   [[nodiscard]] Content content() noexcept {
     if (count_ == 1) return {{payloads(), size_}, 0};
     const std::uint32_t table = kernels::batch_table(count_);
@@ -48,7 +49,7 @@ class BatchBuffer {
   void clear() noexcept { count_ = size_ = room_ = 0; }
 
  private:
-  /// The table grows in front of the payloads once it is known how many there are.
+  /// The table is written in front of the payloads when their number is known.
   static constexpr std::uint32_t kTable = kernels::batch_table(kernels::kMaxBatchCount);
 
   [[nodiscard]] std::uint32_t room_of(std::uint32_t length) const noexcept {
@@ -56,8 +57,8 @@ class BatchBuffer {
   }
   [[nodiscard]] std::byte* payloads() noexcept { return bytes_.data() + kTable; }
 
-  /// In the caller, for lengths that differ: a call of memcpy takes longer than most copies. The
-  /// last block overlaps the one before it.
+  /// Copies inline, for varying lengths: a call of memcpy takes longer than most copies. The last
+  /// block overlaps the previous one.
   static void copy(std::byte* to, const std::byte* from, std::size_t length) noexcept {
     if (length < 16) {
       for (std::size_t i = 0; i < length; ++i) to[i] = from[i];
@@ -79,7 +80,7 @@ class BatchBuffer {
   std::uint32_t longest_response_;
   std::uint32_t count_ = 0;
   std::uint32_t size_ = 0;  ///< of the payloads, bytes
-  std::uint32_t room_ = 0;  ///< what they take at most, bytes
+  std::uint32_t room_ = 0;  ///< the most that they need, bytes
   std::array<std::uint16_t, kernels::kMaxBatchCount> lengths_;
   std::array<std::byte, kTable + kernels::kMaxBatchContent> bytes_;
 };

@@ -18,10 +18,10 @@ using core::ErrorCode;
 using memory::Access;
 using memory::MemoryRegion;
 
-/// What both ends do with a channel's responses, and the server with its requests; the worker's end
-/// may be a GPU.
+/// The access of both ends to a channel's responses, and of the server to its requests; the
+/// worker's end may be a GPU.
 constexpr Access kWritable = memory::kLocalAccess | Access::peer_pcie;
-/// What a worker does with requests.
+/// The access of a worker to requests.
 constexpr Access kReadable = Access::local_read | Access::peer_pcie;
 
 std::string name_of(std::uint32_t index, const char* part) {
@@ -80,13 +80,13 @@ std::unique_ptr<MemoryRegion> import(const std::string& name, std::span<const st
       new MemoryRegion(memory::import_region(name, blob, std::move(fds))));
 }
 
-/// Opens an end of a doorbell again, so that the open file is this process's alone: the peer that
-/// passed the descriptor shares its open file, and could make that block. `access`: O_RDONLY or
-/// O_WRONLY. Throws Error.
+/// Reopens an end of a doorbell, so that only this process has the open file: the peer that passed
+/// the descriptor shares its open file, and could make it block. `access`: O_RDONLY or O_WRONLY.
+/// Throws Error.
 core::Fd open_again(const core::Fd& bell, int access) {
   struct stat status {};
   core::check_errno(::fstat(bell.get(), &status), "a channel's doorbell");
-  // Opening something else may block, or do anything.
+  // Opening another kind of file may block, or have side effects.
   if (!S_ISFIFO(status.st_mode)) throw Error(ErrorCode::bad_message, "a doorbell is not a pipe");
   const std::string path = "/proc/self/fd/" + std::to_string(bell.get());
   return core::Fd(core::check_errno(::open(path.c_str(), access | O_NONBLOCK | O_CLOEXEC),

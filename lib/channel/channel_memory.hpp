@@ -16,30 +16,30 @@
 
 /// The memory of a data channel, made for one attachment of one worker: exported by the server,
 /// imported by the worker. A slot of the channel carries a request in its request half and the
-/// response in its response half. The worker maps requests for reading only.
+/// response in its response half. The worker maps requests read-only.
 namespace offload::channel {
 
-/// What is passed beside a channel's descriptor, in this order: the memory of requests, that of
-/// responses, the end of the doorbell at which the worker waits, and that which it rings.
+/// The descriptors passed with the description of a channel, in this order: the memory of requests,
+/// that of responses, the end of the doorbell at which the worker waits, and the end that it rings.
 using ChannelFds = std::array<int, 4>;
 using OwnedChannelFds = std::array<core::Fd, 4>;
 
-/// A channel's memory as its maker has it: two exported regions and two doorbells.
+/// A channel's memory on the side that made it: two exported regions and two doorbells.
 class ChannelMemory {
  public:
-  /// A valid shape (kernels::is_valid_shape). `numa_node`: where its memory is; -1 for anywhere.
-  /// `first`: the sequence of its first message. Throws Error.
+  /// The shape must be valid (kernels::is_valid_shape). `numa_node`: the node of its memory; -1 for
+  /// any. `first`: the sequence of its first message. Throws Error.
   ChannelMemory(std::uint32_t index, std::uint32_t depth, std::uint32_t max_message_length,
                 int numa_node, std::uint64_t first = 0,
                 std::uint32_t max_response_length = kernels::kLongestDigest);
   ChannelMemory(const ChannelMemory&) = delete;
   ChannelMemory& operator=(const ChannelMemory&) = delete;
 
-  /// For its one requester, which begins with message `first`.
+  /// Returns the endpoint for its one requester, which begins with message `first`.
   [[nodiscard]] Endpoint endpoint(std::uint64_t first) noexcept;
   [[nodiscard]] Endpoint endpoint() noexcept { return endpoint(first_); }
 
-  /// What the worker is told, and the descriptors that go with it. Any thread.
+  /// Return the description for the worker, and the descriptors to pass with it. Any thread.
   [[nodiscard]] const protocol::ChannelDescriptor& descriptor() const noexcept {
     return descriptor_;
   }
@@ -65,49 +65,49 @@ class ChannelMemory {
   protocol::ChannelDescriptor descriptor_;
 };
 
-/// Makes the memory of `count` channels of a shape, as ChannelMemory does but without its pages,
-/// and gives it back. So it takes microseconds for a channel of any size, and limits of files,
-/// address space and descriptors are found. Throws Error.
+/// Allocates the memory of `count` channels of a shape, as ChannelMemory does but without its
+/// pages, and frees it. This takes microseconds for a channel of any size, and detects limits of
+/// files, address space and descriptors. Throws Error.
 void try_memory(std::size_t count, std::uint32_t depth, std::uint32_t max_message_length,
                 std::uint32_t max_response_length);
 
-/// What a back end posts responses with to a server on another machine.
+/// The means with which a back end posts responses to a server on another machine.
 struct ResponseWriter {
   kernels::rdma::SlotWriter slots;  ///< for threads of this machine
-  /// Where its queue is, rings, records and completions, one range, stopped: a GPU that posts has
-  /// it registered, and keeps it as long as it may post.
+  /// The memory of its queue, with rings, records and completions: one range, stopped. A GPU that
+  /// posts registers it, and keeps it while it may post.
   std::shared_ptr<memory::MemoryRegion> queue;
-  /// The register of the card that reads the queue, which a GPU rings in place of the queue's own
-  /// doorbell if it can; null: there is none.
+  /// The register of the card that reads the queue, which a GPU rings instead of the queue's
+  /// doorbell if it can; null if there is none.
   std::uint64_t* card_register = nullptr;
-  std::string carrier;  ///< what carries out what is posted, in words for a log
+  std::string carrier;  ///< a description for the log of what carries out the entries
 };
 
-/// A channel's memory as a worker maps it: all that a back end needs to serve the channel.
+/// A channel's memory as a worker maps it, with all that a back end needs to serve the channel.
 class ImportedChannel {
  public:
-  /// Checks everything that the server said. Throws Error: bad_message, invalid_value, and what
-  /// memory::import_region throws.
-  /// `writer`: outlives it; null: the server reads responses where they are.
+  /// Checks the server's description completely. Throws Error: bad_message, invalid_value, and as
+  /// memory::import_region() does. `writer` outlives it; null: the server reads responses from this
+  /// memory.
   ImportedChannel(const protocol::ChannelDescriptor& descriptor, OwnedChannelFds fds,
                   const ResponseWriter* writer = nullptr);
 
   [[nodiscard]] const kernels::ChannelView& view() const noexcept { return view_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
-  /// The first message to be served.
+  /// Returns the sequence of the first message to serve.
   [[nodiscard]] std::uint64_t first_sequence() const noexcept { return first_; }
-  /// What the back end posts each response with once it is published, for a server on another
-  /// machine; nothing wakes it for requests then. Null: it posts none.
+  /// Returns the writer with which the back end posts each published response to a server on
+  /// another machine; requests do not wake it then. Null if it posts none.
   [[nodiscard]] const ResponseWriter* writer() const noexcept { return writer_; }
-  /// The channel's memory, one range each, stopped: the back end adds the registrars it needs and
-  /// starts them. They keep the memory mapped.
+  /// Return the channel's memory, one range each, stopped: the back end adds the registrars that it
+  /// needs and starts them. They keep the memory mapped.
   [[nodiscard]] memory::MemoryRegion& requests() const noexcept { return *requests_; }
   [[nodiscard]] memory::MemoryRegion& responses() const noexcept { return *responses_; }
-  /// Where requests are waited for.
+  /// Returns the waiter for requests.
   [[nodiscard]] Waiter waiter() const noexcept {
     return {view_.response_header().requests, request_bell_.get()};
   }
-  /// Where responses are announced.
+  /// Returns the ringer that announces responses.
   [[nodiscard]] Ringer ringer() const noexcept {
     return {view_.response_header().responses, response_bell_.get()};
   }
@@ -123,10 +123,11 @@ class ImportedChannel {
   const ResponseWriter* writer_;
 };
 
-/// Shared by who attached it and the back end that serves it, for as long as either uses it.
+/// A channel shared by the object that attached it and the back end that serves it, while either
+/// uses it.
 using SharedChannel = std::shared_ptr<const ImportedChannel>;
 
-/// Starts both regions, unless they are started. Throws Error.
+/// Starts both regions, unless they are already started. Throws Error.
 void start_regions(const ImportedChannel& channel);
 
 }  // namespace offload::channel

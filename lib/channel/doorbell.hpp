@@ -16,19 +16,19 @@
 
 namespace offload::channel {
 
-/// How a requester that sleeps learns that a response is there: what the worker at the other end is
-/// able to do. The one word for it, from the back end to the I/O thread.
+/// How a sleeping requester learns of a response, which depends on the worker at the other end.
+/// Used everywhere from the back end to the I/O thread.
 enum class Wakeup : std::uint8_t {
-  none,      ///< no worker is attached: no response comes
+  none,      ///< no worker is attached: no responses arrive
   doorbell,  ///< the worker rings the requester's doorbell
-  polling,   ///< the worker cannot ring (a GPU): the requester looks at intervals
-  engine,    ///< responses come by a connection, in turns of the requester's own engine
+  polling,   ///< the worker cannot ring (a GPU): the requester polls at intervals
+  engine,    ///< a connection delivers responses, in turns of the requester's own engine
 };
 
-/// The descriptors of a doorbell: a pipe. O_NONBLOCK is an open file's (fcntl(2), F_SETFL), so a
-/// process that has a descriptor of the same open file can clear it and make the other's calls
-/// block. So each side has open files of its own, which an eventfd does not allow: the maker keeps
-/// one end, and the process that is passed the other end opens it again (ImportedChannel).
+/// The descriptors of a doorbell: a pipe. O_NONBLOCK belongs to the open file (fcntl(2), F_SETFL),
+/// so a process with a descriptor of the same open file can clear it and make calls of the other
+/// one block. Therefore each side has its own open files, which an eventfd does not allow: the
+/// maker keeps one end, and the process that gets the other end reopens it (ImportedChannel).
 struct DoorbellPipe {
   core::Fd waiting;
   core::Fd ringing;
@@ -38,14 +38,14 @@ struct DoorbellPipe {
     std::array<int, 2> ends{};
     core::check_errno(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), "pipe of a doorbell");
     DoorbellPipe pipe{core::Fd(ends[0]), core::Fd(ends[1])};
-    // A worker of another user opens it again, too (--insecure). It has no path for anybody else.
+    // A worker of another user also reopens it (--insecure). It has no path for other processes.
     core::check_errno(::fchmod(ends[0], 0666), "pipe of a doorbell");
     return pipe;
   }
 };
 
-/// The waiting side of a doorbell: a word in shared memory that says "wake me", and a descriptor on
-/// which the wake-up comes. Watch fd() edge-triggered, and drain() it with each event.
+/// The waiting side of a doorbell: a word in shared memory that means "wake me", and a descriptor
+/// that becomes readable to wake it. Watch fd() edge-triggered, and drain() it with each event.
 ///
 /// arm() → look for work → sleep pairs with hand over work → ring(): each side writes its word,
 /// fences, and reads the other's, so at least one of them sees the other.
@@ -59,7 +59,7 @@ class Waiter {
   }
   void disarm() noexcept { __atomic_store_n(&word_->armed, 0, __ATOMIC_RELAXED); }
   [[nodiscard]] int fd() const noexcept { return fd_; }
-  /// What is left of a peer that rings without end makes the next event.
+  /// Further rings of a peer that rings without end cause the next event.
   void drain() const noexcept {
     std::array<std::byte, 256> rings;
     [[maybe_unused]] const auto count = ::read(fd_, rings.data(), rings.size());
@@ -70,13 +70,14 @@ class Waiter {
   int fd_;
 };
 
-/// The other side.
+/// The ringing side of a doorbell.
 class Ringer {
  public:
   Ringer(kernels::Doorbell& word, int fd) noexcept : word_(&word), fd_(fd) {}
 
-  /// After a batch of work was handed over: wakes the waiter if it asked for it. One system call a
-  /// wake-up, none while the waiter is awake. A waiter that does not drain gets no more wake-ups.
+  /// Wakes the waiter if it asked for it; called after a batch of work was handed over. Takes one
+  /// system call for each wake-up, none while the waiter is awake. A waiter that does not drain
+  /// gets no more wake-ups.
   void ring() noexcept {
     core::full_fence();
     if (__atomic_load_n(&word_->armed, __ATOMIC_RELAXED) == 0) return;  // ordered by the fence

@@ -7,18 +7,18 @@
 
 #include "kernels/packet_access.hpp"
 
-/// The CPU's fast paths into and out of the self-validating form.
+/// The CPU's fast paths that write and read the self-validating form.
 namespace offload::channel {
 
-/// For a payload out of packets. Not a power of two: slots would share cache sets.
+/// Room for a payload read from packets. Not a power of two: slots would share cache sets.
 inline constexpr std::size_t kPacketRoom = kernels::kMaxPacketPayload + kernels::kSlack;
 
-/// How many slots ahead of its work a side fetches the lines that the other had last: as measured,
-/// a tenth more messages, and with 8 a GPU's writes suffer.
+/// The number of slots by which a side prefetches the lines that the other side had last: as
+/// measured, this gives a tenth more messages, while 8 slows down the writes of a GPU.
 inline constexpr std::uint64_t kFetchAhead = 4;
 
-/// Fetches the lines of a slot's packets, as many as a content of `length` bytes has there: to read
-/// them (0) or to write them (1).
+/// Prefetches the lines of a slot's packets that a content of `length` bytes uses: to read them (0)
+/// or to write them (1).
 template <int for_writing>
 void fetch_ahead(const kernels::Slot& slot, std::uint32_t length) noexcept {
   constexpr std::uint32_t kPacketsPerLine = 64 / sizeof(kernels::Packet);
@@ -28,7 +28,8 @@ void fetch_ahead(const kernels::Slot& slot, std::uint32_t length) noexcept {
   }
 }
 
-/// Writes a content of `length` <= kMaxPacketPayload bytes; the header, which publishes it, last.
+/// Writes a content of `length` <= kMaxPacketPayload bytes, and last the header, which publishes
+/// it.
 inline void write_packets(kernels::Packet* packets, std::uint32_t flag, const std::byte* payload,
                           std::uint32_t length, std::uint32_t status = 0,
                           std::uint32_t count = 0) noexcept {
@@ -36,7 +37,7 @@ inline void write_packets(kernels::Packet* packets, std::uint32_t flag, const st
   kernels::Packet* packet = packets + 1;
   std::uint32_t offset = 0;
 #if !defined(OFFLOAD_PORTABLE_PACKETS)
-  // 16 bytes are read where 12 are meant, so up to the last that are all payload.
+  // Reads 16 bytes where 12 are needed, so only as long as all are payload.
   const __m128i data = _mm_set_epi32(0, -1, -1, -1);
   const __m128i flag_bits = _mm_set_epi32(static_cast<int>(flag), 0, 0, 0);
   for (; offset + sizeof(kernels::Packet) <= length; offset += kPacketData, ++packet) {
@@ -53,7 +54,7 @@ inline void write_packets(kernels::Packet* packets, std::uint32_t flag, const st
 }
 
 /// Reads the `length` <= kMaxPacketPayload bytes of the message `flag` to `to`, which has room for
-/// kSlack bytes more. False if not all of it is there yet.
+/// another kSlack bytes. Returns false if the message is incomplete.
 inline bool read_packets(const kernels::Packet* packets, std::uint32_t flag, std::byte* to,
                          std::uint32_t length) noexcept {
   const kernels::Packet* const end = packets + kernels::packets_for(length);

@@ -20,7 +20,7 @@ static_assert(static_cast<std::uint32_t>(FrameKind::response) ==
 static_assert(static_cast<std::uint32_t>(FrameKind::error) ==
               static_cast<std::uint32_t>(protocol::MessageId::error));
 
-/// Whether a frame of this kind with this header is as it should be at the begin of `room` bytes.
+/// Returns whether the header is valid for a frame of this kind at the begin of `room` bytes.
 bool is_frame(const protocol::FrameHeader& header, FrameKind kind, std::size_t room) noexcept {
   return header.msg_id == static_cast<std::uint32_t>(kind) &&
          header.length <= room - kFrameHeader && header.wire_size == kFrameHeader + header.length;
@@ -40,12 +40,12 @@ Requester::Requester(const Endpoint& endpoint, const Receiver& receiver)
 
 // ---- Requests
 
-/// A message that does not join others: the first of a batch, a long one, or none.
+/// Posts a message that joins no others: the first of a batch or a long one; or rejects it.
 core::Status Requester::post_first(std::span<const std::byte> message, void* user_data,
                                    core::RunTime now) noexcept {
   if (slots_.engine() == nullptr) return ErrorCode::bad_state;
   if (message.size() > max_length()) return ErrorCode::invalid_value;
-  // What was gathered has its slot already, and this message needs another.
+  // The gathered messages need one slot, and this message needs another one.
   const std::uint64_t slots = batch_.empty() ? 1 : 2;
   if (posted_ - released_ == capacity_ || slots_.room() < slots) return ErrorCode::again;
   post_batch();
@@ -59,7 +59,7 @@ core::Status Requester::post_first(std::span<const std::byte> message, void* use
   return {};
 }
 
-/// Gives what was gathered its slot.
+/// Posts the gathered messages to their slot.
 void Requester::post_batch() noexcept {
   if (batch_.empty()) return;
   post_content(batch_.content());
@@ -79,8 +79,8 @@ void Requester::flush() noexcept {
 
 // ---- Responses
 
-/// A batch's frames are checked one by one: from the first that is not as it should be on, the rest
-/// of the batch is malformed.
+/// The frames of a batch are checked one by one: from the first invalid one on, the rest of the
+/// batch is malformed.
 void Requester::on_content(const ContentResponse& response) {
   const std::uint64_t slot = response.sequence;
   const std::uint32_t count = messages_of(slot);
@@ -92,7 +92,7 @@ void Requester::on_content(const ContentResponse& response) {
   }
   std::span<std::byte> rest;
   if (response.status == kernels::Status::ok && response.count == count) rest = response.bytes;
-  // What is checked below must not change after that.
+  // The bytes that are checked below must not change afterwards.
   if (rest.size() > kernels::kMaxPacketPayload) rest = slots_.copy(rest);
   std::uint32_t left = count;
   const auto slots_end = [&] { return left == 0 ? slot + 1 : slot; };
@@ -123,10 +123,11 @@ void Requester::on_content(const ContentResponse& response) {
   }
 }
 
-/// How many of the next responses, the `frames` of a batch, can be delivered together.
+/// Returns the number of the next responses, the `frames` of a batch, that can be delivered
+/// together.
 Requester::Run Requester::find_run(std::span<const std::byte> frames, std::uint32_t most) noexcept {
   Run run{0, 0};
-  // Most often there is none because the next request is somebody else's.
+  // Usually there is no run because the next request belongs to another user.
   if (receiver_.longest_response == nullptr || most < 2 ||
       send(received_).user_data != send(received_ + 1).user_data) {
     return run;
@@ -174,7 +175,7 @@ void Requester::move_to(const Endpoint& to, Wakeup wakeup) {
     return is_wanted(std::exchange(at, at + messages), messages);
   });
 
-  // The tasks of what was posted again move together; by slot, as the new slots may be others.
+  // The tasks of reposted requests move together; by slot, because the new slots may differ.
   std::uint64_t from = received_;
   std::uint64_t slot = to.first;
   posted_ = received_;
@@ -187,7 +188,7 @@ void Requester::move_to(const Endpoint& to, Wakeup wakeup) {
   }
 }
 
-/// Whether somebody waits for one of `count` messages from `first` on.
+/// Returns whether one of `count` messages from `first` on was not given up.
 bool Requester::is_wanted(std::uint64_t first, std::uint32_t count) noexcept {
   for (std::uint64_t i = first; i != first + count; ++i) {
     if (send(i).user_data != nullptr) return true;

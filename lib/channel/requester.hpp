@@ -19,7 +19,7 @@ class SendTask {
  public:
   void* user_data = nullptr;
 
-  /// When it was posted, as post() was told.
+  /// Returns the time of its posting that was passed to post().
   [[nodiscard]] core::RunTime posted_at() const noexcept { return posted_at_; }
 
  private:
@@ -28,23 +28,26 @@ class SendTask {
   std::uint32_t length_ = 0;
 };
 
-/// A receive, posted for the next response. Completed, it holds that response, until
-/// Requester::release() posts it again. For a handler that takes runs it may stand for several.
+/// A receive, posted for the next response. When completed, it holds that response until
+/// Requester::release() posts it again. For a handler that takes runs it may hold several.
 class PostRecvTask {
  public:
-  /// That of the request.
+  /// Returns the user_data of the request.
   void* user_data = nullptr;
 
-  /// How many responses it holds: consecutive ones, for requests of one user_data.
+  /// Returns the number of responses that it holds: consecutive ones, for requests with the same
+  /// user_data.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-  /// Which message of the requester was answered, counted from 0; of several, the last.
+  /// Returns the sequence of the answered message of the requester, counted from 0; the last of
+  /// several.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
-  /// Anything but ok: no payload.
+  /// Returns the status; there is a payload only if it is ok.
   [[nodiscard]] kernels::Status response_status() const noexcept { return status_; }
-  /// Of one response.
+  /// Returns the payload of a single response.
   [[nodiscard]] std::span<std::byte> payload() const noexcept { return payload_; }
-  /// The whole frame for a client (protocol/frame.hpp), checked, if the response came in a batch:
-  /// those of one batch lie back to back, and of several responses it is all of them. Else empty.
+  /// Returns the whole checked frame for a client (protocol/frame.hpp) if the response came in a
+  /// batch, else an empty span. The frames of a batch are contiguous; for several responses it
+  /// returns all of them.
   [[nodiscard]] std::span<std::byte> frame() const noexcept {
     if (!framed_) return {};
     return {payload_.data() - kernels::kFrameHeader, payload_.size() + kernels::kFrameHeader};
@@ -56,49 +59,49 @@ class PostRecvTask {
   std::span<std::byte> payload_;
   std::uint32_t count_ = 1;
   kernels::Status status_ = kernels::Status::ok;
-  std::uint64_t slots_end_ = 0;  ///< behind its slot, if it is the last in it; else before
+  std::uint64_t slots_end_ = 0;  ///< after its slot, if it is the last in it; else before
   bool framed_ = false;
 };
 
-/// A handler of responses that takes those of one batch and one user_data together, if all are
-/// good. It says how long the response to a request of `length` may be; a longer one is bad.
+/// A handler of responses that accepts those of one batch and one user_data together, if all are
+/// valid. It returns the longest valid response to a request of `length`.
 template <class Handler>
 concept TakesRuns = requires(Handler& handler, std::uint32_t length) {
   { handler.longest_response(length) } -> std::same_as<std::uint32_t>;
 };
 
-/// Sends requests over a channel and receives their responses, in order. Requests that are posted
-/// before a flush share slots where they are short. Where all slots are taken, or as many requests
-/// are in flight as may be, the channel is full, which is back-pressure and no error.
+/// Sends requests over a channel and receives their responses, in order. Short requests that are
+/// posted before a flush share slots. If all slots are in use, or the maximum number of requests is
+/// in flight, the channel is full, which is back-pressure and not an error.
 ///
-/// Each worker has a channel memory of its own; where another takes the place of one, move_to()
-/// carries the requests over. What a former worker still writes is in memory that nobody reads.
+/// Each worker has a separate channel memory; when another worker replaces one, move_to() moves the
+/// requests. A former worker can still write only to memory that is no longer read.
 ///
 ///     post(payload, pointer)   ...   flush()                     hands them to the worker
 ///     on_response(task), task.user_data == pointer               from turns of the engine
 ///     release(task)            ...   flush()                     frees the slots
 ///
-/// On its engine, and one thread, the engine's. Nothing allocates after construction.
+/// One thread, that of its engine. Nothing allocates after construction.
 class Requester {
  public:
-  /// `handler`.on_response(PostRecvTask&) is called with each response, or run of them (TakesRuns),
-  /// from turns of the engine. It may post and release. It outlives the requester.
+  /// Calls `handler`.on_response(PostRecvTask&) with each response, or run of them (TakesRuns),
+  /// from turns of the engine. The handler may post and release. It outlives the requester.
   template <class Handler>
   Requester(const Endpoint& endpoint, Handler& handler)
       : Requester(endpoint, {&handler, &deliver<Handler>, limit_of<Handler>()}) {}
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
-  /// Begins, once; close(), or the end of the object, ends it. Throws Error.
+  /// Opens the requester, once; close() or the destructor closes it. Throws Error.
   void open(progress::Engine& engine) { slots_.open(engine); }
   void close() noexcept {
     slots_.close();
     batch_.clear();
   }
 
-  /// Takes a copy of `message`, of at most max_length() bytes; the worker has it after the next
-  /// flush() at the latest. `again`: the channel is full. `invalid_value`: it is too long.
-  /// `bad_state`: not open. `now`: for SendTask::posted_at(), where somebody asks for it.
+  /// Copies `message`, of at most max_length() bytes; the worker has it after the next flush() at
+  /// the latest. Returns `again` if the channel is full, `invalid_value` if it is too long,
+  /// `bad_state` if not open. `now`: for SendTask::posted_at(), if that is used.
   [[nodiscard]] core::Status post(std::span<const std::byte> message, void* user_data,
                                   core::RunTime now = {}) noexcept {
     const std::size_t length = message.size();
@@ -110,77 +113,78 @@ class Requester {
     batch_.add(message);
     return {};
   }
-  /// Posts the receive again, and those of all responses before it. bad_state: it is posted.
+  /// Posts the receive again, and those of all responses before it. Returns bad_state if it is
+  /// posted.
   [[nodiscard]] core::Status release(const PostRecvTask& task) noexcept {
     if (task.sequence_ < released_) return core::ErrorCode::bad_state;
     released_ = task.sequence_ + 1;
     slots_.release_until(task.slots_end_);
     return {};
   }
-  /// Hands on what was posted, waking the worker for it, and frees what was released.
+  /// Hands posted messages to the worker, which it wakes, and frees released slots.
   void flush() noexcept;
 
-  /// Calls `visit`(SendTask&) for each request without a response, oldest first. One whose
-  /// user_data is set to null is given up: its response still comes, with null.
+  /// Calls `visit`(SendTask&) for each request without a response, oldest first. A request whose
+  /// user_data is set to null is given up: its response still arrives, with null.
   template <class Visit>
   void for_each_pending(Visit visit) {
     for (std::uint64_t i = received_; i != posted_; ++i) visit(send(i));
   }
 
-  /// When a request whose response is not released yet was posted, as post() was told.
+  /// Returns the time that was passed to post() for a request whose response is not released yet.
   [[nodiscard]] core::RunTime posted_at(std::uint64_t sequence) noexcept {
     return send(sequence).posted_at();
   }
 
-  /// Goes on over another memory of the same shape, with another worker: posts the requests without
-  /// a response there again, in their order; of those that were given up, only what shares a slot
-  /// with others. All responses were released and flushed. Throws Error: invalid_value, bad_state,
-  /// or that the doorbell cannot be watched; then nothing has changed.
+  /// Moves to another memory of the same shape, with another worker: reposts the requests without a
+  /// response there, in order; of those that were given up, only those that share a slot with
+  /// others. All responses must have been released and flushed. Throws Error: invalid_value,
+  /// bad_state, or an error of watching the doorbell; then nothing has changed.
   void move_to(const Endpoint& endpoint, Wakeup wakeup);
 
-  /// The oldest request without a response; there is one.
+  /// Returns the oldest request without a response. Precondition: there is one.
   [[nodiscard]] const SendTask& oldest() const noexcept {
     return sends_[received_ & (capacity_ - 1)];
   }
 
-  /// With `none` no response is taken any more, whatever the former worker writes.
+  /// Sets the wakeup; with `none`, responses of the former worker are ignored.
   void set_wakeup(Wakeup wakeup) noexcept { slots_.set_wakeup(wakeup); }
   [[nodiscard]] Wakeup wakeup() const noexcept { return slots_.wakeup(); }
 
-  /// Messages that may be in flight, and bytes of a message.
+  /// Return the maximum number of messages in flight, and of bytes of a message.
   [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint32_t max_length() const noexcept { return slots_.max_length(); }
-  /// Of a response to a request that is shorter.
+  /// Returns the longest response allowed to a request shorter than it.
   [[nodiscard]] std::uint32_t max_response() const noexcept { return slots_.max_response(); }
-  /// Whether no message is taken, of whatever length.
+  /// Returns whether no message of any length can be posted.
   [[nodiscard]] bool full() const noexcept {
     return posted_ - released_ == capacity_ || (batch_.empty() && slots_.full());
   }
-  /// Requests that were posted, without those that move_to() left behind.
+  /// Returns the number of requests posted, without those that move_to() did not repost.
   [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
-  /// Requests without a response yet.
+  /// Returns the number of requests without a response.
   [[nodiscard]] std::uint64_t awaited() const noexcept { return posted_ - received_; }
-  /// The slots below, for a proxy of the worker on the same engine.
+  /// Returns the slots, for a proxy of the worker on the same engine.
   [[nodiscard]] SlotQueue& slots() noexcept { return slots_; }
   [[nodiscard]] const SlotQueue& slots() const noexcept { return slots_; }
 
-  /// For the slots: a response.
+  /// Called by the slots with a response.
   void on_content(const ContentResponse& response);
 
  private:
-  /// Requests in flight a slot of the channel, at most: half of what batches could hold, so that
-  /// requests that come later do not wait for more than a fast worker has under way.
+  /// The maximum number of requests in flight for each slot of the channel: half of a full batch,
+  /// so that later requests wait only for requests that a fast worker has in flight.
   static constexpr std::uint32_t kMessagesPerSlot = 32;
-  /// Messages under way at a polling GPU below which one has a slot to itself, and below which
-  /// those that share one are in packets: of 64 bytes, as many as a slot for each warp of a channel
-  /// holds.
+  /// With fewer messages than this in flight at a polling GPU, each has a separate slot, and with
+  /// fewer than that, messages that share one are in packets: as many of 64 bytes as fit in one
+  /// slot for each warp of a channel.
   static constexpr std::uint64_t kMostAlone = 4;
   static constexpr std::uint64_t kMostInPackets = 128;
 
   struct Receiver {
     void* handler;
     void (*deliver)(void* handler, PostRecvTask& task);
-    /// Null: each response is delivered by itself.
+    /// Null: each response is delivered separately.
     std::uint32_t (*longest_response)(void* handler, std::uint32_t length);
   };
   template <class Handler>
@@ -205,10 +209,11 @@ class Requester {
   [[nodiscard]] std::uint32_t& messages_of(std::uint64_t sequence) noexcept {
     return messages_of_[slots_.view().layout.slot_index(sequence)];
   }
-  /// How many bytes of messages the batch that begins now may have; 0: no second one joins. A GPU
-  /// of this machine answers many slots at once, by many warps, and those in packets without a
-  /// fence. So while it has few messages and there are slots, it gets small batches; a busier one
-  /// gets plain ones, which cost it and its server less a message (docs/performance.md).
+  /// Returns the maximum of bytes of messages for the batch that begins now; 0: no second message
+  /// joins. A GPU of this machine answers many slots at a time, with many warps, and those in
+  /// packets without a fence. So while it has few messages and there are slots, it gets small
+  /// batches; a busier one gets plain ones, which need less time for each message
+  /// (docs/performance.md).
   [[nodiscard]] std::uint32_t limit_of_batch() const noexcept {
     if (slots_.wakeup() != Wakeup::polling || awaited() >= kMostInPackets ||
         slots_.room() <= slots_.depth() / 2) {
@@ -226,7 +231,7 @@ class Requester {
   }
   void post_batch() noexcept;
   void post_content(Content content) noexcept;
-  /// Bytes that the response to a request of `length` may have.
+  /// Returns the maximum number of bytes of a response to a request of `length`.
   [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) noexcept {
     if (length != last_length_) {
       last_length_ = length;
@@ -249,21 +254,21 @@ class Requester {
   Receiver receiver_;
   std::uint32_t capacity_;  ///< a power of two
   BatchBuffer batch_;
-  std::uint32_t batch_limit_ = 0;  ///< of what is gathered
+  std::uint32_t batch_limit_ = 0;  ///< of the gathered messages
   // Messages: posted >= received >= released.
   std::uint64_t posted_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t released_ = 0;
-  // The last that was asked for, as most requests have one length.
+  // A cache of the last result, because most requests have the same length.
   std::uint32_t last_length_ = ~0U;  ///< longer than any
   std::uint32_t longest_response_ = 0;
   std::unique_ptr<SendTask[]> sends_;  ///< by message
-  /// By message, from where the last flush that found all released began anew: so what is received
-  /// and released in a turn stays in the cache.
+  /// By message, restarted by each flush that finds all released, so that tasks received and
+  /// released in the same turn stay in the cache.
   std::unique_ptr<PostRecvTask[]> receives_;
-  std::uint64_t first_receive_ = 0;               ///< the message that has the first of them
+  std::uint64_t first_receive_ = 0;               ///< the message of the first one
   std::unique_ptr<std::uint32_t[]> messages_of_;  ///< by slot
-  std::unique_ptr<std::uint32_t[]> moving_;       ///< the same in move_to(), from the oldest on
+  std::unique_ptr<std::uint32_t[]> moving_;       ///< the same during move_to(), from the oldest on
 };
 
 }  // namespace offload::channel

@@ -17,17 +17,16 @@ using kernels::kMaxPacketPayload;
 using kernels::Packet;
 using kernels::Slot;
 
-/// How long the requester sleeps at most before it looks for the response of a worker that cannot
-/// ring.
+/// The longest sleep of the requester between polls for the response of a worker that cannot ring.
 constexpr core::Duration kPollingInterval = std::chrono::microseconds(50);
 
-/// Responses of one turn, so that other work of the engine has its turn too.
+/// The number of responses in one turn, so that other work of the engine also progresses.
 constexpr int kTakenAtOnce = 128;
 
 /// Room for the copy of a content. Not a power of two: slots would share cache sets.
 constexpr std::size_t kCopyRoom = kernels::kMaxBatchContent + kernels::kSlack;
 
-/// Not part of its caller, which is quicker without the call in here.
+/// Not inlined: the caller is faster without the call in here.
 [[gnu::noinline]] void write_plain(const Slot& slot, std::uint32_t flag, Content content,
                                    bool for_device) noexcept {
   const auto bytes = content.bytes;
@@ -56,7 +55,8 @@ SlotQueue::SlotQueue(const Endpoint& endpoint, Receiver receiver, void* handler)
       released_(endpoint.first),
       freed_(endpoint.first),
       announced_(endpoint.first),
-      // One more than there can be, as what does not fit behind the last begins anew.
+      // One more than the maximum number, because a copy that does not fit at the end starts at the
+      // beginning.
       copies_(std::make_unique_for_overwrite<std::byte[]>((depth() + 1) * kCopyRoom)) {}
 
 SlotQueue::~SlotQueue() {
@@ -129,15 +129,14 @@ void SlotQueue::move_to(const Endpoint& to, Wakeup wakeup, const Keep& keep) {
   flush();
 }
 
-/// Posts content `sequence` of the memory `from` again. The worker of that memory could not write
-/// where it lies.
+/// Reposts content `sequence` of the memory `from`, whose worker could not write there.
 void SlotQueue::repost(const kernels::ChannelView& from, std::uint64_t sequence) noexcept {
   const Slot old = from.request(sequence);
   const Packet header = kernels::load_packet(old.packets);
   const std::uint32_t length = header.data[0];
   const std::byte* bytes = reinterpret_cast<const std::byte*>(old.plain());
   if (length <= kMaxPacketPayload) {
-    std::byte* const to = copies_.get();  // of responses, of which there is none
+    std::byte* const to = copies_.get();  // the room of responses, of which there are none
     (void)read_packets(old.packets, from.layout.flag_of(sequence), to, length);
     bytes = to;
   }
@@ -155,8 +154,8 @@ bool SlotQueue::poll() {
   return count != 0;
 }
 
-/// Room for the next copy: behind the last, or at the beginning. The oldest ones are free there, as
-/// all together are fewer than the room.
+/// Returns room for the next copy: after the last one, or at the beginning, where the oldest ones
+/// are free, because all copies together need less than the room.
 std::byte* SlotQueue::next_copy() noexcept {
   if (copies_end_ + kCopyRoom > (depth() + 1) * kCopyRoom) copies_end_ = 0;
   return copies_.get() + copies_end_;
@@ -169,14 +168,14 @@ std::span<std::byte> SlotQueue::copy(std::span<const std::byte> batch) noexcept 
   return {to, batch.size()};
 }
 
-/// Takes the next response. False if it is not there, whole.
+/// Takes the next response. Returns false if it has not arrived completely.
 bool SlotQueue::take(ContentResponse& response) noexcept {
   const Slot slot = view_.response(received_);
   const std::uint32_t flag = view_.layout.flag_of(received_);
   const Packet header = kernels::load_packet(slot.packets);
   if (header.flag != flag) return false;
 
-  // The worker is a stranger: what it says is checked, and read once.
+  // The worker is not trusted: its words are read once and checked.
   const std::uint32_t length = header.data[0];
   const std::uint32_t count = header.data[2];
   response = {received_, static_cast<kernels::Status>(header.data[1]), {}, count};
@@ -202,7 +201,7 @@ progress::Expecting SlotQueue::expecting() const {
   switch (wakeup_) {
     case Wakeup::doorbell: return progress::Expecting::from_thread;
     case Wakeup::polling: return progress::Expecting::from_device;
-    case Wakeup::engine:  // the connection's own event comes first
+    case Wakeup::engine:  // the event of the connection comes first
     case Wakeup::none: break;
   }
   return progress::Expecting::nothing;

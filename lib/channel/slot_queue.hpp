@@ -23,14 +23,13 @@ struct Endpoint {
   std::uint64_t first = 0;  ///< the sequence of the first slot to be sent
 };
 
-/// What a slot carries: a message, or a batch of them as it lies in the slot
-/// (kernels/slot_batch.hpp).
+/// The content of a slot: a message, or a batch of them in the format of kernels/slot_batch.hpp.
 struct Content {
   std::span<const std::byte> bytes;
-  std::uint32_t count = 0;  ///< messages of a batch; 0: it is one message
+  std::uint32_t count = 0;  ///< messages of a batch; 0: a single message
 };
 
-/// What a slot brought back. `bytes` that fit in packets are a copy, longer ones lie in the slot,
+/// The response to a content. `bytes` that fit in packets are a copy; longer ones are in the slot,
 /// where the worker can still change them.
 struct ContentResponse {
   std::uint64_t sequence;
@@ -39,14 +38,14 @@ struct ContentResponse {
   std::uint32_t count;  ///< as Content's
 };
 
-/// The slots of a channel as its requester uses them: written in order, answered in order. A slot
-/// is taken from post() until its response is released and that is flushed.
+/// The slots of a channel on the requester's side, written and answered in order. A slot is in use
+/// from post() until its response is released and flushed.
 ///
-/// On its engine, and one thread, the engine's. Nothing allocates after construction.
+/// One thread, that of its engine. Nothing allocates after construction.
 class SlotQueue final : progress::Pollable, progress::EventHandler {
  public:
-  /// `handler`.on_content(const ContentResponse&) is called with each response, from turns of the
-  /// engine. It may post, release and close. It outlives the queue.
+  /// Calls `handler`.on_content(const ContentResponse&) with each response, from turns of the
+  /// engine. The handler may post, release and close. It outlives the queue.
   template <class Handler>
   SlotQueue(const Endpoint& endpoint, Handler& handler)
       : SlotQueue(endpoint, &deliver<Handler>, &handler) {}
@@ -54,34 +53,33 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   SlotQueue& operator=(const SlotQueue&) = delete;
   ~SlotQueue();
 
-  /// Begins, once. Throws Error.
+  /// Opens the queue, once. Throws Error.
   void open(progress::Engine& engine);
-  /// Ends it: no more is posted and no response is taken.
+  /// Closes it: no more contents are posted and no responses taken.
   void close() noexcept;
-  /// Its engine, while it is open; else null.
+  /// Returns its engine while it is open, else null.
   [[nodiscard]] progress::Engine* engine() const noexcept { return engine_; }
 
-  /// Copies `content`, of at most max_content() bytes, or max_length() if it is one message, into
-  /// the next slot, unless it is a long one that lies there already; the worker may see it at once.
-  /// Precondition: open, !full().
+  /// Copies `content`, of at most max_content() bytes, or max_length() for a single message, into
+  /// the next slot, unless it is a long one that is already there; the worker may see it
+  /// immediately. Precondition: open, !full().
   void post(Content content) noexcept;
-  /// The slots of the responses before that of `end` are free from the next flush on. Their
-  /// sequences.
+  /// Frees the slots of the responses before sequence `end`, from the next flush on.
   void release_until(std::uint64_t end) noexcept { released_ = end; }
-  /// For the handler, of a batch: a copy of the response's bytes that lasts until it is released,
-  /// and that the worker cannot change.
+  /// Copies the bytes of a batch for the handler; the worker cannot change the copy, which is valid
+  /// until the response is released.
   [[nodiscard]] std::span<std::byte> copy(std::span<const std::byte> batch) noexcept;
-  /// Frees what was released, and wakes the worker for what was posted.
+  /// Frees released slots, and wakes the worker for posted ones.
   void flush() noexcept;
 
-  /// Goes on over another memory of the same shape, with another worker: posts the contents without
-  /// a response there again, in their order, unless `keep(sequence)` says no. All responses were
-  /// released and flushed. Throws Error: invalid_value, bad_state, or that the doorbell cannot be
-  /// watched; then nothing has changed.
+  /// Moves to another memory of the same shape, with another worker: reposts the contents without a
+  /// response there, in order, unless `keep(sequence)` returns false. All responses must have been
+  /// released and flushed. Throws Error: invalid_value, bad_state, or an error of watching the
+  /// doorbell; then nothing has changed.
   using Keep = std::function<bool(std::uint64_t sequence)>;
   void move_to(const Endpoint& endpoint, Wakeup wakeup, const Keep& keep);
 
-  /// With `none` no response is taken any more, whatever the former worker writes.
+  /// Sets the wakeup; with `none`, responses of the former worker are ignored.
   void set_wakeup(Wakeup wakeup) noexcept { wakeup_ = wakeup; }
   [[nodiscard]] Wakeup wakeup() const noexcept { return wakeup_; }
 
@@ -89,16 +87,16 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   [[nodiscard]] std::uint32_t depth() const noexcept { return view_.layout.depth; }
   [[nodiscard]] std::uint32_t max_length() const noexcept { return view_.layout.max_length; }
   [[nodiscard]] std::uint32_t max_response() const noexcept { return view_.layout.max_response; }
-  /// Slots that can be posted.
+  /// Returns the number of slots that can be posted.
   [[nodiscard]] std::uint64_t room() const noexcept { return depth() - (posted_ - freed_); }
   [[nodiscard]] bool full() const noexcept { return room() == 0; }
-  /// Up to here slots were posted, and their responses taken: sequences.
+  /// Return the sequences before which slots were posted, and their responses taken.
   [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
-  /// Slots without a response yet.
+  /// Returns the number of slots without a response.
   [[nodiscard]] std::uint64_t awaited() const noexcept { return posted_ - received_; }
 
-  // As an engine calls them; for tests too.
+  // Called by an engine; public for tests.
   [[nodiscard]] progress::Expecting expecting() const override;
   core::Duration arm() override;
   void disarm() override;
