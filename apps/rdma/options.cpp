@@ -302,17 +302,15 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
   if (is_alone(options.operation) == line.has("--role")) {
-    return cli::Leave{
-        cli::kUsageError,
-        fmt::format("offload-rdma: {}: {}", name_of(options.operation),
-                    is_alone(options.operation) ? "--role is not allowed" : "--role is required")};
+    return line.refuse(fmt::format("{}: --role is {}", name_of(options.operation),
+                                   is_alone(options.operation) ? "not allowed" : "required"));
   }
   options.role = role == "responder" ? Role::responder : Role::requester;
   options.qp_type = transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
   options.initiator = initiator == "gpu" ? Initiator::gpu : Initiator::cpu;
   set_defaults(line, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
-    return cli::Leave{cli::kUsageError, fmt::format("offload-rdma: {}", wrong)};
+    return line.refuse(wrong);
   }
   return options;
 }

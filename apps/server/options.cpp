@@ -237,9 +237,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
 
   const std::set<int> distinct(options.cpus.begin(), options.cpus.end());
   if (distinct.size() != options.cpus.size()) {
-    return cli::Leave{cli::kUsageError,
-                      "offload-server: --cpu: a processor is given twice; at most one I/O thread "
-                      "is allowed on each (--help lists what is allowed)"};
+    return line.refuse(
+        "--cpu: a processor is given twice; at most one I/O thread is allowed on each");
   }
   if (options.listens.empty()) options.listens.push_back({options.listen_port, options.service});
   if (const auto wrong = wrong_ports(options)) return line.refuse(*wrong);
@@ -249,11 +248,10 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   const auto bytes =
       kernels::make_layout(depth, options.max_message_length, options.max_response_length).bytes();
   if (bytes > kMostChannelBytes) {
-    return cli::Leave{
-        cli::kUsageError,
-        fmt::format("offload-server: --max-concurrent-messages times --max-message-length needs {} "
-                    "bytes for each thread; at most {} are allowed (--help lists what is allowed)",
-                    bytes, kMostChannelBytes)};
+    return line.refuse(
+        fmt::format("--max-concurrent-messages times --max-message-length needs {} bytes for each "
+                    "thread; at most {} are allowed",
+                    bytes, kMostChannelBytes));
   }
   if (options.configuration.print) return cli::Leave{0, cli::configuration_text(line)};
   options.configuration.take(line);

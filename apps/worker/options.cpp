@@ -236,21 +236,16 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   if (auto leave = line.parse(argc, argv)) return *leave;
   const auto& gpus = options.gpu_pci_addresses;
   if (std::set(gpus.begin(), gpus.end()).size() != gpus.size()) {
-    return cli::Leave{cli::kUsageError,
-                      "offload-worker: --gpu-pci-addr: a GPU is given twice; at most one worker is "
-                      "allowed on each (--help lists what is allowed)"};
+    return line.refuse(
+        "--gpu-pci-addr: a GPU is given twice; at most one worker is allowed on each");
   }
   if (const auto wrong = misplaced_option(line, options)) {
-    return cli::Leave{cli::kUsageError, fmt::format("offload-worker: {}, not {} (--help lists what "
-                                                    "is allowed)",
-                                                    *wrong, options.backend)};
+    return line.refuse(fmt::format("{}, not {}", *wrong, options.backend));
   }
   if (const auto wrong = misplaced_by_udp(line, options)) return line.refuse(*wrong);
   if (options.data_path == "gpu" && !options.comch.starts_with("rdma:")) {
-    return cli::Leave{cli::kUsageError,
-                      fmt::format("offload-worker: --data-path gpu needs RDMA: allowed with "
-                                  "--comch rdma:HOST:PORT, not {} (--help lists what is allowed)",
-                                  options.comch)};
+    return line.refuse(fmt::format(
+        "--data-path gpu needs RDMA: allowed with --comch rdma:HOST:PORT, not {}", options.comch));
   }
   if (options.configuration.print) return cli::Leave{0, cli::configuration_text(line)};
   options.configuration.take(line);
