@@ -36,9 +36,8 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
   if (scans_rates)
     highest = *std::max_element(options.scan->values.begin(), options.scan->values.end());
   if (highest > kHighestThreadRate * options.thread_count) {
-    return fmt::format(
-        "{}: a thread sends at most {:.0f} requests a second (use more threads with -t)",
-        scans_rates ? "--scan" : "--rate", kHighestThreadRate);
+    return fmt::format("{}: a thread sends at most {:.0f} requests a second (increase -t)",
+                       scans_rates ? "--scan" : "--rate", kHighestThreadRate);
   }
   return {};
 }

@@ -140,23 +140,19 @@ void add_tls(cli::CommandLine& line, Options& options) {
                 "Trust the authorities in this file, PEM. Default: the authorities of the system")
       .type_name("FILE")
       .needs(tls);
-  cli::add_text(
-      line, "--tls-server-name", options.tls_server_name,
-      "Require that the server's certificate is for this name. Default: the ADDRESS of the server")
+  cli::add_text(line, "--tls-server-name", options.tls_server_name,
+                "Expect this name in the server's certificate. Default: the server's ADDRESS")
       .type_name("NAME")
       .needs(tls);
   const auto certificate =
-      cli::add_text(
-          line, "--tls-certificate", options.tls_certificate,
-          "Send this client certificate to a server that asks for one, PEM. Default: none")
+      cli::add_text(line, "--tls-certificate", options.tls_certificate,
+                    "Send this certificate to a server that asks for one, PEM. Default: none")
           .type_name("FILE")
           .needs(tls);
-  const auto key =
-      cli::add_text(
-          line, "--tls-key", options.tls_key,
-          "The private key of the certificate, PEM; other users must not have access to the file")
-          .type_name("FILE")
-          .needs(certificate);
+  const auto key = cli::add_text(line, "--tls-key", options.tls_key,
+                                 "The certificate's private key, PEM; not accessible to others")
+                       .type_name("FILE")
+                       .needs(certificate);
   certificate.needs(key);
 }
 
@@ -187,8 +183,7 @@ void add_load(cli::CommandLine& line, Options& options) {
         if (name == "poisson") return ArrivalKind::poisson;
         return std::nullopt;
       },
-      "one of constant, poisson",
-      "Distribute the gaps between requests of an open loop: constant, poisson")
+      "one of constant, poisson", "Set the gaps of an open loop: constant, poisson")
       .type_name("NAME")
       .default_str("constant");
   cli::add_text(line, "--schedule", options.schedule,
@@ -223,10 +218,9 @@ void add_runs(cli::CommandLine& line, Options& options) {
       "Begin to send at this wall clock time, in seconds since the epoch, together with other "
       "clients. Default: when connected")
       .type_name("TIME");
-  const auto repeat =
-      cli::add_integer<std::uint32_t>(line, "--repeat", options.repeat, 1, 1000,
-                                      "Run the same load this number of times; from 3 runs on, "
-                                      "report medians with confidence intervals");
+  const auto repeat = cli::add_integer<std::uint32_t>(
+      line, "--repeat", options.repeat, 1, 1000,
+      "Repeat the load; from 3 runs on, report medians with confidence intervals");
   const auto scan = add_optional(line, "--scan", options.scan, read_scan,
                                  "such as rate=10k,20k,40k or depth=1,16,128",
                                  "Run once for each value: rate=RATE,... or depth=COUNT,... "
@@ -271,16 +265,14 @@ void add_content(cli::CommandLine& line, Options& options) {
         return SizeMix{{*bytes, 1}};
       },
       "a size from 0 to 16777216 bytes, such as 4096 or 64k",
-      "Send requests of this size (0 to 16m) instead of -m; the expected responses are computed",
-      "BYTES");
+      "Send requests of this size (0 to 16m) instead of -m; responses are computed", "BYTES");
   const auto mix =
       add_sizes("--mix", parse_mix, "sizes with weights, such as 64:90,64k:10",
                 "Send requests of several sizes, drawn by their weights", "BYTES:WEIGHT,...")
           .excludes(size);
   const auto uniform =
       add_sizes("--uniform-size", parse_uniform_sizes, "a range of sizes, such as 64-4k",
-                "Send requests of uniformly distributed sizes from this range (of 256 sizes spread "
-                "over it, if it has more)",
+                "Draw request sizes from this range (256 of them spread over it, if it has more)",
                 "BYTES-BYTES")
           .excludes(size)
           .excludes(mix);
@@ -339,8 +331,7 @@ void add_errors(cli::CommandLine& line, Options& options) {
 void add_output(cli::CommandLine& line, Options& options) {
   line.begin_group("Output");
   cli::add_text(line, "--scrape", options.scrape,
-                "Read the server's --metrics at this address, and add its figures for the time of "
-                "the runs to the results")
+                "Add the figures of the server's --metrics during all runs to the results")
       .type_name("HOST:PORT");
   cli::add_text(line, "--output", options.output,
                 "Also write the results to this file, as JSON; - is standard output. Default: none")
@@ -353,9 +344,8 @@ void add_output(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--log-requests", options.request_log,
                 "Write a line for each request, as CSV: intended, sent and completed, in ns")
       .type_name("FILE");
-  cli::add_flag(
-      line, "--quiet", options.quiet,
-      "Show no live table (which only a terminal shows), and log only warnings and errors");
+  cli::add_flag(line, "--quiet", options.quiet,
+                "Show no live table (terminals only), and log only warnings and errors");
   cli::add_log_options(line, options.log);
 }
 

@@ -37,8 +37,7 @@ constexpr std::array<Known, 10> kCommands{{
     {"drain", "drain", "", true, "Server: report not-ready to load balancers, but keep serving"},
     {"undrain", "undrain", "", true, "Server: cancel drain"},
     {"detach", "detach", "WORKER", true,
-     "Server: detach this worker, by its number in status; worker: detach from the server and "
-     "exit"},
+     "Server: detach this worker, by its number in status; worker: detach and exit"},
 }};
 
 }  // namespace

@@ -39,12 +39,10 @@ constexpr std::array kCommands = {
     Known{Command::count, "count", "Count frames by rule, and malformed frames per queue"},
     Known{Command::echo, "echo", "Answer UDP datagrams with their payload in reverse byte order"},
     Known{Command::ping, "ping", "Answer ICMP echo requests"},
-    Known{
-        Command::filter, "filter",
-        "Print statistics of the packets that rules send to queues, and each HTTP GET among them"},
+    Known{Command::filter, "filter",
+          "Print statistics of the queues' packets, and each HTTP GET among them"},
     Known{Command::send, "send", "Send UDP datagrams at a rate, and measure their spacing"},
-    Known{Command::capture, "capture",
-          "Write the packets that rules send to queues to a pcap file"},
+    Known{Command::capture, "capture", "Write the packets of the queues to a pcap file"},
 };
 
 void add_common(cli::CommandLine& line, Options& options) {
@@ -53,13 +51,11 @@ void add_common(cli::CommandLine& line, Options& options) {
       .required();
   cli::add_choice(line, "--backend", options.backend, {"cpu", "cuda"},
                   "Process the queues with threads (cpu) or with a kernel of the GPU (cuda)");
-  cli::add_integer<std::uint32_t>(
-      line, "--queues", options.queues, 1, OFFLOAD_MOST_QUEUES,
-      "For each queue of the interface, use this number of queues, which rules choose from");
+  cli::add_integer<std::uint32_t>(line, "--queues", options.queues, 1, OFFLOAD_MOST_QUEUES,
+                                  "Queues for each one of the interface, from which rules choose");
   cli::add_integer<std::uint32_t>(line, "--frames", options.frames, 64, 65536,
                                   "Give each queue this number of frames, a power of two");
-  cli::add_flag(line, "--copy", options.only_copy,
-                "Copy frames, even if the driver supports zero copy");
+  cli::add_flag(line, "--copy", options.only_copy, "Copy frames, even if the driver has zero copy");
   cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1),
                 "Run for this time. Default: until a signal");
   cli::add_text(line, "--output", options.output, "Also write the results to this file, as JSON")
@@ -72,9 +68,7 @@ void add_receiving(cli::CommandLine& line, Options& options) {
     options.rules.push_back(text);
     return true;
   };
-  cli::add_values(line, "--rule", take, "a rule",
-                  "Send the frames that match this rule to a queue, the network stack or nowhere. "
-                  "May be repeated")
+  cli::add_values(line, "--rule", take, "a rule", "Direct frames by this rule. May be repeated")
       .type_name("RULE")
       .one_each();
   cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 1024,
@@ -85,7 +79,7 @@ void add_sending(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--from", options.from, "Set the source of the datagrams")
       .type_name("ADDRESS:PORT")
       .required();
-  cli::add_text(line, "--to", options.to, "Set the destination of the datagrams")
+  cli::add_text(line, "--to", options.to, "Set their destination")
       .type_name("ADDRESS:PORT")
       .required();
   cli::add_text(line, "--to-mac", options.to_mac, "Set the Ethernet address of the next hop")
@@ -97,7 +91,7 @@ void add_sending(cli::CommandLine& line, Options& options) {
       .default_str("64");
   cli::add_integer<std::uint64_t>(
       line, "--rate", options.rate, 0, 1'000'000'000,
-      "Send this number of datagrams a second on each queue; 0: as fast as possible");
+      "Send at this rate on each queue, datagrams a second; 0: no limit");
 }
 
 void add_of(cli::CommandLine& line, Options& options, Command command) {
@@ -172,8 +166,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     Options& said = options.at(i);
     const bool takes = said.command == Command::filter || said.command == Command::capture;
     if (takes && said.rules.empty()) {
-      return commands[i]->refuse(
-          "--rule is required: it says which frames are taken from the kernel");
+      return commands[i]->refuse("--rule is required: it selects frames from the kernel's");
     }
     if ((said.frames & (said.frames - 1)) != 0) {
       return commands[i]->refuse("--frames must be a power of two");

@@ -34,8 +34,7 @@ void Benchmark::subscribe() {
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
     for (const auto& endpoint : endpoints_) {
       environment_.wait([&] { return endpoint->event().get() > i; }, "the event", kPollInterval);
-      if (endpoint->event().get() > options_.iterations)
-        throw_wrong(i, "the value of the event is too high");
+      if (endpoint->event().get() > options_.iterations) throw_wrong(i, "the event is too high");
       ++result_.checked;
     }
   }

@@ -24,7 +24,8 @@ constexpr const char* kDescription =
     "once with --role requester.";
 
 constexpr const char* kFooter =
-    "\nOperations:\n"
+    "\n"
+    "Operations:\n"
     "  send, send-imm     the requester sends, without or with immediate data\n"
     "  recv               the responder sends, the requester receives\n"
     "  write, write-imm   the requester writes to the responder's memory\n"
@@ -33,8 +34,7 @@ constexpr const char* kFooter =
     "  sync-event         the requester sets, adds to and gets an event that the responder waits "
     "for\n"
     "  multi-conn         as send, on 8 connections of one completion queue\n"
-    "  burst              as send, with one message a doorbell, then many (64 in flight, --batch "
-    "32)\n"
+    "  burst              as send, one message a doorbell, then many (64 in flight, --batch 32)\n"
     "  put-signal         a write, then an add to a word that the responder polls; only with\n"
     "                     --initiator gpu\n"
     "  ordered            one connection reads data, then another one sends it; the engine orders\n"
@@ -75,31 +75,27 @@ std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
 }
 
 void add_rendezvous(cli::CommandLine& line, Options& options) {
-  cli::add_text(
-      line, "--rdma-device,--device", options.path.device,
-      "Use this RDMA device: a name, rdma:INDEX or a PCI address. Default: the first device")
+  cli::add_text(line, "--rdma-device,--device", options.path.device,
+                "Use this RDMA device: a name, rdma:INDEX or a PCI address. Default: first")
       .type_name("DEVICE");
-  cli::add_text(
-      line, "--gid", options.gid,
-      "Use this address of the device. Default: an IPv4 address of RoCE v2, else an IPv6 address")
+  cli::add_text(line, "--gid", options.gid,
+                "Use this address of the device. Default: an IPv4 one of RoCE v2, else IPv6")
       .type_name("ADDRESS");
   rdma::add_path_options(line, options.path);
-  const auto cm =
-      cli::add_text(line, "--cm", options.cm_address,
-                    "Connect by librdmacm; at both ends, this is the responder's address")
-          .type_name("ADDRESS");
-  cli::add_integer<std::uint16_t>(line, "--port", options.cm_port, 1, 65535,
-                                  "Use this port for --cm")
+  const auto cm = cli::add_text(line, "--cm", options.cm_address,
+                                "Connect by librdmacm to the responder's address, at both ends")
+                      .type_name("ADDRESS");
+  cli::add_integer<std::uint16_t>(line, "--port", options.cm_port, 1, 65535, "Port for --cm")
       .type_name("PORT")
       .needs(cm);
   const auto local = cli::add_text(line, "--local-descriptor", options.local_descriptor,
                                    "Connect by files: write this one")
                          .type_name("FILE")
                          .excludes(cm);
-  const auto remote = cli::add_text(line, "--remote-descriptor", options.remote_descriptor,
-                                    "Connect by files: read this one, which the other end writes. "
-                                    "The files are removed at the end")
-                          .type_name("FILE");
+  const auto remote =
+      cli::add_text(line, "--remote-descriptor", options.remote_descriptor,
+                    "and read this one of the other end; both are removed at the end")
+          .type_name("FILE");
   local.needs(remote);
   remote.needs(local);
 }
@@ -110,24 +106,22 @@ void add_work(cli::CommandLine& line, Options& options) {
            "Transfer messages of this size; with several sizes, one after the other")
       .type_name("BYTES")
       .default_str("8");
-  cli::add_integer<std::uint64_t>(
-      line, "-n,--iterations", options.iterations, 1, 1'000'000'000'000,
-      "Run this number of operations for each size, on each connection");
+  cli::add_integer<std::uint64_t>(line, "-n,--iterations", options.iterations, 1, 1'000'000'000'000,
+                                  "Run this many operations of each size, on each connection");
   cli::add_integer<std::uint32_t>(
       line, "--in-flight", options.in_flight, 1, 4096,
-      "Keep this number of operations in flight on each connection; 1 measures latency");
+      "Keep this many operations in flight on a connection: 1 for latency");
   cli::add_integer<std::uint32_t>(
       line, "--batch", options.batch, 1, 4096,
-      "Post this number of operations with one doorbell; at most --in-flight");
+      "Post this many operations with one doorbell; at most --in-flight");
   cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 1024,
                                   "Use this number of connections, on one completion queue");
   cli::add_integer<std::uint32_t>(line, "--shared-queue", options.queue_lanes, 1, kMostLanes,
                                   "Post to each queue from this number of lanes: with --initiator "
                                   "gpu, for read, atomic, put-signal and copy")
       .type_name("LANES");
-  cli::add_integer<std::uint32_t>(
-      line, "--inline", options.max_inline_data, 0, 1024,
-      "Send messages of up to this number of bytes inline, in the work request");
+  cli::add_integer<std::uint32_t>(line, "--inline", options.max_inline_data, 0, 1024,
+                                  "Send messages of up to this many bytes in the work request");
   cli::add_flag(line, "--srq", options.shared_receives,
                 "Receive the messages of all connections of this end into shared receives");
   cli::add_flag(line, "--event-driven", options.event_driven,
@@ -218,13 +212,10 @@ std::string wrong_with_initiator(const Options& options) {
 std::string wrong_with(const Options& options) {
   const bool meets = !options.cm_address.empty() || !options.local_descriptor.empty();
   if (is_alone(options.operation) && meets) {
-    return fmt::format(
-        "{} has no peer: --cm, --local-descriptor and --remote-descriptor are not allowed",
-        name_of(options.operation));
+    return fmt::format("{} has no peer to connect to", name_of(options.operation));
   }
   if (!is_alone(options.operation) && !meets) {
-    return "--cm, or --local-descriptor and --remote-descriptor, is required to connect to the "
-           "peer";
+    return "--cm, or --local-descriptor and --remote-descriptor, is required for the peer";
   }
   if (options.qp_type == rdma::QpType::uc && needs_rc(options.operation)) {
     return fmt::format("UC does not support {}", name_of(options.operation));
@@ -295,9 +286,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_rendezvous(line, options);
   cli::add_choice(line, "--transport", transport, {"rc", "uc"},
                   "Use a reliable or an unreliable connection");
-  cli::add_choice(
-      line, "--initiator", initiator, {"cpu", "gpu"},
-      "Issue operations from tasks of the engine (cpu) or from a kernel (gpu), see below");
+  cli::add_choice(line, "--initiator", initiator, {"cpu", "gpu"},
+                  "Issue operations from tasks of the engine, or from a kernel, see below");
   add_work(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;

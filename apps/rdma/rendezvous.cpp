@@ -141,10 +141,9 @@ void Rendezvous::connect(Endpoint& endpoint) {
     if (connector.ended->code() != ErrorCode::not_connected || core::Clock::now() > end) {
       throw Error(
           connector.ended->code(),
-          fmt::format(
-              "{} port {}: {}; expected a peer that runs: offload-rdma {} --role responder --cm {}",
-              options_.cm_address, options_.cm_port, connector.ended->what(),
-              name_of(options_.operation), options_.cm_address));
+          fmt::format("{} port {}: {}; expected there: offload-rdma {} --role responder --cm {}",
+                      options_.cm_address, options_.cm_port, connector.ended->what(),
+                      name_of(options_.operation), options_.cm_address));
     }
     environment_.pause(kRetryInterval);
   }

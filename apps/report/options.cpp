@@ -10,9 +10,9 @@ constexpr const char* kDescription =
     "several processes, shows results as a page, or compares a new result with an older one.";
 
 constexpr const char* kFooter =
-    "\nExit status: 0 success; 1 an error; 2 an invalid command line. compare has one more "
-    "status:\n"
-    "see offload-report compare --help.\n\n"
+    "\n"
+    "Exit status: 0 success; 1 an error; 2 an invalid command line. For compare see\n"
+    "offload-report compare --help.\n\n"
     "Examples:\n"
     "  offload-report merge host1.json host2.json -o both.json\n"
     "  offload-report html both.json -o both.html\n"
@@ -28,8 +28,8 @@ constexpr const char* kMergeFooter =
 
 constexpr const char* kHtmlFooter =
     "\n"
-    "The page is self-contained and needs no network.\n"
-    "Exit status: 0 success; 1 an error; 2 an invalid command line.";
+    "The page is self-contained and needs no network. Exit status: 0 success; 1 an error; 2 an "
+    "invalid command line.";
 
 constexpr const char* kCompareFooter =
     "\nBASE and NEW: a result with several runs (offload-client --repeat), several results as\n"
@@ -58,8 +58,7 @@ cli::CommandLine& add_merge(cli::CommandLine& line, MergeOptions& options) {
       "merge", "Merge the results of several processes or hosts into one", kMergeFooter);
   add_results(command, options.results);
   add_output(command, options.output,
-             "Write the merged result to this file; an existing file is overwritten only if it is "
-             "a result");
+             "Write the merged result here; overwrites a file only if it is a result");
   cli::add_text(command, "--hlog", options.histogram_log,
                 "Also write the intervals to this file, as an HdrHistogram log. Default: no file")
       .type_name("FILE");
@@ -69,9 +68,8 @@ cli::CommandLine& add_merge(cli::CommandLine& line, MergeOptions& options) {
 cli::CommandLine& add_html(cli::CommandLine& line, HtmlOptions& options) {
   auto& command = line.add_command("html", "Show results as a page for a browser", kHtmlFooter);
   add_results(command, options.results);
-  add_output(
-      command, options.output,
-      "Write the page to this file; an existing file is overwritten only if it is such a page");
+  add_output(command, options.output,
+             "Write the page here; overwrites a file only if it is such a page");
   return command;
 }
 
@@ -79,8 +77,7 @@ cli::CommandLine& add_compare(cli::CommandLine& line, CompareOptions& options) {
   auto& command =
       line.add_command("compare", "Compare a new result with an older one, for CI", kCompareFooter);
   cli::add_text(command, "BASE", options.base, "Compare with this result").required();
-  cli::add_text(command, "NEW", options.candidate, "Check that this result is not worse")
-      .required();
+  cli::add_text(command, "NEW", options.candidate, "Check that this is not worse").required();
   const auto take = [&options](const std::string& text) {
     const auto threshold = parse_threshold(text);
     if (threshold) options.thresholds.push_back(*threshold);

@@ -53,11 +53,10 @@ std::optional<Listen> read_listen(const std::string& text) {
 
 /// Where clients connect to, and what for.
 void add_ports(cli::CommandLine& line, Options& options) {
-  const auto port =
-      cli::add_integer<std::uint16_t>(
-          line, "-p,--server-listen-port", options.listen_port, 0, 65535,
-          "Listen for clients on this TCP port; 0: any free port, which the log names")
-          .type_name("PORT");
+  const auto port = cli::add_integer<std::uint16_t>(
+                        line, "-p,--server-listen-port", options.listen_port, 0, 65535,
+                        "Listen on this TCP port; 0: any free one, named in the log")
+                        .type_name("PORT");
   std::vector<std::string> services;
   for (const auto name : kernels::service_names()) services.emplace_back(name);
   const auto service = cli::add(line, "--service", options.service, read_service, kServiceNames,
@@ -97,8 +96,7 @@ void add_tcp(cli::CommandLine& line, Options& options) {
     if (there) options.cpus.push_back(std::stoi(text));
     return there;
   };
-  cli::add_values(line, "--cpu", take_cpu,
-                  "a processor that this process may use: " + cli::listed(cpus),
+  cli::add_values(line, "--cpu", take_cpu, "an allowed processor: " + cli::listed(cpus),
                   "Instead of --threads: run one I/O thread on this processor, with its memory on "
                   "the same NUMA node. May be repeated")
       .type_name("CPU")
@@ -111,12 +109,10 @@ void add_tls(cli::CommandLine& line, Options& options) {
                     "Require TLS 1.3 of clients: the server's certificate, followed by "
                     "intermediate certificates, PEM. Default: plain TCP")
           .type_name("FILE");
-  const auto key =
-      cli::add_text(
-          line, "--tls-key", options.tls_key,
-          "The private key of the certificate, PEM; other users must not have access to the file")
-          .type_name("FILE")
-          .needs(certificate);
+  const auto key = cli::add_text(line, "--tls-key", options.tls_key,
+                                 "The certificate's private key, PEM; not accessible to others")
+                       .type_name("FILE")
+                       .needs(certificate);
   certificate.needs(key);
   cli::add_text(line, "--tls-client-ca", options.tls_client_ca,
                 "Require a client certificate signed by an authority in this file, PEM. Default: "
@@ -159,10 +155,9 @@ std::optional<std::string> wrong_ports(const Options& options) {
 }
 
 void add_times(cli::CommandLine& line, Options& options) {
-  cli::add_time(
-      line, "--worker-timeout", options.worker_timeout, core::Duration{},
-      "Answer requests with an error after this time without a worker; treat a worker that answers "
-      "nothing for this time (at least 1 s) as stuck, and take its channels away")
+  cli::add_time(line, "--worker-timeout", options.worker_timeout, core::Duration{},
+                "Refuse requests after this time without a worker; treat a worker that answers "
+                "nothing for this time (at least 1 s) as stuck, and take its channels away")
       .default_str("10");
   cli::add_time(
       line, "--request-timeout", options.request_timeout, core::Duration{},

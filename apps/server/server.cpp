@@ -342,8 +342,7 @@ telemetry::CommandResult Server::run_command(const telemetry::Command& command) 
                                   : "/readyz depends on the workers again"};
   }
   if (command.name == "detach") return detach(command.argument);
-  return {Status::unknown,
-          "unknown command; the server has log-level, reload, drain, undrain and detach"};
+  return {Status::unknown, "the commands are: log-level, reload, drain, undrain, detach"};
 }
 
 /// As if the worker had asked for it.
@@ -354,11 +353,9 @@ telemetry::CommandResult Server::detach(const std::string& worker) {
     scheduler_.retire(id);
     deal_channels();
     if (!scheduler_.served()) start_waiting(options_.worker_timeout);
-    return {Status::done,
-            "worker " + worker + " will be detached when it has answered its requests"};
+    return {Status::done, "worker " + worker + " detaches when it has answered all"};
   }
-  if (worker.empty())
-    return {Status::refused, "detach needs the number of a worker, which status lists"};
+  if (worker.empty()) return {Status::refused, "detach needs a worker's number (see status)"};
   return {Status::refused, "there is no worker '" + core::escaped(worker) + "'"};
 }
 

@@ -164,8 +164,7 @@ PrivateFolder::PrivateFolder() {
   struct stat found {};
   if (!fd_.valid() || ::fstat(fd_.get(), &found) != 0) core::throw_errno("open " + path_);
   if (found.st_uid != ::geteuid() || (found.st_mode & 07777) != S_IRWXU) {
-    throw core::Error(core::ErrorCode::not_permitted,
-                      path_ + " is not the folder that was created");
+    throw core::Error(core::ErrorCode::not_permitted, path_ + " is not the folder just created");
   }
 }
 

@@ -114,8 +114,7 @@ void add_services(cli::CommandLine& line, Options& options) {
 }
 
 void add_server(cli::CommandLine& line, Options& options) {
-  comch::add_address_options(line, options.comch, options.comch_security,
-                             "Attach to the server at this address");
+  comch::add_address_options(line, options.comch, options.comch_security, "Attach to this server");
   comch::add_path_options(line, options.comch_path);
   cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
                 "Try for this time to reach the server")
@@ -131,16 +130,14 @@ void add_server(cli::CommandLine& line, Options& options) {
                 "then detaches")
       .excludes(stands_by);
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,
-                "Shut down with the server: a signal to the worker also ends the server, and the "
-                "end of the server ends the worker");
+                "End the server, too, on a signal, and end when the server ends");
   cli::add(line, "--max-memory", options.max_memory, read_memory,
            "a size of at least 1 byte, such as 512m or 64g",
            "Limit the memory of this machine that channels use, for all GPUs together")
       .type_name("BYTES")
       .default_str("8g");
-  cli::add_time(
-      line, "--stuck-after", options.stuck_after, std::chrono::milliseconds(1),
-      "Report a request that has been unanswered for this time, with its channel and slot")
+  cli::add_time(line, "--stuck-after", options.stuck_after, std::chrono::milliseconds(1),
+                "Report a request unanswered for this time, with its channel and slot")
       .default_str("2");
 }
 
@@ -150,11 +147,10 @@ constexpr std::uint32_t kMostUdpQueues = 16;
 void add_udp(cli::CommandLine& line, Options& options) {
   options.udp_service = kernels::service_names().front();
   const auto udp =
-      cli::add(
-          line, "--udp", options.udp, &DatagramPlace::parse,
-          "ADDRESS:PORT or INTERFACE:PORT, such as 10.0.0.1:4000, [fd00::1]:4000 or eth1:4000",
-          "Receive requests as UDP datagrams at this address and port, by AF_XDP, and answer them "
-          "without a server (docs/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN")
+      cli::add(line, "--udp", options.udp, &DatagramPlace::parse,
+               "ADDRESS:PORT or INTERFACE:PORT, such as 10.0.0.1:4000, [fd00::1]:4000 or eth1:4000",
+               "Receive requests as UDP datagrams there, by AF_XDP, and answer them without a "
+               "server (docs/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN")
           .type_name("PLACE:PORT");
   cli::add_text(line, "--udp-service", options.udp_service,
                 "Process the datagrams with this service, as --service of the server")
@@ -225,9 +221,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   telemetry::add_admin_option(line, options.admin);
   cli::add_log_options(line, options.log);
   cli::add_configuration(line, options.configuration);
-  cli::add_foreign(
-      line, "-d,--device-id",
-      "use --comch rdma:ADDRESS:PORT, which names the server; routing chooses the device");
+  cli::add_foreign(line, "-d,--device-id",
+                   "use --comch rdma:ADDRESS:PORT; routing chooses the device");
   cli::add_foreign(line, "-t,--num-gpu-threads",
                    "use --threads of the server for the number of channels, and "
                    "--warps-per-channel for the share of the GPU that each has");

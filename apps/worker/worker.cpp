@@ -203,9 +203,8 @@ void Worker::begin_to_leave() {
 
 void Worker::watch_over() {
   for (const backend::Fault& fault : backend_->check()) {
-    core::log_error(
-        "{}channel {} slot {}: refused {} bytes: too long for the channel, or not a batch",
-        session_, fault.channel, fault.slot, fault.length);
+    core::log_error("{}channel {} slot {}: refused {} bytes: over the channel's limit, or no batch",
+                    session_, fault.channel, fault.slot, fault.length);
     counts_->faults.add();
   }
   counts_->stuck.set(watchdog_->look(engine_.run_time(), backend_->heartbeats()));
@@ -302,8 +301,7 @@ void Worker::on_channels(std::vector<comch::AttachedChannel> channels) {
 }
 
 std::string Worker::described_data_path() const {
-  if (channels_.empty() || !channels_.front().link)
-    return "shared memory, because the server is on this machine";
+  if (channels_.empty() || !channels_.front().link) return "shared memory with a local server";
   const channel::ResponseWriter* const writer = channels_.front().channel->writer();
   if (writer == nullptr) return "a thread sends responses (" + data_path_.why + ")";
   return "the back end posts responses (" + data_path_.why + "), " + writer->carrier;

@@ -50,14 +50,14 @@ void collect_times(Exposition& page, const telemetry::Labels& labels, const Work
     const backend::ChannelTimes& times = *channels[i];
     telemetry::Labels channel = labels;
     for (auto& label : page.shard("channel", i)) channel.push_back(std::move(label));
-    page.counter_of_seconds({"offload_worker_busy_seconds_total",
-                             "Time of the worker's threads in turns with requests."},
-                            channel, times.turns.busy.value());
-    page.counter_of_seconds({"offload_worker_poll_seconds_total",
-                             "Time of the worker's threads in turns without requests."},
-                            channel, times.turns.polling.value());
     page.counter_of_seconds(
-        {"offload_worker_sleep_seconds_total", "Time of the worker's threads asleep."}, channel,
+        {"offload_worker_busy_seconds_total", "Worker's threads: time in turns with requests."},
+        channel, times.turns.busy.value());
+    page.counter_of_seconds(
+        {"offload_worker_poll_seconds_total", "Worker's threads: time without requests."}, channel,
+        times.turns.polling.value());
+    page.counter_of_seconds(
+        {"offload_worker_sleep_seconds_total", "Worker's threads: time asleep."}, channel,
         times.turns.asleep.value());
     page.gauge_of_most(
         {"offload_worker_longest_turn_seconds", "Longest turn of a thread of the worker."}, channel,
@@ -104,8 +104,7 @@ telemetry::Condition WorkerMetrics::readiness() const {
   if (leaving_.load(std::memory_order_relaxed)) return {false, "the worker is shutting down"};
   for (const Entry& worker : workers_) {
     if (worker.counts->attached.value() != 0) continue;
-    return {false,
-            (worker.name.empty() ? "" : worker.name + ": ") + "it is not attached to a server"};
+    return {false, (worker.name.empty() ? "" : worker.name + ": ") + "not attached to a server"};
   }
   return {true, "attached"};
 }

@@ -8,8 +8,7 @@
 namespace offload::backend {
 
 /// A device that answers batches (kernels/graph/batch.hpp), several at a time: a GPU. One thread
-/// makes it; another one uses it from start_thread() on, and the first again when that thread has
-/// ended.
+/// makes it, another uses it from start_thread() on, and the first again after the other has ended.
 class BatchProcessor {
  public:
   enum class State : std::uint8_t { running, done, failed };
@@ -22,8 +21,7 @@ class BatchProcessor {
 
   /// Returns the number of batches for which it has memory.
   [[nodiscard]] virtual std::uint32_t batches() const = 0;
-  /// Returns the room for the payloads of a batch, in bytes each way: at least
-  /// kernels::room_of_slot().
+  /// Returns the room for payloads of a batch, bytes each way: at least kernels::room_of_slot().
   [[nodiscard]] virtual std::uint32_t capacity() const = 0;
   /// Returns batch `i` in host memory: written before launch(), read after look() returned done.
   virtual kernels::RequestBatch* requests(std::uint32_t i) = 0;

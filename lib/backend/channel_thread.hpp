@@ -48,8 +48,7 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   [[nodiscard]] const channel::ResponseWriter* writer() const { return channel_->writer(); }
   /// Wakes the server, if it sleeps, because there are answers.
   void ring() { ringer_.ring(); }
-  /// Records that a request was refused. Kept until take_fault(); later ones are dropped until
-  /// then.
+  /// Records that a request was refused, until take_fault(); drops later ones until then.
   void report(std::uint64_t sequence);
   /// Returns the counters of the thread; only for the thread.
   [[nodiscard]] ChannelTimes& times() noexcept { return *times_; }

@@ -30,8 +30,7 @@ kernels::ServiceEntry entry_of(const std::string& path, const std::string& name)
   if (entry == nullptr) {
     throw bad_module(
         path, ErrorCode::invalid_value,
-        fmt::format("it has no function {}; define it with the macro OFFLOAD_SERVICE_MODULE",
-                    kernels::kServiceEntry));
+        fmt::format("it has no function {}; use OFFLOAD_SERVICE_MODULE", kernels::kServiceEntry));
   }
   return reinterpret_cast<kernels::ServiceEntry>(entry);
 }

@@ -28,8 +28,7 @@ void fetch_ahead(const kernels::Slot& slot, std::uint32_t length) noexcept {
   }
 }
 
-/// Writes a content of `length` <= kMaxPacketPayload bytes, and last the header, which publishes
-/// it.
+/// Writes a content of `length` <= kMaxPacketPayload bytes; last the header, which publishes it.
 inline void write_packets(kernels::Packet* packets, std::uint32_t flag, const std::byte* payload,
                           std::uint32_t length, std::uint32_t status = 0,
                           std::uint32_t count = 0) noexcept {

@@ -35,11 +35,9 @@ class PostRecvTask {
   /// Returns the user_data of the request.
   void* user_data = nullptr;
 
-  /// Returns the number of responses that it holds: consecutive ones, for requests with the same
-  /// user_data.
+  /// Returns the number of responses: consecutive ones, for requests with the same user_data.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-  /// Returns the sequence of the answered message of the requester, counted from 0; the last of
-  /// several.
+  /// Returns the sequence, from 0, of the answered message of the requester; the last of several.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
   /// Returns the status; there is a payload only if it is ok.
   [[nodiscard]] kernels::Status response_status() const noexcept { return status_; }
@@ -113,8 +111,7 @@ class Requester {
     batch_.add(message);
     return {};
   }
-  /// Posts the receive again, and those of all responses before it. Returns bad_state if it is
-  /// posted.
+  /// Posts the receive again, and those of all responses before it. Returns bad_state if posted.
   [[nodiscard]] core::Status release(const PostRecvTask& task) noexcept {
     if (task.sequence_ < released_) return core::ErrorCode::bad_state;
     released_ = task.sequence_ + 1;

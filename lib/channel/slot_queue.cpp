@@ -109,8 +109,7 @@ void SlotQueue::move_to(const Endpoint& to, Wakeup wakeup, const Keep& keep) {
   const kernels::ChannelLayout& layout = to.view.layout;
   if (layout.depth != depth() || layout.max_length != max_length() ||
       layout.max_response != view_.layout.max_response) {
-    throw core::Error(core::ErrorCode::invalid_value,
-                      "the new channel differs in depth or message length");
+    throw core::Error(core::ErrorCode::invalid_value, "the new channel has another shape");
   }
   engine_->watch(to.waiter.fd(), EPOLLIN | EPOLLET, *this);
   engine_->unwatch(waiter_.fd(), *this);

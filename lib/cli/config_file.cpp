@@ -66,9 +66,7 @@ std::vector<std::string> values_of(const std::string& path, const toml::node& va
   std::vector<std::string> values;
   const auto take = [&](const toml::node& one) {
     auto text = text_of(one);
-    if (!text)
-      refuse(place_of(path, one.source()),
-             "expected text, a number, true, false or a list of these");
+    if (!text) refuse(place_of(path, one.source()), "expected text, number, true, false or a list");
     values.push_back(*std::move(text));
   };
   if (const auto* list = value.as_array()) {

@@ -200,9 +200,8 @@ std::string not_a_regular_file(const std::string& path) {
 void add_configuration(CommandLine& line, Configuration& configuration) {
   CLI::App& app = line.native();
   app.set_config("--config,-j,--json", "",
-                 "Read options from this file, by their names without dashes: TOML, or JSON as the "
-                 "reference application has it. Options on the command line take precedence. "
-                 "SIGHUP rereads the file")
+                 "Read options from this file, by names without dashes: TOML, or JSON as of the "
+                 "reference application. The command line takes precedence. SIGHUP rereads it")
       ->check(&not_a_regular_file)
       ->type_name("FILE");
   app.config_formatter(std::make_shared<FileSettings>(app));
@@ -265,8 +264,7 @@ void warn_of_restart(const Settings& before, const Settings& now,
   std::erase_if(names, [&](const std::string& name) {
     return std::find(may_change.begin(), may_change.end(), name) != may_change.end();
   });
-  if (!names.empty())
-    core::log_warning("these options change only after a restart: {}", listed(names));
+  if (!names.empty()) core::log_warning("changes only after a restart: {}", listed(names));
 }
 
 }  // namespace offload::cli

@@ -15,17 +15,14 @@ void add_log_options(CommandLine& line, LogOptions& options) {
   };
   const std::string names = listed(core::log_levels());
   add(line, "-l,--log-level", options.level, read,
-      fmt::format(
-          "one of {}, or a number from 10 to 70, followed by any number of ,COMPONENT=LEVEL",
-          names),
-      fmt::format("Set the log level of standard error: {}. A component (a folder of lib or apps) "
-                  "may have its own level, as in info,comch=debug",
+      fmt::format("one of {}, or from 10 to 70, with ,COMPONENT=LEVEL for components", names),
+      fmt::format("Set the log level: {}. A component (a folder of lib or apps) may have another, "
+                  "as in info,comch=debug",
                   names))
       .type_name("LEVEL")
       .default_str(options.level);
   add(line, "--sdk-log-level", options.library_level, read, fmt::format("one of {}", names),
-      "Set the level of the library; the reference application's name for --log-level "
-      "LEVEL,lib=LEVEL")
+      "Set the library's log level; short for --log-level LEVEL,lib=LEVEL")
       .type_name("LEVEL");
   add_choice(line, "--log-format", options.format, {"text", "json"},
              "Write log lines as text, or as one JSON object each");

@@ -102,9 +102,8 @@ Address make_address(const std::string& text, const Security& security,
   address.keys = std::make_shared<Keyring>(security.key_files);
   address.require_key();
   if (security.insecure) {
-    core::log_warning(
-        "--insecure: every peer that reaches {} is trusted, and can read and change all data",
-        address.to_string());
+    core::log_warning("--insecure: every peer that reaches {} is trusted with all data",
+                      address.to_string());
   } else if (address.scheme == "rdma") {
     core::log_warning(
         "{}: peers prove their key, and control messages are encrypted, but requests and responses "
@@ -152,13 +151,12 @@ void add_address_options(cli::CommandLine& line, std::string& address, Security&
     return security.key_files.size() <= Keyring::kMost;
   };
   const auto key_file =
-      cli::add_values(
-          line, "--comch-key-file", take_key_file,
-          "one of at most two key files, the new key and the old one",
-          fmt::format("Authenticate peers over a network with the key in this file, {} to {} "
-                      "bytes, which server and worker share; make one with: openssl rand -out FILE "
-                      "{}. If given twice, this side proves the first key and accepts both",
-                      kLeastKey, kMostKey, kLeastKey))
+      cli::add_values(line, "--comch-key-file", take_key_file,
+                      "one of two: the new key and the old one",
+                      fmt::format("Authenticate peers over a network with this key, {} to {} "
+                                  "bytes; make one with: openssl rand -out FILE {}. If given "
+                                  "twice, the first is proven and both are accepted",
+                                  kLeastKey, kMostKey, kLeastKey))
           .type_name("FILE");
   cli::add_flag(line, "--insecure", security.insecure,
                 "Use no key and no encryption, and do not check the peer's user: every peer that "
@@ -181,8 +179,7 @@ void add_allow_option(cli::CommandLine& line, Security& security) {
     return range.has_value();
   };
   cli::add_values(line, "--comch-allow", take, "a network, such as 10.0.0.0/8 or fd00::/8",
-                  "Accept connections to --comch over a network only from this network. May be "
-                  "repeated. Default: from all")
+                  "Accept peers only from this network. May be repeated. Default: from all")
       .type_name("CIDR");
 }
 

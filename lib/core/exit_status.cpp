@@ -29,10 +29,9 @@ void require_stack() {
   rlimit limit{};
   check_errno(::getrlimit(RLIMIT_STACK, &limit), "getrlimit");
   if (limit.rlim_cur >= kLeastStack * 1024) return;
-  throw Error(
-      ErrorCode::no_memory,
-      fmt::format("the stack limit of {} KiB (ulimit -s) is too low: at least {} KiB are needed",
-                  limit.rlim_cur / 1024, kLeastStack));
+  throw Error(ErrorCode::no_memory,
+              fmt::format("the stack limit of {} KiB (ulimit -s) is too low: {} KiB are needed",
+                          limit.rlim_cur / 1024, kLeastStack));
 }
 
 /// Opens /dev/null in place of the descriptors 0 to 2 that are closed: the next file or socket

@@ -62,8 +62,7 @@ Support dma_buf_of(const Device& gpu) {
 #else
   const auto found = cudaGetDriverEntryPoint("cuDeviceGetAttribute", &entry, cudaEnableDefault);
 #endif
-  if (found != cudaSuccess || entry == nullptr)
-    return {false, "the driver has no function to query it"};
+  if (found != cudaSuccess || entry == nullptr) return {false, "the driver has no query for it"};
   const auto get = reinterpret_cast<CUresult (*)(int*, CUdevice_attribute, CUdevice)>(entry);
   int value = 0;
   const auto status =

@@ -71,8 +71,7 @@ Support rdma_supports(Capability capability) {
     case Capability::copies: return {false, "an RDMA device copies between peers: rdma::WriteTask"};
     case Capability::persistent_worker: return {false, "an RDMA device runs no kernel"};
     case Capability::native_host_atomics:
-      return {false,
-              "query it from an open device: atomic_cap of rdma::DeviceContext::attributes()"};
+      return {false, "query an open device: atomic_cap of rdma::DeviceContext::attributes()"};
     default: break;
   }
   return {false, "an RDMA device has no memory"};

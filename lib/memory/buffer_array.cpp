@@ -16,8 +16,7 @@ using core::ErrorCode;
 std::size_t checked_length(const ArrayShape& shape) {
   if (shape.element_size == 0 || shape.count == 0 || shape.stride < shape.element_size) {
     throw Error(ErrorCode::invalid_value,
-                "an array of buffers needs a count and an element size above 0, and a stride of at "
-                "least the element size");
+                "an array of buffers needs elements that are not empty and do not overlap");
   }
   const std::size_t before_last = shape.count - 1;
   constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();

@@ -46,9 +46,8 @@ BufferPool::~BufferPool() {
     region_->remove_user();
     return;
   }
-  core::log_error(
-      "buffer pool of memory region '{}' is destroyed while {} of {} buffers are in use",
-      region_->name(), buffers_.out(), count());
+  core::log_error("buffer pool of memory region '{}' ends while {} of {} buffers are in use",
+                  region_->name(), buffers_.out(), count());
 }
 
 void BufferPool::start() {

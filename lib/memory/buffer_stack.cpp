@@ -12,7 +12,7 @@ namespace {
 
 std::unique_ptr<Buffer[]> make_buffers(std::size_t count) {
   if (count == 0)
-    throw core::Error(core::ErrorCode::invalid_value, "the number of buffers must be above 0");
+    throw core::Error(core::ErrorCode::invalid_value, "at least one buffer is needed");
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Buffer);
   std::unique_ptr<Buffer[]> buffers(count <= kMost ? new (std::nothrow) Buffer[count] : nullptr);
   if (!buffers) {

@@ -11,8 +11,7 @@ using core::ErrorCode;
 
 BufferInventory::~BufferInventory() {
   if (buffers_.out() == 0) return;
-  core::log_error("buffer inventory is destroyed while {} of {} buffers are in use", buffers_.out(),
-                  count());
+  core::log_error("buffer inventory ends with {} of {} buffers in use", buffers_.out(), count());
 }
 
 void BufferInventory::start() {

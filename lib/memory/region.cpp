@@ -41,9 +41,8 @@ MemoryRegion::MemoryRegion(RegionOptions options, const std::vector<Range>& rang
 MemoryRegion::~MemoryRegion() {
   if (!started_) return;
   if (const std::size_t count = users(); count != 0) {
-    core::log_error(
-        "memory region '{}' is destroyed while {} of its buffers, pools or arrays are in use",
-        options_.name, count);
+    core::log_error("memory region '{}' ends while {} of its buffers, pools or arrays are in use",
+                    options_.name, count);
   }
   deregister_all();
 }

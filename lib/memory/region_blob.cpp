@@ -32,8 +32,7 @@ void read(Reader& from, PassedRange& range) {
   range.length = from.integer<std::uint64_t>();
   require(range.kind == DescriptorKind::memfd || range.kind == DescriptorKind::dma_buf,
           "a descriptor has an unknown kind");
-  require(range.kind != DescriptorKind::memfd || range.offset == 0,
-          "a range is only a part of its memfd");
+  require(range.kind != DescriptorKind::memfd || range.offset == 0, "a range is part of a memfd");
   // off_t is signed.
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   require(range.length != 0 && range.length <= kMost && range.offset <= kMost - range.length,

@@ -149,8 +149,7 @@ LatencyHistogram histogram_of(View payload) {
     const std::int64_t number = take_number(payload);
     // A negative number is a run of zeros; negated only once it is known to be small.
     const bool run_fits = number >= 0 || number >= -static_cast<std::int64_t>(end - bucket);
-    if (bucket == end || !run_fits)
-      throw_bad("it has counts for values above its highest trackable value");
+    if (bucket == end || !run_fits) throw_bad("it counts values above its highest trackable value");
     if (number < 0) {
       bucket += static_cast<std::size_t>(-number);
       continue;
@@ -197,8 +196,7 @@ Bytes inflated(View compressed) {
   uLong taken = compressed.size();
   const int status = uncompress2(payload.data(), &size, compressed.data(), &taken);
   if (status == Z_MEM_ERROR) throw std::bad_alloc();
-  if (status == Z_BUF_ERROR && size == payload.size())
-    throw_bad("it is too long when decompressed");
+  if (status == Z_BUF_ERROR && size == payload.size()) throw_bad("it inflates beyond its limit");
   if (status != Z_OK || taken != compressed.size()) throw_bad("it is not one whole zlib stream");
   payload.resize(size);
   return payload;

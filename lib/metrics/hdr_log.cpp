@@ -155,8 +155,7 @@ void HdrLogReader::read_interval(std::string_view line, HdrLogInterval& interval
   const auto start = number_in(take_until(line, ','));
   const auto length = number_in(take_until(line, ','));
   const auto max = number_in(take_until(line, ','));
-  if (!start || !length || !max)
-    throw_bad("it is neither a comment nor an interval with three numbers");
+  if (!start || !length || !max) throw_bad("it is no comment or interval with three numbers");
   if (*start < 0 || *length < 0 || *max < 0) throw_bad("a number is negative");
   try {
     interval.histogram = decode_hdr(line);

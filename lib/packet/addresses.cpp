@@ -53,9 +53,8 @@ class Collection {
 
   PortAddresses take() {
     if (left_out_ != 0) {
-      core::log_warning(
-          "{} addresses of this host are not in the table: datagrams from them are answered",
-          left_out_);
+      core::log_warning("{} addresses of this host do not fit: datagrams from them are answered",
+                        left_out_);
     }
     return std::move(found_);
   }

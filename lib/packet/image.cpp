@@ -121,8 +121,7 @@ Image::Image(const FrameMemory& memory, std::span<const Port* const> ports)
     hardware_count_ += port->hardware_queues().size();
   }
   if (queue_count_ + hardware_count_ != memory.sizes().homes) {
-    throw core::Error(core::ErrorCode::invalid_value,
-                      "an image needs all ports that share its frames");
+    throw core::Error(core::ErrorCode::invalid_value, "an image needs all ports of its frames");
   }
   bytes_ = Writer{*this, nullptr, {}, {}}.size();
 }

@@ -194,10 +194,8 @@ Rule parse_rule(std::string_view text, unsigned queues) {
     }
   }
   if (!read_target(words[1], queues, rule.fields)) {
-    refuse(
-        fmt::format("'to {}' is invalid; allowed are a queue from 0 to {}, a range of queues such "
-                    "as 0-{}, stack and drop",
-                    words[1], queues - 1, queues - 1));
+    refuse(fmt::format("'to {}' is not allowed; use 0 to {}, a range such as 0-{}, stack or drop",
+                       words[1], queues - 1, queues - 1));
   }
   return rule;
 }

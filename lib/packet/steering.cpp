@@ -114,9 +114,8 @@ void Steering::clear_counters(std::uint32_t slot) const {
 
 void Steering::set_rules(std::vector<Rule> rules) {
   if (rules.size() > OFFLOAD_MOST_RULES) {
-    throw core::Error(
-        core::ErrorCode::invalid_value,
-        fmt::format("{} rules: at most {} are allowed", rules.size(), +OFFLOAD_MOST_RULES));
+    throw core::Error(core::ErrorCode::invalid_value,
+                      fmt::format("{} rules: the limit is {}", rules.size(), +OFFLOAD_MOST_RULES));
   }
   // The set that does not hold has no reader, since the change before this one waited for them.
   const std::uint32_t next = 1 - slot_;

@@ -37,8 +37,7 @@ std::span<const std::byte> Envelope::unwrap(std::span<const std::byte> blob) con
   Reader header(blob.first(kEnvelopeHeader));
   require(header.integer<std::uint32_t>() == magic, "it has the wrong magic number");
   const auto its_version = header.integer<std::uint16_t>();
-  require(header.integer<std::uint32_t>() == blob.size(),
-          "it is truncated, or followed by more bytes");
+  require(header.integer<std::uint32_t>() == blob.size(), "it is truncated or too long");
   const auto covered = blob.first(blob.size() - kEnvelopeTrailer);
   require(Reader(blob.last(kEnvelopeTrailer)).integer<std::uint32_t>() == checksum(covered),
           "its checksum is wrong");

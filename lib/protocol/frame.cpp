@@ -17,8 +17,7 @@ std::string_view describe(Refusal reason) noexcept {
   switch (reason) {
     case Refusal::frame_too_short: return "the frame is shorter than its own header";
     case Refusal::frame_too_long: return "the message is longer than this server accepts";
-    case Refusal::length_mismatch:
-      return "the size of the frame and the length of its message differ";
+    case Refusal::length_mismatch: return "the frame's size and its message's length differ";
     case Refusal::unknown_message: return "there is no message of this kind";
     case Refusal::misplaced_message: return "a message of this kind does not belong here";
     case Refusal::worker_unavailable: return "no worker is attached to process the request";

@@ -10,9 +10,8 @@ namespace offload::telemetry {
 
 CommandResult set_log_level(const std::string& levels) {
   if (!core::log_levels_are_right(levels)) {
-    return {
-        CommandResult::Status::refused,
-        "'" + core::escaped(levels) + "' is not a level; examples are debug and info,comch=debug"};
+    return {CommandResult::Status::refused,
+            "'" + core::escaped(levels) + "' is not a level, such as debug or info,comch=debug"};
   }
   core::set_log_level(levels);
   return {CommandResult::Status::done, "the log level is " + levels};

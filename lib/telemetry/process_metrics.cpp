@@ -64,9 +64,8 @@ void add_build_info(Exposition& page, const std::string& program) {
 }
 
 void add_process(Exposition& page, std::chrono::system_clock::time_point started) {
-  page.gauge(
-      {"process_start_time_seconds", "Time at which the process began to serve, since the epoch."},
-      {}, std::chrono::duration<double>(started.time_since_epoch()).count());
+  page.gauge({"process_start_time_seconds", "Time of the start of serving, since the epoch."}, {},
+             std::chrono::duration<double>(started.time_since_epoch()).count());
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   page.counter({"process_cpu_seconds_total", "User and system CPU time of all threads."}, {},

@@ -52,8 +52,7 @@ View::View(const Endpoint& endpoint, std::string program, const Source& source)
     serve(std::move(listener), std::max(most, 1U));
     core::log_info("metrics on http://{}/metrics", address.to_string());
     if (!address.is_loopback()) {
-      core::log_warning("--metrics {} serves the metrics to the network, unencrypted",
-                        address.to_string());
+      core::log_warning("{} serves metrics to the network, unencrypted", address.to_string());
     }
   }
 }
@@ -94,8 +93,7 @@ HttpResponse View::answer(const HttpRequest& request) {
   if (request.path == "/status") return {200, kJson, status()};
   if (request.path == "/trace") return {200, kJson, trace()};
   if (request.path == "/") return {200, kHtml, kLivePage};
-  return {404, kText,
-          "not found; available are /, /metrics, /status, /trace, /healthz and /readyz\n"};
+  return {404, kText, "there are /, /metrics, /status, /trace, /healthz and /readyz\n"};
 }
 
 HttpResponse View::command(const HttpRequest& request) {

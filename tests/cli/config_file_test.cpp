@@ -80,16 +80,14 @@ TEST_F(ConfigFile, TheReferencesJsonHasTwoObjectsAndComments) {
 TEST_F(ConfigFile, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_EQ(refused("a = 1\nb = [1, 2\n").substr(0, 3), ":2:");
   EXPECT_EQ(refused("a = 1\na = 2\n").substr(0, 4), ":2:5");
-  EXPECT_EQ(refused("a = 1979-05-27\n"),
-            ":1:5: expected text, a number, true, false or a list of these");
-  EXPECT_EQ(refused("a = [[1]]\n"),
-            ":1:6: expected text, a number, true, false or a list of these");
+  EXPECT_EQ(refused("a = 1979-05-27\n"), ":1:5: expected text, number, true, false or a list");
+  EXPECT_EQ(refused("a = [[1]]\n"), ":1:6: expected text, number, true, false or a list");
   EXPECT_EQ(refused("\n[server]\nb = 1\n"), ":2:2: a table; expected options");
   EXPECT_EQ(refused("{\"a\": 1,\n}"), ":2:1: is not valid JSON");
   EXPECT_EQ(refused("{\"a\":\n 1, \"b\": null}"),
-            ":2:5: b: expected text, a number, true, false or a list of these");
+            ":2:5: b: expected text, number, true, false or a list");
   EXPECT_EQ(refused("{\"a\": {\"b\": 1}}"),
-            ":1:2: a: expected text, a number, true, false or a list of these");
+            ":1:2: a: expected text, number, true, false or a list");
   EXPECT_EQ(refused("a = \"\xff\"\n").substr(0, 3), ":1:");
   EXPECT_EQ(refused(std::string(100'000, ' ')), ": is longer than 65536 bytes");
 }

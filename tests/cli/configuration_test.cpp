@@ -156,7 +156,7 @@ TEST_F(ConfigurationTest, WarnsOfWhatARestartTakes) {
   const Settings now{{"a", {"2"}, ""}, {"c", {"3"}, "elsewhere"}, {"d", {"4"}, ""}};
   EXPECT_EQ(changed(before, now), (std::vector<std::string>{"a", "d", "b"}));
   warn_of_restart(before, now, {"a"});
-  EXPECT_TRUE(log.has("warning: these options change only after a restart: d, b"));
+  EXPECT_TRUE(log.has("warning: changes only after a restart: d, b"));
   log.clear();
   warn_of_restart(before, now, {"a", "b", "d"});
   EXPECT_EQ(log.text(), "");

@@ -99,7 +99,7 @@ TEST_F(ConnectX7, WhatIsNotThereIsNamedWithWhatIs) {
       "no GPU has the PCI address '18:00.1'; this machine has 0000:18:00.0; '-' means no GPU");
   EXPECT_EQ(
       why("18:00.0", "eth9"),
-      "'eth9' is neither an RDMA device nor the interface or PCI address of one; there are mlx5_0");
+      "'eth9' is not an RDMA device, nor an interface or PCI address of one; there are mlx5_0");
 }
 
 TEST_F(ConnectX7, ADriverThatKeepsRegistersFromTheGpu) {

@@ -204,7 +204,7 @@ TEST_F(BufferPoolTest, ThatEndsFirstLeavesItsBuffersToTheirHolders) {
       pool.start();
       kept = pool.take();
     }
-    if (!log.has("error: buffer pool of memory region 'x' is destroyed while 1 of 3 buffers are in "
+    if (!log.has("error: buffer pool of memory region 'x' ends while 1 of 3 buffers are in "
                  "use")) {
       return 1;
     }

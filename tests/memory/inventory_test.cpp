@@ -188,7 +188,7 @@ TEST(BufferInventory, ThatEndsFirstLeavesItsBuffersToTheirHolders) {
       inventory.start();
       kept = inventory.take(region, memory).buffer;
     }
-    if (!log.has("error: buffer inventory is destroyed while 1 of 3 buffers are in use")) return 1;
+    if (!log.has("error: buffer inventory ends with 1 of 3 buffers in use")) return 1;
     if (!kept->append(10) || kept->data().data() != memory.data()) return 2;
     kept.reset();
     return region.users() == 1 ? 0 : 3;

@@ -137,7 +137,7 @@ TEST(RegionBlob, CutOffAnywhereIsRefused) {
 TEST(RegionBlob, WithMoreBehindItIsRefused) {
   const auto blob = for_process().encode();
   for (const std::size_t more : {std::size_t{1}, std::size_t{20}}) {
-    expect_refused(join(blob, Bytes(more)), "it is truncated, or followed by more bytes");
+    expect_refused(join(blob, Bytes(more)), "it is truncated or too long");
   }
   expect_refused(join(blob, Bytes(kMaxRegionBlob)), "too long");
   // The same inside a right length and checksum.
@@ -162,7 +162,7 @@ TEST(RegionBlob, ItsFieldsAreChecked) {
   ASSERT_NO_THROW(RegionBlob::decode(wrapped(process_body(2, 1, kMostSigned - 1))));
   expect_refused(wrapped(process_body(0, 0, 4096)), "unknown kind");
   expect_refused(wrapped(process_body(3, 0, 4096)), "unknown kind");
-  expect_refused(wrapped(process_body(1, 4096, 4096)), "part of its memfd");
+  expect_refused(wrapped(process_body(1, 4096, 4096)), "part of a memfd");
   expect_refused(wrapped(process_body(1, 0, 0)), "empty or too long");
   expect_refused(wrapped(process_body(1, 0, kMost)), "empty or too long");
   expect_refused(wrapped(process_body(2, 1, kMostSigned)), "empty or too long");

@@ -248,8 +248,7 @@ TEST(MemoryRegion, EndsWithItsRegistrationsAndSaysWhoWasLeftBehind) {
     region.start();
     region.add_user();
   }
-  EXPECT_TRUE(log.has("error: memory region 'x' is destroyed while 1 of its buffers"))
-      << log.text();
+  EXPECT_TRUE(log.has("error: memory region 'x' ends while 1 of its buffers")) << log.text();
 }
 
 /// Each thread has an inventory of its own; ThreadSanitizer checks the order.

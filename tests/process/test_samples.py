@@ -55,7 +55,7 @@ def test_sync_event_host_says_that_there_is_no_dpu(tmp_path):
     assert ended.returncode == 1 and "sample-sync-event-host: " in ended.stderr
     ended = subprocess.run([BIN / "sample-sync-event-host", "-r", "03:00.0"],
                            capture_output=True, text=True, timeout=PATIENCE)
-    assert ended.returncode == 2 and "use --comch, which names the address where the two processes connect" in ended.stderr
+    assert ended.returncode == 2 and "use --comch, the address of the connection" in ended.stderr
 
 
 def test_memory_export():

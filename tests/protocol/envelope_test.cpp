@@ -75,7 +75,7 @@ TEST(Envelope, EveryFieldIsCheckedWithAReason) {
                   "thing: it has the wrong magic number");
   for (const std::uint32_t length : {kLength - 1, kLength + 1, 0xffff'ffffU}) {
     expect_no_thing(empty_blob(kThing.magic, 3, length), ErrorCode::bad_message,
-                    "thing: it is truncated, or followed by more bytes");
+                    "thing: it is truncated or too long");
   }
   expect_no_thing(empty_blob(kThing.magic, 2, kLength), ErrorCode::bad_message,
                   "thing: its version is unknown");

@@ -27,8 +27,7 @@ std::uint32_t ConnectAttempt::events() const noexcept {
 
 std::string ConnectAttempt::describe(int errnum) const {
   if (stream_.valid()) {
-    return "cannot establish TLS with " + address_.to_string() + ": " +
-           stream_.describe_error(errnum);
+    return "cannot use TLS with " + address_.to_string() + ": " + stream_.describe_error(errnum);
   }
   return "cannot connect to " + address_.to_string() + ": " + core::describe_errno(errnum);
 }

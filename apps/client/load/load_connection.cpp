@@ -233,8 +233,7 @@ void LoadConnection::take_unasked() {
   const Verdict verdict = judge(received_.bytes(), {});
   if (verdict.state == Verdict::State::incomplete) return;
   if (verdict.state != Verdict::State::refused) {
-    return lose(ErrorKind::bad_frame,
-                [] { return "the server sent data for which there was no request"; });
+    return lose(ErrorKind::bad_frame, [] { return "the server sent data without a request"; });
   }
   told_why_ = true;
   count_error(verdict.error, 1, completed_, [&] { return describe_fault(received_.bytes(), {}); });

@@ -48,9 +48,8 @@ void RequestLogFile::commit() {
   if (log_.lost() == 0) return;
   throw core::Error(
       core::ErrorCode::full,
-      fmt::format(
-          "--log-requests: {} requests are missing: they arrived faster than they could be written",
-          log_.lost()));
+      fmt::format("--log-requests: {} requests are missing: they arrived too fast to be written",
+                  log_.lost()));
 }
 
 }  // namespace offload::client

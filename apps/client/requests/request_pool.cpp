@@ -52,7 +52,7 @@ std::size_t count_of_classes(const SizeMix& sizes) {
     throw core::Error(
         core::ErrorCode::no_memory,
         fmt::format(
-            "requests of {} sizes, one of each, need {} MiB of memory; the client allows 1 GiB",
+            "one request of each of {} sizes needs {} MiB of memory; the client allows 1 GiB",
             sizes.size(), cost >> 20));
   }
   return std::clamp(kUsualMemory / cost, kLeastOfClass, kMostOfClass);

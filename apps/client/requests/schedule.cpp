@@ -54,9 +54,8 @@ Schedule Schedule::parse(std::istream& text, const std::string& name) {
     const std::size_t rest = std::min(line.find_first_not_of(" \t,", gap), line.size());
     const auto size = core::parse_size(line.substr(rest));
     if (!offset || !size || *size > kLongestMessage) {
-      lines.fail(
-          fmt::format("'{}' is not an offset such as 0.25 or 1500us and a size of at most 16m",
-                      core::escaped(line)));
+      lines.fail(fmt::format("'{}' is not an offset such as 0.25 or 1500us and a size up to 16m",
+                             core::escaped(line)));
     }
     if (!schedule.requests.empty() && *offset < schedule.requests.back().offset) {
       lines.fail("its offset is before the offset of the previous line");

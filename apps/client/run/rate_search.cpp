@@ -159,8 +159,7 @@ SearchResult search_rate(const SearchLimits& limits, const Measure& measure) {
   require(limits.lowest <= limits.first_rate && limits.first_rate <= limits.highest,
           "a search must begin between its lowest and its highest rate");
   require(limits.bound_us > 0, "the bound of the latency must be above 0");
-  require(limits.precision >= 0.001 && limits.precision <= 1,
-          "the precision must be from 0.001 to 1");
+  require(limits.precision >= 0.001 && limits.precision <= 1, "the precision must be 0.001 to 1");
   require(limits.repeats >= 1 && limits.repeats <= 99, "1 to 99 repeats");
   return RateSearch(limits, measure).run();
 }

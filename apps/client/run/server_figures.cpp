@@ -67,8 +67,7 @@ ServerFigures scrape(const std::string& address) {
   try {
     const auto answer = net::ask({"http://" + address + "/status", {}, {}}, kLimit);
     if (answer.status != 200) {
-      throw core::Error(core::ErrorCode::bad_message,
-                        fmt::format("it returned HTTP status {}", answer.status));
+      throw core::Error(core::ErrorCode::bad_message, fmt::format("it returned {}", answer.status));
     }
     return read_server_figures(answer.body);
   } catch (const core::Error& error) {
@@ -110,9 +109,8 @@ std::string make_text(const ServerShare& share) {
       share.requests, share.responses, share.errors, 100 * share.busy, 100 * share.polling,
       100 * share.asleep);
   for (const auto& stage : share.stages) {
-    text += fmt::format(
-        "  {:<8} (us)            p50 {:.1f}, p99 {:.1f}, of {} requests that were timed\n",
-        stage.name, stage.p50_us, stage.p99_us, stage.count);
+    text += fmt::format("  {:<8} (us)            p50 {:.1f}, p99 {:.1f}, of {} requests timed\n",
+                        stage.name, stage.p50_us, stage.p99_us, stage.count);
   }
   return text;
 }

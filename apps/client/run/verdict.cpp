@@ -53,9 +53,8 @@ std::string describe_server(const LoadSeen& seen) {
 
 std::string describe_too_few(const LoadSeen& seen) {
   if (seen.due == 0) return "too few requests for a verdict: none was due";
-  return fmt::format(
-      "too few requests for a verdict: 1 of {} was late, and at most {:g} % are allowed", seen.due,
-      100 * kMostLate);
+  return fmt::format("too few requests for a verdict: 1 of {} was late, and at most {:g} % may be",
+                     seen.due, 100 * kMostLate);
 }
 
 }  // namespace
@@ -75,10 +74,8 @@ LoadVerdict judge_load(const LoadSeen& seen) {
   if (is_server_late && seen.busy > kBusy) {
     return {
         Code::client_late,
-        rates +
-            fmt::format(
-                "this client was late: its threads were {:.0f} % busy (use more threads with -t)",
-                100 * seen.busy)};
+        rates + fmt::format("this client was late: its threads were {:.0f} % busy (increase -t)",
+                            100 * seen.busy)};
   }
   const std::string client = describe_client(seen, share(by_client, seen.due));
   if (is_server_late && by_server >= by_client) {

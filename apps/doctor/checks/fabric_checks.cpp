@@ -181,12 +181,11 @@ Findings check_traffic_class(const Tree& tree, const Pair& pair) {
 Findings check_bluefield(const Tree& tree, const Pair& pair) {
   if (!is_bluefield(tree, pair)) return {};
   if (!is_dpu(tree)) {
-    return {{Severity::note, "dpu mode",
-             "not readable: the card is a BlueField, and this machine is its host", "",
-             fmt::format(
-                 "mstconfig -d {} query INTERNAL_CPU_OFFLOAD_ENGINE: 0 is DPU mode: continue on "
-                 "the DPU with offload-doctor --pair - DEVICE; 1 is NIC mode: an ordinary card",
-                 pair.card)}};
+    return {
+        {Severity::note, "dpu mode", "not readable: the card is a BlueField, this is its host", "",
+         fmt::format("mstconfig -d {} query INTERNAL_CPU_OFFLOAD_ENGINE: 0 is DPU mode: continue "
+                     "there with offload-doctor --pair - DEVICE; 1 is NIC mode: an ordinary card",
+                     pair.card)}};
   }
   auto representors = device::list_representors(tree.root() + kInterfaces);
   std::erase_if(representors, [&](const auto& one) { return one.pci_address != pair.card; });

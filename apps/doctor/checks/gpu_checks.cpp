@@ -73,8 +73,7 @@ Findings check_gpus(const Tree& tree, Role role) {
       findings.push_back({Severity::good, subject, driver, "", ""});
     } else {
       findings.push_back({unless_wanted(role, Severity::warning), subject, driver,
-                          "the NVIDIA driver is bound to it",
-                          "modprobe nvidia; dmesg has the reason if it fails"});
+                          "the NVIDIA driver is bound to it", "modprobe nvidia; see dmesg"});
     }
   }
   return findings;

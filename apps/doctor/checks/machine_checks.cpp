@@ -47,10 +47,9 @@ Findings check_kernel(const Tree& tree) {
   const bool is_new =
       version->major_number > 5 || (version->major_number == 5 && version->minor_number >= 12);
   if (is_new) return {{Severity::good, "kernel", *release, "", ""}};
-  return {
-      {Severity::warning, "kernel", *release,
-       "Linux 5.12 or later: with earlier kernels, cards cannot register GPU memory by its dma-buf",
-       "install a newer kernel, or the module nvidia_peermem"}};
+  return {{Severity::warning, "kernel", *release,
+           "Linux 5.12 or later: earlier ones cannot register GPU memory by its dma-buf",
+           "install a newer kernel, or the module nvidia_peermem"}};
 }
 
 Findings check_clock(const Tree& tree) {
@@ -61,8 +60,7 @@ Findings check_clock(const Tree& tree) {
   if (is_fast) return {{Severity::good, "clock source", *source, "", ""}};
   return {{Severity::warning, "clock source", *source,
            "tsc: reading another clock takes a system call, some hundred ns",
-           "boot with tsc=reliable if the counter of the processor is reliable, see dmesg | grep "
-           "-i tsc"}};
+           "boot with tsc=reliable if the processor's counter is, see dmesg | grep -i tsc"}};
 }
 
 Findings check_governor(const Tree& tree) {
@@ -104,11 +102,10 @@ Findings check_memory(const Tree& tree) {
   const std::string found =
       fmt::format("{} MiB at most: {}", limits.front().value >> 20U, limits.front().source);
   if (limits.front().value >= kMemory) return {{Severity::good, "memory", found, "", ""}};
-  return {
-      {Severity::warning, "memory", found,
-       fmt::format("{} MiB or more: the kernel kills a process that exceeds the limit of its group",
-                   kMemory >> 20U),
-       "raise MemoryMax= of the unit, the limit of the container, or ulimit -v"}};
+  return {{Severity::warning, "memory", found,
+           fmt::format("{} MiB or more: the kernel kills a process that exceeds its group's limit",
+                       kMemory >> 20U),
+           "raise MemoryMax= of the unit, the limit of the container, or ulimit -v"}};
 }
 
 Findings check_threads(const Tree& tree) {
@@ -139,12 +136,10 @@ Findings check_listen_backlog(const Tree& tree) {
   if (!most) return {{Severity::note, "listen backlog", "unknown", "", ""}};
   const std::string found = std::to_string(*most);
   if (*most >= kBacklog) return {{Severity::good, "listen backlog", found, "", ""}};
-  return {
-      {Severity::warning, "listen backlog", found,
-       fmt::format(
-           "{} or more: otherwise, if thousands of clients connect at once, some wait for a second",
-           kBacklog),
-       fmt::format("sysctl net.core.somaxconn={}", kBacklog)}};
+  return {{Severity::warning, "listen backlog", found,
+           fmt::format("{} or more: otherwise clients that connect at once may wait for a second",
+                       kBacklog),
+           fmt::format("sysctl net.core.somaxconn={}", kBacklog)}};
 }
 
 Findings check_af_xdp(const Tree& tree) {

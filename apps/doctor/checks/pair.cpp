@@ -60,10 +60,10 @@ Pair find_pair(const Tree& tree, const std::string& gpu, const std::string& nic)
   }
   throw core::Error(
       core::ErrorCode::not_found,
-      fmt::format(
-          "'{}' is neither an RDMA device nor the interface or PCI address of one; there {}", nic,
-          devices.empty() ? "are no RDMA devices: modprobe mlx5_ib"
-                          : fmt::format("are {}", fmt::join(devices, ", "))));
+      fmt::format("'{}' is not an RDMA device, nor an interface or PCI address of one; there {}",
+                  nic,
+                  devices.empty() ? "are no RDMA devices: modprobe mlx5_ib"
+                                  : fmt::format("are {}", fmt::join(devices, ", "))));
 }
 
 Findings check_pair(const Tree& tree, const Pair& pair) {

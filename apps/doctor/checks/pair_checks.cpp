@@ -72,9 +72,8 @@ Findings check_pair_path(const Tree& tree, const Pair& pair) {
              "", ""}};
   }
   if (is_virtual(tree)) {
-    return {{Severity::note, subject,
-             "not readable: a virtual machine sees the bus of its hypervisor", "",
-             "nvidia-smi topo -m on the host"}};
+    return {{Severity::note, subject, "not readable: a virtual machine sees its hypervisor's bus",
+             "", "nvidia-smi topo -m on the host"}};
   }
   const auto gpu_node = node_of(tree, pair.gpu);
   const auto card_node = node_of(tree, pair.card);
@@ -84,8 +83,7 @@ Findings check_pair_path(const Tree& tree, const Pair& pair) {
                                   : fmt::format("through the root complex of node {}", gpu_node)
                    : fmt::format("across processors: GPU on node {}, card on node {}", gpu_node,
                                  card_node),
-           "one PCIe switch above both, so that doorbells and payloads go directly between GPU and "
-           "card",
+           "one PCIe switch above both, for doorbells and payloads between GPU and card",
            "lspci -tv shows the slots: move one of the two, or use a pair that is closer"}};
 }
 
@@ -93,8 +91,7 @@ Findings check_pair_acs(const Tree& tree, const Pair& pair) {
   const char* const subject = "pci access control";
   const Ways ways = ways_of(tree, pair);
   if (!ways.below_one_switch()) {
-    return {
-        {Severity::good, subject, "irrelevant: all traffic goes through the root complex", "", ""}};
+    return {{Severity::good, subject, "irrelevant: all traffic uses the root complex", "", ""}};
   }
   return {check_acs_of(tree, ways.bridges())};
 }
@@ -128,8 +125,7 @@ Findings check_relaxed_ordering(const Tree& tree, const Pair& pair) {
   const char* const subject = "relaxed ordering";
   switch (relaxed_ordering(tree.read_bytes(kPciDevices + pair.card + "/config"))) {
     case Setting::unreadable:
-      return {
-          {Severity::note, subject, "not readable: the configuration of the card", "", kAsRoot}};
+      return {{Severity::note, subject, "not readable: the card's configuration", "", kAsRoot}};
     case Setting::off: return {{Severity::good, subject, "off", "", ""}};
     case Setting::on: break;
   }

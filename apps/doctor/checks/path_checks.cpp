@@ -16,8 +16,7 @@ bool has_both(const Tree& tree) {
 }
 
 Finding nothing_to_check(const char* subject) {
-  return {Severity::note, subject, "this machine does not have both a GPU and an RDMA card", "",
-          ""};
+  return {Severity::note, subject, "no pair of a GPU and an RDMA card", "", ""};
 }
 
 bool is_bridge(const Tree& tree, const std::string& address) {

@@ -46,7 +46,7 @@ Finding check_port(const Tree& tree, const std::string& device, const std::strin
   const auto gid = roce_v2_gid(tree, port);
   if (gid) return {Severity::good, subject, found + ", RoCE v2 at GID " + *gid, "", ""};
   return {Severity::warning, subject, found + ", no GID of RoCE v2",
-          "a GID of RoCE v2, which an address of the interface creates",
+          "a GID of RoCE v2, from an address of the interface",
           "ip address add ADDRESS dev INTERFACE"};
 }
 

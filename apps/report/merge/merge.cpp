@@ -31,8 +31,7 @@ void check_alike(const Result& one, const Result& other) {
                    fmt::format("have different loads in run {}: {} and {}", i + 1, left, right));
     }
     if (one.runs[i].response_time_us.has_value() != other.runs[i].response_time_us.has_value()) {
-      refuse_merge(one, other,
-                   fmt::format("differ in run {}: only one of them has response times", i + 1));
+      refuse_merge(one, other, fmt::format("differ in run {}: only one has response times", i + 1));
     }
   }
 }

@@ -151,8 +151,7 @@ Result parse_result(std::string_view text, const std::string& file) {
   if (root.at("program").text() != "offload-client") {
     root.at("program").refuse("is not offload-client: this is not a result of offload-client");
   }
-  if (root.at("format").count() != 1)
-    root.at("format").refuse("is not 1, the only one that this program reads");
+  if (root.at("format").count() != 1) root.at("format").refuse("is not 1, as this program needs");
   Result result;
   result.file = file;
   result.version = root.at("version").text();

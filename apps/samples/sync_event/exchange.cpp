@@ -120,18 +120,15 @@ std::variant<SyncEventOptions, cli::Leave> parse_sync_event_options(const std::s
                                                                     const char* const* argv) {
   SyncEventOptions options;
   cli::CommandLine line(program, description);
-  cli::add_text(line, "--comch", options.comch,
-                "Connect the two processes at this address: unix:PATH");
+  cli::add_text(line, "--comch", options.comch, "Connect at this address: unix:PATH");
   cli::add_flag(line, "--async", options.async,
                 "Use tasks of a context, instead of the functions of the event");
   cli::add_integer<std::uint32_t>(line, "--qdepth", options.depth, 1, kRounds,
                                   "Keep this number of waits in flight, with --async");
   cli::add_flag(line, "--atomic", options.atomic, "Signal with add, instead of set");
   cli::add_log_options(line, options.log);
-  cli::add_foreign(line, "-d,--dev-pci-addr",
-                   "use --comch, which names the address where the two processes connect");
-  cli::add_foreign(line, "-r,--rep-pci-addr",
-                   "use --comch, which names the address where the two processes connect");
+  cli::add_foreign(line, "-d,--dev-pci-addr", "use --comch, the address of the connection");
+  cli::add_foreign(line, "-r,--rep-pci-addr", "use --comch, the address of the connection");
   if (auto leave = line.parse(argc, argv)) return *leave;
   return options;
 }

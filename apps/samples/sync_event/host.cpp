@@ -19,9 +19,8 @@ constexpr const char* kName = "sample-sync-event-host";
 void send(comch::ControlConnection& connection, const sync::SyncEvent& event) {
   auto* const local = dynamic_cast<comch::LocalControlConnection*>(&connection);
   if (local == nullptr) {
-    throw core::Error(
-        core::ErrorCode::not_supported,
-        "a sync event can be sent only to a process of this machine: use --comch unix:PATH");
+    throw core::Error(core::ErrorCode::not_supported,
+                      "a sync event stays on this machine: use --comch unix:PATH");
   }
   const auto exported = event.export_to_process();
   local->send_with_fds(protocol::MessageId::user_message,
@@ -48,8 +47,7 @@ int run(const samples::SyncEventOptions& options) {
 int main(int argc, char** argv) {
   return core::exit_status_of(kName, [&] {
     const auto parsed = samples::parse_sync_event_options(
-        kName,
-        "Creates a sync event, sends it to sample-sync-event-dpu, and exchanges signals with it.",
+        kName, "Makes a sync event, sends it to sample-sync-event-dpu, and exchanges signals.",
         argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     return run(std::get<samples::SyncEventOptions>(parsed));

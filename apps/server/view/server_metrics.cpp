@@ -106,9 +106,8 @@ void ServerMetrics::collect_clients(Exposition& page) const {
     page.counter({"offload_server_connections_accepted_total", "Accepted client connections."},
                  labels, number(thread.accepted));
     for (std::size_t end = 0; end < kConnectionEnds.size(); ++end) {
-      page.counter(
-          {"offload_server_connections_closed_total", "Closed client connections, by reason."},
-          with(labels, "reason", kConnectionEnds[end]), number(thread.closed[end]));
+      page.counter({"offload_server_connections_closed_total", "Closed connections, by reason."},
+                   with(labels, "reason", kConnectionEnds[end]), number(thread.closed[end]));
     }
     page.counter({"offload_server_requests_total", "Requests received."}, labels,
                  number(thread.requests));
@@ -150,27 +149,25 @@ void ServerMetrics::collect_times(Exposition& page) const {
     const ThreadMetrics& thread = *threads_[i];
     const Labels labels = page.shard("thread", i);
     // Of all threads together: apart, these would be most of the page.
-    page.histogram(
-        {"offload_server_request_duration_seconds",
-         "Duration of one in 64 requests, from its first bytes until its response was written."},
-        {}, thread.duration);
+    page.histogram({"offload_server_request_duration_seconds",
+                    "Of one in 64 requests, from its first bytes until its answer was written."},
+                   {}, thread.duration);
     for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
       page.histogram(kStageDuration, {{"stage", kStages[stage]}}, thread.stages[stage]);
     }
     page.counter_of_seconds(
-        {"offload_server_busy_seconds_total", "Time of I/O threads in turns with work."}, labels,
+        {"offload_server_busy_seconds_total", "I/O threads' time in turns with work."}, labels,
         thread.times.busy.value());
     page.counter_of_seconds(
-        {"offload_server_poll_seconds_total", "Time of I/O threads in turns without work."}, labels,
+        {"offload_server_poll_seconds_total", "I/O threads' time in turns without work."}, labels,
         thread.times.polling.value());
-    page.counter_of_seconds({"offload_server_sleep_seconds_total", "Time of I/O threads asleep."},
+    page.counter_of_seconds({"offload_server_sleep_seconds_total", "I/O threads' time asleep."},
                             labels, thread.times.asleep.value());
     page.gauge_of_most(
         {"offload_server_longest_turn_seconds", "Longest turn of an I/O thread since the start."},
         labels, static_cast<double>(thread.times.longest_turn.value()) / 1e9);
-    page.counter(
-        {"offload_server_stalls_total", "Turns of I/O threads of --stall-limit or longer."}, labels,
-        static_cast<double>(thread.times.stalls.value()));
+    page.counter({"offload_server_stalls_total", "I/O threads' turns of --stall-limit or longer."},
+                 labels, static_cast<double>(thread.times.stalls.value()));
   }
 }
 

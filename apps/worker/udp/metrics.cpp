@@ -40,12 +40,11 @@ void collect_queue(Exposition& page, const Labels& labels, const DatagramCounts&
                number(counts.received_bytes));
   page.counter({"offload_udp_transmit_bytes_total", "Bytes of frames sent with answers."}, labels,
                number(counts.sent_bytes));
-  page.counter_of_seconds({"offload_udp_busy_seconds_total",
-                           "Time of groups in turns with datagrams, without the search for them."},
-                          labels, counts.busy_ns);
   page.counter_of_seconds(
-      {"offload_udp_poll_seconds_total", "Time of groups that look for datagrams."}, labels,
-      counts.poll_ns);
+      {"offload_udp_busy_seconds_total", "Groups' time in turns with datagrams."}, labels,
+      counts.busy_ns);
+  page.counter_of_seconds({"offload_udp_poll_seconds_total", "Groups' time looking for datagrams."},
+                          labels, counts.poll_ns);
 }
 
 }  // namespace
@@ -108,21 +107,19 @@ void DatagramMetrics::collect(Exposition& page) const {
                                  "Frames for the queues dropped by the kernel, by reason."};
   page.counter(driver, {{"reason", "ring_full"}}, number(figures.driver.ring_full));
   page.counter(driver, {{"reason", "other"}}, number(figures.driver.dropped));
-  page.counter(
-      {"offload_udp_no_frames_total", "Times that the kernel had no free frame to receive into."},
-      {}, number(figures.driver.no_frames));
+  page.counter({"offload_udp_no_frames_total", "Times without a free frame to receive into."}, {},
+               number(figures.driver.no_frames));
   for (const packet::RuleCount& rule : figures.rules) {
     const Labels labels{{"rule", rule.rule}};
     page.counter({"offload_udp_rule_packets_total", "Frames received, by rule."}, labels,
                  number(rule.packets));
-    page.counter({"offload_udp_rule_bytes_total", "Bytes of the frames received, by rule."}, labels,
+    page.counter({"offload_udp_rule_bytes_total", "Bytes of frames, by rule."}, labels,
                  number(rule.bytes));
   }
   page.counter({"offload_udp_wake_ups_total", "System calls that woke the driver."}, {},
                number(figures.wake_ups));
-  page.gauge_of_most(
-      {"offload_udp_info", "Constant 1; labels describe the back end and the service."},
-      {{"backend", backend_}, {"service", service_}}, 1);
+  page.gauge_of_most({"offload_udp_info", "Constant 1; labels describe the worker."},
+                     {{"backend", backend_}, {"service", service_}}, 1);
   page.gauge({"offload_udp_ready", "1 if /readyz returns 200."}, {}, readiness().holds ? 1 : 0);
 }
 

@@ -82,9 +82,8 @@ Key Key::load(const std::string& path) {
   struct stat status {};
   core::check_errno(::fstat(fd.get(), &status), action);
   if ((status.st_mode & others_bits(status)) != 0) {
-    throw Error(
-        ErrorCode::not_permitted,
-        "the key file " + path + " is accessible to users other than its owner: chmod 600 it");
+    throw Error(ErrorCode::not_permitted,
+                "the key file " + path + " is accessible to others than its owner: chmod 600 it");
   }
   Key key{std::vector<std::byte>(kReadSize)};
   std::size_t size = 0;
@@ -96,11 +95,9 @@ Key Key::load(const std::string& path) {
   }
   key.size_ = size;
   if (const std::string why = weakness(key.bytes()); !why.empty()) {
-    throw Error(
-        ErrorCode::invalid_value,
-        fmt::format(
-            "the key file {} {}; make a good one with: (umask 077; openssl rand -out {} {})", path,
-            why, path, kLeastKey));
+    throw Error(ErrorCode::invalid_value,
+                fmt::format("the key file {} {}; make one by: (umask 077; openssl rand -out {} {})",
+                            path, why, path, kLeastKey));
   }
   return key;
 }

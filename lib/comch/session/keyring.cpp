@@ -19,9 +19,8 @@ std::vector<Key> load(const std::vector<std::string>& files) {
 
 Keyring::Keyring(std::vector<std::string> files) : files_(std::move(files)) {
   if (files_.size() > kMost) {
-    throw core::Error(
-        core::ErrorCode::invalid_value,
-        "--comch-key-file: at most two keys are allowed, the new one and the old one");
+    throw core::Error(core::ErrorCode::invalid_value,
+                      "--comch-key-file: at most two are allowed, the new and the old one");
   }
   keys_ = load(files_);
 }

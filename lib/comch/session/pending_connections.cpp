@@ -61,8 +61,7 @@ void PendingConnections::on_events(std::uint32_t) {
 
 bool PendingConnections::admit(const net::SocketAddress& peer) {
   if (address().allows(peer)) return true;
-  log(LogLevel::warning, peer.to_string(),
-      "is refused: --comch-allow does not include its network");
+  log(LogLevel::warning, peer.to_string(), "is refused: --comch-allow lacks its network");
   return false;
 }
 
@@ -73,13 +72,11 @@ void PendingConnections::accept() {
       if (!connection) return;
       take_in(std::move(connection));
     } catch (const std::exception& error) {  // affects only this connection
-      log(LogLevel::warning, "a peer",
-          std::string("could not be accepted: ") + core::what_of(error));
+      log(LogLevel::warning, "a peer", std::string("is not accepted: ") + core::what_of(error));
     }
   }
   try {
-    engine_->rewatch(listener_->fd(), EPOLLIN | EPOLLET, *this);  // gives an event for waiting
-                                                                  // connections
+    engine_->rewatch(listener_->fd(), EPOLLIN | EPOLLET, *this);  // for those that wait
   } catch (const Error& error) {
     core::log_warning("control connections must wait: {}", error.what());
   }
@@ -92,7 +89,7 @@ void PendingConnections::take_in(std::unique_ptr<ControlConnection> connection) 
     engine_->watch(pending.connection->fd(), EPOLLIN, pending);
   } catch (const std::exception& error) {
     log(LogLevel::warning, pending.connection->peer_name(),
-        std::string("could not be accepted: ") + core::what_of(error));
+        std::string("is not accepted: ") + core::what_of(error));
     return drop(pending);
   }
   // Immediately: the first message of a worker usually arrives with its connection, and a silent
@@ -132,12 +129,11 @@ void PendingConnections::receive(Pending& pending) {
       log(LogLevel::warning, pending.connection->peer_name(),
           std::string("is refused: ") + error.what());
     } else {
-      core::log_debug("a control connection failed before its first message: {}", error.what());
+      core::log_debug("a control connection failed early: {}", error.what());
     }
     drop(pending);
   } catch (const std::exception& error) {  // out of memory
-    core::log_warning("a control connection failed before its first message: {}",
-                      core::what_of(error));
+    core::log_warning("a control connection failed early: {}", core::what_of(error));
     drop(pending);
   }
 }
@@ -152,8 +148,7 @@ bool PendingConnections::receive_proof(Pending& pending) {
     }
     if (!limits_.take(pending.source, engine_->run_time())) {
       net::limited_sources.add(net::Door::control);
-      throw Error(ErrorCode::not_permitted,
-                  "too many connections from its network have proven no key");
+      throw Error(ErrorCode::not_permitted, "too many of its network prove no key");
     }
     pending.stage = Stage::proving;
   }
@@ -173,8 +168,7 @@ void PendingConnections::hand_on(Pending& pending, const ControlMessage& message
   try {
     on_first_message_(std::move(connection), message);
   } catch (const std::exception& error) {
-    core::log_debug("a control connection failed before its first message: {}",
-                    core::what_of(error));
+    core::log_debug("a control connection failed early: {}", core::what_of(error));
   }
 }
 

@@ -46,7 +46,7 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
     pending_.refuse(*connection, code, text);
   };
   if (message.id != MessageId::hello)
-    return refuse(Refusal::bad_hello, "expected a greeting as the first message");
+    return refuse(Refusal::bad_hello, "expected a greeting first");
   const auto hello = protocol::Hello::decode(message.payload);
   if (!hello) return refuse(Refusal::bad_hello, "malformed greeting");
   if (hello->version != protocol::kControlVersion) {
@@ -71,9 +71,8 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
   }
   for (const std::string& service : offer_.services) {
     if (std::ranges::find(hello->services, service) != hello->services.end()) continue;
-    return refuse(Refusal::bad_hello,
-                  fmt::format("the worker has no service '{}'; its services are: {}", service,
-                              fmt::join(hello->services, ", ")));
+    return refuse(Refusal::bad_hello, fmt::format("the worker has no service '{}'; it has: {}",
+                                                  service, fmt::join(hello->services, ", ")));
   }
   const WorkerId id = ++last_id_;
   auto attachment = std::make_unique<Attachment>(*this, id, *connection, *hello);
@@ -91,8 +90,7 @@ void ServerSession::attach_channel(NetworkControlConnection& connection,
   const auto expecting = std::ranges::find_if(
       attachments_, [&](const auto& entry) { return entry.second->expects(*request); });
   if (expecting == attachments_.end()) {
-    return pending_.refuse(connection, Refusal::bad_hello,
-                           "no such channel is waiting to be attached");
+    return pending_.refuse(connection, Refusal::bad_hello, "no such channel waits to be attached");
   }
   expecting->second->attach_channel(connection, *request);
 }

@@ -51,7 +51,7 @@ void use_private_key(SSL_CTX* context, const std::string& path) {
   if ((status.st_mode & S_IRWXO) != 0) {
     throw Error(
         ErrorCode::not_permitted,
-        "the private key " + path + " is accessible to users other than its owner: chmod 600 it");
+        "the private key " + path + " is accessible to others than its owner: chmod 600 it");
   }
   const std::unique_ptr<BIO, decltype(&::BIO_free_all)> file(::BIO_new_fd(fd.get(), BIO_NOCLOSE),
                                                              &::BIO_free_all);

@@ -49,9 +49,8 @@ sockaddr_storage CmAddress::native() const {
   const std::uint32_t scope = has_scope ? scope_of(address.substr(end + 1)) : 0;
   if (::inet_pton(AF_INET6, address.substr(0, end).c_str(), &v6.sin6_addr) != 1 ||
       (has_scope && scope == 0)) {
-    throw core::Error(
-        core::ErrorCode::invalid_value,
-        "'" + address + "' is not an IPv4 or IPv6 address of a network of this machine");
+    throw core::Error(core::ErrorCode::invalid_value,
+                      "'" + address + "' is not an IP address of this machine's networks");
   }
   v6.sin6_family = AF_INET6;
   v6.sin6_port = htons(port);

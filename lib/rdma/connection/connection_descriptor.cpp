@@ -49,8 +49,7 @@ ConnectionDescriptor ConnectionDescriptor::decode(std::span<const std::byte> byt
   read_address(reader, result);
   result.qp_num = reader.integer<std::uint32_t>();
   result.psn = reader.integer<std::uint32_t>();
-  require(result.qp_num <= kMax24Bits && result.psn <= kMax24Bits,
-          "a number has more than 24 bits");
+  require(result.qp_num <= kMax24Bits && result.psn <= kMax24Bits, "a number exceeds 24 bits");
   // Queue pairs 0 and 1 are for management: SMI and GSI (IBTA volume 1, chapter 13).
   require(result.qp_num > 1, "queue pairs 0 and 1 are for management");
   const auto mtu = reader.integer<std::uint8_t>();

@@ -42,11 +42,10 @@ void add_path_options(cli::CommandLine& line, PathChoice& choice) {
                            "Set the traffic class of RDMA packets, 4 x DSCP. Default: that of "
                            "rdma_cm for RoCE (default_roce_tos) if it can be read, else 0");
   add_number<std::uint8_t>(line, "--service-level", choice.service_level, 0, 15,
-                           "Set the service level, or priority, of RDMA packets. Default: that of "
-                           "the subnet manager over InfiniBand, else 0");
-  add_number<std::uint16_t>(
-      line, "--pkey", choice.pkey, 1, 0xffff,
-      "Set the partition key of RDMA packets. Default: the first of the port");
+                           "Set the service level, or priority, of RDMA packets. Default: over "
+                           "InfiniBand the subnet manager's, else 0");
+  add_number<std::uint16_t>(line, "--pkey", choice.pkey, 1, 0xffff,
+                            "Set the partition key of RDMA packets. Default: the port's first");
 }
 
 }  // namespace offload::rdma

@@ -21,8 +21,7 @@ SharedReceives::SharedReceives(const ProtectionDomain& domain, const Registrar& 
       slots_(max_wr),
       elements_(std::size_t{max_wr} * max_sge) {
   if (elements_.empty()) {
-    throw core::Error(ErrorCode::invalid_value,
-                      "'" + this->name() + "': the number of receives must be above 0");
+    throw core::Error(ErrorCode::invalid_value, "'" + this->name() + "': it needs a receive");
   }
   free_.reserve(max_wr);
   unposted_.reserve(max_wr);

@@ -34,8 +34,7 @@ void check_memory(const SeenMemory& memory, const QueueSizes& sizes) {
   }
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   if (reinterpret_cast<std::uintptr_t>(memory.bytes.data()) % page != 0) {
-    throw core::Error(ErrorCode::invalid_value,
-                      "the memory of queues must begin at a page boundary");
+    throw core::Error(ErrorCode::invalid_value, "memory of queues must begin at a page");
   }
 }
 

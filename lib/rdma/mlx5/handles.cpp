@@ -35,9 +35,8 @@ T* part_of(const Arena& arena, void* address, std::size_t count, const char* wha
 kernels::rdma::CompletionQueue completions_of(const mlx5dv_cq& native, const Arena& arena) {
   require_stride("completions", native.cqe_size, sizeof(Cqe));
   if (!std::has_single_bit(native.cqe_cnt)) {
-    throw core::Error(
-        ErrorCode::invalid_value,
-        std::to_string(native.cqe_cnt) + " places for completions are not a power of two");
+    throw core::Error(ErrorCode::invalid_value, std::to_string(native.cqe_cnt) +
+                                                    " places for completions: not a power of two");
   }
   return {part_of<Cqe>(arena, native.buf, native.cqe_cnt, "completions"),
           static_cast<std::uint32_t>(std::countr_zero(native.cqe_cnt)),

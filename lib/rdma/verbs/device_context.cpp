@@ -56,8 +56,7 @@ device::Support DeviceContext::supports(QpType type) const {
     case IBV_TRANSPORT_IB: return {true, {}};
     case IBV_TRANSPORT_IWARP:
       if (type != QpType::rc) return {false, "an iWARP device has only reliable connections"};
-      return {false,
-              "an iWARP queue pair needs its own rdma_cm_id, which this library does not support"};
+      return {false, "an iWARP queue pair needs its own rdma_cm_id, which is not supported"};
     default: return {false, "its transport is not InfiniBand's"};
   }
 }

@@ -36,8 +36,7 @@ std::string_view usual_cause(ibv_wc_status status) noexcept {
       return "the queue pair was already in error: look for the first error before this one";
     case IBV_WC_BAD_RESP_ERR: return "the peer answered with an unexpected response";
     case IBV_WC_REM_INV_REQ_ERR:
-      return "the peer rejected the request: its receive is too short, or the operation is not "
-             "allowed";
+      return "the peer rejected the request: receive too short, or operation not allowed";
     case IBV_WC_REM_ACCESS_ERR:
       return "the peer's memory is not registered, its key or range is wrong, or it does not allow "
              "that access";

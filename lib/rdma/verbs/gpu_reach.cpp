@@ -28,8 +28,7 @@ GpuReach reach_of(const ProtectionDomain& domain, const memory::Range& range) {
   const Region region(ibv_reg_mr(domain.get(), range.address, range.length, kFlags),
                       "a region of a GPU");
   if (region.get() != nullptr) return {Reach::address, why};
-  return {Reach::none,
-          why + " and the device refused its address (" + core::describe_errno(errno) + ")"};
+  return {Reach::none, why + " and it refused its address (" + core::describe_errno(errno) + ")"};
 }
 
 memory::Range choose_range(const ProtectionDomain& domain,

@@ -131,7 +131,7 @@ void QueuePair::ready_to_send(const RtsAttributes& rts) {
   expect(IBV_QPS_RTR, "become ready to send");
   if (rts.retry_cnt > kMaxRetries || rts.rnr_retry > kMaxRetries) {
     throw Error(ErrorCode::invalid_value,
-                described() + ": at most 6 retries are allowed, because 7 means without end");
+                described() + ": at most 6 retries are allowed, as 7 has no end");
   }
   ibv_qp_attr attributes{};
   attributes.sq_psn = rts.sq_psn;

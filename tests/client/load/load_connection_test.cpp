@@ -133,8 +133,7 @@ TEST(LoadConnection, AnUnaskedResponseIsWrong) {
       protocol::make_frame(MessageId::client_response, reversed(running.server().read_request()));
   twice.insert(twice.end(), twice.begin(), twice.end());
   ASSERT_TRUE(running.server().write(twice));
-  EXPECT_EQ(running.fault(),
-            "thread 7, request 1: the server sent data for which there was no request");
+  EXPECT_EQ(running.fault(), "thread 7, request 1: the server sent data without a request");
 }
 
 TEST(LoadConnection, SilenceIsAnError) {

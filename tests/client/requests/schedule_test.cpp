@@ -42,7 +42,7 @@ TEST_F(ScheduleTest, OffsetsAndSizes) {
 
 TEST_F(ScheduleTest, WrongOnesNameTheirLine) {
   EXPECT_EQ(error("0 64\n1 64 7\n"),
-            "2: '1 64 7' is not an offset such as 0.25 or 1500us and a size of at most 16m");
+            "2: '1 64 7' is not an offset such as 0.25 or 1500us and a size up to 16m");
   EXPECT_EQ(error("0 64\n64\n"), "2: each line needs an offset and a size");
   EXPECT_EQ(error("0.25,\n").substr(0, 3), "1: ");
   EXPECT_EQ(error("1 64\n0.5 64\n"), "2: its offset is before the offset of the previous line");

@@ -321,8 +321,7 @@ TEST_P(Sessions, WhoProvesTheKeyMayConnectAsOftenAsItLikes) {
   for (int i = 0; i < 3 * static_cast<int>(net::SourceLimits::kBurst); ++i) {
     const auto worker = connect_to(server_->address());
     worker->send(MessageId::keep_alive, protocol::KeepAlive{1}.encode());
-    ASSERT_EQ(worker->await().id, MessageId::error)
-        << i << ": expected a greeting as the first message";
+    ASSERT_EQ(worker->await().id, MessageId::error) << i << ": expected a greeting first";
   }
 }
 

@@ -134,7 +134,7 @@ TEST_F(ServerSessionTest, RefusesWhoDoesNotGreetFirst) {
                              MessageId::start_shutdown, MessageId::shutdown_complete}) {
     worker_ = connect_to(address_);
     send(id, KeepAlive{}.encode());
-    expect_refused(Refusal::bad_hello, "expected a greeting as the first message");
+    expect_refused(Refusal::bad_hello, "expected a greeting first");
   }
   EXPECT_EQ(worker_events_.shutdown_requests, 0);
 }
@@ -307,12 +307,10 @@ TEST_F(ServerSessionTest, ManyStrangersMakeFewLinesOfLog) {
   for (int i = 0; i < 20; ++i) {
     worker_ = connect_to(address_);
     send(MessageId::keep_alive, KeepAlive{}.encode());
-    expect_refused(Refusal::bad_hello, "expected a greeting as the first message");
+    expect_refused(Refusal::bad_hello, "expected a greeting first");
   }
   const std::string text = log_.text();
-  EXPECT_TRUE(
-      log_.has("is refused: expected a greeting as the first message (0 more were not logged)"))
-      << text;
+  EXPECT_TRUE(log_.has("is refused: expected a greeting first (0 more were not logged)")) << text;
   EXPECT_LT(std::ranges::count(text, '\n'), 10) << text;
 }
 

@@ -84,8 +84,8 @@ def test_a_worker_is_let_go_once_it_owes_nothing(stage, pair, doors):
     with Wire(server.port) as client:
         worker.stop()
         client.send(frame(b"owed"))
-        assert ctl(doors[0], "detach", 1) == (0, "worker 1 will be detached when it has answered its requests\n")
-        assert ctl(doors[0], "detach") == (1, "detach needs the number of a worker, which status lists\n")
+        assert ctl(doors[0], "detach", 1) == (0, "worker 1 detaches when it has answered all\n")
+        assert ctl(doors[0], "detach") == (1, "detach needs a worker's number (see status)\n")
         assert ctl(doors[0], "detach", 7) == (1, "there is no worker '7'\n")
         worker.send_signal(18)
         client.expect([b"dewo"])

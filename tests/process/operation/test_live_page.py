@@ -83,7 +83,7 @@ def test_it_moves_under_load(stage, browser):
     wait_until(lambda: tiles_of(browser)["responses"] > server_before, "it goes on")
 
     browser.open(address_of(worker))
-    text = wait_for_text(browser, r"cpu\sshared memory, because the server is on this machine\s1\s[\d.]+ %")
+    text = wait_for_text(browser, r"cpu\sshared memory with a local server\s1\s[\d.]+ %")
     assert "attached to a server" in text and status_of(worker)["state"]["workers"][0]["channels"] == 1
     client.send_signal(signal.SIGINT)
     client.wait()

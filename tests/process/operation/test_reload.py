@@ -52,7 +52,7 @@ def test_what_needs_a_restart_is_named(running):
     file.write_text('comch = "unix:/tmp/elsewhere.sock"\nspin = "1us"\nlog-level = "debug"\n')
     hang_up(program, "were reread", 1)
     # Where it is, the command line has said, which wins.
-    assert "warning " in program.log and "these options change only after a restart: spin\n" in program.log
+    assert "warning " in program.log and "changes only after a restart: spin\n" in program.log
 
 
 def test_a_hundred_hangups_under_load(stage):

@@ -192,7 +192,7 @@ def test_files_that_will_not_do(stage, ours, certificate, tmp_path):
     shutil.copy(certificate[1], open_key)
     open_key.chmod(0o644)
     for options, why in (
-            (["--tls-certificate", certificate[0], "--tls-key", open_key], "is accessible to users other than its owner"),
+            (["--tls-certificate", certificate[0], "--tls-key", open_key], "is accessible to others than its owner"),
             (["--tls-certificate", "/nowhere", "--tls-key", certificate[1]], "/nowhere"),
             ([*own(certificate), "--tls-client-ca", "/nowhere"], "/nowhere")):
         server = stage.server(*options)

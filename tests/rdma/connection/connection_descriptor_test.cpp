@@ -85,7 +85,7 @@ TEST(ConnectionDescriptor, NoPartOfItIsOne) {
   }
   Bytes longer = blob;
   longer.push_back(std::byte{0});
-  expect_refused(longer, "followed by more bytes");
+  expect_refused(longer, "truncated or too long");
   expect_refused(put_right(longer), "the wrong length");
 }
 

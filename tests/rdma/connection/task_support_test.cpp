@@ -45,7 +45,7 @@ TEST_F(TaskSupportTest, AnIwarpDeviceHasNone) {
   const DeviceContext device("fake0");
   device.get()->device->transport_type = IBV_TRANSPORT_IWARP;
   EXPECT_EQ(device.supports(QpType::rc).reason,
-            "an iWARP queue pair needs its own rdma_cm_id, which this library does not support");
+            "an iWARP queue pair needs its own rdma_cm_id, which is not supported");
   EXPECT_FALSE(device.supports(QpType::uc));
   EXPECT_FALSE(supports_task<SendTask>(device));
 }

@@ -105,7 +105,7 @@ class End {
     std::array<std::byte, 1024> room;
     const auto length = core::check_errno(::recv(socket_, room.data(), room.size(), 0), "recv");
     if (length == 0)
-      throw core::Error(core::ErrorCode::connection_reset, "the other end has disconnected");
+      throw core::Error(core::ErrorCode::connection_reset, "the peer has disconnected");
     return {room.begin() + 1, room.begin() + length};
   }
 

@@ -23,8 +23,7 @@ std::string why_not_private(const std::string& folder) {
     return "it belongs to user " + std::to_string(status.st_uid) + ", not to user " +
            std::to_string(::geteuid());
   }
-  return (status.st_mode & (S_IRWXG | S_IRWXO)) == 0 ? ""
-                                                     : "other users have access to it (chmod 700)";
+  return (status.st_mode & (S_IRWXG | S_IRWXO)) == 0 ? "" : "others have access (chmod 700)";
 }
 
 bool is_private(const std::string& folder) {

@@ -101,9 +101,8 @@ std::vector<std::byte> RdmaControlConnection::open_data_endpoint(std::uint32_t d
 std::unique_ptr<DataEndpoint> RdmaControlConnection::connect_data_endpoint(
     std::span<const std::byte> peer) {
   if (peer.empty()) {
-    throw core::Error(
-        core::ErrorCode::bad_message,
-        "the peer sent no queue pair, as it does over TCP: both sides need the same --comch");
+    throw core::Error(core::ErrorCode::bad_message,
+                      "the peer sent no queue pair, as over TCP: both sides need the same --comch");
   }
   data_endpoint_->connect(peer);
   return std::move(data_endpoint_);

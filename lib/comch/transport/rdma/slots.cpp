@@ -103,8 +103,7 @@ SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, cons
       device.max_qp_init_rd_atom == 0) {
     throw Error(
         ErrorCode::not_supported,
-        adapter.device.name() +
-            " has no atomic operations, which slots need: start the worker with --data-path cpu");
+        adapter.device.name() + " has no atomic operations, which slots need: use --data-path cpu");
   }
   pair().initialize(path.port_num, written.by_peer, 0, path.pkey_index);
   written_.key = registrar_.register_range(written_.range, memory::kLocalAccess | written.by_peer);

@@ -47,10 +47,9 @@ bool Stream::handshake() {
     throw Error(ErrorCode::not_permitted,
                 "TLS: " + tls_->failure() + ": the peer proves no key of this server");
   }
-  throw Error(
-      ErrorCode::connection_aborted,
-      "TLS: " + tls_->failure() +
-          ": the server does not have this worker's key, or a third party is between the two");
+  throw Error(ErrorCode::connection_aborted,
+              "TLS: " + tls_->failure() +
+                  ": the server lacks this worker's key, or a third party is between the two");
 }
 
 ssize_t Stream::receive(std::span<std::byte> to) {

@@ -116,9 +116,8 @@ void StreamControlConnection::send_frame(std::span<const std::byte> frame) {
 std::unique_ptr<DataEndpoint> StreamControlConnection::connect_data_endpoint(
     std::span<const std::byte> peer) {
   if (!peer.empty()) {
-    throw Error(
-        ErrorCode::bad_message,
-        "the peer sent an endpoint, as it does over RDMA: both sides need the same --comch");
+    throw Error(ErrorCode::bad_message,
+                "the peer sent an endpoint, as over RDMA: both sides need the same --comch");
   }
   if (!input_.empty()) {
     throw Error(ErrorCode::bad_message, "the peer sent its next message before it had the answer");

@@ -209,7 +209,7 @@ void WorkerSessionBench::read(ControlPeer& from) {
     require(message.fds.empty(), "a worker passes no descriptors");
     if (!first) continue;
     require(std::exchange(hello_seen_, true) || message.id == MessageId::hello,
-            "expected a greeting as the first message");
+            "expected a greeting first");
     if (message.id == MessageId::error) {
       require(!protocol::parse_error(message.payload).text.empty(), "a refusal says why");
     }
