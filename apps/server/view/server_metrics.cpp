@@ -150,7 +150,7 @@ void ServerMetrics::collect_times(Exposition& page) const {
     const Labels labels = page.shard("thread", i);
     // Of all threads together: apart, these would be most of the page.
     page.histogram({"offload_server_request_duration_seconds",
-                    "Of one in 64 requests, from its first bytes until its answer was written."},
+                    "One in 64 requests, from its first bytes until its answer was written."},
                    {}, thread.duration);
     for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
       page.histogram(kStageDuration, {{"stage", kStages[stage]}}, thread.stages[stage]);
