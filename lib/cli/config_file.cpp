@@ -40,7 +40,7 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-/// Of the byte at `at`.
+/// Returns the place of the byte at `at`.
 std::string place_in(const std::string& path, std::string_view text, std::size_t at) {
   const std::string_view before = text.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;

@@ -14,8 +14,8 @@ struct Setting {
 
 /// Reads the settings of a file, in its order: TOML of one level, or JSON, which begins with '{'.
 /// JSON may have // comments and the two objects of the reference applications' files,
-/// doca_general_flags and doca_program_flags, whose members are settings as well. Which settings
-/// there are is the caller's to know. Throws Error, of one line that begins with the place.
+/// doca_general_flags and doca_program_flags, whose members are settings as well. The caller must
+/// check the names of settings. Throws Error, with one line that begins with the place.
 std::vector<Setting> read_config(const std::string& path);
 
 }  // namespace offload::cli

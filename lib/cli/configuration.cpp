@@ -36,8 +36,8 @@ bool is_setting(const CLI::Option& option) {
   return option.get_configurable() && !option.get_lnames().empty() && name_of(option) != "version";
 }
 
-/// Takes a file's settings at the moment at which CLI11 has read the command line and has called
-/// nobody yet.
+/// Takes the settings of a file after CLI11 has read the command line and before it calls
+/// callbacks.
 class FileSettings final : public CLI::Config {
  public:
   explicit FileSettings(CLI::App& app) : app_(&app) {}

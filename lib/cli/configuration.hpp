@@ -9,8 +9,8 @@ namespace offload::cli {
 
 class CommandLine;
 
-/// What was said of the options, on the command line and in the file; an option of which nothing
-/// was said has its default and is not among them.
+/// The options given on the command line and in the file; an option that was not given has its
+/// default and is not included.
 using Settings = std::vector<Setting>;
 
 /// The command line of a program with a configuration file.
@@ -33,8 +33,8 @@ struct Configuration {
 /// command line's is not taken from the file.
 void add_configuration(CommandLine& line, Configuration& configuration);
 
-/// What --print-config prints: each option of `line`, after its parse(), under its description, as
-/// TOML; commented out where it has its default.
+/// Returns the text of --print-config: each option of `line`, after its parse(), under its
+/// description, as TOML; commented out if it has its default.
 std::string configuration_text(const CommandLine& line);
 
 /// The names of all settings whose values are not equal in both.

@@ -7,11 +7,11 @@
 
 namespace offload::cli {
 
-/// What an --output option names: an OutputFile for results as JSON.
+/// The file of an --output option: an OutputFile for results as JSON.
 class JsonFile {
  public:
-  /// As OutputFile. `program`: results of its, which begin with "program": its name, may be
-  /// overwritten; empty: any file.
+  /// Throws as OutputFile. `program`: only its results, which begin with "program": its name, may
+  /// be overwritten; empty: any file.
   explicit JsonFile(std::string path, const std::string& program = {});
 
   [[nodiscard]] bool is_standard_output() const noexcept { return file_.is_standard_output(); }

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-/// Apart from options.hpp, and without what that includes, for those who only pass it on.
+/// Separate from options.hpp and its includes, for files that only pass it on.
 namespace offload::cli {
 
 /// The exit status for a wrong command line.
@@ -14,7 +14,7 @@ struct Leave {
   int status;        ///< 0: the text is the answer (--help); 2: it says in one line what is wrong
   std::string text;  ///< without a newline at the end
 
-  /// What is wrong, without the program's name before it.
+  /// Returns the error without the name of the program before it.
   [[nodiscard]] std::string reason() const {
     const std::size_t name = text.find(": ");
     return name == std::string::npos ? text : text.substr(name + 2);

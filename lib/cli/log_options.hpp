@@ -6,7 +6,7 @@ namespace offload::cli {
 
 class CommandLine;
 
-/// What is reported, and how.
+/// The levels and the format of the log.
 struct LogOptions {
   std::string level = "info";  ///< --log-level
   std::string library_level;   ///< --sdk-log-level; empty: the same

@@ -25,7 +25,7 @@ std::string without_last_newlines(std::string text) {
   return text;
 }
 
-/// Of "-n,--count" the last; of a positional one its name.
+/// Returns "--count" for "-n,--count", and the name of a positional option.
 std::string long_name(const std::string& names) {
   const std::size_t at = names.rfind("--");
   return at == std::string::npos ? names : names.substr(at);

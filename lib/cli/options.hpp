@@ -18,11 +18,11 @@ class App;
 class Option;
 }  // namespace CLI
 
-/// The command lines of all programs alike: one line for what is wrong, with what is allowed. CLI11
-/// parses them, out of sight: a source that includes it takes ten seconds longer to compile.
+/// The command lines of all programs: an error is one line that says what is allowed. CLI11 parses
+/// them and is hidden, because a source that includes it takes ten seconds longer to compile.
 namespace offload::cli {
 
-/// What a program's command line may say. One thread.
+/// The options of a program's command line. One thread.
 class CommandLine {
  public:
   CommandLine(std::string program, const std::string& description, const std::string& footer = {});
@@ -34,13 +34,12 @@ class CommandLine {
   std::optional<Leave> parse(int argc, const char* const* argv);
   /// The heading in the help under which the options come that are added from now on.
   void begin_group(const std::string& name);
-  /// What parse() would return for a command line of which `wrong` says in one line what is wrong.
+  /// Returns the result of parse() for a command line with an error. `wrong`: the error, one line.
   [[nodiscard]] Leave refuse(const std::string& wrong) const;
   /// Whether it was said, after parse(). `option`: its long name.
   [[nodiscard]] bool has(const std::string& option) const;
 
-  /// A sub-command, with options of its own, that lives as long as this: one of them has to be
-  /// said.
+  /// Adds a sub-command with its own options, owned by this object; the user must give one of them.
   CommandLine& add_command(const std::string& name, const std::string& description,
                            const std::string& footer = {});
   /// Whether this one of the sub-commands was said, after its parent's parse().
@@ -61,11 +60,11 @@ class Option {
  public:
   explicit Option(CLI::Option* native) noexcept : native_(native) {}
 
-  /// What the help calls its value, and what it says to be the default.
+  /// Set the name of the value and the default that the help shows.
   Option type_name(const std::string& name) const;
   Option default_str(const std::string& text) const;
   Option required() const;
-  /// Of add_values(): one value each time it is said, so that positional ones may follow.
+  /// For add_values(): takes one value each time it is given, so that positional ones may follow.
   Option one_each() const;
   Option needs(Option other) const;
   Option excludes(Option other) const;
@@ -153,7 +152,7 @@ void add_foreign(CommandLine& line, const std::string& names, const std::string&
 /// "red, green"
 std::string listed(const std::vector<std::string>& names);
 
-// What the templates above stand on.
+// Used by the templates above.
 std::optional<core::Duration> read_time(const std::string& text, core::Duration shortest);
 std::optional<std::uint32_t> read_size(const std::string& text, std::uint32_t lowest,
                                        std::uint32_t highest);

@@ -32,13 +32,13 @@ void write_all(int fd, std::string_view text, const std::string& path) {
   }
 }
 
-/// What renaming would replace by a file: a device, a pipe.
+/// Returns whether renaming would replace a device or a pipe by a file.
 bool is_special(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-/// The permissions of the file that is to be replaced, or those of a new one.
+/// Returns the permissions of the file that will be replaced, or those of a new one.
 mode_t permissions_of(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) return status.st_mode & 07777U;
@@ -47,7 +47,7 @@ mode_t permissions_of(const std::string& path) {
   return 0666U & ~mask;
 }
 
-/// What a symbolic link leads to, be it there or not: renaming would replace the link.
+/// Returns the target of a symbolic link, which may not exist: renaming would replace the link.
 std::string behind_links(std::filesystem::path path) {
   constexpr int kMostLinks = 40;  // as the kernel, path_resolution(7)
   for (int i = 0; std::filesystem::is_symlink(path); ++i) {

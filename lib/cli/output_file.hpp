@@ -11,11 +11,11 @@ namespace offload::cli {
 /// what was there stays until the new one is complete. One thread.
 class OutputFile {
  public:
-  /// `path`: empty for none, and write() does nothing; "-" for standard output. `marker`: what is
-  /// to be in the first 4 KiB of a file that may be overwritten, blanks aside, as it is one of the
-  /// program's own; empty for any file. Throws Error: already_exists for a file of somebody else's.
+  /// `path`: empty for no file, and write() does nothing; "-" for standard output. `marker`: text
+  /// that identifies a file of this program, which may be overwritten, in its first 4 KiB, ignoring
+  /// blanks; empty for any file. Throws Error: already_exists for a file without it.
   OutputFile(std::string path, const std::string& option, std::string_view marker);
-  /// What was appended and not committed is gone.
+  /// Discards data that was appended and not committed.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -23,7 +23,7 @@ class OutputFile {
   [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }
   [[nodiscard]] bool is_standard_output() const noexcept { return path_ == "-"; }
 
-  /// Adds to what is to be in the file. Throws Error; then what was there is still there, as with
+  /// Appends data to the new contents. Throws Error; the old contents then remain, as with
   /// commit().
   void append(std::string_view text);
   /// Puts what was appended in its place.

@@ -6,11 +6,11 @@
 
 namespace offload::cli {
 
-/// What a program rereads at SIGHUP: files, each with a function that reads it. All of them are
-/// read and checked before anything is changed, so that a wrong one changes nothing. One thread.
+/// Rereads the files of a program at SIGHUP, each with a function that reads it. Reads and checks
+/// all of them before it changes anything, so that an invalid one changes nothing. One thread.
 class Reload {
  public:
-  /// Changes what runs to what was read; cannot fail.
+  /// Applies the data that was read; cannot fail.
   using Apply = std::function<void()>;
   /// Reads and checks, and changes nothing. Throws Error that says what is wrong.
   using Read = std::function<Apply()>;

@@ -10,8 +10,8 @@ using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
 
 /// The clock of time limits, which stands still while its thread is stopped. There is one for each
-/// progress::Engine, so times of two threads are not to be compared; a type of its own keeps it
-/// apart from Clock.
+/// progress::Engine, so times of two threads must not be compared; a separate type distinguishes it
+/// from Clock.
 struct RunClock {
   using duration = Clock::duration;
   using rep = duration::rep;

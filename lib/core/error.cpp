@@ -81,8 +81,8 @@ constexpr Words kWords[] = {
 };
 static_assert(std::size(kWords) == static_cast<std::size_t>(ErrorCode::unexpected) + 1);
 
-/// What a user can change where a system call failed because of a resource limit of this process;
-/// empty if that limit is not set.
+/// Returns the resource limit of this process because of which a system call may have failed, for
+/// the user to change; empty if that limit is not set.
 std::string limit_behind(int errnum) {
   struct Known {
     int errnum;

@@ -51,7 +51,7 @@ std::string hexadecimal(char32_t code) {
 
 }  // namespace
 
-// By the standard library alone: the clients' library is to need no other one.
+// Uses only the standard library, because the library for clients must not need another one.
 std::string escaped(std::string_view text) {
   std::string shown;
   std::size_t at = 0;

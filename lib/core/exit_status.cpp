@@ -34,9 +34,9 @@ void require_stack() {
                           limit.rlim_cur / 1024, kLeastStack));
 }
 
-/// Opens /dev/null in place of the descriptors 0 to 2 that are closed: the next file or socket
-/// would get such a number, and what is printed would go there. The access modes are the wrong
-/// ones, so that reading and writing fail with EBADF, as on a closed descriptor.
+/// Opens /dev/null for those of the descriptors 0 to 2 that are closed: otherwise the next file or
+/// socket would get such a number, and output would go there. The access modes are the wrong ones,
+/// so that reading and writing fail with EBADF, as on a closed descriptor.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;

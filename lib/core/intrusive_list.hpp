@@ -82,7 +82,7 @@ class IntrusiveList {
 
   /// Removes an element from the list that it is in; does nothing if it is in none.
   static void remove(T& removed) noexcept { node_of(removed).unlink(); }
-  /// Whether `element` is in a list with this tag.
+  /// Returns whether `element` is in a list with this tag.
   [[nodiscard]] static bool is_linked(T& element) noexcept {
     return node_of(element).next_ != &node_of(element);
   }

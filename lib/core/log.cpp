@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$ %n: %v";
 /// Some thousands of lines.
 constexpr std::size_t kQueueBytes = 256U << 10;
-/// How long the end of the program waits for the lines that are not written yet.
+/// The time for which the end of the program waits for lines that are not written yet.
 constexpr Duration kFlushTime = std::chrono::seconds(1);
 
 /// LogLevel has spdlog's values, without its header.
@@ -38,10 +38,10 @@ spdlog::level::level_enum native(LogLevel level) noexcept {
 
 std::unique_ptr<spdlog::formatter> make_formatter(LogFormat format);
 
-/// Of the log that was started last. relaxed, as it orders nothing.
+/// The format of the log that was started last. relaxed, as it orders nothing.
 std::atomic<LogFormat> current_format{LogFormat::text};
 
-/// A line as the log has them, also for what does not go through a logger.
+/// Returns a line in the format of the log, for text that does not use a logger.
 std::string line_of(const std::string& program, spdlog::level::level_enum level,
                     std::string_view text) {
   spdlog::memory_buf_t line;
@@ -97,7 +97,7 @@ class QueueSink final : public spdlog::sinks::base_sink<std::mutex> {
       spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
 };
 
-/// What the log reports now. Most lines that are not reported cost one load.
+/// The levels that the log reports. Most lines that are not reported cost one load.
 class Reported {
  public:
   static Reported& instance() {
@@ -151,7 +151,7 @@ class JsonFormatter final : public spdlog::formatter {
  private:
   static std::string_view to_text(spdlog::string_view_t text) { return {text.data(), text.size()}; }
 
-  /// What strangers say is escaped before it comes into a line (escaped()), so all of it is UTF-8.
+  /// Text of peers is escaped before it is logged (escaped()), so all of a line is UTF-8.
   static void append_escaped(std::string_view text, spdlog::memory_buf_t& line) {
     for (const char c : text) {
       if (c == '"' || c == '\\') {

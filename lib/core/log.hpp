@@ -16,13 +16,13 @@ namespace offload::core {
 /// How a line looks: "time level program: text", or a JSON object.
 enum class LogFormat : std::uint8_t { text, json };
 
-/// Sends the log to standard error. `levels`: as log_levels_are_right() takes. Nobody who logs
-/// waits for standard error: a thread of the log's own writes to it, and what it cannot write in
-/// time is dropped and counted (LogQueue). Throws Error.
+/// Sends the log to standard error. `levels`: as for log_levels_are_right(). No caller waits for
+/// standard error: a separate thread writes to it, and drops and counts lines that it cannot write
+/// in time (LogQueue). Throws Error.
 void start_log(const std::string& program, const std::string& levels,
                LogFormat format = LogFormat::text);
 
-/// What is reported from now on. `levels`: as start_log()'s. Any thread.
+/// Sets the levels from now on. `levels`: as for start_log(). Any thread.
 void set_log_level(const std::string& levels);
 
 /// Whether `text` is a level, or several divided by commas: one for all, and NAME=LEVEL for each
@@ -36,9 +36,8 @@ void set_log_level(const std::string& levels);
 /// who are about to end the process in another way.
 void flush_log() noexcept;
 
-/// Writes "program: text", or an object of a log in JSON, to standard error behind the log's lines,
-/// and as they are written, also if no log was started: for what a program says whatever its log
-/// level.
+/// Writes "program: text", or an object of a log in JSON, to standard error, after the lines of the
+/// log and in the same way, even if no log was started: for messages of any log level.
 void print_error(const std::string& program, std::string_view text) noexcept;
 
 /// The names of levels: trace, debug, info, warning, error, critical, off.
@@ -102,7 +101,7 @@ inline constexpr LogAt<LogLevel::critical> log_critical;
 /// disk. One thread: each thread has its own.
 class RateLimit {
  public:
-  /// Whether to log now. If so, suppressed() is the number of messages dropped since the last one.
+  /// Returns whether to log now. If so, suppressed() is the number of messages dropped since then.
   bool allow(TimePoint now) noexcept {
     if (now - last_ < std::chrono::seconds(1) && last_ != TimePoint{}) {
       ++held_back_;

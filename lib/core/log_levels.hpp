@@ -15,12 +15,12 @@ class LogLevels {
   /// LogLevel's values; what is above all of them reports nothing.
   using Level = int;
 
-  /// As log_levels_are_right() has it; nothing for what is none of that.
+  /// Parses levels as in log_levels_are_right(); nothing for invalid text.
   static std::optional<LogLevels> parse(std::string_view text);
 
   /// `component`: as component_of() has it.
   [[nodiscard]] Level of(std::string_view component) const;
-  /// Of all components, what reports the most.
+  /// Returns the most verbose level of all components.
   [[nodiscard]] Level lowest() const;
 
  private:

@@ -11,9 +11,9 @@
 
 namespace offload::core {
 
-/// A bounded queue of text, and the thread that writes it to a descriptor. Those who append never
-/// wait for that descriptor: a pipe that nobody reads, a full disk, a stopped terminal. What does
-/// not fit is dropped and counted, and `notice(count)` is written in its place once there is room.
+/// A bounded queue of text, and the thread that writes it to a descriptor. Callers that append
+/// never wait for that descriptor: a pipe without a reader, a full disk, a stopped terminal. Text
+/// that does not fit is dropped and counted, and replaced by `notice(count)` when there is room.
 ///
 /// Two buffers of `capacity` bytes: one that is appended to, one that is being written. The lock is
 /// held to append and to exchange them, never while writing.
@@ -26,8 +26,7 @@ class LogQueue {
   LogQueue(int fd, std::size_t capacity, Notice notice);
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;
-  /// Does not wait for what is not written yet. A thread that hangs in a write is left to the end
-  /// of the process.
+  /// Does not wait for pending text. A thread that hangs in a write stays until the process ends.
   ~LogQueue();
 
   /// Appends `line`, which ends in a newline, or drops it. Any thread.

@@ -16,7 +16,8 @@
 namespace offload::core {
 namespace {
 
-/// How often a watchdog is told within its limit. systemd asks for twice; one may come late.
+/// The number of notifications within the limit of a watchdog. systemd asks for two; one may be
+/// late.
 constexpr int kTicksInLimit = 3;
 
 std::string_view environment(const char* name) {
@@ -24,7 +25,7 @@ std::string_view environment(const char* name) {
   return value == nullptr ? std::string_view{} : std::string_view(value);
 }
 
-/// 0 for what is no number.
+/// Returns 0 for text that is not a number.
 std::int64_t number(std::string_view text) {
   std::int64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -64,7 +65,7 @@ void ServiceManager::tick(TimePoint now) noexcept {
   send("WATCHDOG=1", {});
 }
 
-/// Both parts in one datagram. Allocates nothing, as nobody is to fail of a notice.
+/// Sends both parts in one datagram. Allocates nothing, because a notification must not fail.
 void ServiceManager::send(std::string_view state, std::string_view text) noexcept {
   if (socket_.empty()) return;
   const Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));

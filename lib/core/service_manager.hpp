@@ -30,7 +30,7 @@ class ServiceManager {
  private:
   void send(std::string_view state, std::string_view text) noexcept;
 
-  std::string socket_;   ///< empty: nobody listens
+  std::string socket_;   ///< empty: no service manager
   Duration interval_{};  ///< of the watchdog
   TimePoint next_tick_ = TimePoint::max();
 };

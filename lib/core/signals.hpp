@@ -6,8 +6,8 @@
 
 namespace offload::core {
 
-/// What SIGHUP does to a program: what the kernel does by default, which is to end it, or as it is
-/// the custom of services, which reread their settings.
+/// The effect of SIGHUP: the kernel's default, which ends the program, or that of services, which
+/// reread their settings.
 enum class Hangup : std::uint8_t { ends, rereads };
 
 /// SIGINT, SIGTERM and, for Hangup::rereads, SIGHUP as a readable descriptor (signalfd(2)). Create

@@ -8,7 +8,7 @@
 namespace offload::net {
 namespace {
 
-/// Of an IPv4 address that is mapped into IPv6 (RFC 4291 2.5.5.2).
+/// The prefix of an IPv4 address that is mapped into IPv6 (RFC 4291 2.5.5.2).
 constexpr unsigned kMappedBits = 96;
 
 }  // namespace

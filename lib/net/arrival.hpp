@@ -11,18 +11,18 @@ namespace offload::net {
 /// A time of the kernel's: since the epoch, in nanoseconds. {}: not known.
 using WallTime = std::chrono::sys_time<std::chrono::nanoseconds>;
 
-/// The kernel notes when bytes came for `fd`, and for the connections that are accepted from it
-/// from now on (SO_TIMESTAMPNS). Machine-wide that costs each packet a look at the clock.
+/// Makes the kernel record when bytes arrived for `fd`, and for connections accepted from it from
+/// now on (SO_TIMESTAMPNS). This costs each packet of the machine a read of the clock.
 ///
-/// Where nobody else on the machine asks, the kernel begins a moment later, on a thread of its own
+/// For the first user on the machine, the kernel begins a moment later, in a separate thread
 /// (net_enable_timestamp() defers it, as it changes code): below a millisecond, longer if the
-/// machine is busy. The arrival of what comes before is not known. So a server that was asked by
-/// its first client at once counts these requests from when they are read, as over TLS: their stage
-/// "receive" lacks the time that they waited in the kernel.
+/// machine is busy. The arrival of earlier bytes is unknown. So a server counts the early requests
+/// of its first client from the time of reading, as over TLS: their stage "receive" lacks the time
+/// that they waited in the kernel.
 void tell_arrivals(int fd);
 
-/// As recv(2). `arrival`: when the last of the bytes came, where tell_arrivals() was called; else
-/// as it was.
+/// Receives as recv(2) does. Sets `arrival` to the arrival of the last byte if tell_arrivals() was
+/// called; else keeps it.
 ssize_t receive_with_arrival(int fd, std::span<std::byte> room, WallTime& arrival);
 
 }  // namespace offload::net

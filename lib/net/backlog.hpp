@@ -30,7 +30,7 @@ class Backlog {
   [[nodiscard]] std::uint64_t appended() const noexcept { return appended_; }
   [[nodiscard]] std::uint64_t consumed() const noexcept { return consumed_; }
 
-  /// What is to be sent first: not all, but something unless it is empty.
+  /// Returns the bytes to send first: not all, but at least one unless it is empty.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     if (empty()) return {};
     const std::size_t end = blocks_.size() == 1 ? end_ : blocks_.front().used;
@@ -41,7 +41,7 @@ class Backlog {
   [[nodiscard]] bool append(std::span<const std::byte> bytes) noexcept {
     if (!empty()) bytes = bytes.subspan(fill(bytes));
     if (bytes.empty()) return true;
-    // The first is of the size of what is left over; many short ones make no row of short blocks.
+    // The first block has the size of the remainder; many short pieces make no row of short blocks.
     if (!has_place()) return false;
     memory::Block block = cache_->take(std::max(bytes.size(), std::min(held_, kLongestSpare)));
     if (!block) return false;
@@ -77,7 +77,7 @@ class Backlog {
     std::size_t used;  ///< bytes; of the last one: end_
   };
 
-  /// Whether there is memory for one more block in the row.
+  /// Returns whether there is memory for another block in the row.
   bool has_place() noexcept {
     try {
       if (blocks_.size() == blocks_.capacity()) blocks_.reserve(2 * blocks_.size() + 2);
@@ -99,7 +99,7 @@ class Backlog {
 
   memory::BlockCache* cache_;
   std::vector<Piece> blocks_;
-  std::size_t begin_ = 0;  ///< of what is unsent, in the first
+  std::size_t begin_ = 0;  ///< of the unsent bytes, in the first
   std::size_t end_ = 0;    ///< of it, in the last
   std::size_t held_ = 0;
   std::uint64_t appended_ = 0;

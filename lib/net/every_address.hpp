@@ -22,12 +22,12 @@ SocketAddress with_port(const SocketAddress& address, std::uint16_t port) noexce
 /// Whether `error` says that this machine does not have an address, or nothing of its family.
 [[nodiscard]] bool is_of_no_use_here(const core::Error& error) noexcept;
 
-/// How often another port is taken where the first address's free port is taken at another one.
+/// The number of ports to try if the free port of the first address is in use at another one.
 inline constexpr int kMostPorts = 16;
 
-/// What `listen(address)` returns, for each of `addresses`, of which there is one at least. All
-/// have one port: if that is 0, `port_of()` what the first returned. An address that this machine
-/// does not have is skipped with a warning, unless there is no other. Throws what `listen` throws.
+/// Returns the results of `listen(address)` for each of `addresses`, at least one. All use one
+/// port: if that is 0, `port_of()` the first result. Skips an address that this machine does not
+/// have with a warning, unless there is no other. Throws as `listen` does.
 template <class Listen, class PortOf>
 auto listen_at_each(const std::vector<SocketAddress>& addresses, Listen listen, PortOf port_of) {
   using Listening = decltype(listen(addresses.front()));
@@ -60,10 +60,9 @@ auto listen_at_each(const std::vector<SocketAddress>& addresses, Listen listen, 
 /// Listening sockets at each of `addresses`, as listen_tcp() makes them.
 std::vector<core::Fd> listen_tcp_at_each(const std::vector<SocketAddress>& addresses, int backlog);
 
-/// What `connect(address, until)` returns for the first of `addresses`, of which there is one at
-/// least, for which it throws no Error. Each has until `until`: an equal part of what the others
-/// have left of the time to `deadline`. Throws the last one's Error; that of an address that is of
-/// no use here only if there is no other.
+/// Returns the result of `connect(address, until)` for the first of `addresses`, at least one, for
+/// which it throws no Error. Each gets an equal part of the remaining time to `deadline`. Throws
+/// the Error of the last one; that of an unusable address only if there is no other.
 template <class Address, class Connect>
 auto connect_to_any(const std::vector<Address>& addresses, core::TimePoint deadline,
                     Connect connect) {

@@ -16,7 +16,7 @@
 namespace offload::net {
 namespace {
 
-/// What any program of the suite says is far shorter.
+/// The replies of programs of the suite are far shorter.
 constexpr std::size_t kMostBytes = 64U << 20;
 
 struct End {

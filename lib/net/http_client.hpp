@@ -18,10 +18,10 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// Asks once, past any proxy, and waits for at most `limit`. Throws Error: not_connected if no
-/// answer comes; not_permitted if the UNIX socket belongs to another user than this one and root.
-/// Root also trusts the owner of the socket's folder, if nobody else may write there: a service
-/// that runs as a user of its own.
+/// Asks once, without a proxy, and waits for at most `limit`. Throws Error: not_connected if no
+/// answer arrives; not_permitted if the UNIX socket belongs to a user other than this one and root.
+/// Root also trusts the owner of the socket's folder, if no one else may write there: a service
+/// with a separate user.
 HttpAnswer ask(const HttpQuestion& question, core::Duration limit);
 
 }  // namespace offload::net

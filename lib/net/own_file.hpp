@@ -11,9 +11,9 @@ namespace offload::net {
 /// whether it did.
 bool remove_same_file(const std::string& path, const struct stat& file) noexcept;
 
-/// A file that this process has made, such as that of a UNIX socket. Removes it at its end, and
-/// nothing that another program has put in its place. To end before what keeps the file open: until
-/// then no other file gets its inode.
+/// A file that this process has made, such as that of a UNIX socket. The destructor removes it, but
+/// not a file with which another program has replaced it. Must be destroyed before the object that
+/// keeps the file open: until then no other file gets its inode.
 class OwnFile {
  public:
   /// The file that is at `path` now. Throws Error if there is none.

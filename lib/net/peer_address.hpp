@@ -12,11 +12,11 @@
 namespace offload::net {
 
 /// The address of a TCP peer in 18 bytes: an IPv6 address, or an IPv4 one mapped into it, and the
-/// port. Of another family, or none: unknown. Nothing allocates.
+/// port. Another family, or none, is unknown. Nothing allocates.
 class PeerAddress {
  public:
   PeerAddress() noexcept = default;
-  /// Of what accept4(2) filled in.
+  /// From the result of accept4(2).
   explicit PeerAddress(const sockaddr_storage& address) noexcept;
 
   /// "10.0.0.1:4711", "[2001:db8::1]:4711", "of unknown address".

@@ -24,9 +24,9 @@ struct SocketAddress {
   }
   [[nodiscard]] int family() const noexcept { return storage.ss_family; }
   [[nodiscard]] std::uint16_t port() const noexcept;
-  /// Whether only this machine can connect to it.
+  /// Returns whether only this machine can connect to it.
   [[nodiscard]] bool is_loopback() const noexcept;
-  /// Whether it stands for all addresses of a machine: "0.0.0.0", "::".
+  /// Returns whether it means all addresses of a machine: "0.0.0.0", "::".
   [[nodiscard]] bool is_wildcard() const noexcept;
   /// "127.0.0.1", "::1"
   [[nodiscard]] std::string host() const;
@@ -48,9 +48,9 @@ void start_listening(int fd, int backlog);
 /// keep-alive, which detects a dead peer within some minutes. Throws Error.
 core::Fd listen_tcp(const SocketAddress& address, int backlog);
 
-/// Listening sockets at one address, each with a queue of its own: from one source (net::Source)
-/// connections come to one of them, so a source that connects faster than anybody accepts fills
-/// that queue alone. Otherwise as listen_tcp.
+/// Returns listening sockets at one address, each with a separate queue: connections of one source
+/// (net::Source) come to one of them, so a source that connects too fast fills only that queue.
+/// Otherwise as listen_tcp().
 std::vector<core::Fd> listen_tcp_by_source(const SocketAddress& address, int backlog);
 
 /// The address that a socket is bound to. Throws Error.

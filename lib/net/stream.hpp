@@ -46,7 +46,7 @@ class Stream {
     arrival = {};
     return tls_ ? receive(room) : receive_with_arrival(fd(), room, arrival);
   }
-  /// Whether receive() may have more to return though epoll does not tell.
+  /// Returns whether receive() may have more data that epoll does not report.
   [[nodiscard]] bool has_pending() const noexcept { return tls_ && tls_->has_pending(); }
 
   /// The next send has to begin with the bytes that this one did not take.
@@ -70,8 +70,8 @@ class Stream {
   void close_notify() noexcept {
     if (tls_) tls_->close_notify();
   }
-  /// Sends no more: shutdown(2), and frees what TLS holds. What the peer still sends can be taken
-  /// from fd() as it comes.
+  /// Ends sending, with shutdown(2), and frees the memory of TLS. Raw bytes of the peer can still
+  /// be received from fd().
   void end_sending() noexcept {
     close_notify();
     tls_.reset();
@@ -84,7 +84,7 @@ class Stream {
     socket_.reset();
   }
 
-  /// What was wrong when a call set errno to `errnum`, for people.
+  /// Returns a description of the failure of a call that set errno to `errnum`.
   [[nodiscard]] std::string describe_error(int errnum) const {
     return tls_ && !tls_->failure().empty() ? tls_->failure() : core::describe_errno(errnum);
   }

@@ -6,10 +6,10 @@
 
 namespace offload::net {
 
-/// A listening stream socket at `path`, non-blocking, which only this user and root may connect to
-/// (mode 0600 from the start). Takes the place of one that nobody listens at any more. The file is
-/// the caller's to remove (OwnFile). Throws Error: in_use where somebody listens, or something else
-/// is there.
+/// Returns a listening, non-blocking stream socket at `path`, to which only this user and root may
+/// connect (mode 0600 from the start). Replaces a socket without a listener. The caller must remove
+/// the file (OwnFile). Throws Error: in_use if another process listens, or the path is not a
+/// socket.
 core::Fd listen_unix(const std::string& path, int backlog);
 
 /// Whether `path` is one that sockaddr_un takes: not empty, at most 107 bytes.

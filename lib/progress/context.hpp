@@ -85,7 +85,7 @@ class Context : Pollable {
  protected:
   enum class Step : std::uint8_t { done, in_progress };
 
-  // What a subclass implements. It completes tasks in on_poll, or in an event of a descriptor that
+  // Implemented by a subclass. It completes tasks in on_poll, or in an event of a descriptor that
   // it watches; never inside on_submit.
 
   /// Starts. If it throws, it must have undone everything. in_progress: the subclass calls
@@ -104,12 +104,12 @@ class Context : Pollable {
   /// work. The context may have stopped when complete() returns.
   virtual bool on_poll(std::size_t most) = 0;
 
-  // As in Pollable. The defaults are for a context that must be polled while it is active.
+  // The same as in Pollable. The defaults are for a context that must be polled while it is active.
   [[nodiscard]] Expecting expecting() const override { return Expecting::from_device; }
   core::Duration arm() override { return {}; }
   void disarm() override {}
 
-  // What a subclass calls.
+  // Called by a subclass.
 
   /// Requests a poll in the next turn; the engine does not sleep before it.
   void request_turn() noexcept { engine_->activate(*this); }
@@ -125,7 +125,8 @@ class Context : Pollable {
     --in_flight_count_;
     task.finish(status);
   }
-  /// Puts a task in flight that the subclass has taken in a call of its own, as on_submit() does.
+  /// Puts a task in flight that the subclass has accepted in one of its own calls, as on_submit()
+  /// does.
   void accept(Task& task) noexcept {
     assert(state_ == State::running && task.context_ == this && task.may_be_submitted());
     task.state_ = Task::State::submitted;

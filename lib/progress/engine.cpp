@@ -23,9 +23,9 @@ constexpr std::size_t kEventsAtOnce = 256;
 /// system call, which costs as much as about ten polls of memory.
 constexpr std::uint32_t kTurnsPerLook = 16;
 
-/// Whether epoll_pwait2 is there: not before Linux 5.11 (ENOSYS), nor where a container's seccomp
-/// profile is older than that and denies what it does not know (EPERM). Relaxed: it guards nothing,
-/// and a thread that does not see it finds out for itself.
+/// True until epoll_pwait2 fails: before Linux 5.11 (ENOSYS), or in a container whose older seccomp
+/// profile denies unknown calls (EPERM). Relaxed: it guards nothing, and a thread that does not see
+/// it finds out for itself.
 std::atomic<bool> has_nanoseconds{true};
 
 /// An interrupted wait gives what is there: it may be that of a process that was stopped,
@@ -44,7 +44,7 @@ int wait_for_events(int epoll, epoll_event* events, int count, Duration timeout)
     if (errno != ENOSYS && errno != EPERM) core::throw_errno("epoll_pwait2");
     has_nanoseconds.store(false, std::memory_order_relaxed);
   }
-  // In whole milliseconds, rounded up, so that nobody spins, and no more than fit in an int.
+  // In whole milliseconds, rounded up to avoid spinning, and limited to an int.
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int ready = ::epoll_wait(epoll, events, count,
                                  static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX)));
@@ -98,7 +98,7 @@ bool Engine::run_once(TimePoint deadline) {
   const UsageCheck::Turn in_turn(usage_, "run_once");
   read_clock({});
   if (times_ != nullptr) end_time();
-  // Of the turns before: the clock is not read for it after each of them.
+  // For previous turns: the clock is not read after each of them.
   if (std::exchange(has_untimed_work_, false)) last_work_ = now_;
   const bool polled = poll_all();
   const bool may_spin = !polled && now_ - last_work_ < spin_;
@@ -127,8 +127,9 @@ void Engine::read_clock(Duration waited) noexcept {
     run_time_ += spent;
     return;
   }
-  // A gap that outlasts a sleep has begun within it, nobody knows when: as long before its end as
-  // it lasted after that, so that a limit that was to end the sleep is not over at once.
+  // A gap that outlasts a sleep began at an unknown time within it: it counts as having begun as
+  // long before the end as it lasted after it, so that a limit that ends the sleep is not over
+  // immediately.
   run_time_ += std::max(waited - late, Duration{});
   uncounted_ = kLongestDelay;  // where each turn is late, limits come all the same
   turns_to_look_ = 0;
@@ -151,7 +152,7 @@ void Engine::end_time() noexcept {
   }
 }
 
-/// What comes after a sleep is work: events, or what the deadline was for.
+/// A sleep is followed by work: events, or the work of the deadline.
 void Engine::end_sleep() noexcept {
   turn_ = Turn::slept;
   end_time();
@@ -211,7 +212,7 @@ bool Engine::sleep(TimePoint deadline) {
 bool Engine::poll_all() {
   bool worked = false;
   Pollable* const first = active_.front();
-  // What a poll that threw has left is in the other list.
+  // After a poll that threw, the remaining elements are in the other list.
   if (first != nullptr && active_.next(*first) == nullptr && to_poll_.empty()) {
     worked = first->poll();  // it alone, where it is
   } else {
@@ -223,8 +224,8 @@ bool Engine::poll_all() {
 
 bool Engine::poll_active() {
   bool worked = false;
-  // Each is moved back before it is polled, as a poll may activate and deactivate any of them. What
-  // becomes active now is polled in the next turn.
+  // Each is moved back before it is polled, because a poll may activate and deactivate any of them.
+  // Newly active ones are polled in the next turn.
   to_poll_.splice_back(active_);
   while (Pollable* const pollable = to_poll_.pop_front()) {
     active_.push_back(*pollable);

@@ -32,7 +32,7 @@ enum class Expecting : std::uint8_t {
 /// A source of work that is found by polling memory, not by waiting for a descriptor.
 class Pollable : public core::ListNode<Pollable> {
  public:
-  /// Does the work that is there, within a bound of its own. Returns whether there was work.
+  /// Does available work, within its own bound. Returns whether there was work.
   virtual bool poll() = 0;
 
   [[nodiscard]] virtual Expecting expecting() const = 0;
@@ -72,11 +72,11 @@ class Pollable : public core::ListNode<Pollable> {
 /// that, and end the program otherwise.
 class Engine {
  public:
-  /// A turn, or a wake-up, may be this late. The rest of what it is late was lost: a busy machine's
-  /// scheduler rarely takes longer.
+  /// A turn, or a wake-up, may be this late. A longer delay counts as a gap: the scheduler of a
+  /// busy machine rarely takes longer.
   static constexpr core::Duration kLongestDelay = std::chrono::milliseconds(20);
 
-  /// `times`: outlives it; none: nobody asks.
+  /// `times` outlives it; null: no times are counted.
   explicit Engine(core::Duration spin = {}, EngineTimes* times = nullptr);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -42,7 +42,7 @@ class Graph final : public Context {
   /// `instances`: how many may exist at once. `callbacks`: called when one completes. Throws Error
   /// (invalid_value).
   Graph(std::string name, std::size_t instances, Pool::Callbacks callbacks);
-  /// As Context's. Tasks in flight for its nodes complete without a callback.
+  /// Ends as Context does. Tasks in flight for its nodes complete without a callback.
   ~Graph() override;
 
   // These throw Error: bad_state if the graph is not idle, invalid_value. `name`: for error

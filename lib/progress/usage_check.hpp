@@ -5,7 +5,7 @@
 
 namespace offload::progress {
 
-/// Whether UsageCheck checks: only in builds with assertions.
+/// True if UsageCheck checks: only in builds with assertions.
 #ifdef NDEBUG
 inline constexpr bool kChecksUsage = false;
 #else

@@ -78,7 +78,7 @@ class Reader {
   /// All remaining bytes.
   std::span<const std::byte> rest() noexcept { return take(rest_.size()); }
 
-  /// Whether no read went past the end and no bytes remain.
+  /// Returns whether no read went past the end and no bytes remain.
   [[nodiscard]] bool finished() const noexcept { return ok_ && rest_.empty(); }
   [[nodiscard]] bool ok() const noexcept { return ok_; }
 

@@ -20,7 +20,7 @@ inline constexpr std::uint16_t kControlVersion = 4;
 /// The longest control message, bytes: a longer one is refused unread.
 inline constexpr std::uint32_t kMaxControlLength = 1024;
 
-/// The longest message of an application, bytes: what `taken` and the length leave.
+/// The longest message of an application, in bytes, without `taken` and the length.
 inline constexpr std::uint32_t kMaxUserMessage = kMaxControlLength - 6;
 
 /// Services of a worker, and of a server: their names fit into a control message. encode() throws
@@ -103,7 +103,7 @@ struct ExchangeConsumerId {
   static std::optional<ExchangeConsumerId> decode(std::span<const std::byte> payload);
 };
 
-/// server → worker: of so many channels it serves the requests from now on.
+/// server → worker: the number of channels whose requests it serves from now on.
 struct Assignment {
   std::uint32_t channels = 0;
 

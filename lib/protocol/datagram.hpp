@@ -12,7 +12,7 @@
 namespace offload::protocol {
 
 inline constexpr std::size_t kSequenceSize = 8;
-/// Of a datagram beside the payload of its frame.
+/// The size of a datagram without the payload of its frame.
 inline constexpr std::size_t kDatagramHeaderSize = kSequenceSize + kFrameHeaderSize;
 
 }  // namespace offload::protocol

@@ -65,8 +65,7 @@ enum class Refusal : std::uint32_t {
 /// A description of `reason` for people.
 std::string_view describe(Refusal reason) noexcept;
 
-/// Its name in this list, for programs: "worker_unavailable"; empty for a code that is none of
-/// these.
+/// Returns its name in this list, for programs: "worker_unavailable"; empty for another code.
 std::string_view name_of(Refusal reason) noexcept;
 
 /// The fields of a frame's header.
@@ -101,14 +100,14 @@ struct FrameView {
   [[nodiscard]] std::size_t size() const noexcept { return kFrameHeaderSize + payload.size(); }
 };
 
-/// Whether `id` is one of MessageId.
+/// Returns whether `id` is one of MessageId.
 constexpr bool is_known(std::uint32_t id) noexcept {
   return id <= static_cast<std::uint32_t>(MessageId::error) ||
          (id >= static_cast<std::uint32_t>(MessageId::hello) &&
           id <= static_cast<std::uint32_t>(MessageId::user_message));
 }
 
-/// parse_frame() of what is not a whole good frame.
+/// Does the work of parse_frame() for a stream that is not a whole valid frame.
 FrameView parse_other(std::span<const std::byte> stream, std::uint32_t max_length) noexcept;
 
 /// Parses the frame at the front of `stream`, whose payload may have up to `max_length` bytes. A
@@ -137,7 +136,7 @@ struct ErrorMessage {
   std::string text;
 };
 
-/// Room for what store_error_frame() writes.
+/// Room for the frame that store_error_frame() writes.
 inline constexpr std::size_t kErrorFrameRoom = 128;
 /// Writes a whole error frame with describe(code) to `to` (kErrorFrameRoom bytes); returns its
 /// size.

@@ -11,7 +11,7 @@
 
 namespace offload::telemetry {
 
-/// What a program that runs is told to do.
+/// A command to a running program.
 struct Command {
   std::string name;
   std::string argument;  ///< empty: none

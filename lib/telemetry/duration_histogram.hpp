@@ -37,7 +37,7 @@ class DurationHistogram {
   [[nodiscard]] std::uint64_t count_at(std::size_t bucket) const noexcept {
     return counts_[bucket].value();
   }
-  /// Of all durations, ns.
+  /// Returns the sum of all durations, in ns.
   [[nodiscard]] std::uint64_t sum() const noexcept { return sum_.value(); }
 
  private:

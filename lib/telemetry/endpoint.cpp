@@ -19,7 +19,7 @@ std::optional<Endpoint> Endpoint::parse(const std::string& text) {
     endpoint.host = text.substr(0, colon);
     port = colon + 1;
     const bool bracketed = endpoint.host.starts_with('[') && endpoint.host.ends_with(']');
-    // Of an IPv6 address without brackets nobody can tell where it ends.
+    // The end of an IPv6 address without brackets is ambiguous.
     if (!bracketed && endpoint.host.find(':') != std::string::npos) return std::nullopt;
   }
   const char* const end = text.data() + text.size();

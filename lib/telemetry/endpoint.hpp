@@ -11,17 +11,17 @@ class CommandLine;
 
 namespace offload::telemetry {
 
-/// Where a program tells of itself.
+/// The address at which a program serves metrics and status.
 struct Endpoint {
   std::string host = "127.0.0.1";  ///< a name, an IPv4 or an IPv6 address
   std::uint16_t port = 0;          ///< 0: any free one
 
-  /// "PORT", "ADDRESS:PORT", "[ADDRESS]:PORT"; nothing for what is none of these.
+  /// Parses "PORT", "ADDRESS:PORT" or "[ADDRESS]:PORT"; nothing for other text.
   static std::optional<Endpoint> parse(const std::string& text);
 
-  /// Whether the Host header of a request (RFC 9110 7.2: "NAME", "NAME:PORT") is an IP address,
-  /// "localhost" or `host`. A page of a stranger can have a browser ask under any other name, whose
-  /// address the stranger decides (DNS rebinding), and read what it is answered.
+  /// Returns whether the Host header of a request (RFC 9110 7.2: "NAME", "NAME:PORT") is an IP
+  /// address, "localhost" or `host`. A foreign page can make a browser ask under any other name,
+  /// whose address its owner decides (DNS rebinding), and read the answer.
   [[nodiscard]] bool is_named_by(std::string_view host_header) const;
 };
 
@@ -31,7 +31,7 @@ void add_metrics_option(cli::CommandLine& line, std::optional<Endpoint>& endpoin
 /// --admin, "unix:PATH", into `path`, which is empty without it.
 void add_admin_option(cli::CommandLine& line, std::string& path);
 
-/// The path of "unix:PATH"; nothing for what is not such an address.
+/// Returns the path of "unix:PATH"; nothing for another address.
 std::optional<std::string> parse_admin_address(const std::string& text);
 
 }  // namespace offload::telemetry

@@ -9,7 +9,7 @@
 
 namespace offload::telemetry {
 
-/// The last things that happened to a program, for who looks at it. Any thread.
+/// The last events of a program, for its status page. Any thread.
 class EventLog {
  public:
   static constexpr std::size_t kMost = 64;

@@ -78,7 +78,7 @@ void Exposition::histogram(const Metric& metric, const Labels& labels,
     below += histogram.count_at(i);
     sum.bucket[i].cumulative_count += below;
   }
-  // Of what the buckets have: the thread may record meanwhile.
+  // The sum of the buckets: the thread may record meanwhile.
   sum.sample_count += below;
   sum.sample_sum += static_cast<double>(histogram.sum()) / kNanoseconds;
 }

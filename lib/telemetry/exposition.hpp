@@ -16,7 +16,7 @@ namespace offload::telemetry {
 /// The labels of a sample: names and values.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-/// What a metric is: its name, in base units, and its text for people.
+/// The name of a metric, in base units, and its help text.
 struct Metric {
   const char* name;
   const char* help;
@@ -37,7 +37,7 @@ class Exposition {
   /// `count` nanoseconds, as seconds.
   void counter_of_seconds(const Metric& metric, const Labels& labels, std::uint64_t count);
   void gauge(const Metric& metric, const Labels& labels, double value);
-  /// Where samples come together the largest stays.
+  /// Adds a gauge of which the largest sample is kept when samples are merged.
   void gauge_of_most(const Metric& metric, const Labels& labels, double value);
   void histogram(const Metric& metric, const Labels& labels, const DurationHistogram& histogram);
 

@@ -17,9 +17,9 @@
 namespace offload::telemetry {
 namespace {
 
-/// Of one connection, for its header lines: scrapers send some hundred bytes.
+/// The memory of a connection for its header lines: scrapers send some hundred bytes.
 constexpr std::size_t kRequestMemory = 8 * 1024;
-/// What those who asked are given to get their answers at the end.
+/// The time that clients get to read their answers at the end.
 constexpr core::Duration kFarewell = core::seconds(1);
 
 struct FreeResponse {
@@ -38,7 +38,7 @@ MHD_Result send_response(MHD_Connection* connection, const HttpResponse& answer)
   return MHD_queue_response(connection, answer.status, response.get());
 }
 
-/// What a request's state points to from its first call on, so that its end is told.
+/// The state of a request points to it from its first call on, so that its end is reported.
 char is_known;
 
 /// Null where there was no memory for it.
@@ -66,8 +66,8 @@ void end_of_request(void* self, MHD_Connection* connection, void** state,
   if (*state != nullptr) static_cast<HttpServer*>(self)->end_request(state_of(connection));
 }
 
-/// Called with the header, and once more when all of a request was read. What is answered at once
-/// ends its connection, as there may be a body, which nobody wants.
+/// Called with the header, and again when all of a request was read. An immediate answer ends the
+/// connection, because an unwanted body may follow.
 MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const char* method,
                   const char*, const char*, std::size_t* body, void** state) {
   const std::string_view name(method);

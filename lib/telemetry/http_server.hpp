@@ -33,23 +33,23 @@ struct HttpResponse {
   const char* allowed = "GET, HEAD";  ///< the methods that a refused one could have been
 };
 
-/// A small HTTP server for requests without a body, on one epoll and a thread of its own
-/// (libmicrohttpd). A peer that sends half of a request, or reads nothing, keeps nobody else
-/// waiting: where there are too many connections the source that has the most loses one, first one
-/// that has no request under way, the oldest of these, and last the one that has just come.
+/// A small HTTP server for requests without a body, with one epoll and a separate thread
+/// (libmicrohttpd). A peer that sends half of a request, or reads nothing, does not delay others:
+/// if there are too many connections, the source with the most loses one, first the oldest one
+/// without a request in progress, and last the newest one.
 class HttpServer {
  public:
-  /// Called on the server's thread, for any method. What it throws is answered with 500.
+  /// Called on the server's thread, for any method. If it throws, the answer is 500.
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
 
   /// Connections at a time; and how long one may do nothing, in seconds. One whose request has not
   /// come whole within that time ends as soon as another connection comes.
   static constexpr unsigned kMostConnections = 128;
   static constexpr unsigned kPatience = 10;
-  /// What it takes of the process, with the listener and its epoll.
+  /// The descriptors that it uses, with the listener and its epoll.
   static constexpr int kDescriptors = static_cast<int>(kMostConnections) + 4;
 
-  /// `listener`: bound and listening, TCP or UNIX, non-blocking. `most` and `patience`: in place of
+  /// `listener`: bound and listening, TCP or UNIX, non-blocking. `most` and `patience`: instead of
   /// kMostConnections and kPatience. Throws Error.
   HttpServer(core::Fd listener, Handler handler, unsigned most = kMostConnections,
              unsigned patience = kPatience);

@@ -7,7 +7,7 @@
 
 namespace offload::telemetry {
 
-/// What was built.
+/// The version of a build.
 struct Build {
   const char* version;
   const char* revision;

@@ -11,8 +11,8 @@
 
 namespace offload::telemetry {
 
-/// The last samples of something, each a struct of 64-bit numbers. One thread adds and waits for
-/// nobody; any may read.
+/// The last samples of a value, each a struct of 64-bit numbers. One thread adds without waiting;
+/// any thread may read.
 template <class Sample>
 class SampleRing {
  public:

@@ -9,13 +9,13 @@ namespace offload::telemetry {
 /// A Chrome trace, as Perfetto and chrome://tracing load it. Times are ticks of core::Clock (ns).
 class Trace {
  public:
-  /// Of this process. `program`: its name.
+  /// A trace of this process. `program`: its name.
   explicit Trace(const std::string& program);
 
   /// A thread whose spans come from now on, until the next one.
   void begin_thread(std::string name);
-  /// A span of the thread. Each ends no earlier than the one before; what overlaps that has a row
-  /// of its own, as viewers take spans of one row for parts of each other.
+  /// Adds a span of the thread. Each ends no earlier than the previous one; overlapping spans get
+  /// separate rows, because viewers nest spans of one row.
   void add_span(const char* name, std::uint64_t begin, std::uint64_t end, std::uint64_t bytes);
   /// A span within the one that was added last.
   void add_part(const char* name, std::uint64_t begin, std::uint64_t end, std::uint64_t bytes);

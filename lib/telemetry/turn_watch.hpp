@@ -19,9 +19,9 @@ namespace offload::telemetry {
 /// gets time for another turn, while the asking one waits.
 class TurnWatch {
  public:
-  /// After so long without a turn the thread is not well.
+  /// The thread is unhealthy after this time without a turn.
   static constexpr core::Duration kLongestTurn = std::chrono::seconds(5);
-  /// What health() waits for another turn, at most: much of it on a busy machine, and less than
+  /// The longest wait of health() for another turn: long enough on a busy machine, and shorter than
   /// probes wait for an answer, 1 s by default in Kubernetes.
   static constexpr core::Duration kGrace = std::chrono::milliseconds(500);
 
@@ -33,8 +33,8 @@ class TurnWatch {
     turned_.set(static_cast<std::uint64_t>(now.time_since_epoch().count()));
   }
 
-  /// Whether it turns. Waits once for a thread that hangs, and not again until it has turned. Any
-  /// thread.
+  /// Returns whether the thread turns. Waits once for a thread that hangs, and not again until it
+  /// has turned. Any thread.
   [[nodiscard]] Condition health() const;
 
  private:

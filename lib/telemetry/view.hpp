@@ -20,23 +20,23 @@ namespace offload::telemetry {
 
 class Trace;
 
-/// What a probe hears: whether it is so, and a sentence that explains it.
+/// The reply to a probe: whether the condition holds, and a sentence that explains it.
 struct Condition {
   bool holds;
   std::string why;
 };
 
-/// What a program tells of itself. Called on the view's thread, beside all others: it reads
-/// counters and what a mutex guards, and waits for no thread; health() may, as TurnWatch says.
+/// The data that a program serves. Called on the view's thread, beside all others: it reads
+/// counters and data guarded by a mutex, and waits for no thread; health() may, see TurnWatch.
 class Source {
  public:
   /// Its own metrics; the process's are the view's.
   virtual void collect(Exposition& page) const = 0;
-  /// Whether its control thread turns.
+  /// Returns whether its control thread turns.
   [[nodiscard]] virtual Condition health() const = 0;
-  /// Whether it can do its work now.
+  /// Returns whether it can do its work now.
   [[nodiscard]] virtual Condition readiness() const = 0;
-  /// For /status: an object with what a page for people shows. Text may be no UTF-8.
+  /// Returns the object of /status, with the data of the live page. Text may be invalid UTF-8.
   [[nodiscard]] virtual nlohmann::json status() const = 0;
   /// For /trace: its threads and their spans.
   virtual void trace(Trace& trace) const = 0;
@@ -64,7 +64,7 @@ class View {
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
-  /// Of the first kind: the first.
+  /// Returns the first address of the first kind.
   [[nodiscard]] const net::SocketAddress& address() const noexcept { return address_; }
 
  private:
@@ -93,7 +93,8 @@ class View {
   Page status_;
   Page trace_;
   net::SocketAddress address_;
-  std::vector<std::unique_ptr<HttpServer>> servers_;  ///< by address; end before what they read
+  std::vector<std::unique_ptr<HttpServer>> servers_;  ///< by address; destroyed before the data
+                                                      ///< that they read
 };
 
 }  // namespace offload::telemetry

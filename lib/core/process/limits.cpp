@@ -124,7 +124,7 @@ std::vector<ProcessLimit> group_limits(const std::string& root, const GroupLimit
     const std::string group = line.substr(second + 1);
     const bool is_version_2 = controllers.empty();
     if (!is_version_2 && !contains(controllers, limit.controller)) continue;
-    // "/.." is outside of what this process sees: cgroup_namespaces(7).
+    // "/.." is not visible to this process: cgroup_namespaces(7).
     if (!group.starts_with('/') || group.starts_with("/..")) continue;
     const char* const file = is_version_2 ? limit.file_2 : limit.file_1;
     const Mount* other = nullptr;

@@ -7,7 +7,7 @@
 
 namespace offload::core {
 
-/// A limit of what this process may have, and what sets it.
+/// A resource limit of this process, and the source of the limit.
 struct ProcessLimit {
   std::uint64_t value;
   std::string source;  ///< the file of a control group, or an option as in "ulimit -v"

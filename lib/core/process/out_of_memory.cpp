@@ -13,7 +13,7 @@
 namespace offload::core {
 namespace {
 
-/// What describe_errno(ENOMEM) says, made without memory.
+/// The text of describe_errno(ENOMEM), made without memory.
 class NoMemory {
  public:
   NoMemory() noexcept {

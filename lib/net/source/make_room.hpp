@@ -9,9 +9,9 @@
 
 namespace offload::net {
 
-/// Chooses which `count` of `all` make room for others: one after the other of the source that has
-/// the most of those that are left, so that a source never pays for another that has more. Of a
-/// source, and of sources with equally many, the first in `all` goes first. Throws std::bad_alloc.
+/// Chooses `count` of `all` to make room for others: one after the other, of the source that then
+/// has the most, so that a source never loses one to another that has more. For a source, and among
+/// sources with the same number, chooses the first in `all`. Throws std::bad_alloc.
 template <class T, class SourceOf>
 std::vector<T*> choose_to_make_room(const std::vector<T*>& all, std::size_t count,
                                     SourceOf source_of) {

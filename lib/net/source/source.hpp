@@ -26,7 +26,7 @@ inline Source source_of(const sockaddr_storage& address) noexcept {
   return source_of(ip_bytes(address));
 }
 
-/// Where connections of strangers come in.
+/// The entries for connections of untrusted peers.
 enum class Door : std::uint8_t { http, clients, tls, control };
 inline constexpr std::array<const char*, 4> kDoors{"http", "clients", "tls", "control"};
 

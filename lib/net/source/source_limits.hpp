@@ -10,10 +10,10 @@
 
 namespace offload::net {
 
-/// How many handshakes a source of connections may begin without proving a key: a token bucket for
-/// each (an IPv4 address, or the first 64 bits of an IPv6 one), and one for all together. What
-/// proves the key gets its token back, so a worker with many channels is not slowed down. One
-/// thread.
+/// Limits the handshakes that a source of connections may begin without proving a key: a token
+/// bucket for each (an IPv4 address, or the first 64 bits of an IPv6 one), and one for all
+/// together. A proof of the key returns the token, so a worker with many channels is not slowed
+/// down. One thread.
 class SourceLimits {
  public:
   /// Handshakes that may fail at once, and that may a second after that. One costs the control
@@ -23,7 +23,7 @@ class SourceLimits {
   static constexpr double kBurstOfAll = 128;
   static constexpr double kRateOfAll = 200;
 
-  /// Whether `source` may begin a handshake now; it costs a token if so.
+  /// Returns whether `source` may begin a handshake now; takes a token if so.
   bool take(const Source& source, core::RunTime now) {
     if (buckets_.size() >= kMostSources) forget(now);
     Bucket& bucket = buckets_.try_emplace(source, Bucket{kBurst, now}).first->second;

@@ -69,7 +69,7 @@ void use_private_key(SSL_CTX* context, const std::string& path) {
   require(::SSL_CTX_use_PrivateKey(context, key.get()), action);
 }
 
-/// What SSL_set_tlsext_host_name does, which is a macro with a cast of C.
+/// Does the same as SSL_set_tlsext_host_name, which is a macro with a C cast.
 void send_name(SSL* ssl, const std::string& name) {
   require(static_cast<int>(::SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
                                       const_cast<char*>(name.c_str()))),

@@ -10,8 +10,8 @@
 
 namespace offload::net {
 
-/// A certificate of one's own, in PEM: the chain, one's own first, and the private key, which
-/// nobody but its owner and group can read, and which has no passphrase.
+/// A certificate in PEM: the chain, beginning with the certificate, and the private key, which only
+/// its owner and group can read, and which has no passphrase.
 struct TlsCertificate {
   std::string chain_file;
   std::string key_file;
@@ -23,12 +23,12 @@ struct PreSharedKey {
   std::vector<std::byte> key;  ///< 16 to 256 bytes
 };
 
-/// What one end of TLS 1.3 connections is made from: its role, its certificate or keys, and what it
-/// asks of the peer. No other version, no tickets, no early data; Diffie-Hellman in every
-/// handshake. A copy refers to the same. Any thread may make streams from it.
+/// The settings of one end of TLS 1.3 connections: its role, its certificate or keys, and its
+/// requirements for the peer. No other version, no tickets, no early data; Diffie-Hellman in every
+/// handshake. Copies share the settings. Any thread may make streams from it.
 ///
 /// The constructing functions throw Error, which names the file: not_permitted for a private key
-/// that others can read, invalid_value for what OpenSSL does not take, or the system's.
+/// that others can read, invalid_value if OpenSSL rejects it, or an error of the system.
 class TlsContext {
  public:
   /// With `client_ca_file`, a client needs a certificate that one of its authorities has signed.

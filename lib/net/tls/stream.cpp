@@ -21,8 +21,8 @@ namespace {
 
 /// The most that a record carries (RFC 8446, 5.1).
 constexpr std::size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
-/// A peer may renew its keys as it likes, and each time costs this end some microseconds: nobody
-/// needs more of that in a connection's life.
+/// A peer may update its keys at any time, which costs this end some microseconds each time: no
+/// peer needs more updates during a connection.
 constexpr std::uint32_t kMostMessages = 1024;
 
 /// The bytes of a gathered write, from which records are made.
@@ -31,7 +31,7 @@ class Gather {
   explicit Gather(std::span<const iovec> pieces) : pieces_(pieces) { skip(0); }
 
   [[nodiscard]] bool done() const noexcept { return pieces_.empty(); }
-  /// The next bytes, a whole record of them if there are so many: where they lie, or in `room`.
+  /// Returns the next bytes, up to a whole record: in their place, or copied to `room`.
   std::span<const std::byte> next(std::span<std::byte, kRecord> room) const {
     const auto first = bytes_of(0);
     if (first.size() >= kRecord || pieces_.size() == 1) {

@@ -39,15 +39,15 @@ class TlsStream {
   /// Receives until `room` is full or nothing is left; 0: the peer has said that it sends no more
   /// (close_notify). An end of the connection without that is a failure: it may be an attack.
   ssize_t receive(std::span<std::byte> room);
-  /// Whether receive() may have more to return though epoll does not tell: to be called again then.
+  /// Returns whether receive() may have more data that epoll does not report: call it again then.
   [[nodiscard]] bool has_pending() const noexcept { return has_pending_; }
 
   /// Sends as much as the socket takes. The next send has to begin with the bytes that this one did
   /// not take, as a record of them may be on its way; it may have more of them, or fewer.
   ssize_t send(std::span<const iovec> pieces);
   ssize_t send(std::span<const std::byte> bytes);
-  /// Tells the peer that nothing more is sent (close_notify), if the socket takes it at once. What
-  /// the peer sends can still be received.
+  /// Tells the peer that no more data follows (close_notify), if the socket has room now. Data of
+  /// the peer can still be received.
   void close_notify() noexcept;
 
   /// Whether the call before waits for the socket to take bytes, a receive or handshake too.

@@ -64,7 +64,7 @@ def test_a_wrong_command_line(client_of, options, hints):
     ("0 64\nsoon 64\n", ["line 2", "soon 64", "0.25 or 1500us"]),
     ("0.5 64\n0.25 64\n", ["line 2", "before the offset of the previous line"]),
     ("0 64\n\n# and then\n1ms\n", ["line 4", "each line needs an offset and a size"]),
-    ("0 17m\n", ["line 1", "17m", "at most 16m"]),
+    ("0 17m\n", ["line 1", "17m", "a size up to 16m"]),
     ("-1 64\n", ["line 1", "-1 64"]),
     ("# nothing\n", ["it has no requests"]),
     ("", ["it has no requests"]),
