@@ -80,7 +80,7 @@ struct ResponseWriter {
   /// The register of the card that reads the queue, which a GPU rings instead of the queue's
   /// doorbell if it can; null if there is none.
   std::uint64_t* card_register = nullptr;
-  std::string carrier;  ///< a description for the log of what carries out the entries
+  std::string carrier;  ///< for the log: the object that carries out the entries
 };
 
 /// A channel's memory as a worker maps it, with all that a back end needs to serve the channel.

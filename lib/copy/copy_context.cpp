@@ -11,7 +11,7 @@ namespace {
 using core::ErrorCode;
 using memory::Buffer;
 
-/// Whether the two share a byte.
+/// Returns whether the two share a byte.
 bool overlap(std::span<const std::byte> one, std::span<const std::byte> other) {
   // std::less orders pointers into different objects too.
   const std::less<> before;
@@ -39,7 +39,7 @@ std::uint64_t shape_of(const Buffer& destination) noexcept {
   return shape;
 }
 
-/// Whether `length` bytes of `source` can be written to `destination`.
+/// Returns whether `length` bytes of `source` can be written to `destination`.
 core::Status check_target(const Buffer& source, const Buffer& destination, std::size_t length) {
   std::size_t left = length;
   for (const Buffer* buffer = &destination; buffer != nullptr; buffer = buffer->next()) {

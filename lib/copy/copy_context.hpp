@@ -35,7 +35,7 @@ class CopyTask final : public progress::Task {
  private:
   friend CopyContext;
 
-  /// What a context has worked out for a task that it accepted.
+  /// The plan of a context for a task that it accepted.
   struct Plan {
     std::size_t length = 0;   ///< of all the source's data
     std::uint64_t shape = 0;  ///< of the destination: where its tailrooms are
@@ -71,7 +71,7 @@ class CopyContext : public progress::Context {
   [[nodiscard]] CopyTask* next(CopyTask& task) noexcept {
     return static_cast<CopyTask*>(next_in_flight(task));
   }
-  /// Whether the destination still is what it was when the task was submitted.
+  /// Returns whether the destination is still the same as when the task was submitted.
   static bool is_as_planned(const CopyTask& task) noexcept;
   static Plan& plan_of(CopyTask& task) noexcept { return task.plan_; }
 

@@ -16,7 +16,7 @@ class MemoryCopyContext final : public CopyContext {
  public:
   /// Some tens of microseconds of copying: how long others on the engine may wait.
   static constexpr std::size_t kBytesAtOnce = 256UL * 1024;
-  /// The call that submits looks at each buffer of a list, and is to stay short.
+  /// The submission reads each buffer of a list, and must stay short.
   static constexpr std::size_t kMostElements = 64;
 
   explicit MemoryCopyContext(std::string name = "memory copy")

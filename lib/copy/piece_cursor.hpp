@@ -22,7 +22,7 @@ class PieceCursor {
   PieceCursor(const memory::Buffer& source, const memory::Buffer& destination) noexcept
       : source_(&source), destination_(&destination) {}
 
-  /// Whether it was set to a copy.
+  /// Returns whether it was set to a copy.
   [[nodiscard]] bool is_set() const noexcept { return source_ != nullptr; }
 
   /// The next piece, of `most` bytes at most; of no bytes at the end of either list.

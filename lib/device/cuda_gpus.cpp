@@ -34,7 +34,7 @@ Support from_attribute(const Device& gpu, cudaDeviceAttr attribute, const char* 
   return value != 0 ? Support{true, {}} : Support{false, reason};
 }
 
-/// Whether this build has code for the GPU: from OFFLOAD_LOWEST_SM on it has.
+/// Returns whether this build has code for the GPU: from OFFLOAD_LOWEST_SM on.
 Support persistent_worker_of(const Device& gpu) {
   int major = 0;
   int minor = 0;

@@ -37,7 +37,7 @@ Support has_numa() {
   return {true, {}};
 }
 
-/// Of the size that memory::allocate_range asks for.
+/// Checks for pages of the size that memory::allocate_range() uses.
 Support has_huge_pages() {
   std::uint64_t free = 0;
   std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
@@ -62,8 +62,7 @@ Support host_supports(Capability capability) {
   return {false, "host memory is accessed directly"};
 }
 
-/// What takes a protection domain to be asked, such as whether it registers dma-bufs, lib/rdma
-/// knows.
+/// lib/rdma has the capabilities that need a protection domain, such as registering dma-bufs.
 Support rdma_supports(Capability capability) {
   switch (capability) {
     case Capability::mapped_host_memory:

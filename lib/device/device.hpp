@@ -68,7 +68,7 @@ struct Support {
   explicit operator bool() const noexcept { return supported; }
 };
 
-/// Whether `device` has `capability` on this machine and in this build.
+/// Returns whether `device` has `capability` on this machine and in this build.
 Support supports(const Device& device, Capability capability);
 /// The same of a GPU. As list_gpus(), one with CUDA (cuda_gpus.cpp) and one without (no_gpus.cpp).
 Support gpu_supports(const Device& gpu, Capability capability);
@@ -86,12 +86,12 @@ DeviceList list_gpus();
 /// The RDMA devices that libibverbs finds.
 DeviceList list_rdma_devices();
 
-/// Whether `text` is "[domain:]bus:device[.function]", in hexadecimal.
+/// Returns whether `text` is "[domain:]bus:device[.function]", in hexadecimal.
 bool is_pci_address(std::string_view text);
 
-/// The device that `selector` means among `devices`: "host", "gpu" or "rdma" (the first),
+/// Returns the device of `devices` that `selector` names: "host", "gpu" or "rdma" (the first),
 /// "gpu:INDEX", "rdma:INDEX", a PCI address with or without its domain and function, or a name.
-/// Throws Error: not_found, with what there is; invalid_value for a name that several devices have.
+/// Throws Error: not_found, with the list; invalid_value for a name of several devices.
 const Device& find(const std::vector<Device>& devices, std::string_view selector);
 
 }  // namespace offload::device

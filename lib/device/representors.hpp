@@ -37,12 +37,12 @@ struct Representor {
   [[nodiscard]] std::string describe() const;
 };
 
-/// What a phys_port_name says: "[cN]pfN", with "vfN", "sfN" or a DPU's "hpf" behind it. Nothing for
-/// other names, as those of physical ports are ("p0").
+/// Parses a phys_port_name: "[cN]pfN", followed by "vfN", "sfN" or a DPU's "hpf". Nothing for other
+/// names, such as those of physical ports ("p0").
 std::optional<Function> function_of(std::string_view port_name) noexcept;
 
-/// The representors of this machine, by card and function. `interfaces`: a folder as sysfs has it.
-/// Interfaces that are none, or that go away meanwhile, are left out.
+/// The representors of this machine, by card and function. `interfaces`: a folder of sysfs. Omits
+/// interfaces that are not representors, or that disappear meanwhile.
 std::vector<Representor> list_representors(
     const std::filesystem::path& interfaces = "/sys/class/net");
 

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "device/device.hpp"
 
-/// What sysfs says of a device.
+/// The data of sysfs about devices.
 namespace offload::device {
 
 /// Throws Error if that error is the process's own limit of open files: a device that cannot be
@@ -29,8 +29,8 @@ inline std::string attribute(const std::filesystem::path& path) {
   return line;
 }
 
-/// The folder of the card of `device`, which may be some levels up: a subfunction's parent is an
-/// auxiliary device, an interface's may be virtio's. Empty for what is on no bus.
+/// Returns the folder of the card of `device`, which may be some levels up: a subfunction's parent
+/// is an auxiliary device, an interface's may be virtio's. Empty for a device on no bus.
 inline std::filesystem::path card_of(const std::filesystem::path& device) {
   std::error_code error;
   for (auto path = std::filesystem::canonical(device, error); path.has_relative_path();
@@ -40,14 +40,14 @@ inline std::filesystem::path card_of(const std::filesystem::path& device) {
   return {};
 }
 
-/// Its PCI address; empty for what is on no bus.
+/// Returns the PCI address of the card; empty for a device on no bus.
 inline std::string card_address(const std::filesystem::path& device) {
   return card_of(device).filename().string();
 }
 
-/// Which kind of function `device` is, the "device" link of an interface or RDMA device: a VF links
-/// to its PF (physfn, sysfs-bus-pci), an SF is an auxiliary device such as mlx5_core.sf.4. Nothing
-/// for what is on no bus.
+/// Returns the kind of function of `device`, the "device" link of an interface or RDMA device: a VF
+/// links to its PF (physfn, sysfs-bus-pci), an SF is an auxiliary device such as mlx5_core.sf.4.
+/// Nothing for a device on no bus.
 inline std::optional<FunctionKind> function_kind(const std::filesystem::path& device) {
   std::error_code error;
   const auto card = card_of(device);

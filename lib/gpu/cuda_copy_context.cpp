@@ -11,7 +11,7 @@
 namespace offload::gpu {
 namespace {
 
-/// How long the destructor waits for copies under way; any of them takes milliseconds.
+/// The time for which the destructor waits for copies in flight; each takes milliseconds.
 constexpr core::Duration kAbandonTime = std::chrono::seconds(2);
 
 std::size_t checked(std::size_t most_in_flight) {

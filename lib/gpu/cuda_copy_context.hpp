@@ -12,20 +12,20 @@
 namespace offload::gpu {
 
 /// A copy context on a GPU's copy engine: between any memory that CUDA knows, of the GPU, pinned or
-/// of the host. Memory of the host that is not pinned works, but the call that submits waits for
-/// the bytes to be read. Each piece between buffers of both lists is a copy of its own to CUDA.
+/// of the host. Host memory that is not pinned works, but the submission waits until the bytes are
+/// read. Each piece between buffers of both lists is a separate copy for CUDA.
 ///
 /// Submission returns `full` when `most_in_flight` tasks are under way, and `driver` where CUDA
-/// refuses a copy. Copies under way end before a stop does; their tasks end with `shutdown`.
-/// Works on the device that is current when it starts.
+/// refuses a copy. Copies under way end before a stop does; their tasks end with `shutdown`. Works
+/// on the device that is current when it starts.
 class CudaCopyContext final : public copy::CopyContext {
  public:
   /// Each is a call of CUDA, microseconds, in the call that submits.
   static constexpr std::size_t kMostElements = 16;
 
-  /// On a stream of its own, made at each start; or on `stream`, which must outlive this, of the
-  /// device that is current at the start: copies run in order with all other work on it. Throws
-  /// Error (invalid_value) for none in flight.
+  /// Uses its own stream, made at each start; or `stream`, which must outlive this, of the device
+  /// that is current at the start: copies run in order with all other work on it. Throws Error
+  /// (invalid_value) for 0 in flight.
   explicit CudaCopyContext(std::size_t most_in_flight, std::optional<StreamRef> stream = {},
                            std::string name = "CUDA copy");
   CudaCopyContext(std::size_t, Stream&&, std::string = {}) = delete;

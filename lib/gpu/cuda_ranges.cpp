@@ -75,8 +75,8 @@ memory::Range make_device_range(std::size_t length) {
 }
 
 memory::Range make_exported_range(std::size_t length) {
-  // What CUDA allocates at a time: less may share pages with other memory, which a peer would
-  // reach.
+  // CUDA's unit of allocation: smaller ranges may share pages with other memory, which a peer could
+  // access.
   constexpr std::size_t kGranularity = std::size_t{2} << 20;
   if (length == 0 || length > SIZE_MAX - kGranularity) {
     throw core::Error(core::ErrorCode::invalid_value,

@@ -71,8 +71,8 @@ class HostRegistration {
   HostRegistration(void* data, std::size_t bytes, bool writable = true)
       : HostRegistration(data, bytes, writable ? 0U : unsigned{cudaHostRegisterReadOnly},
                          writable ? "" : ", for reading only") {}
-  /// For whole pages that another PCIe device's registers are mapped to. Whether a driver takes
-  /// them is its matter.
+  /// Registers whole pages to which registers of another PCIe device are mapped. A driver may
+  /// refuse them.
   static HostRegistration of_registers(void* page, std::size_t bytes) {
     return {page, bytes, cudaHostRegisterIoMemory,
             ", registers of a device" + device::peer_mapping_advice()};
@@ -89,7 +89,7 @@ class HostRegistration {
   /// Leaves the memory registered: the caller ends that by cudaHostUnregister.
   void release() noexcept { data_ = nullptr; }
 
-  /// Where the GPU sees the memory.
+  /// Returns the GPU's address of the memory.
   [[nodiscard]] void* device_address() const {
     void* address = nullptr;
     check_cuda(cudaHostGetDevicePointer(&address, data_, 0), "cudaHostGetDevicePointer");

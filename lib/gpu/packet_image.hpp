@@ -26,7 +26,7 @@ class PacketImage {
                "cudaMemcpy of a port's handles");
   }
 
-  /// As the GPU sees them.
+  /// Return the handles at the GPU's addresses.
   [[nodiscard]] const kernels::packet::Queue* queues() const noexcept {
     return image_.queues(there_.get());
   }

@@ -14,7 +14,7 @@ namespace offload::gpu {
 /// queues may have theirs in one. One thread; outlives the queues.
 class RegisterPages {
  public:
-  /// Where the GPU sees a register. Throws Error (driver) if it cannot.
+  /// Returns the GPU's address of a register. Throws Error (driver) if it has none.
   void* seen_at(void* address) {
     const auto number = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t offset = number % page_bytes_;

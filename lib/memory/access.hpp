@@ -28,7 +28,7 @@ constexpr Access operator&(Access a, Access b) noexcept {
   return static_cast<Access>(static_cast<std::uint32_t>(a) & static_cast<std::uint32_t>(b));
 }
 
-/// Whether all flags of `part` are in `whole`.
+/// Returns whether all flags of `part` are in `whole`.
 constexpr bool includes(Access whole, Access part) noexcept {
   return (whole & part) == part;
 }

@@ -62,7 +62,7 @@ class BlockCache {
     return block;
   }
 
-  /// Takes a block of this cache back; frees it if enough are free already. An empty one is none.
+  /// Takes a block of this cache back; frees it if enough are free already. Ignores an empty one.
   void give_back(Block block) noexcept {
     if (!block) return;
     lent_ -= block.size();

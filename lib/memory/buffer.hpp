@@ -108,7 +108,7 @@ class Buffer {
   [[nodiscard]] std::size_t total_length() const noexcept;
   /// Whether they are at most `most_elements`, such as the max_sge of a device.
   [[nodiscard]] bool fits(std::size_t most_elements) const noexcept;
-  /// Whether the processor reaches all of them: none is in memory of a device.
+  /// Returns whether the processor can access all of them: none is in memory of a device.
   [[nodiscard]] bool all_in_host() const noexcept;
 
   [[nodiscard]] std::uint32_t references() const noexcept { return references_; }

@@ -14,7 +14,7 @@ namespace offload::memory {
 struct Taken {
   BufferRef buffer;  ///< null if there is none
   /// Only without a buffer: empty (all are in use), bad_state (the inventory or the region is
-  /// stopped), invalid_value (the bytes are none, or not in one range of the region).
+  /// stopped), invalid_value (there are no bytes, or they are not in one range of the region).
   core::ErrorCode error = core::ErrorCode::unexpected;
 };
 

@@ -70,9 +70,8 @@ Range import_shared_range(core::Fd fd, std::size_t length, bool writable);
 /// invalid_value if it is no dma-buf or too short, not_supported if its exporter cannot map it.
 Range map_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable);
 
-/// The same without mapping it, for a GPU's memory that a card is to reach: its addresses are
-/// reserved, so that buffers and keys have some, and are no memory (Location::device). Throws Error
-/// (invalid_value).
+/// Does the same without mapping it, for GPU memory that a card will access: reserves addresses for
+/// buffers and keys, without memory behind them (Location::device). Throws Error (invalid_value).
 Range reserve_dma_buf_range(core::Fd fd, std::uint64_t offset, std::size_t length, bool writable);
 
 /// Memory that another library allocated, such as CUDA, and that lives as long as `owner`.

@@ -27,8 +27,8 @@ using Mapping = std::unique_ptr<std::byte, Unmap>;
 /// mmap(2) of `length` bytes, wherever the kernel has room.
 Mapping map(std::size_t length, int protection, int flags, int fd = -1);
 
-/// Who may write to shared memory: with `maker`, another process that has the descriptor can map it
-/// for reading only, however they open it (F_SEAL_FUTURE_WRITE, fcntl(2)).
+/// The processes that may write to shared memory: with `maker`, another process with the descriptor
+/// can only map it read-only, however it opens it (F_SEAL_FUTURE_WRITE, fcntl(2)).
 enum class Writers : std::uint8_t { all, maker };
 
 /// A sealed memfd and this process's mapping of it: memory shared between processes. Move-only;

@@ -58,7 +58,7 @@ std::vector<double> sorted_copy(std::span<const double> values) {
   return sorted;
 }
 
-/// Whether Student's t is taken.
+/// Returns whether Student's t is used.
 bool is_few(std::size_t count) noexcept {
   return count >= kFewest && count < kFewestForRanks;
 }

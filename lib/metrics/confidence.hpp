@@ -11,7 +11,7 @@ struct Estimate {
   double high = 0;
 };
 
-/// What was measured in two repeats that belong together, such as one after the other.
+/// The values of two repeats that belong together, such as one after the other.
 struct Pair {
   double base = 0;
   double compared = 0;

@@ -28,7 +28,7 @@ constexpr std::size_t kOuterHeader = 8;
 constexpr std::size_t kInnerHeader = 40;
 constexpr unsigned kMaxCountBytes = 9;
 constexpr std::size_t kMaxPayload = kInnerHeader + kMaxCountBytes * LatencyHistogram::kBuckets;
-constexpr double kRatio = 1;  // of the values to what they count: 1 unless they are fractions
+constexpr double kRatio = 1;  // of the values to their unit: 1 unless they are fractions
 constexpr std::uint64_t kHour = 3'600'000'000'000;  // ns
 constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
 

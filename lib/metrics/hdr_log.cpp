@@ -76,7 +76,7 @@ std::string hdr_log_header(double start_unix_s) {
 
 std::string hdr_log_line(std::string_view tag, double start_s, double length_s,
                          std::chrono::nanoseconds max, std::string_view encoded) {
-  // As HdrHistogram's getMaxValue().
+  // The same as getMaxValue() of HdrHistogram.
   const auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(max.count(), 0));
   const std::uint64_t highest = LatencyHistogram::highest_of(LatencyHistogram::bucket_of(value));
   return fmt::format("{}{}{}{:.3f},{:.3f},{:.3f},{}\n", tag.empty() ? "" : "Tag=", tag,

@@ -60,7 +60,7 @@ class IntervalRecorder {
   /// @}
 
  private:
-  /// Whose other_ is.
+  /// The owner of other_.
   enum class State : std::uint8_t {
     spare,    ///< the writer's, and empty
     offered,  ///< the reader's

@@ -53,8 +53,8 @@ class LatencyHistogram {
   /// How many latencies are `latency` or shorter, or in its bucket.
   [[nodiscard]] std::uint64_t count_up_to(std::chrono::nanoseconds latency) const noexcept;
 
-  /// What a report shows beside count(), in microseconds under the names of its JSON: min, mean,
-  /// p50, p90, p95, p99, p99_9, p99_99, p99_999 and max.
+  /// Returns the figures of a report beside count(), in microseconds with the names of its JSON:
+  /// min, mean, p50, p90, p95, p99, p99_9, p99_99, p99_999 and max.
   [[nodiscard]] std::array<std::pair<const char*, double>, 10> summary() const noexcept;
 
   /// @name The buckets, numbered as in HdrHistogram with 1 ns as its lowest discernible value

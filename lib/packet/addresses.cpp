@@ -60,7 +60,7 @@ class Collection {
   }
 
  private:
-  /// Of an interface that is none of Ethernet's it matches no frame.
+  /// The address of an interface that is not Ethernet matches no frame.
   void add_ethernet(const sockaddr_ll& link) {
     std::memcpy(found_.host.ethernet, link.sll_addr, ETH_ALEN);
   }
@@ -69,7 +69,7 @@ class Collection {
     HostAddresses& host = found_.host;
     const std::uint32_t address = v4_of(one.ifa_addr);
     add_word(host.v4, host.v4_count, address);
-    // Of an address with a peer the subnet is the peer's, which getifaddrs(3) has in the place of
+    // For an address with a peer, the subnet is the peer's, which getifaddrs(3) returns instead of
     // the broadcast address.
     const std::uint32_t mask = one.ifa_netmask == nullptr ? ~0U : v4_of(one.ifa_netmask);
     const bool has_other = (one.ifa_flags & IFF_BROADCAST) != 0 && one.ifa_broadaddr != nullptr;

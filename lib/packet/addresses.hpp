@@ -8,14 +8,14 @@
 
 namespace offload::packet {
 
-/// Who answers on an interface.
+/// The addresses of an interface and of its host.
 struct PortAddresses {
   kernels::packet::HostAddresses host{};  ///< what device functions compare with
   std::vector<std::string> own;           ///< the interface's own, IPv4 first; for rules
 };
 
-/// Reads the addresses that an interface and its host have now. Of more than HostAddresses has room
-/// for, the interface's own come first, and the log says so. Throws Error.
+/// Reads the addresses that an interface and its host have now. If they do not fit in
+/// HostAddresses, those of the interface come first, and the log says so. Throws Error.
 PortAddresses read_addresses(const std::string& interface);
 
 /// Tells that addresses of this host may have changed, or something else of its interfaces

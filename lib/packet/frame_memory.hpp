@@ -14,13 +14,12 @@ struct FrameSizes {
   std::uint32_t frame_bytes = 2048;      ///< 2048 or 4096, as AF_XDP has it
 };
 
-/// The memory that packets of one port, or of several that forward to each other, lie in: AF_XDP's
-/// UMEM. Pages of its own, zeroed, that a GPU may be given (gpu::HostRegistration). Outlives the
-/// ports, which end in the reverse order of their making: the first one's socket is what the
-/// others' share.
+/// The memory of the packets of one port, or of several that forward to each other: AF_XDP's UMEM.
+/// Separate, zeroed pages, which can be registered with a GPU (gpu::HostRegistration). Outlives the
+/// ports, which must be destroyed in reverse order: the others share the socket of the first.
 class FrameMemory {
  public:
-  /// Throws Error: invalid_value for sizes that are none, no_memory.
+  /// Throws Error: invalid_value for invalid sizes, no_memory.
   explicit FrameMemory(const FrameSizes& sizes);
   FrameMemory(const FrameMemory&) = delete;
   FrameMemory& operator=(const FrameMemory&) = delete;
@@ -34,7 +33,7 @@ class FrameMemory {
 
   // For ports.
 
-  /// The next home that nobody has. Throws Error (full).
+  /// Returns the next free home. Throws Error (full).
   std::uint32_t take_home();
   /// The socket that the kernel knows the memory by; -1: none yet.
   [[nodiscard]] int socket() const noexcept { return socket_; }

@@ -17,7 +17,7 @@ using kernels::packet::RingOrder;
 struct alignas(64) RingWords {
   std::uint32_t producer;
   alignas(64) std::uint32_t consumer;
-  std::uint32_t flags;  ///< 0: nobody is woken
+  std::uint32_t flags;  ///< 0: no thread is woken
 };
 
 constexpr std::size_t lines(std::size_t bytes) {

@@ -12,11 +12,11 @@
 
 namespace offload::packet {
 
-/// What device functions need of the ports of one FrameMemory, as plain bytes for the memory of
-/// those who run them: the queues' handles, the order of their rings, and the frames to send.
+/// The data of the ports of one FrameMemory for device functions, as plain bytes to copy to their
+/// memory: the handles of the queues, the order of their rings, and the frames to send.
 class Image {
  public:
-  /// Where device functions see an address of this process's: in the frames or a ring.
+  /// Returns the address of device functions for one of this process, in the frames or a ring.
   using SeenAt = std::function<void*(void*)>;
 
   /// The ports outlive it. Throws Error (invalid_value) if they are not all of the memory.

@@ -22,7 +22,7 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// A ring in memory wakes nobody.
+/// The interval of polls of a ring in memory, which wakes no thread.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
 constexpr core::Duration kLinkInterval = std::chrono::seconds(1);
 

@@ -22,8 +22,8 @@ namespace offload::packet {
 
 struct PortOptions {
   std::string interface;
-  /// Of the interface (RX and TX of the same number); empty: all. Frames that come to another one
-  /// go to the kernel's stack.
+  /// Queues of the interface (RX and TX of the same number); empty: all. Frames of other queues go
+  /// to the kernel's stack.
   std::vector<std::uint32_t> hardware_queues{};
   std::uint32_t queues = 1;  ///< that rules choose from, of each hardware queue
   bool only_copy = false;    ///< no zero copy, though the driver may have it
@@ -81,13 +81,13 @@ class Port final : public progress::Context, progress::EventHandler {
   /// In the order of hardware queues, and of numbers in each.
   [[nodiscard]] std::span<const PortQueue> queues() const noexcept { return queues_; }
   [[nodiscard]] bool is_zero_copy() const { return queues_.front().socket.is_zero_copy(); }
-  /// Of all its queues.
+  /// Returns the statistics of all its queues.
   [[nodiscard]] Socket::Statistics statistics() const;
 
-  /// Tells the driver of what a queue has to send, and of free frames, if it wants to be told.
-  /// Returns whether it was. Any thread; a system call at most for each.
+  /// Wakes the driver for frames to send and free frames of a queue, if it needs to be woken.
+  /// Returns whether it was. Any thread; at most one system call for each.
   bool wake(std::size_t queue) noexcept;
-  /// How often the driver was told. Any thread.
+  /// Returns how often the driver was woken. Any thread.
   [[nodiscard]] std::uint64_t wake_ups() const noexcept;
 
  private:
@@ -114,7 +114,7 @@ class Port final : public progress::Context, progress::EventHandler {
   std::vector<PortQueue> queues_;
   core::Fd control_;  ///< any socket, to ask for the interface's state
   core::TimePoint next_look_{};
-  /// Of a queue, apart from what others' threads write. Relaxed: it says nothing but that.
+  /// The count of a queue, separate from words of other threads. Relaxed: it orders nothing.
   struct alignas(core::kCacheLinePair) WakeUps {
     std::atomic<std::uint64_t> count{0};
   };
@@ -125,7 +125,8 @@ class Port final : public progress::Context, progress::EventHandler {
   std::optional<core::Error> error_;
 };
 
-/// How many homes of frames a port with these options takes. Throws Error (not_found).
+/// Returns the number of homes of frames that a port with these options needs. Throws Error
+/// (not_found).
 std::uint32_t homes_of(const PortOptions& options);
 
 }  // namespace offload::packet

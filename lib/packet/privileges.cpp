@@ -35,7 +35,7 @@ bool has(unsigned number) {
 std::string missing_privileges() {
   std::string missing;
   for (const Capability& each : kNeeded) {
-    // What CAP_BPF allows, CAP_SYS_ADMIN allowed before it (Linux 5.8), and still does.
+    // CAP_SYS_ADMIN also allows what CAP_BPF does (since Linux 5.8).
     if (has(each.number) || (each.number == CAP_BPF && has(CAP_SYS_ADMIN))) continue;
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", each.name);
   }

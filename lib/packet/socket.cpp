@@ -17,7 +17,7 @@
 namespace offload::packet {
 namespace {
 
-/// The kernel gives the queue of a program that has ended back from a work queue of its own (struct
+/// The kernel releases the queue of a program that has ended from a work queue (struct
 /// xsk_buff_pool, xp_release_deferred): the next program may find it busy for a moment.
 constexpr core::Duration kQueueReturns = std::chrono::seconds(1);
 

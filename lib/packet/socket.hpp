@@ -14,7 +14,7 @@ struct xdp_ring_offset;
 
 namespace offload::packet {
 
-/// What a socket is bound to.
+/// The interface and the queue of a socket.
 struct SocketPlace {
   std::string interface;  ///< for messages
   unsigned interface_index = 0;
@@ -42,17 +42,17 @@ class Socket {
   [[nodiscard]] const kernels::packet::Ring<kernels::packet::Descriptor>& send() const {
     return send_;
   }
-  /// Of the first socket of a hardware queue alone.
+  /// Only for the first socket of a hardware queue.
   [[nodiscard]] const kernels::packet::Ring<std::uint64_t>& fill() const { return fill_; }
   [[nodiscard]] const kernels::packet::Ring<std::uint64_t>& completions() const {
     return completions_;
   }
   /// The rings' pages.
   [[nodiscard]] std::span<const std::span<std::byte>> mappings() const { return mappings_; }
-  /// Whether the driver moves frames without a copy.
+  /// Returns whether the driver moves frames without a copy.
   [[nodiscard]] bool is_zero_copy() const;
 
-  /// What the kernel counted.
+  /// The counters of the kernel.
   struct Statistics {
     std::uint64_t dropped = 0;        ///< received and dropped for other reasons than these
     std::uint64_t ring_full = 0;      ///< and dropped: the receive ring was full

@@ -21,7 +21,7 @@ namespace {
 /// The reason for a refusal in the kernel's words, of the last call on this thread that had one.
 thread_local std::string kernel_reason;
 
-/// libbpf's own lines: what it finds wrong comes as an Error too, with what is to be done.
+/// Handles lines of libbpf: an Error also reports its failures, and what to do.
 int log_line(libbpf_print_level level, const char* format, va_list arguments) {
   if (level == LIBBPF_DEBUG) return 0;
   char line[512];

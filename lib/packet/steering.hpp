@@ -13,16 +13,16 @@ struct bpf_object;
 
 namespace offload::packet {
 
-/// What a rule matched since it was set.
+/// The frames that a rule has matched since it was set.
 struct RuleCount {
-  std::string rule;  ///< as it was written; "no rule" for what none matched
+  std::string rule;  ///< as it was written; "no rule" for other frames
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0;
 };
 
-/// The XDP program of an interface, which gives each frame to a socket, to the kernel's own stack,
-/// or to nobody, by rules. It is attached by a link that this process holds: the kernel detaches it
-/// when the process is gone, however it went. One thread.
+/// The XDP program of an interface, which passes each frame to a socket or to the kernel's stack,
+/// or drops it, by rules. It is attached by a link that this process holds: the kernel detaches it
+/// when the process ends in any way. One thread.
 class Steering {
  public:
   /// Loads the program. Throws Error; not_permitted says which capability is missing.
@@ -31,7 +31,7 @@ class Steering {
   Steering& operator=(const Steering&) = delete;
   ~Steering();
 
-  /// Where frames of a hardware queue go that a rule sends to `queue`. Throws Error.
+  /// Sets the socket for the frames of a hardware queue that a rule sends to `queue`. Throws Error.
   void add_socket(std::uint32_t hardware_queue, std::uint32_t queue, int socket);
   /// Attaches the program: rules hold from here on. Throws Error: in_use if the interface has
   /// another one.
@@ -43,7 +43,8 @@ class Steering {
   /// kernel's, some milliseconds. Throws Error: invalid_value for too many.
   void set_rules(std::vector<Rule> rules);
 
-  /// Of each rule in its order, and last of no rule. A system call for each: not for the data path.
+  /// Returns the count of each rule in order, and last of no rule. Takes a system call for each:
+  /// not for the data path.
   [[nodiscard]] std::vector<RuleCount> counts() const;
 
  private:

@@ -54,19 +54,18 @@ class Pollable : public core::ListNode<Pollable> {
 /// no other system call. Without work it spins while work is expected, for at most `spin`, then
 /// arms and sleeps in epoll_wait. While it expects work from a thread it yields between polls.
 ///
-/// A program with a loop of its own calls progress() instead, and sleeps on fd() like this:
+/// A program with another loop calls progress() instead, and sleeps on fd() like this:
 ///
 ///     while (engine.progress()) continue;
 ///     const Duration limit = engine.arm();
 ///     if (!engine.progress()) wait until fd() is readable, for at most `limit`;
 ///     engine.disarm();
 ///
-/// Limits for others are judged by run_time(), a clock that stands still while the thread is
-/// stopped (SIGSTOP, a freezer, a paused machine) or is busy by itself: nobody is late because this
-/// thread was not there. run_once() finds such a gap where a turn, or the wake-up from its sleep,
-/// comes more than kLongestDelay late. In the turn that finds it the clock has not moved, and
-/// events are taken before it moves again. So what a limit is for has been looked for by the time
-/// the limit is over.
+/// Time limits of peers use run_time(), a clock that stands still while the thread is stopped
+/// (SIGSTOP, a freezer, a paused machine) or busy itself: a peer is not late because this thread
+/// did not run. run_once() detects such a gap if a turn, or the wake-up from its sleep, is more
+/// than kLongestDelay late. In the turn that detects it the clock has not moved, and events are
+/// delivered before it moves again. So the awaited event is looked for before the limit is over.
 ///
 /// One thread at a time, except notify(); no turn inside a callback. Builds with assertions check
 /// that, and end the program otherwise.

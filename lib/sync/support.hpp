@@ -6,7 +6,7 @@
 
 namespace offload::sync {
 
-/// What a sync event can be given to.
+/// The kinds of users to which a sync event can be exported.
 enum class ExportTarget : std::uint8_t {
   process,  ///< of this machine: SyncEvent::export_to_process
   gpu,      ///< gpu::GpuSyncEvent

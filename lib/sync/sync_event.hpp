@@ -48,7 +48,7 @@ class SyncEvent {
   SyncEvent(kernels::SyncEventWords& words, Publisher publisher) noexcept
       : publisher_(publisher), words_(&words) {}
 
-  /// What another process needs for import().
+  /// The data that another process needs for import().
   struct Export {
     std::vector<std::byte> blob;
     int fd;  ///< to be passed beside the blob; owned by this event

@@ -33,8 +33,8 @@ enum class CmExchange : std::uint8_t {
 /// A peer's request to connect, which is rejected when it is destroyed unaccepted. Move-only.
 class ConnectRequest {
  public:
-  /// Of an RDMA_CM_EVENT_CONNECT_REQUEST. Throws Error (bad_message, unsupported_version) for
-  /// private data that does not have the descriptor of the exchange.
+  /// From an RDMA_CM_EVENT_CONNECT_REQUEST. Throws Error (bad_message, unsupported_version) for
+  /// private data without the descriptor of the exchange.
   ConnectRequest(const CmEvent& event, CmExchange exchange);
 
   /// The device that it arrived at, which the accepting Connection must be on.

@@ -54,7 +54,7 @@ class CmEventHandler {
 
 using NativeCmId = Handle<rdma_cm_id, rdma_destroy_id>;
 
-/// An identifier of librdmacm (rdma_cm_id) with an event channel of its own, watched by an engine,
+/// An identifier of librdmacm (rdma_cm_id) with a separate event channel, watched by an engine,
 /// which outlives it. Used by the engine's thread only; its handler must not destroy it during an
 /// event.
 class CmId final : progress::EventHandler {

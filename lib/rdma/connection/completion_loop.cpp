@@ -56,7 +56,7 @@ void CompletionLoop::remove(std::uint32_t tag, std::uint32_t depth,
 }
 
 void CompletionLoop::drain() {
-  // The queue may refill meanwhile: bounded by what it holds at once.
+  // The queue may refill meanwhile: bounded by its depth.
   for (std::size_t taken = 0; taken < queue_.depth() && poll(); taken += kBatch) {
   }
 }

@@ -12,10 +12,10 @@ using core::Error;
 using core::ErrorCode;
 using core::Status;
 
-/// How long a stop waits for flushed completions; a device takes microseconds.
+/// The time for which a stop waits for flushed completions; a device takes microseconds.
 constexpr core::Duration kFlushTime = std::chrono::seconds(2);
-/// How long it waits for shared receives that the peer's messages have taken. Their number is not
-/// known here, and not every device has the event for the last (IBV_EVENT_QP_LAST_WQE_REACHED).
+/// The time for which it waits for shared receives that messages of the peer use. Their number is
+/// unknown here, and not every device reports the last (IBV_EVENT_QP_LAST_WQE_REACHED).
 constexpr core::Duration kSharedFlushTime = std::chrono::milliseconds(10);
 /// The bit of a wr_id that marks a receive.
 constexpr std::uint32_t kReceive = 1U << 31;
@@ -172,7 +172,7 @@ void Connection::fail_task(Operation& task, const ibv_wc& completion) {
   const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
   complete(task,
            flushed && state() == State::stopping ? ErrorCode::shutdown : ErrorCode::io_failed);
-  if (failed_) tell_disconnected();  // it was not connected anew meanwhile
+  if (failed_) tell_disconnected();  // it was not reconnected meanwhile
 }
 
 /// `completion`: null for a send that succeeded before a later one that is signalled.

@@ -26,7 +26,7 @@ struct SharedObjects {
 
 struct ConnectionOptions : PathOptions {
   QueuePairOptions queues;  ///< qp_type rc or uc
-  /// What the peer may do to memory whose keys it has.
+  /// The peer's access to memory whose keys it has.
   memory::Access access = memory::kRemoteAccess;
 };
 
@@ -39,16 +39,16 @@ struct ConnectionOptions : PathOptions {
 ///     ...                              // any operation can be submitted
 ///     connection.stop();
 ///
-/// flush() posts what was submitted with submit_unflushed: one doorbell and, as sends complete in
+/// flush() posts the tasks of submit_unflushed(): one doorbell and, because sends complete in
 /// order, one completion for all sends. An operation that fails in the network breaks the
-/// connection: outstanding tasks fail, and later submissions are not_connected until it has been
+/// connection: outstanding tasks fail, and later submissions return not_connected until it has been
 /// stopped, started and connected again.
 ///
 /// Errors of submission: not_connected; full, with as many outstanding tasks as the queue has work
 /// requests; invalid_value for buffers that are not registered, have too many elements or do not
-/// fit the lengths; not_permitted for a destination in a region without local_write, and for what
-/// the peer did not grant; not_supported
-/// for what queue pair type or device do not have, and for a receive if they are shared.
+/// fit the lengths; not_permitted for a destination in a region without local_write, and for access
+/// that the peer did not grant; not_supported for operations that the queue pair type or the device
+/// does not have, and for a receive if they are shared.
 ///
 /// Used by the engine's thread only.
 class Connection final : public progress::Context, CompletionHandler {

@@ -10,7 +10,7 @@
 #include "protocol/envelope.hpp"
 #include "rdma/verbs/device_context.hpp"
 
-/// What a peer must know of a queue pair to connect to it, to be sent to it by any means. The wire
+/// The description of a queue pair with which a peer can connect to it, sent by any means. The wire
 /// format is a protocol::Envelope with this body, big endian:
 ///
 ///   qp_type u8 | link layer u8 | LID u16 | GID 16 bytes | qp_num u32 | psn u32 | MTU u8 |

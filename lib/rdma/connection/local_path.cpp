@@ -14,8 +14,8 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-/// Of a P_Key, the partition; the other bit says whether the port is a full member of it (IBTA
-/// volume 1, 10.9.1).
+/// The bits of a P_Key with the partition; the other bit says whether the port is a full member
+/// (IBTA volume 1, 10.9.1).
 constexpr std::uint16_t kPartition = 0x7fff;
 
 bool is_infiniband(const DeviceContext& device, std::uint8_t port) {

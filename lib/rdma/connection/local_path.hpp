@@ -11,7 +11,7 @@
 /// marked.
 namespace offload::rdma {
 
-/// Where `rdma_cm` has its defaults (Documentation/ABI/testing/configfs-rdma_cm).
+/// The folder of the defaults of `rdma_cm` (Documentation/ABI/testing/configfs-rdma_cm).
 inline const std::filesystem::path kCmDefaults = "/sys/kernel/config/rdma_cm";
 
 /// Returns the path, from `device`, of queue pairs beside a connection whose own address is `own`;

@@ -10,8 +10,8 @@ class CommandLine;
 
 namespace offload::rdma {
 
-/// What a user chooses of the paths of a program's queue pairs. What is not chosen follows from the
-/// address of the connection that they belong to, and from the system (local_path.hpp).
+/// The user's choices for the paths of a program's queue pairs. Unset ones follow from the address
+/// of the connection that the pairs belong to, and from the system (local_path.hpp).
 struct PathChoice {
   std::string device{};  ///< as device::find() takes it
   std::optional<std::uint8_t> gid_index{};

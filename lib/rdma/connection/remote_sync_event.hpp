@@ -21,7 +21,7 @@ class ExportedSyncEvent {
   ExportedSyncEvent(const sync::SyncEvent& event, Registrar& registrar,
                     memory::Access granted = memory::kRemoteAccess);
 
-  /// What the peer gives to import_sync_event().
+  /// Returns the bytes for import_sync_event() of the peer.
   [[nodiscard]] const std::vector<std::byte>& blob() const noexcept { return blob_; }
 
  private:
@@ -29,8 +29,8 @@ class ExportedSyncEvent {
   std::vector<std::byte> blob_;
 };
 
-/// A peer's event, for RemoteSyncEventTask::event. Throws Error: as memory::import_remote;
-/// bad_message for what cannot be an event.
+/// Imports a peer's event, for RemoteSyncEventTask::event. Throws Error as memory::import_remote()
+/// does; bad_message for bytes that cannot be an event.
 RemoteAddress import_sync_event(std::span<const std::byte> blob);
 
 }  // namespace offload::rdma

@@ -44,8 +44,8 @@ class WorkQueue {
   [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
   [[nodiscard]] std::size_t max_wr() const noexcept { return max_wr_; }
 
-  /// A work request without elements or flags for the next task, unless it is full. What its opcode
-  /// does not use is of a task before. add() makes it count.
+  /// Returns a work request without elements or flags for the next task, unless it is full. Fields
+  /// that its opcode does not use have values of an earlier task. add() makes it count.
   [[nodiscard]] Request& next(std::uint64_t id_base) noexcept {
     Request& request = at(tail_);
     request.wr_id = id_base | (tail_ & kMask);

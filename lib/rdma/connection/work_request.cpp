@@ -37,7 +37,7 @@ Status resolve_word(const RemoteAddress& at, Access access, std::uint64_t& remot
   return status.ok() && remote_addr % kWord != 0 ? ErrorCode::invalid_value : status;
 }
 
-/// What the owner of a sync event has to grant.
+/// Returns the access that the owner of a sync event must grant.
 Access access_of(RemoteSyncEventTask::Action action) noexcept {
   using Action = RemoteSyncEventTask::Action;
   if (action == Action::get) return Access::remote_read;
@@ -61,7 +61,7 @@ ibv_sge scratch_of(const Buffer* scratch, const Registrar& registrar) noexcept {
   return element(scratch->dataroom().data(), kWord, key);
 }
 
-/// Whether the processor reaches all data of a source.
+/// Returns whether the processor can access all data of a source.
 bool is_in_host(const Buffer* source) noexcept {
   for (; source != nullptr; source = source->next()) {
     const bool in_device =
@@ -99,8 +99,8 @@ Status scatter(const Registrar& registrar, const Buffer* destination, std::uint6
 
 namespace {
 
-/// One work request as it is filled. Of this file alone, so that the compiler makes one function of
-/// what an operation takes.
+/// A work request that is being filled. Local to this file, so that the compiler makes one function
+/// for each operation.
 class Filler {
  public:
   Filler(const WorkRequestLimits& limits, std::size_t max_sge, ibv_send_wr& request) noexcept
@@ -240,7 +240,7 @@ class Filler {
 
 }  // namespace
 
-/// Apart from the others, as most are messages, and their function is to stay short.
+/// Separate from the others: most are messages, and their function must stay short.
 Status WorkRequestBuilder::fill(Operation& task, std::size_t max_sge,
                                 ibv_send_wr& request) const noexcept {
   Filler filler(limits_, max_sge, request);

@@ -21,7 +21,7 @@ core::Status scatter(const Registrar& registrar, const memory::Buffer* destinati
                      std::uint64_t most, std::span<ibv_sge> sg_list, int& count,
                      std::uint64_t& length) noexcept;
 
-/// What work requests of a connection may be.
+/// The limits of work requests of a connection.
 struct WorkRequestLimits {
   const Registrar* registrar;
   std::uint32_t max_inline_data;
@@ -36,7 +36,7 @@ class WorkRequestBuilder {
   WorkRequestBuilder(const Registrar& registrar, std::uint32_t max_inline_data) noexcept
       : limits_{&registrar, max_inline_data} {}
 
-  /// Whether the connection has reads and atomics. Without them, fill() says not_supported.
+  /// Sets whether the connection has reads and atomics. Without them, fill() returns not_supported.
   void allow(bool reads, bool atomics) noexcept {
     limits_.has_reads = reads;
     limits_.has_atomics = atomics;

@@ -38,7 +38,7 @@ void check_memory(const SeenMemory& memory, const QueueSizes& sizes) {
   }
 }
 
-/// Which of the two is asked for is told by `object`.
+/// `object` names the one of the two that is queried.
 void init(mlx5dv_obj object, std::uint64_t kind, const char* what) {
   check(mlx5dv_init_obj(&object, kind), std::string("ask libmlx5 about ") + what);
 }

@@ -8,22 +8,22 @@
 
 namespace offload::rdma::mlx5 {
 
-/// Who rings a queue's doorbell at the card.
+/// The one that rings the doorbell of a queue at the card.
 enum class Ringer : std::uint8_t {
   gpu,    ///< writes to the card's register
   relay,  ///< a thread, which calls CardQueuePair::relay()
 };
 
-/// Whether `device` is one that libmlx5 drives.
+/// Returns whether libmlx5 drives `device`.
 bool drives(const DeviceContext& device) noexcept;
 
-/// An RC queue pair of an mlx5 card whose rings, completions and records lie in memory of the
-/// caller, for kernels/rdma to post to and poll. libmlx5 makes it and changes its state, by
-/// ordinary verbs; nobody posts or polls through libibverbs. Its doorbell's register is its own
+/// An RC queue pair of an mlx5 card whose rings, completions and records are in memory of the
+/// caller, for kernels/rdma to post and poll. libmlx5 makes it and changes its state, with ordinary
+/// verbs; libibverbs is not used to post or poll. The register of its doorbell is not shared
 /// (ibv_alloc_td).
 ///
 /// Not movable. Device, domain and memory outlive it. One thread makes it, connects it and calls
-/// relay(); who posts and polls is kernels/rdma's matter.
+/// relay(); kernels/rdma has the rules for posting and polling.
 class CardQueuePair {
  public:
   /// `sizes`: what it takes at least. Throws Error: not_supported for a device that is no mlx5 card
@@ -40,9 +40,9 @@ class CardQueuePair {
   [[nodiscard]] const QueuePairMemory& host() const noexcept { return host_; }
   /// For a kernel. Throws Error: bad_state where no GPU sees the memory.
   [[nodiscard]] QueuePairMemory device() const;
-  /// The card's own doorbell, for a GPU that reaches it in a way of its own.
+  /// Returns the card's doorbell, for a GPU that can access it in another way.
   [[nodiscard]] std::uint64_t* card_register() const noexcept { return card_register_; }
-  /// Who rings for a kernel.
+  /// Returns the ringer for a kernel.
   [[nodiscard]] Ringer ringer() const noexcept {
     return device_doorbell_ == nullptr ? Ringer::relay : Ringer::gpu;
   }

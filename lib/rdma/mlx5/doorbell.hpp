@@ -4,9 +4,9 @@
 
 namespace offload::rdma::mlx5 {
 
-/// Carries a doorbell from a word in memory, which anybody can ring, to the card's register. A
-/// thread rings no register by itself: that memory is write-combining, so a store needs a fence of
-/// its own to leave the processor.
+/// Relays a doorbell from a word in memory, which any thread can ring, to the card's register.
+/// Threads do not ring the register themselves: its memory is write-combining, so a store needs a
+/// special fence to reach the card.
 ///
 /// One thread.
 class DoorbellRelay {

@@ -6,7 +6,7 @@
 
 namespace offload::rdma::mlx5 {
 
-/// What libmlx5 tells of a queue pair and its two completion queues (mlx5dv_init_obj(3)).
+/// The data of libmlx5 about a queue pair and its two completion queues (mlx5dv_init_obj(3)).
 struct NativeQueues {
   std::uint32_t number = 0;
   mlx5dv_qp pair{};
@@ -14,10 +14,10 @@ struct NativeQueues {
   mlx5dv_cq receives{};
 };
 
-/// The handles for it, the doorbell being the card's register. Throws Error, with what is wrong,
-/// for queues that kernels/rdma does not post to or poll: not_supported for another stride or size
-/// of entries, for none of a ring, record or register, and for what lies outside of `arena`;
-/// invalid_value for numbers of entries that are none.
+/// Returns the handles for it, with the card's register as the doorbell. Throws Error for queues
+/// that kernels/rdma cannot use: not_supported for another stride or size of entries, for a missing
+/// ring, record or register, and for memory outside of `arena`; invalid_value for invalid numbers
+/// of entries.
 QueuePairMemory handles_of(const NativeQueues& native, const Arena& arena);
 
 }  // namespace offload::rdma::mlx5

@@ -19,7 +19,7 @@ using kernels::rdma::Completion;
 using kernels::rdma::CqeKind;
 using kernels::rdma::LocalBuffer;
 
-/// A doorbell in memory wakes nobody.
+/// The interval of polls of a doorbell in memory, which wakes no thread.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
 /// Entries that one turn takes, so that many proxies of an engine get their turns.
 constexpr std::size_t kBatch = 64;
@@ -220,7 +220,7 @@ void Proxy::on_sent(std::uint32_t number, const ibv_wc& told) {
   complete_local();
 }
 
-/// Completes the oldest, with the syndrome that it has of its own if it has one.
+/// Completes the oldest, with its own syndrome if it has one.
 void Proxy::complete_oldest(Syndrome syndrome, std::uint32_t vendor) noexcept {
   const Underway& done = underway_[oldest_++ & (underway_.size() - 1)];
   if (done.is_posted) {

@@ -21,18 +21,18 @@
 
 namespace offload::rdma {
 
-/// What a proxy works with. All of it outlives the proxy.
+/// The objects that a proxy uses, which all outlive it.
 struct ProxyParts {
   const ProtectionDomain& domain;  ///< of the queue pair
   CompletionLoop& completions;     ///< with the queue that the queue pair was made with
-  /// RC or UC, in INIT at least, such as a Connection's that has no tasks of its own.
+  /// RC or UC, in INIT at least, such as that of a Connection without tasks.
   const QueuePair& queue_pair;
 };
 
-/// Stands for an mlx5 card behind the queues of one queue pair, on any device: carries out what a
-/// kernel, or a thread, posts in mlx5's formats with ibv_post_send and ibv_post_recv, and writes
-/// the completions back in the same format. Keys in entries are the device's own; an entry may use
-/// each key of the protection domain, as on a card.
+/// Emulates an mlx5 card behind the queues of one queue pair, on any device: carries out entries
+/// that a kernel or a thread posts in the formats of mlx5, with ibv_post_send and ibv_post_recv,
+/// and writes completions in the same format. Keys in entries are those of the device; an entry may
+/// use each key of the protection domain, as on a card.
 ///
 ///     proxy.connect(engine);
 ///     proxy.start();          // receives are carried out from here on
@@ -41,27 +41,27 @@ struct ProxyParts {
 ///     ...
 ///     proxy.stop();           // before the queue pair ends
 ///
-/// Entries are a stranger's: each index and length is checked. Else they are read as a card reads
-/// them (Reading::as_card), as kernels of others post here too. One that breaks the format, that
-/// the queue pair does not take, or that fails in the network is completed with its syndrome, and
-/// the queue pair is in error from then on: what is posted, before and after, is completed as
-/// flushed. So who polls always gets out: at once, or within 2 s where the device owes completions.
-/// The owner is told with words, and stops the proxy.
+/// Entries are not trusted: each index and length is checked. Otherwise they are read as a card
+/// reads them (Reading::as_card), because kernels of others post here, too. An entry that violates
+/// the format, that the queue pair does not support, or that fails in the network is completed with
+/// its syndrome, and the queue pair is in error from then on: earlier and later entries are
+/// completed as flushed. So a poller always ends: immediately, or within 2 s if the device has
+/// outstanding completions. The owner gets the error as text, and stops the proxy.
 ///
-/// What verbs do not have: a no-op and a dump are completed in their turn, and nothing is done for
-/// them; a dump of memory that is none is not found out. An entry that waits is refused, by name.
+/// Operations without verbs: a no-op and a dump are completed in order, and nothing is done for
+/// them; an invalid address in a dump is not detected. An entry that waits is refused, by name.
 /// Both fences wait for reads and atomics.
 ///
-/// Used by the engine's thread only. While it runs the engine looks at it in each turn, and at
-/// least every 50 us where it sleeps. Nothing allocates after the start but the words of an error.
+/// Used by the engine's thread only. While it runs, the engine polls it in each turn, and at least
+/// every 50 us when it sleeps. After the start, only the text of an error allocates.
 class Proxy final : public progress::Context, CompletionHandler {
  public:
-  /// Called once, in a turn of the engine, with what broke the queue. It may stop the proxy, and
-  /// must not throw.
+  /// Called once, in a turn of the engine, with the error that broke the queue. It may stop the
+  /// proxy, and must not throw.
   using OnError = std::function<void(Proxy&, const core::Error&)>;
 
-  /// `queues`: as this process sees them; they outlive the proxy. Throws Error: invalid_value for
-  /// sizes that are none, the device's errors.
+  /// `queues`: with addresses of this process; they outlive the proxy. Throws Error: invalid_value
+  /// for invalid sizes, errors of the device.
   Proxy(const ProxyParts& parts, const QueuePairMemory& queues, OnError on_error = {},
         std::string name = "proxy");
   ~Proxy() override;
@@ -72,7 +72,7 @@ class Proxy final : public progress::Context, CompletionHandler {
   /// posted is completed as flushed. Does nothing if it is broken or not running.
   void fail(const core::Error& why);
 
-  /// What broke the queue.
+  /// Returns the error that broke the queue.
   [[nodiscard]] const std::optional<core::Error>& error() const noexcept { return error_; }
 
  private:

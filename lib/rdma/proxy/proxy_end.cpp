@@ -8,7 +8,7 @@
 namespace offload::rdma {
 namespace {
 
-/// How long the device may take to flush; it takes microseconds.
+/// The time limit for a flush of the device, which takes microseconds.
 constexpr core::Duration kGiveBackTime = std::chrono::seconds(2);
 
 }  // namespace
@@ -66,14 +66,14 @@ bool Proxy::flush_sends() noexcept {
   while (oldest_ != newest_) complete_oldest(Syndrome::flushed);
   const bool had_fault = entries_.has_fault();
   worked = entries_.look() || worked;
-  // What is posted meanwhile has the next turn.
+  // The next turn takes entries that are posted meanwhile.
   for (Entry entry; entries_.has_entry(); worked = true) {
     if (!entries_.read(entry, inline_room())) break;
     entries_.pass(entry);
     add_underway(entry.position, kernels::rdma::blocks_of(entry.segments));
     complete_oldest(Syndrome::flushed);
   }
-  if (entries_.has_fault() && !had_fault) {  // where it ends nobody knows: one for all
+  if (entries_.has_fault() && !had_fault) {  // its end is unknown: one completion for all
     add_underway(entries_.next(), 1);
     complete_oldest(Syndrome::flushed);
   }

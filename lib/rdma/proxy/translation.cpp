@@ -55,8 +55,9 @@ void fill_request(const Entry& entry, const QueueLimits& limits, std::uint32_t i
   unsigned flags = 0;
   if ((work.flags & kernels::rdma::kSignaled) != 0) flags |= IBV_SEND_SIGNALED;
   if ((work.flags & kernels::rdma::kSolicited) != 0) flags |= IBV_SEND_SOLICITED;
-  // Of two fences that a card has, verbs have the one that waits for reads and atomics. All else is
-  // done in the order of posting at the peer, so that it stands for both; only RC has it.
+  // A card has two fences; verbs have the one that waits for reads and atomics. All other
+  // operations take effect at the peer in the order of posting, so it replaces both; only RC has
+  // it.
   constexpr std::uint8_t kFences = kernels::rdma::kSmallFence | kernels::rdma::kFence;
   if ((work.flags & kFences) != 0 && limits.is_reliable) flags |= IBV_SEND_FENCE;
   request.opcode = native(work.opcode);

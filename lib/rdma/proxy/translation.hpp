@@ -9,7 +9,7 @@
 /// Entries in mlx5's formats as work requests of verbs, and the other way round.
 namespace offload::rdma {
 
-/// What a queue pair takes.
+/// The limits of a queue pair.
 struct QueueLimits {
   bool is_reliable;  ///< RC, else UC
   std::uint32_t max_send_sge;
@@ -19,12 +19,13 @@ struct QueueLimits {
 /// Bytes that an entry moves.
 std::uint64_t length_of(const Entry& entry) noexcept;
 
-/// What of an entry of `length` bytes a queue pair does not take, checked here as devices report it
-/// each in a way of its own; Syndrome::none: it takes it.
+/// Returns why a queue pair refuses an entry of `length` bytes, checked here because each device
+/// reports it differently; Syndrome::none: it accepts the entry.
 kernels::rdma::Syndrome refusal_of(const Entry& entry, std::uint64_t length,
                                    const QueueLimits& limits) noexcept;
 
-/// Whether there is a work request for it. A no-op and a dump have none: verbs know neither.
+/// Returns whether there is a work request for it. A no-op and a dump have none: verbs know
+/// neither.
 constexpr bool has_request(kernels::rdma::Opcode opcode) {
   return opcode != kernels::rdma::Opcode::nop && opcode != kDump;
 }

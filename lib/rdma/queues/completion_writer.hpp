@@ -7,9 +7,9 @@
 
 namespace offload::rdma {
 
-/// Writes the completions of a queue, for what stands for a card. A queue has a place for each
-/// entry that can be under way, so it is never overrun by an owner who waits for room; one who does
-/// not loses completions of his own. One thread.
+/// Writes the completions of a queue, for an emulation of a card. A queue has a place for each
+/// entry that can be in flight, so an owner that waits for room never overruns it; one that does
+/// not loses its own completions. One thread.
 class CompletionWriter {
  public:
   explicit CompletionWriter(const kernels::rdma::CompletionQueue& queue) : queue_(queue) {}

@@ -17,7 +17,7 @@ using kernels::rdma::Opcode;
 using kernels::rdma::Segment;
 using kernels::rdma::SendWork;
 
-/// Of a segment of local memory: its bytes follow.
+/// The flag of a segment of local memory whose bytes follow.
 constexpr std::uint32_t kInline = 0x8000'0000U;
 
 constexpr std::uint64_t mask_of(Opcode opcode) {
@@ -37,7 +37,8 @@ bool is_known(std::uint32_t opcode) {
 /// A position that a queue cannot have.
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
-/// Of a queue for raw packets; a card takes others too, which nothing here writes.
+/// Returns whether a queue for raw packets has the operation; a card has others, too, which nothing
+/// here writes.
 bool is_of_raw_packet(std::uint32_t opcode) {
   constexpr std::uint64_t kOfRawPacket =
       mask_of(Opcode::nop) | mask_of(Opcode::send) | mask_of(Opcode::wait);
@@ -111,7 +112,7 @@ bool EntryReader::look() noexcept {
   return true;
 }
 
-/// Returns how many blocks `position` is ahead of what is known to be published: 0 if it is at most
+/// Returns how many blocks `position` is ahead of the known published end: 0 if it is at most
 /// `most_behind` blocks behind that, kNowhere if a queue cannot have such a position.
 std::uint32_t EntryReader::blocks_ahead(std::uint16_t position,
                                         std::uint32_t most_behind) const noexcept {
@@ -130,7 +131,7 @@ bool EntryReader::read(Entry& entry, std::byte* inline_room) noexcept {
   return why == nullptr || refuse(why);
 }
 
-/// What of it is wrong, or null.
+/// Returns the error of an entry, or null.
 const char* EntryReader::read_control(Entry& entry) noexcept {
   const Segment control = load(queue_.ring.at(next_, 0));
   const std::uint32_t what = big_endian(control.words[0]);
@@ -269,7 +270,7 @@ const char* EntryReader::read_ethernet(Entry& entry, std::byte* room,
   return nullptr;
 }
 
-/// Of the data that begins in segment `first`, after the word of its length, and fills the rest.
+/// Reads the inline data of segment `first` on, after the word of its length. Returns its error.
 const char* EntryReader::read_inline(Entry& entry, std::uint32_t first, std::byte* room) noexcept {
   const SendWork& work = entry.work;
   const std::size_t most = (entry.segments - first) * sizeof(Segment) - sizeof(std::uint32_t);

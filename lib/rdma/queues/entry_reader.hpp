@@ -6,12 +6,12 @@
 
 #include "kernels/rdma/queue_pair.hpp"
 
-/// What stands for a card reads its queues with these. The memory is a stranger's, who may change
-/// it at any time: each field is read once, and checked before it is used. What breaks the format
-/// is a fault, which ends the reading and has words for the owner.
+/// Readers of queues, for an emulation of a card. The memory belongs to an untrusted owner, which
+/// may change it at any time: each field is read once, and checked before it is used. A violation
+/// of the format is a fault, which ends the reading and has a text for the owner.
 ///
 /// Positions are counted from a queue's first, in 64 bits: blocks of a send queue, entries of a
-/// receive queue. Nothing allocates but the words of a fault. One thread.
+/// receive queue. Only the text of a fault allocates. One thread.
 namespace offload::rdma {
 
 /// Reads memory of the card's own and drops it (MLX5_OPCODE_DUMP): so a GPU has what came before
@@ -22,7 +22,7 @@ inline constexpr auto kDump = kernels::rdma::Opcode::dump;
 inline constexpr std::uint32_t kMostInline =
     (kernels::rdma::kMostSegments - 1) * sizeof(kernels::rdma::Segment) - 4;
 
-/// What a send queue's entries are.
+/// The format of the entries of a send queue.
 enum class EntryFormat : std::uint8_t {
   rdma,
   raw_packet,  ///< frames of Ethernet: kernels/rdma/ethernet.hpp
@@ -30,9 +30,9 @@ enum class EntryFormat : std::uint8_t {
 
 /// How strictly doorbells and entries are read.
 enum class Reading : std::uint8_t {
-  /// As a card reads them: a doorbell may be rung before its record is written, fields that a card
-  /// does not look at may hold anything, and all its modes of completions and of fences are taken.
-  /// NVIDIA's device functions need this.
+  /// Like a card: a doorbell may be rung before its record is written, fields that a card ignores
+  /// may have any value, and all its modes of completions and of fences are accepted. NVIDIA's
+  /// device functions need this.
   as_card,
   /// As kernels/rdma writes them, each byte: tests find faults of our own writers by this.
   strict,
@@ -44,8 +44,8 @@ struct Entry {
   std::uint32_t segments;        ///< 1 to kMostSegments
   kernels::rdma::SendWork work;  ///< its buffers are those below, until the next is read
   kernels::rdma::LocalBuffer buffers[kernels::rdma::kMostSegments];
-  /// Of a raw packet, of kernels::rdma::ChecksumFlag. Its inline data is the frame's begin, and the
-  /// buffers have the rest.
+  /// For a raw packet: flags of kernels::rdma::ChecksumFlag. Its inline data is the begin of the
+  /// frame, and the buffers have the rest.
   std::uint8_t checksums = 0;
 
   [[nodiscard]] std::uint64_t end() const { return position + kernels::rdma::blocks_of(segments); }
@@ -71,7 +71,7 @@ class EntryReader {
   /// The blocks before `position` have been completed: the owner may write them again.
   void retire(std::uint64_t position) noexcept { retired_ = position; }
 
-  /// Of the next entry, in blocks.
+  /// Returns the position of the next entry, in blocks.
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
   [[nodiscard]] std::uint64_t retired() const noexcept { return retired_; }
 
@@ -96,7 +96,7 @@ class EntryReader {
   EntryFormat format_;
   Reading reading_;
   std::uint64_t doorbell_ = 0;  ///< as last seen
-  std::uint64_t end_ = 0;       ///< of what was published
+  std::uint64_t end_ = 0;       ///< of the published blocks
   std::uint64_t next_ = 0;
   std::uint64_t retired_ = 0;
   const char* fault_ = nullptr;
@@ -108,7 +108,7 @@ class ReceiveReader {
  public:
   explicit ReceiveReader(const kernels::rdma::ReceiveQueue& queue) : queue_(queue) {}
 
-  /// Takes over what the record says. Returns how many receives are to be read, 0 after a fault.
+  /// Reads the record. Returns the number of receives to read, 0 after a fault.
   std::uint32_t look() noexcept;
   /// Reads the next one. Precondition: there is one.
   kernels::rdma::LocalBuffer read() noexcept;

@@ -14,8 +14,8 @@ using kernels::rdma::kBlockBytes;
 using kernels::rdma::kCqeOwner;
 using kernels::rdma::Segment;
 
-/// Of the send queue's producer, its completions' consumer, the doorbell, and the same two of the
-/// receive queue.
+/// For the send queue's producer, the consumer of its completions, the doorbell, and the same two
+/// of the receive queue.
 constexpr std::size_t kLines = 5;
 
 [[noreturn]] void refuse(const std::string& what) {

@@ -26,7 +26,7 @@ class AsyncEvents {
 
   /// Readable when deliver() has something to do.
   [[nodiscard]] int fd() const noexcept { return device_->async_fd; }
-  /// Delivers the events that have come, of which there may be none.
+  /// Delivers the events that have arrived, if there are any.
   void deliver() {
     ibv_async_event event{};
     while (ibv_get_async_event(device_, &event) == 0) {

@@ -29,8 +29,8 @@ class CompletionChannel {
   [[nodiscard]] ibv_comp_channel* get() const noexcept { return native_.get(); }
   /// Readable while an event is pending; non-blocking.
   [[nodiscard]] int fd() const noexcept { return native_->fd; }
-  /// Takes and acknowledges the oldest pending event; nothing if there is none. Of the many queues
-  /// that a channel may have, it says which.
+  /// Takes and acknowledges the oldest pending event, which names one of the queues of a channel;
+  /// nothing if there is none.
   std::optional<CompletionEvent> take_event() noexcept;
   /// Takes and acknowledges all pending events (ibv_get_cq_event(3)). Returns their number.
   std::size_t take_events() noexcept;
@@ -57,7 +57,7 @@ class CompletionQueue {
     return static_cast<std::uint32_t>(native_->cqe);
   }
 
-  /// What it was made with, as the CompletionEvents of its channel have it.
+  /// Returns the context that it was made with, as in the CompletionEvents of its channel.
   [[nodiscard]] void* context() const noexcept { return native_->cq_context; }
 
   /// Takes completions into the front of `into` and returns that part. It is also empty after a

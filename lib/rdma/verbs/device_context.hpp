@@ -56,9 +56,9 @@ class DeviceContext {
 
   /// Its limits and abilities, as of when it was opened (ibv_query_device(3)).
   [[nodiscard]] const ibv_device_attr& attributes() const noexcept { return attributes_; }
-  /// Whether the device has queue pairs of this type.
+  /// Returns whether the device has queue pairs of this type.
   [[nodiscard]] device::Support supports(QpType type) const;
-  /// Whether memory can be registered without locking it (on-demand paging).
+  /// Returns whether memory can be registered without locking it (on-demand paging).
   [[nodiscard]] device::Support supports_on_demand_paging() const;
 
   /// Queries a port, numbered from 1. Throws Error.

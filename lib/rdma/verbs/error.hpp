@@ -41,8 +41,8 @@ void set_nonblocking(int fd);
 
 /// post_status() of a call that failed.
 core::Status failed_post_status(int result) noexcept;
-/// The Status of a call that posts, for the data path: full if the queue has no room, invalid_value
-/// for what the device does not take, else driver.
+/// Returns the Status of a call that posts, for the data path: full if the queue has no room,
+/// invalid_value if the device rejects the request, else driver.
 inline core::Status post_status(int result) noexcept {
   return result == 0 ? core::Status() : failed_post_status(result);  // in its caller: most are 0
 }

@@ -18,7 +18,7 @@ Family family_of(const ibv_gid& gid) noexcept;
 /// Whether it is fe80::/10, which no router forwards.
 bool is_link_local(const ibv_gid& gid) noexcept;
 bool equal(const ibv_gid& a, const ibv_gid& b) noexcept;
-/// Whether it is all zeroes.
+/// Returns whether it is all zeroes.
 inline bool is_unspecified(const ibv_gid& gid) noexcept {
   return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
 }
@@ -41,7 +41,7 @@ struct GidRule {
   std::optional<std::uint8_t> index{};
 };
 
-/// Whether the rule allows the entry.
+/// Returns whether the rule allows the entry.
 bool matches(const ibv_gid_entry& entry, const GidRule& rule) noexcept;
 
 /// The first entry of the best rank that the rule allows. RoCE entries rank by address: IPv4, then

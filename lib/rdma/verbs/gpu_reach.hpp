@@ -15,7 +15,7 @@ enum class Reach : std::uint8_t {
   none,
 };
 
-/// What was found, and why nothing better was.
+/// The way to access memory of a GPU, and why there is no better one.
 struct GpuReach {
   Reach way = Reach::none;
   std::string why;  ///< empty for dma_buf
@@ -24,7 +24,8 @@ struct GpuReach {
   [[nodiscard]] std::string describe() const;
 };
 
-/// Tries it: registers `range`, memory of a GPU, for what messages need, and ends that.
+/// Tests it: registers `range`, memory of a GPU, with the access that messages need, and
+/// deregisters it.
 GpuReach reach_of(const ProtectionDomain& domain, const memory::Range& range);
 
 /// The range for messages between a card and a GPU: what `of_gpu` makes if the card reaches that,

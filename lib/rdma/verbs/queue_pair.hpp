@@ -14,7 +14,8 @@
 
 namespace offload::rdma {
 
-/// A path by GID from port 1, with the usual hop limit of IP; the peer's address is to be set.
+/// Returns a path by GID from port 1, with the usual hop limit of IP; the caller must set the
+/// peer's address.
 inline ibv_ah_attr default_path() noexcept {
   ibv_ah_attr path{};
   path.is_global = 1;
@@ -34,8 +35,7 @@ class AddressHandle {
   Handle<ibv_ah, ibv_destroy_ah> native_;
 };
 
-/// What a queue pair is created with, named as in ibv_qp_init_attr and ibv_qp_cap
-/// (ibv_create_qp(3)).
+/// The options of a new queue pair, named as in ibv_qp_init_attr and ibv_qp_cap (ibv_create_qp(3)).
 struct QueuePairOptions {
   QpType qp_type = QpType::rc;
   std::uint32_t max_send_wr = 128;  ///< outstanding work requests
@@ -72,7 +72,7 @@ struct RtsAttributes {
   std::uint8_t rnr_retry = 6;
 };
 
-/// What a queue pair is and was made with (ibv_query_qp(3)).
+/// The attributes of a queue pair now and at its creation (ibv_query_qp(3)).
 struct QueuePairQuery {
   ibv_qp_attr attributes{};
   ibv_qp_init_attr initial{};
@@ -86,7 +86,7 @@ struct QueuePairQuery {
 /// state and posts.
 class QueuePair {
  public:
-  /// Throws Error: not_supported or invalid_value for what the device does not take.
+  /// Throws Error: not_supported or invalid_value for options that the device rejects.
   QueuePair(const ProtectionDomain& domain, const CompletionQueue& sends,
             const CompletionQueue& receives, const QueuePairOptions& options);
 
@@ -110,11 +110,11 @@ class QueuePair {
   /// Error.
   void reset();
 
-  /// Any other change: the members of `attributes` that `mask` (ibv_qp_attr_mask) names. With
-  /// IBV_QP_STATE a transition, such as RTS → SQD → RTS, whose second half fails until query() says
-  /// sq_draining 0; without, a change in the state that it is in, as of min_rnr_timer or access in
-  /// RTS. Which state takes what: ibv_modify_qp(3). The device checks it, and retries of 7, which
-  /// have no end, are the caller's choice here. Throws Error.
+  /// Makes any other change: sets the members of `attributes` that `mask` (ibv_qp_attr_mask) names.
+  /// With IBV_QP_STATE a transition, such as RTS → SQD → RTS, whose second half fails until query()
+  /// returns sq_draining 0; without, a change within its state, such as min_rnr_timer or access in
+  /// RTS. ibv_modify_qp(3) lists the changes of each state. The device checks it; here the caller
+  /// may choose 7 retries, which have no end. Throws Error.
   void modify(const ibv_qp_attr& attributes, int mask);
 
   /// The state that the calls above left it in.
@@ -135,7 +135,7 @@ class QueuePair {
   [[nodiscard]] ibv_qp* get() const noexcept { return native_.get(); }
   [[nodiscard]] std::uint32_t qp_num() const noexcept { return native_->qp_num; }
   [[nodiscard]] QpType type() const noexcept { return type_; }
-  /// What the device granted: at least what the options asked for.
+  /// Returns the granted capacity: at least that of the options.
   [[nodiscard]] const ibv_qp_cap& capacity() const noexcept { return capacity_; }
   /// "queue pair 17 (RC) on mlx5_0": for errors.
   [[nodiscard]] std::string described() const;
