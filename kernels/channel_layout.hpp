@@ -12,10 +12,10 @@
 ///   RequestHeader  | request slots [depth]
 ///   ResponseHeader | response slots [depth]
 ///
-/// A slot is an array of self-validating 16-byte packets, followed by room for plain bytes. That is
-/// room of its own: if it lay over the packets, a client's payload could hold what the next lap
-/// takes for a valid flag. What a slot carries, its content, is one message or a batch of short
-/// ones (slot_batch.hpp); up to kMaxPacketPayload bytes are in the packets, more are plain.
+/// A slot is an array of self-validating 16-byte packets, followed by room for plain bytes. That
+/// room does not overlap the packets: otherwise a client's payload could hold what the next lap
+/// takes for a valid flag. A slot's content is one message or a batch of short ones
+/// (slot_batch.hpp); up to kMaxPacketPayload bytes are in the packets, more are plain.
 ///
 /// Prior art are the packets of GPU collectives: NCCL's LL (8 bytes: 4 of data, 4 of flag) and
 /// LL128 (120 of 128 bytes, stored by one warp), mscclpp's LL16Packet (16 bytes: 8 of data, two
@@ -24,13 +24,13 @@
 /// flag is made of the slot's lap, so no reader clears it; a channel pairs each request slot with a
 /// response slot, whose flags together are the whole flow control.
 ///
-/// No packet is ever taken for another lap's. A flag is the lap's lower 31 bits and a one: never 0,
-/// as memory is that nobody has written, and the same again after 2^31 laps. A message writes the
-/// header and the packets that it fills, and others keep the flag that they have; but in every
-/// kRewriteLaps-th lap a message writes all packets of its slot. Both directions write each slot in
-/// each lap, so a packet's flag is at most kRewriteLaps laps old, 8 times less than it takes to
-/// come again; a writer that dies in such a lap leaves out one of those 8. So a flag that is that
-/// of the lap was written in the lap.
+/// No packet is ever taken for another lap's. A flag is the lap's lower 31 bits and a one: it is
+/// never 0, the value of memory before its first write, and repeats after 2^31 laps. A message
+/// writes the header and the packets that it fills, and others keep the flag that they have; but in
+/// every kRewriteLaps-th lap a message writes all packets of its slot. Both directions write each
+/// slot in each lap, so a packet's flag is at most kRewriteLaps laps old, 8 times less than it
+/// takes to repeat; a writer that dies in such a lap skips one of those 8. So a packet with the
+/// flag of a lap was written in that lap.
 namespace offload::kernels {
 
 /// A self-validating unit of 16 bytes: read and written by one aligned access, so that its data and
@@ -48,14 +48,15 @@ inline constexpr std::uint32_t kPacketData = 12;
 inline constexpr std::uint32_t kMaxPackets = 32;
 /// The longest content in packets, bytes; a longer one is plain.
 inline constexpr std::uint32_t kMaxPacketPayload = (kMaxPackets - 1) * kPacketData;
-/// Slots start on a pair of cache lines of their own.
+/// Each slot starts on a separate pair of cache lines.
 inline constexpr std::uint32_t kSlotAlignment = 128;
 /// Bytes that may be read, never used, before and after a payload: blocks are 16 bytes.
 inline constexpr std::uint32_t kSlack = 16;
 
 inline constexpr std::uint32_t kMaxDepth = 4096;
 inline constexpr std::uint32_t kMaxMessageLength = 16U << 20;
-/// A response may have so many bytes however short its request is, if the server says no more.
+/// Every response may have this number of bytes, however short its request, unless the server
+/// allows more.
 inline constexpr std::uint32_t kLongestDigest = 4 * kPacketData;
 /// Messages of a batch.
 inline constexpr std::uint32_t kMaxBatchCount = 64;
@@ -66,13 +67,13 @@ inline constexpr std::uint32_t kMaxBatchContent = 5 * 1024;
 /// A worker's verdict on a request, in the response's header.
 enum class Status : std::uint32_t {
   ok = 0,
-  bad_length = 1,  ///< the request's length is over the channel's limit, or a batch is none
+  bad_length = 1,  ///< the request's length is over the channel's limit, or a batch is invalid
 };
 
-/// In one of so many laps a message writes all packets of its slot.
+/// In one of this number of laps, a message writes all packets of its slot.
 inline constexpr std::uint32_t kRewriteLaps = 1U << 28;
 
-/// Whether messages with this flag do.
+/// Returns whether messages with this flag do so.
 OFFLOAD_HOST_DEVICE constexpr bool rewrites_slot(std::uint32_t flag) {
   return (flag >> 1) % kRewriteLaps == kRewriteLaps - 1;
 }
@@ -99,8 +100,8 @@ struct RequestHeader {
   /// Requests whose responses the server has taken. Memory is new with each worker's attachment, so
   /// as that begins this is the first message that the worker looks for.
   alignas(128) std::uint64_t consumed;
-  /// Over RDMA, what the server's atomic operations replaced in the worker's slots. Nobody reads
-  /// it; the card writes it for each request, so it shares no cache line with the other.
+  /// Over RDMA, the old values from the server's atomic operations on the worker's slots. Never
+  /// read; the card writes it for each request, so it shares no cache line with the other.
   alignas(64) std::uint64_t replaced;
 };
 static_assert(sizeof(RequestHeader) == 128);
@@ -112,7 +113,7 @@ struct ResponseHeader {
 };
 static_assert(sizeof(ResponseHeader) == 256);
 
-/// Where everything is in a channel's memory: a pure function of depth and longest messages.
+/// The offsets of a channel's memory: a pure function of depth and longest messages.
 struct ChannelLayout {
   std::uint32_t depth;  ///< slots, a power of two
   std::uint32_t depth_log2;

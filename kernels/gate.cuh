@@ -19,9 +19,9 @@ class Gate {
       : last_(worker.channels[group / worker.groups_per_channel].gate),
         groups_(worker.groups_per_channel) {}
 
-  /// Whether message `sequence` may be looked for. Called by every lane of a warp with the same
-  /// argument. Relaxed: it orders nothing, and a bound seen late only delays a poll. Pairs with
-  /// found() and open_next() of other warps.
+  /// Returns whether message `sequence` may be polled for. Called by every lane of a warp with the
+  /// same argument. Relaxed: it orders nothing, and a bound seen late only delays a poll. Pairs
+  /// with found() and open_next() of other warps.
   __device__ bool is_open(std::uint64_t sequence) {
     if (sequence > known_) known_ = load_relaxed_gpu(last_);
     const bool open = Warp::from_first(sequence <= known_) != 0;

@@ -13,7 +13,7 @@ namespace offload::kernels {
 /// Warps of one block of the persistent kernel; each channel has a multiple of it.
 inline constexpr std::uint32_t kWarpsPerBlock = 4;
 
-/// What combine_xor() makes of two lanes' values.
+/// The operation with which combine_xor() combines the values of two lanes.
 struct Xor {
   OFFLOAD_HOST_DEVICE constexpr std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const {
     return a ^ b;
@@ -46,7 +46,8 @@ struct SingleLane {
 
 #if defined(__CUDACC__)
 
-/// So many consecutive lanes of a warp, a power of two. Tiles of one warp need not be converged.
+/// A number of consecutive lanes of a warp, a power of two. Tiles of one warp need not be
+/// converged.
 class WarpTile {
  public:
   __device__ explicit WarpTile(std::uint32_t size)
@@ -82,7 +83,7 @@ class WarpTile {
 struct Warp {
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
   __device__ static constexpr std::uint32_t size() { return 32; }
-  /// Whether the predicate holds in every lane.
+  /// Returns whether the predicate holds in every lane.
   __device__ static bool all(bool predicate) { return __all_sync(kEveryLane, predicate) != 0; }
   /// The value of one lane, in every lane.
   template <class Value>

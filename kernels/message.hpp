@@ -147,8 +147,8 @@ class FlatResponse {
   /// Writes the response; called as PacketResponse::fill.
   template <class Group, class BlockAt>
   OFFLOAD_HOST_DEVICE void fill(const Group& group, BlockAt block_at) const {
-    // Each lane loads several blocks before it writes the first: so many reads are in flight at
-    // once.
+    // Each lane loads this number of blocks before it writes the first, to have several reads in
+    // flight.
     constexpr std::uint32_t kInFlight = 8;
     const std::uint32_t step = group.size() * static_cast<std::uint32_t>(sizeof(Block));
     std::uint32_t offset = group.lane() * static_cast<std::uint32_t>(sizeof(Block));

@@ -48,7 +48,7 @@
 ///   instruction, tests/kernels/stress/packet_stress_test.cu that no packet is torn
 ///   (docs/hardware.md).
 ///
-/// On a GPU all are relaxed. What is not in the packet itself, a plain payload, takes the two
+/// On a GPU all are relaxed. Data outside the packet itself (a plain payload) needs the two
 /// functions at the end.
 namespace offload::kernels {
 

@@ -12,8 +12,8 @@
 /// (module/built_in.cu) or in a module. So it calls its service directly.
 namespace offload::kernels {
 
-/// Threads of a block that works on one message: with 512, what FlatResponse has under way at once
-/// is 64 KiB. Fewer where a GPU has no room for so many.
+/// The threads of a block that processes one message: with 512, FlatResponse has 64 KiB in flight.
+/// Fewer if a GPU has no room for them.
 inline constexpr std::uint32_t kMostThreads = 512;
 inline constexpr std::uint32_t kFewestThreads = 64;
 
@@ -35,13 +35,13 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
 
 /// A plain content that the first warp of a block received and the whole block answers.
 struct Job {
-  bool end;         ///< no message: the worker is to end
+  bool end;         ///< no message: the worker must end
   bool opens_gate;  ///< the gate opens for the next message only when this one is written
   std::uint64_t sequence;
   Received received;
 };
 
-/// Answers contents in packets with one warp until a plain one has come, or the worker is to end.
+/// Answers contents in packets with one warp until a plain one arrives, or the worker must end.
 template <class Poller, class Service>
 __device__ Job next_job(Poller& poller, Gate& gate, const Service& service, Staging& staging) {
   const auto may_look = [&] { return gate.is_open(poller.sequence()); };
@@ -94,8 +94,8 @@ cudaError_t share_of(void (*kernel)(PersistentWorker, Service), std::uint32_t bl
   return status;
 }
 
-/// Launches `kernel` with as many threads a block as fit, from `most` down to `fewest`, beside what
-/// is `taken`, to which its own share is added.
+/// Launches `kernel` with as many threads in a block as fit, from `most` down to `fewest`, beside
+/// those `taken`, to which it adds its share.
 template <class Service>
 cudaError_t launch(void (*kernel)(PersistentWorker, Service), const Service& service,
                    const PersistentWorker& worker, std::uint32_t blocks, std::uint32_t most,

@@ -6,9 +6,9 @@
 #include "kernels/group.hpp"
 #include "kernels/rdma/slot_writer.hpp"
 
-/// What the persistent kernel (persistent_worker.cuh) is given: the worker loop of serve.hpp on a
-/// GPU. A group works on each slot: a warp
-/// where all messages are short enough for packets, a block of threads where one may be longer.
+/// The parameters of the persistent kernel (persistent_worker.cuh), the worker loop of serve.hpp on
+/// a GPU. A group processes each slot: a warp if all messages are short enough for packets, a block
+/// of threads if one may be longer.
 namespace offload::kernels {
 
 /// A channel as the kernel serves it. The pointers are the GPU's.
@@ -25,8 +25,8 @@ struct DeviceChannel {
   /// In device memory: the number of a message found lately by any group; moves while messages
   /// come.
   std::uint32_t* latest;
-  /// In host memory: for each group of the channel how long it has been answering messages, from 0
-  /// on: nanoseconds modulo 2^32, told every so many of its polls.
+  /// In host memory: for each group of the channel the time spent on answering messages, from 0 on,
+  /// in nanoseconds modulo 2^32, written after a number of its polls.
   std::uint32_t* busy;
   /// In device memory: what responses are posted with, where `posts` is set.
   const rdma::SlotWriter* writer;

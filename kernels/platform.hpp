@@ -1,7 +1,7 @@
 #pragma once
 
-/// What lets one source serve as a CUDA kernel and as plain C++. Headers in kernels/ are C++17 (for
-/// nvcc 11.8) and include nothing of lib/.
+/// Macros with which the same source is a CUDA kernel and plain C++. Headers in kernels/ are C++17
+/// (for nvcc 11.8) and include nothing of lib/.
 #if defined(__CUDACC__)
 #define OFFLOAD_HOST_DEVICE __host__ __device__
 #else

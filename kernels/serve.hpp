@@ -7,10 +7,10 @@
 /// The worker loop's two steps, the same on GPU and CPU: receive request `sequence` if it has come,
 /// respond to it. In DOCA's words: the request slot is a posted receive; filling the response slot
 /// is the send; when the server takes the response, that completes the send and posts the receive
-/// anew.
+/// again.
 namespace offload::kernels {
 
-/// What receive() found in a request slot.
+/// The result of receive() for a request slot.
 enum class Arrival : std::uint32_t {
   none,       ///< not all of it is there yet
   packets,    ///< a content that is laid out in the staging
@@ -24,7 +24,7 @@ struct Received {
   std::uint32_t count;   ///< of messages, if it is a batch; 0: it is one message
 };
 
-/// What respond() did.
+/// The result of respond().
 enum class Outcome : std::uint32_t {
   nothing,   ///< the request has not come yet
   answered,  ///< a response was published
@@ -62,8 +62,9 @@ OFFLOAD_HOST_DEVICE Packet refuse(const Group& group, Slot slot, std::uint32_t f
   return make_header(flag, 0, 0, Status::bad_length);
 }
 
-/// Whether the header of message `sequence` has come. Reads 16 bytes, where receive() reads as
-/// many packets as a message may have. Called by every lane of the group, with the same arguments.
+/// Returns whether the header of message `sequence` has arrived. Reads 16 bytes, while receive()
+/// reads all packets that a message may have. Called by every lane of the group, with the same
+/// arguments.
 template <class Group>
 OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& channel,
                                     std::uint64_t sequence) {
@@ -74,12 +75,12 @@ OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& chann
 
 /// Receives message `sequence` of `channel` if it has come. Called by every lane of the group, with
 /// the same arguments; `staging` is the group's own. The request stays as it is until it is
-/// answered: the server does not write the slot before. `polled`: so many packets are read in one
-/// go; what a content has beyond them takes another.
+/// answered: the server does not write the slot before. `polled`: how many packets are read at
+/// once; a content with more of them takes another read.
 ///
 /// `kWrittenInPieces`: the slot is written by RDMA, the header's flag last (rdma/slot_writer.hpp).
-/// Of another packet no more than eight bytes need to come at once, so its flag says nothing:
-/// packets are read after the header was there.
+/// The other packets may arrive in pieces of eight bytes, so their flags say nothing: they are read
+/// after the header has come.
 template <bool kWrittenInPieces = false, class Group>
 OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& channel,
                                      std::uint64_t sequence, Staging& staging,
@@ -211,7 +212,7 @@ OFFLOAD_HOST_DEVICE Outcome serve(const Group& group, const ChannelView& channel
       .outcome;
 }
 
-/// Whether the slot holds the whole message of lap `flag`. For the CPU.
+/// Returns whether the slot has the whole message of lap `flag`. For the CPU.
 inline bool is_complete(const Slot& slot, std::uint32_t flag) {
   const Packet header = load_packet(slot.packets);
   if (header.flag != flag) return false;

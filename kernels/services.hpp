@@ -31,7 +31,7 @@ bool with_service(std::string_view name, Action action) {
       Services{});
 }
 
-/// Of a service: bytes that it answers to a request of `length`.
+/// Returns the bytes with which a service answers a request of `length`.
 using ResponseLength = std::uint32_t (*)(std::uint32_t length);
 
 /// That of the service called `name`; null if there is none.

@@ -23,8 +23,8 @@ enum class FrameKind : std::uint32_t {
   error = 6,  ///< without a payload: the worker has refused this request
 };
 
-/// What a request of `length` bytes takes of a batch's content at most, in either direction: a
-/// response may have the longer of `length` and `longest_response` (services.hpp).
+/// Returns the most that a request of `length` bytes needs in a batch's content, in either
+/// direction: a response may have the longer of `length` and `longest_response` (services.hpp).
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_room(
     std::uint32_t length, std::uint32_t longest_response = kLongestDigest) {
   return kFrameHeader + (length < longest_response ? longest_response : length);
@@ -35,7 +35,7 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_table(std::uint32_t count) {
   return count * static_cast<std::uint32_t>(sizeof(std::uint16_t));
 }
 
-/// Whether a header may claim this: one message (`count` 0) or a batch.
+/// Returns whether a header may have these values: one message (`count` 0) or a batch.
 OFFLOAD_HOST_DEVICE constexpr bool is_valid_content(const ChannelLayout& layout,
                                                     std::uint32_t length, std::uint32_t count) {
   if (count == 0) return length <= layout.max_request;
@@ -56,7 +56,7 @@ struct alignas(16) Staging {
   std::uint8_t after_frames[kSlack];
   std::uint16_t request_at[kMaxBatchCount + 1];
   std::uint16_t frame_at[kMaxBatchCount + 1];
-  /// What index_batch() returned.
+  /// The result of index_batch().
   std::uint32_t frames_length;
 };
 static_assert(kSlack % sizeof(Block) == 0 && kMaxBatchContent % sizeof(Block) == 0);
@@ -117,8 +117,8 @@ OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, const Service&
   return valid ? staging.frame_at[count] : 0;
 }
 
-/// How many of a group's `lanes` work on each of `count` messages of `bytes` altogether: so many
-/// that a message of the mean length takes one block a lane.
+/// Returns how many of a group's `lanes` process each of `count` messages of `bytes` in total:
+/// enough for a message of the mean length to need one block for each lane.
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t bytes, std::uint32_t count,
                                                       std::uint32_t lanes) {
   std::uint32_t tile = 1;

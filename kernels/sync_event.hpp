@@ -6,7 +6,7 @@
 
 /// A sync event: a 64-bit counter in memory that threads, processes and a GPU see alike. A
 /// publisher sets it or adds to it; a subscriber waits until it is greater than a value it knows.
-/// What was written before a set or an add is visible after a get that sees it.
+/// Writes before a set or an add are visible after a get that sees it.
 namespace offload::kernels {
 
 /// As it lies in memory; alone in its line.

@@ -25,8 +25,8 @@ class WarpPoller {
   [[nodiscard]] __device__ std::uint64_t sequence() const { return sequence_; }
   [[nodiscard]] __device__ const ChannelView& channel() const { return own_.channel; }
 
-  /// Polls for its next message. `may_look()` says whether that may have been posted yet. Returns
-  /// false when the worker is to end.
+  /// Polls for its next message. `may_look()` returns whether that may have been posted yet.
+  /// Returns false when the worker must end.
   template <class MayLook>
   __device__ bool wait(Staging& staging, Received& received, const MayLook& may_look) {
     bool looked = false;
@@ -53,7 +53,7 @@ class WarpPoller {
     return true;
   }
 
-  /// What comes until end_busy() is time in which the group answers a message.
+  /// Starts the time in which the group answers a message; end_busy() ends it.
   __device__ void begin_busy() { busy_ -= nanoseconds(); }
   __device__ void end_busy() { busy_ += nanoseconds(); }
 
@@ -67,12 +67,12 @@ class WarpPoller {
     next();
   }
 
-  /// What a published response takes beyond that.
+  /// Completes a published response.
   __device__ void finish(std::uint64_t sequence, Received received,
                          const Response& response) const {
     if (response.outcome == Outcome::refused) report(sequence, received.length);
     if constexpr (kPosts) {
-      // What keeps it from being posted has broken the queue, and who carries it out says so.
+      // Ignored: posting fails only if the queue is in error, which its owner reports.
       static_cast<void>(
           rdma::write_response(Warp{}, *own_.writer, own_.channel, sequence, response.header));
     }
@@ -95,9 +95,9 @@ class WarpPoller {
   }
 
  private:
-  /// Polls read as many packets as contents have had of late: as many as the last one, or half as
-  /// many as before. What they read beyond that is traffic that makes all polls slower; what they
-  /// do not read takes another round trip.
+  /// Polls read as many packets as recent contents had: as many as the last one, or half as many as
+  /// before. Reading more is traffic that slows all polls down; reading less needs another round
+  /// trip.
   __device__ void expect_as(Received received) {
     const std::uint32_t filled = packets_filled(received.length);
     polled_ = filled > polled_ / 2 ? filled : polled_ / 2;
@@ -122,8 +122,8 @@ class WarpPoller {
     store_relaxed_sys(own_.heartbeat, std::uint64_t{polls_ / kPollsPerHeartbeat + 1});
   }
 
-  /// Whether any warp found a message of the channel since the last call. One warp's own messages
-  /// are too few to tell a quiet channel by.
+  /// Returns whether any warp found a message of the channel since the last call. The messages of
+  /// one warp are too few to recognize an idle channel.
   __device__ bool channel_moved() {
     const std::uint32_t latest = load_relaxed_gpu(own_.latest);  // pairs with next()
     const bool moved = Warp::from_first(latest != latest_) != 0;

@@ -2,8 +2,8 @@
 
 #include "kernels/serve.hpp"
 
-/// Consumer and producer of a channel for a kernel of one's own, in the shape of DOCA Comch's: the
-/// worker loop's steps (serve.hpp) as objects. Of one source for a GPU and for a CPU thread.
+/// Consumer and producer of a channel for a custom kernel, modelled on DOCA Comch's: the worker
+/// loop's steps (serve.hpp) as objects. The same source serves a GPU and a CPU thread.
 ///
 ///     consumer.post_receive(memory)            as many times as messages may be in hand
 ///     consumer.poll(group, message)            a request, if one has come
@@ -14,8 +14,8 @@
 /// same arguments. Several groups share a channel by taking every n-th message each.
 namespace offload::kernels::comch {
 
-/// What a consumer received: one request, or a batch of requests that share a slot. It is answered
-/// once, whatever it is.
+/// A message that a consumer received: one request, or a batch of requests that share a slot.
+/// Either is answered once.
 struct Message {
   std::uint64_t number;    ///< of its consumer's messages, from 0
   std::uint64_t sequence;  ///< of the channel's
@@ -88,7 +88,7 @@ class Consumer {
   }
 
  private:
-  /// Of a batch's frames nothing is known yet.
+  /// The answer to a batch whose frames are not known yet.
   struct NoAnswer {
     OFFLOAD_HOST_DEVICE static constexpr std::uint32_t response_length(std::uint32_t) { return 0; }
   };

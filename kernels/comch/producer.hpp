@@ -6,17 +6,17 @@
 
 namespace offload::kernels::comch {
 
-/// What a producer remembers of a send until its completion was polled.
+/// The state of a send until its completion was polled.
 struct SentMessage {
   std::uint64_t behind;  ///< the sequence behind its own; 0: none
   std::uint32_t user_msg_id;
 };
 
-/// What send() did.
+/// The result of send().
 enum class SendResult : std::uint32_t {
   sent,
   refused,     ///< the message was malformed, or a batch's answers do not fit; that is sent
-  full,        ///< not sent: completions of earlier sends are to be polled first
+  full,        ///< not sent: completions of earlier sends must be polled first
   too_long,    ///< not sent: the channel has no room for such a response
   no_receive,  ///< not sent: of UnsolicitedProducer, whose peer has posted no receive
   failed,      ///< it cannot be posted to the server on another machine: the queue is in error

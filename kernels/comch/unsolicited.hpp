@@ -5,10 +5,10 @@
 namespace offload::kernels::comch {
 
 /// The sending end of a channel whose peer asks for nothing: its requests are receives that it has
-/// posted, to be completed by a message each, whenever there is one. What a request says is not
-/// read; its length is room for the message, as with any response. The peer posts each in a slot of
-/// its own (channel::Requester: a flush() after each post()) and posts it again once it is
-/// complete: what is posted is what may be under way.
+/// posted, to be completed by a message each, whenever there is one. A request's content is not
+/// read; its length is room for the message, as with any response. The peer posts each in a
+/// separate slot (channel::Requester: a flush() after each post()) and posts it again once it is
+/// complete: the receives that are posted bound the messages that may be under way.
 ///
 ///     producer.send(group, bytes, length, id)      a message, if the peer has a receive for it
 ///     producer.poll_completion(group, id)          the peer has taken it

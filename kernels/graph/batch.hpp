@@ -12,7 +12,8 @@
 /// A message has the same place among the payloads in both.
 namespace offload::kernels {
 
-/// Messages of a batch. A block of threads works on each; a large GPU runs so many at once.
+/// The maximum number of messages of a batch. A block of threads processes each; a large GPU runs
+/// this many at a time.
 inline constexpr std::uint32_t kMostInBatch = 256;
 
 /// The front of a batch of requests.
@@ -44,7 +45,7 @@ struct alignas(16) ResponseBatch {
 static_assert(sizeof(RequestBatch) % sizeof(Block) == 0 && sizeof(RequestBatch) >= kSlack);
 static_assert(sizeof(ResponseBatch) % sizeof(Block) == 0 && sizeof(ResponseBatch) >= kSlack);
 
-/// The least that a message takes up, bytes: an answer may be so long, however short its request.
+/// The minimum room of a message, in bytes: an answer may be this long, however short its request.
 inline constexpr std::uint32_t kLeastRoom = kLongestDigest;
 static_assert(kLeastRoom % sizeof(Block) == 0);
 

@@ -2,9 +2,9 @@
 
 #include "kernels/platform.hpp"
 
-/// What a service makes of a value of each lane of its group. Every lane calls these together, and
-/// each gets the result. Values of 4 or 8 bytes. Sums of floating-point numbers differ in their
-/// last bits with the size of the group.
+/// Reductions over a value of each lane of a service's group. Every lane must call these together,
+/// and each gets the result. Values have 4 or 8 bytes. Sums of floating-point numbers differ in
+/// their last bits with the size of the group.
 namespace offload::kernels {
 
 template <class Group, class Value>

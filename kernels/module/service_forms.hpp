@@ -38,8 +38,8 @@ const Service& service_of(const void* object) {
   return static_cast<const ServiceObject<Service>*>(object)->service;
 }
 
-/// Has CUDA use the GPU on this thread, and has the kernels there. A module has a CUDA runtime of
-/// its own, with a current device of its own. Throws std::exception.
+/// Makes the GPU current on this thread, and loads the kernels there. A module has a separate CUDA
+/// runtime, with its own current device. Throws std::exception.
 template <class Service>
 void prepare_gpu([[maybe_unused]] std::int32_t device) {
 #if defined(__CUDACC__)

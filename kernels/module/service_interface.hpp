@@ -17,8 +17,8 @@ struct CUgraphNode_st;
 /// returns a ServiceInterface. No exception crosses these functions.
 namespace offload::kernels {
 
-/// Raised with every change of what is here, of the channel's layout and of what the functions
-/// take.
+/// Incremented with every change of this file, of the channel's layout and of the functions'
+/// parameters.
 inline constexpr std::uint32_t kServiceInterface = 4;
 static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
                   sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
@@ -39,7 +39,7 @@ struct ServiceOption {
   bool read;  ///< set by the service that reads it: one that none reads is a mistake
 };
 
-/// What make() is given and what it leaves.
+/// The input and the output of make().
 struct ServiceMaking {
   std::int32_t device;  ///< kOnCpu, or which GPU
   ServiceOption* options;

@@ -77,7 +77,7 @@ class ServiceMemory {
   void release(void* piece) const {
     if (device_ == kOnCpu) return std::free(piece);
 #if defined(__CUDACC__)
-    // There is nobody to tell: the device fails all calls after a kernel has failed.
+    // Ignored: the device fails all calls after a kernel has failed.
     static_cast<void>(cudaFree(piece));
 #endif
   }
@@ -87,12 +87,13 @@ class ServiceMemory {
   std::vector<void*> pieces_;
 };
 
-/// What a service's make() gets: the options of the command line, and memory where it will serve.
+/// Passed to make() of a service: gives it the options of the command line, and memory on its
+/// device.
 class ServiceSetup {
  public:
   ServiceSetup(ServiceMaking& making, ServiceMemory& memory) : making_(&making), memory_(&memory) {}
 
-  /// Whether the object is for a GPU.
+  /// Returns whether the object is for a GPU.
   [[nodiscard]] bool on_gpu() const { return memory_->device() != kOnCpu; }
 
   /// The value of --service-option KEY=VALUE, the last one said; null if none was.

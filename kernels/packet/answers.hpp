@@ -35,7 +35,7 @@ OFFLOAD_HOST_DEVICE inline void set_source(std::uint8_t* frame, const std::uint8
   for (std::uint32_t i = 0; i < 6; ++i) frame[6 + i] = ethernet[i];
 }
 
-/// Computes the UDP checksum anew. 0 would say that there is none, so it is sent as 0xffff.
+/// Recomputes the UDP checksum. 0 would mean that there is no checksum, so it is sent as 0xffff.
 OFFLOAD_HOST_DEVICE inline void write_udp_checksum(std::uint8_t* frame, const Headers& headers) {
   std::uint8_t* const udp = frame + headers.transport;
   const std::uint32_t length = headers.end - headers.transport;
@@ -45,7 +45,7 @@ OFFLOAD_HOST_DEVICE inline void write_udp_checksum(std::uint8_t* frame, const He
   store_16(udp + 6, checksum == 0 ? 0xffff : checksum);
 }
 
-/// Takes one from the hops that an IP packet has left, if it has any.
+/// Decrements the remaining hops of an IP packet, if it has any.
 OFFLOAD_HOST_DEVICE inline void take_hop(std::uint8_t* frame, const Headers& headers) {
   std::uint8_t& hops = frame[headers.hops()];
   if (hops == 0) return;

@@ -9,12 +9,12 @@
 /// send and receive queue of a queue pair for raw packets, which the caller posts to and polls
 /// without a driver.
 ///
-/// Frames to be received into wait in a ring of their own (`fill`), to which anybody gives them
-/// back; who receives posts them to the card. So frames go from queues of AF_XDP to those of cards
-/// and back, with all of them at home in the end.
+/// Free frames for receiving wait in a separate ring (`fill`), to which any thread returns them;
+/// the receiver posts them to the card. So frames can move from queues of AF_XDP to those of cards
+/// and back, and each returns to its home in the end.
 namespace offload::kernels::packet {
 
-/// Who receives, alone; zero at first. In memory of the one who does.
+/// Used only by the receiver; zero at first. In memory of the receiver.
 struct alignas(64) CardReceives {
   std::uint32_t posted;  ///< receives
   std::uint64_t error;   ///< of the first that failed, as rdma::QueueError's word; any may read it
@@ -91,7 +91,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t count_received(const Group& group, const CardQ
 
 }  // namespace detail
 
-/// As of Queue. Posts free frames to the card before each look.
+/// The same as for Queue. Posts free frames to the card before each poll.
 template <class Group>
 OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const CardQueue& queue,
                                   std::uint32_t received, std::uint32_t most,
@@ -132,7 +132,7 @@ OFFLOAD_HOST_DEVICE inline void note_bad_entry(const CardQueue& queue, const Bat
                                                std::uint32_t i) {
   rdma::Completion completion = rdma::read_cqe(detail::received_cqe(queue, batch.begin + i));
   if (!completion.is_error()) completion.syndrome = rdma::Syndrome::bad_response;
-  // Of several lanes any may be the first: what follows an error is flushed.
+  // Any of several lanes may be the first: entries after an error are flushed.
   if (rdma::load_acquire(&queue.receives->error) == 0) {
     rdma::store_release(&queue.receives->error, rdma::QueueError::of(completion).word);
   }
@@ -177,8 +177,8 @@ OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const CardQueue& q
   return count;
 }
 
-/// As of Queue. Waits for room within the limit: what was given up takes some too. Result::failed:
-/// the queue is in error.
+/// The same as for Queue. Waits for room within the limit, because abandoned entries use some, too.
+/// Result::failed: the queue is in error.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const CardQueue& queue, std::uint32_t count,
                                    const WaitLimit& limit, std::uint64_t& position) {
@@ -192,9 +192,9 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const CardQueue& queue, s
   }
 }
 
-/// As of Queue, but that nobody waits for another: what is behind a gap is handed to the card by
-/// who fills that. `options` of the descriptor: checksums for the card to write, of
-/// rdma::ChecksumFlag. A packet that lies in no frame, or is no frame, is left out.
+/// The same as for Queue, but without waiting for other threads: the one that fills a gap hands the
+/// entries behind it to the card. `options` of the descriptor: checksums for the card to write, of
+/// rdma::ChecksumFlag. Skips a packet that is in no frame, or is not a frame.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const CardQueue& queue,
                                    std::uint64_t position, bool has_one, const Descriptor& packet,

@@ -25,7 +25,7 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t add_bytes(std::uint32_t sum, const std:
   return length % 2 == 0 ? sum : sum + (std::uint32_t{bytes[length - 1]} << 8);
 }
 
-/// The checksum of a sum. Of bytes that hold their right checksum it is 0.
+/// Returns the checksum of a sum: 0 for bytes that include their right checksum.
 OFFLOAD_HOST_DEVICE inline std::uint32_t checksum_of(std::uint32_t sum) {
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
   return ~sum & 0xffff;

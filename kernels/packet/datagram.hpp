@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kRequestId = 4;  ///< protocol::MessageId::client
 /// protocol::Refusal::worker_failed: of an answer that does not fit in one frame.
 inline constexpr std::uint32_t kWorkerFailed = 8;
 
-/// What a frame was.
+/// The kind of a frame.
 enum class Datagram : std::uint32_t {
   malformed,  ///< no whole datagram with right checksums, or no request
   martian,    ///< from or to addresses that are not answered
@@ -66,7 +66,7 @@ OFFLOAD_HOST_DEVICE Headers parse_datagram(const Group& group, const std::uint8_
   return headers;
 }
 
-/// Whether the payload is a sequence and one whole request.
+/// Returns whether the payload is a sequence and one whole request.
 OFFLOAD_HOST_DEVICE inline bool is_request(const std::uint8_t* payload, std::uint32_t length) {
   if (length < kDatagramHeader) return false;
   const std::uint8_t* const frame = payload + kDatagramSequence;

@@ -11,7 +11,7 @@ namespace offload::kernels::packet {
 
 inline constexpr std::uint32_t kLanesOfWarp = 32;
 
-/// A warp a queue, each of a block of its own: a queue's is all the work that it has.
+/// Runs one warp for each queue, each in a separate block, which does all the work of that queue.
 template <class Service>
 __global__ void __launch_bounds__(kLanesOfWarp)
     serve_datagrams(const DatagramWork* works, const __grid_constant__ Service service) {

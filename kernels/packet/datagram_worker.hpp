@@ -11,7 +11,7 @@
 /// Ethernet port, and answers what comes to it.
 namespace offload::kernels::packet {
 
-/// What a group counts. It alone writes, whole words at a time; any thread may read them.
+/// The counters of a group. Only the group writes, whole words at a time; any thread may read them.
 struct alignas(64) DatagramCounts {
   std::uint64_t datagrams;  ///< the sum of answered, refused, malformed and martians
   std::uint64_t answered;
@@ -25,20 +25,20 @@ struct alignas(64) DatagramCounts {
   std::uint64_t martians[kMartians];  ///< by Martian
 };
 
-/// What a group is given. `AnyQueue`: Queue, or another type with its functions.
+/// The input of a group. `AnyQueue`: Queue, or another type with its functions.
 template <class AnyQueue>
 struct DatagramWorkOf {
   const AnyQueue* queue;
-  const std::uint32_t* stop;  ///< not 0: leave
+  const std::uint32_t* stop;  ///< not 0: exit
   DatagramCounts* counts;
-  std::uint64_t wait_ns;  ///< for datagrams, until the stop word is looked at anew
+  std::uint64_t wait_ns;  ///< for datagrams, until the next read of the stop word
   std::uint32_t batch;    ///< datagrams that a thread receives at a time; a warp: as it has lanes
   std::uint32_t mtu;
   const HostAddresses* host;  ///< who answers
 };
 using DatagramWork = DatagramWorkOf<Queue>;
 
-/// Frames that are longer are none of an Ethernet that AF_XDP's frames of 2048 bytes are for.
+/// The longest frame: frames of AF_XDP have 2048 bytes.
 inline constexpr std::uint32_t kMostFrame = 2048;
 
 /// The memory that a group works in: shared memory on a GPU. A frame lies in it as it does in its
@@ -64,7 +64,7 @@ class DatagramWorker {
                                      DatagramStaging& staging)
       : group_(group), service_(service), work_(work), state_(state), staging_(staging) {}
 
-  /// Whether the group is to leave. Relaxed: it says nothing but that.
+  /// Returns whether the group must exit. Relaxed: it orders nothing.
   OFFLOAD_HOST_DEVICE bool is_stopped() const {
 #if defined(__CUDA_ARCH__)
     return group_.all(load_relaxed_sys(work_.stop) != 0);
@@ -184,7 +184,7 @@ class DatagramWorker {
   }
 #endif
 
-  /// Of a turn without datagrams its time alone is new.
+  /// Shows the counts; after a turn without datagrams only its time has changed.
   OFFLOAD_HOST_DEVICE void show_counts(bool had_datagrams) const {
     if (group_.lane() != 0) return;
     const DatagramCounts& counted = state_.counted;

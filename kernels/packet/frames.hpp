@@ -4,8 +4,7 @@
 
 #include "kernels/packet/ring.hpp"
 
-/// The memory that packets lie in (AF_XDP's UMEM), and where each frame of it goes when nobody
-/// needs it any more.
+/// The memory of packets (UMEM of AF_XDP), and the home to which each unused frame returns.
 namespace offload::kernels::packet {
 
 /// Where free frames wait: a fill ring, out of which the driver takes frames to receive into, or a
@@ -28,7 +27,7 @@ struct Frames {
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint64_t total_bytes() const {
     return std::uint64_t{frame_bytes} * frames_per_home * home_count;
   }
-  /// Whether a packet lies within one frame.
+  /// Returns whether a packet is within one frame.
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool holds(const Descriptor& packet) const {
     return packet.address < total_bytes() &&
            packet.length <= frame_bytes - (packet.address & (frame_bytes - 1));
@@ -94,8 +93,8 @@ OFFLOAD_HOST_DEVICE std::uint32_t take_frames(const Group& group, const FrameRin
   return count;
 }
 
-/// What recycle() takes at most, or a frame a lane: as a group may send more than it has lanes
-/// before it calls it again.
+/// The maximum number of frames that recycle() takes, or one for each lane: a group may send more
+/// than it has lanes before it calls it again.
 inline constexpr std::uint32_t kRecycledAtOnce = 64;
 
 /// Takes what the driver has sent out of a completion ring, and gives the frames back; or does

@@ -5,13 +5,12 @@
 #include "kernels/packet/checksum.hpp"
 #include "kernels/platform.hpp"
 
-/// What is in an Ethernet frame: VLAN tags (IEEE 802.1Q), IPv4 (RFC 791), IPv6 (RFC 8200), UDP,
-/// TCP, ICMP. A frame is a stranger's: no byte is read beyond its length, and whatever is wrong has
-/// a name.
+/// Parses an Ethernet frame: VLAN tags (IEEE 802.1Q), IPv4 (RFC 791), IPv6 (RFC 8200), UDP, TCP,
+/// ICMP. A frame is not trusted: no byte is read beyond its length, and each error has a name.
 namespace offload::kernels::packet {
 
-/// What is wrong with a frame; the first thing found. What none stands for is not broken, but may
-/// be of a protocol that is not looked into.
+/// The first error found in a frame. A frame without an error may have a protocol that is not
+/// parsed.
 enum class FrameError : std::uint32_t {
   none,
   short_ethernet,  ///< shorter than its Ethernet header and VLAN tags
@@ -40,7 +39,7 @@ inline constexpr std::uint32_t kTcp = 6;
 inline constexpr std::uint32_t kUdp = 17;
 inline constexpr std::uint32_t kIcmpv6 = 58;
 
-/// What was found. Offsets are from the frame's first byte; what does not apply is 0.
+/// The fields found. Offsets are from the frame's first byte; fields that do not apply are 0.
 struct Headers {
   FrameError error = FrameError::none;
   std::uint32_t ethertype = 0;  ///< behind the VLAN tags
@@ -54,7 +53,7 @@ struct Headers {
   std::uint32_t destination_port = 0;
   std::uint32_t tcp_flags = 0;
   bool is_fragment = false;  ///< not a whole packet: its transport is not looked into
-  bool has_route = false;    ///< IPv6: a routing header says that it is to go on from here
+  bool has_route = false;    ///< IPv6: a routing header says that it must be forwarded
 
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool is_whole(std::uint32_t of) const {
     return error == FrameError::none && !is_fragment && protocol == of;
@@ -119,8 +118,8 @@ OFFLOAD_HOST_DEVICE inline bool parse_ipv4(const std::uint8_t* frame, std::uint3
   return true;
 }
 
-/// Hop-by-hop, routing, destination options: they have a length of their own. A fragment's header
-/// ends the search; authentication and encryption are not looked behind.
+/// Skips hop-by-hop, routing and destination options, which have a length field. A fragment header
+/// ends the search; headers after authentication and encryption are not parsed.
 OFFLOAD_HOST_DEVICE inline bool skip_extensions(const std::uint8_t* frame, Headers& headers) {
   for (std::uint32_t count = 0;; ++count) {
     const std::uint32_t kind = headers.protocol;

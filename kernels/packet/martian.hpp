@@ -109,8 +109,8 @@ OFFLOAD_HOST_DEVICE inline Martian martian_v6(const std::uint8_t* ip, const Host
 
 }  // namespace detail
 
-/// Returns why `host` does not answer a frame whose `headers` are right. Whether the destination is
-/// an address of the host is not looked at: rules say which frames get here.
+/// Returns why `host` does not answer a frame whose `headers` are right. Does not check whether the
+/// destination is an address of the host: rules decide which frames get here.
 OFFLOAD_HOST_DEVICE inline Martian martian_of(const std::uint8_t* frame, const Headers& headers,
                                               const HostAddresses& host) {
   const std::uint8_t* const source = frame + 6;

@@ -6,10 +6,10 @@
 
 /// A queue of an Ethernet port: what one AF_XDP socket receives and sends. One thread, warp or
 /// block receives from it; any number may send. Functions on a group are called by every lane with
-/// the same arguments but for what is the lane's own.
+/// the same arguments except those of the lane.
 ///
-/// A card's own queue (card_queue.hpp) has the same functions by overload, and those that are
-/// templates of the queue's type work with either.
+/// A queue of a card (card_queue.hpp) has the same functions by overload, and templates of the
+/// queue's type work with both.
 namespace offload::kernels::packet {
 
 struct Queue {
@@ -26,7 +26,7 @@ struct Packet {
   std::uint8_t* data = nullptr;  ///< null for none
   std::uint32_t length = 0;
   std::uint64_t address = 0;
-  // What a card tells; of AF_XDP's queues nothing is told.
+  // Set by a card; not by AF_XDP.
   std::uint64_t time = 0;    ///< when it came, by the card's clock and in its unit; 0: not told
   bool ip_is_right = false;  ///< the card looked at the IP header's checksum
   bool transport_is_right = false;  ///< and at that of UDP or TCP
@@ -38,7 +38,7 @@ struct Batch {
   std::uint32_t count = 0;
 };
 
-/// What becomes of a packet that was received.
+/// The further use of a received packet.
 enum class Verdict : std::uint32_t {
   drop,  ///< its frame goes back to be received into
   send,  ///< it is sent from the queue that finish() is told
@@ -53,7 +53,7 @@ OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const Queue& queue, std::u
   Wait wait(limit);
   for (;;) {
     std::uint32_t count = 0;
-    // Pairs with the driver's release of the descriptors and of what the frames hold.
+    // Pairs with the driver's release of the descriptors and of the contents of the frames.
     if (group.lane() == 0) count = take_position(queue.receive.producer, received) - received;
     count = group.from_first(count);
     if (count != 0) {
@@ -83,8 +83,8 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const Queue& queue, std::
 }
 
 /// Sends the packets of the lanes that have one, in the order of lanes, from `position` on, which
-/// the group has reserved (reserve()) for as many; a lane without one has `has_one` false. What was
-/// written to the frames is ordered before. Sent means: given to the driver, which may have to be
+/// the group has reserved (reserve()) for as many; a lane without one has `has_one` false. Earlier
+/// writes to the frames are ordered before. Sent means: given to the driver, which may need to be
 /// woken (kNeedWakeup).
 template <class Group>
 OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const Queue& queue, std::uint64_t position,
@@ -108,7 +108,7 @@ OFFLOAD_HOST_DEVICE Result send(const Group& group, const AnyQueue& queue, bool 
   return result == Result::done ? send_at(group, queue, position, has_one, packet, limit) : result;
 }
 
-/// What the driver skips: for positions that were reserved for a packet that there is not.
+/// Returns a descriptor that the driver skips, for positions that were reserved without a packet.
 OFFLOAD_HOST_DEVICE inline Descriptor nothing_to_send() {
   return {~std::uint64_t{0}, 1, 0};
 }
@@ -120,7 +120,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Queue& queue
   return recycle(group, queue.frames, queue.completions, limit);
 }
 
-/// Notes that entry `i` of a batch is none. The kernel of Linux writes no such.
+/// Records that entry `i` of a batch is invalid. Linux writes no such entry.
 OFFLOAD_HOST_DEVICE inline void note_bad_entry(const Queue&, const Batch&, std::uint32_t) {}
 
 /// Gives the entries before `received` back, by one lane.
@@ -128,7 +128,7 @@ OFFLOAD_HOST_DEVICE inline void free_entries(const Queue& queue, std::uint32_t r
   publish_position(queue.receive.consumer, received);
 }
 
-/// What finish() returns where an entry was none: the queue goes on.
+/// Returns the result of finish() after an invalid entry: the queue continues.
 OFFLOAD_HOST_DEVICE inline Result after_bad_entry(const Queue&) {
   return Result::done;
 }

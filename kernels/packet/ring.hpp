@@ -77,10 +77,10 @@ OFFLOAD_HOST_DEVICE std::uint32_t sum_of(const Group& group, std::uint32_t value
 /// Positions of a ring that several groups fill, or empty, in memory of those who do: of the GPU
 /// where a GPU does.
 struct alignas(64) RingOrder {
-  std::uint64_t reserved;   ///< behind the last position that somebody has
+  std::uint64_t reserved;   ///< after the last position in use
   std::uint64_t published;  ///< behind the last one that the other side may see
   std::uint64_t taken;      ///< of the ring's other direction: entries that were read
-  std::uint64_t taking;     ///< not 0: somebody reads
+  std::uint64_t taking;     ///< not 0: a thread reads
 };
 
 /// The group's own `count` positions of a ring that several fill. In the order of these calls the

@@ -5,8 +5,8 @@
 #include "kernels/packet/ring.hpp"
 
 /// Semaphores: items that one side hands to the other, between a kernel and a thread of the CPU in
-/// either direction, and between kernels. Each item has a status of its own and an index, so that
-/// the taker may look at any, and items may be done in another order than they came.
+/// either direction, and between kernels. Each item has its own status and an index, so that the
+/// taker may check any, and items may be done in another order than that of arrival.
 namespace offload::kernels::packet {
 
 enum class ItemStatus : std::uint32_t {
@@ -38,7 +38,7 @@ struct Semaphore {
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t* status(std::uint64_t index) const {
     return &statuses[place(index)].value;
   }
-  /// What the status of item `index` is when it is free.
+  /// Returns the status of item `index` when it is free.
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t free_value(std::uint64_t index) const {
     return static_cast<std::uint32_t>(index >> log2) << kStatusBits;
   }
@@ -54,8 +54,8 @@ OFFLOAD_HOST_DEVICE inline ItemStatus status_of(const Semaphore& semaphore, std:
                                                                : static_cast<ItemStatus>(ahead);
 }
 
-/// Hands item `index` over: to the taker, or as free to who gives the index a lap later. With
-/// release: it is written, or read. Every lane of the group calls it, and the group's sync orders
+/// Hands item `index` over: to the taker, or as free to the giver of the index a lap later. With
+/// release: it was written, or read. Every lane of the group calls it, and the group's sync orders
 /// what its lanes did before. Pairs with status_of().
 template <class Group>
 OFFLOAD_HOST_DEVICE void set_status(const Group& group, const Semaphore& semaphore,

@@ -5,10 +5,10 @@
 #include "kernels/rdma/wqe.hpp"
 
 /// Completion queue entries in the format of mlx5 cards, of 64 bytes (struct mlx5_cqe64 of
-/// infiniband/mlx5dv.h): read here, and written by what stands for a card.
+/// infiniband/mlx5dv.h): read here, and written by an emulation of a card.
 namespace offload::kernels::rdma {
 
-/// What an entry tells (MLX5_CQE_*).
+/// The kind of an entry (MLX5_CQE_*).
 enum class CqeKind : std::uint8_t {
   request = 0,  ///< an entry of the send queue is done
   received_write_with_imm = 1,
@@ -16,7 +16,7 @@ enum class CqeKind : std::uint8_t {
   received_send_with_imm = 3,
   request_error = 13,
   receive_error = 14,
-  invalid = 15,  ///< written by nobody yet
+  invalid = 15,  ///< not written yet
 };
 
 /// Why an entry failed (MLX5_CQE_SYNDROME_*).
@@ -36,9 +36,9 @@ enum class Syndrome : std::uint8_t {
   remote_aborted = 0x22,
 };
 
-/// The last byte of an entry that nobody has written. Its owner is that of the second lap, so that
-/// a reader who looks at the owner alone, as NVIDIA's device functions do, does not take it for the
-/// first lap's.
+/// The last byte of an unwritten entry. Its owner is that of the second lap, so that a reader that
+/// checks only the owner, like NVIDIA's device functions, does not take it for one of the first
+/// lap.
 inline constexpr std::uint32_t kFreshOwner = static_cast<std::uint32_t>(CqeKind::invalid) << 4 | 1U;
 
 /// An entry of a completion queue, as it lies in memory.
@@ -46,14 +46,14 @@ struct alignas(64) Cqe {
   std::uint32_t words[16];
 };
 
-/// Where its fields are, as words.
-/// Of a raw packet: u8 checksums that are right, u8 kinds of headers, u16 VLAN tag.
+/// The indices of its fields, in words. For a raw packet: u8 checksums that are right, u8 kinds of
+/// headers, u16 VLAN tag.
 inline constexpr std::uint32_t kCqeEthernet = 7;
 inline constexpr std::uint32_t kCqeImmediate = 9;
 inline constexpr std::uint32_t kCqeByteCount = 11;
 /// u64, by the card's clock; not of an error.
 inline constexpr std::uint32_t kCqeTime = 12;
-/// Of an error: byte 2 has the vendor's syndrome, byte 3 the syndrome.
+/// For an error: byte 2 has the vendor's syndrome, byte 3 the syndrome.
 inline constexpr std::uint32_t kCqeSyndrome = 13;
 /// Byte 0 has the opcode of the entry, the rest the queue's number.
 inline constexpr std::uint32_t kCqeQueue = 14;
@@ -79,13 +79,13 @@ struct Completion {
   }
 };
 
-/// The owner bit of entry `index`, counted from the queue's first, in a ring of 2^`log2` entries:
-/// it changes with each lap, so that an entry of the lap before is none.
+/// Returns the owner bit of entry `index`, counted from the queue's first, in a ring of 2^`log2`
+/// entries: it changes with each lap, to distinguish entries of the previous lap.
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t owner_of(std::uint64_t index, std::uint32_t log2) {
   return static_cast<std::uint32_t>(index >> log2) & 1U;
 }
 
-/// Whether the last word of an entry says that it is entry `index`'s.
+/// Returns whether the last word of an entry says that it is that of entry `index`.
 OFFLOAD_HOST_DEVICE inline bool is_there(std::uint32_t owner_word, std::uint64_t index,
                                          std::uint32_t log2) {
   const std::uint32_t word = big_endian(owner_word);
@@ -93,7 +93,7 @@ OFFLOAD_HOST_DEVICE inline bool is_there(std::uint32_t owner_word, std::uint64_t
   return kind != CqeKind::invalid && (word & 1U) == owner_of(index, log2);
 }
 
-/// What the last words of an entry that is there say: all but bytes and immediate.
+/// Reads the last words of a valid entry: all fields except bytes and immediate.
 OFFLOAD_HOST_DEVICE inline Completion read_last_words(std::uint32_t syndrome, std::uint32_t queue,
                                                       std::uint32_t owner) {
   const std::uint32_t last = big_endian(owner);
@@ -124,8 +124,8 @@ OFFLOAD_HOST_DEVICE inline Completion read_cqe(const Cqe& cqe) {
   return completion;
 }
 
-/// The entry for a completion at `index`, for what stands for a card. Its last word is to be stored
-/// last, with release.
+/// Makes the entry for a completion at `index`, for an emulation of a card. Its last word must be
+/// stored last, with release.
 OFFLOAD_HOST_DEVICE inline Cqe make_cqe(const Completion& completion, std::uint64_t index,
                                         std::uint32_t log2) {
   Cqe cqe{};

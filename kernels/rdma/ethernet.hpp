@@ -11,16 +11,16 @@
 /// some cards want, and a data segment with the rest. So it has four segments at most: one block.
 namespace offload::kernels::rdma {
 
-/// What ConnectX-4 wants inline at most: an Ethernet header with a VLAN tag. Cards from ConnectX-5
-/// on want nothing.
+/// The most that ConnectX-4 needs inline: an Ethernet header with a VLAN tag. Cards from ConnectX-5
+/// on need nothing.
 inline constexpr std::uint32_t kMostInlineHeader = 18;
 /// Inline bytes that the Ethernet segment's own 16 bytes have room for.
 inline constexpr std::uint32_t kInlineInFirst = 2;
 /// A frame that is shorter has no Ethernet header.
 inline constexpr std::uint32_t kLeastFrame = 14;
 
-/// Checksums that the card writes into a frame that it sends (MLX5_ETH_WQE_*), to be combined. What
-/// is in their place does not count.
+/// Checksums that the card writes into a frame that it sends (MLX5_ETH_WQE_*); they can be
+/// combined. The previous bytes there are ignored.
 enum ChecksumFlag : std::uint8_t {
   kIpChecksum = 1U << 6,         ///< of the IPv4 header
   kTransportChecksum = 1U << 7,  ///< of UDP or TCP
@@ -79,14 +79,14 @@ OFFLOAD_HOST_DEVICE inline void write_no_entry(const SendRing& ring, std::uint64
   store_segment(ring.at(position, 0), control_segment(position, queue, 1, nothing));
 }
 
-/// What a card found in a frame that it received (MLX5_CQE_L3_OK, MLX5_CQE_L4_OK).
+/// The card's checks of a received frame (MLX5_CQE_L3_OK, MLX5_CQE_L4_OK).
 OFFLOAD_HOST_DEVICE constexpr bool ip_is_right(const Completion& completion) {
   return (completion.ethernet >> 25 & 1U) != 0;
 }
 OFFLOAD_HOST_DEVICE constexpr bool transport_is_right(const Completion& completion) {
   return (completion.ethernet >> 26 & 1U) != 0;
 }
-/// The word of a completion that says so, for what stands for a card.
+/// Returns the word of a completion with these checks, for an emulation of a card.
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t ethernet_word(bool ip_right, bool transport_right) {
   constexpr std::uint32_t kEthernetRight = 1U << 24;
   return kEthernetRight | (ip_right ? 1U << 25 : 0U) | (transport_right ? 1U << 26 : 0U);

@@ -50,7 +50,7 @@ OFFLOAD_HOST_DEVICE void publish(const Group& group, ExclusiveQueue& queue, std:
   state.last = end - last_blocks;
 }
 
-/// How many lanes from the first on have `there` set; at best all.
+/// Returns how many lanes from the first on have `there` set; at most all.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t leading(const Group& group, bool there) {
   if (group.all(there)) return group.size();

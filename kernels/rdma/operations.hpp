@@ -5,9 +5,9 @@
 #include "kernels/rdma/exclusive_queue.hpp"
 #include "kernels/rdma/shared_queue.hpp"
 
-/// Operations that a thread, a warp or a block posts together, on a queue of its own
-/// (ExclusiveQueue) or on one that many share (SharedQueue): every lane of the group calls them
-/// with the same arguments. A ticket is the position of an entry, to be waited for.
+/// Operations that a thread, a warp or a block posts together, on its own queue (ExclusiveQueue) or
+/// on a shared one (SharedQueue): every lane of the group calls them with the same arguments. A
+/// ticket is the position of an entry, for a wait.
 namespace offload::kernels::rdma {
 
 /// 16 bytes in one access, as a card reads them over PCIe best.

@@ -4,10 +4,10 @@
 
 #include "kernels/rdma/operations.hpp"
 
-/// One-sided operations and sends, by name. Called as post(): by every lane of a group with the
-/// same arguments, on an exclusive or a shared queue; each posts with one doorbell and gives a
-/// ticket. A buffer of length 0 is none. Local memory is free again, and what was read is there,
-/// once wait_for() is done.
+/// One-sided operations and sends, by name. Called like post(): by every lane of a group with the
+/// same arguments, on an exclusive or a shared queue; each posts with one doorbell and returns a
+/// ticket. A buffer of length 0 is omitted. After wait_for(), local memory can be reused, and data
+/// of a read is there.
 namespace offload::kernels::rdma {
 
 OFFLOAD_HOST_DEVICE inline SendWork signaled(Opcode opcode, const LocalBuffer& buffer,
@@ -59,7 +59,7 @@ OFFLOAD_HOST_DEVICE Result fetch_add(const Group& group, Queue& queue, const Rem
   return post(group, queue, work, limit, ticket);
 }
 
-/// `*word = swap` at the peer if it is `compare`. As fetch_add() otherwise.
+/// Does `*word = swap` at the peer if it is `compare`. Otherwise the same as fetch_add().
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result compare_swap(const Group& group, Queue& queue, const RemoteBuffer& word,
                                         std::uint64_t compare, std::uint64_t swap,
@@ -75,7 +75,7 @@ OFFLOAD_HOST_DEVICE Result compare_swap(const Group& group, Queue& queue, const 
 struct Signal {
   RemoteBuffer word;
   std::uint64_t add;
-  LocalBuffer before;  ///< 8 bytes, for what was there
+  LocalBuffer before;  ///< 8 bytes, for the old value
 };
 
 /// put(), then an add to the signal's word: one queue, so the peer that sees the sum has the data.

@@ -6,8 +6,8 @@
 
 namespace offload::kernels::rdma {
 
-/// The first error of a queue, as one word: so threads can share it, and hand it to the host. What
-/// was posted behind it is flushed.
+/// The first error of a queue, as one word, so that threads can share it, and pass it to the host.
+/// Entries posted after it are flushed.
 struct QueueError {
   std::uint32_t word = 0;  ///< u16 counter, u8 vendor, u8 syndrome; 0: none
 

@@ -38,9 +38,9 @@ OFFLOAD_HOST_DEVICE inline void ring_doorbell(std::uint64_t* doorbell, const Seg
 #endif
 }
 
-/// Loads the last word of a completion with acquire: the rest of it, and what the operation wrote
-/// to memory of the host, is read after it. Pairs with the card's last write, or with the release
-/// of what stands for it.
+/// Loads the last word of a completion with acquire: the rest of it, and the operation's data in
+/// host memory, is read after it. Pairs with the card's last write, or with the release of its
+/// emulation.
 inline std::uint32_t load_owner(const Cqe& cqe) {
   return __atomic_load_n(&cqe.words[kCqeOwner], __ATOMIC_ACQUIRE);
 }
@@ -121,7 +121,7 @@ struct SendQueue {
   bool has_record = true;
 };
 
-/// `pointer`, of memory that the caller sees at `from`, for who sees it at `to`.
+/// Returns `pointer`, in memory that the caller sees at `from`, for a user that sees it at `to`.
 template <class T>
 T* as_seen_at(T* pointer, const void* from, void* to) {
   const auto offset =
@@ -129,8 +129,8 @@ T* as_seen_at(T* pointer, const void* from, void* to) {
   return reinterpret_cast<T*>(static_cast<std::uint8_t*>(to) + offset);
 }
 
-/// A queue's handle for who sees its memory elsewhere, such as a GPU to which memory of the host is
-/// mapped. `from` and `to`: the same byte of it.
+/// Returns a queue's handle for a user that sees its memory elsewhere, such as a GPU to which host
+/// memory is mapped. `from` and `to`: the same byte of it.
 inline CompletionQueue as_seen_at(CompletionQueue queue, const void* from, void* to) {
   queue.entries = as_seen_at(queue.entries, from, to);
   queue.record = as_seen_at(queue.record, from, to);
@@ -144,8 +144,8 @@ inline SendQueue as_seen_at(SendQueue queue, const void* from, void* to) {
   return queue;
 }
 
-/// What a doorbell is rung with, for entries up to `end`. A card that has a record reads no more of
-/// it than the queue's number, so this does for both.
+/// Returns the value of a doorbell for entries up to `end`. A card with a record reads only the
+/// queue's number from it, so this is right for both.
 OFFLOAD_HOST_DEVICE inline Segment doorbell_of(const SendQueue& queue, std::uint64_t end) {
   const auto index = static_cast<std::uint32_t>(end & 0xffffU);
   return {{big_endian(index << 8), big_endian(queue.number << 8), 0, 0}};
@@ -175,7 +175,7 @@ OFFLOAD_HOST_DEVICE inline void ring_up_to(const SendQueue& queue, std::uint64_t
   ring_doorbell(queue.doorbell, doorbell);
 }
 
-/// What became of a post.
+/// The result of a post.
 enum class Posted : std::uint32_t {
   done,
   full,     ///< no room until a completion is polled
@@ -216,10 +216,10 @@ OFFLOAD_HOST_DEVICE inline void publish(const SendQueue& queue, SendState& state
   ring_doorbell(queue.doorbell, state.newest);
 }
 
-/// Takes the next completion, and with it those of all entries before; false: there is none yet. Of
-/// an entry that is not the newest, its first block is free from then on, and the rest with the
-/// next completion: how long it is stands in the ring alone. A counter of no entry under way is
-/// made an error of kind `request_error`, syndrome `bad_response`.
+/// Takes the next completion, which also completes all earlier entries; false if there is none yet.
+/// If the entry is not the newest, its first block is free then, and the rest with the next
+/// completion, because only the ring has its length. A counter of no entry in flight becomes an
+/// error of kind `request_error`, syndrome `bad_response`.
 OFFLOAD_HOST_DEVICE inline bool poll_send(const SendQueue& queue, SendState& state,
                                           Completion& completion) {
   if (!poll_completion(queue.completions, state.polled, completion)) return false;

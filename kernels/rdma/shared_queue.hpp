@@ -10,16 +10,16 @@
 /// A send queue that many threads of many blocks post to. A post is
 ///   reserve()  room is taken from the credits, then a position: two atomic adds
 ///   fill       entries are written at that position, by any of the group's lanes
-///   publish()  the range is marked as filled; if nobody else is at it, what is filled without a
-///              gap is handed to the card, of other threads too
-/// Nobody waits for another thread: a range behind a gap is published by the thread that closes
-/// the gap. Completions are collapsed to one position up to which all is done; the thread that
-/// looks first takes those that are there for all.
+///   publish()  the range is marked as filled; if no other thread is publishing, all ranges filled
+///              without a gap, other threads' too, are handed to the card
+/// No thread waits for another: a range behind a gap is published by the thread that closes the
+/// gap. Completions are collapsed to one position up to which all is done; the thread that looks
+/// first takes the completions that have come, for all threads.
 ///
 /// All functions are called by every lane of a group, with the same arguments; lane 0 acts.
 namespace offload::kernels::rdma {
 
-/// What the threads share, zero at first. In memory of their own, such as the GPU's.
+/// Shared by the threads, zero at first. In their memory, such as the GPU's.
 struct alignas(64) SharedSendState {
   alignas(64) std::uint64_t under_way;  ///< blocks that were taken and are not completed
   alignas(64) std::uint64_t reserved;   ///< the next position
@@ -62,8 +62,8 @@ OFFLOAD_HOST_DEVICE std::uint64_t next_position(const Group& group, const Shared
   return from_first_64(group, group.lane() == 0 ? load_acquire(&queue.state->reserved) : 0);
 }
 
-/// As that of an exclusive queue. The range is the caller's own, who has to publish it: what is
-/// behind it waits for that.
+/// The same as for an exclusive queue. The caller owns the range and must publish it: later ranges
+/// wait for that.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const SharedQueue& queue,
                                    std::uint32_t blocks, std::uint64_t& position) {
@@ -79,9 +79,9 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const SharedQueue& queue,
       fetch_add_acq_rel(&state.under_way, std::uint64_t{0} - blocks);
       result = Result::pending;
     } else {
-      // What is reserved and not completed is part of what is under way, so there is room from the
-      // position on. Acquire, in the add before: the card has read what is now written again. Pairs
-      // with free_blocks().
+      // Reserved and uncompleted entries are part of those in flight, so there is room from the
+      // position on. Acquire, in the add above: the card has read the blocks that are now reused.
+      // Pairs with free_blocks().
       begin = fetch_add_acq_rel(&state.reserved, blocks);
     }
   }
@@ -110,7 +110,7 @@ OFFLOAD_HOST_DEVICE inline void publish_filled(const SharedQueue& queue) {
       end = end_of(mark);
     }
     if (end != begin) {
-      // Before the doorbell: who sees a completion knows of what it is. Pairs with
+      // Before the doorbell, so that a thread that sees a completion knows its entry. Pairs with
       // poll_completions(), by way of the card.
       store_release(&state.published, newest);
       ring_up_to(queue.queue, end, load_acquire(&state.polled));
@@ -126,12 +126,12 @@ OFFLOAD_HOST_DEVICE void publish(const Group& group, const SharedQueue& queue, s
   group.sync();
   if (group.lane() != 0) return;
   const std::uint64_t mask = queue.queue.ring.blocks - 1;
-  // A release of what the group wrote, which the sync above ordered before.
+  // Releases the writes of the group, which the sync above ordered before.
   store_seq_cst(&queue.marks[begin & mask], mark_of(end, last_blocks));
   publish_filled(queue);
 }
 
-/// What a look at the completions found.
+/// The result of a poll for completions.
 struct TakenCompletions {
   std::uint32_t count;   ///< of completions
   std::uint64_t before;  ///< blocks from here
@@ -149,7 +149,7 @@ OFFLOAD_HOST_DEVICE inline TakenCompletions poll_completions(const SharedQueue& 
   std::uint32_t count = 0;
   for (; count < kMost && poll_completion(queue.queue.completions, polled, completion); ++count) {
     ++polled;
-    // Of the entry's doorbell or a later one, as the completion was seen.
+    // The value of the entry's doorbell or a later one, because the completion was seen.
     const std::uint64_t newest = load_acquire(&state.published);
     const auto ahead = static_cast<std::uint16_t>(completion.counter - completed);
     const std::uint64_t entry = completed + ahead;
@@ -179,7 +179,7 @@ OFFLOAD_HOST_DEVICE inline void free_blocks(const SharedQueue& queue,
   }
 }
 
-/// Takes up to so many completions, unless another thread does. Returns how many.
+/// Takes up to this number of completions, unless another thread does so. Returns the number.
 OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const SharedQueue& queue) {
   SharedSendState& state = *queue.state;
   if (exchange_seq_cst(&state.looking, 1) != 0) return 0;

@@ -19,13 +19,13 @@
 ///   kernel polls memory and no completions. The atomic takes effect after all writes before it.
 namespace offload::kernels::rdma {
 
-/// What a content has beside its header: bytes of its slot; a length of 0: nothing.
+/// The bytes of a content in its slot, without its header; length 0: none.
 struct SlotRest {
   std::uint32_t offset;
   std::uint32_t length;
 };
 
-/// Of a slot that a message with this header was written into.
+/// Returns the rest of a slot with a message of this header.
 OFFLOAD_HOST_DEVICE inline SlotRest rest_of(const Packet& header) {
   constexpr std::uint32_t kPacket = sizeof(Packet);
   const std::uint32_t length = header.data[0];
@@ -46,7 +46,7 @@ struct SlotRegion {
   std::uint32_t key;
 };
 
-/// What a worker's groups post responses with.
+/// The means with which groups of a worker post responses.
 struct SlotWriter {
   SharedQueue queue;
   SlotRegion own;   ///< the region of responses that they are written from

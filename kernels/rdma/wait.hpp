@@ -13,7 +13,7 @@
 /// Waits that end: a kernel never hangs because a peer, or the card, is gone.
 namespace offload::kernels::rdma {
 
-/// What became of an operation, a post or a wait.
+/// The result of an operation, a post or a wait.
 enum class Result : std::uint32_t {
   done,
   pending,    ///< not yet, or no room yet
@@ -28,7 +28,7 @@ struct WaitLimit {
   const std::uint32_t* stop = nullptr;  ///< ends it once it is not 0; may be the host's
 };
 
-/// Of a clock that never goes back.
+/// Returns the time of a clock that never goes back.
 OFFLOAD_HOST_DEVICE inline std::uint64_t now_ns() {
 #if defined(__CUDA_ARCH__)
   std::uint64_t now = 0;

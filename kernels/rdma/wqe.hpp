@@ -35,7 +35,7 @@ enum class Opcode : std::uint8_t {
   dump = 0x23,  ///< reads local buffers and drops them; nor is this
 };
 
-/// Of an entry (MLX5_WQE_CTRL_*), to be combined.
+/// The flags of an entry (MLX5_WQE_CTRL_*), which can be combined.
 enum SendFlag : std::uint8_t {
   kSolicited = 1U << 1,   ///< the peer's completion event comes for it
   kSignaled = 2U << 2,    ///< it makes a completion; without it only an error does
@@ -68,8 +68,9 @@ struct RemoteBuffer {
   std::uint32_t rkey;
 };
 
-/// What an entry of Opcode::wait waits for. The queue goes on once the masked difference between
-/// what is there and `value` is in the lower half of the mask's range: so both may wrap.
+/// The condition of an entry of Opcode::wait. The queue continues when the masked difference
+/// between the current value and `value` is in the lower half of the mask's range: so both may
+/// wrap.
 struct Awaited {
   static constexpr std::uint64_t kIndexMask = 0xff'ffffU;
 
@@ -142,7 +143,7 @@ OFFLOAD_HOST_DEVICE inline Segment remote_segment(const RemoteBuffer& remote) {
            big_endian(static_cast<std::uint32_t>(remote.address)), big_endian(remote.rkey), 0}};
 }
 
-/// Of an atomic: 8 bytes to be put or added, 8 to be compared with.
+/// Returns the segment of an atomic: 8 bytes to put or add, 8 to compare with.
 OFFLOAD_HOST_DEVICE inline Segment atomic_segment(const SendWork& work) {
   const bool swaps = work.opcode == Opcode::compare_swap;
   const std::uint64_t operand = swaps ? work.swap : work.compare_add;
@@ -153,7 +154,7 @@ OFFLOAD_HOST_DEVICE inline Segment atomic_segment(const SendWork& work) {
            big_endian(static_cast<std::uint32_t>(compare))}};
 }
 
-/// Returns segment `i` of what an entry waits for: a completion has one, a time has two.
+/// Returns segment `i` of the condition of an entry: a completion has one, a time has two.
 OFFLOAD_HOST_DEVICE inline Segment wait_segment(const Awaited& awaited, std::uint32_t i) {
   const auto high = [](std::uint64_t value) {
     return big_endian(static_cast<std::uint32_t>(value >> 32));
@@ -224,8 +225,8 @@ struct SendRing {
 };
 
 /// Writes an entry for `work` of `segments` segments at `position`, and returns its control
-/// segment. Precondition: there are as many free blocks, and no more than kMostSegments. What
-/// nobody has published no card reads.
+/// segment. Precondition: there are as many free blocks, and at most kMostSegments. A card does not
+/// read unpublished entries.
 OFFLOAD_HOST_DEVICE inline Segment write_entry(const SendRing& ring, std::uint64_t position,
                                                std::uint32_t queue, std::uint32_t segments,
                                                const SendWork& work) {

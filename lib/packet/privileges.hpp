@@ -10,8 +10,8 @@ namespace offload::packet {
 /// it lacks none.
 std::string missing_privileges();
 
-/// Throws the Error for a system call of a port that failed with `errnum`: not_permitted with what
-/// is missing, not_supported for a kernel without AF_XDP, and so on.
+/// Throws the Error for a system call of a port that failed with `errnum`: not_permitted with the
+/// missing privileges, not_supported for a kernel without AF_XDP, and so on.
 [[noreturn]] void throw_port_error(const std::string& action, int errnum);
 
 /// Passes a system call's result through; throws by throw_port_error() if it is negative.

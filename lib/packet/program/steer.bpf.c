@@ -1,14 +1,13 @@
-/* The XDP program of a port: the first rule that a frame matches says where it goes. What no rule
- * matches goes to the kernel's own stack, as everything does once the port is closed. */
+/* The XDP program of a port: the first rule that a frame matches says where it goes. A frame that
+ * no rule matches goes to the kernel's network stack, as all frames do once the port is closed. */
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/tcp.h>
-
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
 
 #include "steering.h"
 
@@ -71,7 +70,7 @@ static __always_inline void* parse_ip(void* at, void* end, struct fields* fields
     fields->source[0] = ip->saddr;
     fields->destination[0] = ip->daddr;
     fields->found |= OFFLOAD_MATCH_PROTOCOL | OFFLOAD_MATCH_SOURCE | OFFLOAD_MATCH_DESTINATION;
-    /* Of a fragment only the first has ports, and none of them the whole packet. */
+    /* Only a packet's first fragment has ports, and no fragment has the whole packet. */
     if (ip->frag_off & bpf_htons(0x3fff)) return 0;
     return at + ip->ihl * 4;
   }

@@ -3,17 +3,17 @@
 
 #include <linux/types.h>
 
-/* What the XDP program and the process that loads it have in common: plain C, as the program is. */
+/* Shared by the XDP program and the process that loads it: plain C, as the program is. */
 
 enum {
   OFFLOAD_MOST_RULES = 32,
-  OFFLOAD_MOST_QUEUES = 16,          /* of one hardware queue */
+  OFFLOAD_MOST_QUEUES = 16, /* of one hardware queue */
   OFFLOAD_MOST_HARDWARE_QUEUES = 64,
-  OFFLOAD_RULE_SETS = 2,             /* the one that counts, and the next one */
-  OFFLOAD_COUNTERS = OFFLOAD_MOST_RULES + 1 /* of each rule, and of what no rule matched */
+  OFFLOAD_RULE_SETS = 2,                    /* the one that counts, and the next one */
+  OFFLOAD_COUNTERS = OFFLOAD_MOST_RULES + 1 /* of each rule, and of frames no rule matched */
 };
 
-/* What a rule looks at. A frame that does not have the field does not match. */
+/* The fields that a rule compares. A frame that does not have the field does not match. */
 enum {
   OFFLOAD_MATCH_FAMILY = 1,
   OFFLOAD_MATCH_PROTOCOL = 2,
