@@ -1,13 +1,14 @@
 /* The XDP program of a port: the first rule that a frame matches says where it goes. A frame that
  * no rule matches goes to the kernel's network stack, as all frames do once the port is closed. */
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/tcp.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
 
 #include "steering.h"
 
