@@ -75,7 +75,8 @@ class Request {
 };
 
 /// In a lap in which the slot is rewritten (channel_layout.hpp), writes the packets that a message
-/// of `length` bytes does not fill. Every lane of the group calls it, before any writes the header.
+/// of `length` bytes does not fill. Every lane of the group must call it before any lane writes the
+/// header.
 template <class Group>
 OFFLOAD_HOST_DEVICE void rewrite_rest(const Group& group, const Slot& slot, std::uint32_t flag,
                                       std::uint32_t length) {
@@ -98,7 +99,7 @@ OFFLOAD_HOST_DEVICE constexpr Packet make_header(std::uint32_t flag, std::uint32
 /// Writes a response of at most kMaxPacketPayload bytes as self-validating packets.
 class PacketResponse {
  public:
-  /// Blocks that fill() asks for, and a request of the same alignment, are aligned to it, bytes.
+  /// The alignment, in bytes, of the blocks that fill() requests, also of those in the request.
   static constexpr std::uint32_t kAlignment = 4;
 
   /// `count`: of the messages of a batch; 0: it is one message.

@@ -10,8 +10,8 @@
 ///     producer.send(group, message, ...)       its response, at any time and in any order
 ///     producer.poll_completion(group, id)      the server has taken it: post its memory again
 ///
-/// An object is a group's own: each lane has it, and all of them call its members together with the
-/// same arguments. Several groups share a channel by taking every n-th message each.
+/// Each group has its own object: every lane has a copy, and all lanes call its members together
+/// with the same arguments. Several groups share a channel by taking every n-th message each.
 namespace offload::kernels::comch {
 
 /// A message that a consumer received: one request, or a batch of requests that share a slot.
@@ -23,8 +23,8 @@ struct Message {
   const std::uint8_t* data;
   Received received;  ///< malformed: it cannot be read, and any send() answers that
 
-  /// Request `i` of those that Consumer::open() counted. Not to be trusted, nor to be looked at
-  /// once the message is answered.
+  /// Returns request `i` of those that Consumer::open() counted. It is untrusted, and must not be
+  /// read once the message is answered.
   [[nodiscard]] OFFLOAD_HOST_DEVICE Request request(std::uint32_t i = 0) const {
     if (received.count == 0) return {data, received.length};
     const std::uint32_t at = memory->request_at[i];
@@ -32,29 +32,29 @@ struct Message {
   }
 };
 
-/// The receiving end. `kReceives`: receives that may be posted at once. `kWrittenInPieces`: as
+/// The receiving end. `kReceives`: the maximum number of posted receives. `kWrittenInPieces`: as
 /// receive()'s.
 template <std::uint32_t kReceives = 1, bool kWrittenInPieces = false>
 class Consumer {
   static_assert(kReceives != 0 && (kReceives & (kReceives - 1)) == 0, "a power of two");
 
  public:
-  /// Takes message `first` and every `step`-th behind it. For all of a channel's: its first
+  /// Takes message `first` and every `step`-th after it. For all messages of a channel: its first
   /// sequence, and 1.
   OFFLOAD_HOST_DEVICE explicit Consumer(const ChannelView& channel, std::uint64_t first,
                                         std::uint32_t step = 1)
       : channel_(channel), first_(first), step_(step) {}
 
-  /// Posts a receive into `memory`, which is the message's until that is answered and the group's
-  /// own: in shared or in global memory. False: so many are posted that no more can be.
+  /// Posts a receive into `memory`, shared or global memory of this group, which the message uses
+  /// until it is answered. Returns false if kReceives are posted already.
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool post_receive(Staging& memory) {
     if (posted_ - received_ == kReceives) return false;
     memories_[posted_++ % kReceives] = &memory;
     return true;
   }
 
-  /// Takes the next message, if it has come and a receive is posted for it. `polled`: as
-  /// receive()'s.
+  /// Takes the next message, if it has come and a receive is posted for it; returns whether it did.
+  /// `polled`: as receive()'s.
   template <class Group>
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool poll(const Group& group, Message& message,
                                               std::uint32_t polled = kMaxPackets) {
@@ -70,8 +70,8 @@ class Consumer {
     return true;
   }
 
-  /// How many requests `message` has, which request() then gives; 0: it is malformed. To look at
-  /// them before they are answered: send() needs none of this.
+  /// Returns the number of requests in `message`, which request() then returns; 0: it is malformed.
+  /// Only for a look at them before they are answered: send() does not need it.
   template <class Group>
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t open(const Group& group, Message& message) const {
     Received& received = message.received;
@@ -82,7 +82,7 @@ class Consumer {
       received.arrival = Arrival::malformed;
       return 0;
     }
-    // It lies in the staging from here on: what was looked at is what is answered.
+    // It is in the staging from here on, so the bytes that are checked are those that are answered.
     received.arrival = Arrival::packets;
     return received.count;
   }

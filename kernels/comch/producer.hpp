@@ -25,16 +25,16 @@ enum class SendResult : std::uint32_t {
 /// The sending end, for the messages of one consumer.
 class Producer {
  public:
-  /// `sent`: `count` of them, a power of two, all zero, the group's own: room for as many messages
-  /// from the first one on whose completion was not polled. `writer`: what responses are posted
-  /// with to a server on another machine, else null.
+  /// `sent`: memory of this group, zeroed, for `count` messages, a power of two: those from the
+  /// first one on whose completion was not polled. `writer`: posts the responses if the server is
+  /// on another machine, else null.
   OFFLOAD_HOST_DEVICE Producer(const ChannelView& channel, SentMessage* sent, std::uint32_t count,
                                const rdma::SlotWriter* writer = nullptr)
       : channel_(channel), sent_(sent), count_(count), writer_(writer) {}
 
-  /// Sends what `service` answers to the requests of `message`, once, in any order of messages.
-  /// `service`: a function object as docs/services.md has it. `user_msg_id`: comes back with the
-  /// completion. The message's memory is the caller's again.
+  /// Sends the answers of `service` to the requests of `message`, once, in any order of messages.
+  /// `service`: a function object (docs/services.md). `user_msg_id`: returned with the completion.
+  /// Afterwards the caller may reuse the message's memory.
   template <class Group, class Service>
   [[nodiscard]] OFFLOAD_HOST_DEVICE SendResult send(const Group& group, const Message& message,
                                                     const Service& service,
@@ -55,8 +55,8 @@ class Producer {
     return response.outcome == Outcome::refused ? SendResult::refused : SendResult::sent;
   }
 
-  /// Sends `length` bytes at `bytes`, which has kSlack readable bytes before it and after its end;
-  /// to each request of a batch.
+  /// Sends `length` bytes at `bytes`, which has kSlack readable bytes before it and after its end,
+  /// as the answer to each request of the message.
   template <class Group>
   [[nodiscard]] OFFLOAD_HOST_DEVICE SendResult send(const Group& group, const Message& message,
                                                     const std::uint8_t* bytes, std::uint32_t length,
@@ -64,9 +64,9 @@ class Producer {
     return send(group, message, Bytes{{bytes, length}}, user_msg_id);
   }
 
-  /// Whether the next send is complete: the server has taken the response, and posted the receive
-  /// of its slot again. Sends complete in the order of their messages, as the server takes them.
-  /// Costs a read of the server's memory or two, so not to be asked in each turn.
+  /// Returns whether the next send is complete: the server has taken the response, and posted the
+  /// receive of its slot again. Sends complete in the order of their messages. Costs one or two
+  /// reads of the server's memory, so do not call it in each turn.
   template <class Group>
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool poll_completion(const Group& group,
                                                          std::uint32_t& user_msg_id) {
@@ -98,7 +98,7 @@ class Producer {
     }
   };
 
-  /// Bytes that the response to a request of `length` may have.
+  /// Returns the maximum number of bytes of the response to a request of `length`.
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t room_for(std::uint32_t length) const {
     const std::uint32_t least = channel_.layout.max_response;
     return length < least ? least : length;
@@ -108,9 +108,8 @@ class Producer {
     return sent_[number & (count_ - 1)];
   }
 
-  /// By the server's count; or, as that stays where it was made if the server is on another
-  /// machine, by the next request in its slot. Relaxed: numbers that say no more; pairs with
-  /// SlotQueue::flush.
+  /// Uses the server's count; or, because that never changes if the server is on another machine,
+  /// the next request in its slot. Relaxed: the numbers order nothing; pairs with SlotQueue::flush.
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool was_taken(std::uint64_t sequence) const {
     const std::uint64_t* const consumed =
         &reinterpret_cast<const RequestHeader*>(channel_.requests)->consumed;

@@ -42,7 +42,7 @@ OFFLOAD_HOST_DEVICE inline const rdma::Cqe& received_cqe(const CardQueue& queue,
   return completions.entries[position & ((1U << completions.log2) - 1)];
 }
 
-/// Posts the free frames that there is room for.
+/// Posts as many free frames as there is room for.
 template <class Group>
 OFFLOAD_HOST_DEVICE void post_frames(const Group& group, const CardQueue& queue,
                                      std::uint32_t received) {
@@ -70,7 +70,7 @@ OFFLOAD_HOST_DEVICE void post_frames(const Group& group, const CardQueue& queue,
   }
 }
 
-/// Completions of receives that have come, `most` at most.
+/// Returns the number of completed receives, up to `most`.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t count_received(const Group& group, const CardQueue& queue,
                                                  std::uint32_t received, std::uint32_t most) {
@@ -108,8 +108,9 @@ OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const CardQueue& queue,
   }
 }
 
-/// As of Queue; none also for a receive that failed, or a completion that is not of the frame's
-/// length or not of the oldest receive: of that one the frame is the card's for ever.
+/// The same as for Queue. `data` is null also for a receive that failed, for a completion longer
+/// than a frame, and for one that is not the oldest receive's: the card then keeps that frame for
+/// ever.
 OFFLOAD_HOST_DEVICE inline Packet packet_at(const CardQueue& queue, const Batch& batch,
                                             std::uint32_t i) {
   const std::uint32_t position = batch.begin + i;
@@ -146,8 +147,8 @@ OFFLOAD_HOST_DEVICE inline Result after_bad_entry(const CardQueue&) {
   return Result::failed;
 }
 
-/// Frames whose sending is completed go home; or nothing is done if another group is at it. Returns
-/// how many.
+/// Returns frames whose sending is completed to their homes; does nothing while another group does
+/// so. Returns the number of frames.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const CardQueue& queue,
                                           const WaitLimit& limit) {

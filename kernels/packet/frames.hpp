@@ -35,15 +35,16 @@ struct Frames {
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint64_t frame_of(std::uint64_t address) const {
     return address & ~std::uint64_t{frame_bytes - 1};
   }
-  /// home_count for an address that lies in no frame.
+  /// Returns the number of the frame's home, or home_count for an address in no frame.
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t home_of(std::uint64_t address) const {
     if (address >= total_bytes()) return home_count;
     return static_cast<std::uint32_t>(address / frame_bytes / frames_per_home);
   }
 };
 
-/// Gives frames back to their homes: of each lane that has one, `address`, anywhere in the frame.
-/// Every lane calls it. Result::timed_out: another group does not give back what it began to.
+/// Gives frames back to their homes: for each lane that has one, the frame that contains `address`.
+/// Every lane must call it. Result::timed_out: another group has begun to give frames back and does
+/// not finish.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result give_back(const Group& group, const Frames& frames, bool has_one,
                                      std::uint64_t address, const WaitLimit& limit) {
@@ -64,8 +65,8 @@ OFFLOAD_HOST_DEVICE Result give_back(const Group& group, const Frames& frames, b
   return Result::done;
 }
 
-/// Takes up to `most` frames, one a lane, out of a ring that this group alone takes from. Returns
-/// how many: lanes below that have theirs in `address`.
+/// Takes up to `most` frames, one for each lane, out of a ring from which only this group takes.
+/// Returns the number of frames: lanes below it have theirs in `address`.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t take_frames(const Group& group, const FrameRing& from,
                                               std::uint32_t most, std::uint64_t& address) {
@@ -97,8 +98,8 @@ OFFLOAD_HOST_DEVICE std::uint32_t take_frames(const Group& group, const FrameRin
 /// than it has lanes before it calls it again.
 inline constexpr std::uint32_t kRecycledAtOnce = 64;
 
-/// Takes what the driver has sent out of a completion ring, and gives the frames back; or does
-/// nothing if another group is at it. Returns how many.
+/// Takes frames that the driver has sent out of a completion ring, and gives them back; does
+/// nothing while another group does so. Returns the number of frames.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Frames& frames,
                                           const FrameRing& completions, const WaitLimit& limit) {

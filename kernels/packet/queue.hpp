@@ -4,9 +4,9 @@
 
 #include "kernels/packet/frames.hpp"
 
-/// A queue of an Ethernet port: what one AF_XDP socket receives and sends. One thread, warp or
-/// block receives from it; any number may send. Functions on a group are called by every lane with
-/// the same arguments except those of the lane.
+/// A queue of an Ethernet port: one AF_XDP socket. One thread, warp or block receives from it; any
+/// number may send. Every lane of a group must call its functions, with the same arguments except
+/// those of the lane.
 ///
 /// A queue of a card (card_queue.hpp) has the same functions by overload, and templates of the
 /// queue's type work with both.
@@ -64,7 +64,7 @@ OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const Queue& queue, std::u
   }
 }
 
-/// Packet `i` of a batch; none if its descriptor points out of the frames.
+/// Returns packet `i` of a batch; its `data` is null if its descriptor points outside the frames.
 OFFLOAD_HOST_DEVICE inline Packet packet_at(const Queue& queue, const Batch& batch,
                                             std::uint32_t i) {
   const Descriptor found = queue.receive.at(batch.begin + i);
@@ -72,9 +72,9 @@ OFFLOAD_HOST_DEVICE inline Packet packet_at(const Queue& queue, const Batch& bat
   return {queue.frames.bytes + found.address, found.length, found.address};
 }
 
-/// Positions for `count` packets that the group sends by send_at(). In the order of these calls
-/// they are sent, no matter who is ready first; each has to be used, or those behind it never are.
-/// There is always room (Frames says why).
+/// Reserves positions for `count` packets that the group sends by send_at(). Packets are sent in
+/// the order of these calls, no matter which group is ready first; a position that is not used
+/// blocks all later ones. There is always room (see Frames).
 template <class Group>
 OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const Queue& queue, std::uint32_t count,
                                    const WaitLimit&, std::uint64_t& position) {
@@ -84,8 +84,8 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const Queue& queue, std::
 
 /// Sends the packets of the lanes that have one, in the order of lanes, from `position` on, which
 /// the group has reserved (reserve()) for as many; a lane without one has `has_one` false. Earlier
-/// writes to the frames are ordered before. Sent means: given to the driver, which may need to be
-/// woken (kNeedWakeup).
+/// writes to the frames come first. Sent means given to the driver, which may need to be woken
+/// (kNeedWakeup).
 template <class Group>
 OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const Queue& queue, std::uint64_t position,
                                    bool has_one, const Descriptor& packet, const WaitLimit& limit) {
@@ -96,7 +96,7 @@ OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const Queue& queue, std::
   return publish_in_order(group, queue.send.producer, *queue.send_order, position, count, limit);
 }
 
-/// send_at() at the next position.
+/// Reserves the next positions, and calls send_at().
 template <class Group, class AnyQueue>
 OFFLOAD_HOST_DEVICE Result send(const Group& group, const AnyQueue& queue, bool has_one,
                                 const Descriptor& packet, const WaitLimit& limit) {
@@ -113,7 +113,7 @@ OFFLOAD_HOST_DEVICE inline Descriptor nothing_to_send() {
   return {~std::uint64_t{0}, 1, 0};
 }
 
-/// Frames that were sent go home. Returns how many.
+/// Returns frames that were sent to their homes. Returns the number of frames.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Queue& queue,
                                           const WaitLimit& limit) {
@@ -133,11 +133,11 @@ OFFLOAD_HOST_DEVICE inline Result after_bad_entry(const Queue&) {
   return Result::done;
 }
 
-/// Has `decide`(packet) look at each packet of the batch, one a lane; it returns a Verdict, may
-/// change the packet, and `length` of it. Then frees, sends from `to` or leaves the frames as it
-/// said, and gives the batch's entries back. `to`: the queue itself, or another one of the same
-/// Frames, of any kind. `received` goes on by the batch. Result::failed: of a card's queue alone,
-/// which is in error.
+/// Calls `decide`(packet) for each packet of the batch, one in each lane; it returns a Verdict, and
+/// may change the packet and its `length`. Then frees each frame, sends it from `to` or keeps it,
+/// as the verdict says, and gives the batch's entries back. `to`: the queue itself, or another one
+/// of the same Frames, of any kind. Adds the batch to `received`. Result::failed: only for a card's
+/// queue, which is in error.
 template <class Group, class From, class To, class Decide>
 OFFLOAD_HOST_DEVICE Result finish(const Group& group, const From& queue, const To& to,
                                   std::uint32_t& received, const Batch& batch,
@@ -169,9 +169,10 @@ OFFLOAD_HOST_DEVICE Result finish(const Group& group, const From& queue, const T
   return whole ? Result::done : after_bad_entry(queue);
 }
 
-/// Sends up to `most` packets, each in a frame of the queue's own; `write`(bytes, i) makes packet i
-/// in `frame_bytes` bytes and returns its length. Waits within the limit for a free frame. Returns
-/// how many were sent: 0 if there was no free frame, or the queue is in error. One group a queue.
+/// Sends up to `most` packets, each in a free frame of the queue; `write`(bytes, i) makes packet i
+/// in `frame_bytes` bytes and returns its length. Waits for a free frame, within the limit. Returns
+/// the number of packets sent: 0 if there was no free frame, or the queue is in error. Only one
+/// group of a queue may call it.
 template <class Group, class AnyQueue, class Write>
 OFFLOAD_HOST_DEVICE std::uint32_t send_new(const Group& group, const AnyQueue& queue,
                                            std::uint32_t most, const WaitLimit& limit,

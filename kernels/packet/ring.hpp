@@ -26,7 +26,7 @@ struct Descriptor {
 };
 static_assert(sizeof(Descriptor) == 16, "as the kernel has it");
 
-/// XDP_RING_NEED_WAKEUP: who fills the ring has to wake the driver by a system call.
+/// XDP_RING_NEED_WAKEUP: the side that fills the ring must wake the driver by a system call.
 inline constexpr std::uint32_t kNeedWakeup = 1;
 
 template <class Entry>
@@ -40,8 +40,8 @@ struct Ring {
   OFFLOAD_HOST_DEVICE Entry& at(std::uint32_t position) const { return entries[position & mask]; }
 };
 
-/// The other side's position, if it is not `known` any more. With acquire: what was written before
-/// it is seen, what was read before it may be written. Pairs with the other side's
+/// Returns the other side's position; with acquire if it is no longer `known`: data written before
+/// it can be read, and data read before it can be overwritten. Pairs with the other side's
 /// publish_position(), which is the kernel's smp_store_release().
 OFFLOAD_HOST_DEVICE inline std::uint32_t take_position(const std::uint32_t* word,
                                                        [[maybe_unused]] std::uint32_t known) {
@@ -55,8 +55,9 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t take_position(const std::uint32_t* word
 #endif
 }
 
-/// This side's position. With release: its entries, and the frames behind them, are written or
-/// read. Pairs with the other side's take_position(), which is the kernel's smp_load_acquire().
+/// Stores this side's position, with release: its entries, and the frames that they name, have been
+/// written or read. Pairs with the other side's take_position(), which is the kernel's
+/// smp_load_acquire().
 OFFLOAD_HOST_DEVICE inline void publish_position(std::uint32_t* word, std::uint32_t position) {
 #if defined(__CUDA_ARCH__)
   store_release_sys(word, position);
@@ -65,17 +66,17 @@ OFFLOAD_HOST_DEVICE inline void publish_position(std::uint32_t* word, std::uint3
 #endif
 }
 
-/// The sum of the values of all lanes, in each lane. `before`: of the lanes before this one.
+/// Returns the sum of the values of all lanes, in each lane. `before`: the sum of the lanes before
+/// this one.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t sum_of(const Group& group, std::uint32_t value,
                                          std::uint32_t& before) {
   before = group.exclusive_sum(value);
-  // The last lane has the sum, and what all others add to the exclusive or is 0.
+  // The last lane has the sum, and all others contribute 0 to the exclusive or.
   return group.combine_xor(group.lane() + 1 == group.size() ? before + value : 0);
 }
 
-/// Positions of a ring that several groups fill, or empty, in memory of those who do: of the GPU
-/// where a GPU does.
+/// Positions of a ring that several groups fill or empty, in their memory: in the GPU's for a GPU.
 struct alignas(64) RingOrder {
   std::uint64_t reserved;   ///< after the last position in use
   std::uint64_t published;  ///< behind the last one that the other side may see
@@ -83,9 +84,9 @@ struct alignas(64) RingOrder {
   std::uint64_t taking;     ///< not 0: a thread reads
 };
 
-/// The group's own `count` positions of a ring that several fill. In the order of these calls the
-/// other side gets the entries, no matter who writes them first; each position has to be published,
-/// or those behind it never are. There is always room (Frames says why).
+/// Reserves `count` positions for this group in a ring that several groups fill. The other side
+/// gets the entries in the order of these calls, no matter which group writes first; a position
+/// that is not published blocks all later ones. There is always room (see Frames).
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint64_t reserve(const Group& group, RingOrder& order,
                                           std::uint32_t count) {
@@ -94,9 +95,9 @@ OFFLOAD_HOST_DEVICE std::uint64_t reserve(const Group& group, RingOrder& order,
                        group.lane() == 0 ? rdma::fetch_add_acq_rel(&order.reserved, count) : 0);
 }
 
-/// Shows the other side the `count` entries from `position` on, after those before them. Waits for
-/// these within the limit: they are others' who have reserved. Result::timed_out: the ring is
-/// stuck, as one of them does not publish.
+/// Publishes the `count` entries from `position` on to the other side, after all earlier ones.
+/// Waits, within the limit, for the groups that reserved those. Result::timed_out: the ring is
+/// stuck, because one of them does not publish.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result publish_in_order(const Group& group, std::uint32_t* producer,
                                             RingOrder& order, std::uint64_t position,

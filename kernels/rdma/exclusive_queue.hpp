@@ -6,10 +6,10 @@
 #include "kernels/rdma/queue_pair.hpp"
 #include "kernels/rdma/wait.hpp"
 
-/// A send queue of one owner: a thread, a warp or a block. Its positions are beside the handle, and
-/// each lane of the group has a copy, which all change alike: no lane asks another where to write.
+/// A send queue of one owner: a thread, a warp or a block. Each lane of the group has a copy of its
+/// positions, which all lanes change in the same way: no lane asks another one where to write.
 ///
-/// All functions are called by every lane of the group, with the same arguments.
+/// Every lane of the group must call each function, with the same arguments.
 namespace offload::kernels::rdma {
 
 struct ExclusiveQueue {
@@ -18,14 +18,14 @@ struct ExclusiveQueue {
   QueueError error{};
 };
 
-/// The position that the next entry gets.
+/// Returns the position of the next entry.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint64_t next_position(const Group&, const ExclusiveQueue& queue) {
   return queue.state.posted;
 }
 
-/// Takes `blocks` blocks for entries that are then written, and published. Result::pending: there
-/// is no room until completions come.
+/// Takes `blocks` blocks for entries that the caller then writes and publishes. Result::pending:
+/// there is no room until completions come.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result reserve(const Group&, ExclusiveQueue& queue, std::uint32_t blocks,
                                    std::uint64_t& position) {
@@ -59,14 +59,14 @@ OFFLOAD_HOST_DEVICE std::uint32_t leading(const Group& group, bool there) {
   return group.combine_xor(first_without ? group.lane() : 0);
 }
 
-/// Takes the completions that have come, one a lane at most; returns how many. The next publish()
-/// tells the card that they were read.
+/// Takes the completions that have come, at most one for each lane; returns their number. The next
+/// publish() tells the card that they were read.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t look(const Group& group, ExclusiveQueue& queue) {
   SendState& state = queue.state;
   const std::uint32_t lane = group.lane();
   Completion completion{};
-  // No more than can come: each place that a lane looks at is a read over PCIe, for which fences
+  // Not more than can come: each place that a lane checks is a read over PCIe, for which fences
   // wait. A block may have more lanes than the queue has places.
   const std::uint64_t most = state.published - state.completed;
   const bool fits = lane < most && lane >> queue.queue.completions.log2 == 0;
@@ -93,7 +93,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t look(const Group& group, ExclusiveQueue& queue
   return count;
 }
 
-/// Whether the entry at `position` is completed, and those before it.
+/// Returns whether the entry at `position` and all earlier ones are completed.
 template <class Group>
 OFFLOAD_HOST_DEVICE bool is_completed(const Group&, const ExclusiveQueue& queue,
                                       std::uint64_t position) {

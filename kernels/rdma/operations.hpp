@@ -10,7 +10,7 @@
 /// ticket is the position of an entry, for a wait.
 namespace offload::kernels::rdma {
 
-/// 16 bytes in one access, as a card reads them over PCIe best.
+/// Stores 16 bytes in one access, which a card reads fastest over PCIe.
 OFFLOAD_HOST_DEVICE inline void store_segment(Segment& to, const Segment& segment) {
 #if defined(__CUDA_ARCH__)
   *reinterpret_cast<uint4*>(&to) =
@@ -20,7 +20,7 @@ OFFLOAD_HOST_DEVICE inline void store_segment(Segment& to, const Segment& segmen
 #endif
 }
 
-/// reserve(), and while there is no room takes completions, until the limit.
+/// Calls reserve(), and takes completions while there is no room, until the limit.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result reserve_within(const Group& group, Queue& queue, std::uint32_t blocks,
                                           const WaitLimit& limit, std::uint64_t& position) {
@@ -34,9 +34,8 @@ OFFLOAD_HOST_DEVICE Result reserve_within(const Group& group, Queue& queue, std:
   }
 }
 
-/// Writes entries of one block at `position` and behind it: four lanes an entry, each 16 bytes of
-/// it, so that neighbours write whole lines. `make`(i) gives the work of entry i, the same in each
-/// lane that asks.
+/// Writes entries of one block from `position` on: four lanes write each entry, 16 bytes each, so
+/// that neighbours write whole lines. `make`(i) returns the work of entry i, the same in each lane.
 template <class Group, class Make>
 OFFLOAD_HOST_DEVICE void fill(const Group& group, const SendQueue& queue, std::uint64_t position,
                               std::uint32_t count, const Make& make) {
@@ -52,8 +51,8 @@ OFFLOAD_HOST_DEVICE void fill(const Group& group, const SendQueue& queue, std::u
   }
 }
 
-/// Blocks of all entries, and of the last; false: one is too long. A thread alone may have entries
-/// of several blocks, a group has them of one.
+/// Computes the blocks of all entries, and of the last one. Returns false if one is too long: a
+/// single thread may post entries of several blocks, a group only entries of one.
 template <class Group, class Make>
 OFFLOAD_HOST_DEVICE bool measure(const Group& group, std::uint32_t count, const Make& make,
                                  std::uint32_t& blocks, std::uint32_t& last_blocks) {
@@ -75,9 +74,9 @@ OFFLOAD_HOST_DEVICE bool measure(const Group& group, std::uint32_t count, const 
   return true;
 }
 
-/// Posts `count` operations with one doorbell; `make`(i) gives the work of operation i. The last is
-/// signaled in any case, so that room comes back. Waits for room until the limit. `ticket`: of the
-/// last one.
+/// Posts `count` operations with one doorbell; `make`(i) returns the work of operation i. The last
+/// one is always signaled, so that its blocks become free again. Waits for room until the limit.
+/// `ticket`: that of the last one.
 template <class Group, class Queue, class Make>
 OFFLOAD_HOST_DEVICE Result post(const Group& group, Queue& queue, std::uint32_t count,
                                 const Make& make, const WaitLimit& limit, std::uint64_t& ticket) {
@@ -114,8 +113,8 @@ OFFLOAD_HOST_DEVICE Result post(const Group& group, Queue& queue, const SendWork
       group, queue, 1, [&work](std::uint32_t) { return work; }, limit, ticket);
 }
 
-/// Waits for the operation of the ticket, and with it for those before. Result::failed: the queue
-/// is in error, and error_of() says why; it may be that of a later operation.
+/// Waits for the operation of the ticket and all earlier ones. Result::failed: the queue is in
+/// error, and error_of() returns the reason, which may be that of a later operation.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result wait_for(const Group& group, Queue& queue, std::uint64_t ticket,
                                     const WaitLimit& limit) {

@@ -6,8 +6,8 @@
 
 /// One-sided operations and sends, by name. Called like post(): by every lane of a group with the
 /// same arguments, on an exclusive or a shared queue; each posts with one doorbell and returns a
-/// ticket. A buffer of length 0 is omitted. After wait_for(), local memory can be reused, and data
-/// of a read is there.
+/// ticket. A buffer of length 0 is omitted. After wait_for(), local memory can be reused, and the
+/// data of a read has arrived.
 namespace offload::kernels::rdma {
 
 OFFLOAD_HOST_DEVICE inline SendWork signaled(Opcode opcode, const LocalBuffer& buffer,
@@ -29,7 +29,7 @@ OFFLOAD_HOST_DEVICE Result put(const Group& group, Queue& queue, const RemoteBuf
   return post(group, queue, signaled(Opcode::rdma_write, from, to), limit, ticket);
 }
 
-/// As put(), and uses up a receive of the peer, whose completion has the immediate.
+/// As put(), and consumes a receive of the peer, whose completion has the immediate.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result put_with_immediate(const Group& group, Queue& queue,
                                               const RemoteBuffer& to, const LocalBuffer& from,
@@ -48,8 +48,8 @@ OFFLOAD_HOST_DEVICE Result get(const Group& group, Queue& queue, const LocalBuff
   return post(group, queue, signaled(Opcode::rdma_read, to, from), limit, ticket);
 }
 
-/// `*word += add` at the peer, 8 bytes that are aligned; what was there before comes to `before`,
-/// 8 bytes too.
+/// Does `*word += add` at the peer, on 8 aligned bytes; the old value is written to `before`, of 8
+/// bytes.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result fetch_add(const Group& group, Queue& queue, const RemoteBuffer& word,
                                      std::uint64_t add, const LocalBuffer& before,
@@ -78,8 +78,8 @@ struct Signal {
   LocalBuffer before;  ///< 8 bytes, for the old value
 };
 
-/// put(), then an add to the signal's word: one queue, so the peer that sees the sum has the data.
-/// Two entries and one doorbell.
+/// As put(), then adds to the signal's word: both use one queue, so a peer that sees the sum has
+/// the data. Posts two entries with one doorbell.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result put_with_signal(const Group& group, Queue& queue, const RemoteBuffer& to,
                                            const LocalBuffer& from, const Signal& signal,
@@ -94,8 +94,8 @@ OFFLOAD_HOST_DEVICE Result put_with_signal(const Group& group, Queue& queue, con
   return post(group, queue, 2, make, limit, ticket);
 }
 
-/// Waits for a signal's word to be at least `sum`, then for all lanes: what was put before the add
-/// is there. Acquire, to the whole system; pairs with the card's atomic.
+/// Waits until a signal's word is at least `sum`: then data that was put before the add has
+/// arrived, for all lanes. Acquires, to the whole system; pairs with the card's atomic.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result wait_signal(const Group& group, const std::uint64_t* word,
                                        std::uint64_t sum, const WaitLimit& limit) {
@@ -135,7 +135,7 @@ OFFLOAD_HOST_DEVICE Result send_with_immediate(const Group& group, Queue& queue,
   return post(group, queue, work, limit, ticket);
 }
 
-/// Waits until all that was posted before is completed, by this thread or any.
+/// Waits until all earlier operations of the queue, of any thread, are completed.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result flush(const Group& group, Queue& queue, const WaitLimit& limit) {
   SendWork work;
@@ -143,8 +143,8 @@ OFFLOAD_HOST_DEVICE Result flush(const Group& group, Queue& queue, const WaitLim
   return post_and_wait(group, queue, work, limit);
 }
 
-/// Has the card read `received`, memory of the GPU that a peer has written: so what came before is
-/// there in order. For GPUs before Hopper, after a receive was seen and before its data is read.
+/// Lets the card read `received`, GPU memory that a peer has written, which orders the data written
+/// before. Needed by GPUs before Hopper after a receive was seen and before its data is read.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result flush_received(const Group& group, Queue& queue,
                                           const LocalBuffer& received, const WaitLimit& limit) {

@@ -8,14 +8,14 @@
 #include "kernels/rdma/cqe.hpp"
 #include "kernels/rdma/wqe.hpp"
 
-/// Queues that a thread of a kernel, or of a CPU, posts to and polls without a call of a library.
-/// The handles are plain data, made on the host; rings and records are memory that the thread and
-/// the card both reach. Each queue has one owner, who has the state beside the handle; positions
-/// are 64 bits and never wrap, what the card sees of them does.
+/// Queues that a thread of a kernel, or of a CPU, posts to and polls without calling a library. The
+/// handles are plain data, made on the host; rings and records are memory that both the thread and
+/// the card can reach. Each queue has one owner, which keeps the state beside the handle. Positions
+/// have 64 bits and never wrap; the parts of them that the card sees do.
 namespace offload::kernels::rdma {
 
-/// Stores `value` after all that the caller wrote before: with release, to the whole system. Pairs
-/// with the card's read of the record, or its acquire where a CPU thread stands for it.
+/// Stores `value` after all earlier writes of the caller: with release, to the whole system. Pairs
+/// with the card's read of the record, or with the acquire of a CPU thread that emulates the card.
 OFFLOAD_HOST_DEVICE inline void store_record(std::uint32_t* record, std::uint32_t value) {
   value = big_endian(value);
 #if defined(__CUDA_ARCH__)
@@ -25,8 +25,8 @@ OFFLOAD_HOST_DEVICE inline void store_record(std::uint32_t* record, std::uint32_
 #endif
 }
 
-/// Rings a doorbell: the card may look at the record from now on, so it has to be there before. The
-/// store is one access of 8 bytes. Pairs as store_record().
+/// Rings a doorbell: the card may read the record from now on, so the record must be stored first.
+/// The store is one access of 8 bytes. Pairs as store_record().
 OFFLOAD_HOST_DEVICE inline void ring_doorbell(std::uint64_t* doorbell, const Segment& control) {
   std::uint64_t value = 0;
   std::memcpy(&value, &control, sizeof value);
@@ -53,16 +53,17 @@ struct CompletionQueue {
   std::uint32_t number = 0;  ///< the card's, for entries that wait for its completions
 };
 
-/// Looks for completion `index`, the first being 0; false: it has not come. The entry is free again
-/// after free_completions(). A GPU leaves out bytes and immediate of a request that has written: to
-/// read them is another round trip where the queue lies in memory of the host.
+/// Returns whether completion `index` has come; the first one is 0. The entry is free again after
+/// free_completions(). A GPU does not read the bytes and the immediate of a request that has
+/// written, because that takes another round trip if the queue is in host memory.
 OFFLOAD_HOST_DEVICE inline bool poll_completion(const CompletionQueue& queue, std::uint64_t index,
                                                 Completion& completion) {
   const Cqe& cqe = queue.entries[index & ((std::uint64_t{1} << queue.log2) - 1)];
 #if defined(__CUDA_ARCH__)
-  // One access has the owner's word and what it makes valid beside it: a card writes an entry at
-  // once, and what stands for one writes that word last. Relaxed, as most looks find nothing; once
-  // it is there, it is made an acquire, without a round trip. Pairs as load_owner().
+  // One access reads the owner's word and the words beside it that it makes valid: a card writes an
+  // entry at once, and an emulation writes that word last. Relaxed, because most polls find
+  // nothing; once the completion is there, the access becomes an acquire, without a round trip.
+  // Pairs as load_owner().
   constexpr std::uint32_t kFirst = 12;
   const auto* const at = reinterpret_cast<const Packet*>(&cqe.words[kFirst]);
   const Packet last = load_packet(at);
@@ -80,7 +81,7 @@ OFFLOAD_HOST_DEVICE inline bool poll_completion(const CompletionQueue& queue, st
   return true;
 }
 
-/// The completions before `end` were read.
+/// Tells the card that the completions before `end` were read.
 OFFLOAD_HOST_DEVICE inline void free_completions(const CompletionQueue& queue, std::uint64_t end) {
   store_record(queue.record, static_cast<std::uint32_t>(end & 0xff'ffffU));
 }
@@ -108,15 +109,15 @@ OFFLOAD_HOST_DEVICE inline SendWork wait_for_time(std::uint64_t time) {
   return work;
 }
 
-/// A send queue and the queue of its completions, which has an entry for each of its blocks at
-/// least: so it is never overrun.
+/// A send queue and the queue of its completions, which has at least one entry for each of its
+/// blocks, and so never overflows.
 struct SendQueue {
   SendRing ring;
   std::uint32_t number;   ///< of the queue pair
   std::uint32_t* record;  ///< of its producer
   std::uint64_t* doorbell;
   CompletionQueue completions;
-  /// Without: the card takes from the doorbell itself up to where entries are published, as
+  /// If false, the card takes the end of the published entries from the doorbell itself, as
   /// ConnectX-8 can. Such a queue is rung with doorbell_of().
   bool has_record = true;
 };
@@ -151,19 +152,20 @@ OFFLOAD_HOST_DEVICE inline Segment doorbell_of(const SendQueue& queue, std::uint
   return {{big_endian(index << 8), big_endian(queue.number << 8), 0, 0}};
 }
 
-/// Hands all entries up to `end` to the card: the record first, which says up to where, then the
-/// doorbell. Says between the two that the completions before `polled` were read, so that a card
-/// has room for those of the entries that it sees. One thread of a queue at a time, with numbers
-/// that are never less than before.
+/// Hands all entries up to `end` to the card: it stores the record, which contains the end, and
+/// then rings the doorbell. Between the two it tells the card that the completions before `polled`
+/// were read, so that there is room for those of the entries that the card sees. One thread of a
+/// queue at a time, with numbers that never decrease.
 ///
-/// Each store pairs with the card's read of it, or its acquire where a CPU thread stands for it.
+/// Each store pairs with the card's read of it, or with the acquire of a CPU thread that emulates
+/// the card.
 OFFLOAD_HOST_DEVICE inline void ring_up_to(const SendQueue& queue, std::uint64_t end,
                                            std::uint64_t polled) {
   const Segment doorbell = doorbell_of(queue, end);
   const auto record = static_cast<std::uint32_t>(end & 0xffffU);
 #if defined(__CUDA_ARCH__)
-  // Two fences for three stores: what was read and written before comes before the records, and
-  // the records before the doorbell.
+  // Two fences for three stores: earlier reads and writes come before the records, and the records
+  // before the doorbell.
   fence_acq_rel_sys();
   if (queue.has_record) store_relaxed_sys(queue.record, big_endian(record));
   store_relaxed_sys(queue.completions.record,
@@ -193,7 +195,7 @@ struct SendState {
 };
 
 /// Writes an entry, which the card does not see before publish(). An operation that is not signaled
-/// is completed by the next one that is: so the last one that is published should be.
+/// is completed by the next one that is, so the last one before publish() should be signaled.
 OFFLOAD_HOST_DEVICE inline Posted post_send(const SendQueue& queue, SendState& state,
                                             const SendWork& work) {
   const std::uint32_t segments = segments_of(work);
@@ -207,8 +209,8 @@ OFFLOAD_HOST_DEVICE inline Posted post_send(const SendQueue& queue, SendState& s
   return Posted::done;
 }
 
-/// Hands all that was posted to the card: the record first, which says up to where, then the
-/// doorbell with the begin of the newest entry.
+/// Hands all posted entries to the card: it stores the record, which contains their end, and then
+/// rings the doorbell with the beginning of the newest entry.
 OFFLOAD_HOST_DEVICE inline void publish(const SendQueue& queue, SendState& state) {
   if (state.published == state.posted) return;
   state.published = state.posted;
@@ -237,7 +239,7 @@ OFFLOAD_HOST_DEVICE inline bool poll_send(const SendQueue& queue, SendState& sta
   return true;
 }
 
-/// A receive queue of one buffer an entry: a power of two of segments.
+/// A receive queue with one buffer in each entry: a power of two of segments.
 struct ReceiveQueue {
   Segment* ring;
   std::uint32_t entries;
@@ -250,7 +252,8 @@ struct ReceiveState {
   std::uint64_t polled = 0;  ///< completions, each of which is the oldest receive's
 };
 
-/// Posts a receive, which the card does not see before publish(). Posted::full: all entries wait.
+/// Posts a receive, which the card does not see before publish(). Posted::full: all entries are in
+/// use.
 OFFLOAD_HOST_DEVICE inline Posted post_receive(const ReceiveQueue& queue, ReceiveState& state,
                                                const LocalBuffer& buffer) {
   if (state.posted - state.polled == queue.entries) return Posted::full;
@@ -258,12 +261,13 @@ OFFLOAD_HOST_DEVICE inline Posted post_receive(const ReceiveQueue& queue, Receiv
   return Posted::done;
 }
 
-/// A receive queue has no doorbell: the card looks at the record when a message comes.
+/// Hands all posted receives to the card. A receive queue has no doorbell: the card reads the
+/// record when a message comes.
 OFFLOAD_HOST_DEVICE inline void publish(const ReceiveQueue& queue, const ReceiveState& state) {
   store_record(queue.record, static_cast<std::uint32_t>(state.posted & 0xffffU));
 }
 
-/// Takes the completion of the oldest receive; false: there is none yet.
+/// Takes the completion of the oldest receive; returns false if there is none yet.
 OFFLOAD_HOST_DEVICE inline bool poll_receive(const ReceiveQueue& queue, ReceiveState& state,
                                              Completion& completion) {
   if (!poll_completion(queue.completions, state.polled, completion)) return false;

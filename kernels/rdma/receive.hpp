@@ -5,7 +5,7 @@
 #include "kernels/rdma/operations.hpp"
 
 /// Receives of one owner: a thread, a warp or a block, each lane of which has a copy of the
-/// positions. All functions are called by every lane, with the same arguments.
+/// positions. Every lane must call each function, with the same arguments.
 namespace offload::kernels::rdma {
 
 struct ExclusiveReceives {
@@ -13,8 +13,8 @@ struct ExclusiveReceives {
   ReceiveState state{};
 };
 
-/// Posts `count` receives, the buffer of each by `make`(i). Result::pending: there is no room for
-/// all, and none was posted.
+/// Posts `count` receives; `make`(i) returns the buffer of receive i. Result::pending: there is no
+/// room for all, and none was posted.
 template <class Group, class Make>
 OFFLOAD_HOST_DEVICE Result post_receives(const Group& group, ExclusiveReceives& receives,
                                          std::uint32_t count, const Make& make) {
@@ -31,8 +31,8 @@ OFFLOAD_HOST_DEVICE Result post_receives(const Group& group, ExclusiveReceives& 
   return Result::done;
 }
 
-/// Takes the completion of the oldest receive. Result::failed: it is an error, as it says;
-/// Result::invalid: no receive is posted.
+/// Waits for the completion of the oldest receive and takes it. Result::failed: the completion is
+/// an error; Result::invalid: no receive is posted.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result receive(const Group& group, ExclusiveReceives& receives,
                                    const WaitLimit& limit, Completion& completion) {

@@ -56,7 +56,7 @@ OFFLOAD_HOST_DEVICE QueueError error_of(const Group& group, const SharedQueue& q
   return {group.from_first(static_cast<std::uint32_t>(word))};
 }
 
-/// The position that the next entry gets, if no other thread is faster.
+/// Returns the position of the next entry, if no other thread is faster.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint64_t next_position(const Group& group, const SharedQueue& queue) {
   return from_first_64(group, group.lane() == 0 ? load_acquire(&queue.state->reserved) : 0);
@@ -90,7 +90,8 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const SharedQueue& queue,
   return result;
 }
 
-/// Hands to the card what is filled without a gap, until nothing is or another thread does.
+/// Hands ranges that are filled without a gap to the card, until there are none or another thread
+/// does so.
 OFFLOAD_HOST_DEVICE inline void publish_filled(const SharedQueue& queue) {
   SharedSendState& state = *queue.state;
   const std::uint64_t mask = queue.queue.ring.blocks - 1;
@@ -119,7 +120,7 @@ OFFLOAD_HOST_DEVICE inline void publish_filled(const SharedQueue& queue) {
   } while (end_of(load_seq_cst(&queue.marks[end & mask])) > end);
 }
 
-/// As that of an exclusive queue, for a range of reserve().
+/// The same as for an exclusive queue, for a range that reserve() returned.
 template <class Group>
 OFFLOAD_HOST_DEVICE void publish(const Group& group, const SharedQueue& queue, std::uint64_t begin,
                                  std::uint64_t end, std::uint32_t last_blocks) {
@@ -138,7 +139,7 @@ struct TakenCompletions {
   std::uint64_t end;     ///< up to here are completed since, and not free yet
 };
 
-/// Takes up to so many completions, by the thread that has `looking`.
+/// Takes up to this number of completions; only for the thread that has `looking`.
 OFFLOAD_HOST_DEVICE inline TakenCompletions poll_completions(const SharedQueue& queue) {
   constexpr std::uint32_t kMost = 32;
   SharedSendState& state = *queue.state;
@@ -189,13 +190,13 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const SharedQueue& que
   return taken.count;
 }
 
-/// Takes completions for all threads; returns how many.
+/// Takes completions for all threads; returns their number.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t look(const Group& group, const SharedQueue& queue) {
   return group.from_first(group.lane() == 0 ? take_completions(queue) : 0);
 }
 
-/// Whether the entry at `position` is completed, and those before it.
+/// Returns whether the entry at `position` and all earlier ones are completed.
 template <class Group>
 OFFLOAD_HOST_DEVICE bool is_completed(const Group& group, const SharedQueue& queue,
                                       std::uint64_t position) {
