@@ -17,7 +17,7 @@ class ServiceModule {
  public:
   /// Loads `path`. Throws Error: not_found, unsupported_version, invalid_value.
   explicit ServiceModule(const std::string& path) : ServiceModule(path, path) {}
-  /// Loads `file`, which was made from the file at `path`. Throws Error as above: not_found,
+  /// Loads `file`, which was made from the file at `path`. Throws Error: not_found,
   /// unsupported_version, invalid_value.
   ServiceModule(std::string path, const std::string& file);
 
