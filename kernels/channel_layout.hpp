@@ -41,27 +41,29 @@ struct alignas(16) Packet {
 };
 static_assert(sizeof(Packet) == 16);
 
-/// Payload bytes of a packet. Packet 0 is the header: {bytes of the content, Status (0 in a
-/// request), messages of a batch or 0 if the content is one message}.
+/// The number of payload bytes of a packet. Packet 0 is the header: {bytes of the content, Status
+/// (0 in a request), messages of a batch or 0 if the content is one message}.
 inline constexpr std::uint32_t kPacketData = 12;
-/// A warp reads a message's packets in one go, one a lane: the header's and 31 of data.
+/// The maximum number of packets of a message: a warp reads them at once, one in each lane, the
+/// header and 31 of data.
 inline constexpr std::uint32_t kMaxPackets = 32;
 /// The longest content in packets, bytes; a longer one is plain.
 inline constexpr std::uint32_t kMaxPacketPayload = (kMaxPackets - 1) * kPacketData;
 /// Each slot starts on a separate pair of cache lines.
 inline constexpr std::uint32_t kSlotAlignment = 128;
-/// Bytes that may be read, never used, before and after a payload: blocks are 16 bytes.
+/// The number of bytes before and after a payload that may be read but are never used: blocks have
+/// 16 bytes.
 inline constexpr std::uint32_t kSlack = 16;
 
 inline constexpr std::uint32_t kMaxDepth = 4096;
 inline constexpr std::uint32_t kMaxMessageLength = 16U << 20;
-/// Every response may have this number of bytes, however short its request, unless the server
+/// The number of bytes that every response may have, however short its request, unless the server
 /// allows more.
 inline constexpr std::uint32_t kLongestDigest = 4 * kPacketData;
-/// Messages of a batch.
+/// The maximum number of messages of a batch.
 inline constexpr std::uint32_t kMaxBatchCount = 64;
-/// Bytes of a batch, of its requests and of its responses: as many as kMaxBatchCount messages of 64
-/// bytes make (docs/performance.md).
+/// The maximum number of bytes of a batch, of its requests and of its responses: that of
+/// kMaxBatchCount messages of 64 bytes (docs/performance.md).
 inline constexpr std::uint32_t kMaxBatchContent = 5 * 1024;
 
 /// A worker's verdict on a request, in the response's header.
@@ -78,12 +80,13 @@ OFFLOAD_HOST_DEVICE constexpr bool rewrites_slot(std::uint32_t flag) {
   return (flag >> 1) % kRewriteLaps == kRewriteLaps - 1;
 }
 
-/// Packets of a message of `length` bytes, the header's included.
+/// Returns the number of packets of a message of `length` bytes, including the header.
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t packets_for(std::uint32_t length) {
   return 1 + (length + kPacketData - 1) / kPacketData;
 }
 
-/// Packets that a message of `length` bytes fills: the header alone if its payload is plain.
+/// Returns the number of packets that a message of `length` bytes fills: only the header if its
+/// payload is plain.
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t packets_filled(std::uint32_t length) {
   return length <= kMaxPacketPayload ? packets_for(length) : 1;
 }
@@ -113,7 +116,7 @@ struct ResponseHeader {
 };
 static_assert(sizeof(ResponseHeader) == 256);
 
-/// The offsets of a channel's memory: a pure function of depth and longest messages.
+/// The offsets in a channel's memory: a pure function of depth and longest messages.
 struct ChannelLayout {
   std::uint32_t depth;  ///< slots, a power of two
   std::uint32_t depth_log2;
@@ -130,21 +133,21 @@ struct ChannelLayout {
   OFFLOAD_HOST_DEVICE std::uint32_t slot_index(std::uint64_t sequence) const {
     return static_cast<std::uint32_t>(sequence) & (depth - 1);
   }
-  /// The flag of message `sequence`: odd, and another one for each of 2^31 laps.
+  /// Returns the flag of message `sequence`: odd, and different for each of 2^31 laps.
   OFFLOAD_HOST_DEVICE std::uint32_t flag_of(std::uint64_t sequence) const {
     return (static_cast<std::uint32_t>(sequence >> depth_log2) << 1) | 1U;
   }
 };
 
-/// Whether a channel can have this shape: a depth that is a power of two of 1 to kMaxDepth,
-/// messages of at most kMaxMessageLength.
+/// Returns whether a channel can have this shape: a depth that is a power of two from 1 to
+/// kMaxDepth, and messages of at most kMaxMessageLength.
 constexpr bool is_valid_shape(std::uint32_t depth, std::uint32_t max_request,
                               std::uint32_t max_response = kLongestDigest) {
   return depth != 0 && depth <= kMaxDepth && (depth & (depth - 1)) == 0 &&
          max_request <= kMaxMessageLength && max_response <= kMaxMessageLength;
 }
 
-/// The layout for a valid shape.
+/// Returns the layout for a valid shape.
 constexpr ChannelLayout make_layout(std::uint32_t depth, std::uint32_t max_request,
                                     std::uint32_t max_response = kLongestDigest) {
   constexpr std::uint64_t kPage = 4096;

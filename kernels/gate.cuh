@@ -10,9 +10,9 @@ namespace offload::kernels {
 /// The bound up to which a channel's warps look for long messages: a maximum in device memory that
 /// only grows. A fence, which a long response takes, waits for every read under way on PCIe, and
 /// reads of a long request queue behind them, so polls of idle warps make both slower
-/// (docs/performance.md). While long messages come one at a time, one warp looks for the next, from
-/// when the one before is written on. Under load all warps look: after a short message, or where a
-/// message was there at the first look.
+/// (docs/performance.md). While long messages come one at a time, a single warp polls for the next,
+/// after the previous one is written. Under load all warps poll: after a short message, or if a
+/// message was there at the first poll.
 class Gate {
  public:
   __device__ Gate(const PersistentWorker& worker, std::uint32_t group)
@@ -29,8 +29,8 @@ class Gate {
     return open;
   }
 
-  /// Notes that message `sequence` was found, by every lane of its warp. Returns whether this
-  /// opened the gate for the messages behind it.
+  /// Records that message `sequence` was found; every lane of its warp must call it. Returns
+  /// whether this opened the gate for later messages.
   __device__ bool found(std::uint64_t sequence, Received received) {
     const bool alone = looks_ > 1 && received.arrival == Arrival::plain && received.count == 0;
     looks_ = 0;
@@ -40,7 +40,7 @@ class Gate {
     return true;
   }
 
-  /// Opens the gate for the message behind `sequence`. Called by one thread.
+  /// Opens the gate for the message after `sequence`. One thread must call it.
   __device__ void open_next(std::uint64_t sequence) { max_relaxed_gpu(last_, sequence + 1); }
 
  private:

@@ -85,12 +85,12 @@ __device__ inline void store_release_sys(std::uint64_t* to, std::uint64_t value)
                : "memory");
 }
 
-/// Between what the caller read and wrote before and what it does after, for everybody.
+/// Orders the caller's earlier reads and writes before its later ones, for all observers.
 __device__ inline void fence_acq_rel_sys() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-/// *to becomes `value` if that is greater.
+/// Sets *to to `value` if that is greater.
 __device__ inline void max_relaxed_gpu(std::uint64_t* to, std::uint64_t value) {
   asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)),
                "l"(value)

@@ -17,8 +17,8 @@ namespace offload::kernels {
 inline constexpr std::uint32_t kMostThreads = 512;
 inline constexpr std::uint32_t kFewestThreads = 64;
 
-/// The kernel for channels of short messages, which fit in packets each: each warp polls and
-/// answers alone, batches too.
+/// The kernel for channels whose messages all fit in packets: each warp polls and answers alone,
+/// batches too.
 template <class Service, bool kPosts>
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     serve_by_warps(const __grid_constant__ PersistentWorker worker,
@@ -41,7 +41,7 @@ struct Job {
   Received received;
 };
 
-/// Answers contents in packets with one warp until a plain one arrives, or the worker must end.
+/// Answers contents in packets with one warp until a plain one arrives or the worker must end.
 template <class Poller, class Service>
 __device__ Job next_job(Poller& poller, Gate& gate, const Service& service, Staging& staging) {
   const auto may_look = [&] { return gate.is_open(poller.sequence()); };
@@ -83,8 +83,8 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-/// The share of the current GPU that `blocks` blocks of `threads` threads take, whose blocks are
-/// all resident at once: over 1 they are not.
+/// Returns the share of the current GPU that `blocks` blocks of `threads` threads take; above 1,
+/// the blocks cannot all be resident at once.
 template <class Service>
 cudaError_t share_of(void (*kernel)(PersistentWorker, Service), std::uint32_t blocks,
                      std::uint32_t threads, double& share) {
@@ -94,8 +94,8 @@ cudaError_t share_of(void (*kernel)(PersistentWorker, Service), std::uint32_t bl
   return status;
 }
 
-/// Launches `kernel` with as many threads in a block as fit, from `most` down to `fewest`, beside
-/// those `taken`, to which it adds its share.
+/// Launches `kernel` with the largest number of threads in a block that fits, from `most` down to
+/// `fewest`, beside the share `taken`, to which it adds its own.
 template <class Service>
 cudaError_t launch(void (*kernel)(PersistentWorker, Service), const Service& service,
                    const PersistentWorker& worker, std::uint32_t blocks, std::uint32_t most,
@@ -136,9 +136,9 @@ cudaError_t launch_persistent_worker(const Service& service, const PersistentWor
                 service, worker, groups, kMostThreads, kFewestThreads, taken, stream);
 }
 
-/// Loads the kernels for the current GPU. cudaErrorNoKernelImageForDevice where they were compiled
-/// for others. Before any persistent kernel runs: CUDA may wait for all that runs when it loads
-/// code.
+/// Loads the kernels for the current GPU. Returns cudaErrorNoKernelImageForDevice if they were
+/// compiled for others. Must be called before any persistent kernel runs: CUDA may wait for all
+/// running kernels when it loads code.
 template <class Service>
 cudaError_t load_persistent_worker() {
   for (const auto kernel : {serve_by_warps<Service, true>, serve_by_warps<Service, false>,

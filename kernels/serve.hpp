@@ -37,8 +37,8 @@ struct Response {
   Packet header;  ///< of its slot; of Outcome::nothing: none
 };
 
-/// Has `service` answer `request` in the form, packets or plain, that the response's length asks
-/// for; it may differ from the request's. `count`: as Received's. Returns the header.
+/// Lets `service` answer `request` in the form, packets or plain, that the response's length
+/// requires; it may differ from the request's. `count`: as Received's. Returns the header.
 template <class Group, class Service, class BeforeFence = Nothing>
 OFFLOAD_HOST_DEVICE Packet answer(const Group& group, const Service& service,
                                   const Request& request, Slot slot, std::uint32_t flag,
@@ -73,9 +73,9 @@ OFFLOAD_HOST_DEVICE bool has_header(const Group& group, const ChannelView& chann
   return group.from_first(header.flag == channel.layout.flag_of(sequence));
 }
 
-/// Receives message `sequence` of `channel` if it has come. Called by every lane of the group, with
-/// the same arguments; `staging` is the group's own. The request stays as it is until it is
-/// answered: the server does not write the slot before. `polled`: how many packets are read at
+/// Receives message `sequence` of `channel` if it has come. Every lane of the group must call it,
+/// with the same arguments; `staging` is memory of this group. The request stays unchanged until it
+/// is answered: the server does not write the slot before. `polled`: how many packets are read at
 /// once; a content with more of them takes another read.
 ///
 /// `kWrittenInPieces`: the slot is written by RDMA, the header's flag last (rdma/slot_writer.hpp).
@@ -146,8 +146,8 @@ OFFLOAD_HOST_DEVICE std::uint32_t lay_out_batch(const Group& group, const Channe
   return staging.frames_length;
 }
 
-/// Answers the batch `received`. A group of one works from slot to slot; several lanes work in the
-/// staging, as a GPU reads and writes whole lines over PCIe only where neighbours do together.
+/// Answers the batch `received`. A single lane works from slot to slot; several lanes work in the
+/// staging, because a GPU accesses whole lines over PCIe only if neighbouring lanes do so together.
 template <class Group, class Service, class BeforeFence>
 OFFLOAD_HOST_DEVICE Response respond_to_batch(const Group& group, const ChannelView& channel,
                                               std::uint64_t sequence, const Service& service,

@@ -23,7 +23,7 @@ enum class FrameKind : std::uint32_t {
   error = 6,  ///< without a payload: the worker has refused this request
 };
 
-/// Returns the most that a request of `length` bytes needs in a batch's content, in either
+/// Returns the maximum number of bytes of a request of `length` in a batch's content, in either
 /// direction: a response may have the longer of `length` and `longest_response` (services.hpp).
 OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_room(
     std::uint32_t length, std::uint32_t longest_response = kLongestDigest) {
@@ -42,16 +42,16 @@ OFFLOAD_HOST_DEVICE constexpr bool is_valid_content(const ChannelLayout& layout,
   return count <= kMaxBatchCount && length <= kMaxBatchContent && batch_table(count) <= length;
 }
 
-/// The memory that a group works in: shared memory on a GPU, one a warp or a block; the stack or a
-/// member on a CPU. Blocks are read and written at multiples of 16 bytes from `bytes` and `frames`
-/// on, which both are a whole number of.
+/// The memory that a group works in: on a GPU shared memory, one for each warp or block; on a CPU
+/// the stack or a member. Blocks are read and written at multiples of 16 bytes from `bytes` and
+/// `frames`, whose sizes are multiples of 16, too.
 struct alignas(16) Staging {
   /// A request's content as contiguous bytes, if it came in packets or is a batch.
   std::uint8_t before[kSlack];
   std::uint8_t bytes[kMaxBatchContent];
   std::uint8_t after[kSlack];
-  /// The responses of a batch, and where the i-th request's payload is in `bytes` and its frame
-  /// here. Behind the last: where both end.
+  /// The responses of a batch, and the offsets of the i-th request's payload in `bytes` and of its
+  /// frame here; after the last request, the ends of both.
   std::uint8_t frames[kMaxBatchContent];
   std::uint8_t after_frames[kSlack];
   std::uint16_t request_at[kMaxBatchCount + 1];
@@ -71,15 +71,16 @@ OFFLOAD_HOST_DEVICE inline void store_frame_header(std::uint8_t* to, FrameKind k
   store_bytes(to, block, kFrameHeader);
 }
 
-/// The length of message `i`, as the table of the batch in the staging says. Not by a pointer to
-/// std::uint16_t: the bytes were written as Block, and a compiler may take the two for unrelated.
+/// Returns the length of message `i` in the table of the batch in the staging. It does not use a
+/// pointer to std::uint16_t: the bytes were written as Block, and a compiler may assume that the
+/// two do not alias.
 OFFLOAD_HOST_DEVICE inline std::uint32_t length_in_table(const Staging& staging, std::uint32_t i) {
   const std::uint8_t* const at = staging.bytes + batch_table(i);
   return at[0] | static_cast<std::uint32_t>(at[1]) << 8;
 }
 
-/// Reads the table of the batch in the staging, and notes where each payload is and where each
-/// frame goes. Returns the bytes of all frames, or 0 if it is no batch: trusts no length.
+/// Reads the table of the batch in the staging, and records the offset of each payload and of each
+/// frame. Returns the bytes of all frames, or 0 if the table is invalid: it trusts no length.
 template <class Group, class Service>
 OFFLOAD_HOST_DEVICE std::uint32_t index_batch(const Group& group, const Service& service,
                                               Staging& staging, std::uint32_t length,
@@ -126,8 +127,8 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t lanes_for(std::uint32_t bytes, std::
   return tile;
 }
 
-/// How many lanes work on each message of a batch: the service's kLanes, 1 to 32 and a power of
-/// two, if it has that; else as lanes_for() says.
+/// The number of lanes for each message of a batch: the service's kLanes, a power of two from 1 to
+/// 32, if it has that; else the result of lanes_for().
 template <class Service, class = void>
 struct LanesOfService {
   OFFLOAD_HOST_DEVICE static constexpr std::uint32_t of(std::uint32_t bytes, std::uint32_t count,
@@ -146,8 +147,8 @@ struct LanesOfService<Service, std::void_t<decltype(Service::kLanes)>> {
   }
 };
 
-/// Has `service` answer the batch that is indexed in the staging, from `content` to `frames`.
-/// Called by every lane of the group.
+/// Lets `service` answer the batch that is indexed in the staging, from `content` to `frames`.
+/// Every lane of the group must call it.
 template <class Group, class Service>
 OFFLOAD_HOST_DEVICE void serve_batch(const Group& group, const Service& service,
                                      const Staging& staging, const std::uint8_t* content,

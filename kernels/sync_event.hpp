@@ -9,7 +9,7 @@
 /// Writes before a set or an add are visible after a get that sees it.
 namespace offload::kernels {
 
-/// As it lies in memory; alone in its line.
+/// Its form in memory, alone in its cache line.
 struct alignas(64) SyncEventWords {
   std::uint64_t value;
   std::uint32_t sleepers;  ///< CPU threads that a publisher has to wake; not the GPU's concern

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kThreadsForLong)
   serve_in_batch(ThreadBlock{}, batch, blockIdx.x, service);
 }
 
-/// Adds a node to `graph` that has `service` answer `batch`, in the GPU's memory, after the node
+/// Adds a node to `graph` that lets `service` answer `batch`, in the GPU's memory, after the node
 /// `after`.
 template <class Service>
 cudaError_t add_batch_kernel(const Service& service, const Batch& batch, cudaGraph_t graph,

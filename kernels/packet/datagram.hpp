@@ -33,7 +33,7 @@ struct DatagramAnswer {
   std::uint32_t length = 0;             ///< of the answer's frame
 };
 
-/// add_bytes() by all lanes of a group; the sum of all, in each lane.
+/// Calls add_bytes() with all lanes of a group; returns the sum, in each lane.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint32_t add_bytes_together(const Group& group, std::uint32_t sum,
                                                      const std::uint8_t* bytes,
@@ -75,8 +75,8 @@ OFFLOAD_HOST_DEVICE inline bool is_request(const std::uint8_t* payload, std::uin
          load_32(frame + 8) == wire_size - kFrameHeader;
 }
 
-/// Turns the headers of a request, up to its sequence, into those of an answer with `content` bytes
-/// of frame behind the sequence, from `ethernet`; all but the UDP checksum. By one lane.
+/// Turns the headers of a request, up to its sequence, into those of an answer from `ethernet` with
+/// `content` bytes of frame after the sequence, except the UDP checksum. For one lane.
 OFFLOAD_HOST_DEVICE inline void turn_headers(std::uint8_t* frame, Headers& headers,
                                              std::uint32_t content, const std::uint8_t* ethernet) {
   constexpr std::uint8_t kHops = 64;  // those that the request had left may not suffice
@@ -101,11 +101,11 @@ OFFLOAD_HOST_DEVICE inline void turn_headers(std::uint8_t* frame, Headers& heade
 
 }  // namespace detail
 
-/// Has `service` answer the request in the frame at `in` (`length` bytes, and kSlack that can be
-/// read behind them), to a frame at `out` of at most `room` bytes, and kSlack behind them that may
-/// be written. The two do not overlap. `mtu`: bytes of an IP packet. `host`: who answers. Called by
-/// every lane of the group with the same arguments; each gets the answer, of which all is written
-/// on return.
+/// Lets `service` answer the request in the frame at `in` (`length` bytes, followed by kSlack
+/// readable bytes), to a frame at `out` of at most `room` bytes, followed by kSlack writable bytes.
+/// The two must not overlap. `mtu`: the maximum number of bytes of an IP packet. `host`: the host
+/// that answers. Every lane of the group must call it, with the same arguments; each gets the
+/// answer, which is complete on return.
 template <class Group, class Service>
 OFFLOAD_HOST_DEVICE DatagramAnswer answer_datagram(const Group& group, const Service& service,
                                                    const std::uint8_t* in, std::uint32_t length,

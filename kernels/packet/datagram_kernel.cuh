@@ -23,8 +23,8 @@ __global__ void __launch_bounds__(kLanesOfWarp)
   while (!worker.is_stopped() && worker.turn(had_work)) continue;
 }
 
-/// Launches it with a block for each of `works`, which are as the GPU sees them, as is all in them.
-/// cudaErrorLaunchOutOfResources if not all fit on the GPU at once.
+/// Launches it with a block for each of `works`; they and all pointers in them are the GPU's.
+/// Returns cudaErrorLaunchOutOfResources if not all blocks fit on the GPU at once.
 template <class Service>
 cudaError_t launch_datagram_worker(const Service& service, const DatagramWork* works,
                                    std::uint32_t count, cudaStream_t stream) {

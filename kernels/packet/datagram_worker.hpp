@@ -8,7 +8,7 @@
 #include "kernels/packet/queue.hpp"
 
 /// The worker loop for requests in datagrams, the same on GPU and CPU: a group has a queue of an
-/// Ethernet port, and answers what comes to it.
+/// Ethernet port, and answers the requests that arrive there.
 namespace offload::kernels::packet {
 
 /// The counters of a group. Only the group writes, whole words at a time; any thread may read them.
@@ -73,8 +73,9 @@ class DatagramWorker {
 #endif
   }
 
-  /// Answers what has come, a batch at most; waits for it as long as the work says. `had_work`:
-  /// whether something came or was sent. False: a ring is stuck, or a card's queue in error.
+  /// Answers the datagrams that have come, up to a batch; waits for them as long as the work says.
+  /// `had_work`: whether a datagram came or was sent. Returns false if a ring is stuck, or a card's
+  /// queue is in error.
   OFFLOAD_HOST_DEVICE bool turn(bool& had_work) {
     const AnyQueue& queue = *work_.queue;
     const bool alone = group_.size() == 1;
@@ -109,11 +110,11 @@ class DatagramWorker {
   }
 
  private:
-  /// For rings that other groups fill too: no wait in normal running, but the thread of another
-  /// group may be held up in the middle of it, by a busy machine for seconds.
+  /// For rings that other groups fill too: normally there is no wait, but a busy machine may stop
+  /// the thread of another group in the middle of its update, for seconds.
   static constexpr std::uint64_t kPatience = 30'000'000'000;
 
-  /// Puts the answer in the place of the request. Called by every lane with the same packet.
+  /// Replaces the request by the answer. Every lane must call it, with the same packet.
   OFFLOAD_HOST_DEVICE Verdict answer(Packet& packet) {
     const Frames& frames = work_.queue->frames;
     const auto in_frame = static_cast<std::uint32_t>(packet.address & (frames.frame_bytes - 1));
@@ -184,7 +185,7 @@ class DatagramWorker {
   }
 #endif
 
-  /// Shows the counts; after a turn without datagrams only its time has changed.
+  /// Publishes the counts; after a turn without datagrams only the time has changed.
   OFFLOAD_HOST_DEVICE void show_counts(bool had_datagrams) const {
     if (group_.lane() != 0) return;
     const DatagramCounts& counted = state_.counted;
@@ -203,7 +204,7 @@ class DatagramWorker {
     show(work_.counts->sent_bytes, counted.sent_bytes);
   }
 
-  /// Relaxed, as its reader's load: a count says nothing of others.
+  /// Relaxed, as its reader's load: the counts are independent of each other.
   OFFLOAD_HOST_DEVICE static void show(std::uint64_t& shown, std::uint64_t value) {
 #if defined(__CUDA_ARCH__)
     store_relaxed_sys(&shown, value);

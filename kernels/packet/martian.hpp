@@ -4,8 +4,8 @@
 
 #include "kernels/packet/headers.hpp"
 
-/// Which frames a host does not answer, although they are well formed: Linux's stack drops them
-/// before a socket sees them (RFC 1122, sections 3.2.1.3 and 3.3.6), or has no way to answer.
+/// The well-formed frames that a host does not answer: Linux's stack drops them before a socket
+/// sees them (RFC 1122, sections 3.2.1.3 and 3.3.6), or cannot answer.
 namespace offload::kernels::packet {
 
 /// Why a frame is not answered; the first reason found.
@@ -59,7 +59,7 @@ OFFLOAD_HOST_DEVICE inline bool is_unicast_v4(std::uint32_t address, const HostA
          !is_in(address, host.broadcasts, host.broadcast_count);
 }
 
-/// Whether options have a source route (RFC 791), or cannot be read: Linux drops both.
+/// Returns whether options have a source route (RFC 791), or are malformed: Linux drops both.
 OFFLOAD_HOST_DEVICE inline bool has_source_route(const std::uint8_t* ip, std::uint32_t header) {
   for (std::uint32_t at = 20; at < header && ip[at] != 0;) {
     if (ip[at] == 1) {  // no operation, a single byte
@@ -83,7 +83,7 @@ OFFLOAD_HOST_DEVICE inline Martian martian_v4(const std::uint8_t* ip, std::uint3
   return is_other ? Martian::none : Martian::source;
 }
 
-/// Not multicast, "::", "::1", or an IPv4 address in the form of IPv6.
+/// Returns whether it is not multicast, "::", "::1", or an IPv4 address in the form of IPv6.
 OFFLOAD_HOST_DEVICE inline bool is_unicast_v6(const std::uint32_t (&address)[4]) {
   if (address[0] >> 24 == 0xff) return false;
   if ((address[0] | address[1]) != 0) return true;

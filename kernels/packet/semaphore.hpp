@@ -44,10 +44,11 @@ struct Semaphore {
   }
 };
 
-/// The status of item `index`. With acquire: what the side that set it has written is seen, what it
-/// has read may be written. Pairs with set_status() of the other side.
+/// Returns the status of item `index`, with acquire: data that the side that set it has written can
+/// be read, and data that it has read can be overwritten. Pairs with set_status() of the other
+/// side.
 OFFLOAD_HOST_DEVICE inline ItemStatus status_of(const Semaphore& semaphore, std::uint64_t index) {
-  // Any value that cannot be: the fence is taken at each look.
+  // An impossible value, so that each call executes the fence.
   const std::uint32_t value = take_position(semaphore.status(index), ~std::uint32_t{0});
   const std::uint32_t ahead = value - semaphore.free_value(index);
   return ahead > static_cast<std::uint32_t>(ItemStatus::error) ? ItemStatus::earlier
@@ -55,8 +56,8 @@ OFFLOAD_HOST_DEVICE inline ItemStatus status_of(const Semaphore& semaphore, std:
 }
 
 /// Hands item `index` over: to the taker, or as free to the giver of the index a lap later. With
-/// release: it was written, or read. Every lane of the group calls it, and the group's sync orders
-/// what its lanes did before. Pairs with status_of().
+/// release: the item has been written or read. Every lane of the group must call it; the group's
+/// sync orders the earlier accesses of its lanes. Pairs with status_of().
 template <class Group>
 OFFLOAD_HOST_DEVICE void set_status(const Group& group, const Semaphore& semaphore,
                                     std::uint64_t index, ItemStatus status) {
@@ -70,8 +71,8 @@ OFFLOAD_HOST_DEVICE void set_status(const Group& group, const Semaphore& semapho
   }
 }
 
-/// Waits until item `index` is the taker's (`to_take`) or the giver's, within the limit.
-/// `status`: what it is then; Result::timed_out if it is not.
+/// Waits until item `index` is the taker's (`to_take`) or the giver's, within the limit. `status`:
+/// its status then. Result::timed_out if the limit is reached.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result wait_for_item(const Group& group, const Semaphore& semaphore,
                                          std::uint64_t index, bool to_take, const WaitLimit& limit,
@@ -90,16 +91,17 @@ OFFLOAD_HOST_DEVICE Result wait_for_item(const Group& group, const Semaphore& se
   }
 }
 
-/// The index of an item for one of several givers, or takers, of a semaphore. `counter`: in memory
-/// that they share, 0 at first.
+/// Returns the index of an item for one of several givers, or takers, of a semaphore. `counter`: in
+/// memory that they share, 0 at first.
 template <class Group>
 OFFLOAD_HOST_DEVICE std::uint64_t next_index(const Group& group, std::uint64_t& counter) {
   return from_first_64(group, group.lane() == 0 ? rdma::fetch_add_acq_rel(&counter, 1) : 0);
 }
 
-/// Hands over an item of each lane that has one, from index `next` on, which goes on by as many;
-/// `write`(item) fills it. Every lane of the group calls it, which alone gives. Returns how many: 0
-/// also if not all of them were free within the limit, and then none is handed over.
+/// Hands over an item of each lane that has one, from index `next` on, which is incremented by
+/// their number; `write`(item) fills one. Every lane of the group, the only giver, must call it.
+/// Returns the number of items: 0 also if not all of them were free within the limit; then none is
+/// handed over.
 template <class Group, class Write>
 OFFLOAD_HOST_DEVICE std::uint32_t hand_over(const Group& group, const Semaphore& semaphore,
                                             std::uint64_t& next, bool has_one,

@@ -11,12 +11,12 @@
 /// some cards want, and a data segment with the rest. So it has four segments at most: one block.
 namespace offload::kernels::rdma {
 
-/// The most that ConnectX-4 needs inline: an Ethernet header with a VLAN tag. Cards from ConnectX-5
-/// on need nothing.
+/// The maximum number of bytes that ConnectX-4 needs inline: an Ethernet header with a VLAN tag.
+/// Cards from ConnectX-5 on need none.
 inline constexpr std::uint32_t kMostInlineHeader = 18;
-/// Inline bytes that the Ethernet segment's own 16 bytes have room for.
+/// The number of inline bytes within the Ethernet segment's first 16 bytes.
 inline constexpr std::uint32_t kInlineInFirst = 2;
-/// A frame that is shorter has no Ethernet header.
+/// The minimum length of a frame: a shorter one has no Ethernet header.
 inline constexpr std::uint32_t kLeastFrame = 14;
 
 /// Checksums that the card writes into a frame that it sends (MLX5_ETH_WQE_*); they can be
@@ -35,7 +35,7 @@ struct RawWork {
   std::uint8_t checksums = 0;           ///< of ChecksumFlag
 };
 
-/// The Ethernet segment's first 16 bytes. `begin`: the first two inline bytes, as a number.
+/// Returns the Ethernet segment's first 16 bytes. `begin`: the first two inline bytes, as a number.
 OFFLOAD_HOST_DEVICE inline Segment ethernet_segment(std::uint8_t checksums,
                                                     std::uint32_t inline_bytes,
                                                     std::uint32_t begin) {

@@ -37,10 +37,10 @@ OFFLOAD_HOST_DEVICE inline SlotRest rest_of(const Packet& header) {
   return {kPacket, (packets_for(length) - 1) * kPacket};
 }
 
-/// Writes of a response: the rest, and the header.
+/// The maximum number of writes of a response: the rest, and the header.
 inline constexpr std::uint32_t kMostResponseWrites = 2;
 
-/// The regions of one side's slots, as their key and their addresses at the device.
+/// The region of one side's slots: its key, and addresses as the device sees them.
 struct SlotRegion {
   std::uint64_t address;
   std::uint32_t key;
@@ -90,7 +90,8 @@ OFFLOAD_HOST_DEVICE Result write_response(const Group& group, const SlotWriter& 
   return post(group, queue, count, make, writer.limit, ticket);
 }
 
-/// Makes a response valid that was written into `slot`, once its immediate has come.
+/// Makes the response that was written into `slot` valid. Must be called after its immediate has
+/// come.
 inline void set_flag(const Slot& slot, std::uint32_t flag) {
   Packet header = load_packet(slot.packets);
   header.flag = flag;

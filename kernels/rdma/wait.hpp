@@ -10,7 +10,7 @@
 #include <chrono>
 #endif
 
-/// Waits that end: a kernel never hangs because a peer, or the card, is gone.
+/// Limited waits: a kernel never hangs because a peer, or the card, is gone.
 namespace offload::kernels::rdma {
 
 /// The result of an operation, a post or a wait.
@@ -22,7 +22,7 @@ enum class Result : std::uint32_t {
   timed_out,  ///< the limit of the wait was reached, or the caller was told to stop
 };
 
-/// When a wait ends at the latest.
+/// The limit of a wait.
 struct WaitLimit {
   std::uint64_t nanoseconds;            ///< from its first looks on
   const std::uint32_t* stop = nullptr;  ///< ends it once it is not 0; may be the host's
@@ -41,21 +41,21 @@ OFFLOAD_HOST_DEVICE inline std::uint64_t now_ns() {
 #endif
 }
 
-/// One wait. A look that finds something costs neither clock nor flag.
+/// One wait. A check that succeeds reads neither clock nor flag.
 class Wait {
  public:
   OFFLOAD_HOST_DEVICE explicit Wait(const WaitLimit& limit) : limit_(limit) {}
 
-  /// To be asked after each look that found nothing: whether it was the last.
+  /// Must be called after each check that failed; returns whether that was the last one.
   OFFLOAD_HOST_DEVICE bool is_over() {
     ++looks_;
-    // The flag may lie beyond PCIe, so it is looked at more rarely than what is waited for.
+    // The flag may be read over PCIe, so it is checked more rarely than the awaited condition.
     if (limit_.stop != nullptr && looks_ % kLooksAFlag == 0 && is_set(limit_.stop)) return true;
     if (looks_ % kLooksAClock != 0) return false;
 #if !defined(__CUDA_ARCH__)
-    sched_yield();  // what is waited for may need this processor
+    sched_yield();  // the awaited thread may need this processor
 #endif
-    // Not at the first look: a clock takes as long as a look, and most waits end before this.
+    // Not at the first check: a clock takes as long as a check, and most waits end before this.
     if (end_ == 0) end_ = now_ns() + limit_.nanoseconds;
     return now_ns() >= end_;
   }
@@ -64,7 +64,7 @@ class Wait {
   static constexpr std::uint64_t kLooksAClock = 16;
   static constexpr std::uint64_t kLooksAFlag = 256;
 
-  /// Relaxed: it says nothing but that.
+  /// Relaxed: it orders nothing.
   OFFLOAD_HOST_DEVICE static bool is_set(const std::uint32_t* flag) {
 #if defined(__CUDA_ARCH__)
     return load_relaxed_sys(flag) != 0;

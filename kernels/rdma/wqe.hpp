@@ -43,7 +43,7 @@ enum SendFlag : std::uint8_t {
   kFence = 4U << 5,       ///< after all operations before it
 };
 
-/// 16 bytes as they lie in a ring.
+/// 16 bytes, as in a ring.
 struct alignas(16) Segment {
   std::uint32_t words[4];
 };
@@ -103,7 +103,7 @@ OFFLOAD_HOST_DEVICE constexpr bool has_remote(Opcode opcode) {
          opcode == Opcode::rdma_read || is_atomic(opcode);
 }
 
-/// Segments of an entry for `work`, which may be more than kMostSegments.
+/// Returns the number of segments of an entry for `work`, which may exceed kMostSegments.
 OFFLOAD_HOST_DEVICE inline std::uint32_t segments_of(const SendWork& work) {
   constexpr std::uint32_t kInlineHeader = 4;
   constexpr std::uint32_t kSegment = sizeof(Segment);
@@ -169,14 +169,14 @@ OFFLOAD_HOST_DEVICE inline Segment wait_segment(const Awaited& awaited, std::uin
   return {{high(awaited.value), low(awaited.value), high(awaited.mask), low(awaited.mask)}};
 }
 
-/// A local buffer, of an entry to be sent or of a receive.
+/// Returns the segment of a local buffer, of an entry to be sent or of a receive.
 OFFLOAD_HOST_DEVICE inline Segment data_segment(const LocalBuffer& buffer) {
   return {{big_endian(buffer.length), big_endian(buffer.lkey),
            big_endian(static_cast<std::uint32_t>(buffer.address >> 32)),
            big_endian(static_cast<std::uint32_t>(buffer.address))}};
 }
 
-/// Segment `i` of inline data: the first has its length, and all are filled up with zeros.
+/// Returns segment `i` of inline data: the first one has its length, and all are padded with zeros.
 OFFLOAD_HOST_DEVICE inline Segment inline_segment(const SendWork& work, std::uint32_t i) {
   constexpr std::uint32_t kInline = 0x8000'0000U;
   constexpr std::uint32_t kHeader = 4;
@@ -193,7 +193,7 @@ OFFLOAD_HOST_DEVICE inline Segment inline_segment(const SendWork& work, std::uin
   return segment;
 }
 
-/// Segment `i` of the entry that write_entry() writes, for lanes that write one each.
+/// Returns segment `i` of the entry that write_entry() writes, for lanes that write one each.
 OFFLOAD_HOST_DEVICE inline Segment segment_at(std::uint64_t position, std::uint32_t queue,
                                               std::uint32_t segments, const SendWork& work,
                                               std::uint32_t i) {
@@ -217,7 +217,7 @@ struct SendRing {
   Segment* segments;
   std::uint32_t blocks;
 
-  /// Segment `i` of the entry whose block is at `position`.
+  /// Returns segment `i` of the entry whose block is at `position`.
   OFFLOAD_HOST_DEVICE Segment& at(std::uint64_t position, std::uint32_t i) const {
     const std::uint64_t segment = position * kSegmentsPerBlock + i;
     return segments[segment & (std::uint64_t{blocks} * kSegmentsPerBlock - 1)];
