@@ -17,10 +17,10 @@ using protocol::Refusal;
 
 /// A flood of clients does not keep the control thread from the worker.
 constexpr int kAcceptsAtOnce = 64;
-/// How long it waits for descriptors or memory to become free.
+/// The time for which it waits for descriptors or memory to become free.
 constexpr core::Duration kRetryInterval = std::chrono::milliseconds(100);
-/// How long it says that it has no room. Balancers ask once a second or so, and send no client that
-/// could find out whether there is room again.
+/// The time for which it reports that it has no room. Balancers ask about once a second, and then
+/// send no client that could find out whether there is room again.
 constexpr core::Duration kFullTime = std::chrono::seconds(5);
 
 /// The machine has no descriptor or no memory left: the client stays in the backlog.
@@ -28,8 +28,8 @@ bool is_exhaustion(int error) noexcept {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/// One address has three quarters of the clients' places by itself, so that it keeps nobody else
-/// out: a proxy, or a program that measures, still has most of them.
+/// One address gets at most three quarters of the clients' places, so that it excludes no other
+/// client; a proxy, or a measuring program, still has most of them.
 std::size_t places_of_address(const ClientLimits& limits, std::size_t places) {
   return limits.per_address != 0 ? limits.per_address : std::max<std::size_t>(places / 4 * 3, 1);
 }
@@ -87,7 +87,7 @@ void Acceptor::accept_at(Port& port) {
         log_nobody_accepted(core::describe_errno(errno));
         pause();
       }
-      return;  // nobody, or one who has left: the others make the socket readable
+      return;  // no client, or one that has hung up: others make the socket readable
     }
     let_in(std::move(socket), net::PeerAddress(from), port);
   }

@@ -42,7 +42,7 @@ class Acceptor final : progress::EventHandler {
 
   /// `engine` outlives it. Throws Error.
   Acceptor(progress::Engine& engine, Config config);
-  /// Nobody is let in any more; who waits in the socket's backlog is reset by the kernel.
+  /// No more clients are admitted; the kernel resets those in the socket's backlog.
   ~Acceptor();
 
   /// When tick() is due; TimePoint::max(): no time soon.

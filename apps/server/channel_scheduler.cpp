@@ -49,7 +49,7 @@ ChannelScheduler::Worker* ChannelScheduler::first(Role role) noexcept {
   return found != workers_.end() ? &*found : nullptr;
 }
 
-/// The worker leaves. If it was active, a stand-by takes its place.
+/// Ends the worker's role. If it was active, a stand-by takes its place.
 void ChannelScheduler::end_role(WorkerId worker) {
   const auto found = std::ranges::find(workers_, worker, &Worker::id);
   if (found == workers_.end()) return;

@@ -14,19 +14,19 @@ class ChannelScheduler {
  public:
   explicit ChannelScheduler(std::size_t channels) : owners_(channels, 0) {}
 
-  /// A worker serves. `replaces`: the one that has been active for the longest is to leave.
+  /// Adds a worker that serves. `replaces`: the longest active worker must go.
   void add(comch::WorkerId worker, bool stands_by, bool replaces);
   /// It gets no channel any more, but is there until remove().
   void retire(comch::WorkerId worker);
   void remove(comch::WorkerId worker);
 
-  /// By channel; 0: nobody serves it.
+  /// Returns the worker of each channel; 0: none.
   [[nodiscard]] const std::vector<comch::WorkerId>& owners() const noexcept { return owners_; }
-  /// How many channels a worker serves.
+  /// Returns the number of channels that a worker serves.
   [[nodiscard]] std::uint32_t count_of(comch::WorkerId worker) const noexcept;
-  /// Whether there is a worker for the channels.
+  /// Returns whether there is a worker for the channels.
   [[nodiscard]] bool served() const noexcept { return owners_.front() != 0; }
-  /// Those that are there, in the order in which they came; and of these, those that leave.
+  /// Return the workers, in the order in which they attached; and those of them that are going.
   [[nodiscard]] std::vector<comch::WorkerId> workers() const;
   [[nodiscard]] std::vector<comch::WorkerId> leaving() const;
 

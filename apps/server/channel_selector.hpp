@@ -12,10 +12,10 @@
 
 namespace offload::server {
 
-/// Which worker an I/O thread's requester is with. Each attached worker has a channel for it; the
-/// control thread says which one is to be used. From a worker that is there the requester moves
-/// once it has answered all, from one that is gone at once, with what is unanswered. The thread's
-/// own.
+/// Selects the worker of an I/O thread's requester. Each attached worker has a channel for it; the
+/// control thread says which one to use. The requester moves away from a worker that is attached
+/// once that has answered all requests, and from one that is gone immediately, with the unanswered
+/// requests. Only for that thread.
 class ChannelSelector {
  public:
   /// `requester` outlives it and is in the memory of `first`.
@@ -25,11 +25,11 @@ class ChannelSelector {
   void add(std::shared_ptr<comch::WorkerChannel> channel);
   /// It is gone: nothing that it writes is read any more.
   void remove(comch::WorkerId worker);
-  /// This one is to be used; 0: none.
+  /// Sets the worker to use; 0: none.
   void select(comch::WorkerId worker) noexcept { selected_ = worker; }
 
-  /// Moves the requester if it is to move and can. To be called with all responses released.
-  /// Returns whether it did.
+  /// Moves the requester if it must move and can. Must be called with all responses released.
+  /// Returns whether it moved.
   bool progress();
 
   /// The worker that the requester is with; 0: none.
@@ -38,7 +38,7 @@ class ChannelSelector {
   [[nodiscard]] const std::shared_ptr<comch::WorkerChannel>& channel() const noexcept {
     return current_->channel;
   }
-  /// Whether requests may be posted: not without a worker, nor while the requester is to leave it.
+  /// Whether requests may be posted: not without a worker, nor while the requester must leave it.
   [[nodiscard]] bool ready() const noexcept { return serving_ != 0 && serving_ == selected_; }
 
   /// A worker whose channel cannot be used any more, and why. Told once.

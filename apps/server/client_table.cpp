@@ -15,14 +15,14 @@ using protocol::Refusal;
 /// One receive takes up to this much, and two whole frames if these are not longer than that.
 constexpr std::size_t kReceiveSize = 64 * 1024;
 constexpr std::size_t kLongestReceiveSize = 256 * 1024;
-/// Long blocks that stay with the thread when it has no use for them: so many bytes, or so many of
-/// the longest frame, which would cost a page fault for each page to get again.
+/// The long blocks that a thread keeps when it has no use for them: this number of bytes, or this
+/// number of the longest frame. To allocate them again would cost a page fault for each page.
 constexpr std::size_t kKeptBytes = 16 * 1024 * 1024;
 constexpr std::size_t kKeptFrames = 16;
 /// A client that was refused is given this long to read why and close. Closing at once, with its
 /// bytes unread, would make the kernel reset the connection and take the reason from it.
 constexpr core::Duration kLingerTime = std::chrono::seconds(1);
-/// How soon it is looked again for clients that hold too much, when there were none.
+/// The time until the next search for clients that hold too much, when there were none.
 constexpr core::Duration kShedInterval = std::chrono::milliseconds(10);
 /// Idle clients that are ended at once: that costs some 10 us each.
 constexpr std::size_t kEndedAtOnce = 256;
@@ -140,7 +140,7 @@ bool ClientTable::close_overdue() {
     make_ready(*client);
   }
   while (Client* const client = unfinished_.pop_due(now)) {
-    // What was not read yet, or is not read because of responses that it leaves, may be the rest.
+    // Unread input, for example of a client that does not take its responses, may be the rest.
     const Connection& connection = client->connection();
     if (connection.state() != ConnectionState::open) continue;
     if (connection.readable() || !connection.backlog().empty()) {
@@ -150,7 +150,7 @@ bool ClientTable::close_overdue() {
     }
   }
   while (Client* const client = unsent_.pop_due(now)) {
-    // It has the whole time again for what has come since, once it has taken all from before.
+    // Once the client has taken all earlier responses, it has the whole time again for later ones.
     const net::Backlog& backlog = client->connection().backlog();
     if (backlog.empty()) continue;
     if (backlog.consumed() < client->unsent_until_) {
@@ -199,10 +199,10 @@ void ClientTable::drop(Client& client, ConnectionEnd end, std::string_view reaso
   make_ready(client);
 }
 
-/// Ends those that hold the most until an eighth is free again, so that it is not called for each
-/// block. Goes through all clients once for each halving of what is looked for. Frames that wait
-/// for their turn are nobody's to hold, but may be most of what is lent: the end of those that hold
-/// less than their share of what is too much would not help.
+/// Ends the clients that hold the most until an eighth is free again, so that it is not called for
+/// each block. Iterates over all clients once for each halving of the threshold. Frames that wait
+/// for their turn count for no client, but may be most of the lent memory: to end clients that hold
+/// less than their share of the excess would not help.
 void ClientTable::shed() noexcept {
   if (engine_->now() < next_shed_) return;
   std::size_t threshold = 0;

@@ -27,13 +27,13 @@
 namespace offload::server {
 
 class ClientTable;
-// What a client has deadlines for, each the tag of a DeadlineList.
+// The deadlines that a client can have, each the tag of a DeadlineList.
 struct Lingering;
 struct UnfinishedFrame;
 struct UnsentOutput;
 struct Idle;
 
-/// As whom a client was let in.
+/// How a client was admitted.
 struct Admission {
   net::PeerAddress address;
   ClientCounts::Place place;
@@ -60,13 +60,13 @@ class Client final : public FairQueueEntry,
   [[nodiscard]] const Connection& connection() const noexcept { return connection_; }
   [[nodiscard]] const Admission& admission() const noexcept { return admission_; }
 
-  /// Whether room for requests is all that it needs to go on. A client that has hung up is read
-  /// without: an end of file does not wait for room.
+  /// Returns whether the client lacks only room for requests. A client that has hung up is read
+  /// without room: an end of file does not wait for it.
   [[nodiscard]] bool waits_for_room() const noexcept {
     return connection_.takes_frames() &&
            (holds_frames_ || (connection_.wants_to_read() && !connection_.hung_up()));
   }
-  /// Whether its frames are to be left for its next turn: others wait.
+  /// Returns whether its frames must wait for its next turn, because other clients wait.
   [[nodiscard]] bool turn_is_over() const noexcept {
     return connection_.input().consumed() >= turn_end_;
   }
@@ -82,13 +82,13 @@ class Client final : public FairQueueEntry,
  private:
   friend ClientTable;
   void on_ready(Connection& connection) override;
-  /// Its input begins with what came last.
+  /// Records that its input begins with the bytes that came last.
   void note_frame() noexcept {
     frame_read_ = read_at_;
     frame_came_ = came_at_;
   }
-  /// Whether all its requests are answered and it has read the responses: nothing is to be done for
-  /// it until it sends more.
+  /// Returns whether all its requests are answered and it has read the responses: there is no work
+  /// for it until it sends more.
   [[nodiscard]] bool is_quiet() const noexcept {
     return connection_.in_flight() == 0 && !connection_.readable() && !holds_frames_ &&
            connection_.backlog().empty();
@@ -156,7 +156,7 @@ class ClientTable {
   void drain();
   /// Ends those whose time is over. Returns whether there were any.
   bool close_overdue();
-  /// When close_overdue() is due; RunTime::max(): there is nobody to close.
+  /// Returns when close_overdue() is due; RunTime::max(): there is no client to close.
   [[nodiscard]] core::RunTime next_deadline() noexcept;
   void clear() noexcept { clients_.clear(); }
   /// Counts what clients hold that are not here yet: those whose handshake is under way, bytes.
@@ -184,7 +184,7 @@ class ClientTable {
   void check_memory() noexcept {
     if (!memory_.set_held(held())) shed();
   }
-  /// Of TLS, beside the buffers, bytes.
+  /// Returns the bytes that TLS holds beside the buffers.
   [[nodiscard]] std::uint64_t held_by_tls() const noexcept {
     return tls_clients_ * kTlsMemory + held_by_handshakes_;
   }

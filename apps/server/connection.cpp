@@ -144,7 +144,7 @@ void Connection::finish(net::OutputBatch& output) {
     apply(ConnectionEvent::refusal_sent);
     send(output);
     if (!finishing()) {
-      // A slow client: the rest goes when it reads. One that is to make room has no time for that.
+      // A slow client gets the rest when it reads. There is no time for that if it must make room.
       if (reason_ == protocol::Refusal::out_of_memory) close();
       return;
     }

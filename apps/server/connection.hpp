@@ -71,23 +71,23 @@ class Connection final : progress::EventHandler {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Reads once, a bounded piece. After it the state may be another. Returns the bytes. `arrival`:
-  /// set to when the last of them came, where that is known; null: nobody asks.
+  /// Reads once, a bounded piece; this may change the state. Returns the number of bytes.
+  /// `arrival`: set to the arrival of the last of them, where that is known; may be null.
   std::size_t receive(net::WallTime* arrival = nullptr);
-  /// What came and was not taken.
+  /// Returns the bytes that came and were not taken.
   net::ReceiveBuffer& input() noexcept { return input_; }
   [[nodiscard]] const net::ReceiveBuffer& input() const noexcept { return input_; }
   /// To be called when the whole frames of its input are taken: it holds no more memory than the
   /// rest needs.
   void settle() noexcept { input_.settle(frame_size()); }
-  /// Whether there may be more to read.
+  /// Returns whether there may be more to read.
   [[nodiscard]] bool readable() const noexcept { return readable_; }
   /// Whether a receive() would find something, and its frames would be taken.
   [[nodiscard]] bool wants_to_read() const noexcept {
     return state_ == State::open && readable_ && backlog_.empty() && !paused_;
   }
-  /// Whether frames of its input are to be taken: not from a client that leaves its responses, and
-  /// not while it is paused.
+  /// Returns whether frames of its input may be taken: not from a client that does not take its
+  /// responses, and not while it is paused.
   [[nodiscard]] bool takes_frames() const noexcept {
     return (state_ == State::open || state_ == State::draining) && backlog_.empty() && !paused_;
   }
@@ -95,7 +95,7 @@ class Connection final : progress::EventHandler {
   /// once the frames that it had sent are taken, unless it is refused.
   void set_paused(bool paused) noexcept { paused_ = paused; }
   [[nodiscard]] bool paused() const noexcept { return paused_; }
-  /// Whether something came that is not taken because of the pause.
+  /// Returns whether there is input that is not taken because of the pause.
   [[nodiscard]] bool holds_back() const noexcept {
     return paused_ && (readable_ || !input_.bytes().empty());
   }
@@ -104,15 +104,15 @@ class Connection final : progress::EventHandler {
 
   /// Output of a batch, sent by send().
   net::IovecChain& chain() noexcept { return chain_; }
-  /// Sends the chain and what was left before. What the client does not take now is kept. Returns
-  /// the chain's bytes, 0 where they went nowhere.
+  /// Sends the earlier rest and the chain. Keeps the bytes that the client does not take now.
+  /// Returns the chain's bytes; 0 if they were dropped.
   std::size_t send(net::OutputBatch& output);
-  /// What it has not taken.
+  /// Returns the output that the client has not taken.
   [[nodiscard]] const net::Backlog& backlog() const noexcept { return backlog_; }
-  /// Whether there was no memory for what it sends, or is sent: then it is closed. Says so once.
+  /// Returns, once, whether there was no memory for its input or output: then it is closed.
   [[nodiscard]] bool take_out_of_memory() noexcept { return std::exchange(out_of_memory_, false); }
 
-  /// Whether it has memory of TLS: until all is sent.
+  /// Returns whether it has memory of TLS, which it has until all is sent.
   [[nodiscard]] bool is_tls() const noexcept { return stream_.is_tls(); }
   /// Stops reading; after all answers, sends an error frame and closes.
   void refuse(protocol::Refusal reason) noexcept;
@@ -137,7 +137,7 @@ class Connection final : progress::EventHandler {
            backlog_.empty() && chain_.empty() && !(paused_ && !input_.bytes().empty());
   }
   [[nodiscard]] State state() const noexcept { return state_; }
-  /// Whether nobody refers to it any more.
+  /// Returns whether there are no references to it any more.
   [[nodiscard]] bool disposable() const noexcept {
     return state_ == State::closed && in_flight_ == 0 && chain_.empty();
   }

@@ -7,7 +7,7 @@
 
 namespace offload::server {
 
-/// What an element of a FairQueue has as a base class.
+/// The base class of the elements of a FairQueue.
 class FairQueueEntry : public core::ListNode<FairQueueEntry> {
  private:
   template <class>
@@ -39,7 +39,7 @@ class FairQueue {
   explicit FairQueue(std::size_t quantum) noexcept : quantum_(static_cast<std::int64_t>(quantum)) {}
 
   [[nodiscard]] std::int64_t quantum() const noexcept { return quantum_; }
-  /// Bytes of one round, after which the thread looks for what else there is to do.
+  /// Returns the number of bytes of one round, after which the thread does its other work.
   [[nodiscard]] std::int64_t round() const noexcept { return 4 * quantum_; }
 
   [[nodiscard]] static bool is_waiting(const T& entry) noexcept {
@@ -62,7 +62,7 @@ class FairQueue {
 
   /// Bytes that the entry that is served may have now.
   [[nodiscard]] std::int64_t allowance(const T& entry) const noexcept { return deficit(entry); }
-  /// The entry that is served has had so many bytes. To be called before it is made to wait again.
+  /// Records bytes that the served entry has had. Must be called before it is made to wait again.
   void spend(T& entry, std::size_t bytes) noexcept {
     deficit(entry) -= static_cast<std::int64_t>(bytes);
     round_left_ -= static_cast<std::int64_t>(bytes);

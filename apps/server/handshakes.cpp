@@ -11,13 +11,13 @@
 namespace offload::server {
 namespace {
 
-/// As for clients that were refused: to close at once, with bytes unread, would make the kernel
-/// reset the connection and take the alert from the client.
+/// As for clients that were refused: closing immediately, with unread bytes, would make the kernel
+/// reset the connection, and the client would lose the alert.
 constexpr core::Duration kAlertTime = std::chrono::seconds(1);
-/// Of the most clients so many make room at once, as it takes a look at all of them.
+/// One in this number of the maximum of clients makes room at once: it takes a search of all.
 constexpr std::size_t kShareThatMakesRoom = 64;
 
-/// Takes what the client still sends. Returns whether it has closed.
+/// Drops what the client still sends. Returns whether it has closed.
 bool discard(int socket) {
   std::array<std::byte, 16384> scratch;
   for (int i = 0; i < 4; ++i) {

@@ -40,7 +40,7 @@ class Handshakes {
 
   /// For clients that come from now on.
   void set_context(net::TlsContext context) { context_.emplace(std::move(context)); }
-  /// Whether clients speak TLS.
+  /// Returns whether clients speak TLS.
   [[nodiscard]] bool wanted() const noexcept { return context_.has_value(); }
 
   /// Precondition: wanted(). Throws Error; the socket is closed then.

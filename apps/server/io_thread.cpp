@@ -20,10 +20,10 @@ using protocol::Refusal;
 
 constexpr core::Duration kLongestSleep = std::chrono::hours(1);
 
-/// How often a thread that waits for another one's retries looks whether they are over.
+/// The interval at which a thread that waits for another one's retries checks for their end.
 constexpr core::Duration kLookInterval = std::chrono::milliseconds(1);
 
-/// Time limits are looked at so often, or 8 times within the shortest.
+/// The interval at which time limits are checked; an eighth of the shortest limit if that is less.
 constexpr core::Duration kCheckInterval = std::chrono::seconds(1);
 
 namespace {
@@ -138,7 +138,7 @@ void IoThread::run() {
       turn(core::TimePoint::max());
     }
   } catch (...) {
-    // Nobody else has its clients: their connections end, and the server with them.
+    // No other thread has its clients: their connections end, and so does the server.
     failure_ = std::current_exception();
     has_failed_.store(true, std::memory_order_release);  // pairs with check()
     config_.on_moved();
@@ -166,7 +166,7 @@ bool IoThread::poll() {
   return worked;
 }
 
-/// What changes with each message is told once a turn.
+/// Publishes once a turn the values that change with each message.
 void IoThread::publish() {
   ThreadMetrics& metrics = *config_.metrics;
   const Work before = std::exchange(work_[1], work_[0]);
@@ -185,7 +185,7 @@ void IoThread::publish() {
   full_since_ = path_.requester().full() ? std::optional(now) : std::nullopt;
 }
 
-/// The engine found the turn before this one too long: with what it was busy.
+/// Reports the work of the turn before this one, which the engine found too long.
 void IoThread::report_stall(const Work& before) {
   const progress::EngineTimes& times = config_.metrics->times;
   stalls_ = times.stalls.value();
@@ -237,7 +237,7 @@ void IoThread::drain_clients() {
   path_.refuse_paused(Refusal::shutting_down);
 }
 
-/// Without memory for it the worker is one that was lost: it attaches anew.
+/// Without memory for it, the worker counts as lost: it attaches again.
 void IoThread::add_channel(std::shared_ptr<comch::WorkerChannel> channel) {
   const WorkerId worker = channel->worker;
   try {

@@ -28,7 +28,7 @@
 
 namespace offload::server {
 
-/// What an I/O thread says of a worker.
+/// An I/O thread's report about a worker.
 struct WorkerFailure {
   comch::WorkerId worker;
   std::string reason;
@@ -39,15 +39,15 @@ struct WorkerFailure {
 /// clients and the requester of one channel work. Threads share none of it.
 class IoThread final : progress::Pollable {
  public:
-  /// Of memory, bytes.
+  /// A limit of memory, in bytes.
   static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
 
   struct Config {
     std::uint32_t index;
     int cpu;  ///< to run on; -1: anywhere
     RequestPath::Limits limits;
-    core::Duration worker_timeout;   ///< a worker that owes a response for so long is stuck
-    core::Duration request_timeout;  ///< a request unanswered for so long is refused; 0: never
+    core::Duration worker_timeout;   ///< a worker that owes a response for this long is stuck
+    core::Duration request_timeout;  ///< a request unanswered for this long is refused; 0: never
     core::Duration spin;
     /// Called on the thread: a worker cannot be used any more.
     std::function<void(WorkerFailure failure)> on_worker_failed;
@@ -72,7 +72,7 @@ class IoThread final : progress::Pollable {
   /// Throws Error if it cannot be pinned.
   void start();
 
-  // In place of start(), for who is the thread itself, as a test that decides on each turn:
+  // Instead of start(), for a caller that is the thread itself, such as a test of single turns:
 
   /// Before the first turn. Throws Error.
   void open() { path_.requester().open(engine_); }
@@ -93,7 +93,7 @@ class IoThread final : progress::Pollable {
   [[nodiscard]] comch::WorkerId serving() const noexcept {
     return serving_.load(std::memory_order_relaxed);
   }
-  /// Whether requests are refused while there is no worker: none has come for --worker-timeout.
+  /// Sets whether requests are refused: there has been no worker for --worker-timeout.
   void set_expired(bool expired);
   /// Other time limits than those of the configuration.
   void set_timeouts(core::Duration worker, core::Duration request);
@@ -107,7 +107,7 @@ class IoThread final : progress::Pollable {
   }
   /// Stop reading, also from who was given before; answer what was read.
   void drain() noexcept;
-  /// Whether the last connection is gone.
+  /// Returns whether the last connection is gone.
   [[nodiscard]] bool drained() const noexcept { return drained_.load(std::memory_order_acquire); }
   /// Throws what has ended the thread before its time, if anything has.
   void check() const;
@@ -130,7 +130,7 @@ class IoThread final : progress::Pollable {
   void run();
 
   bool poll() override;
-  // What comes is the requester's to expect and to be woken for.
+  // The requester expects the responses and is woken for them.
   [[nodiscard]] progress::Expecting expecting() const override {
     return progress::Expecting::nothing;
   }
@@ -139,7 +139,7 @@ class IoThread final : progress::Pollable {
 
   template <class Change>
   void give_order(Change change);
-  /// What the thread had done in all at the end of a turn.
+  /// All that the thread had done at the end of a turn.
   struct Work {
     std::uint64_t requests;
     std::uint64_t answers;

@@ -14,8 +14,8 @@ namespace offload::server {
 template <class T>
 class alignas(core::kCacheLinePair) Mailbox {
  public:
-  /// Any thread. Calls `change`(T&), which adds to what was not taken yet, under the lock. True:
-  /// there was nothing before, so the reader is to be woken.
+  /// Any thread. Calls `change`(T&), which adds to the untaken value, under the lock. Returns true
+  /// if there was nothing before: then the caller must wake the reader.
   template <class Change>
   [[nodiscard]] bool put(Change change) {
     const std::lock_guard lock(mutex_);

@@ -25,7 +25,7 @@ struct Listen {
   friend bool operator==(const Listen&, const Listen&) = default;
 };
 
-/// The command line, checked. What each means is in the help text (options.cpp).
+/// The command line, checked. The help text describes each option (options.cpp).
 struct Options {
   std::string comch = comch::default_address();
   comch::Security comch_security{};
@@ -59,7 +59,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
 
 /// The processors of all I/O threads, -1 for any: each port has as many threads, on the same ones.
 std::vector<int> io_thread_cpus(const Options& options);
-/// What each port's requests are for.
+/// Returns the service of each port.
 std::vector<std::string> services_of(const Options& options);
 
 }  // namespace offload::server

@@ -17,8 +17,8 @@ using protocol::Refusal;
 
 /// Frames and pieces that are gathered before they are sent.
 constexpr std::size_t kBatch = 256;
-/// A payload up to this long is copied behind its header, so that a batch is one piece; the copy of
-/// a longer one would cost more than the piece of its own.
+/// A payload up to this length is copied behind its header, so that a batch is one piece; copying a
+/// longer one would cost more than a separate piece.
 constexpr std::size_t kShortPayload = kernels::kMaxPacketPayload;
 /// Error frames are short too.
 constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
@@ -26,19 +26,19 @@ constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 constexpr const char* kSpeaksTls =
     "it seems to use TLS, for which the server has no --tls-certificate";
 
-/// Whether the bytes begin as a TLS handshake does (RFC 8446, 5.1): 22 and a version 3.x. As a
-/// frame that is one of more than 300 MB.
+/// Returns whether the bytes begin as a TLS handshake does (RFC 8446, 5.1): 22 and a version 3.x.
+/// Read as a frame, its length would exceed 300 MB.
 bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= 2 && bytes[0] == std::byte{22} && bytes[1] == std::byte{3};
 }
 
-/// Of so many requests the times of one are taken.
+/// The times of one in this number of requests are taken.
 constexpr std::uint64_t kSampled = 64;
 
-/// That bytes came so long ago is not believed.
+/// An arrival longer ago than this is not believed.
 constexpr core::Duration kLongestAgo = core::seconds(60);
 
-/// A request with which so many workers were lost is refused, whatever the reason of each loss.
+/// A request with which this number of workers was lost is refused, whatever the reasons.
 constexpr std::uint32_t kMostLosses = 4;
 
 }  // namespace
@@ -310,14 +310,14 @@ bool RequestPath::deliver() {
 
 // ---- Times of requests
 
-/// Of the request that was just posted. `first`: its frame is the first that the client's input
-/// had.
+/// Begins the sample of the request that was just posted. `first`: its frame is the first of the
+/// client's input.
 void RequestPath::begin_sample(const Client& client, std::size_t length, bool first) noexcept {
   const std::uint64_t number = requester_.posted() - 1;
   core::TimePoint began = first ? client.frame_read() : client.read_at();
   const net::WallTime came = first ? client.frame_came() : client.came_at();
   if (came != net::WallTime{}) {
-    // By how long ago it was. The clock of the wall may have been set since.
+    // Uses the time since then, because the wall clock may have been set since.
     const core::TimePoint now = core::Clock::now();
     const auto ago = net::WallTime(std::chrono::system_clock::now()) - came;
     if (ago < kLongestAgo) began = std::min(began, now - ago);
@@ -327,17 +327,17 @@ void RequestPath::begin_sample(const Client& client, std::size_t length, bool fi
                                                    static_cast<std::uint32_t>(length)};
 }
 
-/// Of the last one in a turn. After a worker was lost another request may have its number.
+/// Finds the last one in a turn. After the loss of a worker, another request may have its number.
 void RequestPath::find_sample(const channel::PostRecvTask& task) noexcept {
   const std::uint64_t number = (task.sequence() + 1) / kSampled * kSampled - 1;
   const Sample& sample = sampled_[number / kSampled % sampled_.size()];
   if (sample.posted_at != requester_.posted_at(number)) return;
   sample_ = sample;
-  // Not when the turn began: the answer may have come since.
+  // Not the beginning of the turn: the answer may have come since.
   sample_->seen = core::Clock::now();
 }
 
-/// Of a response that was seen in this turn and is written now.
+/// Records the sample of a response that was seen in this turn and is written now.
 void RequestPath::record_sample() noexcept {
   const auto ticks = [](core::TimePoint time) {
     return static_cast<std::uint64_t>(time.time_since_epoch().count());

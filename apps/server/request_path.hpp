@@ -31,7 +31,7 @@ class RequestPath {
  public:
   struct Limits {
     std::uint32_t max_message_length;  ///< of a request, bytes
-    /// The service's, a longer response is none; null for one that is not known here: then the
+    /// The service's function: a longer response is invalid. Null for an unknown service: then the
     /// channel's limit counts.
     kernels::ResponseLength response_length = nullptr;
   };
@@ -53,7 +53,7 @@ class RequestPath {
   // After the loss of a worker. A request that was in the channel then is a suspect: it may have
   // crashed the worker, and would crash the next one.
 
-  /// A suspect that is alone with the third worker that is lost with it is the culprit. Somebody
+  /// A suspect that is alone with the third worker that is lost with it is the culprit. An operator
   /// who kills two workers, one after the other, may hit the same request both times.
   static constexpr std::uint32_t kCulpritLosses = 3;
 
@@ -67,7 +67,7 @@ class RequestPath {
   void hold_suspects() noexcept;
   /// Refuses the requests of paused clients that were posted or are set aside.
   void refuse_paused(protocol::Refusal reason);
-  /// The suspects without a response. New requests are not to be posted until there are none.
+  /// Returns the suspects without a response. New requests must not be posted until there are none.
   [[nodiscard]] RetryCoordinator::Suspects suspects() const noexcept {
     using State = RetryCoordinator::Suspects;
     if (suspects_.empty()) return alone_ ? State::some : State::none;
@@ -87,7 +87,7 @@ class RequestPath {
   /// answered as well; none: they go to the channel again.
   void set_refusal(std::optional<protocol::Refusal> reason);
 
-  // What a round of the ClientTable calls.
+  // Called by a round of the ClientTable.
 
   /// Whether a request would be taken: it fits into the channel, or is refused.
   [[nodiscard]] bool has_room() const noexcept {
@@ -97,12 +97,12 @@ class RequestPath {
   bool take_frames(Client& client);
   void finish(Client& client);
 
-  /// To be called after a round with work: wakes the worker for what was posted, and sends what was
-  /// refused.
+  /// Must be called after a round with work: wakes the worker for posted requests, and sends
+  /// refusals.
   void end_round();
 
   /// Called with each response, or those of one batch to one client, in turns of the engine.
-  /// deliver() is to follow.
+  /// deliver() must follow.
   void on_response(channel::PostRecvTask& task);
   /// For the requester: what a response to a request of `length` may have.
   [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) const {
@@ -114,12 +114,12 @@ class RequestPath {
 
   // For the log.
   [[nodiscard]] std::uint64_t answered() const noexcept { return answered_; }
-  /// Of the answers, the good ones.
+  /// Returns the number of good answers.
   [[nodiscard]] std::uint64_t answered_well() const noexcept { return answered_ - failed_; }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
 
  private:
-  /// Of a request that was posted and whose answer has not come.
+  /// The times of a request that was posted and whose answer has not come.
   struct Sample {
     core::TimePoint began;
     core::TimePoint whole;
@@ -162,7 +162,7 @@ class RequestPath {
   LongRequests long_requests_;
   net::OutputBatch output_;
   std::vector<Client*> touched_;                    ///< have output in output_
-  channel::PostRecvTask* last_received_ = nullptr;  ///< that is to be released
+  channel::PostRecvTask* last_received_ = nullptr;  ///< not released yet
   std::optional<protocol::Refusal> refusal_;        ///< of all requests
   bool open_ = false;
   core::RunTime last_response_;
@@ -170,7 +170,7 @@ class RequestPath {
   std::uint64_t failed_ = 0;  ///< of them
   std::uint64_t refused_ = 0;
   std::vector<Sample> sampled_;   ///< by the request's number: those that are under way
-  std::optional<Sample> sample_;  ///< of a response that is to be written in this turn
+  std::optional<Sample> sample_;  ///< of a response to write in this turn
 };
 
 }  // namespace offload::server

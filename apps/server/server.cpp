@@ -23,14 +23,14 @@ namespace {
 /// Connections that wait to be accepted; the kernel's own limit may be lower.
 constexpr int kListenBacklog = 4096;
 constexpr core::Duration kKeepAlive = std::chrono::seconds(1);
-/// How often the control thread looks whether the I/O threads are drained.
+/// The interval at which the control thread checks whether the I/O threads are drained.
 constexpr core::Duration kDrainPoll = std::chrono::milliseconds(5);
-/// Each has memory of its own.
+/// Each worker needs separate memory.
 constexpr std::size_t kMostWorkers = 16;
-/// The shortest time without a response after which a worker is taken for stuck: on a busy machine
-/// less says nothing.
+/// The minimum time without a response after which a worker is taken for stuck: on a busy machine,
+/// a shorter one proves nothing.
 constexpr core::Duration kLeastStuckTime = std::chrono::seconds(1);
-/// What of the shutdown's time is kept for the worker to stop, at most; at most half of it, too.
+/// The part of the shutdown's time that is reserved for the worker to stop; at most half of it.
 constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 
 /// Options that SIGHUP changes.
@@ -192,7 +192,7 @@ void Server::open_ports() {
 
 // ---- Workers
 
-/// Tells the I/O threads which worker each is to use, and the workers how many channels they serve.
+/// Tells each I/O thread which worker to use, and the workers how many channels they serve.
 void Server::deal_channels() {
   if (link_->shutting_down()) return;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
@@ -248,7 +248,7 @@ void Server::on_worker_lost(comch::WorkerId worker, comch::WorkerLoss loss) {
   if (!scheduler_.served()) start_waiting(options_.worker_timeout);
 }
 
-/// Without a worker: requests wait for so long, and are refused from then on.
+/// There is no worker: requests wait for this time, and are refused after it.
 void Server::start_waiting(core::Duration patience) {
   if (expired_) return;
   worker_deadline_ = std::min(worker_deadline_, engine_.run_time() + patience);
@@ -260,7 +260,7 @@ void Server::set_expired(bool expired) {
   for (const auto& thread : threads_) thread->set_expired(expired);
 }
 
-/// What I/O threads have found out about workers.
+/// Handles the reports of I/O threads about workers.
 void Server::take_failures() {
   const auto failures = failures_.take();
   if (!failures) return;
@@ -313,7 +313,7 @@ cli::Reload::Apply Server::reread_options() {
   };
 }
 
-/// What cannot be reread stays as it is, and so does all if something is wrong.
+/// Options that cannot be reread stay as they are; after an error, all do.
 bool Server::reload() {
   metrics_.note_reload();
   if (!reload_.run()) return false;
@@ -345,7 +345,7 @@ telemetry::CommandResult Server::run_command(const telemetry::Command& command) 
   return {Status::unknown, "the commands are: log-level, reload, drain, undrain, detach"};
 }
 
-/// As if the worker had asked for it.
+/// Detaches the worker as if it had requested that.
 telemetry::CommandResult Server::detach(const std::string& worker) {
   using Status = telemetry::CommandResult::Status;
   for (const comch::WorkerId id : scheduler_.workers()) {
@@ -365,7 +365,7 @@ void Server::shut_down() {
   const auto deadline = engine_.run_time() + options_.shutdown_timeout;
   const auto drain_deadline =
       deadline - std::min(kWorkerShutdownTime, options_.shutdown_timeout / 2);
-  acceptor_.reset();  // before the threads are drained: they are given nobody after that
+  acceptor_.reset();  // before the threads are drained: they get no clients after that
   listeners_.clear();
   for (const auto& thread : threads_) thread->drain();
   const auto drained = [&] {

@@ -71,7 +71,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   ChannelScheduler scheduler_;
   std::map<comch::WorkerId, std::uint32_t> assigned_;  ///< channels, as each worker was told
   std::set<comch::WorkerId> released_;                 ///< were told to stop
-  /// Of workers that attached before the I/O threads were there.
+  /// The workers that attached before there were I/O threads.
   std::map<comch::WorkerId, comch::AttachedWorker> early_;
   std::optional<comch::ServerSession> link_;
   std::vector<std::unique_ptr<IoThread>> threads_;
@@ -83,7 +83,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   bool shutdown_requested_ = false;
   telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
   std::optional<telemetry::View> admin_;
-  std::optional<telemetry::View> view_;  ///< ends before what it reads
+  std::optional<telemetry::View> view_;  ///< ends before the objects that it reads
 };
 
 /// Reads the files that the options name, and keeps nothing of them. Throws Error.

@@ -8,7 +8,7 @@
 
 namespace offload::server {
 
-/// What clients may have of a server. What each means is in the help text (options.cpp).
+/// The limits of clients; the help text describes each (options.cpp).
 struct ClientLimits {
   std::uint64_t memory = 0;       ///< of all together, bytes; 0: suitable_client_memory()
   std::uint32_t connections = 0;  ///< 0: as many as there are descriptors

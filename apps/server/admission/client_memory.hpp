@@ -13,9 +13,9 @@ namespace offload::server {
 /// KiB of resident memory, measured over 1,000 of them.
 inline constexpr std::size_t kTlsMemory = std::size_t{16} * 1024;
 
-/// The budget of the memory that clients hold, all I/O threads' together. Half of it is dealt out,
-/// a share for each thread that nobody else can use up; the other half is a pool to borrow from.
-/// Any thread.
+/// The budget of the memory that clients hold, all I/O threads' together. Half of it is
+/// distributed, a share for each thread that no other thread can use up; the other half is a pool
+/// to borrow from. Any thread.
 class ClientMemory {
  public:
   ClientMemory(std::uint64_t budget, std::uint32_t threads) noexcept
@@ -23,9 +23,9 @@ class ClientMemory {
         step_(std::clamp<std::uint64_t>(budget / 32 / threads, 1, kLongestStep)),
         pool_(static_cast<std::int64_t>(budget - share_ * threads)) {}
 
-  /// Of one thread, bytes.
+  /// The share of one thread, in bytes.
   [[nodiscard]] std::uint64_t share() const noexcept { return share_; }
-  /// What is borrowed and given back at a time.
+  /// The number of bytes borrowed and given back at a time.
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
 
   [[nodiscard]] bool borrow(std::uint64_t bytes) noexcept {
@@ -47,8 +47,8 @@ class ClientMemory {
   alignas(core::kCacheLinePair) std::atomic<std::int64_t> pool_;  ///< relaxed
 };
 
-/// What the clients of one thread hold, and may. It touches the pool only when that changes by
-/// more than a step. One thread.
+/// The memory that the clients of one thread hold and may hold. It accesses the pool only when that
+/// changes by more than a step. One thread.
 class ThreadMemory {
  public:
   explicit ThreadMemory(ClientMemory& all) noexcept : all_(&all) {}

@@ -18,8 +18,8 @@ class LongRequests {
   /// `capacity`: requests that fit into the channel.
   explicit LongRequests(std::size_t capacity) : ring_(capacity) {}
 
-  /// Whether a request of `length` bytes may go into the channel now. `awaited`: requests there
-  /// that are not answered yet.
+  /// Returns whether a request of `length` bytes may go into the channel now. `awaited`: the number
+  /// of unanswered requests there.
   [[nodiscard]] bool may_post(std::size_t length, std::uint64_t awaited,
                               core::TimePoint now) noexcept {
     if (length <= kLongestShort) return true;
@@ -28,7 +28,7 @@ class LongRequests {
     }
     return bytes_ == 0 || bytes_ + length <= kMostBytes || now - last_short_ >= kMemory;
   }
-  /// It was posted.
+  /// Records that such a request was posted.
   void note_posted(std::size_t length, core::TimePoint now) noexcept {
     if (length <= kLongestShort) {
       last_short_ = now;
@@ -43,7 +43,7 @@ class LongRequests {
   static constexpr std::size_t kLongestShort = 64 * 1024;
   /// Some hundred microseconds of a worker's time, or one request if that is longer.
   static constexpr std::size_t kMostBytes = 1024 * 1024;
-  /// So long after a short request others are expected.
+  /// For this time after a short request, others are expected.
   static constexpr core::Duration kMemory = std::chrono::milliseconds(100);
 
   struct Request {

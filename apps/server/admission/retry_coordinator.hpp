@@ -13,12 +13,12 @@
 
 namespace offload::server {
 
-/// What the RetryCoordinators of all I/O threads share. All accesses to its atomics are relaxed:
-/// each word is read by itself and orders nothing.
+/// The state that the RetryCoordinators of all I/O threads share. All accesses to its atomics are
+/// relaxed: each word is read independently and orders nothing.
 struct RetryState {
   struct Times {
     /// Workers of one process, or of one machine that fails, are lost within this time. A request
-    /// that is posted earlier may reach a worker that has ended already; nobody is blamed for that.
+    /// that is posted earlier may reach a worker that has already ended: not the request's fault.
     core::Duration settle = std::chrono::milliseconds(20);
     /// A crash follows its request within milliseconds. A request that takes longer, or makes its
     /// worker hang, does not keep the other channels waiting.
@@ -34,8 +34,8 @@ struct RetryState {
 
   std::atomic<std::uint32_t> threads{0};        ///< that have suspects
   std::atomic<const void*> exclusive{nullptr};  ///< the coordinator that retries now
-  /// How often a thread's channel has got its first request or its last response: odd while the
-  /// channel has requests. Written by its thread.
+  /// The number of times that a thread's channel got its first request or its last response: odd
+  /// while the channel has requests. Written by its thread.
   struct alignas(core::kCacheLinePair) Changes {
     std::atomic<std::uint64_t> count{0};
   };
@@ -50,7 +50,7 @@ class RetryCoordinator {
  public:
   enum class State : std::uint8_t {
     idle,       ///< no thread retries, or this one has no worker to retry with
-    wait,       ///< nothing is to be posted: another thread retries, or it is too early
+    wait,       ///< nothing may be posted: another thread retries, or it is too early
     exclusive,  ///< this thread retries
     shared      ///< it has waited long enough: retries and new requests are posted
   };
@@ -67,7 +67,7 @@ class RetryCoordinator {
   /// This thread's channel has moved to another worker.
   void note_move(core::RunTime now) noexcept { waits_since_ = now; }
 
-  /// What a thread has to retry.
+  /// The requests that a thread must retry.
   enum class Suspects : std::uint8_t {
     none,
     some,
@@ -89,7 +89,7 @@ class RetryCoordinator {
     own_->count.store(own_->count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 
-  /// Whether suspects with which one worker was lost are to be posted together.
+  /// Returns whether suspects with which one worker was lost must be posted together.
   [[nodiscard]] bool hurries(core::RunTime now) const noexcept {
     return now - waits_since_ >= all_->times.longest_alone;
   }

@@ -46,7 +46,7 @@ class WaitingAddresses {
   [[nodiscard]] bool contains(const net::PeerAddress& address, core::TimePoint now) const {
     return until(address, now).has_value();
   }
-  /// How often one was added. What was added by then is seen by until().
+  /// Returns the number of additions so far, which until() then sees.
   [[nodiscard]] std::uint64_t changes() const noexcept {
     return changes_.load(std::memory_order_acquire);  // pairs with add()
   }

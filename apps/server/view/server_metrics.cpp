@@ -39,7 +39,7 @@ void ServerMetrics::note_turn(core::TimePoint now, bool served, bool draining) {
   work_[1] = std::exchange(work_[0], {});
 }
 
-/// The turn before this one was too long: with what it was busy.
+/// Reports the work of the turn before this one, which was too long.
 void ServerMetrics::report_stall(core::TimePoint now) {
   stalls_ = control_.stalls.value();
   if (!stall_log_.allow(now)) return;
@@ -148,7 +148,7 @@ void ServerMetrics::collect_times(Exposition& page) const {
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const ThreadMetrics& thread = *threads_[i];
     const Labels labels = page.shard("thread", i);
-    // Of all threads together: apart, these would be most of the page.
+    // The sums of all threads: separately, these would be most of the page.
     page.histogram({"offload_server_request_duration_seconds",
                     "One in 64 requests, from its first bytes until its answer was written."},
                    {}, thread.duration);

@@ -22,8 +22,8 @@
 
 namespace offload::server {
 
-/// What the server tells of itself. The control thread writes, the view's thread reads; the I/O
-/// threads write their ThreadMetrics.
+/// The server's metrics and state. The control thread writes them, the view's thread reads them;
+/// the I/O threads write their ThreadMetrics.
 class ServerMetrics final : public telemetry::Source {
  public:
   ServerMetrics(std::size_t threads, core::Duration stall_limit, bool is_shown);
@@ -32,7 +32,7 @@ class ServerMetrics final : public telemetry::Source {
     return threads_[index];
   }
 
-  /// What happened last; any thread may add.
+  /// Returns the latest events; any thread may add.
   [[nodiscard]] const std::shared_ptr<telemetry::EventLog>& events() const { return events_; }
 
   // The control thread's:
@@ -41,16 +41,16 @@ class ServerMetrics final : public telemetry::Source {
   [[nodiscard]] progress::EngineTimes& control() noexcept { return control_; }
   /// It has made a turn. To be called as often as TurnWatch says.
   void note_turn(core::TimePoint now, bool served, bool draining);
-  /// `name`: with what its lines in the log begin.
+  /// `name`: the beginning of its lines in the log.
   void note_attached(const comch::AttachedWorker& worker, std::string name);
-  /// How many channels it serves from now on.
+  /// Sets the number of channels that it serves from now on.
   void note_serving(comch::WorkerId worker, std::uint32_t channels);
   void note_lost(comch::WorkerId worker);
   void note_command() noexcept { work_[0].commands += 1; }
   void note_reload() noexcept { work_[0].reloads += 1; }
-  /// Whether a command has taken it out of what balancers choose from.
+  /// Sets whether a command has told balancers not to choose this server.
   void note_drained(bool drained);
-  /// Whether there is room for another client.
+  /// Sets whether there is room for another client.
   void note_room(bool has_room) noexcept { full_.store(!has_room, std::memory_order_relaxed); }
 
   void collect(telemetry::Exposition& page) const override;
@@ -67,7 +67,7 @@ class ServerMetrics final : public telemetry::Source {
     std::chrono::system_clock::time_point attached;
   };
 
-  /// What the control thread did.
+  /// The work of the control thread.
   struct Work {
     std::uint64_t attached = 0;
     std::uint64_t lost = 0;

@@ -20,7 +20,7 @@ enum class ConnectionEnd : std::uint8_t {
   timeout,   ///< one of the limits on clients' time
   protocol,  ///< the client broke the protocol
   memory,    ///< it held too much memory, or there was none
-  shutdown,  ///< the server leaves
+  shutdown,  ///< the server stops
 };
 inline constexpr std::array<const char*, 6> kConnectionEnds{"peer",     "reset",  "timeout",
                                                             "protocol", "memory", "shutdown"};
@@ -41,13 +41,13 @@ struct RequestSample {
 /// way there and back, sending.
 inline constexpr std::array<const char*, 4> kStages{"receive", "queue", "worker", "send"};
 
-/// What one I/O thread counts. It alone writes, once a turn where it can, and any may read. It is
-/// there before the thread and after it, so that a reader needs to know nothing of threads.
+/// The counters of one I/O thread. Only that thread writes, once a turn if possible, and any may
+/// read. They exist before and after the thread, so that a reader needs to know nothing of threads.
 struct alignas(core::kCacheLinePair) ThreadMetrics {
   /// More than the highest number of a protocol::Refusal.
   static constexpr std::size_t kRefusals = 32;
 
-  /// Whether somebody may look: then connections are asked when bytes came. Before the thread.
+  /// Whether there may be a reader: then connections note arrivals. Set before the thread starts.
   bool is_shown = false;
   core::Counter connections;  ///< now
   core::Counter accepted;
