@@ -9,7 +9,7 @@ namespace offload::client {
 namespace {
 
 std::string wrong_load(const cli::CommandLine& line, const Options& options) {
-  // A schedule says when requests are due, of what size, and how many they are.
+  // A schedule gives the times, sizes and number of requests.
   for (const char* const option :
        {"--arrivals", "--iteration-count", "--search", "--message-string", "--size", "--mix",
         "--uniform-size", "--size-file"}) {
@@ -42,7 +42,7 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
   return {};
 }
 
-/// What a connection has, and a datagram has not.
+/// Checks options that apply to connections but not to datagrams.
 std::string wrong_by_udp(const cli::CommandLine& line, const Options& options) {
   for (const char* const option : {"--tls", "--reconnect-every", "--connect-timeout", "--scrape"}) {
     if (options.udp && line.has(option)) return fmt::format("--udp excludes {}", option);

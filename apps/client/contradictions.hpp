@@ -7,8 +7,8 @@
 
 namespace offload::client {
 
-/// What is wrong about options that are each right: what CLI11's needs and excludes cannot say.
-/// One line; empty if nothing is.
+/// Returns why valid options contradict each other, which CLI11's needs and excludes cannot
+/// express. One line; empty if they do not.
 std::string contradiction_in(const cli::CommandLine& line, const Options& options);
 
 }  // namespace offload::client

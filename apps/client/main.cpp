@@ -29,7 +29,7 @@ constexpr int kClientLate = 4;
 constexpr int kTooFew = 5;
 constexpr int kInterrupted = 130;
 
-/// Where results go. All files are checked before the first run.
+/// The outputs for results. All files are checked before the first run.
 class Results {
  public:
   explicit Results(const Options& options)
@@ -111,7 +111,7 @@ int status_of(const Campaign& campaign, const Options& options) {
   if (campaign.has_failed()) return kFailed;
   if (campaign.interrupted()) return kInterrupted;
   if (options.search) return 0;
-  if (options.scan) return 0;  // a scan is to show where it ends
+  if (options.scan) return 0;  // a scan may reach the server's limit
   int status = 0;
   for (const RunResult& run : campaign.runs) {
     if (run.verdict.code == LoadVerdict::Code::client_late) return kClientLate;

@@ -15,9 +15,9 @@ namespace {
 constexpr double kLowestRate = 0.001;
 constexpr double kHighestRate = 1e9;
 constexpr std::uint32_t kDeepest = 65536;
-/// Seconds until --start-at: nobody waits longer, and a time in milliseconds is refused.
+/// The maximum number of seconds until --start-at, so that a time in milliseconds is refused.
 constexpr double kLongestWait = 86'400;
-/// Of a request by UDP, where what is lost is no fault of anybody's.
+/// The time-out of a request over UDP, which may be lost without an error.
 constexpr core::Duration kDatagramTimeout = std::chrono::seconds(1);
 
 constexpr const char* kDescription =
@@ -57,7 +57,7 @@ std::optional<double> read_depth(const std::string& text) {
   return value;
 }
 
-/// Of "rate=1k,2k,4k" or "depth=1,16,128".
+/// Parses "rate=1k,2k,4k" or "depth=1,16,128".
 std::optional<Scan> read_scan(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) return std::nullopt;
@@ -75,7 +75,7 @@ std::optional<Scan> read_scan(const std::string& text) {
   return scan;
 }
 
-/// Of "p99:500us".
+/// Parses "p99:500us".
 std::optional<Search> read_search(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos || text[0] != 'p') return std::nullopt;

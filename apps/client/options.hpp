@@ -91,7 +91,7 @@ struct Options {
   [[nodiscard]] bool has_sizes() const noexcept {
     return sizes || !sizes_file.empty() || !schedule.empty() || payload.kind == Payload::Kind::file;
   }
-  /// Whether requests become due by the clock.
+  /// Returns whether requests become due by the clock.
   [[nodiscard]] bool is_open_loop() const noexcept {
     return rate || !schedule.empty() || search || (scan && scan->of == Scan::Of::rate);
   }

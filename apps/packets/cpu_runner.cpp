@@ -13,7 +13,7 @@
 namespace offload::packets {
 namespace {
 
-/// As long a thread looks for packets before it sleeps until the next one, or for so long.
+/// A thread polls for this time, then sleeps until the next packet, for at most kSleepMs.
 constexpr std::uint64_t kSpinNs = 20'000;
 constexpr int kSleepMs = 20;
 

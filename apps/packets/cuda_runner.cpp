@@ -20,8 +20,8 @@ constexpr std::uint64_t kLookAtStopNs = 1'000'000;
 constexpr core::Duration kStopTime = std::chrono::seconds(5);
 constexpr int kHangs = 3;
 
-/// A warp a queue of one persistent kernel, which reads frames and rings where the kernel of Linux
-/// writes them. What only the GPU uses is in its memory: the order of rings, frames to send.
+/// One persistent kernel, a warp for each queue, which reads frames and rings where Linux writes
+/// them. Data that only the GPU uses is in its memory: the order of rings, frames to send.
 class CudaRunner final : public Runner {
  public:
   CudaRunner(packet::FrameMemory& memory, packet::Port& port, const Plan& plan)

@@ -8,13 +8,13 @@
 #include "kernels/packet/queue.hpp"
 #include "kernels/packet/semaphore.hpp"
 
-/// What a thread, or a warp, does with one queue, in one source for CPU and GPU: C++17, and nothing
-/// of lib/.
+/// The work of a thread, or of a warp, with one queue, in one source for CPU and GPU: C++17, and
+/// nothing of lib/.
 namespace offload::packets {
 
 enum class Command : std::uint32_t { count, echo, ping, filter, send, capture };
 
-/// What each lane counts. Written by it alone, as whole words, and read by the CPU at any time.
+/// The counters of a lane, which alone writes them, as whole words. The CPU reads them at any time.
 struct LaneCounts {
   std::uint64_t packets;
   std::uint64_t bytes;
@@ -27,7 +27,7 @@ struct LaneCounts {
   std::uint64_t martians[kernels::packet::kMartians];
 };
 
-/// What is handed to the CPU.
+/// An item that is handed to the CPU.
 struct PacketItem {
   enum class Kind : std::uint32_t { statistics, http_get, captured };
   static constexpr std::uint32_t kMostBytes = 2048;
@@ -49,7 +49,7 @@ struct Templates {
 struct LaneWork {
   Command command;
   const kernels::packet::Queue* queue;
-  const std::uint32_t* stop;  ///< not 0: leave
+  const std::uint32_t* stop;  ///< not 0: exit
   LaneCounts* counts;         ///< of each lane of the group
   kernels::packet::Semaphore items;
   Templates templates;
@@ -59,7 +59,7 @@ struct LaneWork {
   std::uint64_t most_packets;  ///< of `send`; 0: no end
   std::uint32_t port;          ///< of `echo`; 0: any
   std::uint32_t batch;         ///< packets that are received at a time
-  std::uint64_t wait_ns;       ///< for packets, until the stop word is looked at anew
+  std::uint64_t wait_ns;       ///< for packets, until the next check of the stop word
 };
 
 /// A count as the CPU may read it. Relaxed: it says nothing of others.
@@ -71,7 +71,7 @@ OFFLOAD_HOST_DEVICE inline void show(std::uint64_t& shown, std::uint64_t value) 
 #endif
 }
 
-/// Whether the CPU wants the lane to leave. Relaxed: it says nothing but that.
+/// Returns whether the lane must exit. Relaxed: it orders nothing.
 OFFLOAD_HOST_DEVICE inline bool is_stopped(const std::uint32_t* stop) {
 #if defined(__CUDA_ARCH__)
   return kernels::load_relaxed_sys(stop) != 0;
@@ -346,7 +346,7 @@ class Lane {
   // Of this lane.
   std::uint64_t packets_ = 0, bytes_ = 0, answered_ = 0, sent_ = 0, missed_ = 0;
   std::uint64_t late_ns_ = 0, latest_ns_ = 0;
-  // Of the group, the same in each lane.
+  // The counts of the group, the same in each lane.
   std::uint64_t seen_ = 0, icmp_ = 0, udp_ = 0, tcp_ = 0;
   std::uint64_t begin_ns_ = 0, all_sent_ = 0;
   bool had_work_ = false;

@@ -18,9 +18,9 @@
 namespace offload::packets {
 namespace {
 
-/// How long a turn waits at most: what the lanes hand over rings no bell.
+/// The maximum wait of a turn, because lanes ring no doorbell for items that they hand over.
 constexpr core::Duration kTurn = std::chrono::milliseconds(1);
-/// What came is answered within this after the last of it, without a sleep of the engine's.
+/// The engine does not sleep for this time after the last packet.
 constexpr core::Duration kSpin = std::chrono::microseconds(200);
 
 /// Indexed by FrameError.

@@ -30,7 +30,7 @@ struct Options {
   std::string file;        ///< of capture
   std::uint64_t most = 0;  ///< packets of send and capture; 0: no end
 
-  // Of send.
+  // The options of send.
   std::string from;  ///< ADDRESS:PORT
   std::string to;
   std::string to_mac = "ff:ff:ff:ff:ff:ff";

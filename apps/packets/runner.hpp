@@ -11,7 +11,7 @@
 
 namespace offload::packets {
 
-/// What all queues do: LaneWork without what is each queue's.
+/// The work that is the same for all queues: LaneWork without the fields of each queue.
 struct Plan {
   Command command = Command::count;
   std::span<const std::uint8_t> frames;  ///< Templates
@@ -37,9 +37,9 @@ class Runner {
 
   /// Called once, after the port's start.
   virtual void start() = 0;
-  /// Has the lanes leave, which takes them milliseconds; on return they have.
+  /// Stops the lanes, which takes milliseconds; on return they have exited.
   virtual void stop() = 0;
-  /// Whether all lanes have left by themselves. Throws Error if a kernel failed.
+  /// Returns whether all lanes have exited by themselves. Throws Error if a kernel failed.
   virtual bool is_done() = 0;
   /// The sum of all lanes'. Any time.
   [[nodiscard]] virtual LaneCounts counts() const = 0;
@@ -53,7 +53,7 @@ std::unique_ptr<Runner> make_cpu_runner(packet::FrameMemory& memory, packet::Por
 std::unique_ptr<Runner> make_cuda_runner(packet::FrameMemory& memory, packet::Port& port,
                                          const Plan& plan);
 
-/// What is each queue's beside its lanes' counts, in memory that lanes and the CPU see.
+/// The data of each queue beside its lanes' counts, in memory that lanes and the CPU see.
 struct QueueItems {
   kernels::packet::Semaphore::Status statuses[1U << kItemsLog2];
   PacketItem items[1U << kItemsLog2];

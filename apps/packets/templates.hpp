@@ -14,7 +14,7 @@ struct FrameTemplates {
   std::vector<std::uint32_t> lengths;
 };
 
-/// `own_mac`: 6 bytes. Throws Error (invalid_value) for an address that is none.
+/// `own_mac`: 6 bytes. Throws Error (invalid_value) for an invalid address.
 FrameTemplates make_templates(const Options& options, const std::vector<std::uint8_t>& own_mac);
 
 /// The Ethernet address of an interface. Throws Error.

@@ -13,8 +13,8 @@
 
 namespace offload::rdma_tool {
 
-/// How often an event-driven end polls for what makes no event: a peer's write to memory or to a
-/// sync event. lib/sync polls as often.
+/// The interval at which an event-driven end polls for changes without an event: a peer's write to
+/// memory or to a sync event. lib/sync uses the same.
 inline constexpr core::Duration kPollInterval = std::chrono::microseconds(50);
 
 /// The measurements of one size. `latency` is empty in a bandwidth run. `duration` is that of all
@@ -52,7 +52,7 @@ class Benchmark {
   [[nodiscard]] bool is_sender() const noexcept {
     return is_requester() == (options_.operation != Operation::recv);
   }
-  /// Whether the peer works on this end's memory without a notification.
+  /// Returns whether the peer works on this end's memory without a notification.
   [[nodiscard]] bool is_passive() const noexcept;
 
   void prepare_memory();

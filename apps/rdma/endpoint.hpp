@@ -98,7 +98,7 @@ class Endpoint {
   /// Operates on the peer's event and waits for the completion. Returns the task's result.
   std::uint64_t work_on_event(rdma::RemoteSyncEventTask::Action action, std::uint64_t argument);
 
-  /// What device functions post to; null with --initiator cpu.
+  /// Returns the path to which device functions post; null with --initiator cpu.
   [[nodiscard]] DevicePath* device() noexcept { return device_.get(); }
 
   /// Waits for the peer's next message. give_back() posts its receive again.

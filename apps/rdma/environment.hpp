@@ -26,12 +26,12 @@ class Environment final : progress::EventHandler {
 
   [[nodiscard]] progress::Engine& engine() noexcept { return engine_; }
   [[nodiscard]] rdma::DeviceContext& device() noexcept { return device_; }
-  /// Of all connections.
+  /// Returns the path options of all connections.
   [[nodiscard]] const rdma::PathOptions& path() const noexcept { return path_; }
   [[nodiscard]] rdma::Registrar& registrar() noexcept { return registrar_; }
-  /// What runs device lanes; with --initiator gpu alone.
+  /// Returns the launcher of device lanes; only with --initiator gpu.
   [[nodiscard]] LaneLauncher& lanes() noexcept { return *lanes_; }
-  /// Who issues the operations, in words for the report.
+  /// Returns the initiator of the operations, in words for the report.
   [[nodiscard]] std::string initiator() const { return lanes_ ? lanes_->name() : "cpu"; }
   [[nodiscard]] rdma::SharedObjects objects() noexcept {
     return {device_, domain_, registrar_, completions_};

@@ -30,8 +30,8 @@ enum class Operation : std::uint8_t {
   copy,
 };
 
-/// Who issues operations: tasks of lib/rdma, or the device functions of kernels/rdma, in a kernel
-/// where there is a GPU.
+/// The initiator of operations: tasks of lib/rdma, or the device functions of kernels/rdma, in a
+/// kernel if there is a GPU.
 enum class Initiator : std::uint8_t { cpu, gpu };
 
 enum class Role : std::uint8_t { requester, responder };

@@ -10,12 +10,12 @@ namespace offload::report {
 
 /// With four significant digits at least, and thousands apart: "0.8312", "83.12", "812,345".
 std::string grouped(double value);
-/// With exactly so many digits behind the point: "1,234.5".
+/// Formats a number with exactly `decimals` digits after the point: "1,234.5".
 std::string grouped(double value, int decimals);
 /// "1,234"
 std::string counted(std::uint64_t count);
 
-/// A time of so many microseconds with its unit, with three digits: "830 ns", "83.1 µs", "1.02 ms".
+/// Formats a time in microseconds with three digits and its unit: "830 ns", "83.1 µs", "1.02 ms".
 std::string time_text(double us);
 /// A number with k, M or G, with three digits: "812k", "1.02M".
 std::string short_text(double value);

@@ -1,5 +1,5 @@
-/// A sample that is no request and response: a kernel watches values, and sends a notice whenever
-/// there were so many events. The other process, as a DPU would, has posted receives for them.
+/// A sample without requests and responses: a kernel watches values, and sends a notice whenever
+/// there were kEvents events. The other process, as a DPU would, has posted receives for them.
 #include "apps/samples/unsolicited.hpp"
 
 #include <fmt/core.h>
@@ -61,7 +61,7 @@ class Receiver {
   void post() {
     const core::Status status = requester_.post({}, this);
     if (!status.ok()) throw Error(status.error(), "cannot post a receive");
-    requester_.flush();  // each in a slot of its own
+    requester_.flush();  // each in a separate slot
   }
   void count_a_chunk() {
     for (std::uint32_t i = 0; i < samples::kChunk; ++i) {

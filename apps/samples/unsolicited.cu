@@ -13,7 +13,7 @@ using kernels::comch::SendResult;
 /// Looks for a receive, or for a completion, before it is given up: seconds.
 constexpr std::uint32_t kMostPolls = 5'000'000;
 
-/// What the group has: zero at the beginning.
+/// The state of the group: zero at the beginning.
 struct State {
   kernels::Staging memory;
   kernels::comch::SentMessage sent[kReceives];
@@ -41,7 +41,7 @@ struct Watch {
       }
       events += kernels::reduce_sum(group, found);
       if (events / kEvents == sent) continue;
-      // Nobody has asked: this is when there is something to be said.
+      // Unsolicited: the group sends when it has a notice.
       if (group.lane() == 0) state->notice = {events, chunk};
       group.sync();
       const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&state->notice);

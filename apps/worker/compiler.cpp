@@ -27,7 +27,7 @@ using core::check_errno;
 
 /// nvcc takes half a minute for a service of some size.
 constexpr core::Duration kLongestRun = std::chrono::minutes(3);
-/// How often is looked for the end of a compiler that has nothing more to say.
+/// The interval of checks for the end of a compiler that has closed its output.
 constexpr int kLookMs = 5;
 constexpr std::size_t kMostOutput = 64 * 1024;
 
@@ -36,7 +36,7 @@ void check_spawn(int status, const char* action) {
   if (status != 0) core::throw_errno(action, status);
 }
 
-/// What the child does before it runs its program: another folder, no input, its output to a pipe.
+/// The child's actions before it runs its program: another folder, no input, its output to a pipe.
 class SpawnActions {
  public:
   SpawnActions(int folder, int output) {
@@ -59,8 +59,8 @@ class SpawnActions {
   posix_spawn_file_actions_t actions_{};
 };
 
-/// A process group of its own, so that what it starts ends with it, and signals as programs expect
-/// them: this one blocks some.
+/// A separate process group, so that its children end with it, and signals as programs expect them:
+/// this one blocks some.
 class SpawnAttributes {
  public:
   SpawnAttributes() {

@@ -9,8 +9,8 @@
 
 namespace offload::worker {
 
-/// A new folder that nobody but this user may enter, below $TMPDIR, else /tmp. Removed at the end
-/// with all that is in it; of links in it, the link.
+/// A new folder that only this user may enter, below $TMPDIR, else /tmp. Removed at the end with
+/// its contents; links are removed, not followed.
 class PrivateFolder {
  public:
   /// Throws Error.
@@ -30,7 +30,7 @@ class PrivateFolder {
   core::Fd fd_;
 };
 
-/// SIGINT or SIGTERM came while a compiler ran: the program is to end as after any other signal.
+/// SIGINT or SIGTERM came while a compiler ran: the program must end as after any other signal.
 class Interrupted : public std::exception {
  public:
   [[nodiscard]] const char* what() const noexcept override { return "a signal ended it"; }
@@ -39,7 +39,7 @@ class Interrupted : public std::exception {
 struct CompilerRun {
   /// How it ended, in words: "exit status 1"; empty if all went well.
   std::string failure;
-  /// What it wrote, 64 KiB at most.
+  /// Its output, 64 KiB at most.
   std::string output;
 };
 

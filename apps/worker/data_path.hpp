@@ -6,14 +6,14 @@
 
 namespace offload::worker {
 
-/// What posts responses to a server on another machine.
+/// How responses are posted to a server on another machine.
 struct DataPath {
   bool by_backend = false;  ///< itself, by RDMA writes into the server's slots; else a thread sends
   std::string why;          ///< for the log
 };
 
-/// What `option` (--data-path) means for a back end and a server at `comch`. Throws Error:
-/// not_supported for gpu with a back end that does not post.
+/// Returns the meaning of `option` (--data-path) for a back end and a server at `comch`. Throws
+/// Error: not_supported for gpu with a back end that does not post.
 DataPath choose_data_path(const std::string& option, const std::string& comch,
                           const backend::Backend& backend);
 

@@ -17,7 +17,7 @@ namespace {
 
 /// The interval at which the main thread looks for workers that hang.
 constexpr core::Duration kLookInterval = std::chrono::milliseconds(250);
-/// How long it waits for workers that do not serve.
+/// The time for which it waits for workers that do not serve.
 constexpr core::Duration kFarewell = std::chrono::milliseconds(100);
 /// More than the descriptors of 1024 channels, of which control connections are among the first.
 constexpr int kMostSockets = 8192;
@@ -50,7 +50,7 @@ Program::Program(const Options& options, core::Signals& signals)
     : signals_(&signals), options_(options) {
   reload_.add([this] { return reread_options(); });
   reload_.add([this] {
-    std::vector<comch::Address> servers;  // each with keys of its own, as they are of one thread
+    std::vector<comch::Address> servers;  // each with separate keys, which belong to one thread
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       servers.push_back(
           comch::make_address(options_.comch, options_.comch_security, options_.comch_path));
@@ -152,7 +152,7 @@ void Program::look_for_hangs() {
   }
 }
 
-/// Whether no worker is left that is to be waited for.
+/// Returns whether there is no worker left to wait for.
 bool Program::over() const {
   return std::ranges::all_of(workers_, [this](const Running& running) {
     return running.given_up || running.ended.load(std::memory_order_acquire) ||
@@ -181,7 +181,7 @@ ExitStatus Program::finish() {
   if (status == ExitStatus::hung) {
     core::log_critical("exiting with status {}: a back end hangs", static_cast<int>(status));
   }
-  // A worker that connects returns in its own time, at the end of what it waits for.
+  // A worker that connects returns at the end of its own wait.
   if (!all_returned || status == ExitStatus::hung) {
     for (Running& running : workers_) {
       if (running.thread.joinable()) running.thread.detach();

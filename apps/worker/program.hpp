@@ -17,13 +17,13 @@
 
 namespace offload::worker {
 
-/// What the program exits with; 2 is a wrong command line. The worst of its workers' counts.
+/// The program's exit status; 2 is a wrong command line. The worst of its workers' counts.
 enum class ExitStatus : std::uint8_t { done = 0, failed = 1, hung = 3 };
 
-/// The worker program: a worker for each GPU, on a thread of its own (CUDA's current device is the
-/// thread's), each attached to the server by itself, so that the loss of one costs its channels
-/// only. The main thread takes the signals and looks for workers that hang. It calls nothing that
-/// could, so the program ends in bounded time whatever a driver does.
+/// The worker program: a worker for each GPU, on a separate thread (CUDA's current device is the
+/// thread's), each with its own attachment to the server, so that the loss of one costs only its
+/// channels. The main thread takes the signals and looks for workers that hang. It calls nothing
+/// that could, so the program ends in bounded time whatever a driver does.
 class Program final : progress::EventHandler {
  public:
   /// Throws Error.
@@ -69,7 +69,7 @@ class Program final : progress::EventHandler {
   WorkerMetrics metrics_;
   telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
   std::optional<telemetry::View> admin_;
-  std::optional<telemetry::View> view_;  ///< ends before what it reads
+  std::optional<telemetry::View> view_;  ///< ends before the objects that it reads
 };
 
 /// Reads the files that the options name, and keeps nothing of them. Throws Error.

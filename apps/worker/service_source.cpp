@@ -23,7 +23,7 @@ using core::Error;
 using core::ErrorCode;
 
 constexpr const char* kModule = "module.so";
-/// Where the headers are as seen from the program's folder: in a build's tree and a bundle too.
+/// The path of the headers from the program's folder, also in a build's tree and a bundle.
 constexpr const char* kHeaders = "../include/dpu-gpu-offload";
 
 Error bad_source(const std::string& path, ErrorCode code, const std::string& what) {

@@ -9,9 +9,8 @@
 namespace offload::worker {
 namespace {
 
-/// Of the requests in the slots, by their own flags: where the worker posts its responses itself,
-/// nothing in its memory says how many the server has taken. `near`: a sequence less than 2^30 laps
-/// away.
+/// Uses the flags of the requests in the slots: if the worker posts its responses itself, its
+/// memory does not show how many the server has taken. `near`: a sequence less than 2^30 laps away.
 std::optional<std::uint64_t> oldest_unanswered(const kernels::ChannelView& channel,
                                                std::uint64_t near) {
   const kernels::ChannelLayout& layout = channel.layout;

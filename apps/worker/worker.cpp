@@ -25,12 +25,12 @@ constexpr core::Duration kReasonInterval = std::chrono::seconds(10);
 constexpr core::Duration kWatchInterval = std::chrono::milliseconds(250);
 /// The time for the back end to stop; a GPU's warps read the stop word within microseconds.
 constexpr core::Duration kStopTime = std::chrono::seconds(2);
-/// What comes with that: memory is unregistered and freed.
+/// Includes the time to unregister and free memory.
 constexpr core::Duration kDetachTime = kStopTime + std::chrono::seconds(2);
 /// The time to open a GPU, and to register the channels with it and start a kernel. A driver that
 /// is not kept in memory is loaded first, which takes some ten seconds on large machines.
 constexpr core::Duration kStartTime = std::chrono::seconds(60);
-/// What waits by itself in one attempt to reach a server: a connection is made, and the key proven.
+/// The waits within one attempt to reach a server: to make a connection, and to prove the key.
 constexpr core::Duration kAttemptTime = 2 * comch::kHandshakeTime;
 /// A turn of serving: a sleep of kWatchInterval, and calls that do not wait.
 constexpr core::Duration kTurnTime = std::chrono::seconds(10);
@@ -109,9 +109,9 @@ WorkerEnd Worker::attach_and_serve() {
   return WorkerEnd::done;
 }
 
-/// Retries until a server has sent its channels (true), or this worker is to end (false).
+/// Retries until a server has sent its channels (true), or this worker must end (false).
 bool Worker::connect() {
-  hang_.enter(HangDetector::kNoLimit);  // what waits here has bounds of its own
+  hang_.enter(HangDetector::kNoLimit);  // the waits here have separate limits
   {
     const std::lock_guard lock(mutex_);
     if (new_settings_) settings_ = *std::exchange(new_settings_, std::nullopt);
@@ -234,7 +234,7 @@ bool Worker::detach() {
   return true;
 }
 
-/// What is left, on the thread that made it.
+/// Destroys the rest, on the thread that made it.
 void Worker::close() {
   hang_.enter(kDetachTime);
   link_.reset();

@@ -19,13 +19,13 @@
 
 namespace offload::worker {
 
-/// What a worker ends with; an Error is the program's status 1.
+/// How a worker ends; an Error is the program's status 1.
 enum class WorkerEnd : std::uint8_t {
   done,  ///< it was told to end
   hung,  ///< its back end does not stop: its memory is in use until the process ends
 };
 
-/// What may change while a worker runs.
+/// The settings that may change while a worker runs.
 struct WorkerSettings {
   comch::Address server;  ///< with its keys
   core::Duration connect_timeout;
@@ -33,8 +33,8 @@ struct WorkerSettings {
 };
 
 /// One back end, a GPU or this machine's processors, that is attached to a server, and to the next
-/// one when that is gone. run() is for a thread of its own, which makes all calls of CUDA; the
-/// thread that made the worker monitors it.
+/// one when that is gone. run() needs a separate thread, which makes all calls of CUDA; the thread
+/// that made the worker monitors it.
 class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
  public:
   /// `gpu`: its PCI address; empty: the first. `name`: what the log calls this worker; empty where
@@ -53,17 +53,17 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   void set(WorkerSettings settings);
   /// Ends run(), once the server has let this worker go.
   void leave() noexcept;
-  /// Whether the back end serves channels, or is about to or not yet stopped: then a server is to
-  /// let this worker go before it ends. Otherwise the process may end at any moment.
+  /// Returns whether the back end serves channels, is about to, or has not stopped yet: then a
+  /// server must detach this worker before it ends. Otherwise the process may end at any moment.
   [[nodiscard]] bool serves() const noexcept { return serves_.load(std::memory_order_acquire); }
-  /// What it counts, for any thread, also after its end.
+  /// Returns its counters, for any thread, also after its end.
   [[nodiscard]] std::shared_ptr<const WorkerCounts> counts() const noexcept { return counts_; }
   [[nodiscard]] HangDetector& hang_detector() noexcept { return hang_; }
-  /// What lines of the log begin with.
+  /// Returns the beginning of its lines in the log.
   [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
 
  private:
-  /// What carries requests and responses, for the log.
+  /// Returns how requests and responses travel, for the log.
   [[nodiscard]] std::string described_data_path() const;
   void on_channels(std::vector<comch::AttachedChannel> channels) override;
   void on_attached() override;

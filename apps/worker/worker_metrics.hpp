@@ -16,7 +16,7 @@
 
 namespace offload::worker {
 
-/// What one worker, of one GPU, counts. Its control thread alone writes, any may read.
+/// The counters of one worker, of one GPU. Only its control thread writes, any may read.
 class WorkerCounts {
  public:
   core::Counter attached;  ///< 1 while a server's channels are served
@@ -27,7 +27,7 @@ class WorkerCounts {
   core::Counter stuck;     ///< channels, as the watchdog last found
   telemetry::EventLog events;
 
-  /// What serves, and how messages come to it, for people.
+  /// Readable names of what serves and of the path of messages.
   struct Description {
     std::string backend{};
     std::string data_path{};
@@ -35,9 +35,9 @@ class WorkerCounts {
   void describe(Description description);
   [[nodiscard]] Description description() const;
 
-  /// Of the first `count` channels, of whichever server, since the program began.
+  /// Returns the times of the first `count` channels, of any server, since the program began.
   [[nodiscard]] std::vector<backend::SharedChannelTimes> times_of(std::size_t count);
-  /// Of all channels that there ever were.
+  /// Returns the times of all channels that there ever were.
   [[nodiscard]] std::vector<backend::SharedChannelTimes> times() const;
 
  private:
@@ -46,7 +46,7 @@ class WorkerCounts {
   Description description_;                         ///< under the mutex
 };
 
-/// What the worker program tells of itself: its workers, and whether its main thread turns.
+/// The metrics of the worker program: its workers, and whether its main thread turns.
 class WorkerMetrics final : public telemetry::Source {
  public:
   /// `name`: of the worker, its GPU's or empty. Before the view is there.
@@ -57,7 +57,7 @@ class WorkerMetrics final : public telemetry::Source {
 
   void collect(telemetry::Exposition& page) const override;
   [[nodiscard]] telemetry::Condition health() const override { return turns_.health(); }
-  /// Whether every worker is attached.
+  /// Returns whether every worker is attached.
   [[nodiscard]] telemetry::Condition readiness() const override;
   [[nodiscard]] nlohmann::json status() const override;
   void trace(telemetry::Trace& trace) const override;

@@ -70,7 +70,7 @@ ErrorKind kind_of_bad(Refusal reason) noexcept {
   return reason == Refusal::frame_too_long ? ErrorKind::mismatch : ErrorKind::bad_frame;
 }
 
-/// Of a frame that is not whole. A wrong one might never become so.
+/// Judges an incomplete frame; a wrong one might never become complete.
 Verdict judge_part(std::span<const std::byte> stream, std::size_t expected_length) noexcept {
   if (stream.size() < protocol::kFrameHeaderSize) return {};
   const auto header = FrameHeader::load(stream.data());

@@ -11,7 +11,7 @@
 
 namespace offload::client {
 
-/// Whom a run's connections go to. Immutable once made: all threads read it.
+/// The target of a run's connections. Immutable once made: all threads read it.
 struct Target {
   std::vector<net::SocketAddress> addresses;  ///< of the same server
   std::optional<net::TlsContext> tls;         ///< the connections speak it
@@ -36,7 +36,7 @@ class ConnectAttempt {
 
   /// The same descriptor all the time.
   [[nodiscard]] int fd() const noexcept { return stream_.valid() ? stream_.fd() : socket_.get(); }
-  /// What to wait for, as epoll events.
+  /// Returns the epoll events to wait for.
   [[nodiscard]] std::uint32_t events() const noexcept;
   /// To be called when one of them came.
   State advance();
@@ -46,7 +46,7 @@ class ConnectAttempt {
   /// Why it failed, for people, and the errno: EPROTO if the two do not agree in TLS.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   [[nodiscard]] int error() const noexcept { return error_; }
-  /// What reason() would be after an error of the system.
+  /// Returns the text of reason() for an error of the system.
   [[nodiscard]] std::string describe(int errnum) const;
 
  private:

@@ -35,7 +35,7 @@ class Connector {
 
   /// The number of the target's address that the last connection has.
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
-  /// How long those attempts took that made a connection.
+  /// Returns the durations of the successful attempts.
   [[nodiscard]] const metrics::LatencyHistogram& times() const noexcept { return times_; }
 
  private:

@@ -20,10 +20,10 @@ namespace {
 using core::Clock;
 using core::TimePoint;
 
-/// Of IP and UDP, without options.
+/// The headers of IP and UDP, without options.
 constexpr std::size_t kIpv4Headers = 28;
 constexpr std::size_t kIpv6Headers = 48;
-/// What the kernel counts for a datagram that waits to be received, bookkeeping included.
+/// The memory that the kernel counts for a received datagram, including bookkeeping.
 constexpr std::uint64_t kAnswerRoom = 4096;
 
 }  // namespace
@@ -40,7 +40,7 @@ core::Fd open_datagram_socket(const net::SocketAddress& address, std::size_t lon
   core::check_errno(::setsockopt(socket.get(), level, is_v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
                                  &kNever, sizeof kNever),
                     "setsockopt of IP_MTU_DISCOVER");
-  // net.core.rmem_max bounds it, but for who has CAP_NET_ADMIN.
+  // net.core.rmem_max limits it, except with CAP_NET_ADMIN.
   const auto room = static_cast<int>(std::min<std::uint64_t>(in_flight * kAnswerRoom, INT_MAX / 2));
   if (::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) != 0) {
     ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
@@ -166,8 +166,8 @@ bool DatagramFlow::flush() {
   return true;
 }
 
-/// What could not be sent is lost, as what is lost on the way. ECONNREFUSED is of a datagram that
-/// was sent before: nobody has the port (icmp(7)).
+/// An unsent datagram counts as lost, as if on the way. ECONNREFUSED is the result of an earlier
+/// datagram: no program has the port (icmp(7)).
 void DatagramFlow::note_error(int errnum) {
   send_error_ = std::generic_category().message(errnum);
   if (!share_.plan.stop_on_error || share_.control.stopping()) return;
@@ -285,7 +285,7 @@ void DatagramFlow::on_deadline(TimePoint now) {
       lose(slot);
       continue;
     }
-    // What the socket has no room for is as good as lost on the way.
+    // A datagram for which the socket has no room counts as lost on the way.
     if (message_count_ < kBatch || flush()) add_message(slot);
     ++slot.sent_again;
     ++share_.interval->sent_again;

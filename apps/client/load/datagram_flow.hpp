@@ -25,13 +25,13 @@ namespace offload::client {
 core::Fd open_datagram_socket(const net::SocketAddress& address, std::size_t longest,
                               std::uint32_t in_flight);
 
-/// A flow over a UDP socket: each request is a datagram with a sequence of its own, by which its
-/// answer is known in whatever order answers come. A request without an answer is sent again after
-/// the response time-out, or is lost. What answers a request once more is a duplicate; what answers
-/// a lost one is late. One system call sends a batch, and one receives what has come.
+/// A flow over a UDP socket: each request is a datagram with a unique sequence, which identifies
+/// its answer whatever the order of answers. A request without an answer is sent again after the
+/// response time-out, or is lost. A second answer to a request is a duplicate; an answer to a lost
+/// one is late. One system call sends a batch, and one receives all answers that have come.
 class DatagramFlow final : progress::EventHandler, public Flow {
  public:
-  /// As Flow. `socket`: of open_datagram_socket().
+  /// As Flow. `socket`: made by open_datagram_socket().
   DatagramFlow(std::string name, std::uint32_t number, core::Fd socket, LoadShare& share);
 
   void start() override;

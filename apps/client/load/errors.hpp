@@ -17,7 +17,7 @@ enum class ErrorKind : std::uint8_t {
   time_out,         ///< nothing came for --response-timeout, or a connection was not answered
   closed,           ///< the connection was closed before the response came
   reset,            ///< the connection failed
-  refused,          ///< nobody listens
+  refused,          ///< no program listens
   connect_failed,   ///< connecting failed otherwise
   never_connected,  ///< a connection that was asked for and never came about
   unanswered,       ///< in flight at the end of the run; in the log of requests alone
@@ -31,7 +31,7 @@ ErrorKind kind_of_errno(int errnum) noexcept;
 /// "mismatch"; a refusal's name in the protocol, such as "worker_unavailable".
 std::string_view name_of(ErrorKind kind) noexcept;
 
-/// How many of each kind. One thread.
+/// The number of errors of each kind. One thread.
 class ErrorCounts {
  public:
   static constexpr std::size_t kKinds = 48;

@@ -72,7 +72,7 @@ class Flow : public core::ListNode<Flow> {
 
   /// Sends what is left of the batch. Returns whether the socket took all of it.
   virtual bool flush() = 0;
-  /// How many requests may be added to the batch now.
+  /// Returns the number of requests that may be added to the batch now.
   [[nodiscard]] virtual std::uint32_t next_batch() const noexcept = 0;
   virtual void start_batch(std::uint32_t count) = 0;
   /// Sends what may be sent, and goes on as that and what is in flight wants it.

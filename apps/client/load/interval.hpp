@@ -39,17 +39,17 @@ struct IntervalCounts {
   std::uint64_t unfinished = 0;  ///< without a response when the last one became due
 };
 
-/// What a load thread saw in about a second. What happens to a request counts when it happens: its
-/// sending, its response, its loss.
+/// The figures of a load thread for about a second. Each event of a request counts when it happens:
+/// its sending, its response, its loss.
 struct Interval : IntervalCounts {
   metrics::LatencyHistogram service;   ///< of right responses, from the send; late ones too
   metrics::LatencyHistogram response;  ///< from the intended time; an open loop's
   metrics::LatencyHistogram lag;       ///< from the intended time until the client noticed it
   metrics::LatencyHistogram connect;   ///< of connections made, TLS included
-  /// Of the unfinished requests: the response time, or the age of one that was given up unsent.
+  /// For the unfinished requests: the response time, or the age of one that was given up unsent.
   metrics::LatencyHistogram unfinished_age;
 
-  /// Whether nothing happened and nothing was awaited.
+  /// Returns whether nothing happened and nothing was awaited.
   [[nodiscard]] bool is_empty() const noexcept {
     return sent == 0 && answered == 0 && due == 0 && never_sent == 0 && unfinished == 0 &&
            errors.total() == 0 && connect.count() == 0 && in_flight_ns == 0;

@@ -38,7 +38,7 @@ void LoadConnection::on_events(std::uint32_t epoll_events) {
   if (!over() && stream_.valid()) go_on();
 }
 
-/// Sends what may be sent, and ends or connects anew if nothing is left to do on this connection.
+/// Sends all that may be sent, and ends or connects again if this connection has no more work.
 void LoadConnection::go_on() {
   const bool flushed = is_open_loop() ? flush() : fill_window();
   watch_for_room(!flushed && send_error_.empty());
@@ -158,8 +158,8 @@ void LoadConnection::watch_for_room(bool wanted) {
   watches_for_room_ = wanted;
 }
 
-/// Reads once and checks the complete responses. Returns whether to read again, as epoll does not
-/// tell of what is left.
+/// Reads once and checks the complete responses. Returns whether to read again, because epoll does
+/// not report the rest.
 bool LoadConnection::receive_responses() {
   const auto room = received_.room(0);
   if (room.empty()) {
@@ -223,7 +223,7 @@ bool LoadConnection::complete_wrong(const Pending& request, const Verdict& verdi
   };
   if (!count_error(verdict.error, 1, completed_ - 1, what)) return false;
   received_.consume(verdict.size);
-  // What follows something that is no whole frame cannot be understood.
+  // Bytes after an invalid frame cannot be interpreted.
   if (verdict.size == 0) lose(ErrorKind::closed, [] { return std::string(); });
   return verdict.size != 0;
 }

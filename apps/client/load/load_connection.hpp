@@ -25,7 +25,7 @@ namespace offload::client {
 /// connects again. Used by its load thread only.
 class LoadConnection final : progress::EventHandler, public Flow {
  public:
-  /// As Flow. `stream`: connected, its handshake done.
+  /// As Flow. `stream`: connected, after its handshake.
   LoadConnection(std::string name, std::uint32_t number, net::Stream stream, LoadShare& share);
 
   void start() override;
@@ -81,7 +81,8 @@ class LoadConnection final : progress::EventHandler, public Flow {
   std::vector<iovec> pieces_;                    ///< of the current batch, in the pool's memory
   std::size_t next_piece_ = 0;                   ///< the first that is not sent wholly
   std::uint64_t completed_ = 0;                  ///< requests answered or lost
-  std::uint64_t connection_limit_ = UINT64_MAX;  ///< sent_ at which it is to connect anew
+  std::uint64_t connection_limit_ = UINT64_MAX;  ///< the value of sent_ at which it must connect
+                                                 ///< again
   core::TimePoint last_sign_{};    ///< last receive, or the first send with nothing in flight
   bool watches_for_room_ = false;  ///< whether EPOLLOUT is watched, for pieces_
   bool told_why_ = false;          ///< what came last may be why the server closes; it was counted

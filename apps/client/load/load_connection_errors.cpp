@@ -7,7 +7,7 @@
 #include "apps/client/load/load_connection.hpp"
 #include "core/error.hpp"
 
-/// What a LoadConnection does when something goes wrong, and how it connects again.
+/// How a LoadConnection handles errors and connects again.
 namespace offload::client {
 
 using core::Clock;

@@ -14,7 +14,7 @@ struct LoadPlan {
                                            ///< unused with `duration`
   std::optional<core::Duration> duration;  ///< of sending, warm-up included; then outstanding
                                            ///< responses are awaited
-  core::Duration warmup{};                 ///< ends an interval of its own
+  core::Duration warmup{};                 ///< ends a separate interval
   std::uint32_t max_in_flight = 1;         ///< of each connection
   core::Duration connect_timeout{};        ///< until a connection that broke is given up
   core::Duration response_timeout{};

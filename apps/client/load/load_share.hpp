@@ -21,7 +21,7 @@ namespace offload::client {
 
 class Flow;
 
-/// What all load threads of a run have in common.
+/// The state that all load threads of a run share.
 struct LoadRunContext {
   const RequestPool& pool;
   const Target& target;

@@ -20,10 +20,10 @@ namespace {
 using core::Clock;
 using core::TimePoint;
 
-/// Of what ends a load thread, so that it can be told without memory.
+/// The room for a load thread's fault, so that it can be reported without memory.
 constexpr std::size_t kLongestFailure = 256;
 
-/// How long outstanding responses are awaited after a stop.
+/// The time for which outstanding responses are awaited after a stop.
 constexpr core::Duration kDrainTime = std::chrono::seconds(1);
 
 /// The size of a receive: large enough that the cost of the system call does not matter.
@@ -55,7 +55,7 @@ std::size_t buffer_size(const RequestPool& pool) {
 /// Longer ones were not polls: this thread had no processor meanwhile.
 constexpr core::Duration kLongestPoll = std::chrono::microseconds(20);
 
-/// The last of the seconds is not ended for what comes so soon after it.
+/// Responses that come this soon after the last second still count in its interval.
 constexpr core::Duration kShortestInterval = std::chrono::milliseconds(100);
 
 /// How long this thread has had a processor, or waited for one: schedstat in proc(5), the first two
@@ -191,7 +191,7 @@ void LoadThread::begin_drain(TimePoint now) {
   end_sending(now);
 }
 
-/// What is in flight is awaited; no more is sent.
+/// Sends no more, and awaits the requests in flight.
 void LoadThread::end_sending(TimePoint now) {
   measure_busy(now);
   if (share_.pacer) {

@@ -27,14 +27,14 @@ class alignas(core::kCacheLinePair) LoadThread final {
   static constexpr core::Duration kInterval = std::chrono::seconds(1);
 
   /// `number`: for messages. `first_connection`: the number of its first connection over all
-  /// threads. `streams`: connected; with plan.udp, sockets of open_datagram_socket(). What `run`
-  /// refers to must outlive it.
+  /// threads. `streams`: connected; with plan.udp, sockets of open_datagram_socket(). All that
+  /// `run` refers to must outlive it.
   LoadThread(std::uint32_t number, std::uint32_t first_connection, std::vector<net::Stream> streams,
              const LoadPlan& plan, const LoadRunContext& run);
 
   /// Runs from `start` on until every request is answered, a fault, or at most a second after
-  /// control.stop(), for outstanding responses. To be called once. What the system refuses ends it
-  /// with a fault.
+  /// control.stop(), for outstanding responses. Must be called once. A refusal of the system ends
+  /// it with a fault.
   void run(core::TimePoint start) noexcept;
 
   /// The filled intervals; also after run(), for the rest. The main thread.

@@ -79,13 +79,13 @@ class Pacer {
       if (intended < times_.measured_from) continue;
       ++interval.never_sent;
       interval.unfinished_age.record(now - intended);
-      // What became due just now had no time to be sent.
+      // There was no time yet to send a request that became due just now.
       if (now - intended > times_.tolerance && !was_noticed_late()) ++interval.held_back;
     }
     limit_ = noticed_count_;
   }
 
-  /// Whether nothing more becomes due.
+  /// Returns whether no more requests become due.
   [[nodiscard]] bool ended() const noexcept {
     return noticed_count_ >= limit_ || noticed_.next() == core::Duration::max() ||
            next() >= times_.end;
@@ -109,7 +109,7 @@ class Pacer {
       noticed_late_.push_back(range);
     }
   }
-  /// Of the oldest request that was not taken.
+  /// Returns whether the oldest untaken request was noticed late.
   bool was_noticed_late() {
     while (!noticed_late_.empty() && noticed_late_.front().end <= sent_count_) {
       noticed_late_.pop_front();
@@ -124,8 +124,8 @@ class Pacer {
   std::uint64_t noticed_count_ = 0;
   std::uint64_t sent_count_ = 0;
   bool is_unfinished_noted_ = false;
-  /// What was noticed late and is not known to be taken: one range for each time that this thread
-  /// was away for longer than the tolerance.
+  /// The requests that were noticed late and may be untaken: one range for each time that this
+  /// thread was away for longer than the tolerance.
   std::deque<Range> noticed_late_;
 };
 

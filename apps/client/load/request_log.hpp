@@ -11,7 +11,7 @@
 
 namespace offload::client {
 
-/// What became of a request.
+/// The outcome of a request.
 struct RequestRecord {
   core::TimePoint intended;  ///< the time of sending in a closed loop
   core::TimePoint sent;

@@ -4,7 +4,7 @@
 
 namespace offload::client {
 
-/// The machine that this program runs on, for a result's reader. What cannot be found out is empty.
+/// The machine that this program runs on, for a result's reader. Unknown fields are empty.
 struct Machine {
   std::string host;
   std::string system;     ///< "Linux 6.1.0 x86_64"

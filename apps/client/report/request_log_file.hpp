@@ -18,7 +18,7 @@ class RequestLogFile {
   /// Empty: none. Throws Error.
   explicit RequestLogFile(std::string path);
 
-  /// Where load threads put their records; null if none are wanted.
+  /// Returns the log for load threads' records; null if none are wanted.
   [[nodiscard]] RequestLog* log() noexcept { return file_.wanted() ? &log_ : nullptr; }
 
   /// A run begins: what comes belongs to it.

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of the results' format: a reader refuses one that it does not know.
+/// The version of the results' format: a reader refuses an unknown one.
 constexpr int kFormat = 1;
 
 Json text_or_null(const std::string& text) {
@@ -94,7 +94,7 @@ Json intervals_of(const RunResult& result, bool open_loop) {
   return intervals;
 }
 
-/// What became of those that were due in an open loop.
+/// Returns the outcomes of requests that became due in an open loop.
 Json requests_of(const RunResult& result, bool open_loop) {
   if (!open_loop) return {};
   const Interval& total = *result.total;
@@ -105,7 +105,7 @@ Json requests_of(const RunResult& result, bool open_loop) {
           {"unfinished", result.unfinished()}};
 }
 
-/// What became of requests over UDP.
+/// Returns the outcomes of requests over UDP.
 Json datagrams_of(const RunResult& result) {
   if (!result.udp) return {};
   const Interval& total = *result.total;

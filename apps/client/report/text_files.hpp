@@ -6,7 +6,7 @@
 
 namespace offload::client {
 
-/// What the first bytes of the files below have, so that they are known again.
+/// The first bytes of the files below, which identify them.
 inline constexpr const char* kCsvMarker = "run,start_s,length_s";
 inline constexpr const char* kHistogramLogMarker = "#[Histogram log format version";
 

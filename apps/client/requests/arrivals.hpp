@@ -29,7 +29,7 @@ class Arrivals {
   [[nodiscard]] core::Duration next() const noexcept { return next_; }
   /// The next request's size, as the schedule numbers it.
   [[nodiscard]] std::uint32_t size_class() const noexcept { return size_class_; }
-  /// Whether it says the requests' sizes: it is a replay.
+  /// Returns whether it has the requests' sizes: it is a replay.
   [[nodiscard]] bool has_sizes() const noexcept { return kind_ == Kind::replay; }
   void advance();
 

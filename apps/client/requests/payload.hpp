@@ -9,7 +9,7 @@
 
 namespace offload::client {
 
-/// What the bytes of requests are.
+/// The bytes of requests.
 struct Payload {
   enum class Kind : std::uint8_t { random, constant, file };
   Kind kind = Kind::random;
@@ -17,7 +17,7 @@ struct Payload {
   std::string path;                ///< file: whose bytes are repeated as often as a request needs
   std::vector<std::byte> content;  ///< file: its bytes, after load()
 
-  /// Of "random", "constant:BYTE" (0 to 255), "file:PATH"; nothing for any other text.
+  /// Parses "random", "constant:BYTE" (0 to 255) or "file:PATH"; nothing for any other text.
   static std::optional<Payload> parse(const std::string& text);
   /// Reads the file, if there is one: 1 byte to 16 MiB. Throws Error.
   void load();

@@ -39,7 +39,7 @@ void fill(std::span<std::byte> bytes, const Payload& payload, std::mt19937_64& r
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = content[i % content.size()];
 }
 
-/// What a request of `size` bytes takes of the pool's memory, bytes.
+/// Returns the number of bytes of the pool's memory for a request of `size` bytes.
 std::size_t cost_of(std::size_t size) {
   return protocol::kFrameHeaderSize + 2 * size;
 }

@@ -50,7 +50,7 @@ class RequestPool {
   /// Bytes of the payload of request `number`.
   [[nodiscard]] std::uint32_t request_length(std::uint32_t number) const noexcept;
 
-  /// Of all classes, bytes.
+  /// Return the limits of all classes, in bytes.
   [[nodiscard]] std::size_t shortest_frame() const noexcept { return shortest_frame_; }
   [[nodiscard]] std::size_t longest_frame() const noexcept { return longest_frame_; }
   [[nodiscard]] std::size_t longest_response() const noexcept { return longest_response_; }

@@ -22,9 +22,9 @@ struct Schedule {
   std::vector<ScheduledRequest> requests;  ///< by offset
   SizeMix sizes;
 
-  /// Of a file with an offset and a size a line, such as "0.25 64" or "1500us 4k". Empty lines and
-  /// what follows '#' are skipped. Throws Error, which names file and line: for a line that is
-  /// malformed, an offset before that of the line above, and for a file without requests.
+  /// Reads a file with an offset and a size in each line, such as "0.25 64" or "1500us 4k". Empty
+  /// lines and text after '#' are skipped. Throws Error, which names file and line: for a malformed
+  /// line, for an offset before the previous line's, and for a file without requests.
   static Schedule read(const std::string& path);
   /// The same of a file's text; `name`: the file's.
   static Schedule parse(std::istream& text, const std::string& name);

@@ -21,13 +21,13 @@ struct SizeShare {
 using SizeMix = std::vector<SizeShare>;
 inline constexpr std::size_t kMostSizes = 1024;
 
-/// Of a text such as "64:90,64k:10": 90 of 100 requests have 64 bytes. Nothing if it is malformed.
+/// Parses a text such as "64:90,64k:10": 90 of 100 requests have 64 bytes. Nothing if malformed.
 std::optional<SizeMix> parse_mix(const std::string& text);
-/// Of a text such as "64-4k": all sizes of the range alike, or 256 evenly spread over it if it has
-/// more. Nothing if it is malformed.
+/// Parses a text such as "64-4k": all sizes of the range equally, or 256 evenly spread over it if
+/// it has more. Nothing if it is malformed.
 std::optional<SizeMix> parse_uniform_sizes(const std::string& text);
-/// Of a file with one size a line: each line is as likely as the others. Empty lines and what
-/// follows '#' are skipped. Throws Error, which names file and line.
+/// Reads a file with one size in each line: all lines are equally likely. Empty lines and text
+/// after '#' are skipped. Throws Error, which names file and line.
 SizeMix read_sizes_file(const std::string& path);
 /// The same of a file's text; `name`: the file's.
 SizeMix parse_sizes(std::istream& text, const std::string& name);

@@ -76,7 +76,7 @@ class Runner {
     Measured measured;
     measured.achieved_per_second = result.valid_per_second();
     measured.latency_us = core::to_micros(total.response.percentile(search.quantile));
-    // Over the bound, but by what this client may have added itself?
+    // Is it over the bound, but by a time that this client may have added itself?
     const double lag_us = core::to_micros(total.lag.percentile(search.quantile));
     const double bound_us = core::to_micros(search.bound);
     const bool is_doubtful =

@@ -16,10 +16,10 @@
 
 namespace offload::client {
 
-/// What came of a command: one run, or the repeats, the steps of a scan or those of a search.
+/// The results of a command: one run, the repeats, or the steps of a scan or a search.
 struct Campaign {
   std::vector<RunResult> runs;
-  /// Of three repeats or more: figures by their name in the JSON.
+  /// For three repeats or more: figures by their name in the JSON.
   std::vector<std::pair<std::string, metrics::Estimate>> estimates;
   std::optional<SearchResult> search;
   std::optional<ServerShare> server;  ///< what the server counted meanwhile, with --scrape

@@ -177,7 +177,7 @@ void run_thread(LoadThread& thread, RunControl& control, bool stop_on_fault) {
 }
 
 /// The running threads. At the end of the scope they are stopped, which matters only if the main
-/// thread fails before they end, and joined. If it fails before start(), they leave at once.
+/// thread fails before they end, and joined. If it fails before start(), they exit at once.
 class Running {
  public:
   explicit Running(RunControl& control) : control_(control) {}
@@ -240,7 +240,7 @@ class Watch {
     }
   }
 
-  /// Whether a signal arrived.
+  /// Returns whether a signal arrived.
   [[nodiscard]] bool interrupted() const noexcept { return interrupted_; }
 
   static double unix_now() {
@@ -275,7 +275,7 @@ std::optional<double> offered_rate(const RunSetting& setting, const Load& load) 
   return length > 0 ? count / length : count;
 }
 
-/// Whether a fault or a signal ended it before its time.
+/// Returns whether a fault or a signal ended it early.
 bool is_cut_short(const RunResult& result, const Options& options) {
   return result.interrupted || (!options.count_errors && result.has_errors());
 }

@@ -13,7 +13,7 @@
 
 namespace offload::client {
 
-/// What the runs of a command have in common, made once.
+/// The state that the runs of a command share, made once.
 struct Load {
   /// Waits for the server's name to be known, for --connect-timeout; if a signal comes first, the
   /// target has no address. Throws Error: for a name that stays unknown, a file that cannot be
@@ -26,7 +26,7 @@ struct Load {
   Target target;
 };
 
-/// Who is told while a run goes on, on the thread that calls run_load().
+/// Is told about the progress of a run, on the thread that calls run_load().
 struct RunObserver {
   RequestLog* log = nullptr;  ///< takes a record of each request
   std::function<void()> on_start = [] {};

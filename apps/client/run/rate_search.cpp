@@ -75,8 +75,8 @@ class RateSearch {
     return false;
   }
 
-  /// Whether the majority of the measurements at a rate meets the bound. Nothing if the search has
-  /// ended.
+  /// Returns whether the majority of the measurements at a rate meets the bound. Nothing if the
+  /// search has ended.
   std::optional<bool> judge(double rate) {
     const unsigned majority = limits_.repeats / 2 + 1;
     unsigned met = 0;
@@ -89,7 +89,7 @@ class RateSearch {
     return met == majority;
   }
 
-  /// Whether one measurement that can be trusted meets the bound. Nothing if the search has ended.
+  /// Returns whether one trusted measurement meets the bound. Nothing if the search has ended.
   std::optional<bool> measure_once(double rate) {
     for (unsigned attempt = 0; attempt < kMostTries; ++attempt) {
       if (result_.steps.size() == kMostMeasurements) {

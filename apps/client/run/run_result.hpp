@@ -13,7 +13,7 @@
 
 namespace offload::client {
 
-/// What the runs of one command may differ in.
+/// The settings in which the runs of one command may differ.
 struct RunSetting {
   std::optional<double> rate;  ///< requests a second; none: a closed loop, or a schedule
   std::uint32_t max_concurrent_messages = 0;
@@ -23,8 +23,8 @@ struct RunSetting {
 struct RunResult {
   RunSetting setting;
   double started_at_unix_s = 0;
-  /// What rates are of: the time of sending after the warm-up; for a number of requests, until the
-  /// last response.
+  /// The time that rates refer to: that of sending after the warm-up; for a number of requests,
+  /// until the last response.
   core::Duration duration{};
   std::uint64_t unanswered = 0;  ///< requests sent and not answered, those of the warm-up included
   std::unique_ptr<Interval> total = std::make_unique<Interval>();
@@ -35,7 +35,7 @@ struct RunResult {
   bool udp = false;
   bool interrupted = false;  ///< by SIGINT or SIGTERM
 
-  // Rates over the duration, of what came within it; 0 if that is 0.
+  // Return rates over the duration, of data within it; 0 if it is 0.
   [[nodiscard]] double tx_gib_per_second() const noexcept;
   [[nodiscard]] double rx_gib_per_second() const noexcept;
   [[nodiscard]] double million_operations_per_second() const noexcept;
@@ -50,7 +50,7 @@ struct RunResult {
   /// Requests of an open loop that had no response when the last one became due, although they had
   /// time for one: 50 ms, or twice the p10 of the service time if that is longer.
   [[nodiscard]] std::uint64_t unfinished() const noexcept;
-  /// What the verdict is made of. `offered`: requests a second; none: a closed loop.
+  /// Returns the figures for the verdict. `offered`: requests a second; none: a closed loop.
   [[nodiscard]] LoadSeen load_seen(std::optional<double> offered,
                                    core::Duration lag_tolerance) const noexcept;
 

@@ -7,7 +7,7 @@
 
 namespace offload::client {
 
-/// What an offload-server has counted until a moment, as its --metrics tells by /status.
+/// An offload-server's counts at one moment, from /status of its --metrics.
 struct ServerFigures {
   struct Stage {
     std::string name;
@@ -28,10 +28,10 @@ struct ServerFigures {
 /// Asks a server. `address`: HOST:PORT of its --metrics. Throws Error.
 ServerFigures scrape(const std::string& address);
 
-/// Of what /status says. Throws Error for what no offload-server says.
+/// Parses a /status. Throws Error for one that no offload-server sends.
 ServerFigures read_server_figures(const std::string& status);
 
-/// What a server counted between two moments.
+/// A server's counts between two moments.
 struct ServerShare {
   struct Stage {
     std::string name;

@@ -9,7 +9,7 @@ namespace offload::client {
 namespace {
 
 constexpr core::Duration kSecond = std::chrono::seconds(1);
-/// A thread that is so many seconds behind the others is not waited for.
+/// A thread that is this number of seconds behind the others is not waited for.
 constexpr std::int64_t kMostBehind = 2;
 
 Second second_of(const Interval& interval, core::TimePoint start) {

@@ -35,8 +35,8 @@ struct Second {
   LatencyFigures response;  ///< count 0 in a closed loop
 };
 
-/// What load threads recorded, joined second by second. Seconds count from the end of the warm-up,
-/// which is apart. One thread.
+/// The load threads' records, joined second by second. Seconds count from the end of the warm-up,
+/// which is separate. One thread.
 class TimeLine {
  public:
   using OnSecond = std::function<void(const Second&)>;

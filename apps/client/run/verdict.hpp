@@ -9,7 +9,7 @@
 
 namespace offload::client {
 
-/// What a run saw of its own load.
+/// A run's figures about its own load.
 struct LoadSeen {
   std::optional<double> offered;  ///< requests a second; none: a closed loop
   double achieved = 0;            ///< valid responses a second
@@ -26,7 +26,7 @@ struct LoadSeen {
 /// Whether the load was what was asked for, and who is to blame if it was not.
 struct LoadVerdict {
   enum class Code : std::uint8_t {
-    closed_loop,  ///< each response makes room for the next request: nobody can be late
+    closed_loop,  ///< each response makes room for the next request: neither side can be late
     kept_up,
     server_late,  ///< requests found no room in time, or their responses did not come in time
     client_late,  ///< the client noticed too late what was due, or had no time left
@@ -40,8 +40,8 @@ struct LoadVerdict {
 /// "closed_loop", "kept_up", "server_late", "client_late", "cut_short", "too_few"
 std::string_view name_of(LoadVerdict::Code code) noexcept;
 
-/// More than 1 % of the requests late is too many, but a single one says nothing. Who made more of
-/// them late is named.
+/// More than 1 % late requests are too many, but a single one proves nothing. Names the side that
+/// made more of them late.
 LoadVerdict judge_load(const LoadSeen& seen);
 
 }  // namespace offload::client

@@ -7,15 +7,15 @@
 #include "kernels/rdma/put.hpp"
 #include "kernels/rdma/receive.hpp"
 
-/// What a lane is told and tells: plain data, in memory that the lanes' threads reach. A lane is a
+/// The input and output of a lane: plain data, in memory that the lanes' threads reach. A lane is a
 /// warp of a kernel, or a thread of a CPU. C++17, as device code is.
 namespace offload::rdma_tool {
 
-/// Of one queue that several lanes share.
+/// The maximum number of lanes that share one queue.
 inline constexpr std::uint32_t kMostLanes = 16;
 
-/// Words of 8 bytes by which the ends tell each other how far they are, one a cache line: a signal
-/// of each lane of the peer, the peer's credits, and room for what a lane's adds found.
+/// Words of 8 bytes by which the ends report their progress to each other, one in each cache line:
+/// a signal of each lane of the peer, its credits, and results of a lane's adds.
 struct DeviceWords {
   static constexpr std::size_t kBytes = (2 * std::size_t{kMostLanes} + 1) * 64;
 
@@ -66,7 +66,7 @@ struct DeviceMemory {
   }
 };
 
-/// What the lanes of a connection do in one launch: the iterations from begin to end.
+/// The work of a connection's lanes in one launch: the iterations from begin to end.
 struct DeviceWork {
   enum class Kind : std::uint8_t { send, write, put_signal, read, swap, add, copy };
   Kind kind = Kind::send;
@@ -84,12 +84,12 @@ struct DeviceWork {
   kernels::rdma::WaitLimit limit{};
 };
 
-/// What a lane did or waited for last.
+/// The last action or wait of a lane.
 enum class Step : std::uint32_t { begin, message, credit, room, end };
-/// What is wrong about a message that came.
+/// The fault of a received message.
 enum class Wrong : std::uint32_t { nothing, length, immediate, kind, data };
 
-/// What became of a lane.
+/// The outcome of a lane.
 struct DeviceOutcome {
   kernels::rdma::Result result = kernels::rdma::Result::done;
   Step step = Step::begin;
@@ -133,12 +133,12 @@ struct DeviceQueues {
   kernels::rdma::ExclusiveReceives receives;
 };
 
-/// One lane of a launch. What it points to is memory that its threads reach.
+/// One lane of a launch. Its pointers are to memory that its threads reach.
 struct LaneRun {
   DeviceWork work;
   std::uint32_t lane = 0;
   DeviceQueues* queues = nullptr;    ///< the positions, which outlast a launch, are in there
-  std::uint64_t* tickets = nullptr;  ///< `in_flight` words of its own
+  std::uint64_t* tickets = nullptr;  ///< `in_flight` words, only for this lane
   /// ns of each iteration, half a round trip where the peer answers, 0 where there was no begin;
   /// null for none.
   std::uint64_t* times = nullptr;

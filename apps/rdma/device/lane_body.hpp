@@ -2,7 +2,7 @@
 
 #include "apps/rdma/device/lane_operations.hpp"
 
-/// What one lane does: the loop of an operation. All lanes of its group run it together, on a GPU
+/// The work of one lane: the loop of an operation. All lanes of its group run it together, on a GPU
 /// or a CPU.
 namespace offload::rdma_tool {
 
@@ -94,11 +94,11 @@ OFFLOAD_HOST_DEVICE void run_lane(const Group& group, LaneRun& run) {
   } else {
     kernels::rdma::ExclusiveQueue queue = run.queues->sends;
     outcome = Lane<Group, kernels::rdma::ExclusiveQueue>(group, run, work, queue, receives).run();
-    group.sync();  // all have their copy of what is written now
+    group.sync();  // all have a copy of what is written next
     if (group.lane() == 0) run.queues->sends = queue;
   }
   if (group.lane() != 0) return;
-  // With several lanes nobody receives but a single one.
+  // With several lanes, only one of them receives.
   if (run.lane == 0) run.queues->receives = receives;
   run.outcome = outcome;
 }

@@ -6,7 +6,7 @@
 #include "apps/rdma/device/lane.hpp"
 #include "kernels/group.hpp"
 
-/// What a lane has beside its queue: tickets of what is under way, and the bytes of its messages.
+/// The data of a lane beside its queue: tickets under way, and the bytes of its messages.
 namespace offload::rdma_tool {
 
 /// A lane's place for the tickets of its operations, one for each slot: what lane 0 has stored is
@@ -60,7 +60,7 @@ class LaneData {
     return is_message(group_, work_.memory.here + at, work_.size, key(from_requester, iteration),
                       first);
   }
-  /// What an atomic of an iteration finds.
+  /// Returns the old value that an atomic of an iteration finds.
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint64_t word(std::uint64_t iteration) const {
     const PatternWords words(key(false, iteration));
     std::uint64_t word = 0;

@@ -2,15 +2,15 @@
 
 #include "apps/rdma/device/lane_data.hpp"
 
-/// What one lane does at a time, with the functions of kernels/rdma alone, each of whose waits has
-/// a limit.
+/// The single operations of a lane. They use only the functions of kernels/rdma, whose waits all
+/// have a limit.
 namespace offload::rdma_tool {
 
 /// A message's last byte. With acquire, of a GPU with await_write()'s fence: pairs with the
 /// device's write.
 OFFLOAD_HOST_DEVICE inline std::uint8_t load_last(const std::byte* at) {
 #if defined(__CUDA_ARCH__)
-  // Its word: PTX has no relaxed load of a byte. Messages begin on cache lines of their own.
+  // Loads its word: PTX has no relaxed load of a byte. Messages begin on separate cache lines.
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   const auto* const word = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
   return static_cast<std::uint8_t>(kernels::load_relaxed_sys(word) >> (address & 3) * 8);
@@ -19,7 +19,7 @@ OFFLOAD_HOST_DEVICE inline std::uint8_t load_last(const std::byte* at) {
 #endif
 }
 
-/// What a message's receive is completed as.
+/// Returns the kind of completion of a message's receive.
 OFFLOAD_HOST_DEVICE inline kernels::rdma::CqeKind kind_of_receive(const DeviceWork& work) {
   using kernels::rdma::CqeKind;
   if (work.kind == DeviceWork::Kind::write) return CqeKind::received_write_with_imm;
@@ -204,7 +204,7 @@ class LaneOperations {
   using Kind = DeviceWork::Kind;
   using Result = kernels::rdma::Result;
 
-  /// Whether each message uses up a receive.
+  /// Returns whether each message uses up a receive.
   OFFLOAD_HOST_DEVICE bool uses_receives() const {
     return work_.kind == Kind::send || work_.has_immediate;
   }

@@ -47,8 +47,7 @@ class CpuLauncher final : public LaneLauncher {
   }
 
   std::vector<std::thread> threads_;
-  std::atomic<std::size_t> finished_{
-      0};  ///< release by a thread that leaves, acquire in finished()
+  std::atomic<std::size_t> finished_{0};  ///< release by a thread that exits, acquire in finished()
 };
 
 }  // namespace

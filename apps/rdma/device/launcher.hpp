@@ -10,8 +10,8 @@
 
 namespace offload::rdma_tool {
 
-/// What runs lanes: a GPU, a warp each, or where there is none the threads of a CPU. One launch at
-/// a time; one thread.
+/// Runs lanes: on a GPU, a warp each, or without one on threads of a CPU. One launch at a time; one
+/// thread.
 class LaneLauncher {
  public:
   LaneLauncher() = default;
@@ -31,9 +31,9 @@ class LaneLauncher {
 
   /// Starts all of them; `runs`, in memory of allocate(), stay until join(). Throws Error.
   virtual void start(std::span<LaneRun> runs) = 0;
-  /// Whether all have left. Throws Error (driver) if they ended otherwise.
+  /// Returns whether all have exited. Throws Error (driver) if they ended otherwise.
   [[nodiscard]] virtual bool finished() = 0;
-  /// Waits until all have left: as long as their waits' limits allow.
+  /// Waits until all have exited: as long as their waits' limits allow.
   virtual void join() noexcept = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace offload::rdma_tool {
 namespace {
 
-/// Of a proxy, or of a connection: flushing takes 2 s at most.
+/// The time to stop a proxy, or a connection: flushing takes 2 s at most.
 constexpr core::Duration kPathStopTime = std::chrono::milliseconds(2500);
 
 /// Messages that may be on their way, and receives that are posted for them.
@@ -41,7 +41,7 @@ rdma::ConnectionOptions path_options(const Options& options, memory::Access acce
 }  // namespace
 
 std::uint32_t DevicePath::completions(const Options& options) noexcept {
-  // The connection has room for tasks of its own, which never come; the proxy for its entries.
+  // The connection has room for its own tasks, which never come; the proxy for its entries.
   return 2 * (queue_sizes(options).send_blocks + queue_sizes(options).receives);
 }
 

@@ -60,7 +60,7 @@ struct PatternPiece {
   alignas(std::uint64_t) std::uint8_t bytes[sizeof(std::uint64_t)];
   std::size_t count;
 
-  /// As they should be.
+  /// Returns the expected words.
   OFFLOAD_HOST_DEVICE static PatternPiece expected(const PatternWords& words, std::size_t size,
                                                    std::uint64_t iteration, std::size_t offset) {
     PatternPiece piece = of(size, offset);
@@ -69,7 +69,7 @@ struct PatternPiece {
     if (offset + piece.count == size) piece.bytes[piece.count - 1] = last_byte(iteration);
     return piece;
   }
-  /// As they are.
+  /// Returns the words in memory.
   OFFLOAD_HOST_DEVICE static PatternPiece read(const std::byte* message, std::size_t size,
                                                std::size_t offset) {
     PatternPiece piece = of(size, offset);

@@ -8,7 +8,7 @@ namespace offload::rdma_tool {
 
 /// Launches a warp for each of the `count` runs.
 cudaError_t launch_lanes(LaneRun* runs, unsigned count, cudaStream_t stream);
-/// How many lanes the current device runs at once.
+/// Counts the lanes that the current device runs at once.
 cudaError_t count_resident_lanes(unsigned& count);
 
 }  // namespace offload::rdma_tool

@@ -147,7 +147,7 @@ Comparison compare(const Runs& base, const Runs& candidate) {
 
 Judgement judge(const Threshold& threshold, const Ratio& ratio) {
   const metrics::Estimate& estimate = ratio.estimate;
-  // What lies clearly beyond the bound can be told with any noise.
+  // A ratio clearly beyond the bound is certain with any noise.
   if (is_beyond(threshold, threshold.above ? estimate.low : estimate.high)) {
     return Judgement::exceeded;
   }

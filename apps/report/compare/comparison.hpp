@@ -9,8 +9,8 @@
 #include "apps/report/compare/threshold.hpp"
 #include "metrics/confidence.hpp"
 
-/// The statistics of compare: the n-th run of NEW over the n-th run of BASE. What disturbs both
-/// runs of a pair alike, as a machine that grows slower does, cancels out of such a ratio.
+/// The statistics of compare: the n-th run of NEW over the n-th run of BASE. A disturbance of both
+/// runs of a pair, such as a machine that becomes slower, cancels out of such a ratio.
 namespace offload::report {
 
 /// With fewer the interval of a ratio is wider than any threshold that is of use.
@@ -23,9 +23,9 @@ struct Ratio {
   double base = 0;    ///< medians of the runs, for people to read
   double candidate = 0;
   metrics::Estimate estimate;  ///< of the ratio, with a confidence of 95 %
-  /// What the ratio may be off by, as a share: 0.03 for 3 %. At least half of the interval, and at
-  /// least the width of a histogram's buckets. Of runs that were not alternated also
-  /// `base_range`: a drift as large between BASE and NEW would show nowhere else.
+  /// The possible error of the ratio, as a share: 0.03 for 3 %. At least half of the interval, and
+  /// at least the width of a histogram's buckets. For runs that did not alternate, also at least
+  /// `base_range`: nothing else would show a drift of that size between BASE and NEW.
   double noise = 0;
   double interval_noise = 0;  ///< half of the interval alone, which more repeats make smaller
   double base_range = 0;      ///< BASE against itself: its largest over its smallest run, less 1
@@ -51,7 +51,7 @@ enum class Judgement : std::uint8_t {
   undecided,  ///< the ratio is beyond the bound, part of its interval is not
 };
 
-/// Of a threshold of `ratio`'s figure.
+/// Judges a threshold of `ratio`'s figure.
 Judgement judge(const Threshold& threshold, const Ratio& ratio);
 
 /// About how many pairs it takes to tell this ratio from that bound (with Judgement::noisy: 1 from

@@ -8,7 +8,7 @@
 
 namespace offload::report {
 
-/// What results are compared by.
+/// A figure by which results are compared.
 struct Figure {
   enum class Kind : std::uint8_t { rate, latency, errors };
   Kind kind = Kind::latency;
@@ -21,8 +21,8 @@ struct Figure {
 std::optional<Figure> figure_named(std::string_view name);
 std::string name_of(Figure figure);
 
-/// What makes a comparison fail: the ratio of NEW to BASE, or the errors of NEW, above or below a
-/// bound.
+/// A condition that makes a comparison fail: the ratio of NEW to BASE, or the errors of NEW, above
+/// or below a bound.
 struct Threshold {
   Figure figure;
   bool above = true;  ///< '>'
@@ -30,8 +30,8 @@ struct Threshold {
   std::string text;  ///< as it was written, without blanks
 };
 
-/// Of "p99>1.2": FIGURE, '>' or '<', a number from 0 to 1e9, blanks between them; nothing for any
-/// other text. A ratio's bound is above 0.
+/// Parses "p99>1.2": FIGURE, '>' or '<', a number from 0 to 1e9, blanks between them; nothing for
+/// any other text. A ratio's bound is above 0.
 std::optional<Threshold> parse_threshold(std::string_view text);
 
 }  // namespace offload::report

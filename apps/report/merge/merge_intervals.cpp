@@ -8,7 +8,7 @@
 namespace offload::report {
 namespace {
 
-/// An interval up to so long is one of a second, whose end a busy client noticed late.
+/// An interval up to this length is one of a second, whose end a busy client noticed late.
 constexpr double kAboutASecond = 1.5;
 
 /// An interval of one of the runs, and the whole seconds that it has since the measured start.

@@ -17,7 +17,7 @@ constexpr double kRight = kWidth - 74;  // the lines' labels follow
 constexpr double kTop = 14;
 constexpr double kBottom = kHeight - 44;
 constexpr double kLabelHeight = 13;
-/// More would be a column of names beside lines that nobody can follow to them.
+/// More names would be a column that no reader can match with the lines.
 constexpr std::size_t kMostLabels = 12;
 
 double share_of(const Axis& axis, double value) {

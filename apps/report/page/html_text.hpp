@@ -5,8 +5,8 @@
 
 namespace offload::report {
 
-/// A text of a stranger as HTML shows it, in an element or in a quoted attribute: escaped as
-/// core::escaped() does for a terminal, cut after 256 bytes, and without what HTML would read.
+/// Returns an untrusted text as HTML, for an element or a quoted attribute: escaped as by
+/// core::escaped() for a terminal, cut after 256 bytes, and without HTML's own characters.
 std::string html_text(std::string_view text);
 
 /// `words` as a line of a shell, as HTML: those with special characters are quoted.

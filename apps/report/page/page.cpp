@@ -49,7 +49,7 @@ std::string range_of_runs(const Result& result, Get get) {
   return low == high ? grouped(low, 0) : grouped(low, 0) + " to " + grouped(high, 0);
 }
 
-/// What each run came to, runs with the same words together: "closed loop: ... (run 1, 2)".
+/// Returns the verdicts, with the runs of each: "closed loop: ... (run 1, 2)".
 std::string verdicts(const std::vector<ShownRun>& runs,
                      const std::function<std::string(const Run&)>& words_of) {
   std::vector<std::pair<std::string, std::vector<const ShownRun*>>> texts;
@@ -187,7 +187,7 @@ std::string body_of(const std::vector<Result>& results) {
                 "; a percentile is off by at most half a bucket of its histogram, 0.4 %</footer>\n";
 }
 
-/// What is between the first `begin` and the `end` after it.
+/// Returns the text between the first `begin` and the next `end`.
 std::string_view between(std::string_view text, std::string_view begin, std::string_view end) {
   const std::size_t from = text.find(begin) + begin.size();
   return text.substr(from, text.find(end, from) - from);

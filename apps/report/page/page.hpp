@@ -8,13 +8,13 @@
 
 namespace offload::report {
 
-/// What a page begins with, blanks aside.
+/// The beginning of a page, apart from blanks.
 inline constexpr std::string_view kPageMarker =
     "<!doctype html>\n<!-- a page of offload-report -->";
 
-/// Results as a page that needs nothing else. What comes from a result is escaped, and the page's
-/// policy lets a browser run its own script alone. Throws Error (bad_message) for a histogram that
-/// is none.
+/// Returns results as a page without other files. Texts from a result are escaped, and the page's
+/// policy lets a browser run only the page's script. Throws Error (bad_message) for an invalid
+/// histogram.
 std::string make_page(const std::vector<Result>& results);
 
 }  // namespace offload::report

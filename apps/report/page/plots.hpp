@@ -8,14 +8,14 @@
 
 namespace offload::report {
 
-/// More runs are left out of the charts, and have to be told of: nobody can tell their lines apart.
+/// More runs are omitted from the charts, and must be mentioned: their lines would look alike.
 inline constexpr std::size_t kMostRunsDrawn = 24;
 
-/// Points of a line over time. Of a longer run several intervals are drawn as one, with their
-/// histograms merged.
+/// The maximum number of points of a line over time. For a longer run, several intervals are drawn
+/// as one, with their histograms merged.
 inline constexpr std::size_t kMostPoints = 360;
 
-/// `intervals` as at most `most`. Throws Error (bad_message) for a histogram that is none.
+/// Merges `intervals` into at most `most`. Throws Error (bad_message) for an invalid histogram.
 std::vector<Interval> condense(const std::vector<Interval>& intervals, std::size_t most);
 
 /// Throughput, service time and, where there is any, response time over time; then the percentiles.

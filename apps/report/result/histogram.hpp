@@ -10,11 +10,11 @@
 
 namespace offload::report {
 
-/// How many latencies an encoded histogram has; refuses `field`, which it came from, if it is none.
+/// Returns the number of latencies in an encoded histogram; refuses its `field` if it is invalid.
 std::uint64_t count_of(const std::string& encoded, const JsonField& field);
 
-/// What encoded histograms have together. The largest latency that is exact is the one that came
-/// beside a histogram: an encoded one knows its bucket only.
+/// The sum of encoded histograms. The exact largest latency is given beside a histogram: an encoded
+/// one has only its bucket.
 class HistogramSum {
  public:
   /// Throws Error (bad_message) if it is no histogram, or if there are more than 2^53 latencies.

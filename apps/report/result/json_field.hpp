@@ -11,16 +11,16 @@
 
 namespace offload::report {
 
-/// The JSON of a text that may come from anybody: bounded in size, depth and number of values.
-/// Throws Error (bad_message), which names `file`.
+/// Parses the JSON of an untrusted text, limited in size, depth and number of values. Throws Error
+/// (bad_message), which names `file`.
 nlohmann::json parse_json(std::string_view text, const std::string& file);
 
 /// A JSON value for people: of a string its text, of null a dash, of any other the JSON.
 std::string plain_text(const std::string& json_text);
 
-/// A value in a JSON document, with its place in it. What is missing or not of the kind asked for
-/// throws an Error (bad_message) of one line: "'a.json': runs[0].connections is missing". It
-/// refers to the document.
+/// A value in a JSON document, with its place in it. A missing value, or one of another kind than
+/// requested, throws an Error (bad_message) of one line: "'a.json': runs[0].connections is
+/// missing". It refers to the document.
 class JsonField {
  public:
   JsonField(const nlohmann::json& value, std::string file, std::string place = {})

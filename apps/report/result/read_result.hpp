@@ -7,9 +7,9 @@
 
 namespace offload::report {
 
-/// The result that `text` is; `file` names it in errors. The text may come from anybody: throws
-/// Error (bad_message) of one line, with file and field, for what is not a result of format 1.
-/// What the format does not name is passed over.
+/// Parses the result in `text`, which is untrusted; `file` names it in errors. Throws Error
+/// (bad_message) of one line, with file and field, for a text that is not a result of format 1.
+/// Unknown fields are ignored.
 Result parse_result(std::string_view text, const std::string& file);
 
 /// The same of a file. Throws Error also if it cannot be read, is no regular file or is longer than

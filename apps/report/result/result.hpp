@@ -14,7 +14,7 @@
 /// others seconds. The names of the members are those of the format.
 namespace offload::report {
 
-/// What is told of a distribution of latencies, in the order of the format.
+/// The statistics of a distribution of latencies, in the order of the format.
 enum class Statistic : std::uint8_t { min, mean, p50, p90, p95, p99, p99_9, p99_99, p99_999, max };
 inline constexpr std::array<const char*, 10> kStatisticNames = {
     "min", "mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "p99_999", "max"};

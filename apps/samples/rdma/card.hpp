@@ -15,9 +15,9 @@ struct QueuePair {
   kernels::rdma::ReceiveQueue receive;
 };
 
-/// What stands for a network card in these samples: the model in memory, on a thread of its own. In
-/// a program it is a card, or a proxy over any device (docs/gpu-rdma.md); kernels see no
-/// difference. C++17, as the samples are read by a CUDA compiler. Throws std::exception.
+/// The network card of these samples: a model in memory, on a separate thread. A real program has a
+/// card, or a proxy over any device (docs/gpu-rdma.md); kernels see no difference. C++17, as the
+/// samples are read by a CUDA compiler. Throws std::exception.
 class Card {
  public:
   Card();
@@ -29,14 +29,14 @@ class Card {
 
   /// The key of memory that every queue may read and write.
   std::uint32_t register_memory(void* memory, std::size_t bytes);
-  /// Bytes for a queue pair of so many blocks and receives, powers of two.
+  /// Returns the bytes for a queue pair of this number of blocks and receives, powers of two.
   static std::size_t queue_bytes(std::uint32_t blocks, std::uint32_t receives);
   QueuePair add_queue(void* memory, std::uint32_t blocks, std::uint32_t receives);
   /// Each gets what the other sends; a queue may be connected to itself.
   void connect(const QueuePair& one, const QueuePair& other);
 
   void start();
-  /// What broke the format of entries; empty: nothing.
+  /// Returns the first violation of the format of entries; empty: none.
   std::string stop();
 
  private:

@@ -19,8 +19,8 @@
 #include <cuda_runtime_api.h>
 #endif
 
-/// What the RDMA samples have in common: memory that a GPU, or threads in its place, and the card
-/// reach, and the start of what posts.
+/// Shared by the RDMA samples: memory that a GPU, or threads in its place, and the card reach, and
+/// the start of the poster.
 namespace offload::samples {
 
 /// No wait of a sample is longer.

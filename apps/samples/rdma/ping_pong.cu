@@ -11,7 +11,7 @@ namespace rdma = offload::kernels::rdma;
 constexpr std::uint32_t kRounds = 500;
 constexpr std::uint32_t kReceives = 4;
 
-/// What a block has: its queue pair, a message to send, and room for those that come.
+/// The data of a block: its queue pair, a message to send, and room for received ones.
 struct Player {
   QueuePair queues;
   rdma::LocalBuffer out;

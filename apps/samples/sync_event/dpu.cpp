@@ -40,7 +40,7 @@ int run(const samples::SyncEventOptions& options) {
   const auto address = comch::Address::parse(options.comch);
   const auto listener = comch::transport_of(address.scheme).listen(address);
   fmt::print("waiting for the host on {}\n", listener->address().to_string());
-  (void)std::fflush(stdout);  // for who reads it from a pipe
+  (void)std::fflush(stdout);  // for a reader of a pipe
   const auto connection = accept(*listener);
   sync::SyncEvent event = receive(*connection);
   samples::exchange_signals(event, samples::Side::dpu, options);

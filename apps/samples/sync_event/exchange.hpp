@@ -8,7 +8,7 @@
 #include "cli/log_options.hpp"
 #include "sync/sync_event.hpp"
 
-/// What the two programs of this sample share: the command line, and the signals they exchange.
+/// Shared by the two programs of this sample: the command line, and the signals that they exchange.
 namespace offload::samples {
 
 inline constexpr std::uint64_t kRounds = 1000;

@@ -18,7 +18,7 @@ using kernels::packet::DatagramState;
 using kernels::packet::DatagramWork;
 
 constexpr std::uint32_t kBatch = 32;
-/// How long a thread without datagrams sleeps until it looks at its stop word.
+/// The time for which a thread without datagrams sleeps before it checks its stop word.
 constexpr int kSleepMs = 20;
 
 class CpuDatagrams final : public DatagramRunner {

@@ -15,12 +15,12 @@ using kernels::packet::DatagramCounts;
 using kernels::packet::DatagramWork;
 using kernels::packet::HostAddresses;
 
-/// A warp looks at its stop word between waits of so long.
+/// A warp checks its stop word between waits of this length.
 constexpr std::uint64_t kWaitNs = 1'000'000;
 /// The longest wait of a warp in a ring is a second.
 constexpr core::Duration kStopTime = std::chrono::seconds(3);
 
-/// What the kernel uses. Members end in reverse order: the streams first.
+/// The objects that the kernel uses. Members end in reverse order: the streams first.
 struct CudaDatagramRun {
   CudaDatagramRun(packet::FrameMemory& memory, packet::Port& port, const HostAddresses& addresses)
       : image(memory, port),
@@ -54,7 +54,7 @@ class CudaDatagrams final : public DatagramRunner {
     try {
       if (CudaDatagrams::stop()) return;
     } catch (const core::Error&) {
-      // Of a kernel that failed: is_serving() said so.
+      // A kernel has failed, which is_serving() has reported.
       return;
     }
     // A kernel still uses them.

@@ -13,7 +13,7 @@ using kernels::packet::DatagramCounts;
 using telemetry::Exposition;
 using telemetry::Labels;
 
-/// Indexed by Martian, without what only an echo drops.
+/// Indexed by Martian, without the one that only an echo drops.
 constexpr std::array kDropReasons = {"none",        "ethernet", "vlan",
                                      "destination", "source",   "source_port"};
 
@@ -55,7 +55,7 @@ DatagramCounts read_counts(const DatagramCounts& shown) {
     return __atomic_load_n(&word, __ATOMIC_RELAXED);
   };
   DatagramCounts counts{};
-  // What is a part of another one first: so no difference is below 0.
+  // First those that are parts of others: so no difference is below 0.
   counts.bad_frames = load(shown.bad_frames);
   counts.malformed = load(shown.malformed);
   if (counts.malformed < counts.bad_frames) counts.malformed = counts.bad_frames;

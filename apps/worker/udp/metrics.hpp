@@ -12,8 +12,8 @@
 
 namespace offload::worker {
 
-/// What the worker with --udp tells of itself. The main thread takes the figures, some of them by
-/// system calls; the view's thread tells the last ones that were taken.
+/// The metrics of the worker with --udp. The main thread takes the figures, some of them by system
+/// calls; the view's thread reports the latest ones.
 class DatagramMetrics final : public telemetry::Source {
  public:
   /// How old a figure may be: a page is not made more often.
@@ -29,7 +29,7 @@ class DatagramMetrics final : public telemetry::Source {
 
   void collect(telemetry::Exposition& page) const override;
   [[nodiscard]] telemetry::Condition health() const override { return turns_.health(); }
-  /// Whether datagrams are answered.
+  /// Returns whether datagrams are answered.
   [[nodiscard]] telemetry::Condition readiness() const override;
   [[nodiscard]] nlohmann::json status() const override;
   /// Nothing: a datagram has no stages.

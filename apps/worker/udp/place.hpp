@@ -8,13 +8,13 @@
 
 namespace offload::worker {
 
-/// Where requests come to as datagrams.
+/// The address at which requests arrive as datagrams.
 struct DatagramPlace {
   std::string interface;  ///< empty: that which has the address
   std::string address;    ///< IPv4 or IPv6; empty: all of the interface's
   std::uint16_t port = 0;
 
-  /// Of "eth1:4000", "10.0.0.1:4000", "[fd00::1]:4000".
+  /// Parses "eth1:4000", "10.0.0.1:4000", "[fd00::1]:4000".
   static std::optional<DatagramPlace> parse(const std::string& text);
 };
 

@@ -24,9 +24,9 @@
 namespace offload::worker {
 namespace {
 
-/// How often is looked for signals and for a kernel that failed.
+/// The interval of checks for signals and for a failed kernel.
 constexpr core::Duration kCheckInterval = std::chrono::milliseconds(10);
-/// An engine that wakes the driver does not sleep for so long after the last datagram.
+/// An engine that wakes the driver does not sleep for this time after the last datagram.
 constexpr core::Duration kSpin = std::chrono::microseconds(200);
 
 std::unique_ptr<DatagramRunner> make_runner(const Options& options,
@@ -42,8 +42,8 @@ std::unique_ptr<DatagramRunner> make_runner(const Options& options,
   return make_cpu_datagrams(options, services);
 }
 
-/// The rules of a place: for its address, or for all that its interface has. What is to others is
-/// left to the kernel, which may have to forward it.
+/// The rules of a place: for its address, or for all addresses of its interface. Datagrams to
+/// others stay with the kernel, which may have to forward them.
 class PlaceRules {
  public:
   /// Throws Error: not_found for an interface without an address.
@@ -59,7 +59,7 @@ class PlaceRules {
                     interface));
   }
 
-  /// Who answered at the start.
+  /// Returns the addresses of the host at the start.
   [[nodiscard]] const kernels::packet::HostAddresses& host() const { return addresses_.host; }
 
   [[nodiscard]] std::vector<packet::Rule> rules() const {
@@ -103,7 +103,7 @@ class PlaceRules {
 };
 
 void log_summary(const DatagramRunner& runner, const packet::Port& port) {
-  // Plain: nobody writes them any more.
+  // Plain: no thread writes them any more.
   kernels::packet::DatagramCounts sum{};
   std::uint64_t martians = 0;
   std::vector<std::uint64_t> by_queue;
@@ -143,7 +143,7 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
   port.steering().set_rules(rules.rules());
   port.connect(engine);
   port.start();
-  const auto runner = std::move(made);  // ends before what it uses, also where an error is thrown
+  const auto runner = std::move(made);  // ends before the objects that it uses, also after an error
   runner->start(memory, port, interface.mtu, rules.host());
   core::log_info("back end: {}", runner->name());
   DatagramMetrics metrics(runner->name(), options.udp_service);

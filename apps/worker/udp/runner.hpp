@@ -22,20 +22,20 @@ class DatagramRunner {
   /// Stops.
   virtual ~DatagramRunner() = default;
 
-  /// What serves, for people.
+  /// Returns a readable name of what serves.
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Whether the engine's turns have to wake the driver: a kernel cannot.
+  /// Returns whether the engine's turns must wake the driver, because a kernel cannot.
   [[nodiscard]] virtual bool needs_waking() const noexcept = 0;
-  /// Called once, after the port's start. What it is given outlives the runner. `host`: who
+  /// Called once, after the port's start. The arguments outlive the runner. `host`: the host that
   /// answers.
   virtual void start(packet::FrameMemory& memory, packet::Port& port, std::uint32_t mtu,
                      const kernels::packet::HostAddresses& host) = 0;
   /// On return nothing serves any more, which takes milliseconds; false: a kernel does not end.
   virtual bool stop() = 0;
-  /// Whether all is well; false: a group has left by itself, as a ring is stuck. Throws Error if a
+  /// Returns false if a group has exited by itself, because a ring is stuck. Throws Error if a
   /// kernel failed.
   virtual bool is_serving() = 0;
-  /// Of each queue, after the end; before, its words are still written.
+  /// Return the counts of each queue, after the end; before, its words are still written.
   [[nodiscard]] virtual std::span<const kernels::packet::DatagramCounts> counts() const = 0;
 };
 

@@ -16,8 +16,8 @@
 #include "progress/task_pool.hpp"
 #include "rdma/connection/connection.hpp"
 
-/// What the samples of RDMA tasks share: one end of a connection over the first RDMA device, and
-/// two processes that have one each.
+/// Shared by the samples of RDMA tasks: one end of a connection over the first RDMA device, and two
+/// processes with one end each.
 namespace offload::samples {
 
 inline constexpr core::Duration kPatience = std::chrono::seconds(20);
