@@ -111,7 +111,7 @@ PORTS, TIMES = "a whole number from 0 to 65535", "a time from 0 to 1000h"
     (["--threads", "2", "--threads", "3"], ["--threads", "1"]),
     (["--threads", "2", "--cpu", FIRST_CPU], ["--threads", "--cpu"]),
     (["--cpu", "99999"], ["--cpu", "99999", "processor"]),
-    (["--cpu", FIRST_CPU, "--cpu", FIRST_CPU], ["--cpu", "twice", "one I/O thread on each"]),
+    (["--cpu", FIRST_CPU, "--cpu", FIRST_CPU], ["--cpu", "twice", "one I/O thread is allowed on each"]),
     (["--cpu", "first"], ["--cpu", "first", "processor"]),
     (["--comch", "tcp:127.0.0.1"], ["--comch", "tcp:127.0.0.1", "unix:PATH"]),
     (["--comch", "unix:"], ["--comch", "unix:PATH"]),

@@ -58,13 +58,13 @@ def test_it_knows_when_it_is_inside_a_frame():
     (header(12, RESPONSE, 1), "of 12 bytes says"),
     (header(18, RESPONSE, 5) + b"hello!", "of 18 bytes says"),
     (header(0, RESPONSE, 0xfffffff4), "of 0 bytes says"),  # 12 + length is 2^32
-    (header(12 + 101, RESPONSE, 101), "a response of 101 bytes, of 100 at most"),
-    (header(12 + 101, REQUEST, 101), "a response of 101 bytes, of 100 at most"),
+    (header(12 + 101, RESPONSE, 101), "a response of 101 bytes; at most 100 are allowed"),
+    (header(12 + 101, REQUEST, 101), "a response of 101 bytes; at most 100 are allowed"),
     (header(0xffffffff, RESPONSE, 0xfffffff3), "a response of 4294967283 bytes"),
     (header(12, ERROR, 0), "an error frame with 0 bytes"),
     (header(15, ERROR, 3), "an error frame with 3 bytes"),
     (header(12 + MAX_ERROR_LENGTH + 1, ERROR, MAX_ERROR_LENGTH + 1), "an error frame with 4097"),
-    *((header(12, msg_id, 0), f"msg_id {msg_id} in place")
+    *((header(12, msg_id, 0), f"msg_id {msg_id} instead")
       for msg_id in (0, 1, 3, 7, 16, 0x05000000, 0xffffffff)),
     (b"HTTP/1.1 400 Bad Request\r\n\r\n", "a frame of 1213486160 bytes says"),
 ])
@@ -115,7 +115,7 @@ def test_requests():
     assert copy == b"hello"
     assert request_payload(memoryview(b"hello")[1:]) == b"ello"
     assert len(request_payload(bytes(MAX_MESSAGE_LENGTH))) == MAX_MESSAGE_LENGTH
-    with pytest.raises(ValueError, match="16777216 bytes at most"):
+    with pytest.raises(ValueError, match="at most 16777216 bytes"):
         request_payload(bytes(MAX_MESSAGE_LENGTH + 1))
     for wrong in ("hello", 5, None):
         with pytest.raises(TypeError):

@@ -187,7 +187,7 @@ TEST_F(WorkerSessionTest, GivesUpForGoodOnChannelsThatTakeTooMuchMemory) {
   descriptor.depth = 1024;
   send_with_fds(MessageId::channel_descriptor, descriptor.encode(), channels_[1]->fds());
   ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
-  EXPECT_NE(server_events_.reason.find("channel 1 takes "), std::string::npos)
+  EXPECT_NE(server_events_.reason.find("channel 1 needs "), std::string::npos)
       << server_events_.reason;
   EXPECT_NE(server_events_.reason.find("--max-memory"), std::string::npos);
   EXPECT_EQ(server_events_.refused, Refusal::bad_hello);
@@ -206,7 +206,7 @@ TEST_F(WorkerSessionTest, WhatChannelsTakeIsAddedUp) {
   ASSERT_GT(2 * bytes, kMostMemory);
   offer_all();
   ASSERT_TRUE(run_until([&] { return server_events_.lost == 1; }));
-  EXPECT_NE(server_events_.reason.find("channel 1 takes "), std::string::npos)
+  EXPECT_NE(server_events_.reason.find("channel 1 needs "), std::string::npos)
       << server_events_.reason;
 }
 

@@ -285,4 +285,4 @@ def test_a_worker_names_the_stuck_channel(stage):
         worker.wait_for_log(r"channel 0 is stuck: its slot 2 \(message 2\) has been unanswered")
         server.memory.write(1, b"second", response=False)
         assert answer(server, 2) == (0, b"driht")
-        worker.wait_for_log("channel 0 goes on")
+        worker.wait_for_log("channel 0 is working again")

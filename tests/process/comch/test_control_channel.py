@@ -39,7 +39,7 @@ GREETINGS = {
                                          BAD_VERSION, "version 7, this server 4"),
     "no channels": (frame(hello(max_channels=0), HELLO), BAD_HELLO, "serves 0 channels"),
     "short messages": (frame(hello(max_length=100), HELLO), BAD_HELLO, "messages of 100 bytes"),
-    **{f"message {msg_id} first": (frame(b"", msg_id), BAD_HELLO, "greets first")
+    **{f"message {msg_id} first": (frame(b"", msg_id), BAD_HELLO, "expected a greeting first")
        for msg_id in (START_SHUTDOWN, SHUTDOWN_COMPLETE, CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE,
                       REQUEST, RESPONSE, ERROR, WELCOME, DESCRIPTOR, KEEP_ALIVE)},
     **{name: (message, BAD_HELLO, "not one whole frame")

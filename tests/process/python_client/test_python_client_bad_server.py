@@ -73,7 +73,7 @@ both = pytest.mark.parametrize("ask", [ask_sync, ask_async])
 @pytest.mark.parametrize("answer, message", [
     (header(0, RESPONSE, 0), "a frame of 0 bytes"),
     (header(17, RESPONSE, 6), "a frame of 17 bytes"),
-    (header(0xffffffff, RESPONSE, 0xfffffff3), "a response of 4294967283 bytes, of 1000 at most"),
+    (header(0xffffffff, RESPONSE, 0xfffffff3), "a response of 4294967283 bytes; at most 1000 are allowed"),
     (header(1013, RESPONSE, 1001), "a response of 1001 bytes"),
     (frame(b"hello", 16), "msg_id 16"),
     (frame(b"", ERROR), "an error frame with 0 bytes"),
