@@ -1,4 +1,4 @@
-# What the suite takes from the distribution.
+# The packages that the suite takes from the distribution.
 find_package(Threads REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
@@ -25,14 +25,14 @@ endforeach()
 find_path(IBVERBS_INCLUDE_DIR infiniband/verbs.h REQUIRED)
 set_target_properties(rdma::ibverbs PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES ${IBVERBS_INCLUDE_DIR})
-# What makes queues of mlx5 cards that kernels post to; without it all else is built.
+# Makes queues of mlx5 cards to which kernels post; without it everything else is built.
 find_library(MLX5_LIBRARY mlx5)
 if(MLX5_LIBRARY)
   add_library(rdma::mlx5 UNKNOWN IMPORTED)
   set_target_properties(rdma::mlx5 PROPERTIES IMPORTED_LOCATION ${MLX5_LIBRARY})
 endif()
 
-# What a program shows of itself. Of prometheus-cpp only the text format: its HTTP server stays away.
+# For metrics. Only the text format of prometheus-cpp is used, not its HTTP server.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 if(CMAKE_CROSSCOMPILING)

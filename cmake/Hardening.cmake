@@ -1,4 +1,4 @@
-# What makes a memory error in a program harder to use. Libraries and programs link offload_hardening;
+# Makes memory errors harder to exploit. Libraries and programs link offload_hardening;
 # scripts/checks/hardening looks for it in the programs. Tests are compiled without, some of them not
 # optimised, and sanitizers do better by themselves.
 option(OFFLOAD_HARDENING "Compile and link with the platform's hardening" ON)

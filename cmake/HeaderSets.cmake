@@ -1,6 +1,6 @@
 # The target all_verify_interface_header_sets compiles each header by itself (scripts/checks/headers).
 
-# offload_header_set(FOLDER LINKS others...): the headers of a folder, with what they may include.
+# offload_header_set(FOLDER LINKS others...): the headers of a folder, with the libraries that they may include.
 # Without CUDA those are left out that speak of it.
 function(offload_header_set folder)
   cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})

@@ -1,4 +1,4 @@
-# What "cmake --install" puts where: programs with their man pages, completion, units and documents, each part
+# The places of installed files: programs with their man pages, completion, units and documents, each part
 # as a component. The libraries are static and in the programs; what others may link: InstallDevelopment.cmake.
 include(GNUInstallDirs)
 include(InstallDevelopment)

@@ -1,4 +1,4 @@
-# What other programs may build on, as the CMake package dpu-gpu-offload and by pkg-config: the clients' end of the
+# The interface for other programs, as the CMake package dpu-gpu-offload and by pkg-config: the clients' end of the
 # wire format, the headers of device code, and what a service module is made of. It is what other projects cannot get in
 # another way: bytes that docs/wire-protocol.md calls stable, formats of network cards, and an interface with a version
 # (kernels/module/service_interface.hpp). All else is the programs' own; who writes a transport or a back end does it in

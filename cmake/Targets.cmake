@@ -31,7 +31,7 @@ function(offload_added_strings name)
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>)
 endfunction()
 
-# What nearly every source includes, compiled once: a third of the time of all. A source still names what it uses:
+# The headers that nearly every source includes, compiled once: a third of the time of all. A source still names what it uses:
 # scripts/checks/headers and tidy compile without this.
 file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
 add_library(offload_standard_headers OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)

@@ -6,7 +6,7 @@
 
 namespace offload::doctor {
 
-/// What a finding means for server and worker, the worst last.
+/// The effect of a finding on server and worker, the worst last.
 enum class Severity : std::uint8_t {
   good,     ///< as it should be
   note,     ///< they do without it
@@ -29,7 +29,7 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-/// What this machine is to do. What a role does not need is a note if it is missing.
+/// The use of this machine. A missing thing that a role does not need is a note.
 enum class Role : std::uint8_t {
   any,     ///< whatever it can: nothing that is missing is an error
   server,  ///< offload-server, with a network card

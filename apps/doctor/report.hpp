@@ -17,7 +17,7 @@ std::string make_json(const Findings& findings);
 
 [[nodiscard]] Severity worst_of(const Findings& findings);
 
-/// What the program exits with: 0 without warnings, 3 with some, 4 with errors.
+/// Returns the exit status: 0 without warnings, 3 with some, 4 with errors.
 [[nodiscard]] int exit_status(Severity worst);
 
 }  // namespace offload::doctor

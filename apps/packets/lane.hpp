@@ -343,7 +343,7 @@ class Lane {
   kernels::packet::WaitLimit limit_;
   std::uint32_t received_ = 0;
   std::uint64_t next_item_ = 0;
-  // Of this lane.
+  // The counts of this lane.
   std::uint64_t packets_ = 0, bytes_ = 0, answered_ = 0, sent_ = 0, missed_ = 0;
   std::uint64_t late_ns_ = 0, latest_ns_ = 0;
   // The counts of the group, the same in each lane.

@@ -185,7 +185,7 @@ bool is_the_devices(Operation operation) noexcept {
   return operation == Operation::put_signal || operation == Operation::copy;
 }
 
-/// As wrong_with(), for the capabilities of the initiator.
+/// Like wrong_with(), for the capabilities of the initiator.
 std::string wrong_with_initiator(const Options& options) {
   const auto name = name_of(options.operation);
   if (options.initiator == Initiator::cpu) {

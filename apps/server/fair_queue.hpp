@@ -18,19 +18,18 @@ class FairQueueEntry : public core::ListNode<FairQueueEntry> {
 };
 
 /// Shares limited room among entries by deficit round robin (Shreedhar and Varghese, 1995), with a
-/// queue of their own for sparse ones (as in DRR++ and FQ-CoDel, RFC 8290). An entry is ready (it
-/// may have something to do), waiting (room is all that it lacks), or idle. A round:
+/// separate queue for sparse ones (as in DRR++ and FQ-CoDel, RFC 8290). An entry is ready (it may
+/// have something to do), waiting (it lacks only room), or idle. A round:
 ///
-///   1. those that are ready are tended: served if they need no room, else made to wait;
-///   2. while there is room, and for round() bytes, those that wait are served: sparse entries
-///   first,
+///   1. Ready entries are tended: served if they need no room, else made to wait.
+///   2. While there is room, and for round() bytes, waiting entries are served: sparse ones first,
 ///      then the others in turn, each until it has spent quantum() bytes.
 ///
-/// So neither many requests of one entry nor long ones keep the others waiting. What an entry
-/// spends beyond its deficit it pays for by passing turns. Sparse entries get half of the bytes at
-/// most while others wait. All that a round does takes constant time for each quantum_ bytes or
-/// call; entries that wait without room cost nothing. The elements belong to others, nothing
-/// allocates, an element that is destroyed leaves. One thread.
+/// So neither many requests of one entry nor long ones keep the others waiting. An entry that
+/// spends more than its deficit passes turns for it. Sparse entries get at most half of the bytes
+/// while others wait. A round takes constant time for each quantum_ bytes or call; entries that
+/// wait without room cost nothing. The elements belong to others, nothing allocates, and an element
+/// that is destroyed is removed. One thread.
 template <class T>
 class FairQueue {
  public:

@@ -11,7 +11,7 @@
 namespace offload::server {
 namespace {
 
-/// As for clients that were refused: closing immediately, with unread bytes, would make the kernel
+/// Like for refused clients: closing immediately, with unread bytes, would make the kernel
 /// reset the connection, and the client would lose the alert.
 constexpr core::Duration kAlertTime = std::chrono::seconds(1);
 /// One in this number of the maximum of clients makes room at once: it takes a search of all.

@@ -27,7 +27,7 @@ class WorkerCounts {
   core::Counter stuck;     ///< channels, as the watchdog last found
   telemetry::EventLog events;
 
-  /// Readable names of what serves and of the path of messages.
+  /// Readable names of the device and of the path of messages.
   struct Description {
     std::string backend{};
     std::string data_path{};

@@ -31,7 +31,7 @@ core::Fd open_datagram_socket(const net::SocketAddress& address, std::size_t lon
 /// one is late. One system call sends a batch, and one receives all answers that have come.
 class DatagramFlow final : progress::EventHandler, public Flow {
  public:
-  /// As Flow. `socket`: made by open_datagram_socket().
+  /// See Flow. `socket`: made by open_datagram_socket().
   DatagramFlow(std::string name, std::uint32_t number, core::Fd socket, LoadShare& share);
 
   void start() override;

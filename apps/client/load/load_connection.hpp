@@ -25,7 +25,7 @@ namespace offload::client {
 /// connects again. Used by its load thread only.
 class LoadConnection final : progress::EventHandler, public Flow {
  public:
-  /// As Flow. `stream`: connected, after its handshake.
+  /// See Flow. `stream`: connected, after its handshake.
   LoadConnection(std::string name, std::uint32_t number, net::Stream stream, LoadShare& share);
 
   void start() override;

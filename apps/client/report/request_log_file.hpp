@@ -9,7 +9,7 @@
 
 namespace offload::client {
 
-/// What --log-requests names: a line for each request of all runs, as CSV:
+/// The file of --log-requests: a line for each request of all runs, as CSV:
 ///   run,connection,bytes,intended_ns,sent_ns,done_ns,outcome
 /// Times count from the first run's start, on the client's monotonic clock. The outcome is "ok" or
 /// the error's name. Requests of the warm-up are in it. The main thread's.

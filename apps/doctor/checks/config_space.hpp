@@ -3,16 +3,16 @@
 #include <cstdint>
 #include <string>
 
-/// What the configuration space of a PCI function says, as sysfs has it in `config`
+/// Reads the configuration space of a PCI function, which sysfs has in `config`
 /// (PCI Express Base Specification, chapter 7). Only root reads more than its first 64 bytes.
 namespace offload::doctor {
 
 enum class Setting : std::uint8_t { unreadable, off, on };
 
-/// Whether a bridge sends what one device below it writes to another through the root complex.
+/// Returns whether a bridge redirects writes between devices below it to the root complex.
 Setting acs_redirects(const std::string& space);
 
-/// Whether a function may mark what it writes as free to overtake (Device Control, bit 4).
+/// Returns whether a function may mark its writes as free to overtake (Device Control, bit 4).
 Setting relaxed_ordering(const std::string& space);
 
 }  // namespace offload::doctor

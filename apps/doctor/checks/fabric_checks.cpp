@@ -41,7 +41,7 @@ std::string uplink_of(const Tree& tree, const Pair& pair) {
   return pair.interface.empty() ? "INTERFACE" : pair.interface;
 }
 
-/// Of the priority that packets of a traffic class have by default: the first three bits of it.
+/// Checks the default priority of packets of a traffic class: the first three bits of the class.
 Finding check_lossless(const std::string& interface, std::int64_t traffic_class) {
   const auto priority = traffic_class >> 5;
   return {Severity::note, "priority flow control",

@@ -12,7 +12,7 @@
 namespace offload::doctor {
 namespace {
 
-/// What a server of thousands of clients opens.
+/// The open files of a server with thousands of clients.
 constexpr std::uint64_t kOpenFiles = 65'536;
 /// A client of a server takes some 4 KiB.
 constexpr std::uint64_t kMemory = kOpenFiles * 4096;

@@ -5,7 +5,7 @@
 #include "apps/doctor/finding.hpp"
 #include "apps/doctor/tree.hpp"
 
-/// A GPU and a network card that are to work together.
+/// A GPU and a network card that must work together.
 namespace offload::doctor {
 
 struct Pair {
@@ -16,7 +16,7 @@ struct Pair {
 };
 
 /// Finds what a user names: the GPU by its PCI address, "-" for none on this machine; the card by
-/// its RDMA device, network interface or PCI address. Throws Error (not_found) with what there is.
+/// its RDMA device, network interface or PCI address. Throws Error (not_found) with a list of all.
 Pair find_pair(const Tree& tree, const std::string& gpu, const std::string& nic);
 
 /// Checks all that the two need, on this side of the network.
@@ -33,7 +33,7 @@ Findings check_relaxed_ordering(const Tree& tree, const Pair& pair);
 // From the card to its peers (fabric_checks.cpp).
 Findings check_adaptive_routing(const Tree& tree, const Pair& pair);
 Findings check_traffic_class(const Tree& tree, const Pair& pair);
-/// Of a card that is a BlueField: its mode, SFs, representors and bridges. Nothing of others.
+/// Checks the mode, SFs, representors and bridges of a BlueField; no findings for other cards.
 Findings check_bluefield(const Tree& tree, const Pair& pair);
 
 }  // namespace offload::doctor

@@ -147,7 +147,7 @@ Merged merge(const std::vector<Result>& results) {
   whole.options = merge_options(results);
   whole.status = worst_status(results);
   for (const Result& result : results) {
-    // As if a shell had begun them together.
+    // The command line looks as if a shell had begun them together.
     if (&result != &results.front()) whole.command_line.emplace_back("&");
     whole.command_line.insert(whole.command_line.end(), result.command_line.begin(),
                               result.command_line.end());

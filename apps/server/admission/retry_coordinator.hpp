@@ -98,7 +98,7 @@ class RetryCoordinator {
   void note_retry() noexcept {
     retried_ = state_ == State::exclusive ? std::optional(others_) : std::nullopt;
   }
-  /// Whether no other thread has had requests with a worker since the last suspect was posted.
+  /// Returns whether no other thread had requests with a worker since the last suspect's posting.
   [[nodiscard]] bool was_alone() const noexcept { return retried_ && *retried_ == others().count; }
 
  private:

@@ -47,7 +47,7 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   /// More than the highest number of a protocol::Refusal.
   static constexpr std::size_t kRefusals = 32;
 
-  /// Whether there may be a reader: then connections note arrivals. Set before the thread starts.
+  /// Set if there may be a reader: then connections note arrivals. Constant once the thread runs.
   bool is_shown = false;
   core::Counter connections;  ///< now
   core::Counter accepted;

@@ -22,7 +22,7 @@ class DatagramRunner {
   /// Stops.
   virtual ~DatagramRunner() = default;
 
-  /// Returns a readable name of what serves.
+  /// Returns a readable name of the device.
   [[nodiscard]] virtual std::string name() const = 0;
   /// Returns whether the engine's turns must wake the driver, because a kernel cannot.
   [[nodiscard]] virtual bool needs_waking() const noexcept = 0;

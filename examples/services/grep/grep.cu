@@ -14,7 +14,7 @@ using offload::kernels::reduce_or;
 using offload::kernels::Request;
 using offload::kernels::ServiceSetup;
 
-/// Which bytes each position of a pattern takes.
+/// The bytes that each position of a pattern accepts.
 using Pattern = std::vector<std::vector<bool>>;
 
 /// Reads a pattern as README.md has it. Throws std::invalid_argument.
@@ -93,7 +93,7 @@ class PatternReader {
     return static_cast<int>(value < 16 ? value : value - 6);
   }
 
-  /// As Python's re for bytes: of ASCII.
+  /// Returns whether it is in the class, as in Python's re for bytes: ASCII only.
   static bool is_of_class(int byte, char name) {
     const bool digit = byte >= '0' && byte <= '9';
     const int lower = byte | 0x20;
@@ -130,7 +130,7 @@ class PatternReader {
 ///
 /// Shift-and (Baeza-Yates and Gonnet): a bit for each position of each pattern, in words of 64
 /// bits. As a match is never longer than the longest pattern, each lane takes a stretch of the
-/// message, and begins so much before it.
+/// message, and begins earlier by that length.
 struct Grep {
   static constexpr const char* kName = "grep";
 

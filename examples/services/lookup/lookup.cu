@@ -55,7 +55,7 @@ struct Lookup {
     std::uint64_t key;
     std::uint64_t value;
   };
-  /// Of an entry that is empty: no table has this key.
+  /// The key of an empty entry: no table has it.
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
   /// The finalizer of MurmurHash3. Keys that are counted up spread too.
@@ -116,7 +116,7 @@ struct Lookup {
     }
     constexpr std::uint64_t kMost = std::uint64_t{1} << 30;  // 32 GiB
     if (header.count > kMost) throw std::runtime_error(path + ": over 2^30 keys");
-    // By parts: memory for what the file has, not for what it claims.
+    // In parts: memory for the file's real contents, not for the size that it claims.
     std::vector<Entry> entries;
     Entry part[4096];
     for (std::uint64_t left = header.count; left != 0;) {

@@ -27,7 +27,7 @@ OFFLOAD_HOST_DEVICE inline float float_of(std::uint32_t bits) {
   return number;
 }
 
-/// Of a weight as it is stored, fp32 or bf16.
+/// Converts a stored weight, fp32 or bf16.
 OFFLOAD_HOST_DEVICE inline float number_of(float weight) {
   return weight;
 }
@@ -39,7 +39,7 @@ OFFLOAD_HOST_DEVICE inline float relu(float number) {
   return number > 0 ? number : 0;
 }
 
-/// Where the parameters are. Of a hidden layer, the weights of one input lie side by side; of the
+/// The parameters. In a hidden layer, the weights of one input lie side by side; in the
 /// last, those of one output.
 template <class Stored>
 struct Model {
@@ -183,7 +183,7 @@ __device__ __noinline__ void run(const WarpTile& group, const Request& request,
   }
 }
 
-/// What a block's threads share of a message.
+/// The data of a message that a block's threads share.
 template <class Stored>
 struct BlockNumbers {
   static constexpr std::uint32_t kRun = Weights<Stored>::kCount;

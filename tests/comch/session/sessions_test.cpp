@@ -114,8 +114,7 @@ TEST_F(SessionsOfBothSides, AServerThatWantsMoreMemoryThanAllowedIsRefused) {
   listen();
   worker_session_.emplace(worker_engine_, address_, test::hello(), 4096, server_events_);
   EXPECT_TRUE(run_until([&] { return server_events_.lost == 1; }));
-  EXPECT_NE(server_events_.reason.find("4096 remain"), std::string::npos)
-      << server_events_.reason;
+  EXPECT_NE(server_events_.reason.find("4096 remain"), std::string::npos) << server_events_.reason;
   EXPECT_TRUE(run_until([&] { return log_.has("is gone"); }));
 }
 

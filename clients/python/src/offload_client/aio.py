@@ -236,7 +236,7 @@ class AsyncClient:
             iteration.complete = True
         finally:
             for _, answer in asked:
-                # Where it has failed already, that would be logged as an error that nobody saw.
+                # A failure that no caller retrieves would be logged by asyncio as an error.
                 if not answer.cancel() and not answer.cancelled():
                     answer.exception()
 

@@ -17,7 +17,7 @@ from .exchange import Iteration
 
 # Unsent bytes above which requests() waits for a response before it adds another request.
 MOST_UNSENT = 1 << 20
-# Without a descriptor of its own, which a forked process would share.
+# Without a separate descriptor, which a forked process would share.
 Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 
@@ -152,8 +152,8 @@ class Client:
             self._transfer(remaining)
 
     def _transfer(self, seconds: Optional[float]) -> None:
-        """Receives and sends what it can; if that is nothing, waits so long until it can."""
-        # What the server said last is read before sending fails.
+        """Receives and sends as much as it can; if it cannot, waits for this time until it can."""
+        # The server's last message is read before sending fails.
         received = self._connection.receive()
         if self._connection.send() or received or self._connection.exchange.lost:
             return

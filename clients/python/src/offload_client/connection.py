@@ -85,12 +85,12 @@ class Connection(Generic[AnySlot]):
         if self.exchange.lost or not self.outgoing:
             return False
         try:
-            # What TLS could not send it wants again, with more behind it or not: this never shrinks.
+            # TLS requires unsent bytes again, with or without more behind them: this never shrinks.
             sent = self.socket.send(self.outgoing[:SEND_SIZE])
         except NOT_NOW:
             return False
         except OSError as error:
-            # What the server said last comes before the failure.
+            # The server's last message comes before the failure.
             while self.receive():
                 pass
             self.exchange.lose(f"sending failed: {error}")
@@ -135,7 +135,7 @@ class Connection(Generic[AnySlot]):
 
     def _hang_up(self, notify: bool) -> None:
         """Ends the lost connection, in TLS with a close_notify if `notify`."""
-        self.exchange.lose("")  # again, for what was submitted meanwhile
+        self.exchange.lose("")  # again, for requests submitted meanwhile
         self.outgoing.clear()
         if self.socket.fileno() < 0:
             return

@@ -10,7 +10,7 @@ from .errors import (CLOSING, OF_CONNECTION, ConnectionLost, OffloadError, Proto
 
 
 class Slot(Protocol):
-    """Where the outcome of a request goes: an asyncio.Future, for one. One that is done when the
+    """Receives the outcome of a request: an asyncio.Future, for example. One that is done when the
     outcome comes was given up by its caller."""
 
     def done(self) -> bool: ...
@@ -22,7 +22,7 @@ AnySlot = TypeVar("AnySlot", bound=Slot)
 
 
 class Iteration:
-    """Whether an iteration of requests() has reached its end. A generator that an exception ended
+    """Records whether an iteration of requests() has reached its end. A generator that an exception ended
     looks the same afterwards as one that has reached it."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ Path = Union[str, "os.PathLike[str]"]
 def tls_context(ca: Optional[Path] = None, certificate: Optional[Path] = None,
                 key: Optional[Path] = None) -> ssl.SSLContext:
     """For a client that speaks TLS 1.3 only and checks the server's certificate and name. All are
-    PEM files. `ca`: whose certificates to trust in place of the system's authorities; `certificate`
+    PEM files. `ca`: the authorities to trust instead of the system's; `certificate`
     and `key`: this client's own, for a server with --tls-client-ca."""
     context = ssl.create_default_context(cafile=ca)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
