@@ -94,7 +94,7 @@ void use_keys(SSL_CTX* context, std::vector<PreSharedKey> keys) {
   owned->list = std::move(keys);
   if (owned->list.empty() || !std::all_of(owned->list.begin(), owned->list.end(), &is_usable)) {
     throw Error(ErrorCode::invalid_value,
-                "a pre-shared key for TLS has to have 16 to 256 bytes and a name of 1 to 128");
+                "a pre-shared key for TLS must have 16 to 256 bytes and a name of 1 to 128");
   }
   if (::SSL_CTX_set_ex_data(context, keys_index(), owned.get()) != 1) {
     throw_openssl_error("cannot set the keys for TLS", ErrorCode::no_memory);
