@@ -17,8 +17,8 @@ struct CUgraphNode_st;
 /// returns a ServiceInterface. No exception crosses these functions.
 namespace offload::kernels {
 
-/// Incremented with every change of this file, of the channel's layout and of the functions'
-/// parameters.
+/// Incremented with every change of the declarations here, of the channel's layout and of the
+/// functions' parameters.
 inline constexpr std::uint32_t kServiceInterface = 4;
 static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
                   sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
