@@ -12,9 +12,9 @@ struct CUstream_st;
 struct CUgraph_st;
 struct CUgraphNode_st;
 
-/// How a worker calls a service: plain functions and structs, the same for those that are built in
-/// and those of modules. A module is a shared library with one function (kServiceEntry) that
-/// returns a ServiceInterface. No exception crosses these functions.
+/// The interface by which a worker calls a service: plain functions and structs, the same for
+/// built-in services and those of modules. A module is a shared library with one function
+/// (kServiceEntry) that returns a ServiceInterface. No exception crosses these functions.
 namespace offload::kernels {
 
 /// Incremented with every change of the declarations here, of the channel's layout and of the

@@ -7,8 +7,8 @@
 /// The memory of packets (UMEM of AF_XDP), and the home to which each unused frame returns.
 namespace offload::kernels::packet {
 
-/// Where free frames wait: a fill ring, out of which the driver takes frames to receive into, or a
-/// ring of the same form out of which a queue takes frames to send. Many give, one takes.
+/// A ring of free frames: a fill ring, from which the driver takes frames to receive into, or a
+/// ring of the same form from which a queue takes frames to send. Many give, one takes.
 struct FrameRing {
   Ring<std::uint64_t> ring;
   RingOrder* order;

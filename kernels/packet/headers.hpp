@@ -59,7 +59,7 @@ struct Headers {
     return error == FrameError::none && !is_fragment && protocol == of;
   }
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t payload_length() const { return end - payload; }
-  /// Where the time to live, or the hop limit, of an IP packet is.
+  /// Returns the offset of the time to live, or of the hop limit, of an IP packet.
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::uint32_t hops() const {
     return ip + (ethertype == kIpv4 ? 8U : 7U);
   }
@@ -212,8 +212,8 @@ OFFLOAD_HOST_DEVICE inline Headers parse_headers(const std::uint8_t* frame, std:
   return headers;
 }
 
-/// Whether a whole packet's UDP, TCP or ICMP checksum is right; others have none. A UDP datagram
-/// over IPv4 may be without (RFC 768).
+/// Returns whether a whole packet's UDP, TCP or ICMP checksum is right; others have none. A UDP
+/// datagram over IPv4 may be without (RFC 768).
 OFFLOAD_HOST_DEVICE inline bool transport_checksum_is_right(const std::uint8_t* frame,
                                                             const Headers& headers) {
   const std::uint8_t* const transport = frame + headers.transport;

@@ -127,7 +127,7 @@ void Requester::on_content(const ContentResponse& response) {
 /// together.
 Requester::Run Requester::find_run(std::span<const std::byte> frames, std::uint32_t most) noexcept {
   Run run{0, 0};
-  // Usually there is no run because the next request belongs to another user.
+  // Usually there is no run because the next request has another user_data.
   if (receiver_.longest_response == nullptr || most < 2 ||
       send(received_).user_data != send(received_ + 1).user_data) {
     return run;

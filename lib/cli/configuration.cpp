@@ -31,7 +31,7 @@ bool is_flag(const CLI::Option& option) {
   return option.get_items_expected_max() == 0;
 }
 
-/// Whether a file may have it, and --print-config shows it. Hidden ones have no group.
+/// Returns whether a file may have it, and --print-config shows it. Hidden ones have no group.
 bool is_setting(const CLI::Option& option) {
   return option.get_configurable() && !option.get_lnames().empty() && name_of(option) != "version";
 }

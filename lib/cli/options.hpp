@@ -36,13 +36,13 @@ class CommandLine {
   void begin_group(const std::string& name);
   /// Returns the result of parse() for a command line with an error. `wrong`: the error, one line.
   [[nodiscard]] Leave refuse(const std::string& wrong) const;
-  /// Whether it was said, after parse(). `option`: its long name.
+  /// Returns whether the option was given, after parse(). `option`: its long name.
   [[nodiscard]] bool has(const std::string& option) const;
 
   /// Adds a sub-command with its own options, owned by this object; the user must give one of them.
   CommandLine& add_command(const std::string& name, const std::string& description,
                            const std::string& footer = {});
-  /// Whether this one of the sub-commands was said, after its parent's parse().
+  /// Returns whether this sub-command was given, after its parent's parse().
   [[nodiscard]] bool said() const;
 
   [[nodiscard]] CLI::App& native() const noexcept { return *app_; }

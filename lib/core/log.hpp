@@ -13,7 +13,7 @@
 
 namespace offload::core {
 
-/// How a line looks: "time level program: text", or a JSON object.
+/// The format of a line: "time level program: text", or a JSON object.
 enum class LogFormat : std::uint8_t { text, json };
 
 /// Sends the log to standard error. `levels`: as for log_levels_are_right(). No caller waits for
@@ -25,9 +25,9 @@ void start_log(const std::string& program, const std::string& levels,
 /// Sets the levels from now on. `levels`: as for start_log(). Any thread.
 void set_log_level(const std::string& levels);
 
-/// Whether `text` is a level, or several divided by commas: one for all, and NAME=LEVEL for each
-/// component that has its own. A level is one of log_levels(), or the number of it that the
-/// reference's logger has (10 off, 20 critical, then error, warning, info, debug, 70 trace). A
+/// Returns whether `text` is a level, or several separated by commas: one for all, and NAME=LEVEL
+/// for each component that has its own. A level is one of log_levels(), or the number of it that
+/// the reference's logger has (10 off, 20 critical, then error, warning, info, debug, 70 trace). A
 /// component is a folder of lib/ or apps/; "lib" is all of lib/ that has no own. The last one
 /// counts.
 [[nodiscard]] bool log_levels_are_right(std::string_view text) noexcept;

@@ -9,7 +9,7 @@
 
 namespace offload::core {
 
-/// Which lines a log reports, by component.
+/// The lines that a log reports, by component.
 class LogLevels {
  public:
   /// LogLevel's values; what is above all of them reports nothing.

@@ -22,7 +22,7 @@ class ServiceManager {
   /// It ends, in its own time.
   void stopping(std::string_view status) noexcept;
 
-  /// When tick() is due: TimePoint::max() without a watchdog.
+  /// Returns when tick() is due: TimePoint::max() without a watchdog.
   [[nodiscard]] TimePoint next_tick() const noexcept { return next_tick_; }
   /// Says that the calling thread turns, if that is due: three times within the watchdog's limit.
   void tick(TimePoint now) noexcept;

@@ -60,7 +60,7 @@ inline constexpr std::size_t kCapabilities = 11;
 /// "shared_memory", "dma_buf", ...
 std::string_view name_of(Capability capability) noexcept;
 
-/// Whether a capability is supported, and if not, why.
+/// The support of a capability: whether it is there, and if not, why.
 struct Support {
   bool supported = false;
   std::string reason;  ///< why not; empty if it is

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-/// Whether a GPU may write to registers of other PCIe devices, such as a network card's doorbells.
+/// The right of a GPU to write to registers of other PCIe devices, such as a card's doorbells.
 namespace offload::device {
 
 /// Returns whether NVIDIA's driver has the option PeerMappingOverride=1, without which it maps such

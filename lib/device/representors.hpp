@@ -13,7 +13,7 @@
 /// for functions which the card gives to others, as a DPU's for those that its host sees.
 namespace offload::device {
 
-/// Which function of a card, in the card's own numbers.
+/// Identifies a function of a card, in the card's own numbers.
 struct Function {
   FunctionKind kind = FunctionKind::physical;
   std::uint32_t controller = 0;  ///< 0: the machine that drives the card; a DPU's host is another

@@ -92,7 +92,7 @@ class Buffer {
 
   /// The next buffer of the list, null at its end.
   [[nodiscard]] Buffer* next() const noexcept { return next_; }
-  /// Whether it is the first of its list, or in no list.
+  /// Returns whether it is the first of its list, or in no list.
   [[nodiscard]] bool is_head() const noexcept { return !has_former_; }
 
   /// Appends the list that `tail` heads to this one; both must be heads of different lists. Moves
@@ -106,7 +106,7 @@ class Buffer {
   [[nodiscard]] std::size_t element_count() const noexcept;
   /// The bytes of data in them.
   [[nodiscard]] std::size_t total_length() const noexcept;
-  /// Whether they are at most `most_elements`, such as the max_sge of a device.
+  /// Returns whether there are at most `most_elements`, such as the max_sge of a device.
   [[nodiscard]] bool fits(std::size_t most_elements) const noexcept;
   /// Returns whether the processor can access all of them: none is in memory of a device.
   [[nodiscard]] bool all_in_host() const noexcept;

@@ -15,7 +15,7 @@ namespace offload::memory {
 /// takes 253 (SCM_MAX_FD, unix(7)).
 inline constexpr std::size_t kMaxRanges = 64;
 
-/// Where the bytes of a range are, which decides what can access them.
+/// The place of a range's bytes, which decides what can access them.
 enum class Location : std::uint8_t {
   host,    ///< accessible to this process alone
   shared,  ///< accessible to every process that has the descriptor

@@ -17,9 +17,8 @@ namespace offload::metrics {
 template <class Interval>
 class IntervalRecorder {
  public:
-  /// @name The writer: one thread
-  /// @{
-  /// Where to record now. The reference holds until the next offer() that returns true.
+  /// @name The writer: one thread @{ Returns the interval to record in. The reference is valid
+  /// until the next offer() returns true.
   [[nodiscard]] Interval& active() noexcept { return *active_; }
 
   /// Offers the active interval to the reader; active() is an empty one then. False, and nothing

@@ -50,7 +50,7 @@ class LatencyHistogram {
   /// the middle of its bucket, clamped to min() and max(). 0 if none was recorded.
   [[nodiscard]] std::chrono::nanoseconds percentile(double quantile) const noexcept;
 
-  /// How many latencies are `latency` or shorter, or in its bucket.
+  /// Returns the number of latencies up to `latency`, including those in its bucket.
   [[nodiscard]] std::uint64_t count_up_to(std::chrono::nanoseconds latency) const noexcept;
 
   /// Returns the figures of a report beside count(), in microseconds with the names of its JSON:

@@ -19,7 +19,7 @@ namespace offload::net {
 /// `address` with another port.
 SocketAddress with_port(const SocketAddress& address, std::uint16_t port) noexcept;
 
-/// Whether `error` says that this machine does not have an address, or nothing of its family.
+/// Returns whether `error` means that this machine lacks an address, or its whole family.
 [[nodiscard]] bool is_of_no_use_here(const core::Error& error) noexcept;
 
 /// The number of ports to try if the free port of the first address is in use at another one.

@@ -33,7 +33,7 @@ class OutputBatch {
     vectors_.reserve(most_pieces_);
   }
 
-  /// Whether there may be no room for another frame, or another piece of two.
+  /// Returns whether there may be no room for another frame, or for another two pieces.
   [[nodiscard]] bool full() const noexcept {
     return capacity_ - used_ < frame_room_ || piece_count_ + 2 > most_pieces_;
   }

@@ -63,7 +63,7 @@ class Stream {
       return tls_->send(bytes);
     return ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  /// Whether the TLS call before, a receive too, waits for the socket to take bytes.
+  /// Returns whether the last TLS call, even a receive, waits for the socket to take bytes.
   [[nodiscard]] bool wants_write() const noexcept { return tls_ && tls_->wants_write(); }
 
   /// Tells a peer in TLS that nothing more is sent, before the socket is closed.

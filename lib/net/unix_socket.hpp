@@ -12,7 +12,7 @@ namespace offload::net {
 /// socket.
 core::Fd listen_unix(const std::string& path, int backlog);
 
-/// Whether `path` is one that sockaddr_un takes: not empty, at most 107 bytes.
+/// Returns whether `path` fits in a sockaddr_un: not empty, at most 107 bytes.
 [[nodiscard]] bool is_unix_path(const std::string& path) noexcept;
 
 }  // namespace offload::net

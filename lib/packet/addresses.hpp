@@ -24,7 +24,7 @@ class AddressChanges {
  public:
   /// Throws Error.
   AddressChanges();
-  /// Whether that was so since the last call, or since the constructor. Does not block.
+  /// Returns whether they changed since the last call, or since the constructor. Does not block.
   bool take() noexcept;
 
  private:

@@ -26,7 +26,7 @@ constexpr std::size_t lines(std::size_t bytes) {
 
 }  // namespace
 
-/// Where each thing is: counted from 0 by the constructor of Image, and written by made_for().
+/// The offset of each part: counted from 0 by the constructor of Image, and written by made_for().
 struct Image::Writer {
   const Image& image;
   std::byte* at;

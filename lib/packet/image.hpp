@@ -26,7 +26,7 @@ class Image {
   /// The bytes that go to `at`, where device functions see them, aligned to 64. Once, as the rings
   /// begin with them.
   [[nodiscard]] std::vector<std::byte> made_for(std::byte* at, const SeenAt& seen_at) const;
-  /// Where the handles are, of all ports in their order: kernels::packet::Queue[queue_count()].
+  /// Returns the handles of all ports, in their order: kernels::packet::Queue[queue_count()].
   [[nodiscard]] kernels::packet::Queue* queues(std::byte* at) const noexcept;
   [[nodiscard]] std::size_t queue_count() const noexcept { return queue_count_; }
 

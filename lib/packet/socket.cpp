@@ -88,7 +88,7 @@ void Socket::bind(FrameMemory& memory, const SocketPlace& place) const {
   address.sxdp_queue_id = place.hardware_queue;
   const int shares = place.same_hardware_queue >= 0 ? place.same_hardware_queue : memory.socket();
   if (shares >= 0) {
-    // How frames move is then that socket's matter, and the kernel takes no other flag.
+    // That socket then determines how frames move, and the kernel accepts no other flag.
     address.sxdp_flags = XDP_SHARED_UMEM;
     address.sxdp_shared_umem_fd = static_cast<__u32>(shares);
   } else {

@@ -32,7 +32,7 @@ class Context : Pollable {
     running,
     stopping,  ///< stop() was called; tasks are being completed
   };
-  /// When a running context is polled.
+  /// The times at which a running context is polled.
   enum class Turns : std::uint8_t {
     while_in_flight,  ///< while it has tasks in flight
     on_request,       ///< once after each request_turn(), for a subclass that gets notifications

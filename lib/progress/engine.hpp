@@ -138,7 +138,7 @@ class Engine {
     if (!knows_time_) read_clock(core::Duration::max());
     return run_time_;
   }
-  /// When run_time() will be `time`, if nothing is lost until then: a deadline for run_once().
+  /// Returns when run_time() will be `time`, if no time is lost until then: for run_once().
   [[nodiscard]] core::TimePoint when(core::RunTime time) noexcept {
     return time == core::RunTime::max() ? core::TimePoint::max() : now() + (time - run_time());
   }

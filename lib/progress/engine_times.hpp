@@ -5,7 +5,7 @@
 
 namespace offload::progress {
 
-/// Where the time of an engine's thread went, by turns of run_once(), in nanoseconds. The engine's
+/// The use of the time of an engine's thread, by turns of run_once(), in nanoseconds. The engine's
 /// thread writes it and any may read it. A turn's own reading of the clock ends the turn before, so
 /// that it costs no other but after a sleep; what the caller does between two turns belongs to the
 /// first.

@@ -54,7 +54,7 @@ class GraphInstance final : public Task, public core::ListNode<GraphInstance> {
   void unbind() noexcept;
   [[nodiscard]] bool is_bound() const noexcept;
   void begin() noexcept;
-  /// Whether there is work now: a node to run, or the instance's completion to report.
+  /// Returns whether there is work: a node to run, or the instance's completion to report.
   [[nodiscard]] bool has_work() const noexcept;
   [[nodiscard]] bool has_node() const noexcept;
   void run_next_node() noexcept;

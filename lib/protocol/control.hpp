@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kMaxUserMessage = kMaxControlLength - 6;
 inline constexpr std::size_t kMaxServices = 16;
 inline constexpr std::size_t kMaxServiceName = 32;
 
-/// Whether a service may be called so: 1 to kMaxServiceName of a-z, 0-9, - and _.
+/// Returns whether it is a valid name of a service: 1 to kMaxServiceName of a-z, 0-9, - and _.
 [[nodiscard]] bool is_service_name(std::string_view name) noexcept;
 
 /// Either side takes a peer for dead that sends nothing for this many keep-alive intervals.

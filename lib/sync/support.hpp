@@ -15,7 +15,7 @@ enum class ExportTarget : std::uint8_t {
   dpa,      ///< processors of a card
 };
 
-/// Whether events can be exported to `target` by `device`, and if not, why: by the host to
+/// Returns whether events can be exported to `target` by `device`, and if not, why: by the host to
 /// processes, by a GPU to its kernels, by an RDMA device to peers. Any thread.
 device::Support supports_export(const device::Device& device, ExportTarget target);
 

@@ -12,7 +12,7 @@
 
 namespace offload::telemetry {
 
-/// Whether a thread turns, for /healthz. That thread notes its turns; others ask.
+/// Detects whether a thread turns, for /healthz. That thread notes its turns; others ask.
 ///
 /// After a pause of the whole process (SIGSTOP, a freezer, a paused machine) each last turn is too
 /// long ago, and the asking thread may be the first one that runs. So a thread that seems to hang

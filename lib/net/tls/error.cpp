@@ -8,7 +8,7 @@ std::string take_openssl_error() {
   const unsigned long error = ::ERR_get_error();
   ::ERR_clear_error();
   if (error == 0) return "unknown error";
-  // Where the cause is the system's, a file that is not there for example, it has no reason.
+  // If the cause is the system's, for example a missing file, it has no reason.
   if (ERR_SYSTEM_ERROR(error)) return core::describe_errno(ERR_GET_REASON(error));
   const char* const reason = ::ERR_reason_error_string(error);
   return reason != nullptr ? reason : "error " + std::to_string(error);

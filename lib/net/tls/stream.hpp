@@ -50,9 +50,10 @@ class TlsStream {
   /// the peer can still be received.
   void close_notify() noexcept;
 
-  /// Whether the call before waits for the socket to take bytes, a receive or handshake too.
+  /// Returns whether the last call, even a receive or handshake, waits for the socket to take
+  /// bytes.
   [[nodiscard]] bool wants_write() const noexcept;
-  /// Whether the kernel encrypts, or decrypts.
+  /// Return whether the kernel encrypts, or decrypts.
   [[nodiscard]] bool kernel_sends() const noexcept { return kernel_sends_; }
   [[nodiscard]] bool kernel_receives() const noexcept;
   /// Why the stream failed, for people; empty if it did not.

@@ -22,7 +22,7 @@ namespace offload::rdma {
 /// data (rdma_connect(3)).
 inline constexpr std::size_t kMaxPrivateData = 56 - kDescriptorBytes - 1;
 
-/// How the two ends learn each other's queue pair.
+/// The way in which the two ends learn each other's queue pair.
 enum class CmExchange : std::uint8_t {
   descriptors,  ///< by ConnectionDescriptors in the private data, between two CmConnections
   /// By the parameters of librdmacm's own messages, with any application of it, such as rping. The

@@ -63,7 +63,7 @@ class Connection final : public progress::Context, CompletionHandler {
   /// Throws Error: bad_state unless it is running and not connected, else as Pairing::connect.
   void connect_to(const ConnectionDescriptor& peer,
                   std::optional<std::uint32_t> sq_psn = std::nullopt);
-  /// Whether it takes operations: from connect_to until one fails, or stop().
+  /// Returns whether it accepts operations: from connect_to until one fails, or stop().
   [[nodiscard]] bool connected() const noexcept;
   /// Called when connected() becomes true, at the end of connect_to, and when it becomes false: by
   /// a failure or by stop(). It must not throw, nor destroy the connection. Throws Error
@@ -108,7 +108,7 @@ class Connection final : public progress::Context, CompletionHandler {
   [[nodiscard]] std::uint32_t depth() const noexcept {
     return static_cast<std::uint32_t>(sends_.max_wr() + receives_.max_wr());
   }
-  /// When a stop ends the queue pair, unless on_completion has before.
+  /// Returns the time at which a stop ends the queue pair, unless on_completion does so before.
   [[nodiscard]] core::TimePoint flush_end() const noexcept {
     return outstanding() != 0 ? flush_deadline_ : shared_flush_end_;
   }

@@ -7,8 +7,7 @@
 #include "rdma/connection/pairing.hpp"
 #include "rdma/connection/path_choice.hpp"
 
-/// Where the queue pairs of a connection begin on this machine: port, GID and how packets are
-/// marked.
+/// The local end of a connection's queue pairs: port, GID and the marks of packets.
 namespace offload::rdma {
 
 /// The folder of the defaults of `rdma_cm` (Documentation/ABI/testing/configfs-rdma_cm).

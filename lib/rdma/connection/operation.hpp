@@ -88,7 +88,7 @@ class Receive : public Operation {
   /// Bytes of the message, or of the peer's write.
   [[nodiscard]] std::uint32_t length() const noexcept { return length_; }
   [[nodiscard]] std::optional<std::uint32_t> immediate() const noexcept { return immediate_; }
-  /// Whether it was a write with an immediate, whose bytes are not in the destination.
+  /// Returns whether it was a write with an immediate, whose bytes are not in the destination.
   [[nodiscard]] bool written_elsewhere() const noexcept { return written_elsewhere_; }
 
  protected:

@@ -7,8 +7,8 @@
 
 namespace offload::rdma {
 
-/// Whether connections of `type` over `device` have tasks of the type Task, and if not, why. Both
-/// ends need it; what the peer grants is another matter. Any thread.
+/// Returns whether connections of `type` over `device` have tasks of the type Task, and if not,
+/// why. Both ends need it; the peer's grants are a separate condition. Any thread.
 template <std::derived_from<Operation> Task>
 [[nodiscard]] device::Support supports_task(const DeviceContext& device, QpType type = QpType::rc) {
   constexpr bool kAtomic =

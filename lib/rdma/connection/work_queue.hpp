@@ -81,8 +81,8 @@ class WorkQueue {
   void drop_unposted() noexcept { tail_ = posted_; }
   void clear() noexcept { head_ = posted_ = tail_; }
 
-  /// How many tasks the completion of a number ends, which are all up to it; 0 for a number that is
-  /// not outstanding.
+  /// Returns the number of tasks that the completion of a number ends: all up to it; 0 for a number
+  /// that is not outstanding.
   [[nodiscard]] std::size_t count_up_to(std::uint32_t number) const noexcept {
     const std::uint64_t distance = (number - head_) & kMask;
     return distance < outstanding() ? distance + 1 : 0;

@@ -32,7 +32,7 @@ class Arena {
   /// Returns zeroed memory on separate cache lines, because one side writes records while the other
   /// reads their neighbours. `alignment`: a power of two. Null: there is not enough.
   void* take(std::size_t size, std::size_t alignment) noexcept;
-  /// Whether all of [begin, begin + size) is in its memory.
+  /// Returns whether all of [begin, begin + size) is in its memory.
   [[nodiscard]] bool has(const void* begin, std::size_t size) const noexcept;
   [[nodiscard]] std::byte* begin() const noexcept { return bytes_.data(); }
 

@@ -4,7 +4,7 @@
 #include "rdma/proxy/proxy.hpp"
 #include "rdma/proxy/translation.hpp"
 
-/// How a proxy's queue ends: nothing more goes out, and all that was posted comes back.
+/// The end of a proxy's queue: it sends no more, and completes all posted entries.
 namespace offload::rdma {
 namespace {
 

@@ -28,7 +28,7 @@ enum class EntryFormat : std::uint8_t {
   raw_packet,  ///< frames of Ethernet: kernels/rdma/ethernet.hpp
 };
 
-/// How strictly doorbells and entries are read.
+/// The strictness with which doorbells and entries are read.
 enum class Reading : std::uint8_t {
   /// Like a card: a doorbell may be rung before its record is written, fields that a card ignores
   /// may have any value, and all its modes of completions and of fences are accepted. NVIDIA's
@@ -131,7 +131,7 @@ class ReceiveReader {
   bool has_fault_ = false;
 };
 
-/// Whether it is a send, which takes up a receive with its bytes.
+/// Returns whether it is a send, which uses up a receive for its bytes.
 constexpr bool is_send(kernels::rdma::Opcode opcode) {
   return opcode == kernels::rdma::Opcode::send || opcode == kernels::rdma::Opcode::send_with_imm;
 }

@@ -15,7 +15,7 @@ struct QueuePairMemory {
   kernels::rdma::ReceiveQueue receive;
 };
 
-/// How much a queue pair takes at a time; powers of two, up to kMostEntries.
+/// The capacity of a queue pair; powers of two, up to kMostEntries.
 struct QueueSizes {
   std::uint32_t send_blocks = 64;  ///< of 64 bytes; an entry takes one to sixteen
   std::uint32_t receives = 64;

@@ -15,7 +15,7 @@ enum class Family : std::uint8_t { any, ipv4, ipv6 };
 
 /// ipv4 for an IPv4 address mapped into IPv6 (RFC 4291, 2.5.5.2), else ipv6.
 Family family_of(const ibv_gid& gid) noexcept;
-/// Whether it is fe80::/10, which no router forwards.
+/// Returns whether it is in fe80::/10, which no router forwards.
 bool is_link_local(const ibv_gid& gid) noexcept;
 bool equal(const ibv_gid& a, const ibv_gid& b) noexcept;
 /// Returns whether it is all zeroes.
@@ -27,8 +27,8 @@ std::string to_string(const ibv_gid& gid);
 /// The GID of an IPv4 or IPv6 address. Throws Error (invalid_value).
 ibv_gid parse_gid(std::string_view address);
 
-/// Which entry of a port's GID table, the source addresses of its packets, to choose. The default
-/// finds the one that most networks route.
+/// Chooses an entry of a port's GID table, the source addresses of its packets. The default finds
+/// the one that most networks route.
 struct GidRule {
   Family family = Family::any;
   std::optional<ibv_gid> address;  ///< only the entry with this address

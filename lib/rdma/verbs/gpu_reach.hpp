@@ -8,7 +8,7 @@
 
 namespace offload::rdma {
 
-/// How a card reaches memory of a GPU.
+/// The way in which a card reaches memory of a GPU.
 enum class Reach : std::uint8_t {
   dma_buf,
   address,  ///< by the GPU's driver for peer memory

@@ -21,7 +21,7 @@ class ProtectionDomain {
 
   [[nodiscard]] ibv_pd* get() const noexcept { return native_.get(); }
   [[nodiscard]] std::string device_name() const { return native_->context->device->name; }
-  /// Whether dma-bufs can be registered, such as GPU memory.
+  /// Returns whether dma-bufs can be registered, such as GPU memory.
   [[nodiscard]] device::Support supports_dma_buf() const;
 
  private:
