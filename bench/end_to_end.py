@@ -22,7 +22,7 @@ BIN = Path(os.environ.get("OFFLOAD_BIN_DIR",
                           Path(__file__).resolve().parent.parent / "build/release/bin"))
 START_LIMIT_S = 30
 STOP_LIMIT_S = 20
-# What offload-server has by itself, and at most.
+# The default of offload-server, and its maximum.
 USUAL_SLOTS, MOST_SLOTS = 128, 4096
 LONGEST_TO_SHARE = 1024
 
@@ -99,7 +99,7 @@ class Row(NamedTuple):
     in_flight: int
 
     def slots(self, threads, size):
-        """Of each I/O thread's channel. Short requests share slots; of long ones there are as many as
+        """The depth of each I/O thread's channel. Short requests share slots; there are as many long ones as
         are in flight, as the echo has no limit."""
         if size <= LONGEST_TO_SHARE:
             return USUAL_SLOTS

@@ -61,7 +61,7 @@ class Connection:
 
 
 class Probe:
-    """Connections of one size, driven by a thread of its own."""
+    """Connections of one size, driven by a separate thread."""
 
     def __init__(self, port, size, connections, in_flight, interval):
         self.connections = [Connection(port, size) for _ in range(connections)]
@@ -100,7 +100,7 @@ class Probe:
                     key.data.read(self)
 
     def mark(self):
-        """An event is to be: forgets the times of all answers but the last."""
+        """Prepares for an event: forgets the times of all answers but the last."""
         for each in self.connections:
             while len(each.times) > 1:
                 each.times.popleft()

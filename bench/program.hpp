@@ -7,7 +7,7 @@
 #include "core/exit_status.hpp"
 #include "kernels/channel_layout.hpp"
 
-/// What the benchmarks that measure and leave have in common.
+/// Shared by the benchmarks that measure once and exit.
 namespace offload::bench {
 
 inline void add_sizes(cli::CommandLine& line, std::vector<std::uint32_t>& sizes) {

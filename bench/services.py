@@ -34,7 +34,7 @@ arguments = arguments.parse_args()
 os.environ["OFFLOAD_BACKEND"] = arguments.backend
 sys.path[:0] = [str(ROOT / "tests/process"), str(ROOT / "tests/process/examples")]
 
-import harness  # noqa: E402, after what it reads
+import harness  # noqa: E402, after the variables that it reads
 import test_examples as examples  # noqa: E402, their answers in Python
 import wire  # noqa: E402
 
@@ -147,7 +147,7 @@ def same_bytes(got, expected):
 
 
 def close_numbers(got, expected):
-    """Of mlp's answers: frames with a header of 12 bytes, and 10 numbers each."""
+    """Counts wrong answers of mlp: frames with a header of 12 bytes, and 10 numbers each."""
     wrong = 0
     for at in range(0, len(expected), 52):
         numbers = array.array("f", got[at + 12:at + 52]), array.array("f", expected[at + 12:at + 52])

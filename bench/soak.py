@@ -30,12 +30,12 @@ from pathlib import Path
 from availability import BIN, Program
 from probe import REQUEST, Probe
 
-# Growth that is none: pages that an allocator keeps, descriptors of a client that is about to be taken in.
+# Growth that does not count: pages that an allocator keeps, descriptors of a client about to be admitted.
 SPARE_BYTES, SPARE_FDS = 16 << 20, 32
 
 
 class Cable:
-    """Two ends of a wire, the far one in a network namespace of its own."""
+    """Two ends of a wire, the far one in a separate network namespace."""
 
     ADDRESS, FAR_ADDRESS = "10.213.77.1", "10.213.77.2"
 
@@ -199,7 +199,7 @@ class Soak:
             self.meanwhile()
 
     def meanwhile(self):
-        """What wants memory and descriptors."""
+        """Work that needs memory and descriptors."""
         for _ in range(3):
             with contextlib.suppress(OSError):
                 self.schedule.choice((self.ask_and_read_nothing, self.come_and_go, self.send_nonsense, self.kill_worker))()

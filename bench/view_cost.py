@@ -42,7 +42,7 @@ class Scraper:
 
 
 def thread_seconds(server):
-    """What the thread of libmicrohttpd has had of a processor."""
+    """Returns the processor time of libmicrohttpd's thread."""
     for task in Path(f"/proc/{server.pid}/task").iterdir():
         if (task / "comm").read_text().startswith("MHD"):
             return int((task / "schedstat").read_text().split()[0]) / 1e9
@@ -62,14 +62,14 @@ def at_rate(scraper, server, path, rate, seconds):
 
 
 def health(port, count):
-    """Of `count` new connections: median and longest time until /healthz has answered."""
+    """Returns the median and longest time until /healthz answers, over `count` new connections."""
     times = [Scraper(port).ask("/healthz")[0] for _ in range(count)]
     return statistics.median(times), max(times)
 
 
 def in_stages(port, view, size, count):
-    """Of a client with one request in flight that polls for its answer, so that it does not itself wait to
-    be woken: the median of what /trace has of a request, divided by what that took the client."""
+    """With a client that has one request in flight and polls for its answer, so that it need not wait to
+    be woken: returns the median share of a request's time at the client that /trace explains."""
     request = struct.pack(">III", 12 + size, REQUEST, size) + bytes(size)
     times = []
     with socket.create_connection(("127.0.0.1", port), LIMIT_S) as client:
@@ -115,7 +115,7 @@ def main():
             scraper = Scraper(view)
             for path in ("/metrics", "/metrics?per_thread=1", "/status", "/trace"):
                 size = len(scraper.ask(path)[1])
-                each, _ = at_rate(scraper, server, path, 5, options.seconds)  # all are made anew
+                each, _ = at_rate(scraper, server, path, 5, options.seconds)  # all are made again
                 print(f"one {path:<22} {size / 1000:7.1f} KB  {1e6 * each:7.0f} us of a processor")
             each, share = at_rate(scraper, server, "/metrics", 1000, options.seconds)
             print(f"1000 a second of /metrics: {1e6 * each:.0f} us each, {100 * share:.1f} % of a processor")

@@ -24,7 +24,7 @@ struct Options {
   std::string output;
 };
 
-/// How long the GPU's answers are waited for.
+/// The maximum wait for the GPU's answers.
 constexpr core::Duration kLimit = std::chrono::seconds(60);
 
 metrics::LatencyHistogram measure(std::uint32_t rounds) {

@@ -17,10 +17,10 @@
 namespace offload::bench {
 namespace {
 
-/// No response for so long is a fault.
+/// No response for this time is a fault.
 constexpr core::Duration kLimit = std::chrono::seconds(10);
 
-/// Where many are under way, one of so many is timed: to look at the clock takes as long as to
+/// With many messages in flight, one in this number is timed: to read the clock takes as long as to
 /// write a short one. Not a multiple of kLargeEvery.
 constexpr std::uint32_t kTimedEvery = 16;
 
@@ -146,7 +146,7 @@ void Hop::run(std::uint64_t messages, const Pace& pace) {
         fault_ = "no response to message " + std::to_string(received_);
       }
       if (!fault_.empty()) return;
-      // As the server does: a thread that is to answer may need this very processor.
+      // Like the server: the answering thread may need this very processor.
       if (requester_.wakeup() == channel::Wakeup::doorbell) std::this_thread::yield();
       continue;
     }
@@ -203,7 +203,7 @@ void Hop::on_response(channel::PostRecvTask& task) {
   }
 }
 
-/// Of a message that is timed, and was posted as the first of its turn.
+/// Records the latency of a timed message, the first one posted in its turn.
 void Hop::record_latency(std::uint64_t message) {
   const auto since = std::exchange(posted(message), core::TimePoint{});
   if (message >= warm_up_ && since != core::TimePoint{}) latency_.record(seen_ - since);

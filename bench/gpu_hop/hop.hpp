@@ -16,10 +16,10 @@
 
 namespace offload::bench {
 
-/// Of mixed messages, every so many-th is large.
+/// One in this number of mixed messages is large.
 inline constexpr std::uint32_t kLargeEvery = 11;
 
-/// What messages a channel carries, bytes.
+/// The messages of a channel, in bytes.
 struct Load {
   std::uint32_t size;
   std::uint32_t large;       ///< 0: none is. Latencies are of the others.
@@ -39,12 +39,12 @@ struct Answers {
   static Answers read(const std::string& path);
 };
 
-/// Requests that differ, so that a stale response is found out, and the frames that are to come
+/// Different requests, so that a stale response is detected, and the frames that must come
 /// back. Each in its turn, as a division for each message would take longer than some messages;
 /// back to back, as a server has them in its buffers.
 class Patterns {
  public:
-  /// Of random bytes, answered with the last first.
+  /// Makes requests of random bytes, which are answered in reverse order.
   Patterns(std::uint32_t size, std::uint32_t seed);
   explicit Patterns(const Answers& answers);
 
@@ -97,9 +97,9 @@ class Hop {
 
   /// To "response seen": from "flushed", if one is in flight, of every message. Else of a share of
   /// those that are the first of their turn, from before they are posted, as the worker may have
-  /// them before the flush. Of messages that are posted together: to the last response.
+  /// them before the flush. For messages posted together: to the last response.
   [[nodiscard]] const metrics::LatencyHistogram& latency() const { return latency_; }
-  /// What it took to post the messages of a flush, and to flush.
+  /// Returns the times to post the messages of a flush, and to flush.
   [[nodiscard]] const metrics::LatencyHistogram& fill() const { return fill_; }
   [[nodiscard]] core::Duration duration() const { return duration_; }
   /// Empty if every response was right.
@@ -108,7 +108,7 @@ class Hop {
   /// For the requester. As a server does, it has done with responses when it returns; the slots are
   /// released once a turn.
   void on_response(channel::PostRecvTask& task);
-  /// What is longer than a request is found out by on_response().
+  /// on_response() detects a response longer than its request.
   [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) const {
     return std::max(length, max_length_);
   }
@@ -117,7 +117,7 @@ class Hop {
   [[nodiscard]] bool is_large(std::uint64_t message) const {
     return mixed_ && message % kLargeEvery == kLargeEvery - 1;
   }
-  /// Whether its latency is measured by itself.
+  /// Returns whether its latency is measured individually.
   [[nodiscard]] bool is_timed(std::uint64_t message) const {
     return message % timed_every_ == 0 && !pace_.together && !is_large(message);
   }

@@ -64,7 +64,7 @@ std::unique_ptr<backend::Backend> open_backend(const Options& options, std::uint
 /// All the channels, dealt among the GPUs.
 using Hops = std::vector<std::unique_ptr<Hop>>;
 
-/// One GPU's share of the channels, from the back end's start to its stop. On a thread of its own,
+/// One GPU's share of the channels, from the back end's start to its stop. On a separate thread,
 /// as CUDA's current device is the thread's. Counts `not_started` down once, and begins when all
 /// have.
 void run_share(const Options& options, const Load& load, std::uint32_t gpu, Hops& hops,

@@ -8,7 +8,7 @@
 
 namespace offload::bench {
 
-/// Who posts: warps of a GPU, or threads of the CPU in their place.
+/// Posts operations: from warps of a GPU, or from threads of the CPU instead.
 class Initiator {
  public:
   Initiator() = default;

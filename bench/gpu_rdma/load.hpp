@@ -5,7 +5,7 @@
 #include "kernels/rdma/put.hpp"
 #include "kernels/rdma/receive.hpp"
 
-/// What groups of threads post, on a GPU or on the CPU. Each ends by its limit.
+/// The loads that groups of threads post, on a GPU or on the CPU. Each ends within its limit.
 namespace offload::bench {
 
 namespace rdma = kernels::rdma;
@@ -86,7 +86,7 @@ OFFLOAD_HOST_DEVICE rdma::Result post_only(const Group& group, const Load& load,
   const std::uint64_t end = rdma::now_ns() + load.limit_ns;
   std::uint64_t ticket = 0;
   for (std::uint64_t i = 0; i < load.operations; i += load.batch) {
-    queue.state.completed = queue.state.posted;  // nobody reads the ring
+    queue.state.completed = queue.state.posted;  // no card reads the ring
     const auto result = post(group, queue, load.batch, puts, {load.limit_ns}, ticket);
     if (result != rdma::Result::done) return result;
     if (i % 4096 == 0 && group.from_first(rdma::now_ns() > end ? 1 : 0) != 0) {
@@ -159,7 +159,7 @@ OFFLOAD_HOST_DEVICE rdma::Result exchange_messages(const Group& group, const Loa
   return result == rdma::Result::done ? wait_for(group, queue, ticket, {load.limit_ns}) : result;
 }
 
-/// Of group `number`; called by each of its lanes.
+/// Runs the load of group `number`; each of its lanes must call it.
 template <class Group>
 OFFLOAD_HOST_DEVICE void run_load(const Group& group, std::uint32_t number, const Load& load) {
   const Part part = load.parts[load.shared == nullptr ? number : 0];

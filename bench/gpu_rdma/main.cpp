@@ -44,7 +44,7 @@ std::vector<Row> rows_of(bool on_gpu) {
           {"ping-pong", LoadKind::ping_pong, false, 2, 1, 1, 100'000 / share}};
 }
 
-/// What the options say of a row; two groups talk to each other, and one alone stays alone.
+/// Applies the options to a row; two groups talk to each other, and a single one stays alone.
 void apply(const Options& options, Row& row) {
   const bool has_groups = row.kind == LoadKind::post || row.name == "rate" || row.shares;
   if (options.groups != 0 && has_groups) row.groups = options.groups;

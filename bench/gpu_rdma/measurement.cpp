@@ -21,7 +21,7 @@ using offload::rdma::model::FastCard;
 constexpr std::uint32_t kReceives = 8;
 constexpr std::uint32_t kFirstNumber = 0x40;
 
-/// What a group reads and writes: lines that no other does.
+/// The data that a group reads and writes: cache lines that no other group uses.
 struct alignas(64) Payload {
   std::uint8_t local[192];
   std::uint8_t remote[64];

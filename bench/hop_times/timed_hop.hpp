@@ -21,8 +21,8 @@ struct HopTimes {
 /// each answer. Throws core::Error for a wrong one, and if none comes in 20 s.
 ///
 /// The offset between the GPU's clock and the host's is estimated from the messages themselves,
-/// anew for each few hundred, as NTP does: the shortest ways there and back are taken to be equally
-/// long.
+/// again for each few hundred, as NTP does: the shortest ways there and back are taken to be
+/// equally long.
 HopTimes measure_hop(std::uint32_t size, std::uint32_t messages);
 
 }  // namespace offload::bench

@@ -54,7 +54,7 @@ def wire():
         for name, interface, address in ((HERE, "x0", ADDRESS), (THERE, "x1", "10.9.0.2")):
             run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", interface)
             run("ip", "-n", name, "link", "set", interface, "up")
-        # As `ethtool -K x1 tx off`: over veth nobody else would complete checksums.
+        # Like `ethtool -K x1 tx off`: over veth there is no card to complete checksums.
         with namespace(THERE), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             value = array.array("B", struct.pack("II", 0x17, 0))
             fcntl.ioctl(control, 0x8946, struct.pack("16sP", b"x1", value.buffer_info()[0]))

@@ -82,7 +82,7 @@ def offload(operation, kind, size, count, inline, address):
 
 
 def measure(operation, options):
-    """One round: pairs of (offload-rdma's figure, perftest's), by what they are of."""
+    """Runs one round: returns pairs of (offload-rdma's figure, perftest's), by their names."""
     def pair(kind, size, count):
         theirs, inline = perftest(operation, kind, size, count, options.gid_index)
         return offload(operation, kind, size, count, inline, options.address), theirs

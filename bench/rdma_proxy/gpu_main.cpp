@@ -30,7 +30,7 @@ struct Options {
 constexpr std::uint64_t kPatience = 20'000'000;
 constexpr core::Duration kLimit = std::chrono::seconds(120);
 
-/// How long the kernel and the proxies take for it.
+/// Returns the time that the kernel and the proxies take for it.
 core::Duration time_of(std::uint32_t count, const Initiation& work) {
   const std::uint32_t depth = std::max(4 * work.run, 16U);
   const std::size_t lines = lines_of(count, depth);

@@ -8,7 +8,7 @@
 
 namespace offload::bench {
 
-/// What each warp does on its queue.
+/// The work of each warp on its queue.
 struct Initiation {
   std::uint32_t run;     ///< entries a doorbell
   std::uint32_t rounds;  ///< runs

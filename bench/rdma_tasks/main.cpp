@@ -9,7 +9,7 @@
 #include "progress/task_pool.hpp"
 #include "rdma/connection/connection.hpp"
 
-/// What an operation by lib/rdma's tasks costs beside the device: one at a time is submitted, and
+/// Measures an operation by lib/rdma's tasks without the device: one at a time is submitted, and
 /// its completion taken in turns of the engine, over a device that has done at once what is posted.
 /// Instructions are callgrind's, as the difference of two counts of messages (docs/benchmarks.md).
 namespace offload::bench {

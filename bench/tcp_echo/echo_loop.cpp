@@ -26,12 +26,12 @@ class Connection {
         capacity_(protocol::kFrameHeaderSize + max_message_length + kBatchBytes),
         buffer_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {}
 
-  /// Whether the socket accepted only a part of the output. Nothing is received until it accepted
+  /// Returns whether the socket took only a part of the output. Nothing is received until it took
   /// the rest, which bounds the buffer.
   [[nodiscard]] bool blocked() const noexcept { return sent_ < checked_; }
 
-  /// One recv and one send; only the send if blocked(). Does not block. False if the connection is
-  /// to be closed: the peer has closed it, it failed, or a frame is bad.
+  /// One recv and one send; only the send if blocked(). Does not block. Returns false to close the
+  /// connection: the peer has closed it, it failed, or a frame is bad.
   bool serve() noexcept { return blocked() ? send() : receive() && check() && send(); }
 
  private:
