@@ -119,5 +119,31 @@ TEST_F(ForeignEntryTest, EachKindIsReadWithoutWhatIsNotSet) {
   }
 }
 
+/// A thread of several that share a queue may stop before it rings, while the others go on.
+TEST_F(ForeignEntryTest, ADoorbellWithoutARecordMayBeLateByMoreThanTheRing) {
+  constexpr std::uint64_t kPosted = 40;
+  wire::SendQueue& queue = owner_.queues.send;
+  queue.has_record = false;
+  EntryReader reader(queue);
+  for (std::uint64_t end = 1; end <= kPosted; ++end) {
+    ASSERT_EQ(owner_.post({}), wire::Posted::done);
+    wire::ring_doorbell(queue.doorbell, wire::doorbell_of(queue, end));
+    ASSERT_TRUE(reader.look());
+    ASSERT_TRUE(reader.read(entry_, inline_.data())) << reader.fault();
+    reader.pass(entry_);
+    reader.retire(end);
+    owner_.sent.completed = end;
+  }
+  for (const std::uint32_t late : {1U, 8U, 9U, 39U}) {
+    wire::ring_doorbell(queue.doorbell, wire::doorbell_of(queue, kPosted - late));
+    ASSERT_TRUE(reader.look());
+    EXPECT_EQ(reader.fault(), "") << late << " blocks late";
+    EXPECT_FALSE(reader.has_entry());
+  }
+  wire::ring_doorbell(queue.doorbell, wire::doorbell_of(queue, kPosted + 9));
+  ASSERT_TRUE(reader.look());
+  EXPECT_EQ(reader.fault(), "the doorbell is beyond the ring");
+}
+
 }  // namespace
 }  // namespace offload::rdma
