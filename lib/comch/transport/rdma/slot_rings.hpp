@@ -1,12 +1,16 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "comch/transport/rdma/adapter.hpp"
 #include "kernels/rdma/queue_pair.hpp"
+#include "memory/range.hpp"
 #include "memory/region.hpp"
 #include "progress/engine.hpp"
 #include "rdma/queues/queue_memory.hpp"
@@ -38,7 +42,9 @@ class SlotRings : public SlotPair {
   /// For threads of this machine.
   [[nodiscard]] virtual const kernels::rdma::SendQueue& sends() const noexcept = 0;
   /// Where these lie, as channel::ResponseWriter has it.
-  [[nodiscard]] virtual const std::shared_ptr<memory::MemoryRegion>& region() const noexcept = 0;
+  [[nodiscard]] const std::shared_ptr<memory::MemoryRegion>& region() const noexcept {
+    return region_;
+  }
   /// The card's doorbell, that a GPU may ring in place of the one of sends(); null: there is none.
   [[nodiscard]] virtual std::uint64_t* card_register() const noexcept { return nullptr; }
   /// In words for a log.
@@ -49,6 +55,20 @@ class SlotRings : public SlotPair {
   virtual void start() = 0;
   /// Ends it, in bounded time: what is posted completes in error. Throws Error.
   virtual void stop() = 0;
+
+ protected:
+  /// `bytes`: of the region. Throws Error.
+  explicit SlotRings(std::size_t bytes)
+      : region_(std::make_shared<memory::MemoryRegion>(
+            memory::RegionOptions{"slots' queue", memory::kLocalAccess | memory::Access::peer_pcie},
+            std::vector{memory::allocate_range(bytes)})) {}
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    const memory::Range& range = region_->ranges().front();
+    return {range.address, range.length};
+  }
+
+ private:
+  std::shared_ptr<memory::MemoryRegion> region_;
 };
 
 /// What the rings are made of; all outlives them.
@@ -58,15 +78,15 @@ struct RingParts {
   progress::Engine& engine;
   std::uint32_t blocks;  ///< of the send ring, a power of two
   std::uint32_t sends;   ///< work requests that a device may have at a time
+
+  [[nodiscard]] rdma::QueueSizes sizes() const noexcept { return {blocks, 1}; }
 };
 
-/// Rings in memory of this process that a proxy carries out on any device. Throws Error.
-std::unique_ptr<SlotRings> make_proxy_rings(const RingParts& parts, SlotRings::OnFailed on_failed);
 /// The rings of an mlx5 card itself; null: the device is none, or the build has no libmlx5. Throws
 /// Error.
 std::unique_ptr<SlotRings> make_card_rings(const RingParts& parts, SlotRings::OnFailed on_failed);
-/// The card's own, or else a proxy's; the log says why not the former, if the device is an mlx5
-/// card. Throws Error.
+/// The card's own, or else rings in memory of this process that a proxy carries out on any device;
+/// the log says why not the former, if the device is an mlx5 card. Throws Error.
 std::unique_ptr<SlotRings> make_slot_rings(const RingParts& parts,
                                            const SlotRings::OnFailed& on_failed);
 

@@ -95,8 +95,8 @@ SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, cons
     : domain_(adapter.device),
       registrar_(domain_),
       pairing_(adapter.device, path),
-      written_{memory::borrow_range(written.bytes), {}},
-      own_{memory::borrow_range(own), {}},
+      written_(registrar_, memory::borrow_range(written.bytes), written.by_peer),
+      own_(registrar_, memory::borrow_range(own)),
       pair_(make(domain_)) {
   const ibv_device_attr& device = adapter.device.attributes();
   if (device.atomic_cap == IBV_ATOMIC_NONE || device.max_qp_rd_atom == 0 ||
@@ -106,26 +106,11 @@ SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, cons
                                               "worker takes --data-path cpu");
   }
   pair().initialize(path.port_num, written.by_peer, 0, path.pkey_index);
-  written_.key = registrar_.register_range(written_.range, memory::kLocalAccess | written.by_peer);
-  try {
-    own_.key = registrar_.register_range(own_.range, memory::kLocalAccess);
-  } catch (...) {
-    registrar_.deregister(written_.range, written_.key);
-    throw;
-  }
-}
-
-/// The queue pair goes first, as the peer may be writing.
-SlotQueue::~SlotQueue() {
-  pair_.reset();
-  registrar_.deregister(own_.range, own_.key);
-  registrar_.deregister(written_.range, written_.key);
 }
 
 std::vector<std::byte> SlotQueue::describe() const {
-  return SlotEnd{pairing_.describe(pair()),
-                 {reinterpret_cast<std::uint64_t>(written_.range.address), written_.key.remote},
-                 written_.range.length}
+  return SlotEnd{
+      pairing_.describe(pair()), {written_.address(), written_.key.remote}, written_.range.length}
       .encode();
 }
 

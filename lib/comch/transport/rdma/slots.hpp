@@ -52,7 +52,6 @@ class SlotQueue {
             const Written& written, std::span<std::byte> own);
   SlotQueue(const SlotQueue&) = delete;
   SlotQueue& operator=(const SlotQueue&) = delete;
-  ~SlotQueue();
 
   [[nodiscard]] std::vector<std::byte> describe() const;
   /// `peer`: its describe(). Throws Error: bad_message for what is none, or whose region has not
@@ -60,25 +59,19 @@ class SlotQueue {
   void connect(std::span<const std::byte> peer);
 
   [[nodiscard]] rdma::QueuePair& pair() const noexcept { return pair_->pair(); }
-  [[nodiscard]] kernels::rdma::SlotRegion own() const noexcept { return region_of(own_); }
+  [[nodiscard]] kernels::rdma::SlotRegion own() const noexcept {
+    return {own_.address(), own_.key.local};
+  }
   /// Once connected.
   [[nodiscard]] const kernels::rdma::SlotRegion& peer() const noexcept { return peer_; }
 
  private:
-  struct Registered {
-    memory::Range range;
-    memory::Key key;
-  };
-  static kernels::rdma::SlotRegion region_of(const Registered& slots) noexcept {
-    return {reinterpret_cast<std::uint64_t>(slots.range.address), slots.key.local};
-  }
-
   rdma::ProtectionDomain domain_;
   rdma::Registrar registrar_;
   rdma::Pairing pairing_;
   Registered written_;
   Registered own_;
-  std::unique_ptr<SlotPair> pair_;
+  std::unique_ptr<SlotPair> pair_;  ///< goes first, as the peer may be writing
   kernels::rdma::SlotRegion peer_{};
 };
 
