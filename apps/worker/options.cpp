@@ -83,7 +83,8 @@ void add_backend(cli::CommandLine& line, Options& options) {
                   "Over rdma, what posts responses: the back end itself, as RDMA writes into the "
                   "server's slots (gpu; cuda and cpu have it, the latter's threads run the "
                   "device's functions), or a thread of this program that sends them (cpu). auto: "
-                  "gpu with cuda, else cpu; the log says which, and why");
+                  "gpu with cuda and devices that have atomic operations, else cpu; the log says "
+                  "which, and why");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
                 "cpu, graph: how long a thread polls after a request before it sleeps")
       .default_str("20us");

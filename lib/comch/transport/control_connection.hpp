@@ -104,9 +104,11 @@ class NetworkControlConnection : public ControlConnection {
   /// The server's half, which agrees to `request`. Throws Error.
   virtual std::unique_ptr<DataEndpoint> grant_data_endpoint(const protocol::AttachChannel& request,
                                                             std::uint32_t depth);
-  /// The same for a channel whose sides write into each other's slots: `channel`, this side's,
-  /// which outlives what is returned. The worker's half is carried out by turns of `engine`. Throw
-  /// Error: not_supported over what is not RDMA.
+  /// Throws Error if the sides of a channel cannot write into each other's slots: not_supported
+  /// over what is not RDMA, and where this end's device has no atomic operations.
+  virtual void require_slots() const;
+  /// The two halves for such a channel: `channel`, this side's, which outlives what is returned.
+  /// The worker's half is carried out by turns of `engine`. Throw Error as require_slots().
   [[nodiscard]] virtual std::unique_ptr<SlotPath> request_slot_path(
       protocol::AttachChannel request, const kernels::ChannelView& channel,
       progress::Engine& engine);

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import DATA_PATH, LONG, PATIENCE, TIME_FACTOR, TRANSPORT, Server, free_port, statistics
+from harness import BIN, DATA_PATH, LONG, PATIENCE, TIME_FACTOR, TRANSPORT, Server, free_port, statistics
 from relay import Relay
 
 on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="needs an RDMA device: rdma.programs runs it in a guest")
@@ -128,6 +128,27 @@ def test_a_server_where_no_device_is(stage):
     ended = stage.program("offload-server", "--comch", "rdma:127.0.0.1:4711", *key_file(stage))
     assert ended.wait() == 1
     assert "no RDMA device has the address 127.0.0.1" in ended.log
+
+
+@on_rdma
+@pytest.mark.parametrize("without", ["server", "worker"])
+def test_a_device_without_atomic_operations(stage, without):
+    """Slots cannot be written there, which who asks for it is told; a thread's messages are carried."""
+    preload = ["env", f"LD_PRELOAD={BIN / 'libno_atomics.so'}"]
+    server = stage.server(wrapper=preload if without == "server" else [])
+
+    def worker(path):
+        return stage.program("offload-worker", *stage.comch_options(), "--backend", "cpu", "--data-path", path,
+                             wrapper=preload if without == "worker" else [])
+
+    refused = worker("gpu")
+    assert refused.wait() == 1
+    where = "this server cannot write into a worker's slots: " if without == "server" else ""
+    assert f"this worker cannot attach: {where}rxe0 has no atomic operations" in refused.log
+    worker("cpu")
+    server.wait_until_attached()
+    server.wait_until_listening()
+    stage.run_client(server, "-i", 100)
 
 
 @on_rdma

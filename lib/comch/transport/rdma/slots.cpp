@@ -90,21 +90,26 @@ SlotEnd SlotEnd::decode(std::span<const std::byte> bytes) {
 
 // ---- The queue pair
 
+const rdma::DeviceContext& with_atomics(const rdma::DeviceContext& device) {
+  const ibv_device_attr& has = device.attributes();
+  // Some drivers leave max_res_rd_atom at 0.
+  if (has.atomic_cap != IBV_ATOMIC_NONE && has.max_qp_rd_atom != 0 &&
+      has.max_qp_init_rd_atom != 0) {
+    return device;
+  }
+  throw Error(
+      ErrorCode::not_supported,
+      device.name() + " has no atomic operations, which --data-path gpu needs and cpu does not");
+}
+
 SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
                      const Written& written, std::span<std::byte> own)
-    : domain_(adapter.device),
+    : domain_(with_atomics(adapter.device)),
       registrar_(domain_),
       pairing_(adapter.device, path),
       written_(registrar_, memory::borrow_range(written.bytes), written.by_peer),
       own_(registrar_, memory::borrow_range(own)),
       pair_(make(domain_)) {
-  const ibv_device_attr& device = adapter.device.attributes();
-  if (device.atomic_cap == IBV_ATOMIC_NONE || device.max_qp_rd_atom == 0 ||
-      device.max_qp_init_rd_atom == 0) {
-    throw Error(ErrorCode::not_supported, adapter.device.name() +
-                                              " has no atomic operations, which slots need: the "
-                                              "worker takes --data-path cpu");
-  }
   pair().initialize(path.port_num, written.by_peer, 0, path.pkey_index);
 }
 

@@ -35,6 +35,9 @@ struct SlotEnd {
   static SlotEnd decode(std::span<const std::byte> bytes);
 };
 
+/// Returns `device`. Throws Error: not_supported for one without atomic operations.
+const rdma::DeviceContext& with_atomics(const rdma::DeviceContext& device);
+
 /// A queue pair in a protection domain of its own, so that a peer reaches the memory of no other,
 /// and the slots registered in it: what the peer writes, and what this side writes from.
 class SlotQueue {
@@ -46,8 +49,7 @@ class SlotQueue {
     memory::Access by_peer;
   };
 
-  /// `make`: the queue pair, called once; `adapter` outlives it. Throws Error: not_supported for a
-  /// device without atomic operations.
+  /// `make`: the queue pair, called once; `adapter` outlives it. Throws Error as with_atomics().
   SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
             const Written& written, std::span<std::byte> own);
   SlotQueue(const SlotQueue&) = delete;
