@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -81,6 +82,21 @@ class RdmaSlotsTest : public rdma::FakeDeviceTest {
   PeerSlots peer_;
   std::vector<std::uint32_t> arrived_;  ///< immediates at the peer
 };
+
+/// What a back end does with its answer `payload` to request `sequence`.
+inline kernels::rdma::Result respond_with(const kernels::rdma::SlotWriter& writer,
+                                          const kernels::ChannelView& view, std::uint64_t sequence,
+                                          const Bytes& payload) {
+  std::vector<std::uint8_t> room(payload.size() + 2 * kernels::kSlack);
+  std::ranges::copy(std::as_bytes(std::span(payload)),
+                    std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);
+  const kernels::Request request(room.data() + kernels::kSlack,
+                                 static_cast<std::uint32_t>(payload.size()));
+  const kernels::Packet header =
+      kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request, view.response(sequence),
+                      view.layout.flag_of(sequence));
+  return kernels::rdma::write_response(kernels::SingleLane{}, writer, view, sequence, header);
+}
 
 // ---- The server's end
 

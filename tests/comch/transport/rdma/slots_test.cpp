@@ -156,16 +156,7 @@ class RdmaSlotResponsesTest : public RdmaSlotsTest {
     path_->start();
   }
   kernels::rdma::Result respond(std::uint64_t sequence, const Bytes& payload) {
-    std::vector<std::uint8_t> room(payload.size() + 2 * kernels::kSlack);
-    std::ranges::copy(std::as_bytes(std::span(payload)),
-                      std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);
-    const kernels::Request request(room.data() + kernels::kSlack,
-                                   static_cast<std::uint32_t>(payload.size()));
-    const kernels::Packet header =
-        kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request,
-                        view_.response(sequence), view_.layout.flag_of(sequence));
-    return kernels::rdma::write_response(kernels::SingleLane{}, path_->writer().slots, view_,
-                                         sequence, header);
+    return respond_with(path_->writer().slots, view_, sequence, payload);
   }
 
   channel::ChannelMemory memory_{0, kSlotDepth, kSlotLongest, -1};
