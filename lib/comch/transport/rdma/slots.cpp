@@ -133,11 +133,15 @@ void SlotQueue::connect(std::span<const std::byte> peer) {
 
 namespace {
 
-/// The half of a header that has the flag, as atomic operations have it.
+/// Of what atomic operations read and write.
+std::uint64_t load_word(const void* from) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+/// The half of a header that has the flag.
 std::uint64_t flag_half(const kernels::Packet& header) {
-  std::uint64_t half = 0;
-  std::memcpy(&half, reinterpret_cast<const std::byte*>(&header) + sizeof half, sizeof half);
-  return half;
+  return load_word(reinterpret_cast<const std::byte*>(&header) + sizeof(std::uint64_t));
 }
 
 /// The server posts to it by libibverbs.
@@ -196,7 +200,8 @@ bool RdmaSlotConnection::is_busy() const {
 /// message 0. It stays as it is until its response has come, and with it these writes were done.
 ///
 /// The flag's half is swapped for what the slot's last request left there, as nobody else writes
-/// it; memory is new with each worker's attachment, so it is 0 at first.
+/// it; memory is new with each worker's attachment, so it is 0 at first. What was replaced comes
+/// into the slot's last bytes, which no content has (kernels::kSlack).
 void RdmaSlotConnection::post_send(const protocol::DataHeader& header, const std::byte*) noexcept {
   constexpr std::uint32_t kHalf = sizeof(kernels::Packet) / 2;
   Writes& writes = writes_of(header.sequence);
@@ -208,11 +213,12 @@ void RdmaSlotConnection::post_send(const protocol::DataHeader& header, const std
   const kernels::rdma::SlotRegion peer = queue_->peer();
   const std::uint32_t own_key = queue_->own().key;
   const std::uint64_t to = peer.address + static_cast<std::uint64_t>(packets - channel_.requests);
-  const auto* const replaced = &channel_.request_header().replaced;
   writes.pieces[0] = {reinterpret_cast<std::uintptr_t>(packets + rest.offset), rest.length,
                       own_key};
   writes.pieces[1] = {reinterpret_cast<std::uintptr_t>(&writes.header), kHalf, 0};
-  writes.pieces[2] = {reinterpret_cast<std::uintptr_t>(replaced), sizeof *replaced, own_key};
+  writes.pieces[2] = {
+      reinterpret_cast<std::uintptr_t>(packets) + layout().slot_stride - sizeof(std::uint64_t),
+      sizeof(std::uint64_t), own_key};
   writes.first = rest.length == 0 ? 1 : 0;
   for (std::uint32_t i = 0; i < kMostRequestWrites; ++i) {
     ibv_send_wr& request = writes.requests[i];
@@ -265,7 +271,7 @@ bool RdmaSlotConnection::poll_completions() {
     if (completion.status != IBV_WC_SUCCESS) {
       fail("the connection broke: " + rdma::explain(completion.status, completion.vendor_err));
     } else if ((completion.opcode & IBV_WC_RECV) == 0) {
-      completed_ = completion.wr_id + 1;
+      for (; completed_ <= completion.wr_id; ++completed_) check_swap(completed_);
     } else {
       ++received;
       take_response(completion);
@@ -277,6 +283,18 @@ bool RdmaSlotConnection::poll_completions() {
     fail("no receive can be posted: " + std::string(describe(status.error())));
   }
   return !done.empty();
+}
+
+/// Whether the flag of a request is in the worker's slot. One that was answered is there, and its
+/// slot may be another request's by now.
+void RdmaSlotConnection::check_swap(std::uint64_t sequence) {
+  const Writes& writes = writes_of(sequence);
+  const ibv_send_wr& swap = writes.requests[kMostRequestWrites - 1];
+  if (!writes.is_asked || swap.wr_id != sequence) return;
+  const void* const replaced = reinterpret_cast<const void*>(writes.pieces[2].addr);
+  if (load_word(replaced) != swap.wr.atomic.compare_add) {
+    fail("a slot of the worker does not hold what the last request left there");
+  }
 }
 
 /// All of the response is in its slot, but for the flag, which is the request's. The requester

@@ -111,6 +111,7 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
   [[nodiscard]] bool is_busy() const;
   bool post_writes();
   bool poll_completions();
+  void check_swap(std::uint64_t sequence);
   void take_response(const ibv_wc& completion);
   [[nodiscard]] Writes& writes_of(std::uint64_t sequence) noexcept {
     return writes_[layout().slot_index(sequence)];

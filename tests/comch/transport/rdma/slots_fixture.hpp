@@ -61,8 +61,8 @@ class RdmaSlotsTest : public rdma::FakeDeviceTest {
     if (work.send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
       ASSERT_EQ(work.send.wr.atomic.rkey, kPeerKey);
       auto* const word = std::bit_cast<std::uint64_t*>(work.send.wr.atomic.remote_addr);
-      ASSERT_EQ(*word, work.send.wr.atomic.compare_add);
-      *word = work.send.wr.atomic.swap;
+      std::memcpy(std::bit_cast<void*>(work.pieces[0].addr), word, sizeof *word);
+      if (*word == work.send.wr.atomic.compare_add) *word = work.send.wr.atomic.swap;
     } else {
       ASSERT_EQ(work.send.wr.rdma.rkey, kPeerKey);
       auto* to = std::bit_cast<std::byte*>(work.send.wr.rdma.remote_addr);

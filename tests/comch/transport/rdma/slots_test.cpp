@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/comch/transport/rdma/slots_fixture.hpp"
@@ -97,6 +98,34 @@ TEST_F(RdmaSlotRequestsTest, TheWorkerSeesNoneBeforeTheAtomic) {
     carry_out();
   }
   EXPECT_TRUE(complete());
+}
+
+TEST_F(RdmaSlotRequestsTest, AFlagThatCannotBeSwappedInEndsTheConnection) {
+  start();
+  post(random_bytes(100, 1));
+  peer_.view().request(0).packets->flag = 8;
+  carry_out_all();
+  server_.engine.progress();
+  ASSERT_NE(proxy_->failure(), nullptr);
+  EXPECT_EQ(*proxy_->failure(),
+            "a slot of the worker does not hold what the last request left there");
+}
+
+// Its completion may come late, when the slot is the next request's.
+TEST_F(RdmaSlotRequestsTest, TheSwapOfAnAnsweredRequestIsNotLookedAt) {
+  start();
+  post(random_bytes(100, 1));
+  carry_out_all();
+  const auto late = std::exchange(fake().completions, {});
+  ASSERT_EQ(late.size(), 1U);
+  answer(0);
+  server_.engine.progress();
+  ASSERT_TRUE(server_.take().has_value());
+  *(memory_.endpoint().view.request(1).packets - 1) = {{1, 2, 3}, 4};  // the end of slot 0
+  fake().completions = late;
+  server_.engine.progress();
+  EXPECT_TRUE(fake().completions.empty());
+  EXPECT_EQ(proxy_->failure(), nullptr);
 }
 
 TEST_F(RdmaSlotRequestsTest, AFailedWriteEndsTheConnection) {
