@@ -71,21 +71,6 @@ TEST_F(RdmaSlotRequestsTest, AReceiveThatIsNotTakenEndsTheConnection) {
   EXPECT_NE(proxy_->failure()->find("no receive can be posted"), std::string::npos);
 }
 
-TEST_F(RdmaSlotRequestsTest, ADeviceWithoutAtomicsIsRefused) {
-  const auto expect_refused = [&] {
-    const auto error = support::thrown_by([&] { start(); });
-    EXPECT_EQ(error.code(), core::ErrorCode::not_supported);
-    EXPECT_NE(std::string(error.what()).find("no atomic operations"), std::string::npos);
-    rdma::test::reset_fake();
-  };
-  fake().device.atomic_cap = IBV_ATOMIC_NONE;
-  expect_refused();
-  fake().device.max_qp_rd_atom = 0;
-  expect_refused();
-  fake().device.max_qp_init_rd_atom = 0;
-  expect_refused();
-}
-
 TEST_F(RdmaSlotRequestsTest, TheWorkerSeesNoneBeforeTheAtomic) {
   start();
   post(random_bytes(100, 1));
