@@ -162,6 +162,23 @@ def test_many_requests(stage):
 
 
 @on_rdma
+def test_many_requests_whose_writes_change_places(stage, monkeypatch):
+    """Each end writes into the other's slots, over a fabric that places writes in any order: see
+    tests/rdma/guest/unordered_writes.hpp."""
+    monkeypatch.setenv("LD_PRELOAD", str(BIN / "libunordered_writes.so"))
+    server = stage.server("--threads", 2, "--max-message-length", "64k")
+    worker = stage.program("offload-worker", *stage.comch_options(), "--backend", "cpu", "--data-path", "gpu")
+    server.wait_until_listening()
+    for size, count in {"64": 1_000, "1k": 1_000, "64k": 50}.items():
+        client = stage.run_client(server, "-t", 2, "-i", count, "--size", size)
+        assert statistics(client)["Valid responses"] == 2 * count
+    assert server.terminate() == 0
+    assert worker.terminate() == 0
+    for program in (server, worker):
+        assert int(re.search(r"unordered writes: (\d+) pieces", program.log)[1]) > 0, program.log
+
+
+@on_rdma
 @pytest.mark.skipif(DATA_PATH == "gpu", reason="about a worker that is woken; a GPU looks")
 def test_an_idle_channel_takes_no_processor_time(stage):
     server, worker = stage.pair("--threads", 2)
