@@ -291,7 +291,7 @@ void RdmaSlotConnection::check_swap(std::uint64_t sequence) {
   const Writes& writes = writes_of(sequence);
   const ibv_send_wr& swap = writes.requests[kMostRequestWrites - 1];
   if (!writes.is_asked || swap.wr_id != sequence) return;
-  const void* const replaced = reinterpret_cast<const void*>(writes.pieces[2].addr);
+  const void* const replaced = std::bit_cast<const void*>(writes.pieces[2].addr);
   if (load_word(replaced) != swap.wr.atomic.compare_add) {
     fail("a slot of the worker does not hold what the last request left there");
   }
