@@ -103,9 +103,6 @@ struct RequestHeader {
   /// Requests whose responses the server has taken. Memory is new with each worker's attachment, so
   /// as that begins this is the first message that the worker looks for.
   alignas(128) std::uint64_t consumed;
-  /// Over RDMA, the old values from the server's atomic operations on the worker's slots. Never
-  /// read; the card writes it for each request, so it shares no cache line with the other.
-  alignas(64) std::uint64_t replaced;
 };
 static_assert(sizeof(RequestHeader) == 128);
 

@@ -21,4 +21,10 @@ DataPath choose_data_path(const std::string& option, const std::string& comch,
   return {true, "auto: the GPU can post responses"};
 }
 
+bool fall_back(DataPath& path, const std::string& option, const std::string& reason) {
+  if (!path.by_backend || option != "auto") return false;
+  path = {false, "auto: refused with gpu: " + reason};
+  return true;
+}
+
 }  // namespace offload::worker

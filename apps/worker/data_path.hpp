@@ -17,4 +17,8 @@ struct DataPath {
 DataPath choose_data_path(const std::string& option, const std::string& comch,
                           const backend::Backend& backend);
 
+/// After an attachment with `path` was refused for `reason`, perhaps as a device of either end has
+/// no atomic operations: changes it to the one that is left for `option`. False: there is none.
+bool fall_back(DataPath& path, const std::string& option, const std::string& reason);
+
 }  // namespace offload::worker

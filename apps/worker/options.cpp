@@ -81,7 +81,8 @@ void add_backend(cli::CommandLine& line, Options& options) {
                   "Over rdma, post responses from the back end itself, as RDMA writes into the "
                   "server's slots (gpu; with --backend cuda or cpu, whose threads run the device "
                   "functions), or from a thread of this program that sends them (cpu). auto: gpu "
-                  "with cuda, else cpu; the log names the choice and its reason");
+                  "with cuda and devices that have atomic operations, else cpu; the log names the "
+                  "choice and its reason");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
                 "cpu, graph: poll for this time after a request before a thread sleeps")
       .default_str("20us");

@@ -91,7 +91,6 @@ WorkerEnd Worker::run() {
     backend_ = open_backend(options_, services_, gpu_);
     core::log_info("{}back end: {}", prefix_, backend_->name());
     counts_->describe({backend_->name(), ""});
-    data_path_ = choose_data_path(options_.data_path, options_.comch, *backend_);
     end = attach_and_serve();
   } catch (...) {
     failure = std::current_exception();
@@ -116,6 +115,7 @@ bool Worker::connect() {
     const std::lock_guard lock(mutex_);
     if (new_settings_) settings_ = *std::exchange(new_settings_, std::nullopt);
   }
+  data_path_ = choose_data_path(options_.data_path, options_.comch, *backend_);
   const auto deadline = engine_.run_time() + settings_.connect_timeout;
   logged_reason_.clear();
   for (core::Duration wait = kFirstRetry; !finished_ && !leaving();
@@ -350,6 +350,9 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
       refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down;
   if (refused == protocol::Refusal::worker_stuck) {
     core::log_error("{}the server has dropped this worker: {}", session_, reason);
+  } else if (refused == protocol::Refusal::bad_hello &&
+             fall_back(data_path_, options_.data_path, reason)) {
+    reason_ = data_path_.why;
   } else if (refused && !takes_it_later) {
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));

@@ -25,6 +25,7 @@ WITHOUT = {
     "stack is executable": ["-Wl,-z,execstack"],
     "no stack protector": ["-fno-stack-protector"],
     "no checked function": ["-U_FORTIFY_SOURCE"],
+    "in the current folder": ["-Wl,-rpath,$ORIGIN/../lib:"],
 }
 
 

@@ -60,5 +60,20 @@ TEST(DataPath, WhatIsAskedForIsTakenOrRefused) {
   EXPECT_STREQ(error.what(), "--data-path gpu: the back end some does not post responses");
 }
 
+TEST(DataPath, AutoFallsBackOnceWhereItIsRefused) {
+  DataPath path = choose_data_path("auto", kRdma, kCuda);
+  EXPECT_TRUE(fall_back(path, "auto", "mlx5_0 has no atomic operations"));
+  EXPECT_FALSE(path.by_backend);
+  EXPECT_EQ(path.why, "auto: refused with gpu: mlx5_0 has no atomic operations");
+  EXPECT_FALSE(fall_back(path, "auto", "another reason"));
+  EXPECT_EQ(path.why, "auto: refused with gpu: mlx5_0 has no atomic operations");
+}
+
+TEST(DataPath, WhatWasAskedForDoesNotFallBack) {
+  DataPath path = choose_data_path("gpu", kRdma, kCuda);
+  EXPECT_FALSE(fall_back(path, "gpu", "mlx5_0 has no atomic operations"));
+  EXPECT_TRUE(path.by_backend);
+}
+
 }  // namespace
 }  // namespace offload::worker

@@ -1,15 +1,10 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <thread>
 
-#include "channel/channel_memory.hpp"
 #include "channel/slot_queue.hpp"
 #include "comch/proxy/channel_link.hpp"
 #include "comch/transport/data_connection.hpp"
-#include "progress/engine.hpp"
 
 namespace offload::comch {
 
@@ -17,20 +12,16 @@ namespace offload::comch {
 /// whose requester is a thread between the connection and the slots. It posts each content that
 /// arrives, sends each answer, and releases what was sent. It inspects no content: the back end
 /// checks requests, and the server checks responses.
-///
 class ServerProxy final : public ChannelLink, DataHandler {
  public:
   /// `shape`: the server's description of the channel. Throws Error.
   ServerProxy(const protocol::ChannelDescriptor& shape, std::unique_ptr<DataEndpoint> endpoint);
-  ~ServerProxy() override;
-
-  [[nodiscard]] const channel::SharedChannel& channel() const noexcept override { return channel_; }
-  void start(channel::Wakeup wakeup, std::function<void()> on_failure) override;
+  ~ServerProxy() override { end_thread(); }
 
   // Instead of start(), for a caller that drives the loop itself, such as a test:
 
   /// Must be called before the first turn. Throws Error.
-  void open(channel::Wakeup wakeup);
+  void open(channel::Wakeup wakeup) override;
   /// Runs one turn, which sleeps until `deadline` at most if there is no work. Returns whether
   /// there was work.
   bool turn(core::TimePoint deadline) { return engine_.run_once(deadline); }
@@ -51,17 +42,11 @@ class ServerProxy final : public ChannelLink, DataHandler {
   bool on_received(const protocol::DataHeader& header, std::span<const std::byte> content) override;
   void on_receives_done() override { slots_.flush(); }
 
-  void run();
+  [[nodiscard]] const char* thread_name() const noexcept override { return "relay-"; }
 
-  channel::ChannelMemory memory_;
-  channel::SharedChannel channel_;
-  progress::Engine engine_;
   channel::SlotQueue slots_;
   std::unique_ptr<DataConnection> connection_;
   std::uint64_t answers_sent_ = 0;
-  std::function<void()> on_failure_;
-  std::atomic<bool> stop_{false};  ///< relaxed; notify() orders it
-  std::thread thread_;
 };
 
 }  // namespace offload::comch

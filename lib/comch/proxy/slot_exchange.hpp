@@ -1,15 +1,10 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
-#include <thread>
 
-#include "channel/channel_memory.hpp"
 #include "comch/proxy/channel_link.hpp"
 #include "comch/transport/slot_path.hpp"
-#include "progress/engine.hpp"
-#include "protocol/control.hpp"
 
 namespace offload::comch {
 
@@ -23,23 +18,21 @@ class SlotExchange final : public ChannelLink {
                                                           progress::Engine& engine)>;
 
   /// `shape`: the server's description of the channel. Throws Error.
-  SlotExchange(const protocol::ChannelDescriptor& shape, const Connect& connect);
-  ~SlotExchange() override;
+  SlotExchange(const protocol::ChannelDescriptor& shape, const Connect& connect)
+      : ChannelLink(shape), path_(connect(memory_.endpoint().view, engine_)) {
+    import_channel(&path_->writer());
+  }
+  ~SlotExchange() override { end_thread(); }
 
-  [[nodiscard]] const channel::SharedChannel& channel() const noexcept override { return channel_; }
-  void start(channel::Wakeup wakeup, std::function<void()> on_failure) override;
   [[nodiscard]] const std::string* failure() const noexcept override { return path_->failure(); }
 
  private:
-  void run();
+  [[nodiscard]] const char* thread_name() const noexcept override { return "slots-"; }
+  /// The back end looks for requests itself: nothing wakes it.
+  void open(channel::Wakeup) override { path_->start(); }
+  void close() noexcept override { path_->stop(); }
 
-  channel::ChannelMemory memory_;
-  progress::Engine engine_;
   std::unique_ptr<SlotPath> path_;
-  channel::SharedChannel channel_;
-  std::function<void()> on_failure_;
-  std::atomic<bool> stop_{false};  ///< relaxed; notify() orders it
-  std::thread thread_;
 };
 
 }  // namespace offload::comch

@@ -74,6 +74,15 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
     return refuse(Refusal::bad_hello, fmt::format("the worker has no service '{}'; it has: {}",
                                                   service, fmt::join(hello->services, ", ")));
   }
+  if (network != nullptr && (hello->capabilities & protocol::kWritesSlots) != 0) {
+    try {
+      network->require_slots();
+    } catch (const core::Error& error) {
+      const bool may_change = error.code() != core::ErrorCode::not_supported;
+      return refuse(may_change ? Refusal::busy : Refusal::bad_hello,
+                    std::string("this server cannot write into a worker's slots: ") + error.what());
+    }
+  }
   const WorkerId id = ++last_id_;
   auto attachment = std::make_unique<Attachment>(*this, id, *connection, *hello);
   core::log_info("worker {} attaches: {}", attachment->name(), hello->backend);

@@ -56,16 +56,13 @@ void WorkerSession::on_events(std::uint32_t) {
       handle(*std::move(message));
     }
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::unsupported_version) {
-      connection_->refuse(protocol::Refusal::bad_version, error.what());
-      return lose(error.what(), protocol::Refusal::bad_version);  // another attempt would not help
-    }
-    if (error.code() == ErrorCode::full) {  // nor there
-      connection_->refuse(protocol::Refusal::bad_hello, error.what());
-      return lose(error.what(), protocol::Refusal::bad_hello);
-    }
+    const bool is_version = error.code() == ErrorCode::unsupported_version;
+    const auto refusal = is_version ? protocol::Refusal::bad_version : protocol::Refusal::bad_hello;
     if (error.code() != ErrorCode::connection_reset && error.code() != ErrorCode::timed_out) {
-      connection_->refuse(protocol::Refusal::bad_hello, error.what());
+      connection_->refuse(refusal, error.what());
+    }
+    if (is_version || error.code() == ErrorCode::full || error.code() == ErrorCode::not_supported) {
+      return lose(error.what(), refusal);  // asking again would not help
     }
     lose(error.what());
   }

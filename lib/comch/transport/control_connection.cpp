@@ -64,6 +64,10 @@ namespace {
 
 }  // namespace
 
+void NetworkControlConnection::require_slots() const {
+  throw_no_slots();
+}
+
 std::unique_ptr<SlotPath> NetworkControlConnection::request_slot_path(protocol::AttachChannel,
                                                                       const kernels::ChannelView&,
                                                                       progress::Engine&) {

@@ -103,9 +103,11 @@ class NetworkControlConnection : public ControlConnection {
   /// Does the same on the server's side, and agrees to `request`. Throws Error.
   virtual std::unique_ptr<DataEndpoint> grant_data_endpoint(const protocol::AttachChannel& request,
                                                             std::uint32_t depth);
-  /// Do the same for a channel whose sides write into each other's slots. `channel`: this side's,
-  /// which must outlive the result. Turns of `engine` carry out the worker's half. Throw Error:
-  /// not_supported over other transports than RDMA.
+  /// Throws Error if the sides of a channel cannot write into each other's slots: not_supported
+  /// over other transports than RDMA, and if this end's device has no atomic operations.
+  virtual void require_slots() const;
+  /// Make the two halves of such a channel. `channel`: this side's, which must outlive the result.
+  /// Turns of `engine` carry out the worker's half. Throw Error as require_slots().
   [[nodiscard]] virtual std::unique_ptr<SlotPath> request_slot_path(
       protocol::AttachChannel request, const kernels::ChannelView& channel,
       progress::Engine& engine);

@@ -36,6 +36,7 @@ bool is_known(std::uint32_t opcode) {
 
 /// A position that a queue cannot have.
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+constexpr std::uint32_t kHalfOfPositions = 1U << 15;
 
 /// Returns whether a queue for raw packets has the operation; a card has others, too, which nothing
 /// here writes.
@@ -98,10 +99,16 @@ bool EntryReader::look() noexcept {
   const auto rung_end = static_cast<std::uint16_t>((what >> 8) + blocks_of(whose & 0x3fU));
   const std::uint16_t published = queue_.has_record ? load_record(queue_.record) : rung_end;
   // A doorbell that was on its way when the record was last read is of blocks that were under way
-  // then. A record is behind only where it is written after the doorbell.
-  const std::uint32_t rung = blocks_ahead(rung_end, queue_.ring.blocks);
-  const std::uint32_t more = blocks_ahead(published, is_strict() ? 0 : queue_.ring.blocks);
-  if (more == kNowhere) return refuse("the record is beyond the ring", false), true;
+  // then. A record is behind only where it is written after the doorbell. Without a record, owners
+  // that share a queue may ring late by any number of blocks.
+  const bool is_late_by_any = !is_strict() && !queue_.has_record;
+  const std::uint32_t late = is_late_by_any ? kHalfOfPositions : queue_.ring.blocks;
+  const std::uint32_t rung = blocks_ahead(rung_end, late);
+  const std::uint32_t more = blocks_ahead(published, is_strict() ? 0 : late);
+  if (more == kNowhere) {
+    const char* const beyond = "the doorbell is beyond the ring";
+    return refuse(queue_.has_record ? "the record is beyond the ring" : beyond, false), true;
+  }
   // The owner may have gone on since: the record is as far as the entry that was rung for, or
   // farther.
   if (is_strict() && rung > more) {

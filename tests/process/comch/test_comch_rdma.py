@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import DATA_PATH, LONG, PATIENCE, TIME_FACTOR, TRANSPORT, Server, free_port, statistics
+from harness import BIN, DATA_PATH, LONG, PATIENCE, TIME_FACTOR, TRANSPORT, Server, free_port, statistics
 from relay import Relay
 
 on_rdma = pytest.mark.skipif(TRANSPORT != "rdma", reason="needs an RDMA device: rdma.programs runs it in a guest")
@@ -68,7 +68,7 @@ def test_workers_by_addresses_of_either_family(stage):
 @on_rdma
 @pytest.mark.parametrize("direction", ["to worker", "to server"])
 def test_a_changed_byte_on_the_control_connection_ends_the_attachment(stage, direction):
-    """Somebody between the two sees no control message, and changes none. What queue pairs carry does not
+    """A program between the two sees no control message, and changes none. What queue pairs carry does not
     pass there."""
     host, port = os.environ["RDMA_GUEST_ADDRESS"], free_port()
     server = stage.add(Server(stage.folder, ["--comch", f"rdma:{host}:{port}", *stage.key_options()]))
@@ -131,6 +131,27 @@ def test_a_server_where_no_device_is(stage):
 
 
 @on_rdma
+@pytest.mark.parametrize("without", ["server", "worker"])
+def test_a_device_without_atomic_operations(stage, without):
+    """Slots cannot be written there, which who asks for it is told; a thread's messages are carried."""
+    preload = ["env", f"LD_PRELOAD={BIN / 'libno_atomics.so'}"]
+    server = stage.server(wrapper=preload if without == "server" else [])
+
+    def worker(path):
+        return stage.program("offload-worker", *stage.comch_options(), "--backend", "cpu", "--data-path", path,
+                             wrapper=preload if without == "worker" else [])
+
+    refused = worker("gpu")
+    assert refused.wait() == 1
+    where = "this server cannot write into a worker's slots: " if without == "server" else ""
+    assert f"this worker cannot attach: {where}rxe0 has no atomic operations" in refused.log
+    worker("cpu")
+    server.wait_until_attached()
+    server.wait_until_listening()
+    stage.run_client(server, "-i", 100)
+
+
+@on_rdma
 def test_many_requests(stage):
     """Short ones in vectors and long ones between slots, over several channels; every byte right."""
     server, _ = stage.pair("--threads", 2, "--max-message-length", "64k")
@@ -138,6 +159,23 @@ def test_many_requests(stage):
         client = stage.run_client(server, "-t", 2, "-i", count, "--size", size,
                                   seconds=60 * TIME_FACTOR)
         assert statistics(client)["Valid responses"] == 2 * count
+
+
+@on_rdma
+def test_many_requests_whose_writes_change_places(stage, monkeypatch):
+    """Each end writes into the other's slots, over a fabric that places writes in any order: see
+    tests/rdma/guest/unordered_writes.hpp."""
+    monkeypatch.setenv("LD_PRELOAD", str(BIN / "libunordered_writes.so"))
+    server = stage.server("--threads", 2, "--max-message-length", "64k")
+    worker = stage.program("offload-worker", *stage.comch_options(), "--backend", "cpu", "--data-path", "gpu")
+    server.wait_until_listening()
+    for size, count in {"64": 1_000, "1k": 1_000, "64k": 50}.items():
+        client = stage.run_client(server, "-t", 2, "-i", count, "--size", size)
+        assert statistics(client)["Valid responses"] == 2 * count
+    assert server.terminate() == 0
+    assert worker.terminate() == 0
+    for program in (server, worker):
+        assert int(re.search(r"unordered writes: (\d+) pieces", program.log)[1]) > 0, program.log
 
 
 @on_rdma

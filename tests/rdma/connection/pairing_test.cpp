@@ -1,6 +1,6 @@
 #include "rdma/connection/pairing.hpp"
 
-#include "tests/rdma/fake_fixture.hpp"
+#include "tests/rdma/connection_fixture.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::rdma {
@@ -14,15 +14,6 @@ class PairingTest : public FakeDeviceTest {
  protected:
   PairingTest() { queue_.initialize(); }
 
-  /// A descriptor that the queue pair can connect to.
-  static ConnectionDescriptor matching_peer() {
-    ConnectionDescriptor peer;
-    peer.gid = parse_gid("10.0.0.2");
-    peer.qp_num = 77;
-    peer.psn = 5;
-    peer.max_dest_rd_atomic = 4;
-    return peer;
-  }
   /// The attributes of INIT → RTR, and of RTR → RTS.
   static const ibv_qp_attr& rtr() { return fake().queue_pairs.at(0)->modified.at(1); }
   static const ibv_qp_attr& rts() { return fake().queue_pairs.at(0)->modified.at(2); }
@@ -39,7 +30,7 @@ TEST_F(PairingTest, AnEndMayWantASmallerMtu) {
   options.most_mtu = IBV_MTU_512;
   Pairing pairing(device_, options);
   EXPECT_EQ(pairing.describe(queue_).mtu, IBV_MTU_512);  // so the peer takes it too
-  auto peer = matching_peer();
+  auto peer = a_peer();
   peer.mtu = IBV_MTU_2048;
   pairing.connect(queue_, peer);
   EXPECT_EQ(rtr().path_mtu, IBV_MTU_512);
@@ -76,7 +67,7 @@ TEST_F(PairingTest, OptionsAndDescriptorBecomeAttributes) {
   options.rts.rnr_retry = 4;
   Pairing pairing(device_, options);
   EXPECT_EQ(pairing.max_rd_atomic(), 0);
-  auto peer = matching_peer();
+  auto peer = a_peer();
   peer.mtu = IBV_MTU_512;
   pairing.connect(queue_, peer);
   EXPECT_EQ(rtr().dest_qp_num, 77U);
@@ -101,7 +92,7 @@ TEST_F(PairingTest, OptionsAndDescriptorBecomeAttributes) {
 // A packet that may cross no router does not reach a peer in another subnet.
 TEST_F(PairingTest, WithoutOptionsAPathCrossesRoutersAndRetries) {
   Pairing pairing(device_, {});
-  pairing.connect(queue_, matching_peer());
+  pairing.connect(queue_, a_peer());
   EXPECT_EQ(rtr().ah_attr.grh.hop_limit, 64);
   EXPECT_EQ(rtr().ah_attr.port_num, 1);
   EXPECT_NE(rtr().min_rnr_timer, 0);  // the code of 655 ms
@@ -112,7 +103,7 @@ TEST_F(PairingTest, WithoutOptionsAPathCrossesRoutersAndRetries) {
 
 TEST_F(PairingTest, TheDeviceAndThePortLimitThePeer) {
   Pairing pairing(device_, {});
-  auto peer = matching_peer();
+  auto peer = a_peer();
   peer.mtu = IBV_MTU_4096;
   peer.max_dest_rd_atomic = 100;
   pairing.connect(queue_, peer, 0x123456);
@@ -133,10 +124,10 @@ TEST_F(PairingTest, APortWithoutLinkOrGidIsRefused) {
 
 TEST_F(PairingTest, APeerOfAnotherKindIsRefused) {
   Pairing pairing(device_, {});
-  auto peer = matching_peer();
+  auto peer = a_peer();
   peer.qp_type = QpType::uc;
   EXPECT_EQ(thrown_by([&] { pairing.connect(queue_, peer); }).code(), ErrorCode::invalid_value);
-  peer = matching_peer();
+  peer = a_peer();
   peer.ethernet = false;
   EXPECT_EQ(thrown_by([&] { pairing.connect(queue_, peer); }).code(), ErrorCode::invalid_value);
 }

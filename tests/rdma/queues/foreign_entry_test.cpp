@@ -18,7 +18,7 @@ using wire::Opcode;
 
 class ForeignEntryTest : public testing::Test {
  protected:
-  /// As it was in the ring before.
+  /// Overwrites bytes with stale ones, as of an earlier entry of the ring.
   void leave_unset(std::uint32_t segment, std::size_t from, std::size_t to) {
     auto* const at =
         reinterpret_cast<std::byte*>(&owner_.queues.send.ring.at(entry_.position, segment));
@@ -117,6 +117,32 @@ TEST_F(ForeignEntryTest, EachKindIsReadWithoutWhatIsNotSet) {
     expect_read(wire::wait_for_completion(other, 0x65'4321));
     expect_read(wire::wait_for_time(0x1122'3344'5566'7788));
   }
+}
+
+/// A thread of several that share a queue may stop before it rings, while the others go on.
+TEST_F(ForeignEntryTest, ADoorbellWithoutARecordMayBeLateByMoreThanTheRing) {
+  constexpr std::uint64_t kPosted = 40;
+  wire::SendQueue& queue = owner_.queues.send;
+  queue.has_record = false;
+  EntryReader reader(queue);
+  for (std::uint64_t end = 1; end <= kPosted; ++end) {
+    ASSERT_EQ(owner_.post({}), wire::Posted::done);
+    wire::ring_doorbell(queue.doorbell, wire::doorbell_of(queue, end));
+    ASSERT_TRUE(reader.look());
+    ASSERT_TRUE(reader.read(entry_, inline_.data())) << reader.fault();
+    reader.pass(entry_);
+    reader.retire(end);
+    owner_.sent.completed = end;
+  }
+  for (const std::uint32_t late : {1U, 8U, 9U, 39U}) {
+    wire::ring_doorbell(queue.doorbell, wire::doorbell_of(queue, kPosted - late));
+    ASSERT_TRUE(reader.look());
+    EXPECT_EQ(reader.fault(), "") << late << " blocks late";
+    EXPECT_FALSE(reader.has_entry());
+  }
+  wire::ring_doorbell(queue.doorbell, wire::doorbell_of(queue, kPosted + 9));
+  ASSERT_TRUE(reader.look());
+  EXPECT_EQ(reader.fault(), "the doorbell is beyond the ring");
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+#include <utility>
 
+#include "memory/range.hpp"
 #include "rdma/connection/pairing.hpp"
 #include "rdma/verbs/device_context.hpp"
 #include "rdma/verbs/protection_domain.hpp"
@@ -16,6 +19,33 @@ struct Adapter {
   rdma::DeviceContext device;
   rdma::ProtectionDomain domain;
   rdma::Registrar registrar;
+};
+
+/// Memory that is registered as long as this lives.
+struct Registered {
+  /// `by_peer`: what the peer may do there. Throws Error.
+  Registered(rdma::Registrar& by, memory::Range of, memory::Access by_peer = memory::Access::none)
+      : registrar(&by),
+        range(std::move(of)),
+        key(by.register_range(range, memory::kLocalAccess | by_peer)) {}
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+  ~Registered() { registrar->deregister(range, key); }
+
+  [[nodiscard]] std::uint64_t address() const noexcept {
+    return reinterpret_cast<std::uint64_t>(range.address);
+  }
+  /// For a work request.
+  [[nodiscard]] ibv_sge piece(const void* at, std::uint32_t length) const noexcept {
+    return {reinterpret_cast<std::uintptr_t>(at), length, key.local};
+  }
+  [[nodiscard]] bool contains(const void* at) const noexcept {
+    return at >= range.address && at < range.address + range.length;
+  }
+
+  rdma::Registrar* registrar;
+  memory::Range range;
+  memory::Key key;
 };
 
 }  // namespace offload::comch

@@ -17,21 +17,14 @@ constexpr core::Duration kRelayInterval = std::chrono::microseconds(50);
 class CardRings final : public SlotRings, progress::Pollable {
  public:
   CardRings(const RingParts& parts, OnFailed on_failed)
-      : parts_(parts),
+      : SlotRings(rdma::mlx5::arena_bytes(parts.sizes())),
+        parts_(parts),
         on_failed_(std::move(on_failed)),
-        region_(std::make_shared<memory::MemoryRegion>(
-            memory::RegionOptions{"slots' queue", memory::kLocalAccess | memory::Access::peer_pcie},
-            std::vector{memory::allocate_range(rdma::mlx5::arena_bytes(sizes()))})),
-        card_(
-            parts.adapter.device, parts.domain, sizes(),
-            {{region_->ranges().front().address, region_->ranges().front().length}, nullptr, {}}) {}
+        card_(parts.adapter.device, parts.domain, parts.sizes(), {bytes(), nullptr, {}}) {}
 
   [[nodiscard]] rdma::QueuePair& pair() noexcept override { return card_.queue_pair(); }
   [[nodiscard]] const kernels::rdma::SendQueue& sends() const noexcept override {
     return card_.host().send;
-  }
-  [[nodiscard]] const std::shared_ptr<memory::MemoryRegion>& region() const noexcept override {
-    return region_;
   }
   [[nodiscard]] std::uint64_t* card_register() const noexcept override {
     return card_.card_register();
@@ -53,8 +46,6 @@ class CardRings final : public SlotRings, progress::Pollable {
   }
 
  private:
-  [[nodiscard]] rdma::QueueSizes sizes() const noexcept { return {parts_.blocks, 1}; }
-
   bool poll() override {
     const bool worked = card_.relay();
     const core::TimePoint now = parts_.engine.now();
@@ -80,7 +71,6 @@ class CardRings final : public SlotRings, progress::Pollable {
 
   RingParts parts_;
   OnFailed on_failed_;
-  std::shared_ptr<memory::MemoryRegion> region_;
   rdma::mlx5::CardQueuePair card_;
   bool running_ = false;
   core::TimePoint next_query_;

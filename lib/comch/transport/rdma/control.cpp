@@ -108,6 +108,10 @@ std::unique_ptr<DataEndpoint> RdmaControlConnection::connect_data_endpoint(
   return std::move(data_endpoint_);
 }
 
+void RdmaControlConnection::require_slots() const {
+  static_cast<void>(with_atomics(place().adapter->device));
+}
+
 std::unique_ptr<SlotPath> RdmaControlConnection::request_slot_path(
     protocol::AttachChannel request, const kernels::ChannelView& channel,
     progress::Engine& engine) {

@@ -36,6 +36,7 @@ class RdmaControlConnection final : public StreamControlConnection {
   /// On the same devices.
   [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const override;
+  void require_slots() const override;
   [[nodiscard]] std::unique_ptr<SlotPath> request_slot_path(protocol::AttachChannel request,
                                                             const kernels::ChannelView& channel,
                                                             progress::Engine& engine) override;

@@ -49,28 +49,6 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
   void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept override;
 
  private:
-  /// Memory that is registered while this object lives.
-  struct Registered {
-    Registered(rdma::Registrar& by, memory::Range of)
-        : registrar(&by),
-          range(std::move(of)),
-          key(by.register_range(range, memory::kLocalAccess)) {}
-    Registered(const Registered&) = delete;
-    Registered& operator=(const Registered&) = delete;
-    ~Registered() { registrar->deregister(range, key); }
-    /// Returns a piece of the memory for a work request.
-    [[nodiscard]] ibv_sge piece(const void* at, std::uint32_t length) const noexcept {
-      return {reinterpret_cast<std::uintptr_t>(at), length, key.local};
-    }
-
-    [[nodiscard]] bool contains(const void* at) const noexcept {
-      return at >= range.address && at < range.address + range.length;
-    }
-
-    rdma::Registrar* registrar;
-    memory::Range range;
-    memory::Key key;
-  };
   /// The part of a message that is not sent from or received into its slot: the header, and a
   /// content that is packets in the slot.
   struct Staged {

@@ -16,17 +16,13 @@ constexpr core::Duration kStopInterval = std::chrono::microseconds(50);
 class ProxyRings final : public SlotRings {
  public:
   ProxyRings(const RingParts& parts, OnFailed on_failed)
-      : parts_(parts),
+      : SlotRings(rdma::queue_memory_bytes(parts.sizes())),
+        parts_(parts),
         // The proxy may have as many entries in flight as fit in its rings and the device.
         completions_(parts.adapter.device, parts.engine, parts.blocks + 1),
         pair_(parts.domain, completions_.queue(), completions_.queue(),
               slot_pair_options(parts.sends, 1)),
-        region_(std::make_shared<memory::MemoryRegion>(
-            memory::RegionOptions{"slots' queue", memory::kLocalAccess | memory::Access::peer_pcie},
-            std::vector{memory::allocate_range(rdma::queue_memory_bytes(sizes()))})),
-        queues_(rdma::lay_out_queues(
-            {region_->ranges().front().address, region_->ranges().front().length}, sizes(),
-            pair_.qp_num())),
+        queues_(rdma::lay_out_queues(bytes(), parts.sizes(), pair_.qp_num())),
         proxy_(
             {parts.domain, completions_, pair_}, queues_,
             [failed = std::move(on_failed)](rdma::Proxy&, const core::Error& why) {
@@ -36,9 +32,6 @@ class ProxyRings final : public SlotRings {
   [[nodiscard]] rdma::QueuePair& pair() noexcept override { return pair_; }
   [[nodiscard]] const kernels::rdma::SendQueue& sends() const noexcept override {
     return queues_.send;
-  }
-  [[nodiscard]] const std::shared_ptr<memory::MemoryRegion>& region() const noexcept override {
-    return region_;
   }
   [[nodiscard]] std::string carrier() const override {
     return "a thread carries that out on " + parts_.adapter.device.name();
@@ -58,12 +51,9 @@ class ProxyRings final : public SlotRings {
   }
 
  private:
-  [[nodiscard]] rdma::QueueSizes sizes() const noexcept { return {parts_.blocks, 1}; }
-
   RingParts parts_;
   rdma::CompletionLoop completions_;
   rdma::QueuePair pair_;
-  std::shared_ptr<memory::MemoryRegion> region_;
   rdma::QueuePairMemory queues_;
   rdma::Proxy proxy_;
 };
@@ -79,10 +69,6 @@ rdma::QueuePairOptions slot_pair_options(std::uint32_t sends, std::uint32_t rece
   return options;
 }
 
-std::unique_ptr<SlotRings> make_proxy_rings(const RingParts& parts, SlotRings::OnFailed on_failed) {
-  return std::make_unique<ProxyRings>(parts, std::move(on_failed));
-}
-
 std::unique_ptr<SlotRings> make_slot_rings(const RingParts& parts,
                                            const SlotRings::OnFailed& on_failed) {
   try {
@@ -91,7 +77,7 @@ std::unique_ptr<SlotRings> make_slot_rings(const RingParts& parts,
     core::log_warning("{} does not read rings itself, a proxy does: {}",
                       parts.adapter.device.name(), error.what());
   }
-  return make_proxy_rings(parts, on_failed);
+  return std::make_unique<ProxyRings>(parts, on_failed);
 }
 
 }  // namespace offload::comch

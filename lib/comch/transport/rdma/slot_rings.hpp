@@ -1,12 +1,16 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "comch/transport/rdma/adapter.hpp"
 #include "kernels/rdma/queue_pair.hpp"
+#include "memory/range.hpp"
 #include "memory/region.hpp"
 #include "progress/engine.hpp"
 #include "rdma/queues/queue_memory.hpp"
@@ -39,7 +43,9 @@ class SlotRings : public SlotPair {
   /// Returns the send queue for threads of this machine.
   [[nodiscard]] virtual const kernels::rdma::SendQueue& sends() const noexcept = 0;
   /// Returns the memory of the send queue, for channel::ResponseWriter.
-  [[nodiscard]] virtual const std::shared_ptr<memory::MemoryRegion>& region() const noexcept = 0;
+  [[nodiscard]] const std::shared_ptr<memory::MemoryRegion>& region() const noexcept {
+    return region_;
+  }
   /// Returns the card's doorbell, which a GPU may ring instead of that of sends(); null if there is
   /// none.
   [[nodiscard]] virtual std::uint64_t* card_register() const noexcept { return nullptr; }
@@ -50,6 +56,20 @@ class SlotRings : public SlotPair {
   virtual void start() = 0;
   /// Stops the pair in bounded time: posted entries complete in error. Throws Error.
   virtual void stop() = 0;
+
+ protected:
+  /// `bytes`: of the region. Throws Error.
+  explicit SlotRings(std::size_t bytes)
+      : region_(std::make_shared<memory::MemoryRegion>(
+            memory::RegionOptions{"slots' queue", memory::kLocalAccess | memory::Access::peer_pcie},
+            std::vector{memory::allocate_range(bytes)})) {}
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    const memory::Range& range = region_->ranges().front();
+    return {range.address, range.length};
+  }
+
+ private:
+  std::shared_ptr<memory::MemoryRegion> region_;
 };
 
 /// The parts that rings are made of, which all outlive them.
@@ -59,15 +79,15 @@ struct RingParts {
   progress::Engine& engine;
   std::uint32_t blocks;  ///< of the send ring, a power of two
   std::uint32_t sends;   ///< the maximum of work requests in a device
+
+  [[nodiscard]] rdma::QueueSizes sizes() const noexcept { return {blocks, 1}; }
 };
 
-/// Makes rings in memory of this process that a proxy carries out on any device. Throws Error.
-std::unique_ptr<SlotRings> make_proxy_rings(const RingParts& parts, SlotRings::OnFailed on_failed);
 /// Makes rings that an mlx5 card reads; null if the device is not an mlx5 card, or the build has no
 /// libmlx5. Throws Error.
 std::unique_ptr<SlotRings> make_card_rings(const RingParts& parts, SlotRings::OnFailed on_failed);
-/// Makes the card's rings, or else a proxy's. If the device is an mlx5 card, logs why its rings
-/// cannot be used. Throws Error.
+/// Makes the card's rings, or else rings in memory of this process that a proxy carries out on any
+/// device. If the device is an mlx5 card, logs why its rings cannot be used. Throws Error.
 std::unique_ptr<SlotRings> make_slot_rings(const RingParts& parts,
                                            const SlotRings::OnFailed& on_failed);
 

@@ -90,42 +90,32 @@ SlotEnd SlotEnd::decode(std::span<const std::byte> bytes) {
 
 // ---- The queue pair
 
-SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
-                     const Written& written, std::span<std::byte> own)
-    : domain_(adapter.device),
-      registrar_(domain_),
-      pairing_(adapter.device, path),
-      written_{memory::borrow_range(written.bytes), {}},
-      own_{memory::borrow_range(own), {}},
-      pair_(make(domain_)) {
-  const ibv_device_attr& device = adapter.device.attributes();
-  if (device.atomic_cap == IBV_ATOMIC_NONE || device.max_qp_rd_atom == 0 ||
-      device.max_qp_init_rd_atom == 0) {
-    throw Error(
-        ErrorCode::not_supported,
-        adapter.device.name() + " has no atomic operations, which slots need: use --data-path cpu");
+const rdma::DeviceContext& with_atomics(const rdma::DeviceContext& device) {
+  const ibv_device_attr& has = device.attributes();
+  // Some drivers leave max_res_rd_atom at 0.
+  if (has.atomic_cap != IBV_ATOMIC_NONE && has.max_qp_rd_atom != 0 &&
+      has.max_qp_init_rd_atom != 0) {
+    return device;
   }
-  pair().initialize(path.port_num, written.by_peer, 0, path.pkey_index);
-  written_.key = registrar_.register_range(written_.range, memory::kLocalAccess | written.by_peer);
-  try {
-    own_.key = registrar_.register_range(own_.range, memory::kLocalAccess);
-  } catch (...) {
-    registrar_.deregister(written_.range, written_.key);
-    throw;
-  }
+  throw Error(
+      ErrorCode::not_supported,
+      device.name() + " has no atomic operations, which --data-path gpu needs and cpu does not");
 }
 
-/// Destroys the queue pair first, because the peer may be writing.
-SlotQueue::~SlotQueue() {
-  pair_.reset();
-  registrar_.deregister(own_.range, own_.key);
-  registrar_.deregister(written_.range, written_.key);
+SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
+                     const Written& written, std::span<std::byte> own)
+    : domain_(with_atomics(adapter.device)),
+      registrar_(domain_),
+      pairing_(adapter.device, path),
+      written_(registrar_, memory::borrow_range(written.bytes), written.by_peer),
+      own_(registrar_, memory::borrow_range(own)),
+      pair_(make(domain_)) {
+  pair().initialize(path.port_num, written.by_peer, 0, path.pkey_index);
 }
 
 std::vector<std::byte> SlotQueue::describe() const {
-  return SlotEnd{pairing_.describe(pair()),
-                 {reinterpret_cast<std::uint64_t>(written_.range.address), written_.key.remote},
-                 written_.range.length}
+  return SlotEnd{
+      pairing_.describe(pair()), {written_.address(), written_.key.remote}, written_.range.length}
       .encode();
 }
 
@@ -143,11 +133,15 @@ void SlotQueue::connect(std::span<const std::byte> peer) {
 
 namespace {
 
-/// Returns the half of a header with the flag, as an operand of atomic operations.
+/// Loads an operand of atomic operations.
+std::uint64_t load_word(const void* from) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+/// Returns the half of a header with the flag.
 std::uint64_t flag_half(const kernels::Packet& header) {
-  std::uint64_t half = 0;
-  std::memcpy(&half, reinterpret_cast<const std::byte*>(&header) + sizeof half, sizeof half);
-  return half;
+  return load_word(reinterpret_cast<const std::byte*>(&header) + sizeof(std::uint64_t));
 }
 
 /// The pair of the server, which posts with libibverbs.
@@ -207,7 +201,8 @@ bool RdmaSlotConnection::is_busy() const {
 /// are done.
 ///
 /// The half with the flag is swapped with that of the slot's last request, which only this side
-/// writes; it is 0 at first, because each attachment of a worker has new memory.
+/// writes; it is 0 at first, because each attachment of a worker has new memory. The replaced value
+/// is written to the slot's last bytes, which no content uses (kernels::kSlack).
 void RdmaSlotConnection::post_send(const protocol::DataHeader& header, const std::byte*) noexcept {
   constexpr std::uint32_t kHalf = sizeof(kernels::Packet) / 2;
   Writes& writes = writes_of(header.sequence);
@@ -219,11 +214,12 @@ void RdmaSlotConnection::post_send(const protocol::DataHeader& header, const std
   const kernels::rdma::SlotRegion peer = queue_->peer();
   const std::uint32_t own_key = queue_->own().key;
   const std::uint64_t to = peer.address + static_cast<std::uint64_t>(packets - channel_.requests);
-  const auto* const replaced = &channel_.request_header().replaced;
   writes.pieces[0] = {reinterpret_cast<std::uintptr_t>(packets + rest.offset), rest.length,
                       own_key};
   writes.pieces[1] = {reinterpret_cast<std::uintptr_t>(&writes.header), kHalf, 0};
-  writes.pieces[2] = {reinterpret_cast<std::uintptr_t>(replaced), sizeof *replaced, own_key};
+  writes.pieces[2] = {
+      reinterpret_cast<std::uintptr_t>(packets) + layout().slot_stride - sizeof(std::uint64_t),
+      sizeof(std::uint64_t), own_key};
   writes.first = rest.length == 0 ? 1 : 0;
   for (std::uint32_t i = 0; i < kMostRequestWrites; ++i) {
     ibv_send_wr& request = writes.requests[i];
@@ -276,7 +272,7 @@ bool RdmaSlotConnection::poll_completions() {
     if (completion.status != IBV_WC_SUCCESS) {
       fail("the connection broke: " + rdma::explain(completion.status, completion.vendor_err));
     } else if ((completion.opcode & IBV_WC_RECV) == 0) {
-      completed_ = completion.wr_id + 1;
+      for (; completed_ <= completion.wr_id; ++completed_) check_swap(completed_);
     } else {
       ++received;
       take_response(completion);
@@ -288,6 +284,18 @@ bool RdmaSlotConnection::poll_completions() {
     fail("cannot post a receive: " + std::string(describe(status.error())));
   }
   return !done.empty();
+}
+
+/// Checks that the flag of a request is in the worker's slot. That of an answered one is, and its
+/// slot may be another request's by now.
+void RdmaSlotConnection::check_swap(std::uint64_t sequence) {
+  const Writes& writes = writes_of(sequence);
+  const ibv_send_wr& swap = writes.requests[kMostRequestWrites - 1];
+  if (!writes.is_asked || swap.wr_id != sequence) return;
+  const void* const replaced = std::bit_cast<const void*>(writes.pieces[2].addr);
+  if (load_word(replaced) != swap.wr.atomic.compare_add) {
+    fail("a slot of the worker does not hold the value that the last request wrote there");
+  }
 }
 
 /// Makes a response valid: all of it is in its slot except the flag, which is that of the request.

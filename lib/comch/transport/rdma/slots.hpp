@@ -35,6 +35,9 @@ struct SlotEnd {
   static SlotEnd decode(std::span<const std::byte> bytes);
 };
 
+/// Returns `device`. Throws Error: not_supported for one without atomic operations.
+const rdma::DeviceContext& with_atomics(const rdma::DeviceContext& device);
+
 /// A queue pair in a separate protection domain, so that a peer cannot access the memory of another
 /// one, and the slots registered in it: those that the peer writes, and those that this side writes
 /// from.
@@ -47,13 +50,12 @@ class SlotQueue {
     memory::Access by_peer;
   };
 
-  /// `make` makes the queue pair and is called once; `adapter` outlives it. Throws Error:
-  /// not_supported for a device without atomic operations.
+  /// `make` makes the queue pair and is called once; `adapter` outlives it. Throws Error as
+  /// with_atomics().
   SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
             const Written& written, std::span<std::byte> own);
   SlotQueue(const SlotQueue&) = delete;
   SlotQueue& operator=(const SlotQueue&) = delete;
-  ~SlotQueue();
 
   [[nodiscard]] std::vector<std::byte> describe() const;
   /// Connects to `peer`, its describe(). Throws Error: bad_message for an invalid description, or a
@@ -61,25 +63,19 @@ class SlotQueue {
   void connect(std::span<const std::byte> peer);
 
   [[nodiscard]] rdma::QueuePair& pair() const noexcept { return pair_->pair(); }
-  [[nodiscard]] kernels::rdma::SlotRegion own() const noexcept { return region_of(own_); }
+  [[nodiscard]] kernels::rdma::SlotRegion own() const noexcept {
+    return {own_.address(), own_.key.local};
+  }
   /// Returns the peer's region; only when connected.
   [[nodiscard]] const kernels::rdma::SlotRegion& peer() const noexcept { return peer_; }
 
  private:
-  struct Registered {
-    memory::Range range;
-    memory::Key key;
-  };
-  static kernels::rdma::SlotRegion region_of(const Registered& slots) noexcept {
-    return {reinterpret_cast<std::uint64_t>(slots.range.address), slots.key.local};
-  }
-
   rdma::ProtectionDomain domain_;
   rdma::Registrar registrar_;
   rdma::Pairing pairing_;
   Registered written_;
   Registered own_;
-  std::unique_ptr<SlotPair> pair_;
+  std::unique_ptr<SlotPair> pair_;  ///< goes first, as the peer may be writing
   kernels::rdma::SlotRegion peer_{};
 };
 
@@ -117,6 +113,7 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
   [[nodiscard]] bool is_busy() const;
   bool post_writes();
   bool poll_completions();
+  void check_swap(std::uint64_t sequence);
   void take_response(const ibv_wc& completion);
   [[nodiscard]] Writes& writes_of(std::uint64_t sequence) noexcept {
     return writes_[layout().slot_index(sequence)];

@@ -1,32 +1,15 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-
-#include "channel/channel_memory.hpp"
-#include "comch/transport/rdma/slots.hpp"
-#include "kernels/serve.hpp"
-#include "kernels/services/reverse.hpp"
-#include "tests/rdma/fake_fixture.hpp"
+#include "tests/comch/transport/rdma/slots_fixture.hpp"
 #include "tests/rdma/fake_mlx5.hpp"
 #include "tests/rdma/queue_owner.hpp"
-#include "tests/support/bytes.hpp"
 #include "tests/support/card_model/card.hpp"
 #include "tests/support/eventually.hpp"
-#include "tests/support/log_capture.hpp"
 
 /// The worker's slots on an mlx5 card: libmlx5's functions are the test's, and the model reads the
 /// rings at the card's register.
 namespace offload::comch {
 namespace {
 
-using rdma::test::fake;
 using rdma::test::fake_mlx5;
-using support::Bytes;
-
-constexpr std::uint32_t kDepth = 4;
-constexpr std::uint32_t kLongest = 2000;
 
 class CardRingsTest : public rdma::FakeDeviceTest {
  protected:
@@ -51,7 +34,7 @@ class CardRingsTest : public rdma::FakeDeviceTest {
     at_card.send.doorbell = &fake_mlx5().registers[0];
     writer.queue.queue.number = card_.add(at_card);
     card_.connect(writer.queue.queue.number, card_.add(peer_.queues));
-    for (std::uint32_t i = 0; i < kDepth; ++i) {
+    for (std::uint32_t i = 0; i < kSlotDepth; ++i) {
       EXPECT_EQ(peer_.post_receive({}), rdma::wire::Posted::done);
     }
     writer.own.key = key_of(view_);
@@ -63,18 +46,6 @@ class CardRingsTest : public rdma::FakeDeviceTest {
         {reinterpret_cast<std::byte*>(view.responses), view.layout.response_bytes},
         {true, true, true});
   }
-  kernels::rdma::Result respond(const kernels::rdma::SlotWriter& writer, std::uint64_t sequence,
-                                const Bytes& payload) {
-    std::vector<std::uint8_t> room(payload.size() + 2 * kernels::kSlack);
-    std::ranges::copy(std::as_bytes(std::span(payload)),
-                      std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);
-    const kernels::Request request(room.data() + kernels::kSlack,
-                                   static_cast<std::uint32_t>(payload.size()));
-    const kernels::Packet header =
-        kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request,
-                        view_.response(sequence), view_.layout.flag_of(sequence));
-    return kernels::rdma::write_response(kernels::SingleLane{}, writer, view_, sequence, header);
-  }
   /// Takes the next response, `sequence`, as a server does. False: it is not there whole.
   [[nodiscard]] bool take(std::uint64_t sequence) {
     if (!peer_.poll_receive()) return false;
@@ -84,8 +55,8 @@ class CardRingsTest : public rdma::FakeDeviceTest {
   }
 
   support::LogCapture log_;
-  channel::ChannelMemory memory_{0, kDepth, kLongest, -1};
-  channel::ChannelMemory peer_memory_{0, kDepth, kLongest, -1};
+  channel::ChannelMemory memory_{0, kSlotDepth, kSlotLongest, -1};
+  channel::ChannelMemory peer_memory_{0, kSlotDepth, kSlotLongest, -1};
   kernels::ChannelView view_ = memory_.endpoint().view;
   kernels::ChannelView there_ = peer_memory_.endpoint().view;
   rdma::model::Card card_;
@@ -101,7 +72,7 @@ TEST_F(CardRingsTest, TheCardCarriesOutWhatIsPostedAndNobodyElseDoes) {
   const auto writer = plug_in_card();
   for (std::uint64_t sequence = 0; sequence < 40; ++sequence) {
     const Bytes payload = support::random_bytes(static_cast<std::size_t>(sequence * 50), 3);
-    ASSERT_EQ(respond(writer, sequence, payload), kernels::rdma::Result::done);
+    ASSERT_EQ(respond_with(writer, view_, sequence, payload), kernels::rdma::Result::done);
     EXPECT_FALSE(card_.progress());  // it was not rung
     engine_.progress();
     while (card_.progress()) continue;
@@ -112,12 +83,13 @@ TEST_F(CardRingsTest, TheCardCarriesOutWhatIsPostedAndNobodyElseDoes) {
   EXPECT_EQ(path_->failure(), nullptr);
 }
 
-// As the GPU does where CUDA takes the page.
+// Like the GPU if CUDA accepts the page.
 TEST_F(CardRingsTest, TheRegisterMayBeRungInPlaceOfTheWord) {
   make_path();
   auto writer = plug_in_card();
   writer.queue.queue.doorbell = path_->writer().card_register;
-  ASSERT_EQ(respond(writer, 0, support::random_bytes(100, 1)), kernels::rdma::Result::done);
+  ASSERT_EQ(respond_with(writer, view_, 0, support::random_bytes(100, 1)),
+            kernels::rdma::Result::done);
   while (card_.progress()) continue;
   EXPECT_TRUE(take(0));
 }

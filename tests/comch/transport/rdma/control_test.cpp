@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <cstdlib>
 #include <future>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
 /// Control connections over loopback, on a fake device, which has another address: 10.0.0.1.
@@ -36,11 +38,11 @@ Address rdma_address(const std::string& host, const std::string& device) {
 
 class RdmaControlTest : public rdma::FakeDeviceTest {
  protected:
-  /// What the worker gets, or why it gets none.
+  /// The connection of the worker, or the reason why there is none.
   using Result = std::pair<std::unique_ptr<ControlConnection>, std::optional<Error>>;
 
   void listen(const Address& address) { listener_ = listen_rdma(address); }
-  /// The worker connects on a thread of its own.
+  /// The worker connects on a separate thread.
   Result connect(Address address) {
     address.port = listener_->address().port;
     auto connected = std::async(std::launch::async, [address]() -> Result {
@@ -95,6 +97,41 @@ TEST_F(RdmaControlTest, AWorkerWhoseAddressNoDeviceHasDoesNotGreet) {
   EXPECT_EQ(error->code(), ErrorCode::not_found) << "it may come to have it";
 }
 
+// ---- A name of several addresses, which tests/process/preloaded/known_names.cpp tells
+
+class RdmaNameTest : public RdmaControlTest {
+ protected:
+  RdmaNameTest() {
+    dir_.write("names", "dpu ::1 127.0.0.1\nhalf 127.0.0.2 127.0.0.1\n");
+    ::setenv("OFFLOAD_NAMES", dir_.file("names").c_str(), 1);
+    fake().gids.front().gid = rdma::parse_gid("127.0.0.1");
+  }
+  ~RdmaNameTest() override { ::unsetenv("OFFLOAD_NAMES"); }
+
+  support::TempDir dir_;
+};
+
+TEST_F(RdmaNameTest, AnAddressAtWhichNobodyListensIsPassedOver) {
+  listen(rdma_address("127.0.0.1", ""));
+  const auto [worker, error] = connect(rdma_address("half", ""));
+  ASSERT_FALSE(error) << error->what();
+  EXPECT_TRUE(log_.has(" at 127.0.0.2:")) << log_.text();
+}
+
+TEST_F(RdmaNameTest, AnAddressThatNoDeviceHasIsPassedOver) {
+  listen(rdma_address("dpu", ""));
+  if (log_.has("this address is skipped")) GTEST_SKIP() << "this machine has no IPv6 loopback";
+  const auto [worker, error] = connect(rdma_address("dpu", ""));
+  ASSERT_FALSE(error) << error->what();
+  EXPECT_TRUE(log_.has("no RDMA device has the address ::1")) << log_.text();
+  EXPECT_TRUE(log_.has("RDMA for 127.0.0.1: fake0 port 1")) << log_.text();
+  // The channels go where the control connection went.
+  const auto& network = dynamic_cast<NetworkControlConnection&>(*worker);
+  EXPECT_EQ(network.source().host(), "127.0.0.1");
+}
+
+// ---- Connections
+
 TEST_F(RdmaControlTest, TheKeyIsProvenByTls) {
   listen(rdma_address("127.0.0.1", "fake0"));
   const auto [worker, error] = connect(rdma_address("127.0.0.1", "fake0"));
@@ -106,8 +143,9 @@ TEST_F(RdmaControlTest, TheKeyIsProvenByTls) {
   }));
 }
 
-// Each is on the device of its connection, with what the options say.
+// Each is on the device of its connection, with the choices of the options.
 TEST_F(RdmaControlTest, EndpointsAreQueuePairs) {
+  fake().device.atomic_cap = IBV_ATOMIC_NONE;  // messages need none
   Address address = rdma_address("127.0.0.1", "fake0");
   address.path_choice.pkey = 0x8001;
   address.path_choice.service_level = 2;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -54,14 +55,14 @@ class PeerSlots {
 class RdmaSlotsTest : public rdma::FakeDeviceTest {
  protected:
   static rdma::test::FakeQueuePair& queue() { return *fake().queue_pairs.back(); }
-  /// What the device does with the oldest work request: it copies or swaps, and says so.
+  /// Carries out the oldest work request as a device does: copies or swaps, and completes it.
   void carry_out() {
     const rdma::test::Posted& work = queue().sends.front();
     if (work.send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
       ASSERT_EQ(work.send.wr.atomic.rkey, kPeerKey);
       auto* const word = std::bit_cast<std::uint64_t*>(work.send.wr.atomic.remote_addr);
-      ASSERT_EQ(*word, work.send.wr.atomic.compare_add);
-      *word = work.send.wr.atomic.swap;
+      std::memcpy(std::bit_cast<void*>(work.pieces[0].addr), word, sizeof *word);
+      if (*word == work.send.wr.atomic.compare_add) *word = work.send.wr.atomic.swap;
     } else {
       ASSERT_EQ(work.send.wr.rdma.rkey, kPeerKey);
       auto* to = std::bit_cast<std::byte*>(work.send.wr.rdma.remote_addr);
@@ -81,6 +82,21 @@ class RdmaSlotsTest : public rdma::FakeDeviceTest {
   PeerSlots peer_;
   std::vector<std::uint32_t> arrived_;  ///< immediates at the peer
 };
+
+/// Answers request `sequence` with `payload`, as a back end does.
+inline kernels::rdma::Result respond_with(const kernels::rdma::SlotWriter& writer,
+                                          const kernels::ChannelView& view, std::uint64_t sequence,
+                                          const Bytes& payload) {
+  std::vector<std::uint8_t> room(payload.size() + 2 * kernels::kSlack);
+  std::ranges::copy(std::as_bytes(std::span(payload)),
+                    std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);
+  const kernels::Request request(room.data() + kernels::kSlack,
+                                 static_cast<std::uint32_t>(payload.size()));
+  const kernels::Packet header =
+      kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request, view.response(sequence),
+                      view.layout.flag_of(sequence));
+  return kernels::rdma::write_response(kernels::SingleLane{}, writer, view, sequence, header);
+}
 
 // ---- The server's end
 

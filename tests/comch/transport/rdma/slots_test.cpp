@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/comch/transport/rdma/slots_fixture.hpp"
@@ -70,21 +71,6 @@ TEST_F(RdmaSlotRequestsTest, AReceiveThatIsNotTakenEndsTheConnection) {
   EXPECT_NE(proxy_->failure()->find("cannot post a receive"), std::string::npos);
 }
 
-TEST_F(RdmaSlotRequestsTest, ADeviceWithoutAtomicsIsRefused) {
-  const auto expect_refused = [&] {
-    const auto error = support::thrown_by([&] { start(); });
-    EXPECT_EQ(error.code(), core::ErrorCode::not_supported);
-    EXPECT_NE(std::string(error.what()).find("--data-path cpu"), std::string::npos);
-    rdma::test::reset_fake();
-  };
-  fake().device.atomic_cap = IBV_ATOMIC_NONE;
-  expect_refused();
-  fake().device.max_qp_rd_atom = 0;
-  expect_refused();
-  fake().device.max_qp_init_rd_atom = 0;
-  expect_refused();
-}
-
 TEST_F(RdmaSlotRequestsTest, TheWorkerSeesNoneBeforeTheAtomic) {
   start();
   post(random_bytes(100, 1));
@@ -97,6 +83,34 @@ TEST_F(RdmaSlotRequestsTest, TheWorkerSeesNoneBeforeTheAtomic) {
     carry_out();
   }
   EXPECT_TRUE(complete());
+}
+
+TEST_F(RdmaSlotRequestsTest, AFlagThatCannotBeSwappedInEndsTheConnection) {
+  start();
+  post(random_bytes(100, 1));
+  peer_.view().request(0).packets->flag = 8;
+  carry_out_all();
+  server_.engine.progress();
+  ASSERT_NE(proxy_->failure(), nullptr);
+  EXPECT_EQ(*proxy_->failure(),
+            "a slot of the worker does not hold the value that the last request wrote there");
+}
+
+// Its completion may come late, when the slot is the next request's.
+TEST_F(RdmaSlotRequestsTest, TheSwapOfAnAnsweredRequestIsNotLookedAt) {
+  start();
+  post(random_bytes(100, 1));
+  carry_out_all();
+  const auto late = std::exchange(fake().completions, {});
+  ASSERT_EQ(late.size(), 1U);
+  answer(0);
+  server_.engine.progress();
+  ASSERT_TRUE(server_.take().has_value());
+  *(memory_.endpoint().view.request(1).packets - 1) = {{1, 2, 3}, 4};  // the end of slot 0
+  fake().completions = late;
+  server_.engine.progress();
+  EXPECT_TRUE(fake().completions.empty());
+  EXPECT_EQ(proxy_->failure(), nullptr);
 }
 
 TEST_F(RdmaSlotRequestsTest, AFailedWriteEndsTheConnection) {
@@ -156,16 +170,7 @@ class RdmaSlotResponsesTest : public RdmaSlotsTest {
     path_->start();
   }
   kernels::rdma::Result respond(std::uint64_t sequence, const Bytes& payload) {
-    std::vector<std::uint8_t> room(payload.size() + 2 * kernels::kSlack);
-    std::ranges::copy(std::as_bytes(std::span(payload)),
-                      std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);
-    const kernels::Request request(room.data() + kernels::kSlack,
-                                   static_cast<std::uint32_t>(payload.size()));
-    const kernels::Packet header =
-        kernels::answer(kernels::SingleLane{}, kernels::Reverse{}, request,
-                        view_.response(sequence), view_.layout.flag_of(sequence));
-    return kernels::rdma::write_response(kernels::SingleLane{}, path_->writer().slots, view_,
-                                         sequence, header);
+    return respond_with(path_->writer().slots, view_, sequence, payload);
   }
 
   channel::ChannelMemory memory_{0, kSlotDepth, kSlotLongest, -1};

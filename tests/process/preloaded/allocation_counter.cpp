@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// What glibc's own malloc family is called underneath.
+// The internal names of glibc's malloc family.
 extern "C" void* __libc_malloc(std::size_t);                 // NOLINT
 extern "C" void* __libc_calloc(std::size_t, std::size_t);    // NOLINT
 extern "C" void* __libc_realloc(void*, std::size_t);         // NOLINT
