@@ -67,7 +67,7 @@ void add_ports(cli::CommandLine& line, Options& options) {
       cli::add(
           line, "--service", options.service, read_service, kServiceNames,
           fmt::format("What is done to each request: the name of a service that the worker has, of "
-                      "a module (docs/services.md) or built in: {}",
+                      "a module (docs/reference/services.md) or built in: {}",
                       cli::listed(services)))
           .type_name("NAME")
           .default_str(options.service);

@@ -95,8 +95,8 @@ void add_services(cli::CommandLine& line, Options& options) {
     return !text.empty();
   };
   cli::add_values(line, "--service-module", take_module, "a shared library with a service",
-                  "A service of your own (docs/services.md), beside those that are built in. May "
-                  "be repeated")
+                  "A service of your own (docs/reference/services.md), beside those that are built "
+                  "in. May be repeated")
       .type_name("FILE");
   const auto take_source = [&options](const std::string& text) {
     options.service_sources.push_back(text);
@@ -104,7 +104,7 @@ void add_services(cli::CommandLine& line, Options& options) {
   };
   cli::add_values(line, "--service-source", take_source, "a file whose name ends in .cu or .cpp",
                   "A service to try: its source is compiled now, by the nvcc or C++ compiler of "
-                  "this machine, as this user (docs/services.md). May be repeated")
+                  "this machine, as this user (docs/reference/services.md). May be repeated")
       .type_name("FILE");
   const auto take_option = [&options](const std::string& text) {
     return backend::add_service_option(options.service_options, text);
@@ -152,7 +152,7 @@ void add_udp(cli::CommandLine& line, Options& options) {
       cli::add(line, "--udp", options.udp, &DatagramPlace::parse,
                "ADDRESS:PORT or INTERFACE:PORT, such as 10.0.0.1:4000, [fd00::1]:4000 or eth1:4000",
                "Take requests as UDP datagrams there, by AF_XDP, and answer them without a server "
-               "(docs/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN")
+               "(docs/reference/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN")
           .type_name("PLACE:PORT");
   cli::add_text(line, "--udp-service", options.udp_service,
                 "What is done with them, as --service of the server")

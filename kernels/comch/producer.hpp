@@ -33,8 +33,8 @@ class Producer {
       : channel_(channel), sent_(sent), count_(count), writer_(writer) {}
 
   /// Sends what `service` answers to the requests of `message`, once, in any order of messages.
-  /// `service`: a function object as docs/services.md has it. `user_msg_id`: comes back with the
-  /// completion. The message's memory is the caller's again.
+  /// `service`: a function object as docs/reference/services.md has it. `user_msg_id`: comes back
+  /// with the completion. The message's memory is the caller's again.
   template <class Group, class Service>
   [[nodiscard]] OFFLOAD_HOST_DEVICE SendResult send(const Group& group, const Message& message,
                                                     const Service& service,

@@ -88,8 +88,8 @@ std::unique_ptr<Backend> make_cpu_backend(core::Duration spin,
                                           const Services& services = Services{});
 
 struct CudaOptions {
-  /// As measured (docs/benchmarks.md): more warps answer more messages that fit in packets; for
-  /// longer ones each is a block of threads, and more of these slow each other down.
+  /// As measured (docs/evidence/benchmarks.md): more warps answer more messages that fit in
+  /// packets; for longer ones each is a block of threads, and more of these slow each other down.
   static constexpr std::uint32_t kWarpsForShort = 32;
   static constexpr std::uint32_t kWarpsForLong = 16;
 

@@ -11,8 +11,8 @@
 
 namespace offload::backend {
 
-/// A shared library with a service (docs/services.md). Stays loaded to the end of the process: it
-/// has code that drivers and threads may still be in.
+/// A shared library with a service (docs/reference/services.md). Stays loaded to the end of the
+/// process: it has code that drivers and threads may still be in.
 class ServiceModule {
  public:
   /// Loads `path`. Throws Error: not_found, unsupported_version, invalid_value.

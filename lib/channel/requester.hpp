@@ -208,7 +208,7 @@ class Requester {
   /// How many bytes of messages the batch that begins now may have; 0: no second one joins. A GPU
   /// of this machine answers many slots at once, by many warps, and those in packets without a
   /// fence. So while it has few messages and there are slots, it gets small batches; a busier one
-  /// gets plain ones, which cost it and its server less a message (docs/performance.md).
+  /// gets plain ones, which cost it and its server less a message (docs/internals/performance.md).
   [[nodiscard]] std::uint32_t limit_of_batch() const noexcept {
     if (slots_.wakeup() != Wakeup::polling || awaited() >= kMostInPackets ||
         slots_.room() <= slots_.depth() / 2) {

@@ -5,7 +5,7 @@
 
 #include "protocol/bytes.hpp"
 
-/// The format of what a channel's slots carry on a network connection (docs/wire-protocol.md):
+/// What a channel's slots carry on a network connection (docs/reference/wire-protocol.md):
 ///   u64 sequence | u32 length | u16 count | u16 status | `length` bytes of content
 /// all big endian but for the content, which is as it lies in the slot. Requests and responses have
 /// the same format; the status of a request is 0.

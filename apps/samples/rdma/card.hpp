@@ -16,7 +16,7 @@ struct QueuePair {
 };
 
 /// What stands for a network card in these samples: the model in memory, on a thread of its own. In
-/// a program it is a card, or a proxy over any device (docs/gpu-rdma.md); kernels see no
+/// a program it is a card, or a proxy over any device (docs/internals/gpu-rdma.md); kernels see no
 /// difference. C++17, as the samples are read by a CUDA compiler. Throws std::exception.
 class Card {
  public:

@@ -31,9 +31,9 @@ struct ControlMessage {
 /// How long a step of connecting may take.
 inline constexpr core::Duration kHandshakeTime = std::chrono::seconds(3);
 
-/// A connection that carries control messages, one frame each (docs/wire-protocol.md): setup and a
-/// few messages a second, so it may allocate. What a transport makes is one of the two derived
-/// types below. One thread; only await() waits.
+/// A connection that carries control messages, one frame each (docs/reference/wire-protocol.md):
+/// setup and a few messages a second, so it may allocate. What a transport makes is one of the two
+/// derived types below. One thread; only await() waits.
 class ControlConnection {
  public:
   ControlConnection() = default;

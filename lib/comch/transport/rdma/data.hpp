@@ -36,9 +36,9 @@ struct RdmaQueue {
 /// It stands on lib/rdma's QueuePair, CompletionQueue and Registrar, but not on its Connection and
 /// CompletionLoop, for two reasons. Tasks cost more: a send alone, with its completion and a turn
 /// of the engine, is some 980 instructions through a Connection; a message each way is some 1,030
-/// here, with three turns (docs/benchmarks.md). And a CompletionLoop belongs to an engine when it
-/// is made, while a queue pair takes its completion queue when the session's thread makes it,
-/// before it is on the I/O thread's engine.
+/// here, with three turns (docs/evidence/benchmarks.md). And a CompletionLoop belongs to an engine
+/// when it is made, while a queue pair takes its completion queue when the session's thread makes
+/// it, before it is on the I/O thread's engine.
 class RdmaDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
  public:
   /// `queue`: connected. Throws Error.
