@@ -1,4 +1,5 @@
-# offload_add_service(NAME SOURCE): NAME.so, a module of the worker with the service in SOURCE (docs/services.md).
+# offload_add_service(NAME SOURCE): NAME.so, a module of the worker with the service in SOURCE
+# (docs/reference/services.md).
 # SOURCE: .cpp, for CPUs alone, or .cu, for GPUs too where the project has the language CUDA.
 function(offload_add_service name source)
   set(exports ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/service-exports.map)

@@ -40,7 +40,7 @@ if(OFFLOAD_HAVE_CUDA)
   # kernels/packet_access.hpp has two forms.
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.4)
     message(STATUS "CUDA back end: before CUDA 12.4 PTX does not promise 16-byte accesses to be atomic; "
-      "it is relied on that the GPU makes them so (docs/hardware.md)")
+      "it is relied on that the GPU makes them so (docs/evidence/hardware.md)")
   endif()
 elseif(OFFLOAD_CUDA STREQUAL "OFF")
   message(STATUS "CUDA back end: left out (OFFLOAD_CUDA=OFF)")

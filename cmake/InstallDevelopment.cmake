@@ -1,8 +1,8 @@
 # The interface for other programs, as the CMake package dpu-gpu-offload and by pkg-config: the clients' end of the
 # wire format, the headers of device code, and what a service module is made of. It is what other projects cannot get in
-# another way: bytes that docs/wire-protocol.md calls stable, formats of network cards, and an interface with a version
-# (kernels/module/service_interface.hpp). All else is the programs' own; who writes a transport or a back end does it in
-# the source tree.
+# another way: bytes that docs/reference/wire-protocol.md calls stable, formats of network cards, and an interface with
+# a version (kernels/module/service_interface.hpp). All else is the programs' own; who writes a transport or a back end
+# does it in the source tree.
 include(CMakePackageConfigHelpers)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/dpu-gpu-offload)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/dpu-gpu-offload)

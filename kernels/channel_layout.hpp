@@ -6,8 +6,8 @@
 #include "kernels/platform.hpp"
 
 /// The layout of a channel's memory, on which server and worker agree byte for byte
-/// (docs/wire-protocol.md). It is two regions, as who may write differs: requests are the server's,
-/// read-only to the worker; responses are the worker's.
+/// (docs/reference/wire-protocol.md). It is two regions, as who may write differs: requests are the
+/// server's, read-only to the worker; responses are the worker's.
 ///
 ///   RequestHeader  | request slots [depth]
 ///   ResponseHeader | response slots [depth]
@@ -63,7 +63,7 @@ inline constexpr std::uint32_t kLongestDigest = 4 * kPacketData;
 /// The maximum number of messages of a batch.
 inline constexpr std::uint32_t kMaxBatchCount = 64;
 /// The maximum number of bytes of a batch, of its requests and of its responses: that of
-/// kMaxBatchCount messages of 64 bytes (docs/performance.md).
+/// kMaxBatchCount messages of 64 bytes (docs/internals/performance.md).
 inline constexpr std::uint32_t kMaxBatchContent = 5 * 1024;
 
 /// A worker's verdict on a request, in the response's header.

@@ -10,9 +10,9 @@ namespace offload::kernels {
 /// The bound up to which a channel's warps look for long messages: a maximum in device memory that
 /// only grows. A fence, which a long response takes, waits for every read under way on PCIe, and
 /// reads of a long request queue behind them, so polls of idle warps make both slower
-/// (docs/performance.md). While long messages come one at a time, a single warp polls for the next,
-/// after the previous one is written. Under load all warps poll: after a short message, or if a
-/// message was there at the first poll.
+/// (docs/internals/performance.md). While long messages come one at a time, a single warp polls for
+/// the next, after the previous one is written. Under load all warps poll: after a short message,
+/// or if a message was there at the first poll.
 class Gate {
  public:
   __device__ Gate(const PersistentWorker& worker, std::uint32_t group)

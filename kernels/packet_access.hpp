@@ -46,7 +46,7 @@
 ///   Data-types"). It is relied on that the hardware makes one transaction of 16 aligned bytes;
 ///   NCCL's LL128 relies on 128 bytes of a warp. scripts/checks/sass sees that it is one
 ///   instruction, tests/kernels/stress/packet_stress_test.cu that no packet is torn
-///   (docs/hardware.md).
+///   (docs/evidence/hardware.md).
 ///
 /// On a GPU all are relaxed. Data outside the packet itself (a plain payload) needs the two
 /// functions at the end.

@@ -6,7 +6,7 @@
 #include "kernels/message.hpp"
 #include "kernels/services/echo.hpp"
 
-/// Batches: the short messages that travel in one slot (docs/wire-protocol.md).
+/// Batches: the short messages that travel in one slot (docs/reference/wire-protocol.md).
 ///
 ///   requests:   u16 length [count] (little endian) | payloads, back to back
 ///   responses:  frames, back to back, as clients get them

@@ -59,12 +59,13 @@ void add_ports(cli::CommandLine& line, Options& options) {
                         .type_name("PORT");
   std::vector<std::string> services;
   for (const auto name : kernels::service_names()) services.emplace_back(name);
-  const auto service = cli::add(line, "--service", options.service, read_service, kServiceNames,
-                                fmt::format("Process requests with this service of the worker, "
-                                            "from a module (docs/services.md) or built in: {}",
-                                            cli::listed(services)))
-                           .type_name("NAME")
-                           .default_str(options.service);
+  const auto service =
+      cli::add(line, "--service", options.service, read_service, kServiceNames,
+               fmt::format("Process requests with this service of the worker, "
+                           "from a module (docs/reference/services.md) or built in: {}",
+                           cli::listed(services)))
+          .type_name("NAME")
+          .default_str(options.service);
   const auto take_listen = [&options](const std::string& text) {
     const auto listen = read_listen(text);
     if (listen) options.listens.push_back(*listen);

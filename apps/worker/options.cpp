@@ -93,17 +93,19 @@ void add_services(cli::CommandLine& line, Options& options) {
     options.service_modules.push_back(text);
     return !text.empty();
   };
-  cli::add_values(line, "--service-module", take_module, "a shared library with a service",
-                  "Load a service from this module (docs/services.md), in addition to those built "
-                  "in. May be repeated")
+  cli::add_values(
+      line, "--service-module", take_module, "a shared library with a service",
+      "Load a service from this module (docs/reference/services.md), in addition to those built "
+      "in. May be repeated")
       .type_name("FILE");
   const auto take_source = [&options](const std::string& text) {
     options.service_sources.push_back(text);
     return text.ends_with(".cu") || text.ends_with(".cpp");
   };
-  cli::add_values(line, "--service-source", take_source, "a file whose name ends in .cu or .cpp",
-                  "Compile this source of a service now, with the nvcc or C++ compiler of this "
-                  "machine, as this user, and load it (docs/services.md). May be repeated")
+  cli::add_values(
+      line, "--service-source", take_source, "a file whose name ends in .cu or .cpp",
+      "Compile this source of a service now, with the nvcc or C++ compiler of this "
+      "machine, as this user, and load it (docs/reference/services.md). May be repeated")
       .type_name("FILE");
   const auto take_option = [&options](const std::string& text) {
     return backend::add_service_option(options.service_options, text);
@@ -151,7 +153,7 @@ void add_udp(cli::CommandLine& line, Options& options) {
       cli::add(line, "--udp", options.udp, &DatagramPlace::parse,
                "ADDRESS:PORT or INTERFACE:PORT, such as 10.0.0.1:4000, [fd00::1]:4000 or eth1:4000",
                "Receive requests as UDP datagrams there, by AF_XDP, and answer them without a "
-               "server (docs/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN")
+               "server (docs/reference/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN")
           .type_name("PLACE:PORT");
   cli::add_text(line, "--udp-service", options.udp_service,
                 "Process the datagrams with this service, as --service of the server")

@@ -11,7 +11,8 @@
 
 /// Measures an operation by lib/rdma's tasks without the device: one at a time is submitted, and
 /// its completion taken in turns of the engine, over a device that has done at once what is posted.
-/// Instructions are callgrind's, as the difference of two counts of messages (docs/benchmarks.md).
+/// Instructions are callgrind's, as the difference of two counts of messages
+/// (docs/evidence/benchmarks.md).
 namespace offload::bench {
 namespace {
 

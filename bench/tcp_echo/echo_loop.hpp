@@ -10,9 +10,9 @@
 #include "core/fd.hpp"
 
 /// bench-tcp-echo: the upper limit that offload-server is compared with. It does only what every
-/// server of the frames in docs/wire-protocol.md must do: receive, check the frames, send. Messages
-/// are not copied or changed, so a request comes back as a request (msg_id 4), which offload-client
-/// accepts:
+/// server of the frames in docs/reference/wire-protocol.md must do: receive, check the frames,
+/// send. Messages are not copied or changed, so a request comes back as a request (msg_id 4), which
+/// offload-client accepts:
 ///
 ///   bench-tcp-echo -p 9000 --threads 1
 ///   offload-client -s 127.0.0.1 -p 9000 -t 1 --service echo --size 64 --duration 5

@@ -33,8 +33,8 @@ class Producer {
       : channel_(channel), sent_(sent), count_(count), writer_(writer) {}
 
   /// Sends the answers of `service` to the requests of `message`, once, in any order of messages.
-  /// `service`: a function object (docs/services.md). `user_msg_id`: returned with the completion.
-  /// Afterwards the caller may reuse the message's memory.
+  /// `service`: a function object (docs/reference/services.md). `user_msg_id`: returned with the
+  /// completion. Afterwards the caller may reuse the message's memory.
   template <class Group, class Service>
   [[nodiscard]] OFFLOAD_HOST_DEVICE SendResult send(const Group& group, const Message& message,
                                                     const Service& service,

@@ -6,7 +6,8 @@
 ///
 ///   OFFLOAD_SERVICE_MODULE(MyService)
 ///
-/// outside of all namespaces, once. docs/services.md says how it is written, compiled and loaded.
+/// outside of all namespaces, once. docs/reference/services.md says how it is written, compiled and
+/// loaded.
 #define OFFLOAD_SERVICE_MODULE(Service)                                                       \
   extern "C" __attribute__((visibility("default"))) const offload::kernels::ServiceInterface* \
   offload_service() {                                                                         \

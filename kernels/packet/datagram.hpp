@@ -6,7 +6,7 @@
 #include "kernels/packet/martian.hpp"
 #include "kernels/slot_batch.hpp"
 
-/// Requests in UDP datagrams (docs/wire-protocol.md): a datagram's payload is
+/// Requests in UDP datagrams (docs/reference/wire-protocol.md): a datagram's payload is
 ///   u64 sequence | u32 wire_size | u32 msg_id | u32 length (big endian) | `length` bytes
 /// and that of its answer has the same sequence. A request is a stranger's: no length is believed.
 namespace offload::kernels::packet {

@@ -88,8 +88,8 @@ std::unique_ptr<Backend> make_cpu_backend(core::Duration spin,
                                           const Services& services = Services{});
 
 struct CudaOptions {
-  /// As measured (docs/benchmarks.md): for messages that fit in packets, more warps answer more;
-  /// longer messages use a block of threads each, and more blocks slow each other down.
+  /// As measured (docs/evidence/benchmarks.md): for messages that fit in packets, more warps answer
+  /// more; longer messages use a block of threads each, and more blocks slow each other down.
   static constexpr std::uint32_t kWarpsForShort = 32;
   static constexpr std::uint32_t kWarpsForLong = 16;
 

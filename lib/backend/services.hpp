@@ -11,8 +11,8 @@
 
 namespace offload::backend {
 
-/// A shared library with a service (docs/services.md). It stays loaded until the process ends,
-/// because drivers and threads may still execute its code.
+/// A shared library with a service (docs/reference/services.md). It stays loaded until the process
+/// ends, because drivers and threads may still execute its code.
 class ServiceModule {
  public:
   /// Loads `path`. Throws Error: not_found, unsupported_version, invalid_value.

@@ -210,7 +210,7 @@ class Requester {
   /// joins. A GPU of this machine answers many slots at a time, with many warps, and those in
   /// packets without a fence. So while it has few messages and there are slots, it gets small
   /// batches; a busier one gets plain ones, which need less time for each message
-  /// (docs/performance.md).
+  /// (docs/internals/performance.md).
   [[nodiscard]] std::uint32_t limit_of_batch() const noexcept {
     if (slots_.wakeup() != Wakeup::polling || awaited() >= kMostInPackets ||
         slots_.room() <= slots_.depth() / 2) {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-/// The messages of the control connection between server and worker (docs/wire-protocol.md). These
-/// structs are the payloads of frames. decode() returns nothing for a payload that is too short or
-/// too long, or a Hello with a wrong magic number; the receiver checks the values.
+/// The messages of the control connection (docs/reference/wire-protocol.md). These structs are the
+/// payloads of frames. decode() returns nothing for a payload that is too short or too long, or a
+/// Hello with a wrong magic number; the receiver checks the values.
 namespace offload::protocol {
 
 inline constexpr std::uint32_t kControlMagic = 0x4f46'4c44;  // "OFLD"

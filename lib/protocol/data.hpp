@@ -5,7 +5,8 @@
 
 #include "protocol/bytes.hpp"
 
-/// The format of the contents of a channel's slots on a network connection (docs/wire-protocol.md):
+/// The format of the contents of a channel's slots on a network connection
+/// (docs/reference/wire-protocol.md):
 ///   u64 sequence | u32 length | u16 count | u16 status | `length` bytes of content
 /// all big endian except the content, which is as in the slot. Requests and responses have the same
 /// format; the status of a request is 0.

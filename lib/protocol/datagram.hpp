@@ -6,7 +6,7 @@
 #include "protocol/bytes.hpp"
 #include "protocol/frame.hpp"
 
-/// The format of a UDP datagram between a client and a worker (docs/wire-protocol.md):
+/// The format of a UDP datagram between a client and a worker (docs/reference/wire-protocol.md):
 ///   u64 sequence (big endian) | one frame (frame.hpp): a request, its response or an error
 /// The sequence is the client's own; an answer has that of its request.
 namespace offload::protocol {

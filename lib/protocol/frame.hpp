@@ -9,7 +9,7 @@
 
 #include "protocol/bytes.hpp"
 
-/// The frame around every message of the suite (docs/wire-protocol.md):
+/// The frame around every message of the suite (docs/reference/wire-protocol.md):
 ///   u32 wire_size (of the whole frame) | u32 msg_id | u32 length | `length` bytes of payload
 /// all big endian. Version 1 of the frame is that of DOCA's dpu_gpu_remote_offload client.
 namespace offload::protocol {

@@ -12,7 +12,7 @@ namespace {
 using support::Bytes;
 using support::random_bytes;
 
-/// The content as docs/wire-protocol.md has it.
+/// The content as docs/reference/wire-protocol.md has it.
 Bytes expected_content(const std::vector<Bytes>& messages) {
   Bytes content;
   for (const Bytes& message : messages) {

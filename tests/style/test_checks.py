@@ -53,7 +53,7 @@ def tree(tmp_path):
     plant(tmp_path, "tests/mutants/core-adds.patch", MUTANT)
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
-    plant(tmp_path, "docs/coverage.md", COVERED)
+    plant(tmp_path, "docs/reference/coverage.md", COVERED)
     plant(tmp_path, "tests/good_test.cpp", "TEST(Good, Works) {}\n")
     plant(tmp_path, "tests/process/test_good.py", "def test_it():\n    pytest.skip('no spin')\n")
     plant(tmp_path, "scripts/setup", "#!/usr/bin/env bash\necho spin\n")
@@ -238,8 +238,8 @@ def test_sizes_finds_what_is_too_large(tree, files, complaint):
     ("lib/comch/good.hpp", "// std::vector, iovec, at once, a share of it, who ever\n", None),
     ("lib/comch/good.hpp", "int load_vectors, MyTcpCarriers, has_above;\n", None),
     ("CHANGELOG.md", "WorkerLink is now ServerSession\n", None),
-    ("docs/glossary.md", "WorkerLink: ServerSession\n", None),
-    ("docs/decisions/names.md", "WorkerLink: ServerSession\n", None),
+    ("docs/reference/glossary.md", "WorkerLink: ServerSession\n", None),
+    ("docs/internals/decisions/names.md", "WorkerLink: ServerSession\n", None),
 ])
 def test_words_finds_what_was_replaced(tree, path, text, finding):
     plant(tree, path, text)
@@ -262,7 +262,7 @@ def test_words_finds_what_was_replaced(tree, path, text, finding):
     (COVERED, COVERED + COVERED, "A1 is there twice"),
 ])
 def test_coverage_finds_what_is_not_there(tree, there, instead, finding):
-    plant(tree, "docs/coverage.md", COVERED.replace(there, instead))
+    plant(tree, "docs/reference/coverage.md", COVERED.replace(there, instead))
     status, output = run("coverage", tree)
     assert status == 1 and finding in output, output
 
@@ -297,7 +297,7 @@ def test_coverage_fills_in_where_a_test_runs_and_on_what(tree, path, text, colum
     status, output = run("coverage", tree)
     assert status == 1 and f"its tests show '{columns}'" in output, output
     subprocess.run([ROOT / "scripts/checks/coverage", "--fill", tree], timeout=200, check=True)
-    assert f"| works | {columns} |" in (tree / "docs/coverage.md").read_text()
+    assert f"| works | {columns} |" in (tree / "docs/reference/coverage.md").read_text()
     assert run("coverage", tree)[0] == 0
 
 

@@ -1,4 +1,4 @@
-"""scripts/setup upgrades no installed package that it need not upgrade: the real apt, on a world of its own. And
+"""scripts/setup upgrades no installed package that it need not upgrade: the real apt, on a separate system. And
 scripts/fresh-root takes the machine's apt sources."""
 import os
 import shutil

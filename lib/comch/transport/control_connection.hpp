@@ -31,9 +31,9 @@ struct ControlMessage {
 /// The time limit of each step of connecting.
 inline constexpr core::Duration kHandshakeTime = std::chrono::seconds(3);
 
-/// A connection that carries control messages, one frame each (docs/wire-protocol.md): setup and a
-/// few messages a second, so it may allocate. A transport makes one of the two derived types below.
-/// One thread; only await() waits.
+/// A connection that carries control messages, one frame each (docs/reference/wire-protocol.md):
+/// setup and a few messages a second, so it may allocate. A transport makes one of the two derived
+/// types below. One thread; only await() waits.
 class ControlConnection {
  public:
   ControlConnection() = default;

@@ -1,4 +1,4 @@
-"""docs/wire-protocol.md and the Python client say the same, byte for byte."""
+"""docs/reference/wire-protocol.md and the Python client say the same, byte for byte."""
 import re
 import struct
 from pathlib import Path
@@ -9,7 +9,7 @@ from offload_client import Refusal
 from offload_client.codec import FrameDecoder, MessageId, decode_error, encode_frame
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs/wire-protocol.md").read_text()
+PAGE = (ROOT / "docs/reference/wire-protocol.md").read_text()
 # Section 1: what is between server and client.
 SECTION = PAGE[PAGE.index("## 1."):PAGE.index("## 2.")]
 

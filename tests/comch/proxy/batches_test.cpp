@@ -303,7 +303,7 @@ TEST_F(RemoteServerTest, HeadersThatNoBatchHas) {
   expect_failed("200 bytes, which are not a batch of 65 messages");
 }
 
-// Byte for byte as docs/wire-protocol.md has it.
+// Byte for byte as docs/reference/wire-protocol.md has it.
 TEST_F(RemoteBackEnd, ABatchLooksLikeThisInItsSlots) {
   send(on_wire(0, requests_of({copy_of(bytes_of("a")), {}, copy_of(bytes_of("bcd"))}), 3));
   read(kDataHeaderSize + 40);

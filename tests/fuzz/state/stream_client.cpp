@@ -17,7 +17,7 @@ using protocol::Refusal;
 
 constexpr std::uint32_t kHeader = 12;
 
-/// docs/wire-protocol.md, once more: not the product's parser.
+/// docs/reference/wire-protocol.md, once more: not the product's parser.
 struct Seen {
   std::optional<Refusal> breach{};
   std::size_t size = 0;  ///< of a whole frame; 0: it is none yet

@@ -8,7 +8,8 @@
 #include "kernels/channel_layout.hpp"
 #include "tests/kernels/reference.hpp"
 
-/// Contents of slots that are batches, as docs/wire-protocol.md has them, written another way.
+/// Contents of slots that are batches, as docs/reference/wire-protocol.md has them, written another
+/// way.
 namespace offload::kernels::test {
 
 inline std::vector<Octets> messages_of(const std::vector<std::uint32_t>& lengths) {

@@ -42,7 +42,7 @@ exit $(cat /tmp/status)
 """
 # What the other one does. When its worker has come back after the test has pulled the cable, the
 # interface below the card goes down, and then the machine. (With the interface up again Soft-RoCE
-# would take no connection: docs/rdma.md.)
+# would take no connection: docs/reference/rdma.md.)
 WORKER_MACHINE = f"""
 "$@" |& tee /tmp/log >&2 & program=$!
 {WAIT_FOR}

@@ -65,7 +65,7 @@ def test_device_code_compiles_without_the_sources(consumer):
 @pytest.mark.parametrize("source", sorted((harness.ROOT / "examples/services").glob("*/*.cu")),
                          ids=lambda source: source.stem)
 def test_a_service_module_needs_the_installed_headers_alone(prefix, tmp_path, stage, source):
-    """By docs/services.md's line for a CPU."""
+    """By docs/guide/tutorial.md's line for a CPU."""
     module = tmp_path / "module.so"
     run(os.environ.get("CXX", "g++"), "-std=c++17", "-O0", "-shared", "-fPIC", "-fvisibility=hidden",
         f"-I{prefix}/include/dpu-gpu-offload", "-x", "c++", source, "-o", module)

@@ -10,7 +10,7 @@ from harness import ROOT
 
 RULES = ROOT / "deploy/prometheus"
 DASHBOARD = ROOT / "deploy/grafana/dashboard.json"
-METRICS = ROOT / "docs/metrics.md"
+METRICS = ROOT / "docs/reference/metrics.md"
 
 
 @pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool")

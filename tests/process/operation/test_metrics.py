@@ -14,7 +14,7 @@ import pytest
 from harness import BIN, PATIENCE, ROOT, TIME_FACTOR, needs_cpu_worker, scaled, wait_until
 from wire import TOO_LONG, Wire, frame, header, payloads
 
-DOCUMENT = (ROOT / "docs/metrics.md").read_text()
+DOCUMENT = (ROOT / "docs/reference/metrics.md").read_text()
 
 
 def port_of(program):

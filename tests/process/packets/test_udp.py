@@ -101,7 +101,7 @@ def by_queue(ports, queues, each=1):
 
 
 def documented(heading):
-    section = (ROOT / "docs/metrics.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    section = (ROOT / "docs/reference/metrics.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     return set(re.findall(r"^\| `(\w+)` \| (?:gauge|counter) \|", section, re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""Frames of the wire protocol's version 1 (docs/wire-protocol.md): bytes, no I/O."""
+"""Frames of the wire protocol's version 1 (docs/reference/wire-protocol.md): bytes, no I/O."""
 from __future__ import annotations
 
 import enum

@@ -6,7 +6,7 @@ from typing import Iterable, Optional, Tuple
 
 
 class Refusal(enum.IntEnum):
-    """The code of an error frame, as docs/wire-protocol.md has them. A server may know more."""
+    """The code of an error frame, as docs/reference/wire-protocol.md has them. A server may know more."""
 
     FRAME_TOO_SHORT = 1
     FRAME_TOO_LONG = 2

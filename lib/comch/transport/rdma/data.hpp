@@ -36,9 +36,9 @@ struct RdmaQueue {
 /// It uses QueuePair, CompletionQueue and Registrar of lib/rdma, but not Connection and
 /// CompletionLoop, for two reasons. Tasks cost more: a send alone, with its completion and a turn
 /// of the engine, is some 980 instructions through a Connection; a message each way is some 1,030
-/// here, with three turns (docs/benchmarks.md). And a CompletionLoop is bound to an engine when it
-/// is made, while a queue pair needs its completion queue when the session's thread makes it,
-/// before the I/O thread's engine has it.
+/// here, with three turns (docs/evidence/benchmarks.md). And a CompletionLoop is bound to an engine
+/// when it is made, while a queue pair needs its completion queue when the session's thread makes
+/// it, before the I/O thread's engine has it.
 class RdmaDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
  public:
   /// `queue`: connected. Throws Error.
