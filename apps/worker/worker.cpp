@@ -350,7 +350,7 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
       refused == protocol::Refusal::busy || refused == protocol::Refusal::shutting_down;
   if (refused == protocol::Refusal::worker_stuck) {
     core::log_error("{}the server has dropped this worker: {}", session_, reason);
-  } else if (refused == protocol::Refusal::bad_hello &&
+  } else if (refused == protocol::Refusal::bad_hello && !watchdog_ &&
              fall_back(data_path_, options_.data_path, reason)) {
     reason_ = data_path_.why;
   } else if (refused && !takes_it_later) {
