@@ -114,7 +114,7 @@ Setting setting_of(const std::string& place, const std::string& name,
   const auto take = [&](const nlohmann::ordered_json& one) {
     if (one.is_null() || one.is_structured()) {
       refuse(place,
-             fmt::format("{}: neither text, number, true, false nor a list", core::escaped(name)));
+             fmt::format("{}: expected text, number, true, false or a list", core::escaped(name)));
     }
     setting.values.push_back(one.is_string() ? one.get<std::string>() : one.dump());
   };

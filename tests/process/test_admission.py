@@ -87,7 +87,7 @@ def test_a_client_with_nothing_to_say(stage, wires):
         time.sleep(0.1)
     assert idle.receive_error() == IDLE_TIMED_OUT
     idle.expect_end()
-    server.wait_for_log(rf"client \d+, {address_of(idle)}, is disconnected: no request")
+    server.wait_for_log(rf"client \d+, {address_of(idle)}, is disconnected: the client sent no request")
     busy.ask([b"busy"])
 
 
@@ -101,7 +101,7 @@ def test_connections_of_one_address(stage, wires):
     one_more = wires(server.port)
     assert one_more.receive_error() == TOO_MANY_OF_ADDRESS
     one_more.expect_end()
-    server.wait_for_log(rf"client \d+, {address_of(one_more)}, is rejected: this address")
+    server.wait_for_log(rf"client \d+, {address_of(one_more)}, is rejected: the limit of clients of this address")
     wires(server.port, source="127.0.0.2").ask([b"another address"])
     first.pop().close()
 
@@ -204,7 +204,7 @@ def test_a_client_that_trickles_its_responses(stage, wires):
         with contextlib.suppress(OSError):
             wire.socket.recv(2048)
         time.sleep(0.02)
-    assert re.search(rf"client \d+, {address_of(wire)}, is disconnected: it takes its responses", server.log)
+    assert re.search(rf"client \d+, {address_of(wire)}, is disconnected: it reads its responses", server.log)
 
 
 def test_refusals_that_nobody_reads(stage, wires):

@@ -33,7 +33,7 @@ const SomeBackend kGraph(false, channel::Wakeup::doorbell);
 TEST(DataPath, AutoIsGpuWhereAGpuCanPost) {
   const DataPath path = choose_data_path("auto", kRdma, kCuda);
   EXPECT_TRUE(path.by_backend);
-  EXPECT_EQ(path.why, "auto: the GPU can post");
+  EXPECT_EQ(path.why, "auto: the GPU can post responses");
 }
 
 TEST(DataPath, AutoIsCpuElseAndSaysWhy) {

@@ -124,7 +124,7 @@ TEST_F(WatchdogTest, AChannelThatGoesOnIsSaidToDoSo) {
   ASSERT_EQ(channels_[0].serve(0), kernels::Outcome::answered);
   log_.clear();
   EXPECT_EQ(look(4s), 0U);
-  EXPECT_EQ(log_.text(), "info: channel 0 goes on\n");
+  EXPECT_EQ(log_.text(), "info: channel 0 is working again\n");
   log_.clear();
   take(0);
   EXPECT_EQ(look(100s), 0U);

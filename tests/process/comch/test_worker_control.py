@@ -124,7 +124,7 @@ DESCRIPTORS = {
     "a region a page too short": (descriptor(0, DEPTH, MAX_LENGTH, REGION - 4096), 4, "laid out"),
     "a region of 1 byte": (descriptor(0, DEPTH, MAX_LENGTH, 1), 4, "laid out"),
     "a region longer than its memory": (descriptor(0, DEPTH, MAX_LENGTH, REGION + 4096), 4,
-                                        "announced"),
+                                        "shared memory has"),
     "a region of 0 bytes": (descriptor(0, DEPTH, MAX_LENGTH, 0), 4, "empty"),
     "a region of all memory": (descriptor(0, DEPTH, MAX_LENGTH, (1 << 64) - 1), 4,
                                "description of a memory region"),

@@ -186,7 +186,7 @@ def test_an_idle_client(stage):
     server, _ = stage.pair("--idle-timeout", "500ms")
     with connect(server) as client:
         client.request(b"hello")
-        server.wait_for_log("is disconnected: no request")
+        server.wait_for_log("is disconnected: the client sent no request")
         # What the server said comes before the failure to send.
         with pytest.raises(ConnectionLost) as lost:
             client.request(b"hello")

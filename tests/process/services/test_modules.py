@@ -41,12 +41,12 @@ def test_state_is_made_of_options_and_again_by_who_takes_over(stage):
     server = stage.server("--service", "shifted", "--max-message-length", "64k")
     options = [*module("test_shifted"), "--service-option", "by=3"]
     worker = stage.worker(*options)
-    assert worker.wait_for_log(r"service shifted of \S+ is made: \d+ bytes .*by=3")
+    assert worker.wait_for_log(r"service shifted of \S+ is ready: \d+ bytes .*by=3")
     server.wait_until_listening()
     ask_every_size(server, lambda request: shifted(request, 3))
     worker.kill()
     following = stage.worker(*options)
-    assert following.wait_for_log(r"service shifted of \S+ is made: \d+ bytes .*by=3")
+    assert following.wait_for_log(r"service shifted of \S+ is ready: \d+ bytes .*by=3")
     ask_every_size(server, lambda request: shifted(request, 3))
 
 

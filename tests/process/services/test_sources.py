@@ -75,7 +75,7 @@ def test_sources_and_a_module_are_served_at_once(stage, tmp_path, temporary):
     worker = stage.worker(*source(tmp_path / "plus.cpp", PLUS), "--service-source", TEMPLATE,
                           "--service-module", SERVICES / "test_shifted.so",
                           "--service-option", "plus.by=3", "--service-option", "shifted.by=1")
-    worker.wait_for_log("service plus of .*plus.cpp is made: .*by=3", COMPILED)
+    worker.wait_for_log("service plus of .*plus.cpp is ready: .*by=3", COMPILED)
     assert list(temporary.iterdir()) == []
     server.wait_for_log(r"listening on \S+", count=3)
     ports = {service: int(port) for port, service in
