@@ -1,6 +1,5 @@
 #include "apps/server/server.hpp"
 
-#include <fmt/core.h>
 #include <sys/socket.h>
 
 #include <algorithm>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
