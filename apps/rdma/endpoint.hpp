@@ -50,8 +50,7 @@ class Endpoint {
   /// outlive it, or null. Throws Error.
   Endpoint(Environment& environment, const Options& options, std::uint32_t number,
            SharedPool* shared);
-  Endpoint(const Endpoint&) = delete;
-  Endpoint& operator=(const Endpoint&) = delete;
+  Endpoint& operator=(Endpoint&&) = delete;
   ~Endpoint();
 
   /// The completion queue entries that an endpoint needs.

@@ -20,8 +20,7 @@ class Environment final : progress::EventHandler {
  public:
   /// `completions`: those of all connections together. Throws Error.
   Environment(const Options& options, core::Signals& signals, std::uint32_t completions);
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
+  Environment& operator=(Environment&&) = delete;
   ~Environment();
 
   [[nodiscard]] progress::Engine& engine() noexcept { return engine_; }

@@ -49,8 +49,7 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   template <class Handler>
   SlotQueue(const Endpoint& endpoint, Handler& handler)
       : SlotQueue(endpoint, &deliver<Handler>, &handler) {}
-  SlotQueue(const SlotQueue&) = delete;
-  SlotQueue& operator=(const SlotQueue&) = delete;
+  SlotQueue& operator=(SlotQueue&&) = delete;
   ~SlotQueue();
 
   /// Opens the queue, once. Throws Error.

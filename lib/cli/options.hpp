@@ -26,8 +26,7 @@ namespace offload::cli {
 class CommandLine {
  public:
   CommandLine(std::string program, const std::string& description, const std::string& footer = {});
-  CommandLine(const CommandLine&) = delete;
-  CommandLine& operator=(const CommandLine&) = delete;
+  CommandLine& operator=(CommandLine&&) = delete;
   ~CommandLine();
 
   /// Takes --help and --version as well. Nothing: go on. Once.

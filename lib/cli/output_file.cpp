@@ -100,8 +100,7 @@ class OutputFile::Writer {
     temporary_.clear();
     cannot_write(path);
   }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
+  Writer& operator=(Writer&&) = delete;
   ~Writer() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
   }

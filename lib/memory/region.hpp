@@ -29,8 +29,7 @@ class MemoryRegion {
  public:
   /// Throws Error as check_access and add_range do.
   explicit MemoryRegion(RegionOptions options, const std::vector<Range>& ranges = {});
-  MemoryRegion(const MemoryRegion&) = delete;
-  MemoryRegion& operator=(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(MemoryRegion&&) = delete;
   /// Deregisters and unlocks. Logs an error if buffers are still in use: their memory goes away.
   ~MemoryRegion();
 

@@ -46,8 +46,7 @@ class Context : Pollable {
 
   /// `name`: for error messages and the log.
   explicit Context(std::string name, Turns turns = Turns::while_in_flight);
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  Context& operator=(Context&&) = delete;
   /// If the context is not idle, logs an error and completes the tasks in flight as stop() does.
   virtual ~Context();
 

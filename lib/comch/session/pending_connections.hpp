@@ -35,8 +35,7 @@ class PendingConnections final : progress::EventHandler {
   PendingConnections(progress::Engine& engine, const Address& address,
                      OnFirstMessage on_first_message);
   ~PendingConnections();
-  PendingConnections(const PendingConnections&) = delete;
-  PendingConnections& operator=(const PendingConnections&) = delete;
+  PendingConnections& operator=(PendingConnections&&) = delete;
 
   /// Returns the address, with the port that was bound if port 0 was requested.
   [[nodiscard]] const Address& address() const noexcept { return listener_->address(); }
