@@ -41,20 +41,18 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::add_choice(line, "--role", role, {"any", "server", "worker"},
                   "Check for this role of the machine. Only a worker needs a GPU");
   cli::add_values(
-      line, "--pair",
+      line, "--pair GPU NIC",
       [&options](const std::string& text) {
         options.pair.push_back(text);
         return true;
       },
       "",
       "Check one GPU and one card: the PCI address of the GPU, or - for none on this machine, as "
-      "on a DPU; and the RDMA device, network interface or PCI address of the card")
-      .type_name("GPU NIC");
+      "on a DPU; and the RDMA device, network interface or PCI address of the card");
   cli::add_choice(line, "--format", format, {"text", "json"}, "Print the findings in this format");
   cli::add_text(
-      line, "--root", options.root,
-      "Read proc, sys and dev in this folder instead, for example a copy from another machine")
-      .type_name("FOLDER");
+      line, "--root FOLDER", options.root,
+      "Read proc, sys and dev in this folder instead, for example a copy from another machine");
   if (auto leave = line.parse(argc, argv)) return *leave;
   if (!options.pair.empty() && options.pair.size() != 2) {
     return line.refuse("--pair needs a GPU and a network card, such as 18:00.0 mlx5_0");
