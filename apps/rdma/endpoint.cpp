@@ -195,10 +195,6 @@ rdma::RemoteAddress Endpoint::remote(std::size_t slot) const noexcept {
   return {peer_, (options_.in_flight + slot) * stride_};
 }
 
-std::string Endpoint::described() const {
-  return "connection " + std::to_string(number_);
-}
-
 void Endpoint::require(core::Status status, const char* action) const {
   if (status.ok()) return;
   throw Error(status.error(), described() + " cannot " + action + ": " +

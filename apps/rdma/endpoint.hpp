@@ -134,7 +134,7 @@ class Endpoint {
   void control(Control what, const memory::Buffer* source = nullptr);
   void wait_credit();
   void require(core::Status status, const char* action) const;
-  [[nodiscard]] std::string described() const;
+  [[nodiscard]] std::string described() const { return "connection " + std::to_string(number_); }
 
   Environment& environment_;
   Options options_;

@@ -284,10 +284,6 @@ void Server::let_go() {
   }
 }
 
-void Server::on_shutdown_requested() {
-  shutdown_requested_ = true;
-}
-
 void Server::on_events(std::uint32_t) {
   const int signal = signals_->take();
   if (signal == 0) return;

@@ -98,7 +98,9 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   // Called by an engine; public for tests.
   [[nodiscard]] progress::Expecting expecting() const override;
   core::Duration arm() override;
-  void disarm() override;
+  void disarm() override {
+    if (std::exchange(armed_, false)) waiter_.disarm();
+  }
 
  private:
   using Receiver = void (*)(void* handler, const ContentResponse& response);

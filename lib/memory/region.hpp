@@ -86,7 +86,7 @@ class MemoryRegion {
   }
 
  private:
-  [[nodiscard]] std::string described() const;
+  [[nodiscard]] std::string described() const { return "memory region '" + options_.name + "'"; }
   [[nodiscard]] const Key* key_of_any(const Registrar& registrar, std::size_t range) const noexcept;
   void require_stopped(const char* action) const;
   void register_all();

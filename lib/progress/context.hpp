@@ -113,7 +113,9 @@ class Context : Pollable {
   /// Requests a poll in the next turn; the engine does not sleep before it.
   void request_turn() noexcept { engine_->activate(*this); }
   /// Reports that the start is complete. Does nothing if the context was stopped meanwhile.
-  void started();
+  void started() {
+    if (state_ == State::starting) change_state(State::running);
+  }
   /// Reports that the stop is complete, or that the start has failed: completes the tasks in
   /// flight, then the context is idle.
   void stopped();

@@ -88,10 +88,6 @@ DatagramFlow::DatagramFlow(std::string name, std::uint32_t number, core::Fd sock
   share_.engine.watch(socket_.get(), EPOLLIN, *this);
 }
 
-void DatagramFlow::start() {
-  go_on();
-}
-
 void DatagramFlow::on_events(std::uint32_t epoll_events) {
   if (over()) return;
   if ((epoll_events & ~std::uint32_t{EPOLLOUT}) != 0) {
@@ -110,10 +106,6 @@ void DatagramFlow::stop_sending() noexcept {
   request_limit_ = sent_;
   leave_ready();
   if (!over() && waiting_.empty()) end();
-}
-
-void DatagramFlow::end() noexcept {
-  if (set_over()) share_.engine.unwatch(socket_.get(), *this);
 }
 
 std::uint32_t DatagramFlow::next_batch() const noexcept {

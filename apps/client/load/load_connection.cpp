@@ -26,10 +26,6 @@ LoadConnection::LoadConnection(std::string name, std::uint32_t number, net::Stre
   use(std::move(stream));
 }
 
-void LoadConnection::start() {
-  go_on();
-}
-
 void LoadConnection::on_events(std::uint32_t epoll_events) {
   if (over()) return;
   if (attempt_) return continue_connecting();
@@ -110,10 +106,6 @@ std::uint32_t LoadConnection::add_mixed(std::uint32_t count) {
     bytes += frame.size();
   }
   return added;
-}
-
-void LoadConnection::add_pending(std::uint32_t number) {
-  begin_pending(pending(sent_++), number);
 }
 
 bool LoadConnection::flush() {

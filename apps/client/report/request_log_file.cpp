@@ -19,10 +19,6 @@ RequestLogFile::RequestLogFile(std::string path)
   file_.append(std::string(kLegend) + "\n");
 }
 
-void RequestLogFile::begin_run(core::TimePoint now) {
-  if (runs_++ == 0) start_ = now;
-}
-
 void RequestLogFile::write_pending() {
   for (auto& chunk : log_.take()) {
     write(chunk);

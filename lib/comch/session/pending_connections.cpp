@@ -55,10 +55,6 @@ PendingConnections::~PendingConnections() {
   engine_->unwatch(listener_->fd(), *this);
 }
 
-void PendingConnections::on_events(std::uint32_t) {
-  accept();
-}
-
 bool PendingConnections::admit(const net::SocketAddress& peer) {
   if (address().allows(peer)) return true;
   log(LogLevel::warning, peer.to_string(), "is refused: --comch-allow lacks its network");

@@ -53,7 +53,7 @@ class PendingConnections final : progress::EventHandler {
   enum class Stage : std::uint8_t { silent, proving, proven };
   struct Pending;
 
-  void on_events(std::uint32_t epoll_events) override;
+  void on_events(std::uint32_t) override { accept(); }
   [[nodiscard]] bool admit(const net::SocketAddress& peer);
   void accept();
   void take_in(std::unique_ptr<ControlConnection> connection);
