@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "channel/doorbell.hpp"
 #include "core/clock.hpp"
