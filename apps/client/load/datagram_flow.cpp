@@ -15,7 +15,6 @@
 #include "core/error.hpp"
 
 namespace offload::client {
-namespace {
 
 using core::Clock;
 using core::TimePoint;
@@ -25,8 +24,6 @@ constexpr std::size_t kIpv4Headers = 28;
 constexpr std::size_t kIpv6Headers = 48;
 /// The memory that the kernel counts for a received datagram, including bookkeeping.
 constexpr std::uint64_t kAnswerRoom = 4096;
-
-}  // namespace
 
 core::Fd open_datagram_socket(const net::SocketAddress& address, std::size_t longest,
                               std::uint32_t in_flight) {

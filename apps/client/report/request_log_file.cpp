@@ -8,11 +8,8 @@
 #include "core/error.hpp"
 
 namespace offload::client {
-namespace {
 
 constexpr const char* kLegend = "run,connection,bytes,intended_ns,sent_ns,done_ns,outcome";
-
-}  // namespace
 
 RequestLogFile::RequestLogFile(std::string path)
     : file_(std::move(path), "--log-requests", kLegend) {

@@ -9,7 +9,6 @@
 #include "net/source/make_room.hpp"
 
 namespace offload::comch {
-namespace {
 
 using core::Error;
 using core::ErrorCode;
@@ -21,8 +20,6 @@ constexpr core::Duration kGreetTime = std::chrono::seconds(5);
 /// The number of connections accepted in one turn of the engine: few, so that existing ones
 /// progress in between.
 constexpr std::size_t kAcceptedAtOnce = 16;
-
-}  // namespace
 
 struct PendingConnections::Pending final : progress::EventHandler {
   Pending(PendingConnections& in, std::unique_ptr<ControlConnection> of)
