@@ -7,6 +7,13 @@
 
 namespace offload::kernels {
 
+/// Sets *to to `value` if that is greater.
+__device__ inline void max_relaxed_gpu(std::uint64_t* to, std::uint64_t value) {
+  asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)),
+               "l"(value)
+               : "memory");
+}
+
 /// The bound up to which a channel's warps look for long messages: a maximum in device memory that
 /// only grows. A fence, which a long response takes, waits for every read under way on PCIe, and
 /// reads of a long request queue behind them, so polls of idle warps make both slower

@@ -18,8 +18,8 @@ struct alignas(16) Block {
 /// The bytes of `block` in reverse order.
 OFFLOAD_HOST_DEVICE inline Block reversed(Block block) {
 #if defined(__CUDA_ARCH__)
-  const auto swap = [](std::uint32_t word) { return __byte_perm(word, 0, 0x0123); };
-  return {{swap(block.words[3]), swap(block.words[2]), swap(block.words[1]), swap(block.words[0])}};
+  return {{swap_bytes(block.words[3]), swap_bytes(block.words[2]), swap_bytes(block.words[1]),
+           swap_bytes(block.words[0])}};
 #else
   std::uint64_t halves[2];
   std::memcpy(halves, &block, sizeof block);

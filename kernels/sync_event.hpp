@@ -19,20 +19,12 @@ static_assert(sizeof(SyncEventWords) == 64);
 
 /// Acquires: pairs with the release in sync_event_set and sync_event_add.
 OFFLOAD_HOST_DEVICE inline std::uint64_t sync_event_get(const SyncEventWords& event) {
-#if defined(__CUDA_ARCH__)
   return load_acquire_sys(&event.value);
-#else
-  return __atomic_load_n(&event.value, __ATOMIC_ACQUIRE);
-#endif
 }
 
 /// Releases: pairs with sync_event_get.
 OFFLOAD_HOST_DEVICE inline void sync_event_set(SyncEventWords& event, std::uint64_t value) {
-#if defined(__CUDA_ARCH__)
   store_release_sys(&event.value, value);
-#else
-  __atomic_store_n(&event.value, value, __ATOMIC_RELEASE);
-#endif
 }
 
 /// Acquires and releases: pairs with sync_event_get and with other adds. Returns the value before.
@@ -40,11 +32,7 @@ OFFLOAD_HOST_DEVICE inline void sync_event_set(SyncEventWords& event, std::uint6
 /// where cudaDevAttrHostNativeAtomicSupported says so.
 OFFLOAD_HOST_DEVICE inline std::uint64_t sync_event_add(SyncEventWords& event,
                                                         std::uint64_t count) {
-#if defined(__CUDA_ARCH__)
   return fetch_add_acq_rel_sys(&event.value, count);
-#else
-  return __atomic_fetch_add(&event.value, count, __ATOMIC_ACQ_REL);
-#endif
 }
 
 /// Polls until the event is greater than `threshold` or `give_up()`, which is asked after each look

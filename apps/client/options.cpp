@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "apps/client/contradictions.hpp"
 #include "cli/options.hpp"
 
 namespace offload::client {
@@ -111,16 +110,13 @@ cli::Option add_optional(cli::CommandLine& line, const std::string& names,
 
 void add_target(cli::CommandLine& line, Options& options) {
   line.begin_group("Server");
-  cli::add_text(line, "-s,--server-ip-address", options.server_address,
+  cli::add_text(line, "-s,--server-ip-address ADDRESS", options.server_address,
                 "Connect to the server at this address: a name, an IPv4 or an IPv6 address")
-      .type_name("ADDRESS")
       .required();
-  cli::add_integer<std::uint16_t>(line, "-p,--server-ip-port", options.server_port, 1, 65535,
-                                  "Connect to this port of the server")
-      .type_name("PORT");
+  cli::add_integer<std::uint16_t>(line, "-p,--server-ip-port PORT", options.server_port, 1, 65535,
+                                  "Connect to this port of the server");
   cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
-                "Try for this time to connect all connections, or to reconnect one that broke")
-      .default_str("10");
+                "Try for this time to connect all connections, or to reconnect one that broke");
 }
 
 void add_udp(cli::CommandLine& line, Options& options) {
@@ -136,22 +132,18 @@ void add_udp(cli::CommandLine& line, Options& options) {
 void add_tls(cli::CommandLine& line, Options& options) {
   const auto tls =
       cli::add_flag(line, "--tls", options.tls, "Use TLS 1.3 and verify the server's certificate");
-  cli::add_text(line, "--tls-ca", options.tls_ca,
+  cli::add_text(line, "--tls-ca FILE", options.tls_ca,
                 "Trust the authorities in this file, PEM. Default: the authorities of the system")
-      .type_name("FILE")
       .needs(tls);
-  cli::add_text(line, "--tls-server-name", options.tls_server_name,
+  cli::add_text(line, "--tls-server-name NAME", options.tls_server_name,
                 "Expect this name in the server's certificate. Default: the server's ADDRESS")
-      .type_name("NAME")
       .needs(tls);
   const auto certificate =
-      cli::add_text(line, "--tls-certificate", options.tls_certificate,
+      cli::add_text(line, "--tls-certificate FILE", options.tls_certificate,
                     "Send this certificate to a server that asks for one, PEM. Default: none")
-          .type_name("FILE")
           .needs(tls);
-  const auto key = cli::add_text(line, "--tls-key", options.tls_key,
+  const auto key = cli::add_text(line, "--tls-key FILE", options.tls_key,
                                  "The certificate's private key, PEM; not accessible to others")
-                       .type_name("FILE")
                        .needs(certificate);
   certificate.needs(key);
 }
@@ -169,34 +161,29 @@ void add_load(cli::CommandLine& line, Options& options) {
                                   1'000'000'000'000,
                                   "Reconnect after this number of requests on a connection")
       .default_str("never");
-  const auto rate =
-      add_optional(
-          line, "--rate", options.rate, [](const std::string& text) { return read_rate(text); },
-          "a rate from 0.001, such as 500, 20k or 1.5m",
-          "Open loop: send requests at this rate, by the clock, however slow the server is. "
-          "Default: a closed loop, which always has --max-concurrent-messages in flight")
-          .type_name("RATE");
+  const auto rate = add_optional(
+      line, "--rate RATE", options.rate, [](const std::string& text) { return read_rate(text); },
+      "a rate from 0.001, such as 500, 20k or 1.5m",
+      "Open loop: send requests at this rate, by the clock, however slow the server is. "
+      "Default: a closed loop, which always has --max-concurrent-messages in flight");
   cli::add(
-      line, "--arrivals", options.arrivals,
+      line, "--arrivals NAME", options.arrivals,
       [](const std::string& name) -> std::optional<ArrivalKind> {
         if (name == "constant") return ArrivalKind::constant;
         if (name == "poisson") return ArrivalKind::poisson;
         return std::nullopt;
       },
       "one of constant, poisson", "Set the gaps of an open loop: constant, poisson")
-      .type_name("NAME")
       .default_str("constant");
-  cli::add_text(line, "--schedule", options.schedule,
+  cli::add_text(line, "--schedule FILE", options.schedule,
                 "Open loop: replay this file once; each line has an offset from the start and a "
                 "size, such as '0.25 64' or '1500us 4k'")
-      .type_name("FILE")
       .excludes(rate);
   cli::add_integer<std::uint64_t>(line, "--seed", options.seed, 0, 1'000'000'000,
                                   "Seed Poisson arrivals and the choice of requests; give each of "
                                   "several clients another seed");
   cli::add_time(line, "--lag-tolerance", options.lag_tolerance, core::Duration{},
-                "Open loop: allow this client to notice a due request this late")
-      .default_str("1ms");
+                "Open loop: allow this client to notice a due request this late");
 }
 
 void add_runs(cli::CommandLine& line, Options& options) {
@@ -209,28 +196,24 @@ void add_runs(cli::CommandLine& line, Options& options) {
                     "Send for this time, instead of a number of requests")
           .excludes(count);
   cli::add_time(line, "--warmup", options.warmup, core::Duration{},
-                "Send for this time before the measurement begins")
-      .default_str("0");
+                "Send for this time before the measurement begins");
   add_optional(
-      line, "--start-at", options.start_at,
+      line, "--start-at TIME", options.start_at,
       [](const std::string& text) { return read_unix_time(text).value_or(std::nullopt); },
       "a time in seconds since the epoch, at most a day from now",
       "Begin to send at this wall clock time, in seconds since the epoch, together with other "
-      "clients. Default: when connected")
-      .type_name("TIME");
+      "clients. Default: when connected");
   const auto repeat = cli::add_integer<std::uint32_t>(
       line, "--repeat", options.repeat, 1, 1000,
       "Repeat the load; from 3 runs on, report medians with confidence intervals");
-  const auto scan = add_optional(line, "--scan", options.scan, read_scan,
+  const auto scan = add_optional(line, "--scan VALUES", options.scan, read_scan,
                                  "such as rate=10k,20k,40k or depth=1,16,128",
                                  "Run once for each value: rate=RATE,... or depth=COUNT,... "
-                                 "(requests in flight per connection)")
-                        .type_name("VALUES");
-  add_optional(line, "--search", options.search, read_search,
+                                 "(requests in flight per connection)");
+  add_optional(line, "--search PERCENTILE:SECONDS", options.search, read_search,
                "a percentile and its bound, such as p99:500us",
                "Find the highest rate at which this percentile of the response time stays within "
                "this bound, by runs of --duration each, starting at --rate")
-      .type_name("PERCENTILE:SECONDS")
       .needs(duration)
       .excludes(repeat)
       .excludes(scan);
@@ -238,47 +221,43 @@ void add_runs(cli::CommandLine& line, Options& options) {
 
 void add_content(cli::CommandLine& line, Options& options) {
   line.begin_group("Requests");
-  const auto message =
-      cli::add_text(line, "-m,--message-string", options.message, "Send this text in every request")
-          .type_name("TEXT")
-          .default_str(options.message);
+  const auto message = cli::add_text(line, "-m,--message-string TEXT", options.message,
+                                     "Send this text in every request");
   cli::add(
-      line, "-e,--expected-response", options.expected_response,
+      line, "-e,--expected-response TEXT", options.expected_response,
       [](const std::string& text) { return std::optional(text); }, "a text",
       "Expect this text in every response, whatever --service is. Default: the text is computed")
-      .type_name("TEXT")
       .needs(message);
   const auto add_sizes = [&](const std::string& name, auto read, const std::string& allowed,
-                             const std::string& description, const std::string& type) {
+                             const std::string& description) {
     const auto take = [&options, read](const std::string& text) {
       options.sizes = read(text);
       options.sizes_text = text;
       return options.sizes.has_value();
     };
-    return cli::add_value(line, name, take, allowed, description).type_name(type).excludes(message);
+    return cli::add_value(line, name, take, allowed, description).excludes(message);
   };
   const auto size = add_sizes(
-      "--size",
+      "--size BYTES",
       [](const std::string& text) -> std::optional<SizeMix> {
         const auto bytes = cli::read_size(text, 0, kLongestMessage);
         if (!bytes) return std::nullopt;
         return SizeMix{{*bytes, 1}};
       },
       "a size from 0 to 16777216 bytes, such as 4096 or 64k",
-      "Send requests of this size (0 to 16m) instead of -m; responses are computed", "BYTES");
+      "Send requests of this size (0 to 16m) instead of -m; responses are computed");
   const auto mix =
-      add_sizes("--mix", parse_mix, "sizes with weights, such as 64:90,64k:10",
-                "Send requests of several sizes, drawn by their weights", "BYTES:WEIGHT,...")
+      add_sizes("--mix BYTES:WEIGHT,...", parse_mix, "sizes with weights, such as 64:90,64k:10",
+                "Send requests of several sizes, drawn by their weights")
           .excludes(size);
   const auto uniform =
-      add_sizes("--uniform-size", parse_uniform_sizes, "a range of sizes, such as 64-4k",
-                "Draw request sizes from this range (256 of them spread over it, if it has more)",
-                "BYTES-BYTES")
+      add_sizes("--uniform-size BYTES-BYTES", parse_uniform_sizes,
+                "a range of sizes, such as 64-4k",
+                "Draw request sizes from this range (256 of them spread over it, if it has more)")
           .excludes(size)
           .excludes(mix);
-  cli::add_text(line, "--size-file", options.sizes_file,
+  cli::add_text(line, "--size-file FILE", options.sizes_file,
                 "Send requests of sizes drawn from this file, which has one size on each line")
-      .type_name("FILE")
       .excludes(message)
       .excludes(size)
       .excludes(mix)
@@ -289,18 +268,16 @@ void add_content(cli::CommandLine& line, Options& options) {
     options.payload_text = text;
     return payload.has_value();
   };
-  cli::add_value(line, "--payload", take_payload, "one of random, constant:BYTE, file:PATH",
+  cli::add_value(line, "--payload WHAT", take_payload, "one of random, constant:BYTE, file:PATH",
                  "Fill requests of a given size with random, constant:BYTE (0 to 255) or "
                  "file:PATH, repeated as needed; without a size, send the file as the request")
-      .type_name("WHAT")
       .default_str("random")
       .excludes(message);
   cli::add(
-      line, "--service", options.service,
+      line, "--service NAME", options.service,
       [](const std::string& name) { return service_named(name); },
       "one of " + cli::listed(service_names()),
       "Expect the responses of this service of the server: " + cli::listed(service_names()))
-      .type_name("NAME")
       .default_str(std::string(name_of(options.service)));
 }
 
@@ -310,43 +287,102 @@ void add_errors(cli::CommandLine& line, Options& options) {
     if (name != "stop" && name != "count") return std::nullopt;
     return name == "count";
   };
-  cli::add(line, "--on-error", options.count_errors, read, "one of stop, count",
+  cli::add(line, "--on-error NAME", options.count_errors, read, "one of stop, count",
            "Stop the run at the first error, or count errors by kind and reconnect broken "
            "connections: stop, count")
-      .type_name("NAME")
       .default_str("stop");
   cli::add_time(line, "--response-timeout", options.response_timeout, std::chrono::milliseconds(1),
                 "Report an error if nothing arrives for this time while responses are due; with "
-                "--udp, for each request, with the default 1")
-      .default_str("30");
+                "--udp, for each request, with the default 1");
   const auto read_deadline = [](const std::string& text) {
     return cli::read_time(text, std::chrono::microseconds(1));
   };
-  add_optional(line, "--deadline", options.deadline, read_deadline, "a time from 1us to 1000h",
+  add_optional(line, "--deadline SECONDS", options.deadline, read_deadline,
+               "a time from 1us to 1000h",
                "Count a right response as an error if it arrives later than this after the request "
-               "was due. Default: no deadline")
-      .type_name("SECONDS");
+               "was due. Default: no deadline");
 }
 
 void add_output(cli::CommandLine& line, Options& options) {
   line.begin_group("Output");
-  cli::add_text(line, "--scrape", options.scrape,
-                "Add the figures of the server's --metrics during all runs to the results")
-      .type_name("HOST:PORT");
-  cli::add_text(line, "--output", options.output,
-                "Also write the results to this file, as JSON; - is standard output. Default: none")
-      .type_name("FILE");
-  cli::add_text(line, "--hlog", options.histogram_log,
-                "Write a latency histogram of each second, as an HdrHistogram log")
-      .type_name("FILE");
-  cli::add_text(line, "--csv", options.csv, "Write a line of figures for each second, as CSV")
-      .type_name("FILE");
-  cli::add_text(line, "--log-requests", options.request_log,
-                "Write a line for each request, as CSV: intended, sent and completed, in ns")
-      .type_name("FILE");
+  cli::add_text(line, "--scrape HOST:PORT", options.scrape,
+                "Add the figures of the server's --metrics during all runs to the results");
+  cli::add_text(
+      line, "--output FILE", options.output,
+      "Also write the results to this file, as JSON; - is standard output. Default: none");
+  cli::add_text(line, "--hlog FILE", options.histogram_log,
+                "Write a latency histogram of each second, as an HdrHistogram log");
+  cli::add_text(line, "--csv FILE", options.csv, "Write a line of figures for each second, as CSV");
+  cli::add_text(line, "--log-requests FILE", options.request_log,
+                "Write a line for each request, as CSV: intended, sent and completed, in ns");
   cli::add_flag(line, "--quiet", options.quiet,
                 "Show no live table (terminals only), and log only warnings and errors");
   cli::add_log_options(line, options.log);
+}
+
+std::string wrong_load(const cli::CommandLine& line, const Options& options) {
+  // A schedule gives the times, sizes and number of requests.
+  for (const char* const option :
+       {"--arrivals", "--iteration-count", "--search", "--message-string", "--size", "--mix",
+        "--uniform-size", "--size-file"}) {
+    if (!options.schedule.empty() && line.has(option)) {
+      return fmt::format("--schedule excludes {}", option);
+    }
+  }
+  const bool scans_rates = options.scan && options.scan->of == Scan::Of::rate;
+  if (scans_rates && !options.schedule.empty()) return "--schedule excludes --scan rate";
+  if (scans_rates && options.rate) return "--scan rate excludes --rate";
+  for (const char* const option : {"--arrivals", "--lag-tolerance"}) {
+    if (line.has(option) && !options.is_open_loop()) {
+      return fmt::format("{} requires an open loop (--rate)", option);
+    }
+  }
+  if (line.has("--payload") && !options.has_sizes()) return "--payload requires a size (--size)";
+  if (line.has("--warmup") && !options.duration && options.schedule.empty()) {
+    return "--warmup requires --duration";
+  }
+  for (const char* const option : {"--repeat", "--scan", "--search"}) {
+    if (options.start_at && line.has(option)) return fmt::format("--start-at excludes {}", option);
+  }
+  double highest = options.rate.value_or(0);
+  if (scans_rates)
+    highest = *std::max_element(options.scan->values.begin(), options.scan->values.end());
+  if (highest > kHighestThreadRate * options.thread_count) {
+    return fmt::format("{}: a thread sends at most {:.0f} requests a second (increase -t)",
+                       scans_rates ? "--scan" : "--rate", kHighestThreadRate);
+  }
+  return {};
+}
+
+/// Checks options that apply to connections but not to datagrams.
+std::string wrong_by_udp(const cli::CommandLine& line, const Options& options) {
+  for (const char* const option : {"--tls", "--reconnect-every", "--connect-timeout", "--scrape"}) {
+    if (options.udp && line.has(option)) return fmt::format("--udp excludes {}", option);
+  }
+  return {};
+}
+
+/// Two results in one file, or a text for people and one for programs on standard output.
+std::string wrong_file(const Options& options) {
+  const std::string* const files[] = {&options.output, &options.histogram_log, &options.csv,
+                                      &options.request_log};
+  for (std::size_t i = 0; i < std::size(files); ++i) {
+    if (i != 0 && *files[i] == "-") return "only --output can be standard output";
+    for (std::size_t other = 0; other < i; ++other) {
+      if (!files[i]->empty() && *files[i] == *files[other]) {
+        return fmt::format("'{}' is given for two results; each needs a separate file", *files[i]);
+      }
+    }
+  }
+  return {};
+}
+
+/// Returns why valid options contradict each other, which CLI11's needs and excludes cannot
+/// express. One line; empty if they do not.
+std::string contradiction_in(const cli::CommandLine& line, const Options& options) {
+  std::string wrong = wrong_by_udp(line, options);
+  if (wrong.empty()) wrong = wrong_load(line, options);
+  return wrong.empty() ? wrong_file(options) : wrong;
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     if (!text.starts_with(kScheme) || text.size() == kScheme.size()) return std::nullopt;
     return text.substr(kScheme.size());
   };
-  cli::add(line, "--admin", options.socket, read, "unix:PATH", "Send the command to this socket")
-      .type_name("unix:PATH")
+  cli::add(line, "--admin unix:PATH", options.socket, read, "unix:PATH",
+           "Send the command to this socket")
       .required();
   std::deque<std::pair<const Known*, cli::CommandLine*>> commands;
   for (const Known& known : kCommands) {

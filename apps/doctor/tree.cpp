@@ -7,11 +7,8 @@
 #include <system_error>
 
 namespace offload::doctor {
-namespace {
 
 constexpr std::streamsize kMostBytes = 64 << 10;
-
-}  // namespace
 
 std::string Tree::read_bytes(const std::string& path) const {
   std::error_code error;

@@ -10,13 +10,10 @@
 #include "core/escape.hpp"
 
 namespace offload::packets {
-namespace {
 
 using kernels::packet::ItemStatus;
 
 constexpr std::uint32_t kEthernetLink = 1;  // LINKTYPE_ETHERNET
-
-}  // namespace
 
 ItemTaker::ItemTaker(std::span<const kernels::packet::Semaphore> semaphores,
                      const std::string& file, std::uint64_t most)

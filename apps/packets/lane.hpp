@@ -64,44 +64,18 @@ struct LaneWork {
 
 /// A count as the CPU may read it. Relaxed: it says nothing of others.
 OFFLOAD_HOST_DEVICE inline void show(std::uint64_t& shown, std::uint64_t value) {
-#if defined(__CUDA_ARCH__)
   kernels::store_relaxed_sys(&shown, value);
-#else
-  __atomic_store_n(&shown, value, __ATOMIC_RELAXED);
-#endif
 }
 
 /// Returns whether the lane must exit. Relaxed: it orders nothing.
 OFFLOAD_HOST_DEVICE inline bool is_stopped(const std::uint32_t* stop) {
-#if defined(__CUDA_ARCH__)
   return kernels::load_relaxed_sys(stop) != 0;
-#else
-  return __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
-#endif
 }
 
 OFFLOAD_HOST_DEVICE inline void copy_bytes(std::uint8_t* to, const std::uint8_t* from,
                                            std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) to[i] = from[i];
 }
-
-#if defined(__CUDA_ARCH__)
-/// Several loads are under way at once: each of memory of the host is a round trip over PCIe.
-__device__ inline void copy_pieces(uint4* to, const uint4* from, std::uint32_t count) {
-  constexpr std::uint32_t kAtOnce = 8;
-  for (std::uint32_t base = 0; base < count; base += kAtOnce) {
-    uint4 pieces[kAtOnce];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
-      if (base + i < count) pieces[i] = from[base + i];
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
-      if (base + i < count) to[base + i] = pieces[i];
-    }
-  }
-}
-#endif
 
 /// One group with its queue: a thread of the CPU or a warp.
 template <class Group>
@@ -158,11 +132,12 @@ class Lane {
                       packet.address % work_.queue->frames.frame_bytes + pieces * 16 <=
                           work_.queue->frames.frame_bytes;
     if (fits) {
-      auto* const there = reinterpret_cast<uint4*>(packet.data);
-      auto* const here = reinterpret_cast<uint4*>(staged);
-      copy_pieces(here, there, pieces);
+      const kernels::SingleLane alone;
+      kernels::packet::copy_pieces<8>(alone, staged, packet.data, packet.length);
       const Verdict verdict = answer(staged, packet.length);
-      if (verdict == Verdict::send) copy_pieces(there, here, pieces);
+      if (verdict == Verdict::send) {
+        kernels::packet::copy_pieces<8>(alone, packet.data, staged, packet.length);
+      }
       return verdict;
     }
 #endif

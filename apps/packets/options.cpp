@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <span>
 
 #include "cli/options.hpp"
@@ -46,8 +45,7 @@ constexpr std::array kCommands = {
 };
 
 void add_common(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "-i,--interface", options.interface, "Use this network interface")
-      .type_name("NAME")
+  cli::add_text(line, "-i,--interface NAME", options.interface, "Use this network interface")
       .required();
   cli::add_choice(line, "--backend", options.backend, {"cpu", "cuda"},
                   "Process the queues with threads (cpu) or with a kernel of the GPU (cuda)");
@@ -58,8 +56,8 @@ void add_common(cli::CommandLine& line, Options& options) {
   cli::add_flag(line, "--copy", options.only_copy, "Copy frames, even if the driver has zero copy");
   cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1),
                 "Run for this time. Default: until a signal");
-  cli::add_text(line, "--output", options.output, "Also write the results to this file, as JSON")
-      .type_name("FILE");
+  cli::add_text(line, "--output FILE", options.output,
+                "Also write the results to this file, as JSON");
   cli::add_log_options(line, options.log);
 }
 
@@ -68,26 +66,21 @@ void add_receiving(cli::CommandLine& line, Options& options) {
     options.rules.push_back(text);
     return true;
   };
-  cli::add_values(line, "--rule", take, "a rule", "Direct frames by this rule. May be repeated")
-      .type_name("RULE")
+  cli::add_values(line, "--rule RULE", take, "a rule",
+                  "Direct frames by this rule. May be repeated")
       .one_each();
   cli::add_integer<std::uint32_t>(line, "--batch", options.batch, 1, 1024,
                                   "Receive up to this number of packets at a time");
 }
 
 void add_sending(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--from", options.from, "Set the source of the datagrams")
-      .type_name("ADDRESS:PORT")
+  cli::add_text(line, "--from ADDRESS:PORT", options.from, "Set the source of the datagrams")
       .required();
-  cli::add_text(line, "--to", options.to, "Set their destination")
-      .type_name("ADDRESS:PORT")
-      .required();
-  cli::add_text(line, "--to-mac", options.to_mac, "Set the Ethernet address of the next hop")
-      .type_name("MAC");
+  cli::add_text(line, "--to ADDRESS:PORT", options.to, "Set their destination").required();
+  cli::add_text(line, "--to-mac MAC", options.to_mac, "Set the Ethernet address of the next hop");
   const auto read = [](const std::string& text) { return cli::read_sizes(text, 8, 1458); };
-  cli::add(line, "-s,--size", options.sizes, read, "a list of sizes from 8 to 1458 bytes",
+  cli::add(line, "-s,--size BYTES", options.sizes, read, "a list of sizes from 8 to 1458 bytes",
            "Send payloads of this size; with several sizes, one after the other")
-      .type_name("BYTES")
       .default_str("64");
   cli::add_integer<std::uint64_t>(
       line, "--rate", options.rate, 0, 1'000'000'000,
@@ -111,7 +104,7 @@ void add_of(cli::CommandLine& line, Options& options, Command command) {
                                     "Print statistics after this number of packets of each queue");
   }
   if (command == Command::capture) {
-    cli::add_text(line, "--file", options.file, "Write to this file").type_name("FILE").required();
+    cli::add_text(line, "--file FILE", options.file, "Write to this file").required();
   }
   if (command == Command::capture || command == Command::send) {
     cli::add_integer<std::uint64_t>(line, "-n,--count", options.most, 0, UINT64_MAX,

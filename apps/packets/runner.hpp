@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 
@@ -29,9 +28,7 @@ inline constexpr std::uint32_t kItemsLog2 = 8;  ///< items of a queue's semaphor
 /// Runs a lane for each queue of a port: threads of the CPU, or warps of a kernel. One thread.
 class Runner {
  public:
-  Runner() = default;
-  Runner(const Runner&) = delete;
-  Runner& operator=(const Runner&) = delete;
+  Runner& operator=(Runner&&) = delete;
   /// Stops.
   virtual ~Runner() = default;
 

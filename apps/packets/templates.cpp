@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 
 #include "core/error.hpp"

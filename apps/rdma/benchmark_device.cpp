@@ -31,8 +31,7 @@ DeviceWork::Kind kind_of(Operation operation, Variant::Work work) noexcept {
 class LaunchEnd {
  public:
   LaunchEnd(LaneLauncher& launcher, std::uint32_t& stop) : launcher_(launcher), stop_(stop) {}
-  LaunchEnd(const LaunchEnd&) = delete;
-  LaunchEnd& operator=(const LaunchEnd&) = delete;
+  LaunchEnd& operator=(LaunchEnd&&) = delete;
   ~LaunchEnd() {
     __atomic_store_n(&stop_, 1, __ATOMIC_RELAXED);  // it says nothing but that
     launcher_.join();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/rdma/shared_pool.hpp"
+#include "protocol/bytes.hpp"
 
 namespace offload::rdma_tool {
 namespace {
@@ -194,14 +195,263 @@ rdma::RemoteAddress Endpoint::remote(std::size_t slot) const noexcept {
   return {peer_, (options_.in_flight + slot) * stride_};
 }
 
-std::string Endpoint::described() const {
-  return "connection " + std::to_string(number_);
-}
-
 void Endpoint::require(core::Status status, const char* action) const {
   if (status.ok()) return;
   throw Error(status.error(), described() + " cannot " + action + ": " +
                                   std::string(core::describe(status.error())));
+}
+
+// ---- Messages of an Endpoint: receives, credits and control messages
+
+using core::ErrorCode;
+
+/// With one in flight, a ping-pong, the peer's answer is the credit.
+void Endpoint::wait_credit() {
+  if (options_.in_flight == 1) return;
+  if (++streamed_ <= credited_ + window(options_)) return;
+  flush();
+  environment_.wait([&] { return streamed_ <= credited_ + window(options_); },
+                    "a credit from the peer");
+}
+
+void Endpoint::failed(const rdma::Operation& task) noexcept {
+  if (task.status() == ErrorCode::shutdown) return;
+  // The peer has received this end's last sync, as it has sent its own. Its device may complete
+  // that receive before it acknowledges, and the peer may end its queue pair in between.
+  if (environment_.closing() && syncs_received_ == syncs_sent_) {
+    controls_completed_ = controls_submitted_;
+    return;
+  }
+  const bool told = task.cause().domain != core::Cause::Domain::none;
+  environment_.fail(
+      {task.status().error(),
+       described() + ": " +
+           (told ? task.explain() : std::string(core::describe(task.status().error()))),
+       task.cause()});
+}
+
+void Endpoint::received(rdma::Receive& task) noexcept {
+  switch (task.immediate().value_or(0)) {
+    case kHello: {
+      const auto data = task.destination->data();
+      peer_hello_.assign(data.begin(), data.end());
+      break;
+    }
+    case kSync: ++syncs_received_; break;
+    case kCredit: credited_ += options_.in_flight; break;
+    default:
+      if (peer_hello_.empty()) {
+        environment_.fail(
+            {ErrorCode::bad_message, described() + ": the peer is another program; expected the "
+                                                   "hello of offload-rdma as its first message"});
+        return;
+      }
+      arrived_[arrived_count_++ % arrived_.size()] = &task;
+      return;
+  }
+  static_cast<void>(post(task));  // refused only once the connection has failed
+}
+
+core::Status Endpoint::post(rdma::Receive& task) noexcept {
+  task.destination->reset();
+  if (shared_ != nullptr) return shared_->post(static_cast<rdma::SharedReceiveTask&>(task));
+  return connection_.submit(static_cast<rdma::ReceiveTask&>(task));
+}
+
+rdma::Receive& Endpoint::receive() {
+  if (taken_count_ == arrived_count_) {
+    flush();
+    environment_.wait([&] { return taken_count_ != arrived_count_; }, "a message from the peer");
+  }
+  return *arrived_[taken_count_++ % arrived_.size()];
+}
+
+void Endpoint::give_back(rdma::Receive& task) {
+  if (options_.in_flight == 1 || shared_ != nullptr) {
+    require(post(task), "post a receive");
+  } else {
+    // In a stream it is posted with the next credit.
+    task.destination->reset();
+    require(connection_.submit_unflushed(static_cast<rdma::ReceiveTask&>(task)), "post a receive");
+  }
+  if (options_.in_flight != 1 && ++given_back_ % options_.in_flight == 0) control(kCredit);
+}
+
+void Endpoint::control(Control what, const memory::Buffer* source) {
+  flush();
+  environment_.wait([&] { return controls_submitted_ - controls_completed_ < kControls; },
+                    "the completion of a control message");
+  auto& task = controls_.tasks()[controls_submitted_++ % kControls];
+  task.source = source;
+  task.immediate = what;
+  require(connection_.submit(task), "send a control message");
+}
+
+void Endpoint::sync() {
+  control(kSync);
+  ++syncs_sent_;
+  environment_.wait(
+      [&] { return syncs_received_ >= syncs_sent_ && controls_completed_ == controls_submitted_; },
+      "the peer");
+}
+
+void Endpoint::exchange_hello() {
+  const std::string mine = agreed(options_);
+  std::vector<std::byte> device;
+  if (device_) device = device_->descriptor().encode();
+  const auto hello = protocol::Writer()
+                         .bytes(std::as_bytes(std::span(mine)))
+                         .bytes(memory::export_remote(region_, environment_.registrar(),
+                                                      region_.access() & memory::kRemoteAccess))
+                         .bytes(device)
+                         .take();
+  if (hello.size() > kHelloBytes) throw Error(ErrorCode::invalid_value, "too many sizes");
+  std::copy(hello.begin(), hello.end(), hello_->dataroom().begin());
+  static_cast<void>(hello_->set_data(0, hello.size()));
+  // The responder connected first, so it receives the requester's hello, and answers.
+  if (options_.role == Role::requester) control(kHello, hello_.get());
+  environment_.wait([&] { return !peer_hello_.empty(); }, "the peer's hello");
+  if (options_.role == Role::responder) control(kHello, hello_.get());
+  sync();
+  take_hello();
+}
+
+void Endpoint::connect_to_itself() {
+  const auto& memory = region_.ranges()[0];
+  device_->connect_to(device_->descriptor(), {reinterpret_cast<std::uint64_t>(memory.address),
+                                              region_.key(environment_.registrar(), 0)->remote});
+}
+
+void Endpoint::take_hello() {
+  protocol::Reader reader(peer_hello_);
+  const auto text = reader.bytes();
+  const auto blob = reader.bytes();
+  const auto device = reader.bytes();
+  if (!reader.finished()) throw Error(ErrorCode::bad_message, "the peer's hello is malformed");
+  const std::string theirs(reinterpret_cast<const char*>(text.data()), text.size());
+  const std::string mine = agreed(options_);
+  if (mine != theirs) {
+    throw Error(ErrorCode::invalid_value,
+                "the peer runs '" + theirs + "', this end runs '" + mine + "'");
+  }
+  const auto region = memory::import_remote(blob);
+  if (region.ranges().at(0).length <
+      (options_.in_flight + incoming_slots_) * stride_ + device_bytes()) {
+    throw Error(ErrorCode::bad_message, "the peer's memory is too small");
+  }
+  peer_ = region.ranges()[0];
+  if (device_) {
+    device_->connect_to(rdma::ConnectionDescriptor::decode(device), {peer_.address, peer_.key});
+  }
+  if (!event_) return;
+  if (region.ranges().size() != 2 || region.ranges()[1].length < sizeof(std::uint64_t)) {
+    throw Error(ErrorCode::bad_message, "the peer has no event");
+  }
+  peer_event_ = region.ranges()[1];
+}
+
+// ---- Operations of an Endpoint
+
+template <class Task>
+Task& Endpoint::next(progress::TaskPool<Task>& pool) noexcept {
+  // Operations complete in order, and room() has waited for the last one of this slot.
+  return pool.tasks()[submitted_ % options_.in_flight];
+}
+
+memory::Buffer* Endpoint::slot_buffer(std::size_t length) noexcept {
+  memory::Buffer* const buffer = outgoing_[submitted_ % options_.in_flight].get();
+  static_cast<void>(buffer->set_data(0, length));
+  return buffer;
+}
+
+std::span<std::byte> Endpoint::room() {
+  if (submitted_ >= options_.in_flight) wait_completed(submitted_ + 1 - options_.in_flight);
+  return outgoing(submitted_);
+}
+
+void Endpoint::wait_completed(std::uint64_t count) {
+  if (completed_ >= count) return;
+  flush();
+  environment_.wait([&] { return completed_ >= count; }, "the completion of an operation");
+}
+
+void Endpoint::submit(rdma::Operation& task) {
+  ++submitted_;
+  ++unflushed_;
+  require(connection_.submit_unflushed(task), "take an operation");
+  if (unflushed_ >= options_.batch) flush();
+}
+
+void Endpoint::flush() noexcept {
+  if (unflushed_ == 0) return;
+  unflushed_ = 0;
+  static_cast<void>(connection_.flush());  // errors end the tasks
+}
+
+void Endpoint::send(std::size_t length, std::optional<std::uint32_t> immediate) {
+  wait_credit();
+  auto& task = next(sends_);
+  task.source = slot_buffer(length);
+  task.immediate = immediate;
+  submit(task);
+}
+
+void Endpoint::write(std::size_t remote_slot, std::size_t length,
+                     std::optional<std::uint32_t> immediate) {
+  if (immediate) wait_credit();
+  auto& task = next(writes_);
+  task.source = slot_buffer(length);
+  task.to = remote(remote_slot);
+  task.immediate = immediate;
+  submit(task);
+}
+
+rdma::ReadTask& Endpoint::prepared_read(std::size_t remote_slot, std::size_t length) noexcept {
+  auto& task = next(reads_);
+  task.destination = slot_buffer(0);
+  task.from = remote(remote_slot);
+  task.length = length;
+  return task;
+}
+
+void Endpoint::read(std::size_t remote_slot, std::size_t length) {
+  submit(prepared_read(remote_slot, length));
+}
+
+void Endpoint::fetch_and_add(std::size_t remote_slot, std::uint64_t add) {
+  auto& task = next(adds_);
+  task.destination = slot_buffer(0);
+  task.at = remote(remote_slot);
+  task.add = add;
+  submit(task);
+}
+
+void Endpoint::compare_and_swap(std::size_t remote_slot, std::uint64_t compare,
+                                std::uint64_t swap) {
+  auto& task = next(swaps_);
+  task.destination = slot_buffer(0);
+  task.at = remote(remote_slot);
+  task.compare = compare;
+  task.swap = swap;
+  submit(task);
+}
+
+std::uint64_t Endpoint::work_on_event(rdma::RemoteSyncEventTask::Action action,
+                                      std::uint64_t argument) {
+  auto& task = next(events_);
+  task.action = action;
+  task.event = {peer_event_, 0};
+  task.argument = argument;
+  task.scratch = slot_buffer(0);
+  submit(task);
+  wait_completed(submitted_);
+  return task.result;
+}
+
+rdma::SendTask& Endpoint::prepared_send(const memory::Buffer& source) noexcept {
+  auto& task = sends_.tasks()[0];
+  task.source = &source;
+  return task;
 }
 
 }  // namespace offload::rdma_tool

@@ -50,8 +50,7 @@ class Endpoint {
   /// outlive it, or null. Throws Error.
   Endpoint(Environment& environment, const Options& options, std::uint32_t number,
            SharedPool* shared);
-  Endpoint(const Endpoint&) = delete;
-  Endpoint& operator=(const Endpoint&) = delete;
+  Endpoint& operator=(Endpoint&&) = delete;
   ~Endpoint();
 
   /// The completion queue entries that an endpoint needs.
@@ -135,7 +134,7 @@ class Endpoint {
   void control(Control what, const memory::Buffer* source = nullptr);
   void wait_credit();
   void require(core::Status status, const char* action) const;
-  [[nodiscard]] std::string described() const;
+  [[nodiscard]] std::string described() const { return "connection " + std::to_string(number_); }
 
   Environment& environment_;
   Options options_;

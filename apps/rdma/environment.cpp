@@ -74,10 +74,6 @@ void Environment::throw_timeout(const char* what) const {
                                                             what, core::to_seconds(timeout_)));
 }
 
-void Environment::fail(const core::Error& why) noexcept {
-  if (!failure_) failure_ = why;
-}
-
 void Environment::on_peer_disconnected() noexcept {
   if (!closing_) fail({core::ErrorCode::connection_reset, "the peer has disconnected"});
 }

@@ -20,8 +20,7 @@ class Environment final : progress::EventHandler {
  public:
   /// `completions`: those of all connections together. Throws Error.
   Environment(const Options& options, core::Signals& signals, std::uint32_t completions);
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
+  Environment& operator=(Environment&&) = delete;
   ~Environment();
 
   [[nodiscard]] progress::Engine& engine() noexcept { return engine_; }
@@ -62,7 +61,9 @@ class Environment final : progress::EventHandler {
   void pause(core::Duration time);
 
   /// Ends the run with this error, from a callback, which must not throw. The first error counts.
-  void fail(const core::Error& why) noexcept;
+  void fail(const core::Error& why) noexcept {
+    if (!failure_) failure_ = why;
+  }
   /// From now on the peer may disconnect, which is an error before.
   void close() noexcept { closing_ = true; }
   [[nodiscard]] bool closing() const noexcept { return closing_; }

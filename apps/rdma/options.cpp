@@ -75,36 +75,29 @@ std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
 }
 
 void add_rendezvous(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--rdma-device,--device", options.path.device,
-                "Use this RDMA device: a name, rdma:INDEX or a PCI address. Default: first")
-      .type_name("DEVICE");
-  cli::add_text(line, "--gid", options.gid,
-                "Use this address of the device. Default: an IPv4 one of RoCE v2, else IPv6")
-      .type_name("ADDRESS");
+  cli::add_text(line, "--rdma-device,--device DEVICE", options.path.device,
+                "Use this RDMA device: a name, rdma:INDEX or a PCI address. Default: first");
+  cli::add_text(line, "--gid ADDRESS", options.gid,
+                "Use this address of the device. Default: an IPv4 one of RoCE v2, else IPv6");
   rdma::add_path_options(line, options.path);
-  const auto cm = cli::add_text(line, "--cm", options.cm_address,
-                                "Connect by librdmacm to the responder's address, at both ends")
-                      .type_name("ADDRESS");
-  cli::add_integer<std::uint16_t>(line, "--port", options.cm_port, 1, 65535, "Port for --cm")
-      .type_name("PORT")
+  const auto cm = cli::add_text(line, "--cm ADDRESS", options.cm_address,
+                                "Connect by librdmacm to the responder's address, at both ends");
+  cli::add_integer<std::uint16_t>(line, "--port PORT", options.cm_port, 1, 65535, "Port for --cm")
       .needs(cm);
-  const auto local = cli::add_text(line, "--local-descriptor", options.local_descriptor,
+  const auto local = cli::add_text(line, "--local-descriptor FILE", options.local_descriptor,
                                    "Connect by files: write this one")
-                         .type_name("FILE")
                          .excludes(cm);
   const auto remote =
-      cli::add_text(line, "--remote-descriptor", options.remote_descriptor,
-                    "and read this one of the other end; both are removed at the end")
-          .type_name("FILE");
+      cli::add_text(line, "--remote-descriptor FILE", options.remote_descriptor,
+                    "and read this one of the other end; both are removed at the end");
   local.needs(remote);
   remote.needs(local);
 }
 
 void add_work(cli::CommandLine& line, Options& options) {
-  cli::add(line, "-s,--size", options.sizes, read_sizes,
+  cli::add(line, "-s,--size BYTES", options.sizes, read_sizes,
            fmt::format("a list of sizes from 1 to {} bytes, such as 4096 or 1,4k,1m", kLargest),
            "Transfer messages of this size; with several sizes, one after the other")
-      .type_name("BYTES")
       .default_str("8");
   cli::add_integer<std::uint64_t>(line, "-n,--iterations", options.iterations, 1, 1'000'000'000'000,
                                   "Run this many operations of each size, on each connection");
@@ -116,10 +109,9 @@ void add_work(cli::CommandLine& line, Options& options) {
       "Post this many operations with one doorbell; at most --in-flight");
   cli::add_integer<std::uint32_t>(line, "--connections", options.connections, 1, 1024,
                                   "Use this number of connections, on one completion queue");
-  cli::add_integer<std::uint32_t>(line, "--shared-queue", options.queue_lanes, 1, kMostLanes,
+  cli::add_integer<std::uint32_t>(line, "--shared-queue LANES", options.queue_lanes, 1, kMostLanes,
                                   "Post to each queue from this number of lanes: with --initiator "
-                                  "gpu, for read, atomic, put-signal and copy")
-      .type_name("LANES");
+                                  "gpu, for read, atomic, put-signal and copy");
   cli::add_integer<std::uint32_t>(line, "--inline", options.max_inline_data, 0, 1024,
                                   "Send messages of up to this many bytes in the work request");
   cli::add_flag(line, "--srq", options.shared_receives,
@@ -131,14 +123,12 @@ void add_work(cli::CommandLine& line, Options& options) {
   cli::add_clearing_flag(line, "--no-verify", options.verify,
                          "Neither generate nor check data: measure only the operations");
   cli::add_time(line, "--timeout", options.timeout, std::chrono::milliseconds(1),
-                "Report an error if the peer does not connect, or nothing happens, for this time")
-      .default_str("30");
+                "Report an error if the peer does not connect, or nothing happens, for this time");
 }
 
 void add_output(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--output", options.output,
-                "Also write the results to this file, as JSON. Default: no file")
-      .type_name("FILE");
+  cli::add_text(line, "--output FILE", options.output,
+                "Also write the results to this file, as JSON. Default: no file");
   cli::add_log_options(line, options.log);
 }
 
@@ -277,9 +267,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   std::string transport = "rc";
   std::string initiator = "cpu";
   cli::CommandLine line("offload-rdma", kDescription, kFooter);
-  cli::add(line, "operation", options.operation, operation_named,
+  cli::add(line, "operation OPERATION", options.operation, operation_named,
            "one of " + cli::listed({kNames.begin(), kNames.end()}), "Run this operation, see below")
-      .type_name("OPERATION")
       .required();
   cli::add_choice(line, "--role", role, {"requester", "responder"},
                   "Take this role; required except for copy");

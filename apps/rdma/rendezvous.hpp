@@ -25,15 +25,13 @@ class Rendezvous {
   /// Throws as Environment::wait does, and Error: bad_message for a file that the peer did not
   /// write.
   Rendezvous(Environment& environment, const Options& options, const Endpoints& endpoints);
-  Rendezvous(const Rendezvous&) = delete;
-  Rendezvous& operator=(const Rendezvous&) = delete;
+  Rendezvous& operator=(Rendezvous&&) = delete;
 
  private:
   /// This end's file, removed after the run.
   struct OwnFile {
     explicit OwnFile(std::string name) : path(std::move(name)) {}
-    OwnFile(const OwnFile&) = delete;
-    OwnFile& operator=(const OwnFile&) = delete;
+    OwnFile& operator=(OwnFile&&) = delete;
     ~OwnFile();
     std::string path;  ///< empty for none
   };

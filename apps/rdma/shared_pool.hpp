@@ -16,8 +16,7 @@ class SharedPool {
  public:
   /// Posts as many receives as the endpoints would have unshared. Throws Error.
   SharedPool(Environment& environment, const Options& options);
-  SharedPool(const SharedPool&) = delete;
-  SharedPool& operator=(const SharedPool&) = delete;
+  SharedPool& operator=(SharedPool&&) = delete;
   ~SharedPool();
 
   [[nodiscard]] const rdma::SharedReceiveQueue* queue() const noexcept { return shared_.queue(); }

@@ -50,7 +50,7 @@ void add_results(cli::CommandLine& line, std::vector<std::string>& results) {
 }
 
 void add_output(cli::CommandLine& line, std::string& output, const std::string& description) {
-  cli::add_text(line, "-o,--output", output, description).type_name("FILE").required();
+  cli::add_text(line, "-o,--output FILE", output, description).required();
 }
 
 cli::CommandLine& add_merge(cli::CommandLine& line, MergeOptions& options) {
@@ -59,9 +59,8 @@ cli::CommandLine& add_merge(cli::CommandLine& line, MergeOptions& options) {
   add_results(command, options.results);
   add_output(command, options.output,
              "Write the merged result here; overwrites a file only if it is a result");
-  cli::add_text(command, "--hlog", options.histogram_log,
-                "Also write the intervals to this file, as an HdrHistogram log. Default: no file")
-      .type_name("FILE");
+  cli::add_text(command, "--hlog FILE", options.histogram_log,
+                "Also write the intervals to this file, as an HdrHistogram log. Default: no file");
   return command;
 }
 
@@ -83,10 +82,9 @@ cli::CommandLine& add_compare(cli::CommandLine& line, CompareOptions& options) {
     if (threshold) options.thresholds.push_back(*threshold);
     return threshold.has_value();
   };
-  cli::add_values(command, "--fail", take,
+  cli::add_values(command, "--fail EXPRESSION", take,
                   "FIGURE > NUMBER or FIGURE < NUMBER, such as 'p99>1.2' or 'rate<0.9'",
                   "Fail if this expression is true. May be repeated")
-      .type_name("EXPRESSION")
       .one_each();
   return command;
 }

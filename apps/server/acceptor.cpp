@@ -72,10 +72,6 @@ bool Acceptor::has_room() const noexcept {
   return retry_ == core::TimePoint::max() && core::Clock::now() >= full_until_;
 }
 
-void Acceptor::on_events(std::uint32_t) {
-  for (Port& port : ports_) accept_at(port);
-}
-
 void Acceptor::accept_at(Port& port) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     sockaddr_storage from{};

@@ -54,7 +54,9 @@ class Acceptor final : progress::EventHandler {
   [[nodiscard]] bool has_room() const noexcept;
 
  private:
-  void on_events(std::uint32_t epoll_events) override;
+  void on_events(std::uint32_t) override {
+    for (Port& port : ports_) accept_at(port);
+  }
   void accept_at(Port& port);
   void let_in(core::Fd socket, const net::PeerAddress& address, Port& port);
   static IoThread& choose_thread(Port& port) noexcept;

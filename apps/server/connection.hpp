@@ -68,8 +68,7 @@ class Connection final : progress::EventHandler {
   Connection(net::Stream stream, progress::Engine& engine, memory::BlockCache& cache,
              std::size_t block_size, ConnectionOwner& owner);
   ~Connection();
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+  Connection& operator=(Connection&&) = delete;
 
   /// Reads once, a bounded piece; this may change the state. Returns the number of bytes.
   /// `arrival`: set to the arrival of the last of them, where that is known; may be null.

@@ -54,38 +54,33 @@ std::optional<Listen> read_listen(const std::string& text) {
 /// Where clients connect to, and what for.
 void add_ports(cli::CommandLine& line, Options& options) {
   const auto port = cli::add_integer<std::uint16_t>(
-                        line, "-p,--server-listen-port", options.listen_port, 0, 65535,
-                        "Listen on this TCP port; 0: any free one, named in the log")
-                        .type_name("PORT");
+      line, "-p,--server-listen-port PORT", options.listen_port, 0, 65535,
+      "Listen on this TCP port; 0: any free one, named in the log");
   std::vector<std::string> services;
   for (const auto name : kernels::service_names()) services.emplace_back(name);
   const auto service =
-      cli::add(line, "--service", options.service, read_service, kServiceNames,
+      cli::add(line, "--service NAME", options.service, read_service, kServiceNames,
                fmt::format("Process requests with this service of the worker, "
                            "from a module (docs/reference/services.md) or built in: {}",
-                           cli::listed(services)))
-          .type_name("NAME")
-          .default_str(options.service);
+                           cli::listed(services)));
   const auto take_listen = [&options](const std::string& text) {
     const auto listen = read_listen(text);
     if (listen) options.listens.push_back(*listen);
     return listen.has_value();
   };
-  cli::add_values(line, "--listen", take_listen, "PORT=NAME, a port and the name of a service",
+  cli::add_values(line, "--listen PORT=NAME", take_listen,
+                  "PORT=NAME, a port and the name of a service",
                   "Instead of -p and --service: listen on this TCP port for this service, with "
                   "separate I/O threads and channels. May be repeated")
-      .type_name("PORT=NAME")
       .excludes(port)
       .excludes(service);
 }
 
 void add_tcp(cli::CommandLine& line, Options& options) {
   add_ports(line, options);
-  cli::add_text(line, "--listen-address", options.listen_address,
+  cli::add_text(line, "--listen-address ADDRESS", options.listen_address,
                 "Listen on this address: an IPv4 or IPv6 address, or a name, for all its "
-                "addresses. Any address other than loopback opens the server to the network")
-      .type_name("ADDRESS")
-      .default_str(options.listen_address);
+                "addresses. Any address other than loopback opens the server to the network");
   const auto threads = cli::add_integer<std::uint32_t>(
       line, "--threads", options.threads, 1, kMostThreads,
       "Run this number of I/O threads, for each --listen, each with its own connections and "
@@ -97,28 +92,24 @@ void add_tcp(cli::CommandLine& line, Options& options) {
     if (there) options.cpus.push_back(std::stoi(text));
     return there;
   };
-  cli::add_values(line, "--cpu", take_cpu, "an allowed processor: " + cli::listed(cpus),
+  cli::add_values(line, "--cpu CPU", take_cpu, "an allowed processor: " + cli::listed(cpus),
                   "Instead of --threads: run one I/O thread on this processor, with its memory on "
                   "the same NUMA node. May be repeated")
-      .type_name("CPU")
       .excludes(threads);
 }
 
 void add_tls(cli::CommandLine& line, Options& options) {
   const auto certificate =
-      cli::add_text(line, "--tls-certificate", options.tls_certificate,
+      cli::add_text(line, "--tls-certificate FILE", options.tls_certificate,
                     "Require TLS 1.3 of clients: the server's certificate, followed by "
-                    "intermediate certificates, PEM. Default: plain TCP")
-          .type_name("FILE");
-  const auto key = cli::add_text(line, "--tls-key", options.tls_key,
+                    "intermediate certificates, PEM. Default: plain TCP");
+  const auto key = cli::add_text(line, "--tls-key FILE", options.tls_key,
                                  "The certificate's private key, PEM; not accessible to others")
-                       .type_name("FILE")
                        .needs(certificate);
   certificate.needs(key);
-  cli::add_text(line, "--tls-client-ca", options.tls_client_ca,
+  cli::add_text(line, "--tls-client-ca FILE", options.tls_client_ca,
                 "Require a client certificate signed by an authority in this file, PEM. Default: "
                 "no client certificate")
-      .type_name("FILE")
       .needs(certificate);
 }
 
@@ -133,13 +124,11 @@ void add_channel(cli::CommandLine& line, Options& options) {
       "two. A request in flight takes one slot; up to 32 short requests share one. Further "
       "requests of clients wait");
   cli::add_size(line, "--max-message-length", options.max_message_length, 0,
-                kernels::kMaxMessageLength, "Accept requests of up to this length")
-      .default_str(std::to_string(options.max_message_length));
+                kernels::kMaxMessageLength, "Accept requests of up to this length");
   cli::add_size(line, "--max-response-length", options.max_response_length, kernels::kLongestDigest,
                 kernels::kMaxMessageLength,
                 "Allow responses of up to this length, or of up to the length of the request if "
-                "that is longer. Above the default, fewer short messages share a slot")
-      .default_str(std::to_string(options.max_response_length));
+                "that is longer. Above the default, fewer short messages share a slot");
 }
 
 /// The complaint about ports and threads, if there is one.
@@ -158,24 +147,19 @@ std::optional<std::string> wrong_ports(const Options& options) {
 void add_times(cli::CommandLine& line, Options& options) {
   cli::add_time(line, "--worker-timeout", options.worker_timeout, core::Duration{},
                 "Refuse requests after this time without a worker; treat a worker that answers "
-                "nothing for this time (at least 1 s) as stuck, and take its channels away")
-      .default_str("10");
+                "nothing for this time (at least 1 s) as stuck, and take its channels away");
   cli::add_time(
       line, "--request-timeout", options.request_timeout, core::Duration{},
-      "Answer a request with an error if a worker has not answered it within this time; 0: never")
-      .default_str("30");
+      "Answer a request with an error if a worker has not answered it within this time; 0: never");
   cli::add_time(line, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
-                "Limit a shutdown to this time")
-      .default_str("5");
+                "Limit a shutdown to this time");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
-                "Poll for due responses for this time before an I/O thread sleeps")
-      .default_str("50us");
+                "Poll for due responses for this time before an I/O thread sleeps");
 }
 
 void add_stall_limit(cli::CommandLine& line, Options& options) {
   cli::add_time(line, "--stall-limit", options.stall_limit, core::Duration{},
-                "Count and log each turn of an I/O thread that takes at least this time; 0: none")
-      .default_str("100ms");
+                "Count and log each turn of an I/O thread that takes at least this time; 0: none");
 }
 
 void add_clients(cli::CommandLine& line, ClientLimits& limits) {
@@ -183,10 +167,10 @@ void add_clients(cli::CommandLine& line, ClientLimits& limits) {
     const auto bytes = core::parse_size(text);
     return bytes && *bytes >= kLeastClientMemory ? bytes : std::nullopt;
   };
-  cli::add(line, "--client-memory", limits.memory, read_bytes, "a size from 1m, such as 512m or 4g",
+  cli::add(line, "--client-memory BYTES", limits.memory, read_bytes,
+           "a size from 1m, such as 512m or 4g",
            "Limit the memory that all clients together use for unfinished requests, unread "
            "responses and TLS; above it, disconnect the clients that use the most")
-      .type_name("BYTES")
       .default_str("a quarter of the memory that the process can have");
   cli::add_integer<std::uint32_t>(
       line, "--max-clients", limits.connections, 0, kMostClients,
@@ -196,15 +180,12 @@ void add_clients(cli::CommandLine& line, ClientLimits& limits) {
       "Allow this number of clients of one IPv4 address or one IPv6 /64; 0: three quarters of all");
   cli::add_time(
       line, "--frame-timeout", limits.frame_timeout, core::Duration{},
-      "Disconnect a client that has sent only a part of a request for this time; 0: never")
-      .default_str("30");
+      "Disconnect a client that has sent only a part of a request for this time; 0: never");
   cli::add_time(line, "--idle-timeout", limits.idle_timeout, core::Duration{},
-                "Disconnect a client that has sent no request for this time; 0: never")
-      .default_str("0");
+                "Disconnect a client that has sent no request for this time; 0: never");
   cli::add_time(line, "--client-timeout", limits.output_timeout, core::Duration{},
                 "Disconnect a client that has not read, within this time, the data pending when it "
-                "began; 0: never")
-      .default_str("120");
+                "began; 0: never");
 }
 
 }  // namespace

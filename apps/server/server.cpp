@@ -1,6 +1,5 @@
 #include "apps/server/server.hpp"
 
-#include <fmt/core.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -283,10 +282,6 @@ void Server::let_go() {
         threads_, [&](const auto& thread) { return thread->serving() == worker; });
     if (!busy && released_.insert(worker).second) link_->release(worker);
   }
-}
-
-void Server::on_shutdown_requested() {
-  shutdown_requested_ = true;
 }
 
 void Server::on_events(std::uint32_t) {

@@ -40,7 +40,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void on_worker_attached(comch::AttachedWorker worker) override;
   void on_worker_leaving(comch::WorkerId worker) override;
   void on_worker_lost(comch::WorkerId worker, comch::WorkerLoss loss) override;
-  void on_shutdown_requested() override;
+  void on_shutdown_requested() override { shutdown_requested_ = true; }
   void on_events(std::uint32_t epoll_events) override;
 
   void turn(core::RunTime deadline);

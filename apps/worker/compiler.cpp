@@ -49,8 +49,7 @@ class SpawnActions {
       check_spawn(::posix_spawn_file_actions_adddup2(&actions_, output, to), "dup2");
     }
   }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
+  SpawnActions& operator=(SpawnActions&&) = delete;
   ~SpawnActions() { ::posix_spawn_file_actions_destroy(&actions_); }
 
   [[nodiscard]] const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
@@ -76,8 +75,7 @@ class SpawnAttributes {
     ::posix_spawnattr_setflags(
         &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
-  SpawnAttributes(const SpawnAttributes&) = delete;
-  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(SpawnAttributes&&) = delete;
   ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
 
   [[nodiscard]] const posix_spawnattr_t* get() const noexcept { return &attributes_; }
@@ -90,8 +88,7 @@ class SpawnAttributes {
 class ProcessGroup {
  public:
   explicit ProcessGroup(pid_t process) noexcept : process_(process) {}
-  ProcessGroup(const ProcessGroup&) = delete;
-  ProcessGroup& operator=(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(ProcessGroup&&) = delete;
   ~ProcessGroup() {
     ::kill(-process_, SIGKILL);
     if (!ended_) ::waitpid(process_, &status_, 0);  // it was just killed

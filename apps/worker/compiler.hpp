@@ -15,8 +15,7 @@ class PrivateFolder {
  public:
   /// Throws Error.
   PrivateFolder();
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(PrivateFolder&&) = delete;
   ~PrivateFolder();
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

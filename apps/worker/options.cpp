@@ -60,23 +60,20 @@ void add_backend(cli::CommandLine& line, Options& options) {
     options.gpu_pci_addresses.push_back(text);
     return true;
   };
-  cli::add_values(line, "-g,--gpu-pci-addr", take_address, "a PCI address, such as 0000:01:00.0",
+  cli::add_values(line, "-g,--gpu-pci-addr ADDRESS", take_address,
+                  "a PCI address, such as 0000:01:00.0",
                   "Use this GPU. May be repeated: each GPU attaches as a separate worker. Default: "
-                  "the first GPU")
-      .type_name("ADDRESS");
-  cli::add(line, "--warps-per-channel", options.warps_per_channel, read_warps,
+                  "the first GPU");
+  cli::add(line, "--warps-per-channel COUNT", options.warps_per_channel, read_warps,
            fmt::format("a multiple of {} up to {}", kernels::kWarpsPerBlock, kMostWarps),
            "cuda: process this number of messages of a channel at a time")
-      .type_name("COUNT")
       .default_str(fmt::format("{}, or {} for messages over {} bytes",
                                backend::CudaOptions::kWarpsForShort,
                                backend::CudaOptions::kWarpsForLong, kernels::kMaxPacketPayload));
-  cli::add(line, "--idle-sleep", options.idle_sleep, read_idle_sleep,
+  cli::add(line, "--idle-sleep SECONDS", options.idle_sleep, read_idle_sleep,
            "a time from 0 to 1ms, such as 20us",
            "cuda: pause for this time between two polls of a channel that has been idle for some "
-           "milliseconds; adds up to this time to the next request. 0: no pause")
-      .type_name("SECONDS")
-      .default_str("20us");
+           "milliseconds; adds up to this time to the next request. 0: no pause");
   cli::add_choice(line, "--data-path", options.data_path, {"auto", "gpu", "cpu"},
                   "Over rdma, post responses from the back end itself, as RDMA writes into the "
                   "server's slots (gpu; with --backend cuda or cpu, whose threads run the device "
@@ -84,8 +81,7 @@ void add_backend(cli::CommandLine& line, Options& options) {
                   "with cuda and devices that have atomic operations, else cpu; the log names the "
                   "choice and its reason");
   cli::add_time(line, "--spin", options.spin, core::Duration{},
-                "cpu, graph: poll for this time after a request before a thread sleeps")
-      .default_str("20us");
+                "cpu, graph: poll for this time after a request before a thread sleeps");
 }
 
 void add_services(cli::CommandLine& line, Options& options) {
@@ -94,37 +90,32 @@ void add_services(cli::CommandLine& line, Options& options) {
     return !text.empty();
   };
   cli::add_values(
-      line, "--service-module", take_module, "a shared library with a service",
+      line, "--service-module FILE", take_module, "a shared library with a service",
       "Load a service from this module (docs/reference/services.md), in addition to those built "
-      "in. May be repeated")
-      .type_name("FILE");
+      "in. May be repeated");
   const auto take_source = [&options](const std::string& text) {
     options.service_sources.push_back(text);
     return text.ends_with(".cu") || text.ends_with(".cpp");
   };
   cli::add_values(
-      line, "--service-source", take_source, "a file whose name ends in .cu or .cpp",
+      line, "--service-source FILE", take_source, "a file whose name ends in .cu or .cpp",
       "Compile this source of a service now, with the nvcc or C++ compiler of this "
-      "machine, as this user, and load it (docs/reference/services.md). May be repeated")
-      .type_name("FILE");
+      "machine, as this user, and load it (docs/reference/services.md). May be repeated");
   const auto take_option = [&options](const std::string& text) {
     return backend::add_service_option(options.service_options, text);
   };
-  cli::add_values(line, "--service-option", take_option, "KEY=VALUE or SERVICE.KEY=VALUE",
+  cli::add_values(line, "--service-option KEY=VALUE", take_option, "KEY=VALUE or SERVICE.KEY=VALUE",
                   "Pass this option to the services of modules; with SERVICE. only to that one. "
-                  "May be repeated")
-      .type_name("KEY=VALUE");
+                  "May be repeated");
 }
 
 void add_server(cli::CommandLine& line, Options& options) {
   comch::add_address_options(line, options.comch, options.comch_security, "Attach to this server");
   comch::add_path_options(line, options.comch_path);
   cli::add_time(line, "--connect-timeout", options.connect_timeout, core::Duration{},
-                "Try for this time to reach the server")
-      .default_str("60");
+                "Try for this time to reach the server");
   cli::add_time(line, "--shutdown-timeout", options.shutdown_timeout, core::Duration{},
-                "Wait for this time, after a signal, until the server has detached this worker")
-      .default_str("10");
+                "Wait for this time, after a signal, until the server has detached this worker");
   const auto stands_by =
       cli::add_flag(line, "--stand-by", options.stands_by,
                     "Attach as a hot stand-by: process requests only while no other worker can");
@@ -134,14 +125,12 @@ void add_server(cli::CommandLine& line, Options& options) {
       .excludes(stands_by);
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,
                 "End the server, too, on a signal, and end when the server ends");
-  cli::add(line, "--max-memory", options.max_memory, read_memory,
+  cli::add(line, "--max-memory BYTES", options.max_memory, read_memory,
            "a size of at least 1 byte, such as 512m or 64g",
            "Limit the memory of this machine that channels use, for all GPUs together")
-      .type_name("BYTES")
       .default_str("8g");
   cli::add_time(line, "--stuck-after", options.stuck_after, std::chrono::milliseconds(1),
-                "Report a request unanswered for this time, with its channel and slot")
-      .default_str("2");
+                "Report a request unanswered for this time, with its channel and slot");
 }
 
 /// The most queues that a rule chooses from (OFFLOAD_MOST_QUEUES of packet/program/steering.h).
@@ -150,15 +139,12 @@ constexpr std::uint32_t kMostUdpQueues = 16;
 void add_udp(cli::CommandLine& line, Options& options) {
   options.udp_service = kernels::service_names().front();
   const auto udp =
-      cli::add(line, "--udp", options.udp, &DatagramPlace::parse,
+      cli::add(line, "--udp PLACE:PORT", options.udp, &DatagramPlace::parse,
                "ADDRESS:PORT or INTERFACE:PORT, such as 10.0.0.1:4000, [fd00::1]:4000 or eth1:4000",
                "Receive requests as UDP datagrams there, by AF_XDP, and answer them without a "
-               "server (docs/reference/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN")
-          .type_name("PLACE:PORT");
-  cli::add_text(line, "--udp-service", options.udp_service,
+               "server (docs/reference/packets.md). Needs CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN");
+  cli::add_text(line, "--udp-service NAME", options.udp_service,
                 "Process the datagrams with this service, as --service of the server")
-      .type_name("NAME")
-      .default_str(options.udp_service)
       .needs(udp);
   cli::add_integer<std::uint32_t>(
       line, "--udp-queues", options.udp_queues, 1, kMostUdpQueues,

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <set>
 #include <sstream>
-#include <string_view>
 
 #include "apps/worker/compiler.hpp"
 #include "backend/backend.hpp"

@@ -179,25 +179,22 @@ void declare(cli::CommandLine& line, Options& options) {
     options.modules.push_back(text);
     return !text.empty();
   };
-  cli::add_values(line, "--service-module", take_module, "a shared library with a service",
+  cli::add_values(line, "--service-module FILE", take_module, "a shared library with a service",
                   "Load this module, as offload-worker does; to compare a service of a module with "
-                  "a built-in one")
-      .type_name("FILE");
+                  "a built-in one");
   const auto take_option = [&options](const std::string& text) {
     return backend::add_service_option(options.service_options, text);
   };
-  cli::add_values(line, "--service-option", take_option, "KEY=VALUE",
-                  "Pass this option to the service, as offload-worker does")
-      .type_name("KEY=VALUE");
+  cli::add_values(line, "--service-option KEY=VALUE", take_option, "KEY=VALUE",
+                  "Pass this option to the service, as offload-worker does");
   const auto take_answers = [&options](const std::string& path) {
     options.answers = Answers::read(path);
     options.sizes = {options.answers->request_bytes};
     return true;
   };
-  cli::add_values(line, "--answers", take_answers, "a file of bench/services.py",
+  cli::add_values(line, "--answers FILE", take_answers, "a file of bench/services.py",
                   "Read requests and expected responses from this file, for a service that does "
-                  "not reverse; instead of --sizes")
-      .type_name("FILE");
+                  "not reverse; instead of --sizes");
   add_sizes(line, options.sizes);
   cli::add_integer<std::uint32_t>(
       line, "--large", options.large, 0, kernels::kMaxMessageLength,

@@ -29,8 +29,7 @@ struct Options {
 };
 
 void declare(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "-s,--server-ip-address", options.address, "Connect to this IP address")
-      .default_str(options.address);
+  cli::add_text(line, "-s,--server-ip-address", options.address, "Connect to this IP address");
   cli::add_integer<std::uint16_t>(line, "-p,--server-ip-port", options.port, 1, 65535,
                                   "Connect to this TCP port")
       .required();
@@ -39,8 +38,7 @@ void declare(cli::CommandLine& line, Options& options) {
   cli::add_integer<std::uint32_t>(line, "--max-concurrent-messages", options.in_flight, 1, 65536,
                                   "Keep this number of requests in flight");
   cli::add_time(line, "--duration", options.duration, std::chrono::milliseconds(1),
-                "Run for this time")
-      .default_str("1");
+                "Run for this time");
 }
 
 /// One connection, on which as many frames are sent as came back, unseen.

@@ -28,16 +28,14 @@ struct Options {
 };
 
 void declare(cli::CommandLine& line, Options& options) {
-  cli::add_text(line, "--listen-address", options.listen_address, "Listen on this address")
-      .default_str(options.listen_address);
+  cli::add_text(line, "--listen-address", options.listen_address, "Listen on this address");
   cli::add_integer<std::uint16_t>(line, "-p,--server-listen-port", options.port, 0, 65535,
                                   "Listen on this TCP port; 0: any free port");
   cli::add_integer<std::uint32_t>(line, "--threads", options.threads, 1, 256, "I/O threads");
   cli::add_integer<std::uint32_t>(line, "--max-message-length", options.max_message_length, 0,
                                   1U << 30, "Accept payloads of up to this number of bytes");
   cli::add_time(line, "--work", options.work, core::Duration{},
-                "Stay busy for this time with each message, to emulate a server of a known speed")
-      .default_str("0");
+                "Stay busy for this time with each message, to emulate a server of a known speed");
 }
 
 /// Accepts all pending connections. Each goes to the loop with the fewest; ties go round robin.

@@ -113,11 +113,7 @@ class Producer {
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool was_taken(std::uint64_t sequence) const {
     const std::uint64_t* const consumed =
         &reinterpret_cast<const RequestHeader*>(channel_.requests)->consumed;
-#if defined(__CUDA_ARCH__)
     const std::uint64_t taken = load_relaxed_sys(consumed);
-#else
-    const std::uint64_t taken = __atomic_load_n(consumed, __ATOMIC_RELAXED);
-#endif
     if (taken > sequence) return true;
     const std::uint64_t next = sequence + channel_.layout.depth;
     return load_packet(channel_.request(next).packets).flag == channel_.layout.flag_of(next);

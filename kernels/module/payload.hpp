@@ -35,13 +35,4 @@ OFFLOAD_HOST_DEVICE bool read_little_endian(const Request& request, std::uint32_
   return true;
 }
 
-/// The number whose bytes come in the other order.
-OFFLOAD_HOST_DEVICE inline std::uint32_t swap_bytes(std::uint32_t number) {
-#if defined(__CUDA_ARCH__)
-  return __byte_perm(number, 0, 0x0123);
-#else
-  return __builtin_bswap32(number);
-#endif
-}
-
 }  // namespace offload::kernels

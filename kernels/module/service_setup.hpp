@@ -21,8 +21,7 @@ namespace offload::kernels {
 class ServiceMemory {
  public:
   explicit ServiceMemory(std::int32_t device) : device_(device) {}
-  ServiceMemory(const ServiceMemory&) = delete;
-  ServiceMemory& operator=(const ServiceMemory&) = delete;
+  ServiceMemory& operator=(ServiceMemory&&) = delete;
   ~ServiceMemory() {
     for (void* const piece : pieces_) release(piece);
   }

@@ -66,11 +66,7 @@ class DatagramWorker {
 
   /// Returns whether the group must exit. Relaxed: it orders nothing.
   OFFLOAD_HOST_DEVICE bool is_stopped() const {
-#if defined(__CUDA_ARCH__)
     return group_.all(load_relaxed_sys(work_.stop) != 0);
-#else
-    return __atomic_load_n(work_.stop, __ATOMIC_RELAXED) != 0;
-#endif
   }
 
   /// Answers the datagrams that have come, up to a batch; waits for them as long as the work says.
@@ -146,13 +142,13 @@ class DatagramWorker {
 #if defined(__CUDA_ARCH__)
     // By 16 bytes there and back, a lane each: the frame is memory of the host.
     const auto shift = static_cast<std::uint32_t>(packet.address % 16);
-    copy_pieces(staging_.request, packet.data - shift, shift + packet.length);
+    copy_pieces<4>(group_, staging_.request, packet.data - shift, shift + packet.length);
     group_.sync();
     const DatagramAnswer made =
         answer_datagram(group_, service_, staging_.request + shift, packet.length,
                         staging_.answer + shift, room, work_.mtu, *work_.host);
     if (made.length != 0) {
-      copy_pieces(packet.data - shift, staging_.answer, shift + made.length);
+      copy_pieces<4>(group_, packet.data - shift, staging_.answer, shift + made.length);
     }
     return made;
 #else
@@ -162,28 +158,6 @@ class DatagramWorker {
                            work_.mtu, *work_.host);
 #endif
   }
-
-#if defined(__CUDA_ARCH__)
-  /// Whole pieces of 16 bytes, of which a lane has several under way at once. Both begin with one.
-  __device__ void copy_pieces(std::uint8_t* to, const std::uint8_t* from,
-                              std::uint32_t bytes) const {
-    constexpr std::uint32_t kAtOnce = 4;
-    const std::uint32_t count = (bytes + 15) / 16;
-    for (std::uint32_t base = group_.lane(); base < count; base += kAtOnce * group_.size()) {
-      uint4 pieces[kAtOnce];
-#pragma unroll
-      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
-        const std::uint32_t at = base + i * group_.size();
-        if (at < count) pieces[i] = reinterpret_cast<const uint4*>(from)[at];
-      }
-#pragma unroll
-      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
-        const std::uint32_t at = base + i * group_.size();
-        if (at < count) reinterpret_cast<uint4*>(to)[at] = pieces[i];
-      }
-    }
-  }
-#endif
 
   /// Publishes the counts; after a turn without datagrams only the time has changed.
   OFFLOAD_HOST_DEVICE void show_counts(bool had_datagrams) const {
@@ -206,11 +180,7 @@ class DatagramWorker {
 
   /// Relaxed, as its reader's load: the counts are independent of each other.
   OFFLOAD_HOST_DEVICE static void show(std::uint64_t& shown, std::uint64_t value) {
-#if defined(__CUDA_ARCH__)
     store_relaxed_sys(&shown, value);
-#else
-    __atomic_store_n(&shown, value, __ATOMIC_RELAXED);
-#endif
   }
 
   const Group& group_;

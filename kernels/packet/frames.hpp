@@ -14,6 +14,28 @@ struct FrameRing {
   RingOrder* order;
 };
 
+#if defined(__CUDA_ARCH__)
+/// Copies whole pieces of 16 bytes, at least `bytes`; both begin with one. A lane has several loads
+/// under way at once: each of memory of the host is a round trip over PCIe.
+template <std::uint32_t kAtOnce, class Group>
+__device__ void copy_pieces(const Group& group, void* to, const void* from, std::uint32_t bytes) {
+  const std::uint32_t count = (bytes + 15) / 16;
+  for (std::uint32_t base = group.lane(); base < count; base += kAtOnce * group.size()) {
+    uint4 pieces[kAtOnce];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      const std::uint32_t at = base + i * group.size();
+      if (at < count) pieces[i] = static_cast<const uint4*>(from)[at];
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      const std::uint32_t at = base + i * group.size();
+      if (at < count) static_cast<uint4*>(to)[at] = pieces[i];
+    }
+  }
+}
+#endif
+
 /// Frames of equal size. Each has a home, the ring that it comes from and returns to: frame i that
 /// of number i / frames_per_home. A frame is in one place at a time, and each ring has a place for
 /// every frame that may get there; so no ring is ever full.

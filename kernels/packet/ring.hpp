@@ -44,26 +44,17 @@ struct Ring {
 /// it can be read, and data read before it can be overwritten. Pairs with the other side's
 /// publish_position(), which is the kernel's smp_store_release().
 OFFLOAD_HOST_DEVICE inline std::uint32_t take_position(const std::uint32_t* word,
-                                                       [[maybe_unused]] std::uint32_t known) {
-#if defined(__CUDA_ARCH__)
-  const std::uint32_t position = load_relaxed_sys(word);
-  // A look that finds nothing needs no order, and a fence waits for all that a GPU has under way.
-  if (position != known) fence_acq_rel_sys();
+                                                       std::uint32_t known) {
+  const std::uint32_t position = look_sys(word);
+  if (position != known) acquire_looked_sys();
   return position;
-#else
-  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-#endif
 }
 
 /// Stores this side's position, with release: its entries, and the frames that they name, have been
 /// written or read. Pairs with the other side's take_position(), which is the kernel's
 /// smp_load_acquire().
 OFFLOAD_HOST_DEVICE inline void publish_position(std::uint32_t* word, std::uint32_t position) {
-#if defined(__CUDA_ARCH__)
   store_release_sys(word, position);
-#else
-  __atomic_store_n(word, position, __ATOMIC_RELEASE);
-#endif
 }
 
 /// Returns the sum of the values of all lanes, in each lane. `before`: the sum of the lanes before

@@ -101,20 +101,11 @@ OFFLOAD_HOST_DEVICE Result wait_signal(const Group& group, const std::uint64_t* 
                                        std::uint64_t sum, const WaitLimit& limit) {
   Wait wait(limit);
   for (;;) {
-    bool there = false;
-    if (group.lane() == 0) {
-#if defined(__CUDA_ARCH__)
-      there = load_relaxed_sys(word) >= sum;
-#else
-      there = __atomic_load_n(word, __ATOMIC_ACQUIRE) >= sum;
-#endif
-    }
+    const bool there = group.lane() == 0 && look_sys(word) >= sum;
     if (group.from_first(there ? 1 : 0) != 0) break;
     if (group.from_first(wait.is_over() ? 1 : 0) != 0) return Result::timed_out;
   }
-#if defined(__CUDA_ARCH__)
-  fence_acq_rel_sys();  // acquire: once, not with each look
-#endif
+  acquire_looked_sys();
   group.sync();
   return Result::done;
 }

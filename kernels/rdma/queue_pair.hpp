@@ -18,11 +18,7 @@ namespace offload::kernels::rdma {
 /// with the card's read of the record, or with the acquire of a CPU thread that emulates the card.
 OFFLOAD_HOST_DEVICE inline void store_record(std::uint32_t* record, std::uint32_t value) {
   value = big_endian(value);
-#if defined(__CUDA_ARCH__)
   store_release_sys(record, value);
-#else
-  __atomic_store_n(record, value, __ATOMIC_RELEASE);
-#endif
 }
 
 /// Rings a doorbell: the card may read the record from now on, so the record must be stored first.
@@ -30,12 +26,8 @@ OFFLOAD_HOST_DEVICE inline void store_record(std::uint32_t* record, std::uint32_
 OFFLOAD_HOST_DEVICE inline void ring_doorbell(std::uint64_t* doorbell, const Segment& control) {
   std::uint64_t value = 0;
   std::memcpy(&value, &control, sizeof value);
-#if defined(__CUDA_ARCH__)
   // A release, which orders the record too: it is this thread's, or was synchronised with it.
   store_release_sys(doorbell, value);
-#else
-  __atomic_store_n(doorbell, value, __ATOMIC_RELEASE);
-#endif
 }
 
 /// Loads the last word of a completion with acquire: the rest of it, and the operation's data in

@@ -66,11 +66,7 @@ class Wait {
 
   /// Relaxed: it orders nothing.
   OFFLOAD_HOST_DEVICE static bool is_set(const std::uint32_t* flag) {
-#if defined(__CUDA_ARCH__)
     return load_relaxed_sys(flag) != 0;
-#else
-    return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
-#endif
   }
 
   WaitLimit limit_;

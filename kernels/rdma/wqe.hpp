@@ -50,11 +50,7 @@ struct alignas(16) Segment {
 inline constexpr std::uint32_t kSegmentsPerBlock = kBlockBytes / sizeof(Segment);
 
 OFFLOAD_HOST_DEVICE inline std::uint32_t big_endian(std::uint32_t value) {
-#if defined(__CUDA_ARCH__)
-  return __byte_perm(value, 0, 0x0123);
-#else
-  return __builtin_bswap32(value);
-#endif
+  return swap_bytes(value);
 }
 
 struct LocalBuffer {

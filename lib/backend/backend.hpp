@@ -25,9 +25,7 @@ struct Fault {
 /// its own until stop(). All calls from one thread.
 class Backend {
  public:
-  Backend() = default;
-  Backend(const Backend&) = delete;
-  Backend& operator=(const Backend&) = delete;
+  Backend& operator=(Backend&&) = delete;
   /// Stops, within a time limit, if stop() was not called.
   virtual ~Backend() = default;
 

@@ -13,9 +13,7 @@ class BatchProcessor {
  public:
   enum class State : std::uint8_t { running, done, failed };
 
-  BatchProcessor() = default;
-  BatchProcessor(const BatchProcessor&) = delete;
-  BatchProcessor& operator=(const BatchProcessor&) = delete;
+  BatchProcessor& operator=(BatchProcessor&&) = delete;
   /// Must be called when no batch is running.
   virtual ~BatchProcessor() = default;
 

@@ -4,16 +4,12 @@
 
 namespace offload::backend {
 
-namespace {
-
 /// The interval of polls of the batches in flight at the end: a batch takes some tens of
 /// microseconds.
 constexpr core::Duration kDrainPoll = std::chrono::microseconds(100);
 
 /// The time of one in this number of batches is measured.
 constexpr std::uint64_t kSampledBatches = 16;
-
-}  // namespace
 
 using State = BatchProcessor::State;
 using Taken = StagedBatch::Taken;

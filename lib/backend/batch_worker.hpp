@@ -17,8 +17,7 @@ class BatchWorker final : public ChannelThread {
               std::unique_ptr<BatchProcessor> processor,
               SharedChannelTimes times = std::make_shared<ChannelTimes>());
   ~BatchWorker() { stop(); }
-  BatchWorker(const BatchWorker&) = delete;
-  BatchWorker& operator=(const BatchWorker&) = delete;
+  BatchWorker& operator=(BatchWorker&&) = delete;
 
   /// Answers the batches that were in flight at stop(). Returns false if one is still running at
   /// `deadline`.

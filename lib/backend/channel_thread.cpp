@@ -7,14 +7,11 @@
 #include "kernels/packet_access.hpp"
 
 namespace offload::backend {
-namespace {
 
 /// The longest sleep of a thread; the doorbell or stop() wakes it earlier.
 constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 /// The interval of polls for requests that no doorbell announces.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
-
-}  // namespace
 
 ChannelThread::ChannelThread(const channel::SharedChannel& channel, core::Duration spin,
                              SharedChannelTimes times)

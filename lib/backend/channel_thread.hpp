@@ -22,8 +22,7 @@ class ChannelThread : protected progress::Pollable, progress::EventHandler {
   /// `times`: its counters.
   ChannelThread(const channel::SharedChannel& channel, core::Duration spin,
                 SharedChannelTimes times);
-  ChannelThread(const ChannelThread&) = delete;
-  ChannelThread& operator=(const ChannelThread&) = delete;
+  ChannelThread& operator=(ChannelThread&&) = delete;
 
   /// Throws Error.
   void start();

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "core/clock.hpp"
 #include "progress/engine_times.hpp"

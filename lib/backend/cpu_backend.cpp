@@ -24,8 +24,7 @@ class CpuWorker final : public ChannelThread {
         object_(service.get()),
         batch_(std::clamp(kBatchBytes / channel->view().layout.max_length, 1U, kBatch)) {}
   ~CpuWorker() { stop(); }
-  CpuWorker(const CpuWorker&) = delete;
-  CpuWorker& operator=(const CpuWorker&) = delete;
+  CpuWorker& operator=(CpuWorker&&) = delete;
 
  private:
   [[nodiscard]] progress::Expecting expecting() const override {

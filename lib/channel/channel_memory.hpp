@@ -32,8 +32,7 @@ class ChannelMemory {
   ChannelMemory(std::uint32_t index, std::uint32_t depth, std::uint32_t max_message_length,
                 int numa_node, std::uint64_t first = 0,
                 std::uint32_t max_response_length = kernels::kLongestDigest);
-  ChannelMemory(const ChannelMemory&) = delete;
-  ChannelMemory& operator=(const ChannelMemory&) = delete;
+  ChannelMemory& operator=(ChannelMemory&&) = delete;
 
   /// Returns the endpoint for its one requester, which begins with message `first`.
   [[nodiscard]] Endpoint endpoint(std::uint64_t first) noexcept;

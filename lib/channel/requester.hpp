@@ -87,8 +87,7 @@ class Requester {
   template <class Handler>
   Requester(const Endpoint& endpoint, Handler& handler)
       : Requester(endpoint, {&handler, &deliver<Handler>, limit_of<Handler>()}) {}
-  Requester(const Requester&) = delete;
-  Requester& operator=(const Requester&) = delete;
+  Requester& operator=(Requester&&) = delete;
 
   /// Opens the requester, once; close() or the destructor closes it. Throws Error.
   void open(progress::Engine& engine) { slots_.open(engine); }

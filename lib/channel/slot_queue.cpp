@@ -214,8 +214,4 @@ core::Duration SlotQueue::arm() {
   return core::Duration::max();
 }
 
-void SlotQueue::disarm() {
-  if (std::exchange(armed_, false)) waiter_.disarm();
-}
-
 }  // namespace offload::channel

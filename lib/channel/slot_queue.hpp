@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "channel/doorbell.hpp"
 #include "core/clock.hpp"
@@ -49,8 +50,7 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   template <class Handler>
   SlotQueue(const Endpoint& endpoint, Handler& handler)
       : SlotQueue(endpoint, &deliver<Handler>, &handler) {}
-  SlotQueue(const SlotQueue&) = delete;
-  SlotQueue& operator=(const SlotQueue&) = delete;
+  SlotQueue& operator=(SlotQueue&&) = delete;
   ~SlotQueue();
 
   /// Opens the queue, once. Throws Error.
@@ -99,7 +99,9 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   // Called by an engine; public for tests.
   [[nodiscard]] progress::Expecting expecting() const override;
   core::Duration arm() override;
-  void disarm() override;
+  void disarm() override {
+    if (std::exchange(armed_, false)) waiter_.disarm();
+  }
 
  private:
   using Receiver = void (*)(void* handler, const ContentResponse& response);

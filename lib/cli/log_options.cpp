@@ -14,16 +14,13 @@ void add_log_options(CommandLine& line, LogOptions& options) {
     return core::log_levels_are_right(text) ? std::optional(text) : std::nullopt;
   };
   const std::string names = listed(core::log_levels());
-  add(line, "-l,--log-level", options.level, read,
+  add(line, "-l,--log-level LEVEL", options.level, read,
       fmt::format("one of {}, or from 10 to 70, with ,COMPONENT=LEVEL for components", names),
       fmt::format("Set the log level: {}. A component (a folder of lib or apps) may have another, "
                   "as in info,comch=debug",
-                  names))
-      .type_name("LEVEL")
-      .default_str(options.level);
-  add(line, "--sdk-log-level", options.library_level, read, fmt::format("one of {}", names),
-      "Set the library's log level; short for --log-level LEVEL,lib=LEVEL")
-      .type_name("LEVEL");
+                  names));
+  add(line, "--sdk-log-level LEVEL", options.library_level, read, fmt::format("one of {}", names),
+      "Set the library's log level; short for --log-level LEVEL,lib=LEVEL");
   add_choice(line, "--log-format", options.format, {"text", "json"},
              "Write log lines as text, or as one JSON object each");
 }

@@ -25,6 +25,17 @@ std::string without_last_newlines(std::string text) {
   return text;
 }
 
+/// Splits "-o,--output FILE" into the names that CLI11 takes and the name of the value.
+std::pair<std::string, std::string> split(const std::string& names) {
+  const std::size_t end = std::min(names.find(' '), names.size());
+  return {names.substr(0, end), names.substr(std::min(end + 1, names.size()))};
+}
+
+Option named(CLI::Option* option, const std::string& value) {
+  if (!value.empty()) option->type_name(value);
+  return Option(option);
+}
+
 /// Returns "--count" for "-n,--count", and the name of a positional option.
 std::string long_name(const std::string& names) {
   const std::size_t at = names.rfind("--");
@@ -92,11 +103,6 @@ bool CommandLine::said() const {
   return app_->parsed();
 }
 
-Option Option::type_name(const std::string& name) const {
-  native_->type_name(name);
-  return *this;
-}
-
 Option Option::default_str(const std::string& text) const {
   native_->default_str(text);
   return *this;
@@ -129,28 +135,31 @@ Option Option::check(std::function<std::string(const std::string&)> wrong) const
 
 Option add_value(CommandLine& line, const std::string& names, Take take, const std::string& allowed,
                  const std::string& description) {
-  const auto set = [name = long_name(names), take = std::move(take),
+  const auto [flags, value] = split(names);
+  const auto set = [name = long_name(flags), take = std::move(take),
                     allowed](const std::string& text) {
     if (!take(text)) throw refusal(name, text, allowed);
   };
-  return Option(line.native().add_option_function<std::string>(names, set, description));
+  return named(line.native().add_option_function<std::string>(flags, set, description), value);
 }
 
 Option add_values(CommandLine& line, const std::string& names, Take take,
                   const std::string& allowed, const std::string& description) {
-  const auto set = [name = long_name(names), take = std::move(take),
+  const auto [flags, value] = split(names);
+  const auto set = [name = long_name(flags), take = std::move(take),
                     allowed](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {
       if (!take(text)) throw refusal(name, text, allowed);
     }
   };
-  return Option(
-      line.native().add_option_function<std::vector<std::string>>(names, set, description));
+  return named(line.native().add_option_function<std::vector<std::string>>(flags, set, description),
+               value);
 }
 
 Option add_text(CommandLine& line, const std::string& names, std::string& value,
                 const std::string& description) {
-  return Option(line.native().add_option(names, value, description));
+  const auto [flags, type] = split(names);
+  return named(line.native().add_option(flags, value, description), type).default_str(value);
 }
 
 Option add_flag(CommandLine& line, const std::string& names, bool& value,
@@ -170,10 +179,8 @@ Option add_choice(CommandLine& line, const std::string& option, std::string& val
     if (std::find(names.begin(), names.end(), text) == names.end()) return std::nullopt;
     return text;
   };
-  return add(line, option, value, read, "one of " + listed(names),
-             description + ": " + listed(names))
-      .type_name("NAME")
-      .default_str(value);
+  return add(line, with_value_name(option, "NAME"), value, read, "one of " + listed(names),
+             description + ": " + listed(names));
 }
 
 void add_foreign(CommandLine& line, const std::string& names, const std::string& instead) {
@@ -181,6 +188,16 @@ void add_foreign(CommandLine& line, const std::string& names, const std::string&
     throw CLI::ValidationError(name, "is an option of the reference application: " + instead);
   };
   line.native().add_option_function<std::string>(names, refuse, instead)->group("");
+}
+
+std::string with_value_name(const std::string& names, const char* value) {
+  return names.find(' ') == std::string::npos ? fmt::format("{} {}", names, value) : names;
+}
+
+std::string shown(core::Duration time) {
+  using namespace std::chrono_literals;
+  if (time % 1s == 0s) return std::to_string(time / 1s);
+  return time % 1ms == 0ms ? fmt::format("{}ms", time / 1ms) : fmt::format("{}us", time / 1us);
 }
 
 std::string listed(const std::vector<std::string>& names) {

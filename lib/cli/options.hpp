@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "cli/leave.hpp"
@@ -26,8 +27,7 @@ namespace offload::cli {
 class CommandLine {
  public:
   CommandLine(std::string program, const std::string& description, const std::string& footer = {});
-  CommandLine(const CommandLine&) = delete;
-  CommandLine& operator=(const CommandLine&) = delete;
+  CommandLine& operator=(CommandLine&&) = delete;
   ~CommandLine();
 
   /// Takes --help and --version as well. Nothing: go on. Once.
@@ -60,8 +60,7 @@ class Option {
  public:
   explicit Option(CLI::Option* native) noexcept : native_(native) {}
 
-  /// Set the name of the value and the default that the help shows.
-  Option type_name(const std::string& name) const;
+  /// Sets the default that the help shows.
   Option default_str(const std::string& text) const;
   Option required() const;
   /// For add_values(): takes one value each time it is given, so that positional ones may follow.
@@ -79,14 +78,29 @@ class Option {
 using Take = std::function<bool(const std::string& text)>;
 
 /// Defines an option by `take`: if that refuses a text, `allowed` completes the sentence
-/// "--name: '...' is not ...". `names`: the long one last.
+/// "--name: '...' is not ...". `names`: the long one last, and the name of the value, such as
+/// "-o,--output FILE".
 Option add_value(CommandLine& line, const std::string& names, Take take, const std::string& allowed,
                  const std::string& description);
 /// The same for one that may be said several times.
 Option add_values(CommandLine& line, const std::string& names, Take take,
                   const std::string& allowed, const std::string& description);
 
-/// add_value() for one that `read` turns into a value, or refuses by returning nothing.
+/// `names`, with this name of the value if they have none.
+std::string with_value_name(const std::string& names, const char* value);
+std::string shown(core::Duration time);
+
+/// The default that the help shows for a value; empty for one that has no text.
+template <class Value>
+std::string default_of(const Value& value) {
+  if constexpr (std::is_same_v<Value, std::string>) return value;
+  if constexpr (std::is_same_v<Value, core::Duration>) return shown(value);
+  if constexpr (std::is_integral_v<Value>) return std::to_string(value);
+  return {};
+}
+
+/// add_value() for one that `read` turns into a value, or refuses by returning nothing. The default
+/// shown is what `value` holds.
 template <class Value, class Read>
 Option add(CommandLine& line, const std::string& names, Value& value, Read read,
            const std::string& allowed, const std::string& description) {
@@ -95,10 +109,10 @@ Option add(CommandLine& line, const std::string& names, Value& value, Read read,
     if (result) value = *result;
     return result.has_value();
   };
-  return add_value(line, names, take, allowed, description);
+  return add_value(line, names, take, allowed, description).default_str(default_of(value));
 }
 
-/// Any text.
+/// Any text; the default shown is what `value` holds.
 Option add_text(CommandLine& line, const std::string& names, std::string& value,
                 const std::string& description);
 
@@ -110,7 +124,7 @@ Option add_flag(CommandLine& line, const std::string& names, bool& value,
 Option add_clearing_flag(CommandLine& line, const std::string& names, bool& value,
                          const std::string& description);
 
-/// A whole number of `lowest` to `highest`; the default shown is what `value` holds.
+/// A whole number of `lowest` to `highest`.
 template <class Integer>
 Option add_integer(CommandLine& line, const std::string& names, Integer& value, Integer lowest,
                    Integer highest, const std::string& description) {
@@ -123,10 +137,8 @@ Option add_integer(CommandLine& line, const std::string& names, Integer& value, 
     }
     return number;
   };
-  return add(line, names, value, read, fmt::format("a whole number from {} to {}", lowest, highest),
-             description)
-      .type_name("COUNT")
-      .default_str(std::to_string(value));
+  return add(line, with_value_name(names, "COUNT"), value, read,
+             fmt::format("a whole number from {} to {}", lowest, highest), description);
 }
 
 /// A time of at least `shortest`, in core::parse_duration's notation. `value`: a core::Duration or
@@ -141,7 +153,7 @@ template <class Value>
 Option add_size(CommandLine& line, const std::string& names, Value& value, std::uint32_t lowest,
                 std::uint32_t highest, const std::string& description);
 
-/// One of `names`; the default shown is what `value` holds.
+/// One of `names`.
 Option add_choice(CommandLine& line, const std::string& option, std::string& value,
                   const std::vector<std::string>& names, const std::string& description);
 
@@ -165,9 +177,8 @@ Option add_time(CommandLine& line, const std::string& names, Value& value, core:
                 const std::string& description) {
   const auto read = [shortest](const std::string& text) { return read_time(text, shortest); };
   const auto* const from = shortest == core::Duration{} ? "0" : "1ms";
-  return add(line, names, value, read,
-             fmt::format("a time from {} to 1000h, such as 2s or 500ms", from), description)
-      .type_name("SECONDS");
+  return add(line, with_value_name(names, "SECONDS"), value, read,
+             fmt::format("a time from {} to 1000h, such as 2s or 500ms", from), description);
 }
 
 template <class Value>
@@ -176,10 +187,9 @@ Option add_size(CommandLine& line, const std::string& names, Value& value, std::
   const auto read = [lowest, highest](const std::string& text) {
     return read_size(text, lowest, highest);
   };
-  return add(line, names, value, read,
+  return add(line, with_value_name(names, "BYTES"), value, read,
              fmt::format("a size from {} to {} bytes, such as 4096 or 64k", lowest, highest),
-             description)
-      .type_name("BYTES");
+             description);
 }
 
 }  // namespace offload::cli

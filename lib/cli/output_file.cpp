@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -101,8 +100,7 @@ class OutputFile::Writer {
     temporary_.clear();
     cannot_write(path);
   }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
+  Writer& operator=(Writer&&) = delete;
   ~Writer() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
   }

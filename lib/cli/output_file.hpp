@@ -17,8 +17,7 @@ class OutputFile {
   OutputFile(std::string path, const std::string& option, std::string_view marker);
   /// Discards data that was appended and not committed.
   ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
+  OutputFile& operator=(OutputFile&&) = delete;
 
   [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }
   [[nodiscard]] bool is_standard_output() const noexcept { return path_ == "-"; }

@@ -136,28 +136,23 @@ std::string check_address(const std::string& text) {
 
 void add_address_options(cli::CommandLine& line, std::string& address, Security& security,
                          const std::string& description) {
-  const auto comch = cli::add_text(line, "--comch", address,
+  const auto comch = cli::add_text(line, "--comch ADDRESS", address,
                                    description + ": " + examples(true) + " on one machine, " +
                                        examples(false) + " on two")
-                         .type_name("ADDRESS")
-                         .default_str(address)
                          .check(check_address);
-  cli::add(line, "-c,--comch-channel-name", address, address_of_name, "a name without '/'",
+  cli::add(line, "-c,--comch-channel-name NAME", address, address_of_name, "a name without '/'",
            "Short for --comch unix:FOLDER/NAME.sock, with the folder of the default")
-      .type_name("NAME")
       .excludes(comch);
   const auto take_key_file = [&security](const std::string& file) {
     security.key_files.push_back(file);
     return security.key_files.size() <= Keyring::kMost;
   };
-  const auto key_file =
-      cli::add_values(line, "--comch-key-file", take_key_file,
-                      "one of two: the new key and the old one",
-                      fmt::format("Authenticate peers over a network with this key, {} to {} "
-                                  "bytes; make one with: openssl rand -out FILE {}. If given "
-                                  "twice, the first is proven and both are accepted",
-                                  kLeastKey, kMostKey, kLeastKey))
-          .type_name("FILE");
+  const auto key_file = cli::add_values(
+      line, "--comch-key-file FILE", take_key_file, "one of two: the new key and the old one",
+      fmt::format("Authenticate peers over a network with this key, {} to {} "
+                  "bytes; make one with: openssl rand -out FILE {}. If given "
+                  "twice, the first is proven and both are accepted",
+                  kLeastKey, kMostKey, kLeastKey));
   cli::add_flag(line, "--insecure", security.insecure,
                 "Use no key and no encryption, and do not check the peer's user: every peer that "
                 "reaches the address is trusted")
@@ -165,10 +160,9 @@ void add_address_options(cli::CommandLine& line, std::string& address, Security&
 }
 
 void add_path_options(cli::CommandLine& line, rdma::PathChoice& path) {
-  cli::add_text(line, "--rdma-device", path.device,
+  cli::add_text(line, "--rdma-device DEVICE", path.device,
                 "The RDMA device: a name, rdma:INDEX or a PCI address. Default: the device with "
-                "the local address of the connection to the peer")
-      .type_name("DEVICE");
+                "the local address of the connection to the peer");
   rdma::add_path_options(line, path);
 }
 
@@ -178,9 +172,8 @@ void add_allow_option(cli::CommandLine& line, Security& security) {
     if (range) security.allowed.push_back(*range);
     return range.has_value();
   };
-  cli::add_values(line, "--comch-allow", take, "a network, such as 10.0.0.0/8 or fd00::/8",
-                  "Accept peers only from this network. May be repeated. Default: from all")
-      .type_name("CIDR");
+  cli::add_values(line, "--comch-allow CIDR", take, "a network, such as 10.0.0.0/8 or fd00::/8",
+                  "Accept peers only from this network. May be repeated. Default: from all");
 }
 
 }  // namespace offload::comch

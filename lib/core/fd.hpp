@@ -21,8 +21,6 @@ class Fd {
     reset(other.release());
     return *this;
   }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
   ~Fd() { reset(); }
 
   [[nodiscard]] int get() const noexcept { return fd_; }

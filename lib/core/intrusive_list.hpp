@@ -10,8 +10,7 @@ class IntrusiveList;
 template <class Tag>
 class ListNode {
  public:
-  ListNode(const ListNode&) = delete;
-  ListNode& operator=(const ListNode&) = delete;
+  ListNode& operator=(ListNode&&) = delete;
 
  protected:
   ListNode() noexcept = default;
@@ -40,8 +39,7 @@ class IntrusiveList {
   ~IntrusiveList() {
     while (pop_front() != nullptr) continue;
   }
-  IntrusiveList(const IntrusiveList&) = delete;
-  IntrusiveList& operator=(const IntrusiveList&) = delete;
+  IntrusiveList& operator=(IntrusiveList&&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return head_.next_ == &head_; }
   /// The first element; null if the list is empty.

@@ -23,8 +23,7 @@ class SignalsBlocked {
     sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, &former_);
   }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(SignalsBlocked&&) = delete;
   ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
 
  private:

@@ -24,8 +24,7 @@ class LogQueue {
   /// Starts the thread, which blocks all signals. `fd` stays the caller's, who leaves it open: the
   /// thread may outlive this. Throws Error.
   LogQueue(int fd, std::size_t capacity, Notice notice);
-  LogQueue(const LogQueue&) = delete;
-  LogQueue& operator=(const LogQueue&) = delete;
+  LogQueue& operator=(LogQueue&&) = delete;
   /// Does not wait for pending text. A thread that hangs in a write stays until the process ends.
   ~LogQueue();
 

@@ -47,18 +47,6 @@ ServiceManager::ServiceManager() {
   next_tick_ = Clock::now();
 }
 
-void ServiceManager::ready(std::string_view status) noexcept {
-  send("READY=1\nSTATUS=", status);
-}
-
-void ServiceManager::status(std::string_view status) noexcept {
-  send("STATUS=", status);
-}
-
-void ServiceManager::stopping(std::string_view status) noexcept {
-  send("STOPPING=1\nSTATUS=", status);
-}
-
 void ServiceManager::tick(TimePoint now) noexcept {
   if (now < next_tick_) return;
   next_tick_ = now + interval_;

@@ -17,10 +17,10 @@ class ServiceManager {
   ServiceManager();
 
   /// The service does its work from now on. `status`: one line for "systemctl status".
-  void ready(std::string_view status) noexcept;
-  void status(std::string_view status) noexcept;
+  void ready(std::string_view status) noexcept { send("READY=1\nSTATUS=", status); }
+  void status(std::string_view status) noexcept { send("STATUS=", status); }
   /// It ends, in its own time.
-  void stopping(std::string_view status) noexcept;
+  void stopping(std::string_view status) noexcept { send("STOPPING=1\nSTATUS=", status); }
 
   /// Returns when tick() is due: TimePoint::max() without a watchdog.
   [[nodiscard]] TimePoint next_tick() const noexcept { return next_tick_; }

@@ -4,11 +4,8 @@
 #include <string_view>
 
 namespace offload::device {
-namespace {
 
 constexpr std::string_view kSet = "PeerMappingOverride=1";
-
-}  // namespace
 
 std::optional<bool> peer_mapping_override(const std::string& root) {
   std::ifstream lines(root + "/proc/driver/nvidia/params");

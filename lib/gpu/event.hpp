@@ -44,9 +44,6 @@ class Event : public EventRef {
   static Event from_native_handle(std::nullptr_t) = delete;
 
   Event(Event&& other) noexcept : EventRef(other.release()) {}
-  Event& operator=(Event&&) = delete;
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
   ~Event() {
     if (event_ != nullptr) log_cuda(cudaEventDestroy(event_), "cudaEventDestroy");
   }

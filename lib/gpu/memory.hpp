@@ -79,9 +79,6 @@ class HostRegistration {
   }
   HostRegistration(HostRegistration&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)) {}
-  HostRegistration& operator=(HostRegistration&&) = delete;
-  HostRegistration(const HostRegistration&) = delete;
-  HostRegistration& operator=(const HostRegistration&) = delete;
   ~HostRegistration() {
     if (data_ != nullptr) log_cuda(cudaHostUnregister(data_), "cudaHostUnregister");
   }

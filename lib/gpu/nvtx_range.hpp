@@ -19,8 +19,7 @@ class NvtxRange {
     nvtxRangePushA(name);
 #endif
   }
-  NvtxRange(const NvtxRange&) = delete;
-  NvtxRange& operator=(const NvtxRange&) = delete;
+  NvtxRange& operator=(NvtxRange&&) = delete;
   ~NvtxRange() {
 #if OFFLOAD_HAS_NVTX
     nvtxRangePop();

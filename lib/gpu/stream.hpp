@@ -44,9 +44,6 @@ class Stream : public StreamRef {
   static Stream from_native_handle(std::nullptr_t) = delete;
 
   Stream(Stream&& other) noexcept : StreamRef(other.release()) {}
-  Stream& operator=(Stream&&) = delete;
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
   ~Stream() {
     if (stream_ != nullptr) log_cuda(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   }

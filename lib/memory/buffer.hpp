@@ -36,9 +36,7 @@ class BufferOwner {
 /// them. The spans of a region without local_write must not be written.
 class Buffer {
  public:
-  Buffer() = default;
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+  Buffer& operator=(Buffer&&) = delete;
 
   [[nodiscard]] MemoryRegion& region() const noexcept { return *region_; }
   /// The index of the range in its region, as MemoryRegion::key() takes it.

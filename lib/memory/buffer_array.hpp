@@ -23,8 +23,7 @@ class BufferArray {
   /// (invalid_value) for a shape that is empty, whose elements overlap, or that overflows.
   BufferArray(MemoryRegion& region, std::byte* base, ArrayShape shape);
   ~BufferArray();
-  BufferArray(const BufferArray&) = delete;
-  BufferArray& operator=(const BufferArray&) = delete;
+  BufferArray& operator=(BufferArray&&) = delete;
 
   /// Throws Error: bad_state if it is started or the region is not; invalid_value unless all
   /// elements lie in one range of the region.

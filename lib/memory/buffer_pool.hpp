@@ -21,8 +21,7 @@ class BufferPool final : private BufferOwner {
              std::size_t alignment = kCacheLine);
   /// Logs an error if buffers are still in use; the region can then never stop.
   ~BufferPool();
-  BufferPool(const BufferPool&) = delete;
-  BufferPool& operator=(const BufferPool&) = delete;
+  BufferPool& operator=(BufferPool&&) = delete;
 
   /// Throws Error: bad_state if it is started or the region is not; full if the buffers do not fit,
   /// as each lies in one range.

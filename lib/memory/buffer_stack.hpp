@@ -14,8 +14,7 @@ class BufferStack {
  public:
   /// `owner` gets the buffers back. Throws Error: invalid_value for a count of 0, no_memory.
   BufferStack(BufferOwner& owner, std::size_t count);
-  BufferStack(const BufferStack&) = delete;
-  BufferStack& operator=(const BufferStack&) = delete;
+  BufferStack& operator=(BufferStack&&) = delete;
   /// Leaks the array if buffers are still in use, as their references will be dropped later.
   ~BufferStack();
 

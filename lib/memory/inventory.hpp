@@ -27,8 +27,7 @@ class BufferInventory final : private BufferOwner {
   explicit BufferInventory(std::size_t count) : buffers_(*this, count) {}
   /// Logs an error if buffers are still in use; their regions can then never stop.
   ~BufferInventory();
-  BufferInventory(const BufferInventory&) = delete;
-  BufferInventory& operator=(const BufferInventory&) = delete;
+  BufferInventory& operator=(BufferInventory&&) = delete;
 
   /// Throws Error (bad_state) if it is started.
   void start();

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <sys/vfs.h>
 
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>

@@ -148,10 +148,6 @@ const Key* MemoryRegion::key_of_any(const Registrar& registrar, std::size_t rang
   return &keys_[range * registrars_.size() + static_cast<std::size_t>(place - registrars_.begin())];
 }
 
-std::string MemoryRegion::described() const {
-  return "memory region '" + options_.name + "'";
-}
-
 void MemoryRegion::require_stopped(const char* action) const {
   if (started_) core::throw_bad_state(described(), "started", action);
 }

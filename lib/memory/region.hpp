@@ -29,8 +29,7 @@ class MemoryRegion {
  public:
   /// Throws Error as check_access and add_range do.
   explicit MemoryRegion(RegionOptions options, const std::vector<Range>& ranges = {});
-  MemoryRegion(const MemoryRegion&) = delete;
-  MemoryRegion& operator=(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(MemoryRegion&&) = delete;
   /// Deregisters and unlocks. Logs an error if buffers are still in use: their memory goes away.
   ~MemoryRegion();
 
@@ -87,7 +86,7 @@ class MemoryRegion {
   }
 
  private:
-  [[nodiscard]] std::string described() const;
+  [[nodiscard]] std::string described() const { return "memory region '" + options_.name + "'"; }
   [[nodiscard]] const Key* key_of_any(const Registrar& registrar, std::size_t range) const noexcept;
   void require_stopped(const char* action) const;
   void register_all();

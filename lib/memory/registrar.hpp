@@ -19,9 +19,7 @@ struct Key {
 /// GPU. A region calls it in start() and stop(), on their thread.
 class Registrar {
  public:
-  Registrar() = default;
-  Registrar(const Registrar&) = delete;
-  Registrar& operator=(const Registrar&) = delete;
+  Registrar& operator=(Registrar&&) = delete;
   virtual ~Registrar() = default;
 
   /// The device's name for error messages: "mlx5_0", "cuda 0".

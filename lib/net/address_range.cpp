@@ -6,12 +6,9 @@
 #include <charconv>
 
 namespace offload::net {
-namespace {
 
 /// The prefix of an IPv4 address that is mapped into IPv6 (RFC 4291 2.5.5.2).
 constexpr unsigned kMappedBits = 96;
-
-}  // namespace
 
 std::optional<AddressRange> AddressRange::parse(const std::string& text) {
   const std::size_t slash = text.find('/');

@@ -19,8 +19,7 @@ namespace offload::net {
 class Backlog {
  public:
   explicit Backlog(memory::BlockCache& cache) noexcept : cache_(&cache) {}
-  Backlog(const Backlog&) = delete;
-  Backlog& operator=(const Backlog&) = delete;
+  Backlog& operator=(Backlog&&) = delete;
   ~Backlog() { clear(); }
 
   [[nodiscard]] bool empty() const noexcept { return blocks_.empty(); }

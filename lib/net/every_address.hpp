@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <exception>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/clock.hpp"

@@ -20,8 +20,7 @@ class OwnFile {
   explicit OwnFile(std::string path);
   /// The file at `path` that `file` was read of.
   OwnFile(std::string path, const struct stat& file) : path_(std::move(path)), file_(file) {}
-  OwnFile(const OwnFile&) = delete;
-  OwnFile& operator=(const OwnFile&) = delete;
+  OwnFile& operator=(OwnFile&&) = delete;
   ~OwnFile() { remove_same_file(path_, file_); }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

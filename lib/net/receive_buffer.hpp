@@ -20,8 +20,7 @@ class ReceiveBuffer {
   /// `block_size`: what is received into, bytes.
   ReceiveBuffer(memory::BlockCache& cache, std::size_t block_size) noexcept
       : cache_(&cache), block_size_(block_size) {}
-  ReceiveBuffer(const ReceiveBuffer&) = delete;
-  ReceiveBuffer& operator=(const ReceiveBuffer&) = delete;
+  ReceiveBuffer& operator=(ReceiveBuffer&&) = delete;
   ~ReceiveBuffer() { clear(); }
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {

@@ -8,12 +8,9 @@
 #include "core/error.hpp"
 
 namespace offload::packet {
-namespace {
 
 constexpr std::uint32_t kMostHomes = 256;
 constexpr std::uint32_t kMostFrames = 1U << 20;  // 2 GiB of 2 KiB, and rings of 16 MiB
-
-}  // namespace
 
 FrameMemory::FrameMemory(const FrameSizes& sizes) : sizes_(sizes) {
   const bool right = (sizes.frame_bytes == 2048 || sizes.frame_bytes == 4096) &&

@@ -21,8 +21,7 @@ class FrameMemory {
  public:
   /// Throws Error: invalid_value for invalid sizes, no_memory.
   explicit FrameMemory(const FrameSizes& sizes);
-  FrameMemory(const FrameMemory&) = delete;
-  FrameMemory& operator=(const FrameMemory&) = delete;
+  FrameMemory& operator=(FrameMemory&&) = delete;
   ~FrameMemory();
 
   [[nodiscard]] const FrameSizes& sizes() const noexcept { return sizes_; }

@@ -172,10 +172,6 @@ progress::Context::Step Port::on_stop() noexcept {
   return Step::done;
 }
 
-void Port::on_abandon() noexcept {
-  leave();
-}
-
 bool Port::wake(std::size_t queue) noexcept {
   const PortQueue& own = queues_[queue];
   bool woke = false;

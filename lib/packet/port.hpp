@@ -93,7 +93,7 @@ class Port final : public progress::Context, progress::EventHandler {
  private:
   Step on_start() override;
   Step on_stop() noexcept override;
-  void on_abandon() noexcept override;
+  void on_abandon() noexcept override { leave(); }
   core::Status on_submit(progress::Task&) noexcept override {
     return core::ErrorCode::not_supported;
   }

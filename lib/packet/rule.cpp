@@ -7,7 +7,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <vector>

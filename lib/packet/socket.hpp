@@ -30,9 +30,6 @@ class Socket {
   /// Binds it. Throws Error; not_permitted says which capability is missing.
   Socket(FrameMemory& memory, const SocketPlace& place);
   Socket(Socket&&) = default;
-  Socket& operator=(Socket&&) = delete;
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
   ~Socket();
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }

@@ -7,15 +7,19 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "packet/privileges.hpp"
-#include "packet/program/steer_object.hpp"
 
 namespace offload::packet {
+
+/// The XDP program as clang compiled it when this was built: an ELF object, for libbpf.
+std::span<const std::byte> steer_object() noexcept;
+
 namespace {
 
 /// The reason for a refusal in the kernel's words, of the last call on this thread that had one.

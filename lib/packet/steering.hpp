@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -27,8 +26,7 @@ class Steering {
  public:
   /// Loads the program. Throws Error; not_permitted says which capability is missing.
   Steering(std::string interface, unsigned interface_index);
-  Steering(const Steering&) = delete;
-  Steering& operator=(const Steering&) = delete;
+  Steering& operator=(Steering&&) = delete;
   ~Steering();
 
   /// Sets the socket for the frames of a hardware queue that a rule sends to `queue`. Throws Error.

@@ -74,10 +74,6 @@ void Context::stop() {
   }
 }
 
-void Context::started() {
-  if (state_ == State::starting) change_state(State::running);
-}
-
 void Context::stopped() {
   assert(state_ == State::starting || state_ == State::stopping);
   // Ends, as no task is accepted in this state.

@@ -46,8 +46,7 @@ class Context : Pollable {
 
   /// `name`: for error messages and the log.
   explicit Context(std::string name, Turns turns = Turns::while_in_flight);
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  Context& operator=(Context&&) = delete;
   /// If the context is not idle, logs an error and completes the tasks in flight as stop() does.
   virtual ~Context();
 
@@ -114,7 +113,9 @@ class Context : Pollable {
   /// Requests a poll in the next turn; the engine does not sleep before it.
   void request_turn() noexcept { engine_->activate(*this); }
   /// Reports that the start is complete. Does nothing if the context was stopped meanwhile.
-  void started();
+  void started() {
+    if (state_ == State::starting) change_state(State::running);
+  }
   /// Reports that the stop is complete, or that the start has failed: completes the tasks in
   /// flight, then the context is idle.
   void stopped();

@@ -77,8 +77,7 @@ class Engine {
 
   /// `times` outlives it; null: no times are counted.
   explicit Engine(core::Duration spin = {}, EngineTimes* times = nullptr);
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  Engine& operator=(Engine&&) = delete;
 
   /// Delivers `epoll_events` of `fd` to `handler`, until unwatch(). Throws Error.
   void watch(int fd, std::uint32_t epoll_events, EventHandler& handler);

@@ -62,8 +62,7 @@ class TaskPool {
       if (task.state_ == Task::State::submitted) context_->end("a task pool of ");
     }
   }
-  TaskPool(const TaskPool&) = delete;
-  TaskPool& operator=(const TaskPool&) = delete;
+  TaskPool& operator=(TaskPool&&) = delete;
 
   /// A task; null if all are allocated.
   [[nodiscard]] T* allocate() noexcept {

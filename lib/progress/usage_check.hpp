@@ -26,8 +26,7 @@ class UsageCheck {
     ~Call() {
       if (outermost_) check_.leave();
     }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
+    Call& operator=(Call&&) = delete;
 
    private:
     UsageCheck& check_;
@@ -43,8 +42,7 @@ class UsageCheck {
     ~Turn() {
       if constexpr (kChecksUsage) check_.in_turn_ = false;
     }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    Turn& operator=(Turn&&) = delete;
 
    private:
     Call call_;

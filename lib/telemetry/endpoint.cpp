@@ -39,11 +39,10 @@ bool Endpoint::is_named_by(std::string_view host_header) const {
 }
 
 void add_metrics_option(cli::CommandLine& line, std::optional<Endpoint>& endpoint) {
-  cli::add(line, "--metrics", endpoint, &Endpoint::parse,
+  cli::add(line, "--metrics ADDRESS:PORT", endpoint, &Endpoint::parse,
            "PORT or ADDRESS:PORT, such as 9100 or [::1]:9100",
            "Serve /metrics (Prometheus), /status (JSON), /healthz and /readyz over HTTP at this "
-           "address. A port alone means loopback; port 0 means any free port, which the log names")
-      .type_name("ADDRESS:PORT");
+           "address. A port alone means loopback; port 0 means any free port, which the log names");
 }
 
 std::optional<std::string> parse_admin_address(const std::string& text) {
@@ -54,10 +53,9 @@ std::optional<std::string> parse_admin_address(const std::string& text) {
 }
 
 void add_admin_option(cli::CommandLine& line, std::string& path) {
-  cli::add(line, "--admin", path, &parse_admin_address,
+  cli::add(line, "--admin unix:PATH", path, &parse_admin_address,
            "unix:PATH, with a path of at most 107 bytes",
-           "Accept commands of offload-ctl at this socket, only from this user and root")
-      .type_name("unix:PATH");
+           "Accept commands of offload-ctl at this socket, only from this user and root");
 }
 
 }  // namespace offload::telemetry

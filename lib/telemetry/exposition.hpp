@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/clock.hpp"
 #include "telemetry/duration_histogram.hpp"
 
 namespace offload::telemetry {

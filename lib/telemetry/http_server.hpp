@@ -56,8 +56,7 @@ class HttpServer {
   /// Takes no more connections, and ends the thread once those who asked have their answers, within
   /// a second.
   ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
+  HttpServer& operator=(HttpServer&&) = delete;
 
   // For libmicrohttpd's calls, on its thread.
 

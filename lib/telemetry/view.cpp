@@ -12,11 +12,14 @@
 #include "net/every_address.hpp"
 #include "net/source/source.hpp"
 #include "net/unix_socket.hpp"
-#include "telemetry/live_page.hpp"
 #include "telemetry/process_metrics.hpp"
 #include "telemetry/trace.hpp"
 
 namespace offload::telemetry {
+
+/// live_page.html, which CMake embeds: a page that reads /status every second.
+extern const char* const kLivePage;
+
 namespace {
 
 /// Connections that wait to be accepted, of all sources; the kernel's own limit may be lower.

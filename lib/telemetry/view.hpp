@@ -61,8 +61,7 @@ class View {
   /// as well: POST /NAME?value=ARGUMENT goes to `commands`, which outlives it. Throws Error.
   View(const std::string& path, std::string program, const Source& source, CommandQueue& commands);
   ~View();
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
+  View& operator=(View&&) = delete;
 
   /// Returns the first address of the first kind.
   [[nodiscard]] const net::SocketAddress& address() const noexcept { return address_; }

@@ -28,7 +28,7 @@ struct Program {
   std::optional<Leave> parse(std::vector<const char*> arguments) {
     CommandLine line("the-program", "What it is.");
     add_integer<std::uint32_t>(line, "-n,--count", count, 1, 4096, "How many");
-    add_integer<std::uint16_t>(line, "-p,--port", port, 0, 65535, "Where").type_name("PORT");
+    add_integer<std::uint16_t>(line, "-p,--port PORT", port, 0, 65535, "Where");
     add_time(line, "--timeout", timeout, core::Duration{}, "How long");
     add_time(line, "--patience", patience, 1ms, "How long at least a bit");
     add_time(line, "--duration", duration, 1ms, "How long, if at all");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -16,11 +15,7 @@ using core::Clock;
 using core::Duration;
 using core::TimePoint;
 
-namespace {
-
 constexpr const char* kTimeIsOver = " (--connect-timeout is over)";
-
-}  // namespace
 
 std::vector<net::SocketAddress> resolve_by(TimePoint deadline, const std::string& host,
                                            std::uint16_t port, const core::Signals& signals) {

@@ -15,7 +15,6 @@
 #include "core/error.hpp"
 
 namespace offload::client {
-namespace {
 
 using core::Clock;
 using core::TimePoint;
@@ -25,8 +24,6 @@ constexpr std::size_t kIpv4Headers = 28;
 constexpr std::size_t kIpv6Headers = 48;
 /// The memory that the kernel counts for a received datagram, including bookkeeping.
 constexpr std::uint64_t kAnswerRoom = 4096;
-
-}  // namespace
 
 core::Fd open_datagram_socket(const net::SocketAddress& address, std::size_t longest,
                               std::uint32_t in_flight) {
@@ -88,10 +85,6 @@ DatagramFlow::DatagramFlow(std::string name, std::uint32_t number, core::Fd sock
   share_.engine.watch(socket_.get(), EPOLLIN, *this);
 }
 
-void DatagramFlow::start() {
-  go_on();
-}
-
 void DatagramFlow::on_events(std::uint32_t epoll_events) {
   if (over()) return;
   if ((epoll_events & ~std::uint32_t{EPOLLOUT}) != 0) {
@@ -110,10 +103,6 @@ void DatagramFlow::stop_sending() noexcept {
   request_limit_ = sent_;
   leave_ready();
   if (!over() && waiting_.empty()) end();
-}
-
-void DatagramFlow::end() noexcept {
-  if (set_over()) share_.engine.unwatch(socket_.get(), *this);
 }
 
 std::uint32_t DatagramFlow::next_batch() const noexcept {

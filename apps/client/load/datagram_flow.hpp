@@ -34,7 +34,7 @@ class DatagramFlow final : progress::EventHandler, public Flow {
   /// See Flow. `socket`: made by open_datagram_socket().
   DatagramFlow(std::string name, std::uint32_t number, core::Fd socket, LoadShare& share);
 
-  void start() override;
+  void start() override { go_on(); }
   void stop_sending() noexcept override;
   /// The oldest request in flight has waited for the time-out.
   [[nodiscard]] core::TimePoint deadline() const noexcept override;
@@ -78,7 +78,9 @@ class DatagramFlow final : progress::EventHandler, public Flow {
   void take_answer(Slot& slot, std::span<const std::byte> frame);
   void free_slot(Slot& slot);
   void lose(Slot& slot);
-  void end() noexcept override;
+  void end() noexcept override {
+    if (set_over()) share_.engine.unwatch(socket_.get(), *this);
+  }
 
   core::Fd socket_;
   std::vector<Slot> slots_;  ///< as many as may be in flight, to a power of two

@@ -28,7 +28,7 @@ class LoadConnection final : progress::EventHandler, public Flow {
   /// See Flow. `stream`: connected, after its handshake.
   LoadConnection(std::string name, std::uint32_t number, net::Stream stream, LoadShare& share);
 
-  void start() override;
+  void start() override { go_on(); }
   void stop_sending() noexcept override;
   /// The server will have been silent for too long, or it is time to connect again.
   [[nodiscard]] core::TimePoint deadline() const noexcept override;
@@ -45,7 +45,7 @@ class LoadConnection final : progress::EventHandler, public Flow {
   void start_batch(std::uint32_t count) override;
   void add_run_of_one_size(std::uint32_t count);
   std::uint32_t add_mixed(std::uint32_t count);
-  void add_pending(std::uint32_t number);
+  void add_pending(std::uint32_t number) { begin_pending(pending(sent_++), number); }
   bool flush() override;
   void skip_sent(std::size_t count) noexcept;
   void watch_for_room(bool wanted);

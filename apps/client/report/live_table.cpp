@@ -7,11 +7,8 @@
 #include <cstdio>
 
 namespace offload::client {
-namespace {
 
 constexpr std::uint64_t kLinesOfLegend = 20;
-
-}  // namespace
 
 LiveTable::LiveTable(bool quiet) : on_(!quiet && ::isatty(STDERR_FILENO) != 0) {}
 

@@ -8,19 +8,12 @@
 #include "core/error.hpp"
 
 namespace offload::client {
-namespace {
 
 constexpr const char* kLegend = "run,connection,bytes,intended_ns,sent_ns,done_ns,outcome";
-
-}  // namespace
 
 RequestLogFile::RequestLogFile(std::string path)
     : file_(std::move(path), "--log-requests", kLegend) {
   file_.append(std::string(kLegend) + "\n");
-}
-
-void RequestLogFile::begin_run(core::TimePoint now) {
-  if (runs_++ == 0) start_ = now;
 }
 
 void RequestLogFile::write_pending() {

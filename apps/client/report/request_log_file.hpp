@@ -22,7 +22,9 @@ class RequestLogFile {
   [[nodiscard]] RequestLog* log() noexcept { return file_.wanted() ? &log_ : nullptr; }
 
   /// A run begins: what comes belongs to it.
-  void begin_run(core::TimePoint now);
+  void begin_run(core::TimePoint now) {
+    if (runs_++ == 0) start_ = now;
+  }
   /// Writes what is there. Throws Error.
   void write_pending();
   /// After the last run. Throws Error, also if there was no room for all records.

@@ -8,12 +8,9 @@
 #include "core/error.hpp"
 
 namespace offload::client {
-namespace {
 
 constexpr std::string_view kConstant = "constant:";
 constexpr std::string_view kFile = "file:";
-
-}  // namespace
 
 std::optional<Payload> Payload::parse(const std::string& text) {
   Payload payload;

@@ -6,12 +6,9 @@
 #include <iterator>
 
 namespace offload::client {
-namespace {
 
 /// Indexed by Service.
 constexpr std::string_view kServiceNames[] = {"reverse", "echo", "crc32c"};
-
-}  // namespace
 
 std::string_view name_of(Service service) noexcept {
   return kServiceNames[static_cast<std::size_t>(service)];

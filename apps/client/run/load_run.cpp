@@ -181,8 +181,7 @@ void run_thread(LoadThread& thread, RunControl& control, bool stop_on_fault) {
 class Running {
  public:
   explicit Running(RunControl& control) : control_(control) {}
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
+  Running& operator=(Running&&) = delete;
   ~Running() {
     control_.stop();
     if (!started_) control_.start(Clock::now());

@@ -54,10 +54,6 @@ void TimeLine::add(std::size_t thread, const Interval& interval) {
   complete(std::max(*slowest, *fastest - kMostBehind));
 }
 
-void TimeLine::finish() {
-  while (!open_.empty()) complete_first();
-}
-
 void TimeLine::complete(std::int64_t up_to) {
   while (!open_.empty() && open_.begin()->first <= up_to) complete_first();
   completed_ = std::max(completed_, up_to);

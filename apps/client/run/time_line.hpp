@@ -48,7 +48,9 @@ class TimeLine {
   /// counts to the next.
   void add(std::size_t thread, const Interval& interval);
   /// Completes all seconds: nothing more is added.
-  void finish();
+  void finish() {
+    while (!open_.empty()) complete_first();
+  }
 
   [[nodiscard]] const std::vector<Second>& seconds() const noexcept { return seconds_; }
   /// All of them together.

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "apps/doctor/checks/checks.hpp"

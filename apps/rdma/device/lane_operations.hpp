@@ -221,9 +221,7 @@ class LaneOperations {
       if (group_.from_first(there ? 1 : 0) != 0) break;
       if (group_.from_first(wait.is_over() ? 1 : 0) != 0) return came(Result::timed_out);
     }
-#if defined(__CUDA_ARCH__)
-    kernels::fence_acq_rel_sys();  // acquire: once, not with each look
-#endif
+    kernels::acquire_looked_sys();
     group_.sync();
     return true;
   }

@@ -14,9 +14,7 @@ namespace offload::rdma_tool {
 /// thread.
 class LaneLauncher {
  public:
-  LaneLauncher() = default;
-  LaneLauncher(const LaneLauncher&) = delete;
-  LaneLauncher& operator=(const LaneLauncher&) = delete;
+  LaneLauncher& operator=(LaneLauncher&&) = delete;
   /// Joins.
   virtual ~LaneLauncher() = default;
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -21,8 +20,7 @@ class DevicePath {
   /// ends the run by Environment::fail(). Throws Error.
   DevicePath(Environment& environment, const Options& options, memory::Access access,
              std::string name);
-  DevicePath(const DevicePath&) = delete;
-  DevicePath& operator=(const DevicePath&) = delete;
+  DevicePath& operator=(DevicePath&&) = delete;
   /// Takes 5 s at most.
   ~DevicePath();
 

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "apps/report/compare/comparison.hpp"
 #include "apps/report/numbers.hpp"

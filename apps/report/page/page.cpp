@@ -9,7 +9,6 @@
 #include "apps/report/numbers.hpp"
 #include "apps/report/page/chart.hpp"
 #include "apps/report/page/html_text.hpp"
-#include "apps/report/page/page_template.hpp"
 #include "apps/report/page/plots.hpp"
 #include "apps/report/page/run_list.hpp"
 #include "apps/report/page/status_banner.hpp"
@@ -17,6 +16,10 @@
 #include "apps/report/result/json_field.hpp"
 
 namespace offload::report {
+
+/// page.html, which CMake embeds: the page with {{policy}}, {{title}} and {{body}} to be filled in.
+extern const char* const kPageTemplate;
+
 namespace {
 
 std::string file_name(const std::string& path) {

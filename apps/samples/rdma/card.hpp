@@ -21,8 +21,7 @@ struct QueuePair {
 class Card {
  public:
   Card();
-  Card(const Card&) = delete;
-  Card& operator=(const Card&) = delete;
+  Card& operator=(Card&&) = delete;
   ~Card();
 
   // Before start().

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -50,8 +49,7 @@ class Memory {
     std::memset(data_, 0, bytes);
     key_ = card.register_memory(data_, bytes);
   }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  Memory& operator=(Memory&&) = delete;
   ~Memory() {
 #if defined(__CUDACC__)
     if (pinned_) cudaFreeHost(data_);

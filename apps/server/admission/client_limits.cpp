@@ -11,11 +11,8 @@
 #include "core/process/limits.hpp"
 
 namespace offload::server {
-namespace {
 
 constexpr std::uint64_t kShare = 4;
-
-}  // namespace
 
 std::uint64_t suitable_client_memory(const std::string& root) {
   std::uint64_t memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *

@@ -52,8 +52,7 @@ class ClientMemory {
 class ThreadMemory {
  public:
   explicit ThreadMemory(ClientMemory& all) noexcept : all_(&all) {}
-  ThreadMemory(const ThreadMemory&) = delete;
-  ThreadMemory& operator=(const ThreadMemory&) = delete;
+  ThreadMemory& operator=(ThreadMemory&&) = delete;
   ~ThreadMemory() { all_->give_back(borrowed_); }
 
   /// Says what they hold now, bytes. False: it is more than they may.

@@ -58,8 +58,7 @@ class RetryCoordinator {
   /// `thread`: its index in `all`->changes.
   RetryCoordinator(std::shared_ptr<RetryState> all, std::size_t thread)
       : all_(std::move(all)), own_(&all_->changes.at(thread)) {}
-  RetryCoordinator(const RetryCoordinator&) = delete;
-  RetryCoordinator& operator=(const RetryCoordinator&) = delete;
+  RetryCoordinator& operator=(RetryCoordinator&&) = delete;
   ~RetryCoordinator() { update(Suspects::none, false, {}); }
 
   /// A worker was lost, whether it served this thread or not.

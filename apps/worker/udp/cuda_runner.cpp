@@ -1,4 +1,3 @@
-#include <optional>
 #include <thread>
 
 #include "apps/worker/udp/runner.hpp"

@@ -16,9 +16,7 @@ namespace offload::worker {
 /// Serves each queue of a port: a thread of the CPU, or a warp of a kernel. One thread.
 class DatagramRunner {
  public:
-  DatagramRunner() = default;
-  DatagramRunner(const DatagramRunner&) = delete;
-  DatagramRunner& operator=(const DatagramRunner&) = delete;
+  DatagramRunner& operator=(DatagramRunner&&) = delete;
   /// Stops.
   virtual ~DatagramRunner() = default;
 

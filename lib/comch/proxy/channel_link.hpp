@@ -16,8 +16,7 @@ namespace offload::comch {
 /// it runs its own thread.
 class ChannelLink {
  public:
-  ChannelLink(const ChannelLink&) = delete;
-  ChannelLink& operator=(const ChannelLink&) = delete;
+  ChannelLink& operator=(ChannelLink&&) = delete;
   virtual ~ChannelLink() = default;
 
   /// Returns the channel for the back end.

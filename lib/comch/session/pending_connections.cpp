@@ -9,7 +9,6 @@
 #include "net/source/make_room.hpp"
 
 namespace offload::comch {
-namespace {
 
 using core::Error;
 using core::ErrorCode;
@@ -21,8 +20,6 @@ constexpr core::Duration kGreetTime = std::chrono::seconds(5);
 /// The number of connections accepted in one turn of the engine: few, so that existing ones
 /// progress in between.
 constexpr std::size_t kAcceptedAtOnce = 16;
-
-}  // namespace
 
 struct PendingConnections::Pending final : progress::EventHandler {
   Pending(PendingConnections& in, std::unique_ptr<ControlConnection> of)
@@ -53,10 +50,6 @@ PendingConnections::PendingConnections(progress::Engine& engine, const Address& 
 PendingConnections::~PendingConnections() {
   while (!pending_.empty()) drop(*pending_.back());
   engine_->unwatch(listener_->fd(), *this);
-}
-
-void PendingConnections::on_events(std::uint32_t) {
-  accept();
 }
 
 bool PendingConnections::admit(const net::SocketAddress& peer) {

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +35,7 @@ class PendingConnections final : progress::EventHandler {
   PendingConnections(progress::Engine& engine, const Address& address,
                      OnFirstMessage on_first_message);
   ~PendingConnections();
-  PendingConnections(const PendingConnections&) = delete;
-  PendingConnections& operator=(const PendingConnections&) = delete;
+  PendingConnections& operator=(PendingConnections&&) = delete;
 
   /// Returns the address, with the port that was bound if port 0 was requested.
   [[nodiscard]] const Address& address() const noexcept { return listener_->address(); }
@@ -55,7 +53,7 @@ class PendingConnections final : progress::EventHandler {
   enum class Stage : std::uint8_t { silent, proving, proven };
   struct Pending;
 
-  void on_events(std::uint32_t epoll_events) override;
+  void on_events(std::uint32_t) override { accept(); }
   [[nodiscard]] bool admit(const net::SocketAddress& peer);
   void accept();
   void take_in(std::unique_ptr<ControlConnection> connection);

@@ -8,7 +8,6 @@
 #include "core/process/out_of_memory.hpp"
 
 namespace offload::comch {
-namespace {
 
 using core::Error;
 using protocol::MessageId;
@@ -20,8 +19,6 @@ constexpr int kMessagesAtOnce = 64;
 constexpr core::Duration kAttachTime = std::chrono::seconds(60);
 /// A worker from which a message came within this number of keep-alive intervals ran until its end.
 constexpr int kHeardIntervals = 2;
-
-}  // namespace
 
 ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
                                       ControlConnection& connection, const protocol::Hello& hello)

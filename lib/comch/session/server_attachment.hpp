@@ -18,8 +18,7 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   Attachment(ServerSession& session, WorkerId id, ControlConnection& connection,
              const protocol::Hello& hello);
   ~Attachment();
-  Attachment(const Attachment&) = delete;
-  Attachment& operator=(const Attachment&) = delete;
+  Attachment& operator=(Attachment&&) = delete;
 
   /// "3, process 17", "4, 10.0.0.1:4711"
   [[nodiscard]] const std::string& name() const noexcept { return name_; }

@@ -56,8 +56,7 @@ class ServerSession {
   /// Listens immediately. Throws Error.
   ServerSession(progress::Engine& engine, const Address& address, Offer offer, Observer& observer);
   ~ServerSession();
-  ServerSession(const ServerSession&) = delete;
-  ServerSession& operator=(const ServerSession&) = delete;
+  ServerSession& operator=(ServerSession&&) = delete;
 
   /// Throws Error if this process cannot allocate the memory of one worker's channels, in which
   /// case each worker would be refused.

@@ -1,7 +1,6 @@
 #include "comch/session/worker_session.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "comch/proxy/server_proxy.hpp"

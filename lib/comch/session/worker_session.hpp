@@ -57,8 +57,7 @@ class WorkerSession final : progress::EventHandler {
   WorkerSession(progress::Engine& engine, const Address& address, const protocol::Hello& hello,
                 std::uint64_t most_memory, Observer& observer);
   ~WorkerSession();
-  WorkerSession(const WorkerSession&) = delete;
-  WorkerSession& operator=(const WorkerSession&) = delete;
+  WorkerSession& operator=(WorkerSession&&) = delete;
 
   /// Sends keep-alives and ends a late attachment at `now`, the engine's run_time(). Must be called
   /// at next_tick() or before.

@@ -36,9 +36,7 @@ inline constexpr core::Duration kHandshakeTime = std::chrono::seconds(3);
 /// types below. One thread; only await() waits.
 class ControlConnection {
  public:
-  ControlConnection() = default;
-  ControlConnection(const ControlConnection&) = delete;
-  ControlConnection& operator=(const ControlConnection&) = delete;
+  ControlConnection& operator=(ControlConnection&&) = delete;
   virtual ~ControlConnection() = default;
 
   /// Sends one message. Throws Error: connection_reset, or timed_out if the peer does not read.
@@ -132,8 +130,7 @@ class Listener {
   using Admission = std::function<bool(const net::SocketAddress& peer)>;
 
   explicit Listener(Address address) : address_(std::move(address)) {}
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
+  Listener& operator=(Listener&&) = delete;
   virtual ~Listener() = default;
 
   /// Sets the admission; without one, all are accepted.

@@ -53,8 +53,7 @@ class DataHandler {
 /// construction.
 class DataConnection {
  public:
-  DataConnection(const DataConnection&) = delete;
-  DataConnection& operator=(const DataConnection&) = delete;
+  DataConnection& operator=(DataConnection&&) = delete;
   virtual ~DataConnection() = default;
 
   /// Sends a content in this turn; it must not change until DataHandler::on_sent(). A content that
@@ -149,9 +148,7 @@ class DataConnection {
 /// makes it; the thread whose engine will carry the contents calls start().
 class DataEndpoint {
  public:
-  DataEndpoint() = default;
-  DataEndpoint(const DataEndpoint&) = delete;
-  DataEndpoint& operator=(const DataEndpoint&) = delete;
+  DataEndpoint& operator=(DataEndpoint&&) = delete;
   virtual ~DataEndpoint() = default;
 
   /// Starts the connection and consumes the endpoint; callable once. Throws Error.

@@ -12,9 +12,7 @@ namespace offload::comch {
 /// responses with writer(). The session's thread makes it; then the thread of its engine uses it.
 class SlotPath {
  public:
-  SlotPath() = default;
-  SlotPath(const SlotPath&) = delete;
-  SlotPath& operator=(const SlotPath&) = delete;
+  SlotPath& operator=(SlotPath&&) = delete;
   virtual ~SlotPath() = default;
 
   /// Returns the writer for the back end; any thread may use it while this object lives.

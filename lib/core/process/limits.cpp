@@ -1,13 +1,11 @@
 #include "core/process/limits.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <fstream>
 #include <sstream>
 #include <string_view>
-#include <utility>
 
 namespace offload::core {
 namespace {

@@ -7,13 +7,10 @@
 #include <span>
 
 namespace offload::net {
-namespace {
 
 constexpr std::array<std::byte, 12> kMapped{
     {{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, std::byte{0xff}, std::byte{0xff}}};
 constexpr unsigned kSiteBits = 64;
-
-}  // namespace
 
 IpBytes ip_bytes(const sockaddr_storage& address) noexcept {
   IpBytes bytes{};

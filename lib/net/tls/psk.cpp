@@ -23,9 +23,7 @@ constexpr std::size_t kMostKey = 256;
 struct Keys {
   std::vector<PreSharedKey> list;
 
-  Keys() = default;
-  Keys(const Keys&) = delete;
-  Keys& operator=(const Keys&) = delete;
+  Keys& operator=(Keys&&) = delete;
   ~Keys() {
     for (PreSharedKey& key : list) ::OPENSSL_cleanse(key.key.data(), key.key.size());
   }

@@ -30,8 +30,7 @@ class TlsStream {
  public:
   /// `socket` stays the caller's and outlives it. Throws Error (no_memory).
   TlsStream(const TlsContext& context, int socket);
-  TlsStream(const TlsStream&) = delete;
-  TlsStream& operator=(const TlsStream&) = delete;
+  TlsStream& operator=(TlsStream&&) = delete;
 
   /// Goes on with the handshake. Nothing else may be called until it is done.
   TlsHandshake handshake();

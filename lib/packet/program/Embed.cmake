@@ -4,7 +4,8 @@ file(READ ${OBJECT} bytes HEX)
 string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
 string(REGEX REPLACE "(................................................................................)" "\\1\n"
   bytes "${bytes}")
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#include \"packet/program/steer_object.hpp\"
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#include <cstddef>
+#include <span>
 
 namespace offload::packet {
 namespace {
@@ -15,6 +16,7 @@ ${bytes}};
 
 }  // namespace
 
+std::span<const std::byte> steer_object() noexcept;
 std::span<const std::byte> steer_object() noexcept {
   return std::as_bytes(std::span(kObject));
 }

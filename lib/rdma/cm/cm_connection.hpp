@@ -91,8 +91,7 @@ class CmConnection final : CmEventHandler, progress::Pollable {
   };
 
   CmConnection(progress::Engine& engine, Connection& connection, Callbacks callbacks);
-  CmConnection(const CmConnection&) = delete;
-  CmConnection& operator=(const CmConnection&) = delete;
+  CmConnection& operator=(CmConnection&&) = delete;
   ~CmConnection();
 
   /// Begins to connect. One of the callbacks is called within `limit`. Throws Error: bad_state

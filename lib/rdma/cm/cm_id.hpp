@@ -61,8 +61,7 @@ class CmId final : progress::EventHandler {
  public:
   /// `requested`: the identifier of a connection request; without one, makes a new. Throws Error.
   CmId(progress::Engine& engine, CmEventHandler& handler, NativeCmId requested = {});
-  CmId(const CmId&) = delete;
-  CmId& operator=(const CmId&) = delete;
+  CmId& operator=(CmId&&) = delete;
   ~CmId();
 
   [[nodiscard]] rdma_cm_id* get() const noexcept { return id_.get(); }

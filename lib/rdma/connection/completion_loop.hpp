@@ -33,8 +33,7 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
 
   /// `depth`: entries for all handlers together. Throws Error.
   CompletionLoop(const DeviceContext& device, progress::Engine& engine, std::uint32_t depth);
-  CompletionLoop(const CompletionLoop&) = delete;
-  CompletionLoop& operator=(const CompletionLoop&) = delete;
+  CompletionLoop& operator=(CompletionLoop&&) = delete;
   ~CompletionLoop();
 
   [[nodiscard]] CompletionQueue& queue() noexcept { return queue_; }

@@ -25,11 +25,10 @@ cli::Option add_number(cli::CommandLine& line, const std::string& name,
     if (error != std::errc{} || rest != end || number < lowest || number > highest) return {};
     return number;
   };
-  return cli::add(line, name, value, read,
-                  fmt::format("a whole number from {} to {}, decimal or as 0x{:x}", lowest, highest,
-                              highest),
-                  description)
-      .type_name("NUMBER");
+  return cli::add(
+      line, name + " NUMBER", value, read,
+      fmt::format("a whole number from {} to {}, decimal or as 0x{:x}", lowest, highest, highest),
+      description);
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ class CardQueuePair {
   /// errors.
   CardQueuePair(const DeviceContext& device, const ProtectionDomain& domain,
                 const QueueSizes& sizes, SeenMemory memory);
-  CardQueuePair(const CardQueuePair&) = delete;
-  CardQueuePair& operator=(const CardQueuePair&) = delete;
+  CardQueuePair& operator=(CardQueuePair&&) = delete;
 
   /// To be connected, by a Pairing or by librdmacm's parameters.
   [[nodiscard]] QueuePair& queue_pair() noexcept { return *pair_; }

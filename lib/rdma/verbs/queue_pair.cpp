@@ -1,14 +1,11 @@
 #include "rdma/verbs/queue_pair.hpp"
 
 namespace offload::rdma {
-namespace {
 
 using core::Error;
 using core::ErrorCode;
 /// 7 retries for ever.
 constexpr std::uint8_t kMaxRetries = 6;
-
-}  // namespace
 
 std::string_view name_of(ibv_qp_state state) noexcept {
   switch (state) {

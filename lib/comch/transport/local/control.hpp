@@ -26,8 +26,7 @@ class PathLock {
  public:
   /// Throws Error: in_use if another server holds the lock.
   explicit PathLock(const Address& address);
-  PathLock(const PathLock&) = delete;
-  PathLock& operator=(const PathLock&) = delete;
+  PathLock& operator=(PathLock&&) = delete;
 
  private:
   core::Fd fd_;

@@ -28,8 +28,7 @@ struct Registered {
       : registrar(&by),
         range(std::move(of)),
         key(by.register_range(range, memory::kLocalAccess | by_peer)) {}
-  Registered(const Registered&) = delete;
-  Registered& operator=(const Registered&) = delete;
+  Registered& operator=(Registered&&) = delete;
   ~Registered() { registrar->deregister(range, key); }
 
   [[nodiscard]] std::uint64_t address() const noexcept {

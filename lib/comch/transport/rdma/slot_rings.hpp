@@ -21,9 +21,7 @@ namespace offload::comch {
 /// A queue pair for slots, not connected when it is made.
 class SlotPair {
  public:
-  SlotPair() = default;
-  SlotPair(const SlotPair&) = delete;
-  SlotPair& operator=(const SlotPair&) = delete;
+  SlotPair& operator=(SlotPair&&) = delete;
   virtual ~SlotPair() = default;
 
   [[nodiscard]] virtual rdma::QueuePair& pair() noexcept = 0;

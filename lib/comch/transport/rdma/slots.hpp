@@ -54,8 +54,7 @@ class SlotQueue {
   /// with_atomics().
   SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
             const Written& written, std::span<std::byte> own);
-  SlotQueue(const SlotQueue&) = delete;
-  SlotQueue& operator=(const SlotQueue&) = delete;
+  SlotQueue& operator=(SlotQueue&&) = delete;
 
   [[nodiscard]] std::vector<std::byte> describe() const;
   /// Connects to `peer`, its describe(). Throws Error: bad_message for an invalid description, or a

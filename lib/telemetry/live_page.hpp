@@ -1,8 +1,0 @@
-#pragma once
-
-namespace offload::telemetry {
-
-/// live_page.html: a page that reads /status every second.
-extern const char* const kLivePage;
-
-}  // namespace offload::telemetry
