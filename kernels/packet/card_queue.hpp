@@ -93,9 +93,9 @@ OFFLOAD_HOST_DEVICE std::uint32_t count_received(const Group& group, const CardQ
 
 /// The same as for Queue. Posts free frames to the card before each poll.
 template <class Group>
-OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const CardQueue& queue,
-                                  std::uint32_t received, std::uint32_t most,
-                                  const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE FrameBatch receive(const Group& group, const CardQueue& queue,
+                                       std::uint32_t received, std::uint32_t most,
+                                       const WaitLimit& limit) {
   Wait wait(limit);
   for (;;) {
     detail::post_frames(group, queue, received);
@@ -111,8 +111,8 @@ OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const CardQueue& queue,
 /// The same as for Queue. `data` is null also for a receive that failed, for a completion longer
 /// than a frame, and for one that is not the oldest receive's: the card then keeps that frame for
 /// ever.
-OFFLOAD_HOST_DEVICE inline Packet packet_at(const CardQueue& queue, const Batch& batch,
-                                            std::uint32_t i) {
+OFFLOAD_HOST_DEVICE inline EthernetFrame frame_at(const CardQueue& queue, const FrameBatch& batch,
+                                                  std::uint32_t i) {
   const std::uint32_t position = batch.begin + i;
   const rdma::Completion completion = rdma::read_cqe(detail::received_cqe(queue, position));
   if (completion.counter != (position & 0xffffU)) return {nullptr, 0, ~std::uint64_t{0}};
@@ -129,7 +129,7 @@ OFFLOAD_HOST_DEVICE inline Packet packet_at(const CardQueue& queue, const Batch&
           rdma::transport_is_right(completion)};
 }
 
-OFFLOAD_HOST_DEVICE inline void note_bad_entry(const CardQueue& queue, const Batch& batch,
+OFFLOAD_HOST_DEVICE inline void note_bad_entry(const CardQueue& queue, const FrameBatch& batch,
                                                std::uint32_t i) {
   rdma::Completion completion = rdma::read_cqe(detail::received_cqe(queue, batch.begin + i));
   if (!completion.is_error()) completion.syndrome = rdma::Syndrome::bad_response;
@@ -198,8 +198,8 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const CardQueue& queue, s
 /// rdma::ChecksumFlag. Skips a packet that is in no frame, or is not a frame.
 template <class Group>
 OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const CardQueue& queue,
-                                   std::uint64_t position, bool has_one, const Descriptor& packet,
-                                   const WaitLimit&) {
+                                   std::uint64_t position, bool has_one,
+                                   const FrameDescriptor& packet, const WaitLimit&) {
   std::uint32_t before = 0;
   const std::uint32_t count = sum_of(group, has_one ? 1U : 0U, before);
   if (count == 0) return Result::done;

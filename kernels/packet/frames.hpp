@@ -28,7 +28,7 @@ struct Frames {
     return std::uint64_t{frame_bytes} * frames_per_home * home_count;
   }
   /// Returns whether a packet is within one frame.
-  [[nodiscard]] OFFLOAD_HOST_DEVICE bool holds(const Descriptor& packet) const {
+  [[nodiscard]] OFFLOAD_HOST_DEVICE bool holds(const FrameDescriptor& packet) const {
     return packet.address < total_bytes() &&
            packet.length <= frame_bytes - (packet.address & (frame_bytes - 1));
   }

@@ -19,12 +19,12 @@ using rdma::Wait;
 using rdma::WaitLimit;
 
 /// struct xdp_desc: a frame with a packet.
-struct Descriptor {
+struct FrameDescriptor {
   std::uint64_t address;  ///< of the packet's first byte, from the begin of the frames' memory
   std::uint32_t length;
   std::uint32_t options;
 };
-static_assert(sizeof(Descriptor) == 16, "as the kernel has it");
+static_assert(sizeof(FrameDescriptor) == 16, "as the kernel has it");
 
 /// XDP_RING_NEED_WAKEUP: the side that fills the ring must wake the driver by a system call.
 inline constexpr std::uint32_t kNeedWakeup = 1;

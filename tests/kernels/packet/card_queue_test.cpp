@@ -38,10 +38,10 @@ class CardQueueTest : public testing::Test {
     completion.byte_count = bytes;
     return completion;
   }
-  Batch look() { return receive(SingleLane{}, queue_, received_, kFrames, kAtOnce); }
-  Result drop(const Batch& batch) {
+  FrameBatch look() { return receive(SingleLane{}, queue_, received_, kFrames, kAtOnce); }
+  Result drop(const FrameBatch& batch) {
     return finish(SingleLane{}, queue_, queue_, received_, batch, kAtOnce,
-                  [](const Packet&) { return Verdict::drop; });
+                  [](const EthernetFrame&) { return Verdict::drop; });
   }
 };
 
@@ -53,15 +53,15 @@ TEST_F(CardQueueTest, APacketIsAsTheCardSays) {
   completion.ethernet = rdma::ethernet_word(true, false);
   complete(0, completion);
   complete(1, came(1, 2048));
-  const Batch batch = look();
+  const FrameBatch batch = look();
   ASSERT_EQ(batch.count, 2U);
-  const Packet packet = packet_at(queue_, batch, 0);
+  const EthernetFrame packet = frame_at(queue_, batch, 0);
   EXPECT_EQ(packet.data, queue_.frames.bytes);
   EXPECT_EQ(packet.length, 100U);
   EXPECT_EQ(packet.time, 4711U);
   EXPECT_TRUE(packet.ip_is_right);
   EXPECT_FALSE(packet.transport_is_right);
-  EXPECT_EQ(packet_at(queue_, batch, 1).length, 2048U);
+  EXPECT_EQ(frame_at(queue_, batch, 1).length, 2048U);
   EXPECT_EQ(drop(batch), Result::done);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames);
 }
@@ -71,11 +71,11 @@ TEST_F(CardQueueTest, ACompletionThatCannotBeIsNoPacket) {
   look();
   rdma::Completion wrong = came(0, 2049);
   complete(0, wrong);
-  EXPECT_EQ(packet_at(queue_, {0, 1}, 0).data, nullptr);
+  EXPECT_EQ(frame_at(queue_, {0, 1}, 0).data, nullptr);
   wrong = came(0, 60);
   wrong.kind = rdma::CqeKind::request;
   complete(0, wrong);
-  EXPECT_EQ(packet_at(queue_, {0, 1}, 0).data, nullptr);
+  EXPECT_EQ(frame_at(queue_, {0, 1}, 0).data, nullptr);
   complete(0, came(1, 60));  // of another receive: its frame is the card's still
   ASSERT_EQ(look().count, 1U);
   EXPECT_EQ(drop({0, 1}), Result::failed);
@@ -90,7 +90,7 @@ TEST_F(CardQueueTest, AReceiveThatFailedEndsTheQueueAndItsFrameComesHome) {
   failed.kind = rdma::CqeKind::receive_error;
   failed.syndrome = rdma::Syndrome::local_length;
   complete(0, failed);
-  const Batch batch = look();
+  const FrameBatch batch = look();
   ASSERT_EQ(batch.count, 1U);
   EXPECT_EQ(drop(batch), Result::failed);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames);
@@ -110,10 +110,10 @@ TEST_F(CardQueueTest, NoCompletionIsBelieved) {
     const std::uint32_t word = random() % 2 == 0 ? random() % 16 : rdma::kCqeByteCount;
     cqe.words[word] ^= rdma::big_endian(1U << random() % 32);
     queue_.receive.completions.entries[received_ & (kFrames - 1)] = cqe;
-    const Batch batch = look();
+    const FrameBatch batch = look();
     if (batch.count == 0) continue;  // its owner's bit, or its kind
     ASSERT_EQ(batch.count, 1U);
-    const Packet packet = packet_at(queue_, batch, 0);
+    const EthernetFrame packet = frame_at(queue_, batch, 0);
     if (packet.data != nullptr) {
       ++packets;
       ASSERT_TRUE(queue_.frames.holds({packet.address, packet.length, 0}));
@@ -177,14 +177,14 @@ TEST(CardQueue, LeavesOutWhatIsNoFrame) {
   const CardQueue& queue = wire.queue();
   wire.start();
   constexpr std::uint64_t kFrame = 8 * HostWire::kFrameBytes;
-  const Descriptor packets[] = {{kFrame, rdma::kLeastFrame - 1, 0},
-                                {kFrame + 2048, 2049, 0},
-                                {16 * HostWire::kFrameBytes, 60, 0},
-                                nothing_to_send(),
-                                {kFrame + 4096, rdma::kLeastFrame, 0},
-                                {kFrame + 6144, 18, 0},
-                                {kFrame + 8192, 19, 0}};
-  for (const Descriptor& packet : packets) {
+  const FrameDescriptor packets[] = {{kFrame, rdma::kLeastFrame - 1, 0},
+                                     {kFrame + 2048, 2049, 0},
+                                     {16 * HostWire::kFrameBytes, 60, 0},
+                                     nothing_to_send(),
+                                     {kFrame + 4096, rdma::kLeastFrame, 0},
+                                     {kFrame + 6144, 18, 0},
+                                     {kFrame + 8192, 19, 0}};
+  for (const FrameDescriptor& packet : packets) {
     EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), Result::done);
   }
   wire.drain(3);
@@ -215,8 +215,8 @@ TEST(CardQueue, LeavesChecksumsToTheCard) {
     wrong[24] ^= 0x55;                          // of the IPv4 header
     wrong[protocol == kUdp ? 40 : 50] ^= 0x55;  // of the transport
     std::memcpy(queue.frames.bytes + frame, wrong.data(), wrong.size());
-    const Descriptor packet{frame, static_cast<std::uint32_t>(wrong.size()),
-                            rdma::kIpChecksum | rdma::kTransportChecksum};
+    const FrameDescriptor packet{frame, static_cast<std::uint32_t>(wrong.size()),
+                                 rdma::kIpChecksum | rdma::kTransportChecksum};
     EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), Result::done);
     frame += HostWire::kFrameBytes;
   }

@@ -38,7 +38,7 @@ OFFLOAD_HOST_DEVICE Report answer_all(const Group& group, const AnyQueue& queue,
   Report report{};
   std::uint32_t received = 0;
   while (received < count) {
-    const Batch batch = receive(group, queue, received, most, long_wait());
+    const FrameBatch batch = receive(group, queue, received, most, long_wait());
     const Result result = finish(group, queue, queue, received, batch, long_wait(), decide);
     if (batch.count == 0 || batch.count > most || result != Result::done) ++report.failed;
     if (batch.count == 0) break;
@@ -59,7 +59,7 @@ struct AnswerEven {
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, std::uint32_t number) const {
-    const Report report = answer_all(group, queue, count, most, [](Packet& packet) {
+    const Report report = answer_all(group, queue, count, most, [](EthernetFrame& packet) {
       for (std::uint32_t i = 4; i < packet.length; ++i) ++packet.data[i];
       return packet.data[0] % 2 == 0 ? Verdict::send : Verdict::drop;
     });
@@ -145,7 +145,7 @@ struct SendInOrder {
         ++report.failed;
         break;
       }
-      Descriptor packet = nothing_to_send();
+      FrameDescriptor packet = nothing_to_send();
       const auto at = static_cast<std::uint32_t>(position) + group.lane();
       if (has_one && at % 10 != 9) {
         const std::uint32_t frame = frames.frames_per_home + number * each + base + group.lane();
@@ -198,7 +198,7 @@ struct AnswerFrames {
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, std::uint32_t number) const {
-    const Report report = answer_all(group, queue, count, 32, [](Packet& packet) {
+    const Report report = answer_all(group, queue, count, 32, [](EthernetFrame& packet) {
       const Headers headers = parse_frame(packet.data, packet.length);
       const bool answers =
           make_udp_echo(packet.data, headers, 0) || make_ping_reply(packet.data, headers);

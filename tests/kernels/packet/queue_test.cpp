@@ -23,14 +23,14 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Host, PacketFunctions, Runners);
 TEST(PacketQueue, DropsWhatPointsOutOfTheFrames) {
   Wire wire(8);
   const Queue& queue = wire.queue();
-  for (const Descriptor wrong :
-       {Descriptor{16 * Wire::kFrameBytes, 60, 0}, Descriptor{~0ULL, 60, 0},
-        Descriptor{256, Wire::kFrameBytes - 255, 0}, Descriptor{256, ~0U, 0}}) {
+  for (const FrameDescriptor wrong :
+       {FrameDescriptor{16 * Wire::kFrameBytes, 60, 0}, FrameDescriptor{~0ULL, 60, 0},
+        FrameDescriptor{256, Wire::kFrameBytes - 255, 0}, FrameDescriptor{256, ~0U, 0}}) {
     queue.receive.entries[0] = wrong;
-    EXPECT_EQ(packet_at(queue, {0, 1}, 0).data, nullptr);
+    EXPECT_EQ(frame_at(queue, {0, 1}, 0).data, nullptr);
   }
   queue.receive.entries[0] = {256, Wire::kFrameBytes - 256, 0};
-  EXPECT_NE(packet_at(queue, {0, 1}, 0).data, nullptr);
+  EXPECT_NE(frame_at(queue, {0, 1}, 0).data, nullptr);
 }
 
 TEST(PacketQueue, SaysThatAnotherDoesNotSend) {
