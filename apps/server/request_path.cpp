@@ -270,7 +270,7 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   client.connection().remove_requests(task.count());
   answered_ += task.count();
   if ((task.sequence() + 1) % kSampled < task.count()) find_sample(task);
-  if (task.response_status() != kernels::Status::ok) {
+  if (task.response_status() != kernels::ResponseStatus::ok) {
     ++failed_;
     return append_error(client, Refusal::worker_failed);
   }

@@ -11,7 +11,7 @@
 namespace offload::kernels::rdma {
 
 OFFLOAD_HOST_DEVICE inline SendWork signaled(Opcode opcode, const LocalBuffer& buffer,
-                                             const RemoteBuffer& remote = {}) {
+                                             const RemotePointer& remote = {}) {
   SendWork work;
   work.opcode = opcode;
   work.flags = kSignaled;
@@ -23,7 +23,7 @@ OFFLOAD_HOST_DEVICE inline SendWork signaled(Opcode opcode, const LocalBuffer& b
 
 /// Writes `from` to the peer's memory.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result put(const Group& group, Queue& queue, const RemoteBuffer& to,
+OFFLOAD_HOST_DEVICE Result put(const Group& group, Queue& queue, const RemotePointer& to,
                                const LocalBuffer& from, const WaitLimit& limit,
                                std::uint64_t& ticket) {
   return post(group, queue, signaled(Opcode::rdma_write, from, to), limit, ticket);
@@ -32,7 +32,7 @@ OFFLOAD_HOST_DEVICE Result put(const Group& group, Queue& queue, const RemoteBuf
 /// As put(), and consumes a receive of the peer, whose completion has the immediate.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result put_with_immediate(const Group& group, Queue& queue,
-                                              const RemoteBuffer& to, const LocalBuffer& from,
+                                              const RemotePointer& to, const LocalBuffer& from,
                                               std::uint32_t immediate, const WaitLimit& limit,
                                               std::uint64_t& ticket) {
   SendWork work = signaled(Opcode::rdma_write_with_imm, from, to);
@@ -43,7 +43,7 @@ OFFLOAD_HOST_DEVICE Result put_with_immediate(const Group& group, Queue& queue,
 /// Reads the peer's memory into `to`.
 template <class Group, class Queue>
 OFFLOAD_HOST_DEVICE Result get(const Group& group, Queue& queue, const LocalBuffer& to,
-                               const RemoteBuffer& from, const WaitLimit& limit,
+                               const RemotePointer& from, const WaitLimit& limit,
                                std::uint64_t& ticket) {
   return post(group, queue, signaled(Opcode::rdma_read, to, from), limit, ticket);
 }
@@ -51,7 +51,7 @@ OFFLOAD_HOST_DEVICE Result get(const Group& group, Queue& queue, const LocalBuff
 /// Does `*word += add` at the peer, on 8 aligned bytes; the old value is written to `before`, of 8
 /// bytes.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result fetch_add(const Group& group, Queue& queue, const RemoteBuffer& word,
+OFFLOAD_HOST_DEVICE Result fetch_add(const Group& group, Queue& queue, const RemotePointer& word,
                                      std::uint64_t add, const LocalBuffer& before,
                                      const WaitLimit& limit, std::uint64_t& ticket) {
   SendWork work = signaled(Opcode::fetch_add, before, word);
@@ -61,7 +61,7 @@ OFFLOAD_HOST_DEVICE Result fetch_add(const Group& group, Queue& queue, const Rem
 
 /// Does `*word = swap` at the peer if it is `compare`. Otherwise the same as fetch_add().
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result compare_swap(const Group& group, Queue& queue, const RemoteBuffer& word,
+OFFLOAD_HOST_DEVICE Result compare_swap(const Group& group, Queue& queue, const RemotePointer& word,
                                         std::uint64_t compare, std::uint64_t swap,
                                         const LocalBuffer& before, const WaitLimit& limit,
                                         std::uint64_t& ticket) {
@@ -73,7 +73,7 @@ OFFLOAD_HOST_DEVICE Result compare_swap(const Group& group, Queue& queue, const 
 
 /// A word at the peer that an operation adds to, so that the peer sees what was written before.
 struct Signal {
-  RemoteBuffer word;
+  RemotePointer word;
   std::uint64_t add;
   LocalBuffer before;  ///< 8 bytes, for the old value
 };
@@ -81,9 +81,10 @@ struct Signal {
 /// As put(), then adds to the signal's word: both use one queue, so a peer that sees the sum has
 /// the data. Posts two entries with one doorbell.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result put_with_signal(const Group& group, Queue& queue, const RemoteBuffer& to,
-                                           const LocalBuffer& from, const Signal& signal,
-                                           const WaitLimit& limit, std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE Result put_with_signal(const Group& group, Queue& queue,
+                                           const RemotePointer& to, const LocalBuffer& from,
+                                           const Signal& signal, const WaitLimit& limit,
+                                           std::uint64_t& ticket) {
   const auto make = [&](std::uint32_t i) {
     SendWork work = i == 0 ? signaled(Opcode::rdma_write, from, to)
                            : signaled(Opcode::fetch_add, signal.before, signal.word);

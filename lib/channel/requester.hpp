@@ -40,7 +40,7 @@ class PostRecvTask {
   /// Returns the sequence, from 0, of the answered message of the requester; the last of several.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
   /// Returns the status; there is a payload only if it is ok.
-  [[nodiscard]] kernels::Status response_status() const noexcept { return status_; }
+  [[nodiscard]] kernels::ResponseStatus response_status() const noexcept { return status_; }
   /// Returns the payload of a single response.
   [[nodiscard]] std::span<std::byte> payload() const noexcept { return payload_; }
   /// Returns the whole checked frame for a client (protocol/frame.hpp) if the response came in a
@@ -56,7 +56,7 @@ class PostRecvTask {
   std::uint64_t sequence_ = 0;
   std::span<std::byte> payload_;
   std::uint32_t count_ = 1;
-  kernels::Status status_ = kernels::Status::ok;
+  kernels::ResponseStatus status_ = kernels::ResponseStatus::ok;
   std::uint64_t slots_end_ = 0;  ///< after its slot, if it is the last in it; else before
   bool framed_ = false;
 };
@@ -243,7 +243,7 @@ class Requester {
     std::size_t bytes;
   };
   [[nodiscard]] Run find_run(std::span<const std::byte> frames, std::uint32_t most) noexcept;
-  void complete(std::uint32_t count, std::span<std::byte> payload, kernels::Status status,
+  void complete(std::uint32_t count, std::span<std::byte> payload, kernels::ResponseStatus status,
                 bool framed, std::uint64_t slots_end);
   [[nodiscard]] bool is_wanted(std::uint64_t first, std::uint32_t count) noexcept;
 

@@ -33,7 +33,7 @@ struct Content {
 /// where the worker can still change them.
 struct ContentResponse {
   std::uint64_t sequence;
-  kernels::Status status;  ///< not ok: no bytes
+  kernels::ResponseStatus status;  ///< not ok: no bytes
   std::span<std::byte> bytes;
   std::uint32_t count;  ///< as Content's
 };

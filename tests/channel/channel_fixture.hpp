@@ -70,7 +70,7 @@ class Server {
 
   progress::Engine engine;
   Requester requester;
-  kernels::Status last_status = kernels::Status::ok;
+  kernels::ResponseStatus last_status = kernels::ResponseStatus::ok;
 
  private:
   std::deque<PostRecvTask*> received_;

@@ -12,7 +12,7 @@ namespace offload::channel {
 namespace {
 
 using kernels::Outcome;
-using kernels::Status;
+using kernels::ResponseStatus;
 using support::Bytes;
 using support::random_bytes;
 using support::reversed;

@@ -12,7 +12,7 @@ namespace offload::channel {
 namespace {
 
 using kernels::Outcome;
-using kernels::Status;
+using kernels::ResponseStatus;
 using support::Bytes;
 using support::random_bytes;
 using support::reversed;
@@ -145,7 +145,7 @@ TEST(Requester, AResponseKnowsItsRequest) {
     ASSERT_NE(task, nullptr);
     EXPECT_EQ(task->user_data, users + i);
     EXPECT_EQ(task->sequence(), i);
-    EXPECT_EQ(task->response_status(), Status::ok);
+    EXPECT_EQ(task->response_status(), ResponseStatus::ok);
     ASSERT_TRUE(ends.server.requester.release(*task).ok());
     ends.server.requester.flush();
   }
@@ -248,7 +248,7 @@ TEST(Requester, AResponseOverTheLimitHasNoPayload) {
       kernels::store_packet(ends.worker.view().response(0).packets, {{length, 0, 0}, 1});
       PostRecvTask* const task = ends.server.receive();
       ASSERT_NE(task, nullptr);
-      EXPECT_EQ(task->response_status(), Status::bad_length);
+      EXPECT_EQ(task->response_status(), ResponseStatus::bad_length);
       EXPECT_TRUE(task->payload().empty());
     }
   }
@@ -261,7 +261,7 @@ TEST(Requester, ARefusalIsPassedOn) {
   ASSERT_EQ(ends.serve(0), Outcome::refused);
   PostRecvTask* const task = ends.server.receive();
   ASSERT_NE(task, nullptr);
-  EXPECT_EQ(task->response_status(), Status::bad_length);
+  EXPECT_EQ(task->response_status(), ResponseStatus::bad_length);
   EXPECT_TRUE(task->payload().empty());
 }
 

@@ -18,7 +18,7 @@ namespace {
 struct Reader {
   void on_response(channel::PostRecvTask& task) {
     ++responses;
-    require(task.response_status() == kernels::Status::ok || task.frame().empty(),
+    require(task.response_status() == kernels::ResponseStatus::ok || task.frame().empty(),
             "a frame is a response");
     for (const std::byte byte : task.payload()) sum += static_cast<unsigned>(byte);
     for (const std::byte byte : task.frame()) sum += static_cast<unsigned>(byte);

@@ -35,19 +35,19 @@ struct DeviceWords {
 struct DeviceMemory {
   std::byte* here = nullptr;
   std::uint32_t lkey = 0;
-  kernels::rdma::RemoteBuffer there{};  ///< the begin of the peer's
-  std::size_t stride = 0;               ///< of slots and receives
-  std::size_t in_flight = 0;            ///< outgoing slots
-  std::size_t slots = 0;                ///< incoming ones, behind them
-  std::size_t words = 0;                ///< where DeviceWords begin
-  std::size_t receives = 0;             ///< and the receives
+  kernels::rdma::RemotePointer there{};  ///< the begin of the peer's
+  std::size_t stride = 0;                ///< of slots and receives
+  std::size_t in_flight = 0;             ///< outgoing slots
+  std::size_t slots = 0;                 ///< incoming ones, behind them
+  std::size_t words = 0;                 ///< where DeviceWords begin
+  std::size_t receives = 0;              ///< and the receives
 
   [[nodiscard]] OFFLOAD_HOST_DEVICE kernels::rdma::LocalBuffer local(std::size_t offset,
                                                                      std::size_t length) const {
     return {reinterpret_cast<std::uint64_t>(here) + offset, static_cast<std::uint32_t>(length),
             lkey};
   }
-  [[nodiscard]] OFFLOAD_HOST_DEVICE kernels::rdma::RemoteBuffer remote(std::size_t offset) const {
+  [[nodiscard]] OFFLOAD_HOST_DEVICE kernels::rdma::RemotePointer remote(std::size_t offset) const {
     return {there.address + offset, there.rkey};
   }
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::size_t outgoing(std::uint64_t operation) const {

@@ -99,7 +99,7 @@ void DevicePath::set_memory(const DeviceMemory& memory) {
 }
 
 void DevicePath::connect_to(const rdma::ConnectionDescriptor& peer,
-                            const kernels::rdma::RemoteBuffer& there) {
+                            const kernels::rdma::RemotePointer& there) {
   memory_.there = there;
   connection_.connect_to(peer);
   proxy_->start_sends();

@@ -33,7 +33,8 @@ class DevicePath {
   /// Before connect_to(): where the lanes find their memory. Posts the receives.
   void set_memory(const DeviceMemory& memory);
   /// Entries are carried out from here on.
-  void connect_to(const rdma::ConnectionDescriptor& peer, const kernels::rdma::RemoteBuffer& there);
+  void connect_to(const rdma::ConnectionDescriptor& peer,
+                  const kernels::rdma::RemotePointer& there);
 
   [[nodiscard]] const DeviceMemory& memory() const noexcept { return memory_; }
   [[nodiscard]] DeviceQueues& queues() noexcept { return *queues_.get(); }

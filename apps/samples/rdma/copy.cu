@@ -15,7 +15,7 @@ constexpr std::uint32_t kPiece = 16 * 1024;
 struct CopyReversed {
   rdma::SendQueue queue;
   rdma::LocalBuffer from;
-  rdma::RemoteBuffer to;
+  rdma::RemotePointer to;
   rdma::Result* result;
 
   template <class Group>

@@ -66,7 +66,7 @@ class Memory {
   [[nodiscard]] kernels::rdma::LocalBuffer local(std::size_t offset, std::uint32_t length) const {
     return {reinterpret_cast<std::uint64_t>(data_) + offset, length, key_};
   }
-  [[nodiscard]] kernels::rdma::RemoteBuffer remote(std::size_t offset = 0) const {
+  [[nodiscard]] kernels::rdma::RemotePointer remote(std::size_t offset = 0) const {
     return {reinterpret_cast<std::uint64_t>(data_) + offset, key_};
   }
 

@@ -14,7 +14,7 @@ constexpr std::uint32_t kBytes = 256;
 struct PutOnAll {
   rdma::SendQueue queues[kQueues];
   rdma::LocalBuffer from;
-  rdma::RemoteBuffer to;
+  rdma::RemotePointer to;
   std::uint32_t* completed;
 
   template <class Group>
@@ -39,7 +39,7 @@ struct PutOnAll {
         if (busy[q] || posted[q] == kPuts) continue;
         const std::uint64_t place = (std::uint64_t{q} * kPuts + posted[q]++) * kBytes;
         const rdma::LocalBuffer here{from.address + place, kBytes, from.lkey};
-        const rdma::RemoteBuffer there{to.address + place, to.rkey};
+        const rdma::RemotePointer there{to.address + place, to.rkey};
         if (rdma::put(group, own[q], there, here, patience(), last[q]) != rdma::Result::done)
           return;
         busy[q] = true;

@@ -12,7 +12,7 @@ constexpr std::uint32_t kBytes = 64 * 1024;
 struct Put {
   rdma::SendQueue queue;
   rdma::LocalBuffer from;
-  rdma::RemoteBuffer to;
+  rdma::RemotePointer to;
   rdma::Result* result;
 
   template <class Group>

@@ -15,7 +15,7 @@ constexpr std::uint32_t kLine = kNumbers * sizeof(std::uint32_t);
 struct PutAndSum {
   rdma::SendQueue queue;
   rdma::LocalBuffer lines;    ///< of the first block
-  rdma::RemoteBuffer to;      ///< the second's room for them
+  rdma::RemotePointer to;     ///< the second's room for them
   rdma::Signal signal;        ///< of the second
   const std::uint32_t* room;  ///< the same, as the second block reads it
   const std::uint64_t* signals;
@@ -35,7 +35,7 @@ struct PutAndSum {
     for (std::uint64_t i = 0; i < kLines; ++i) {
       std::uint64_t ticket = 0;
       const rdma::LocalBuffer line{lines.address + i * kLine, kLine, lines.lkey};
-      const rdma::RemoteBuffer there{to.address + i * kLine, to.rkey};
+      const rdma::RemotePointer there{to.address + i * kLine, to.rkey};
       const auto put = rdma::put_with_signal(group, own, there, line, signal, patience(), ticket);
       if (put != rdma::Result::done) return;
     }

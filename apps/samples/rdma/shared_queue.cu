@@ -13,7 +13,7 @@ constexpr std::uint32_t kDraws = 50;
 
 struct Draw {
   rdma::SharedQueue queue;
-  rdma::RemoteBuffer counter;
+  rdma::RemotePointer counter;
   rdma::LocalBuffer drawn;  ///< 8 bytes for each draw
 
   template <class Group>

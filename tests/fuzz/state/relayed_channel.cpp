@@ -90,7 +90,7 @@ void RelayedChannel::on_response(channel::PostRecvTask& task) {
   last_ = &task;
   require(task.user_data == this, "a response is its requester's");
   require(task.count() <= requests_.size(), "no response without a request");
-  if (task.response_status() != kernels::Status::ok) {
+  if (task.response_status() != kernels::ResponseStatus::ok) {
     require(!trusted_, "a good request is answered");
     require(task.count() == 1 && task.payload().empty(), "a refusal has no payload");
     return requests_.pop_front();

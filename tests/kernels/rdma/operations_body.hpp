@@ -101,7 +101,7 @@ struct EveryOperation {
                                      std::uint32_t round, Report& report) const {
     const LocalBuffer from{address_of(party.from), size, party.key};
     const LocalBuffer back{address_of(party.back), size, party.key};
-    const RemoteBuffer there{address_of(party.there), party.key};
+    const RemotePointer there{address_of(party.there), party.key};
     const LocalBuffer before{address_of(&party.words[1]), 8, party.key};
     const WaitLimit limit = seconds(20);
     std::uint64_t ticket = 0;
@@ -129,7 +129,7 @@ struct EveryOperation {
   template <class Group>
   OFFLOAD_HOST_DEVICE bool atomics(const Group& group, const Party<Queue>& party, Queue& queue,
                                    std::uint32_t round, Report& report) const {
-    const RemoteBuffer word{address_of(party.words), party.key};
+    const RemotePointer word{address_of(party.words), party.key};
     const LocalBuffer before{address_of(&party.words[1]), 8, party.key};
     const WaitLimit limit = seconds(20);
     const std::uint64_t sum = std::uint64_t{round} << 33;
@@ -156,7 +156,7 @@ struct EveryOperation {
                                      Report& report) const {
     const LocalBuffer from{address_of(party.from), size, party.key};
     const LocalBuffer back{address_of(party.back), size, party.key};
-    const RemoteBuffer there{address_of(party.there), party.key};
+    const RemotePointer there{address_of(party.there), party.key};
     const WaitLimit limit = seconds(20);
     const auto place = [&](std::uint32_t i) { return i == 2 ? LocalBuffer{} : back; };
     if (!is_done(group, report, 30, post_receives(group, receives, 3, place))) return false;
@@ -292,7 +292,7 @@ struct Refused {
   const Party<Queue>* parties;
   Opcode opcode;
   LocalBuffer local;
-  RemoteBuffer remote;
+  RemotePointer remote;
   Result* results;  ///< of the wait, and of the post behind it
   QueueError* error;
 

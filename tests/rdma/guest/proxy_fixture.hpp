@@ -71,7 +71,7 @@ class ProxyGuestTest : public DeviceTest {
     return {reinterpret_cast<std::uint64_t>(bytes(offset, length).data()),
             static_cast<std::uint32_t>(length), region_.key(registrar_, 0)->local};
   }
-  [[nodiscard]] wire::RemoteBuffer remote(std::size_t offset) const {
+  [[nodiscard]] wire::RemotePointer remote(std::size_t offset) const {
     return {remote_.address + offset, remote_.key};
   }
   void fill(std::size_t offset, std::size_t length) {

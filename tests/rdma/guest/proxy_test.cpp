@@ -245,7 +245,7 @@ TEST_F(ProxyGuestTest, RpingFindsItsOwnDataAgain) {
     std::uint32_t words[4];
     std::memcpy(words, bytes(64 * number, kMessage).data(), sizeof words);
     EXPECT_EQ(wire::big_endian(words[3]), kLength);
-    return wire::RemoteBuffer{
+    return wire::RemotePointer{
         std::uint64_t{wire::big_endian(words[0])} << 32 | wire::big_endian(words[1]),
         wire::big_endian(words[2])};
   };
