@@ -28,7 +28,7 @@ class Environment final : progress::EventHandler {
   [[nodiscard]] rdma::DeviceContext& device() noexcept { return device_; }
   /// Returns the path options of all connections.
   [[nodiscard]] const rdma::PathOptions& path() const noexcept { return path_; }
-  [[nodiscard]] rdma::Registrar& registrar() noexcept { return registrar_; }
+  [[nodiscard]] rdma::RdmaRegistrar& registrar() noexcept { return registrar_; }
   /// Returns the launcher of device lanes; only with --initiator gpu.
   [[nodiscard]] LaneLauncher& lanes() noexcept { return *lanes_; }
   /// Returns the initiator of the operations, in words for the report.
@@ -82,7 +82,7 @@ class Environment final : progress::EventHandler {
   rdma::DeviceContext device_;
   rdma::PathOptions path_;
   rdma::ProtectionDomain domain_;
-  rdma::Registrar registrar_;
+  rdma::RdmaRegistrar registrar_;
   rdma::CompletionLoop completions_;
   std::optional<core::Error> failure_;
   bool interrupted_ = false;

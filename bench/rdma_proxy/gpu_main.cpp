@@ -13,8 +13,8 @@
 #include "bench/rdma_proxy/proxies.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::bench {
 namespace {
@@ -39,7 +39,7 @@ core::Duration time_of(std::uint32_t count, const Initiation& work) {
   gpu::PinnedArray<kernels::rdma::SendQueue> queues(count);
   for (std::uint32_t i = 0; i < count; ++i) queues.get()[i] = proxies.queues[i].send;
   gpu::PinnedArray<std::uint64_t> completed(count);
-  gpu::Stream stream;
+  gpu::CudaStream stream;
   const auto begin = core::Clock::now();
   gpu::check_cuda(launch_initiate(queues.get(), count, work, completed.get(), stream.get()),
                   "launch");

@@ -64,7 +64,7 @@ kernels::BufferArrayView BufferArray::view() const {
 kernels::BufferArrayView BufferArray::view(const Registrar& registrar) const {
   kernels::BufferArrayView keyed = view();
   const auto range = region_->find(base_, length_);
-  const Key* const key = range ? region_->key(registrar, *range) : nullptr;
+  const MemoryKey* const key = range ? region_->key(registrar, *range) : nullptr;
   if (key == nullptr) {
     throw Error(ErrorCode::not_found,
                 array_of(*region_) + " is not registered with " + registrar.name());

@@ -37,7 +37,7 @@ void exchange_synchronously(sync::SyncEvent& event, Side side, bool atomic) {
   };
   for (std::uint64_t round = 0; round < kRounds; ++round) {
     if (side == Side::host) signal(round);
-    if (!event.wait_greater(threshold_of(side, round), sync::Wait::block, kPatience)) give_up();
+    if (!event.wait_greater(threshold_of(side, round), sync::WaitMode::block, kPatience)) give_up();
     if (side == Side::dpu) signal(round);
   }
 }

@@ -20,7 +20,7 @@ namespace offload::rdma {
 struct SharedObjects {
   const DeviceContext& device;
   const ProtectionDomain& domain;
-  const Registrar& registrar;  ///< of that domain
+  const RdmaRegistrar& registrar;  ///< of that domain
   CompletionLoop& completions;
 };
 

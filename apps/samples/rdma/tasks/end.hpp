@@ -130,7 +130,7 @@ class End {
   static constexpr std::size_t kMemory = 64UL << 10;
   rdma::DeviceContext device;
   rdma::ProtectionDomain domain;
-  rdma::Registrar registrar;
+  rdma::RdmaRegistrar registrar;
   progress::Engine engine;
   rdma::CompletionLoop completions;
   memory::MemoryRegion region;

@@ -71,7 +71,7 @@ class SlotQueue {
 
  private:
   rdma::ProtectionDomain domain_;
-  rdma::Registrar registrar_;
+  rdma::RdmaRegistrar registrar_;
   rdma::Pairing pairing_;
   Registered written_;
   Registered own_;
