@@ -12,9 +12,6 @@
 
 namespace offload::rdma_tool {
 
-/// Thrown after SIGINT or SIGTERM.
-struct Interrupted {};
-
 /// The device objects of a run, its engine, and its bounded waits. One thread.
 class Environment final : progress::EventHandler {
  public:
@@ -38,7 +35,7 @@ class Environment final : progress::EventHandler {
   }
 
   /// Turns the engine until `ready()`. `interval`: the longest sleep between two calls of it, for
-  /// conditions without an event. Throws the Error of fail(), Interrupted, and Error (timed_out),
+  /// conditions without an event. Throws the Error of fail(), core::Interrupted, and Error (timed_out),
   /// which names `what` did not come.
   template <class Condition>
   void wait(Condition ready, const char* what, core::Duration interval = core::Duration::max()) {

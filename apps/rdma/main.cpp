@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     try {
       return rdma_tool::run(std::get<rdma_tool::Options>(parsed), signals);
-    } catch (const rdma_tool::Interrupted&) {
+    } catch (const core::Interrupted&) {
       core::print_error("offload-rdma", "interrupted");
       return rdma_tool::kInterrupted;
     }

@@ -28,12 +28,12 @@ bool is_frame(const protocol::FrameHeader& header, FrameKind kind, std::size_t r
 
 }  // namespace
 
-Requester::Requester(const Endpoint& endpoint, const Receiver& receiver)
+Requester::Requester(const ChannelEndpoint& endpoint, const Receiver& receiver)
     : slots_(endpoint, *this),
       receiver_(receiver),
       capacity_(slots_.depth() * kMessagesPerSlot),
       batch_(slots_.max_response()),
-      sends_(std::make_unique<SendTask[]>(capacity_)),
+      sends_(std::make_unique<RequestTask[]>(capacity_)),
       receives_(std::make_unique<PostRecvTask[]>(capacity_)),
       messages_of_(std::make_unique<std::uint32_t[]>(slots_.depth())),
       moving_(std::make_unique<std::uint32_t[]>(slots_.depth())) {}
@@ -136,7 +136,7 @@ Requester::Run Requester::find_run(std::span<const std::byte> frames, std::uint3
   }
   const void* const user_data = send(received_).user_data;
   for (; run.count != most && frames.size() - run.bytes >= kFrameHeader; ++run.count) {
-    const SendTask& request = send(received_ + run.count);
+    const RequestTask& request = send(received_ + run.count);
     const auto header = protocol::FrameHeader::load(frames.data() + run.bytes);
     if (request.user_data != user_data || header.length > longest_response(request.length_) ||
         !is_frame(header, FrameKind::response, frames.size() - run.bytes)) {
@@ -165,7 +165,7 @@ inline void Requester::complete(std::uint32_t count, std::span<std::byte> payloa
 
 // ---- To another worker
 
-void Requester::move_to(const Endpoint& to, Wakeup wakeup) {
+void Requester::move_to(const ChannelEndpoint& to, Wakeup wakeup) {
   if (released_ != received_) {
     core::throw_bad_state("requester", "responses are not released", "move");
   }

@@ -44,7 +44,7 @@ constexpr std::size_t kCopyRoom = kernels::kMaxBatchContent + kernels::kSlack;
 
 }  // namespace
 
-SlotQueue::SlotQueue(const Endpoint& endpoint, Receiver receiver, void* handler)
+SlotQueue::SlotQueue(const ChannelEndpoint& endpoint, Receiver receiver, void* handler)
     : view_(endpoint.view),
       ringer_(endpoint.ringer),
       waiter_(endpoint.waiter),
@@ -102,7 +102,7 @@ void SlotQueue::flush() noexcept {
   if (std::exchange(announced_, posted_) != posted_) ringer_.ring();
 }
 
-void SlotQueue::move_to(const Endpoint& to, Wakeup wakeup, const Keep& keep) {
+void SlotQueue::move_to(const ChannelEndpoint& to, Wakeup wakeup, const Keep& keep) {
   if (engine_ == nullptr || freed_ != received_) {
     core::throw_bad_state("channel", "responses are not released", "move");
   }

@@ -132,7 +132,8 @@ class PostedChannel {
     return worked;
   }
   /// Requests where the back end has them, responses where the card writes them.
-  static channel::Endpoint server_end(channel::Endpoint here, const channel::Endpoint& there) {
+  static channel::ChannelEndpoint server_end(channel::ChannelEndpoint here,
+                                             const channel::ChannelEndpoint& there) {
     here.view.responses = there.view.responses;
     return here;
   }

@@ -202,7 +202,7 @@ TEST_F(RequesterRuns, EndWhereAFrameIsNone) {
 
 TEST_F(RequesterRuns, OfWhatWasGivenUpAreNobodys) {
   post_all({&a_, &a_, &a_});
-  requester_.for_each_pending([](SendTask& request) { request.user_data = nullptr; });
+  requester_.for_each_pending([](RequestTask& request) { request.user_data = nullptr; });
   serve(0);
   ASSERT_EQ(take().size(), 1U);
   EXPECT_EQ(delivered_[0].user_data, nullptr);

@@ -113,7 +113,7 @@ TEST(Requester, ARequestThatIsGivenUpIsAnsweredToNobody) {
   ASSERT_NE(first, nullptr);
   std::vector<void*> pending;
   ends.server.requester.for_each_pending(
-      [&](SendTask& request) { pending.push_back(std::exchange(request.user_data, nullptr)); });
+      [&](RequestTask& request) { pending.push_back(std::exchange(request.user_data, nullptr)); });
   EXPECT_EQ(pending, (std::vector<void*>{users + 1, users + 2}));
   EXPECT_EQ(first->user_data, users);
   ASSERT_EQ(ends.serve(1), Outcome::answered);
@@ -193,7 +193,7 @@ constexpr std::uint64_t kFlagPeriod = std::uint64_t{1} << 31;  ///< laps
 
 /// Sends one message from `sequence` on, as a requester that has come so far.
 void exchange_at(Ends& ends, std::uint64_t sequence, const Bytes& message) {
-  Endpoint endpoint = ends.memory.endpoint();
+  ChannelEndpoint endpoint = ends.memory.endpoint();
   endpoint.first = sequence;
   test::Server server(endpoint);
   ASSERT_TRUE(server.post(message));
@@ -206,7 +206,7 @@ TEST(Requester, FreshMemoryIsNoResponseInAnyLap) {
     for (std::uint64_t lap = wrap - 3; lap != wrap + 3; ++lap) {
       Ends ends(1, 1000);
       const auto message = random_bytes(lap % 2 == 0 ? 1000 : 30, 1);
-      Endpoint endpoint = ends.memory.endpoint();
+      ChannelEndpoint endpoint = ends.memory.endpoint();
       endpoint.first = lap;
       test::Server server(endpoint);
       EXPECT_EQ(ends.serve(lap), Outcome::nothing) << lap;

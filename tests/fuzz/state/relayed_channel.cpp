@@ -16,7 +16,7 @@ std::unique_ptr<channel::ChannelMemory> make_memory(std::uint32_t depth) {
 }
 
 std::unique_ptr<comch::DataEndpoint> endpoint_over(core::Fd socket) {
-  return std::make_unique<comch::TcpDataEndpoint>(comch::Stream(std::move(socket)));
+  return std::make_unique<comch::TcpDataEndpoint>(comch::TcpStream(std::move(socket)));
 }
 
 std::vector<std::unique_ptr<channel::ChannelMemory>> first_memory(std::uint32_t depth) {

@@ -21,7 +21,7 @@ class CardRingsTest : public rdma::FakeDeviceTest {
 
   void make_path() {
     path_.emplace(std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, view_, engine_);
-    SlotEnd peer = SlotEnd::decode(path_->describe());
+    SlotDescription peer = SlotDescription::decode(path_->describe());
     peer.region.address = reinterpret_cast<std::uint64_t>(there_.responses);
     peer.length = there_.layout.response_bytes;
     path_->connect(peer.encode());

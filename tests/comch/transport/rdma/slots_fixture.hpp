@@ -41,7 +41,7 @@ class PeerSlots {
   /// As it describes the region at `memory` to who has described itself as `other`.
   [[nodiscard]] static Bytes describe(std::span<const std::byte> other, const std::uint8_t* memory,
                                       std::uint64_t length) {
-    SlotEnd end = SlotEnd::decode(other);
+    SlotDescription end = SlotDescription::decode(other);
     end.region = {reinterpret_cast<std::uint64_t>(memory), kPeerKey};
     end.length = length;
     return end.encode();
