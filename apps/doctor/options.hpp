@@ -11,7 +11,7 @@ namespace offload::doctor {
 
 /// The command line, checked.
 struct Options {
-  Role role = Role::any;
+  MachineRole role = MachineRole::any;
   bool as_json = false;
   std::vector<std::string> pair;  ///< a GPU and a card; empty: the machine as a whole
   std::string root;               ///< of the files that are read; empty: this machine's

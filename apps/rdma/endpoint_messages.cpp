@@ -19,7 +19,7 @@ void Endpoint::wait_credit() {
                     "a credit from the peer");
 }
 
-void Endpoint::failed(const rdma::Operation& task) noexcept {
+void Endpoint::failed(const rdma::RdmaTask& task) noexcept {
   if (task.status() == ErrorCode::shutdown) return;
   // The peer has received this end's last sync, as it has sent its own. Its device may complete
   // that receive before it acknowledges, and the peer may end its queue pair in between.

@@ -26,7 +26,7 @@ void Endpoint::wait_completed(std::uint64_t count) {
   environment_.wait([&] { return completed_ >= count; }, "the completion of an operation");
 }
 
-void Endpoint::submit(rdma::Operation& task) {
+void Endpoint::submit(rdma::RdmaTask& task) {
   ++submitted_;
   ++unflushed_;
   require(connection_.submit_unflushed(task), "take an operation");

@@ -35,7 +35,7 @@ int run(const Options& options, core::Signals& signals) {
     rendezvous ? endpoint->exchange_hello() : endpoint->connect_to_itself();
   }
 
-  std::vector<Result> results;
+  std::vector<BenchmarkResult> results;
   for (const std::uint32_t size : options.sizes) {
     for (const Variant& variant : variants_of(options)) {
       results.push_back(Benchmark(environment, options, endpoints, size, variant).run());

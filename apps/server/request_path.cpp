@@ -210,7 +210,7 @@ bool RequestPath::retry(bool together) {
 
 /// In its caller: what it counts stays in a register.
 [[gnu::always_inline]] inline bool RequestPath::take_frames(Client& client, std::uint64_t& taken) {
-  Connection& connection = client.connection();
+  ClientConnection& connection = client.connection();
   while (connection.takes_frames()) {
     const FrameView frame =
         protocol::parse_frame(connection.input().bytes(), limits_.max_message_length);
@@ -222,7 +222,7 @@ bool RequestPath::retry(bool together) {
     } else if (forward(client, frame.payload, taken == 0)) {
       ++taken;
       // To send it a refusal may have closed it, which emptied its input.
-      if (connection.state() == Connection::State::closed) return true;
+      if (connection.state() == ClientConnection::State::closed) return true;
       connection.input().consume(frame.size());
     } else {
       return false;

@@ -41,12 +41,12 @@ struct CopyReversed {
 
 std::string run(bool& ok) {
   constexpr std::size_t kAll = std::size_t{kPieces} * kPiece;
-  Card card;
-  const Memory ring(card, Card::queue_bytes(32, 4));
+  SampleCard card;
+  const Memory ring(card, SampleCard::queue_bytes(32, 4));
   const Memory source(card, kAll);
   const Memory target(card, kAll);
   const Memory result(card, 64);
-  const QueuePair loop = card.add_queue(ring.as<char>(), 32, 4);
+  const WorkQueues loop = card.add_queue(ring.as<char>(), 32, 4);
   card.connect(loop, loop);
   for (std::size_t i = 0; i < kAll; ++i)
     source.as<unsigned char>()[i] = static_cast<unsigned char>(i / kPiece + i % 100);

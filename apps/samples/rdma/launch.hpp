@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "apps/samples/rdma/card.hpp"
+#include "apps/samples/rdma/sample_card.hpp"
 #include "core/exit_status.hpp"
 #include "core/process/thread.hpp"
 #include "kernels/group.hpp"
@@ -40,7 +40,7 @@ inline bool has_gpu() {
 /// Zeros, pinned where there is a GPU, under a key of `card`.
 class Memory {
  public:
-  Memory(Card& card, std::size_t bytes) : pinned_(has_gpu()) {
+  Memory(SampleCard& card, std::size_t bytes) : pinned_(has_gpu()) {
 #if defined(__CUDACC__)
     if (pinned_ && cudaHostAlloc(&data_, bytes, cudaHostAllocPortable) != cudaSuccess) {
       throw std::bad_alloc();

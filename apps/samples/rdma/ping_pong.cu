@@ -13,7 +13,7 @@ constexpr std::uint32_t kReceives = 4;
 
 /// The data of a block: its queue pair, a message to send, and room for received ones.
 struct Player {
-  QueuePair queues;
+  WorkQueues queues;
   rdma::LocalBuffer out;
   rdma::LocalBuffer in;  ///< kReceives times 8 bytes
   std::uint64_t* sent;
@@ -57,8 +57,8 @@ struct PingPong {
 };
 
 std::string run(bool& ok) {
-  Card card;
-  const std::size_t each = Card::queue_bytes(16, kReceives);
+  SampleCard card;
+  const std::size_t each = SampleCard::queue_bytes(16, kReceives);
   const Memory queues(card, 2 * each);
   const Memory words(card, 64 * 8);
   PingPong game{};

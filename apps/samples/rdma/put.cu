@@ -26,13 +26,14 @@ struct Put {
 };
 
 std::string run(bool& ok) {
-  Card card;
-  const Memory queues(card, 2 * Card::queue_bytes(16, 16));
+  SampleCard card;
+  const Memory queues(card, 2 * SampleCard::queue_bytes(16, 16));
   const Memory source(card, kBytes);
   const Memory target(card, kBytes);
   const Memory result(card, sizeof(rdma::Result));
-  const QueuePair one = card.add_queue(queues.as<char>(), 16, 16);
-  const QueuePair other = card.add_queue(queues.as<char>() + Card::queue_bytes(16, 16), 16, 16);
+  const WorkQueues one = card.add_queue(queues.as<char>(), 16, 16);
+  const WorkQueues other =
+      card.add_queue(queues.as<char>() + SampleCard::queue_bytes(16, 16), 16, 16);
   card.connect(one, other);
   for (std::uint32_t i = 0; i < kBytes; ++i)
     source.as<unsigned char>()[i] = static_cast<unsigned char>(i * 7 % 251);

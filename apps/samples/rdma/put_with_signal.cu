@@ -53,13 +53,13 @@ struct PutAndSum {
 };
 
 std::string run(bool& ok) {
-  Card card;
-  const std::size_t each = Card::queue_bytes(64, 16);
+  SampleCard card;
+  const std::size_t each = SampleCard::queue_bytes(64, 16);
   const Memory queues(card, 2 * each);
   const Memory lines(card, std::size_t{kLines} * kLine);
   const Memory room(card, std::size_t{kLines} * kLine);
   const Memory words(card, 3 * 64);  // the signal, what was in it, the sum
-  const QueuePair one = card.add_queue(queues.as<char>(), 64, 16);
+  const WorkQueues one = card.add_queue(queues.as<char>(), 64, 16);
   card.connect(one, card.add_queue(queues.as<char>() + each, 64, 16));
   std::uint64_t expected = 0;
   for (std::uint32_t i = 0; i < kLines * kNumbers; ++i) {

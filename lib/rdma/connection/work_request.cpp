@@ -242,57 +242,57 @@ class Filler {
 }  // namespace
 
 /// Separate from the others: most are messages, and their function must stay short.
-Status WorkRequestBuilder::fill(Operation& task, std::size_t max_sge,
+Status WorkRequestBuilder::fill(RdmaTask& task, std::size_t max_sge,
                                 ibv_send_wr& request) const noexcept {
   Filler filler(limits_, max_sge, request);
   switch (task.kind_) {
-    case Operation::Kind::write: return filler.fill(static_cast<WriteTask&>(task));
-    case Operation::Kind::send: return filler.fill(static_cast<SendTask&>(task));
+    case RdmaTask::Kind::write: return filler.fill(static_cast<WriteTask&>(task));
+    case RdmaTask::Kind::send: return filler.fill(static_cast<SendTask&>(task));
     default: return fill_another(task, max_sge, request);
   }
 }
 
-Status WorkRequestBuilder::fill_another(Operation& task, std::size_t max_sge,
+Status WorkRequestBuilder::fill_another(RdmaTask& task, std::size_t max_sge,
                                         ibv_send_wr& request) const noexcept {
   Filler filler(limits_, max_sge, request);
   switch (task.kind_) {
-    case Operation::Kind::read: return filler.fill(static_cast<ReadTask&>(task));
-    case Operation::Kind::compare_and_swap:
+    case RdmaTask::Kind::read: return filler.fill(static_cast<ReadTask&>(task));
+    case RdmaTask::Kind::compare_and_swap:
       return filler.fill(static_cast<CompareAndSwapTask&>(task));
-    case Operation::Kind::fetch_and_add: return filler.fill(static_cast<FetchAndAddTask&>(task));
-    case Operation::Kind::sync_event: return filler.fill(static_cast<RemoteSyncEventTask&>(task));
-    case Operation::Kind::send:
-    case Operation::Kind::write:
-    case Operation::Kind::receive: break;
+    case RdmaTask::Kind::fetch_and_add: return filler.fill(static_cast<FetchAndAddTask&>(task));
+    case RdmaTask::Kind::sync_event: return filler.fill(static_cast<RemoteSyncEventTask&>(task));
+    case RdmaTask::Kind::send:
+    case RdmaTask::Kind::write:
+    case RdmaTask::Kind::receive: break;
   }
   return ErrorCode::unexpected;
 }
 
-void WorkRequestBuilder::deliver(Operation& task, const ibv_wc* completion) noexcept {
+void WorkRequestBuilder::deliver(RdmaTask& task, const ibv_wc* completion) noexcept {
   switch (task.kind_) {
-    case Operation::Kind::receive:
+    case RdmaTask::Kind::receive:
       if (completion == nullptr) break;
       static_cast<void>(static_cast<ReceiveTask&>(task).take(*completion));
       break;
-    case Operation::Kind::read: {
+    case RdmaTask::Kind::read: {
       const auto& read = static_cast<ReadTask&>(task);
       append(read.destination, read.length);
       break;
     }
-    case Operation::Kind::compare_and_swap:
+    case RdmaTask::Kind::compare_and_swap:
       append(static_cast<CompareAndSwapTask&>(task).destination, kWord);
       break;
-    case Operation::Kind::fetch_and_add:
+    case RdmaTask::Kind::fetch_and_add:
       append(static_cast<FetchAndAddTask&>(task).destination, kWord);
       break;
-    case Operation::Kind::sync_event: {
+    case RdmaTask::Kind::sync_event: {
       auto& event = static_cast<RemoteSyncEventTask&>(task);
       if (event.action == RemoteSyncEventTask::Action::set) break;
       std::memcpy(&event.result, event.scratch->dataroom().data(), sizeof event.result);
       break;
     }
-    case Operation::Kind::send:
-    case Operation::Kind::write: break;
+    case RdmaTask::Kind::send:
+    case RdmaTask::Kind::write: break;
   }
 }
 

@@ -44,20 +44,20 @@ class WorkRequestBuilder {
 
   /// Fills `request`, whose sg_list has room for `max_sge` elements and which has none and no flags
   /// yet, for any operation but a receive. Errors: see Connection.
-  core::Status fill(Operation& task, std::size_t max_sge, ibv_send_wr& request) const noexcept;
+  core::Status fill(RdmaTask& task, std::size_t max_sge, ibv_send_wr& request) const noexcept;
 
   /// Delivers the results of an operation that succeeded: what was read or received becomes data of
   /// its destination. `completion`: null for an unsignalled send.
-  static void finish(Operation& task, const ibv_wc* completion) noexcept {
-    using Kind = Operation::Kind;
+  static void finish(RdmaTask& task, const ibv_wc* completion) noexcept {
+    using Kind = RdmaTask::Kind;
     if (task.kind_ == Kind::send || task.kind_ == Kind::write) return;  // here, as most are
     deliver(task, completion);
   }
 
  private:
-  core::Status fill_another(Operation& task, std::size_t max_sge,
+  core::Status fill_another(RdmaTask& task, std::size_t max_sge,
                             ibv_send_wr& request) const noexcept;
-  static void deliver(Operation& task, const ibv_wc* completion) noexcept;
+  static void deliver(RdmaTask& task, const ibv_wc* completion) noexcept;
 
   WorkRequestLimits limits_;
 };
