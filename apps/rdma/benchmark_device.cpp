@@ -6,7 +6,7 @@
 #include "apps/rdma/device/path.hpp"
 
 /// The part of an end whose operations device functions issue: launched as a kernel, or on CPU
-/// threads, while this thread turns the engine and so the proxies.
+/// threads, while this thread turns the engine and so the emulators.
 namespace offload::rdma_tool {
 namespace {
 

@@ -1,5 +1,5 @@
-/// bench-rdma-proxy-gpu: a kernel posts to queues in pinned memory, and proxies of one thread carry
-/// out what it posts, on a device that has done it at once.
+/// bench-rdma-proxy-gpu: a kernel posts to queues in pinned memory, and emulators of one thread
+/// carry out what it posts, on a device that has done it at once.
 
 #include <fmt/core.h>
 
@@ -30,14 +30,14 @@ struct Options {
 constexpr std::uint64_t kPatience = 20'000'000;
 constexpr core::Duration kLimit = std::chrono::seconds(120);
 
-/// Returns the time that the kernel and the proxies take for it.
+/// Returns the time that the kernel and the emulators take for it.
 core::Duration time_of(std::uint32_t count, const Initiation& work) {
   const std::uint32_t depth = std::max(4 * work.run, 16U);
   const std::size_t lines = lines_of(count, depth);
   gpu::PinnedArray<QueueLine> memory(lines);
-  Proxies proxies({memory.get(), lines}, count, depth);
+  Emulators emulators({memory.get(), lines}, count, depth);
   gpu::PinnedArray<kernels::rdma::SendQueue> queues(count);
-  for (std::uint32_t i = 0; i < count; ++i) queues.get()[i] = proxies.queues[i].send;
+  for (std::uint32_t i = 0; i < count; ++i) queues.get()[i] = emulators.queues[i].send;
   gpu::PinnedArray<std::uint64_t> completed(count);
   gpu::CudaStream stream;
   const auto begin = core::Clock::now();
@@ -45,7 +45,7 @@ core::Duration time_of(std::uint32_t count, const Initiation& work) {
                   "launch");
   cudaError_t state = cudaErrorNotReady;
   while (state == cudaErrorNotReady && core::Clock::now() - begin < kLimit) {
-    for (int i = 0; i < 256; ++i) proxies.engine.progress();
+    for (int i = 0; i < 256; ++i) emulators.engine.progress();
     state = stream.query();
   }
   const auto spent = core::Clock::now() - begin;
@@ -93,6 +93,6 @@ int main(int argc, char** argv) {
   using namespace offload::bench;
   return run_program<Options>(
       argc, argv, "bench-rdma-proxy-gpu",
-      "Measures a kernel that posts, and a proxy on a device that carries nothing out.", declare,
-      run);
+      "Measures a kernel that posts, and an emulator on a device that carries nothing out.",
+      declare, run);
 }

@@ -13,8 +13,8 @@
 namespace offload::rdma_tool {
 
 /// The connection that device functions post to, beside that of an endpoint's control messages: its
-/// queues in mlx5's format, and the proxy that carries them out in turns of the engine. One thread,
-/// but for queues(), which belong to the lanes while they run.
+/// queues in mlx5's format, and the emulator that carries them out in turns of the engine. One
+/// thread, but for queues(), which belong to the lanes while they run.
 class DevicePath {
  public:
   /// Starts the connection; `access`: of the peer to the endpoint's memory. An error of the queues
@@ -51,7 +51,7 @@ class DevicePath {
   std::shared_ptr<void> shared_state_;
   std::shared_ptr<void> marks_;
   LaneArray<DeviceQueues> queues_;
-  std::unique_ptr<rdma::Proxy> proxy_;
+  std::unique_ptr<rdma::QueueEmulator> emulator_;
   DeviceMemory memory_;
 };
 

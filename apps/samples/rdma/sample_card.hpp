@@ -16,8 +16,8 @@ struct WorkQueues {
 };
 
 /// The network card of these samples: a model in memory, on a separate thread. A real program has a
-/// card, or a proxy over any device (docs/internals/gpu-rdma.md); kernels see no difference. C++17,
-/// as the samples are read by a CUDA compiler. Throws std::exception.
+/// card, or an emulator over any device (docs/internals/gpu-rdma.md); kernels see no difference.
+/// C++17, as the samples are read by a CUDA compiler. Throws std::exception.
 class SampleCard {
  public:
   SampleCard();

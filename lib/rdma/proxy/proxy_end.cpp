@@ -4,7 +4,7 @@
 #include "rdma/proxy/proxy.hpp"
 #include "rdma/proxy/translation.hpp"
 
-/// The end of a proxy's queue: it sends no more, and completes all posted entries.
+/// The end of an emulator's queue: it sends no more, and completes all posted entries.
 namespace offload::rdma {
 namespace {
 
@@ -13,13 +13,13 @@ constexpr core::Duration kGiveBackTime = std::chrono::seconds(2);
 
 }  // namespace
 
-void Proxy::fail(const core::Error& why) {
+void QueueEmulator::fail(const core::Error& why) {
   if (error_ || state() != State::running) return;
   enter_error(why);
   told_ = true;
 }
 
-progress::Context::Step Proxy::on_stop() noexcept {
+progress::Context::Step QueueEmulator::on_stop() noexcept {
   if (!error_) enter_error({core::ErrorCode::shutdown, described() + " was stopped"});
   flush();
   if (outstanding() != 0) return Step::in_progress;
@@ -27,19 +27,19 @@ progress::Context::Step Proxy::on_stop() noexcept {
   return Step::done;
 }
 
-void Proxy::on_abandon() noexcept {
+void QueueEmulator::on_abandon() noexcept {
   lost_ = true;
   flush();
   leave();
 }
 
-void Proxy::on_queue_failed() noexcept {
+void QueueEmulator::on_queue_failed() noexcept {
   lost_ = true;
   if (!error_) enter_error({core::ErrorCode::driver, described() + ": its completions are lost"});
 }
 
 /// The device gives back what it has, as flushed, and the peer finds out.
-void Proxy::enter_error(const core::Error& why) {
+void QueueEmulator::enter_error(const core::Error& why) {
   error_ = why;
   flush_deadline_ = core::Clock::now() + kGiveBackTime;
   ibv_qp_attr attributes{};
@@ -51,7 +51,7 @@ void Proxy::enter_error(const core::Error& why) {
 
 /// Completes what the device does not have, once it has given back the rest or its time is up.
 /// Returns whether there was something.
-bool Proxy::flush() noexcept {
+bool QueueEmulator::flush() noexcept {
   if (outstanding() != 0) {
     if (!lost_ && core::Clock::now() < flush_deadline_) return false;
     if (!lost_) core::log_error("{} was not flushed in time", described());
@@ -61,7 +61,7 @@ bool Proxy::flush() noexcept {
   return flush_receives() || sends;
 }
 
-bool Proxy::flush_sends() noexcept {
+bool QueueEmulator::flush_sends() noexcept {
   bool worked = oldest_ != newest_;
   while (oldest_ != newest_) complete_oldest(Syndrome::flushed);
   const bool had_fault = entries_.has_fault();
@@ -80,7 +80,7 @@ bool Proxy::flush_sends() noexcept {
   return worked;
 }
 
-bool Proxy::flush_receives() noexcept {
+bool QueueEmulator::flush_receives() noexcept {
   std::uint64_t left = receives_.look();
   for (std::uint64_t i = 0; i != left; ++i) static_cast<void>(receives_.read());
   left = receives_.next() - receives_.retired();
@@ -95,16 +95,16 @@ bool Proxy::flush_receives() noexcept {
   return left != 0;
 }
 
-void Proxy::leave() noexcept {
+void QueueEmulator::leave() noexcept {
   parts_.completions.remove(tag_, most_sends_ + most_receives_, outstanding());
   sending_ = false;
 }
 
-std::string Proxy::described() const {
-  return fmt::format("proxy '{}' of {}", name(), parts_.queue_pair.described());
+std::string QueueEmulator::described() const {
+  return fmt::format("emulator '{}' of {}", name(), parts_.queue_pair.described());
 }
 
-std::string Proxy::described(std::uint64_t position) const {
+std::string QueueEmulator::described(std::uint64_t position) const {
   return fmt::format("{}: entry {}", described(), position);
 }
 

@@ -111,16 +111,16 @@ TEST_F(CardRingsTest, StopMovesTheQueuePairToError) {
   path_->stop();
 }
 
-TEST_F(CardRingsTest, AProxyStandsInForACardThatCannot) {
+TEST_F(CardRingsTest, AnEmulatorStandsInForACardThatCannot) {
   fake().fail_call = "alloc_td";
   fake().fail_with = EOPNOTSUPP;
   make_path();
   EXPECT_EQ(path_->writer().carrier, "a thread carries that out on fake0");
   EXPECT_EQ(path_->writer().card_register, nullptr);
-  EXPECT_TRUE(log_.has("fake0 does not read rings itself, a proxy does: ")) << log_.text();
+  EXPECT_TRUE(log_.has("fake0 does not read rings itself, an emulator does: ")) << log_.text();
 }
 
-TEST_F(CardRingsTest, AnotherDeviceHasAProxyWithoutAWord) {
+TEST_F(CardRingsTest, AnotherDeviceHasAnEmulatorWithoutAWord) {
   fake_mlx5().drives = false;
   make_path();
   EXPECT_EQ(path_->writer().carrier, "a thread carries that out on fake0");
