@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "bench/rdma_proxy/nothing_device.hpp"
+#include "bench/rdma_emulator/nothing_device.hpp"
 #include "cli/options.hpp"
 #include "core/exit_status.hpp"
 #include "memory/inventory.hpp"

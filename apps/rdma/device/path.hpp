@@ -8,7 +8,7 @@
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
 #include "rdma/connection/connection.hpp"
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 
 namespace offload::rdma_tool {
 

@@ -5,7 +5,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "rdma/connection/completion_loop.hpp"
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 
 namespace offload::comch {
 namespace {

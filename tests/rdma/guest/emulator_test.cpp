@@ -1,12 +1,11 @@
-#include "rdma/proxy/proxy.hpp"
-
 #include <cstring>
 #include <random>
 #include <tuple>
 
 #include "rdma/cm/cm_connection.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
+#include "tests/rdma/guest/emulator_fixture.hpp"
 #include "tests/rdma/guest/program.hpp"
-#include "tests/rdma/guest/proxy_fixture.hpp"
 
 /// Entries in mlx5's formats, carried out over a device that is none of mlx5's.
 

@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "progress/context.hpp"
 #include "rdma/connection/completion_loop.hpp"
-#include "rdma/proxy/translation.hpp"
+#include "rdma/emulator/translation.hpp"
 #include "rdma/queues/completion_writer.hpp"
 #include "rdma/queues/entry_reader.hpp"
 #include "rdma/queues/queue_memory.hpp"

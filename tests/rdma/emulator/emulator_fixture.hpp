@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/queue_owner.hpp"
 

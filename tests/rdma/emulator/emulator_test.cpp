@@ -1,5 +1,3 @@
-#include "rdma/proxy/proxy.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -7,7 +5,8 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/rdma/proxy/proxy_fixture.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
+#include "tests/rdma/emulator/emulator_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
 /// What an emulator makes of entries, on a device that works.

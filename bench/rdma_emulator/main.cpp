@@ -1,6 +1,6 @@
-/// bench-rdma-proxy: what an emulator itself takes, on a device that carries nothing out: entries
-/// that one thread takes over from many queues, and what it adds to a work request that a thread
-/// posts.
+/// bench-rdma-emulator: what an emulator itself takes, on a device that carries nothing out:
+/// entries that one thread takes over from many queues, and what it adds to a work request that a
+/// thread posts.
 
 #include <fmt/core.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "bench/program.hpp"
-#include "bench/rdma_proxy/owner.hpp"
-#include "bench/rdma_proxy/proxies.hpp"
+#include "bench/rdma_emulator/emulators.hpp"
+#include "bench/rdma_emulator/owner.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
 #include "metrics/latency_histogram.hpp"
@@ -151,7 +151,7 @@ void declare(cli::CommandLine& line, Options& options) {
 int main(int argc, char** argv) {
   using namespace offload::bench;
   return run_program<Options>(
-      argc, argv, "bench-rdma-proxy",
+      argc, argv, "bench-rdma-emulator",
       "Measures an emulator on a device that carries nothing out: entries a "
       "second, and the time that it adds to a post.",
       declare, run);

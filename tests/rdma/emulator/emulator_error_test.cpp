@@ -1,6 +1,6 @@
 #include <chrono>
 
-#include "tests/rdma/proxy/proxy_fixture.hpp"
+#include "tests/rdma/emulator/emulator_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 
 /// How a queue behind an emulator breaks and ends: who polls always gets out.

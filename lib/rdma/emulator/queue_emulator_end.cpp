@@ -1,8 +1,8 @@
 #include <fmt/core.h>
 
 #include "core/log.hpp"
-#include "rdma/proxy/proxy.hpp"
-#include "rdma/proxy/translation.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
+#include "rdma/emulator/translation.hpp"
 
 /// The end of an emulator's queue: it sends no more, and completes all posted entries.
 namespace offload::rdma {

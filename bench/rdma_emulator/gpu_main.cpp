@@ -1,4 +1,4 @@
-/// bench-rdma-proxy-gpu: a kernel posts to queues in pinned memory, and emulators of one thread
+/// bench-rdma-emulator-gpu: a kernel posts to queues in pinned memory, and emulators of one thread
 /// carry out what it posts, on a device that has done it at once.
 
 #include <fmt/core.h>
@@ -9,8 +9,8 @@
 #include <span>
 
 #include "bench/program.hpp"
-#include "bench/rdma_proxy/initiate.hpp"
-#include "bench/rdma_proxy/proxies.hpp"
+#include "bench/rdma_emulator/emulators.hpp"
+#include "bench/rdma_emulator/initiate.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
 #include "gpu/cuda_stream.hpp"
@@ -92,7 +92,7 @@ void declare(cli::CommandLine& line, Options& options) {
 int main(int argc, char** argv) {
   using namespace offload::bench;
   return run_program<Options>(
-      argc, argv, "bench-rdma-proxy-gpu",
+      argc, argv, "bench-rdma-emulator-gpu",
       "Measures a kernel that posts, and an emulator on a device that carries nothing out.",
       declare, run);
 }

@@ -1,5 +1,5 @@
-#include "rdma/proxy/proxy.hpp"
-#include "tests/rdma/guest/proxy_fixture.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
+#include "tests/rdma/guest/emulator_fixture.hpp"
 
 /// What goes wrong with entries over a device that is none of mlx5's.
 

@@ -1,4 +1,4 @@
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/log.hpp"
-#include "rdma/proxy/translation.hpp"
+#include "rdma/emulator/translation.hpp"
 
 namespace offload::rdma {
 namespace {

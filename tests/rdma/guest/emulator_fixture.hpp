@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 #include "tests/rdma/guest/fixture.hpp"
 #include "tests/rdma/queue_owner.hpp"
 

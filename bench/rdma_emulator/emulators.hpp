@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "bench/rdma_proxy/nothing_device.hpp"
-#include "rdma/proxy/proxy.hpp"
+#include "bench/rdma_emulator/nothing_device.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 
 namespace offload::bench {
 
