@@ -107,7 +107,7 @@ __device__ inline void copy_pieces(uint4* to, const uint4* from, std::uint32_t c
 template <class Group>
 class Lane {
  public:
-  using Result = kernels::packet::Result;
+  using WorkResult = kernels::packet::WorkResult;
 
   OFFLOAD_HOST_DEVICE Lane(const Group& group, const LaneWork& work)
       : group_(group), work_(work), limit_{kPatience, work.stop} {}
@@ -139,12 +139,12 @@ class Lane {
                                                       {work_.wait_ns, work_.stop});
     if (batch.count != 0 && work_.command == Command::filter) filter(batch);
     if (batch.count != 0 && work_.command == Command::capture) capture(batch);
-    const Result result = finish(group_, queue, queue, received_, batch, limit_,
-                                 [this](EthernetFrame& packet) { return decide(packet); });
+    const WorkResult result = finish(group_, queue, queue, received_, batch, limit_,
+                                     [this](EthernetFrame& packet) { return decide(packet); });
     const std::uint32_t recycled = recycle(group_, queue.frames, queue.completions, limit_);
     had_work_ = batch.count + recycled != 0;
     if (batch.count != 0) show_counts();
-    return result == Result::done;
+    return result == WorkResult::done;
   }
 
   OFFLOAD_HOST_DEVICE Verdict decide(EthernetFrame& packet) {

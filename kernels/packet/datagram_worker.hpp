@@ -96,7 +96,7 @@ class DatagramWorker {
       length = packet.length;
     }
     const WaitLimit limit{kPatience, work_.stop};
-    const Result result =
+    const WorkResult result =
         finish(group_, queue, queue, state_.received, batch, limit, [&](EthernetFrame& packet) {
           if (alone) return answer(packet);
           packet.length = length;
@@ -107,7 +107,7 @@ class DatagramWorker {
     state_.turned = rdma::now_ns();
     state_.counted.busy_ns += state_.turned - found;
     show_counts(batch.count != 0);
-    return result == Result::done;
+    return result == WorkResult::done;
   }
 
  private:

@@ -43,8 +43,7 @@ class Backlog {
     if (bytes.empty()) return true;
     // The first block has the size of the remainder; many short pieces make no row of short blocks.
     if (!has_place()) return false;
-    memory::MemoryBlock block =
-        cache_->take(std::max(bytes.size(), std::min(held_, kLongestSpare)));
+    auto block = cache_->take(std::max(bytes.size(), std::min(held_, kLongestSpare)));
     if (!block) return false;
     held_ += block.size();
     if (!empty()) blocks_.back().used = end_;

@@ -59,7 +59,7 @@ struct TestPort {
         kernels::packet::receive(SingleLane{}, queue, received[i], 32, kBriefly);
     const auto result =
         kernels::packet::finish(SingleLane{}, queue, queue, received[i], batch, kBriefly, decide);
-    EXPECT_EQ(result, kernels::packet::Result::done);
+    EXPECT_EQ(result, kernels::packet::WorkResult::done);
     engine.progress();
     kernels::packet::recycle(SingleLane{}, queue.frames, queue.completions, kAtOnce);
     return batch.count;

@@ -91,16 +91,16 @@ enum class Wrong : std::uint32_t { nothing, length, immediate, kind, data };
 
 /// The outcome of a lane.
 struct DeviceOutcome {
-  kernels::rdma::Result result = kernels::rdma::Result::done;
+  kernels::rdma::WorkResult result = kernels::rdma::WorkResult::done;
   Step step = Step::begin;
-  kernels::rdma::Syndrome syndrome{};  ///< of Result::failed
+  kernels::rdma::Syndrome syndrome{};  ///< of WorkResult::failed
   Wrong wrong = Wrong::nothing;        ///< about the message of `iteration`, whatever the result
   Mismatch mismatch{};                 ///< of Wrong::data
   std::uint64_t iteration = 0;
   std::uint64_t checked = 0;
 
   [[nodiscard]] bool is_good() const noexcept {
-    return result == kernels::rdma::Result::done && wrong == Wrong::nothing;
+    return result == kernels::rdma::WorkResult::done && wrong == Wrong::nothing;
   }
 };
 

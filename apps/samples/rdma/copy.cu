@@ -16,7 +16,7 @@ struct CopyReversed {
   rdma::SendQueue queue;
   rdma::LocalBuffer from;
   rdma::RemotePointer to;
-  rdma::Result* result;
+  rdma::WorkResult* result;
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, unsigned) const {
@@ -33,8 +33,8 @@ struct CopyReversed {
       return work;
     };
     std::uint64_t ticket = 0;
-    rdma::Result done = rdma::post(group, own, kPieces, copy, patience(), ticket);
-    if (done == rdma::Result::done) done = rdma::wait_for(group, own, ticket, patience());
+    rdma::WorkResult done = rdma::post(group, own, kPieces, copy, patience(), ticket);
+    if (done == rdma::WorkResult::done) done = rdma::wait_for(group, own, ticket, patience());
     if (group.lane() == 0) *result = done;
   }
 };
@@ -51,9 +51,9 @@ std::string run(bool& ok) {
   for (std::size_t i = 0; i < kAll; ++i)
     source.as<unsigned char>()[i] = static_cast<unsigned char>(i / kPiece + i % 100);
   card.start();
-  run_blocks(
-      1, CopyReversed{loop.send, source.local(0, 0), target.remote(), result.as<rdma::Result>()});
-  ok = card.stop().empty() && *result.as<rdma::Result>() == rdma::Result::done;
+  run_blocks(1, CopyReversed{loop.send, source.local(0, 0), target.remote(),
+                             result.as<rdma::WorkResult>()});
+  ok = card.stop().empty() && *result.as<rdma::WorkResult>() == rdma::WorkResult::done;
   for (std::size_t i = 0; i < kPieces; ++i) {
     ok = ok && std::memcmp(source.as<char>() + i * kPiece,
                            target.as<char>() + (kPieces - 1 - i) * kPiece, kPiece) == 0;

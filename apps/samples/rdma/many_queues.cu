@@ -40,7 +40,7 @@ struct PutOnAll {
         const std::uint64_t place = (std::uint64_t{q} * kPuts + posted[q]++) * kBytes;
         const rdma::LocalBuffer here{from.address + place, kBytes, from.lkey};
         const rdma::RemotePointer there{to.address + place, to.rkey};
-        if (rdma::put(group, own[q], there, here, patience(), last[q]) != rdma::Result::done)
+        if (rdma::put(group, own[q], there, here, patience(), last[q]) != rdma::WorkResult::done)
           return;
         busy[q] = true;
       }

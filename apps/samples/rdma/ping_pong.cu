@@ -37,7 +37,7 @@ struct PingPong {
     for (std::uint64_t round = 0; round < kRounds; ++round) {
       if (block == 0 && !serve(group, own, sends, ball + 1)) return;
       rdma::Completion completion{};
-      if (rdma::receive(group, receives, patience(), completion) != rdma::Result::done) return;
+      if (rdma::receive(group, receives, patience(), completion) != rdma::WorkResult::done) return;
       ball = own.came[round % kReceives];
       group.sync();  // all have read it before it is room again
       rdma::post_receives(group, receives, 1, [&](std::uint32_t) { return room(round); });
@@ -51,8 +51,9 @@ struct PingPong {
     if (group.lane() == 0) *own.sent = ball;
     group.sync();
     std::uint64_t ticket = 0;
-    if (rdma::send(group, sends, own.out, patience(), ticket) != rdma::Result::done) return false;
-    return rdma::wait_for(group, sends, ticket, patience()) == rdma::Result::done;
+    if (rdma::send(group, sends, own.out, patience(), ticket) != rdma::WorkResult::done)
+      return false;
+    return rdma::wait_for(group, sends, ticket, patience()) == rdma::WorkResult::done;
   }
 };
 

@@ -37,7 +37,7 @@ struct PutAndSum {
       const rdma::LocalBuffer line{lines.address + i * kLine, kLine, lines.lkey};
       const rdma::RemotePointer there{to.address + i * kLine, to.rkey};
       const auto put = rdma::put_with_signal(group, own, there, line, signal, patience(), ticket);
-      if (put != rdma::Result::done) return;
+      if (put != rdma::WorkResult::done) return;
     }
     rdma::flush(group, own, patience());
   }
@@ -45,7 +45,7 @@ struct PutAndSum {
   OFFLOAD_HOST_DEVICE void sum_up(const Group& group) const {
     std::uint64_t total = 0;
     for (std::uint32_t i = 0; i < kLines; ++i) {
-      if (rdma::wait_signal(group, signals, i + 1, patience()) != rdma::Result::done) return;
+      if (rdma::wait_signal(group, signals, i + 1, patience()) != rdma::WorkResult::done) return;
       for (std::uint32_t n = 0; n < kNumbers; ++n) total += room[i * kNumbers + n];
     }
     if (group.lane() == 0) *sum = total;

@@ -23,10 +23,10 @@ struct Draw {
       const rdma::LocalBuffer own{drawn.address + place * 8, 8, drawn.lkey};
       std::uint64_t ticket = 0;
       if (rdma::fetch_add(group, queue, counter, 1, own, patience(), ticket) !=
-          rdma::Result::done) {
+          rdma::WorkResult::done) {
         return;
       }
-      if (rdma::wait_for(group, queue, ticket, patience()) != rdma::Result::done) return;
+      if (rdma::wait_for(group, queue, ticket, patience()) != rdma::WorkResult::done) return;
     }
   }
 };

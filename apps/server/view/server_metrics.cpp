@@ -181,13 +181,12 @@ void ServerMetrics::collect_control(Exposition& page) const {
 }
 
 void ServerMetrics::collect_workers(Exposition& page) const {
-  std::size_t attached = 0;
+  double attached = 0;
   {
     const std::lock_guard lock(mutex_);
-    attached = workers_.size();
+    attached = static_cast<double>(workers_.size());
   }
-  page.gauge({"offload_server_workers_attached", "Attached workers."}, {},
-             static_cast<double>(attached));
+  page.gauge({"offload_server_workers_attached", "Attached workers."}, {}, attached);
   page.counter(
       {"offload_server_workers_attaches_total", "Workers that have attached since the start."}, {},
       static_cast<double>(attaches_.value()));

@@ -39,7 +39,7 @@ class CardQueueTest : public testing::Test {
     return completion;
   }
   FrameBatch look() { return receive(SingleLane{}, queue_, received_, kFrames, kAtOnce); }
-  Result drop(const FrameBatch& batch) {
+  WorkResult drop(const FrameBatch& batch) {
     return finish(SingleLane{}, queue_, queue_, received_, batch, kAtOnce,
                   [](const EthernetFrame&) { return Verdict::drop; });
   }
@@ -62,7 +62,7 @@ TEST_F(CardQueueTest, APacketIsAsTheCardSays) {
   EXPECT_TRUE(packet.ip_is_right);
   EXPECT_FALSE(packet.transport_is_right);
   EXPECT_EQ(frame_at(queue_, batch, 1).length, 2048U);
-  EXPECT_EQ(drop(batch), Result::done);
+  EXPECT_EQ(drop(batch), WorkResult::done);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames);
 }
 
@@ -78,7 +78,7 @@ TEST_F(CardQueueTest, ACompletionThatCannotBeIsNoPacket) {
   EXPECT_EQ(frame_at(queue_, {0, 1}, 0).data, nullptr);
   complete(0, came(1, 60));  // of another receive: its frame is the card's still
   ASSERT_EQ(look().count, 1U);
-  EXPECT_EQ(drop({0, 1}), Result::failed);
+  EXPECT_EQ(drop({0, 1}), WorkResult::failed);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames - 1);
   EXPECT_EQ(rdma::QueueError{static_cast<std::uint32_t>(queue_.receives->error)}.syndrome(),
             rdma::Syndrome::bad_response);
@@ -92,7 +92,7 @@ TEST_F(CardQueueTest, AReceiveThatFailedEndsTheQueueAndItsFrameComesHome) {
   complete(0, failed);
   const FrameBatch batch = look();
   ASSERT_EQ(batch.count, 1U);
-  EXPECT_EQ(drop(batch), Result::failed);
+  EXPECT_EQ(drop(batch), WorkResult::failed);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames);
   EXPECT_EQ(rdma::QueueError{static_cast<std::uint32_t>(queue_.receives->error)}.syndrome(),
             rdma::Syndrome::local_length);
@@ -146,7 +146,7 @@ TEST_F(CardQueueTest, ACounterOfNoEntryIsAnError) {
   const std::uint32_t left = end_.frames_at_home();
   EXPECT_EQ(send_new(SingleLane{}, queue_, 1, kAtOnce, write), 0U);
   EXPECT_EQ(end_.frames_at_home(), left);  // the one that was taken is back
-  EXPECT_EQ(send(SingleLane{}, queue_, true, {0, 60, 0}, kAtOnce), Result::failed);
+  EXPECT_EQ(send(SingleLane{}, queue_, true, {0, 60, 0}, kAtOnce), WorkResult::failed);
 }
 
 TEST(CardQueue, WhatIsBehindAGapWaitsForIt) {
@@ -154,16 +154,16 @@ TEST(CardQueue, WhatIsBehindAGapWaitsForIt) {
   const CardQueue& queue = wire.queue();
   wire.start();
   std::uint64_t first = 0;
-  ASSERT_EQ(reserve(SingleLane{}, queue, 1, kLong, first), Result::done);
+  ASSERT_EQ(reserve(SingleLane{}, queue, 1, kLong, first), WorkResult::done);
   const std::uint64_t frame = 8 * HostWire::kFrameBytes;
   queue.frames.bytes[frame] = 2;
   // Nobody waits for the other.
-  EXPECT_EQ(send(SingleLane{}, queue, true, {frame, 60, 0}, kAtOnce), Result::done);
+  EXPECT_EQ(send(SingleLane{}, queue, true, {frame, 60, 0}, kAtOnce), WorkResult::done);
   EXPECT_EQ(recycle(SingleLane{}, queue, kAtOnce), 0U);
   queue.frames.bytes[frame + HostWire::kFrameBytes] = 1;
   EXPECT_EQ(
       send_at(SingleLane{}, queue, first, true, {frame + HostWire::kFrameBytes, 60, 0}, kLong),
-      Result::done);
+      WorkResult::done);
   wire.drain(2);
   EXPECT_EQ(wire.stop(), "");
   ASSERT_EQ(wire.sent().size(), 2U);
@@ -185,7 +185,7 @@ TEST(CardQueue, LeavesOutWhatIsNoFrame) {
                                      {kFrame + 6144, 18, 0},
                                      {kFrame + 8192, 19, 0}};
   for (const FrameDescriptor& packet : packets) {
-    EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), Result::done);
+    EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), WorkResult::done);
   }
   wire.drain(3);
   std::uint32_t completed = 0;
@@ -217,7 +217,7 @@ TEST(CardQueue, LeavesChecksumsToTheCard) {
     std::memcpy(queue.frames.bytes + frame, wrong.data(), wrong.size());
     const FrameDescriptor packet{frame, static_cast<std::uint32_t>(wrong.size()),
                                  rdma::kIpChecksum | rdma::kTransportChecksum};
-    EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), Result::done);
+    EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), WorkResult::done);
     frame += HostWire::kFrameBytes;
   }
   wire.drain(2);

@@ -37,7 +37,7 @@ TEST(PacketQueue, SaysThatAnotherDoesNotSend) {
   Wire wire(8);
   const Queue& queue = wire.queue();
   reserve(SingleLane{}, *queue.send_order, 1);  // and never published
-  EXPECT_EQ(send(SingleLane{}, queue, true, {0, 60, 0}, {1'000'000}), Result::timed_out);
+  EXPECT_EQ(send(SingleLane{}, queue, true, {0, 60, 0}, {1'000'000}), WorkResult::timed_out);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_F(CardRingsTest, TheCardCarriesOutWhatIsPostedAndNobodyElseDoes) {
   const auto writer = plug_in_card();
   for (std::uint64_t sequence = 0; sequence < 40; ++sequence) {
     const Bytes payload = support::random_bytes(static_cast<std::size_t>(sequence * 50), 3);
-    ASSERT_EQ(respond_with(writer, view_, sequence, payload), kernels::rdma::Result::done);
+    ASSERT_EQ(respond_with(writer, view_, sequence, payload), kernels::rdma::WorkResult::done);
     EXPECT_FALSE(card_.progress());  // it was not rung
     engine_.progress();
     while (card_.progress()) continue;
@@ -89,7 +89,7 @@ TEST_F(CardRingsTest, TheRegisterMayBeRungInPlaceOfTheWord) {
   auto writer = plug_in_card();
   writer.queue.queue.doorbell = path_->writer().card_register;
   ASSERT_EQ(respond_with(writer, view_, 0, support::random_bytes(100, 1)),
-            kernels::rdma::Result::done);
+            kernels::rdma::WorkResult::done);
   while (card_.progress()) continue;
   EXPECT_TRUE(take(0));
 }
